@@ -1,0 +1,50 @@
+import type { JsonObject } from '@impresario/protocol'
+import type { Action } from '../job/action.ts'
+import type { Job } from '../job/job.ts'
+import type { Script } from './script.ts'
+
+/** Where a state can lead, as far as it is known without running it. */
+export interface StateLink {
+  readonly to: string
+  /** The status, decision or condition that leads there, for the graph. */
+  readonly label?: string
+}
+
+export interface StateNode {
+  readonly name: string
+  readonly kind: 'handler' | 'aggregator' | 'end'
+  readonly isStart: boolean
+  readonly outcome?: string
+  readonly links: readonly StateLink[]
+}
+
+export interface TurnInput {
+  readonly job: Job
+  /** Aborts when the handler's time is up or the job is cancelled. */
+  readonly signal: AbortSignal
+}
+
+export interface TurnOutput {
+  readonly action: Action
+  /** The state history as the handler left it. */
+  readonly stateHistory: JsonObject
+}
+
+/** What a job must change to go on under a newer version of its blueprint. */
+export interface Migration {
+  readonly state: string
+  readonly stateHistory: JsonObject
+}
+
+/** A blueprint as the engine uses it: the script for the rules, and the user's code to run. */
+export interface RunnableBlueprint extends Script {
+  readonly nodes: readonly StateNode[]
+  /** The path under which clients start it, when the blueprint names one. */
+  readonly endpoint?: string
+  /** Runs the handler of the job's state. Rejects with whatever user code threw. */
+  perform(input: TurnInput): Promise<TurnOutput>
+  /** Returns what the input schema makes of the data, or what is wrong with it, one sentence per problem. */
+  validateInput(data: JsonObject): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }>
+  /** How a job that began under an older version goes on under this one; `undefined` when it cannot. */
+  migrate(job: Job): Migration | undefined
+}

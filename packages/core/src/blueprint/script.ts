@@ -1,0 +1,30 @@
+import type { Outcome } from '../job/job.ts'
+
+/**
+ * What the rules need to know of a blueprint. User code is not in here: the executor runs the
+ * handler, and what it chose reaches the rules as data.
+ */
+export interface Script {
+  readonly name: string
+  readonly version: number
+  readonly start: string
+  state(name: string): ScriptState | undefined
+  readonly policy: ScriptPolicy
+}
+
+export type ScriptState =
+  | { readonly kind: 'handler' }
+  | { readonly kind: 'aggregator' }
+  /** `computes`: its result comes from user code, so it needs a turn of its own. */
+  | { readonly kind: 'end'; readonly outcome: Outcome; readonly computes: boolean }
+
+export interface ScriptPolicy {
+  readonly transitionsMax: number
+  readonly handlerAttemptsMax: number
+  readonly taskAttemptsMax: number
+  readonly backoffMs: number
+  readonly backoffMsMax: number
+  /** For tasks that name none. */
+  readonly resultTimeoutMs: number
+  readonly executionTimeoutMs?: number
+}

@@ -1,0 +1,21 @@
+import type { Json } from '@impresario/protocol'
+import type { BranchPolicy, Call, ChildCall, TaskCall, Transitions } from './job.ts'
+
+/** What a handler chose. Made by user code through `actions`, applied by `decide`. */
+export type Action =
+  | { readonly type: 'transition'; readonly to: string }
+  | { readonly type: 'task'; readonly call: TaskCall; readonly transitions: Transitions }
+  | {
+      readonly type: 'parallel'
+      readonly calls: readonly Call[]
+      readonly into: string
+      readonly policy: BranchPolicy
+    }
+  | {
+      readonly type: 'human'
+      readonly message: string
+      readonly transitions: Transitions
+      readonly expiresMs?: number
+    }
+  | { readonly type: 'child'; readonly call: ChildCall; readonly transitions: Transitions }
+  | { readonly type: 'end'; readonly result?: Json }

@@ -1,0 +1,146 @@
+import type { Json, JsonObject, ResourceRequirements, TaskError } from '@impresario/protocol'
+
+export type OpenStatus =
+  | 'pending'
+  | 'running'
+  | 'waiting_for_worker'
+  | 'waiting_for_human'
+  | 'waiting_for_parallel'
+  | 'waiting_for_child'
+/** How a job can end. */
+export type Outcome = 'finished' | 'failed' | 'cancelled' | 'error'
+/** A quarantined job is neither open nor ended: it stands aside until a person retries or discards it. */
+export type JobStatus = OpenStatus | Outcome | 'quarantined'
+
+export const OUTCOMES: readonly Outcome[] = ['finished', 'failed', 'cancelled', 'error']
+
+export function isEnded(job: { readonly status: JobStatus }): boolean {
+  return (OUTCOMES as readonly JobStatus[]).includes(job.status)
+}
+
+/** One unit of work for a worker, as a handler asked for it. */
+export interface TaskCall {
+  readonly kind: 'task'
+  readonly type: string
+  readonly params: JsonObject
+  readonly priority: number
+  readonly strategy: string
+  readonly requirements?: ResourceRequirements
+  /** Workers that cost more per second are not asked. */
+  readonly maxCost?: number
+  /** Longest wait for a worker. */
+  readonly dispatchTimeoutMs?: number
+  /** Longest time from dispatch to the result. */
+  readonly resultTimeoutMs?: number
+  readonly attemptsMax?: number
+}
+
+/** Another blueprint, run as a part of this job. */
+export interface ChildCall {
+  readonly kind: 'child'
+  readonly blueprint: string
+  readonly initialData: JsonObject
+}
+
+export type Call = TaskCall | ChildCall
+
+export interface BranchOutcome {
+  readonly status: string
+  readonly data?: Json
+  readonly error?: TaskError
+}
+
+/** One call that the present state has made, and what has become of it. */
+export interface Branch {
+  readonly call: Call
+  /** Tries so far, the present one included. */
+  readonly attempt: number
+  /** Workers that failed it, newest last: the next try prefers others. */
+  readonly failedWorkers?: readonly string[]
+  readonly lastError?: TaskError
+  readonly outcome?: BranchOutcome
+}
+
+export type Transitions = Readonly<Record<string, string>>
+
+/** What an open job stands still for. */
+export type Wait =
+  | { readonly kind: 'task'; readonly transitions: Transitions }
+  | { readonly kind: 'child'; readonly transitions: Transitions }
+  | { readonly kind: 'parallel'; readonly into: string; readonly policy: BranchPolicy }
+  | {
+      readonly kind: 'human'
+      readonly message: string
+      readonly transitions: Transitions
+      /** When the decision `expired` is taken by itself. */
+      readonly expiresAt?: number
+    }
+
+/** `wait_all`: the aggregator runs when every branch has ended. `fail_fast`: the first failure ends the others. */
+export type BranchPolicy = 'wait_all' | 'fail_fast'
+
+export interface JobError {
+  readonly code: string
+  readonly message: string
+  readonly state: string
+  /** Kept for people who look into a quarantined job; never sent to clients without the right to see it. */
+  readonly stack?: string
+}
+
+/** A notable moment of a job. The newest are kept in its record. */
+export interface TrailEntry {
+  readonly at: number
+  readonly event: string
+  readonly state?: string
+  readonly note?: string
+}
+
+export interface ParentRef {
+  readonly jobId: string
+  readonly visit: number
+  readonly branch: string
+}
+
+export interface ClientInfo {
+  readonly id: string
+  readonly plan?: string
+  readonly params?: JsonObject
+}
+
+/** One execution of a blueprint: its whole durable record. */
+export interface Job {
+  readonly id: string
+  readonly blueprint: string
+  readonly blueprintVersion: number
+  readonly client: ClientInfo
+  readonly status: JobStatus
+  readonly state: string
+  /** How many states this job has entered. Tells this stay in a state from an earlier one. */
+  readonly visit: number
+  /** Handler runs in this visit that failed. */
+  readonly failures: number
+  readonly initialData: JsonObject
+  /** The durable dictionary that the states share. */
+  readonly stateHistory: JsonObject
+  readonly wait?: Wait
+  /** The calls of this visit, by a short name that is unique within the visit. */
+  readonly branches: Readonly<Record<string, Branch>>
+  /** What the branches of the last fan-out gave; read by the aggregator state. */
+  readonly aggregationResults?: Readonly<Record<string, BranchOutcome>>
+  readonly priority: number
+  readonly parent?: ParentRef
+  readonly depth: number
+  readonly dispatchTimeoutMs?: number
+  readonly resultTimeoutMs?: number
+  readonly executionTimeoutMs?: number
+  readonly tracing?: Readonly<Record<string, string>>
+  readonly metadata?: JsonObject
+  readonly webhookUrl?: string
+  readonly progress?: { readonly fraction: number; readonly message?: string }
+  readonly error?: JobError
+  readonly result?: Json
+  readonly trail: readonly TrailEntry[]
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly endedAt?: number
+}

@@ -1,0 +1,33 @@
+/** Time for the engine. Real in production, virtual in the simulator. */
+export interface Clock {
+  /** Milliseconds since 1970. Never goes back within one process. */
+  now(): number
+  /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+}
+
+export interface Random {
+  /** From 0 up to, but not including, 1. */
+  next(): number
+  /** A new unique id; later ids sort after earlier ones. */
+  id(): string
+}
+
+export type LogFields = Readonly<Record<string, unknown>>
+export interface Log {
+  debug(message: string, fields?: LogFields): void
+  info(message: string, fields?: LogFields): void
+  warn(message: string, fields?: LogFields): void
+  error(message: string, fields?: LogFields): void
+}
+
+/** A part of the engine that runs on its own. */
+export interface Service {
+  readonly name: string
+  /** Safe to call twice. Resolves once the service is doing its work. */
+  start(): Promise<void>
+  /** Safe to call twice, and before `start`. Resolves once nothing of it is still running. */
+  stop(): Promise<void>
+  /** One round of work, without timers. The loop, the tests and the simulator all call this. */
+  tick(): Promise<{ readonly worked: number }>
+}

@@ -1,0 +1,160 @@
+import type { Json } from '@impresario/protocol'
+import type { Job } from '../job/job.ts'
+import type { WorkerRecord } from '../worker/worker.ts'
+
+/** What can be stored by id. Each kind has one shape and one owner. */
+export interface Records {
+  readonly job: Job
+  readonly worker: WorkerRecord
+  /** An idempotency key that a client used, and the job that it stands for. */
+  readonly key: { readonly jobId: string; readonly fingerprint: string; readonly createdAt: number }
+}
+export type Kind = keyof Records
+
+export interface Stored<T> {
+  readonly value: T
+  readonly version: number
+}
+
+/** What `list` can filter by. The storage keeps these beside the record and knows no more of it. */
+export interface Facets {
+  readonly owner?: string
+  readonly status?: string
+  readonly name?: string
+}
+
+export type Put = {
+  readonly [K in Kind]: {
+    readonly kind: K
+    readonly id: string
+    readonly value: Records[K]
+    /** Written only if the stored version is exactly one less; 1 means "must not exist yet". */
+    readonly version: number
+    readonly facets?: Facets
+  }
+}[Kind]
+
+export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'leaders'
+
+/**
+ * Something that has to happen. All spans count on the storage's own clock from the moment the item
+ * is due, so that two orchestrators with different clocks cannot disagree.
+ */
+export interface Item {
+  readonly queue: Queue
+  readonly id: string
+  /** Who it is for: a client, a worker, a kind of work. Claims name the lanes they take from. */
+  readonly lane: string
+  /** Higher first; equal priorities in the order in which they became due. */
+  readonly priority: number
+  /** Due this long after the commit. */
+  readonly delayMs: number
+  readonly payload: Json
+  /** Not claimed for `afterMs` once due: claimable through this second lane too (work stealing). */
+  readonly fallback?: { readonly lane: string; readonly afterMs: number }
+  /** Expired when nobody has claimed it for so long. */
+  readonly unclaimedMs?: number
+  /** Expired when it is not settled in so long, claimed or not. */
+  readonly settleMs?: number
+}
+
+/** Names one claim of one item. A token never repeats, so an old claim is never taken for a new one. */
+export interface LeaseRef {
+  readonly queue: Queue
+  readonly id: string
+  readonly token: number
+}
+
+export interface Lease extends LeaseRef {
+  readonly lane: string
+  readonly priority: number
+  readonly payload: Json
+  /** How often the item has been claimed, this time included. */
+  readonly deliveries: number
+}
+
+export interface ClaimOptions {
+  /** Lanes to take from, best item first over all of them. Without it: every lane in turn, so that none starves. */
+  readonly lanes?: readonly string[]
+  readonly limit: number
+  readonly leaseMs: number
+  /**
+   * Who will hold the lease. A named holder lives outside this process (a remote worker), and its
+   * lease survives a restart of the storage; without a name the lease ends with the process.
+   */
+  readonly holder?: string
+}
+
+export interface Claimed {
+  readonly leases: readonly Lease[]
+  /** How long until the next item of those lanes may be claimable, if one is known. Zero: there is more now. */
+  readonly nextInMs: number | undefined
+}
+
+/** What an item looks like at this moment. */
+export interface ItemView {
+  readonly queue: Queue
+  readonly id: string
+  readonly lane: string
+  readonly priority: number
+  readonly payload: Json
+  readonly deliveries: number
+  /** Zero when it is due. */
+  readonly dueInMs: number
+  /** The claim that holds it, while its lease lasts. */
+  readonly lease: { readonly token: number; readonly holder: string | undefined; readonly endsInMs: number } | undefined
+}
+
+export interface LaneView {
+  readonly lane: string
+  /** Items that a claim of this lane would get now (fallbacks that have come into force included). */
+  readonly ready: number
+}
+
+export interface Batch {
+  readonly put?: readonly Put[]
+  /** Replaces an item of the same queue and id; whoever had claimed the old one has lost it. */
+  readonly enqueue?: readonly Item[]
+  readonly remove?: readonly { readonly queue: Queue; readonly id: string }[]
+  /** The claim that this batch answers; its item is removed. If the claim was lost, nothing in the batch happens. */
+  readonly settle?: LeaseRef
+}
+
+export interface ListQuery extends Facets {
+  /** Only ids that sort before this one: the next page. */
+  readonly before?: string
+  readonly limit: number
+  /** Any of these statuses; `status` is for one. */
+  readonly statuses?: readonly string[]
+}
+
+/**
+ * Where everything durable lives. It owns time and atomicity and no rules: what a job becomes is
+ * decided in `core`, and arrives here as a finished batch.
+ *
+ * `commit` orders and shows; `sync` makes durable. Between the two, later commits may build on
+ * what is not yet on disk, because a crash loses the newest commits first and never one in the
+ * middle. Whoever tells the outside (an answer to a client, a task to a worker) awaits `sync` first.
+ */
+export interface Storage {
+  read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined>
+  /** Newest first by id. */
+  list<K extends Kind>(kind: K, query: ListQuery): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]>
+  /** The items as they are now, in the order asked for; `undefined` for one that is not there. */
+  peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]>
+  /** Lanes that hold at least one claimable item. */
+  lanes(queue: Queue): Promise<readonly LaneView[]>
+  /** Leases due items. Each is hidden from everybody else until the lease ends. */
+  claim(queue: Queue, options: ClaimOptions): Promise<Claimed>
+  /** Leases items that have expired (`unclaimedMs`, `settleMs`), also those that somebody holds: he loses them. */
+  claimExpired(queue: Queue, options: { readonly limit: number; readonly leaseMs: number }): Promise<Claimed>
+  /** Sets the lease's end anew, counted from now (zero hands the item back). False for each lease that was lost. */
+  renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>
+  /** Applies the whole batch or nothing of it. When this rejects, the outcome is unknown: read before retrying. */
+  commit(batch: Batch): Promise<'committed' | 'conflict'>
+  /** Resolves once every commit and claim that resolved before this call is durable. */
+  sync(): Promise<void>
+  /** Calls `listener` with a lane whenever it may have got a claimable item. A hint: late, wrong or missing at times. */
+  watch(queue: Queue, listener: (lane: string) => void): () => void
+  close(): Promise<void>
+}

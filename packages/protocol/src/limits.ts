@@ -1,0 +1,43 @@
+/**
+ * Every bound of the system, in one place. What is over a limit is refused, never queued without end.
+ *
+ * A limit that users may change has its default here and its name in the configuration reference.
+ */
+export const LIMITS = {
+  /** Larger data belongs into files; a bigger body would also block the event loop while it is parsed. */
+  bodyBytesMax: 1_048_576,
+  /** `JSON.stringify` overflows the stack near 5,000 levels: deeper input would break every later read. */
+  jsonDepthMax: 64,
+  jsonKeysMax: 10_000,
+  jsonStringBytesMax: 262_144,
+  /** Jobs in one batched create, tasks in one batched poll, results in one batched post. */
+  batchItemsMax: 500,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  keepAliveMs: 65_000,
+  longPollMs: 30_000,
+  longPollMsMax: 120_000,
+  /** Branches of one fan-out. */
+  fanOutMax: 1_000,
+  /** States that a job may enter before it counts as a loop. */
+  transitionsMaxDefault: 100,
+  transitionsMaxCeiling: 1_000,
+  /** Serialised state history of a job; beyond it the job fails and asks for files instead. */
+  contextBytesMax: 262_144,
+  childDepthMax: 16,
+  handlerMs: 60_000,
+  handlerAttemptsMax: 4,
+  taskAttemptsMax: 4,
+  /** A task whose worker vanished is handed out again this often before it counts as failed. */
+  taskDeliveriesMax: 10,
+  backoffMs: 1_000,
+  backoffMsMax: 900_000,
+  /** Notable moments kept inside a job's record; older ones are dropped first. */
+  trailEntriesMax: 60,
+  idempotencyKeyCharsMax: 255,
+  pageSizeDefault: 50,
+  pageSizeMax: 100,
+  identifierCharsMax: 200,
+  expressionCharsMax: 2_000,
+  expressionDepthMax: 64,
+} as const

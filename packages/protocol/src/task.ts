@@ -1,0 +1,53 @@
+/** How a task can go wrong, as workers report it. The first three decide what happens to the job. */
+export const TASK_ERROR_CODES = [
+  'TRANSIENT_ERROR',
+  'PERMANENT_ERROR',
+  'INVALID_INPUT_ERROR',
+  'INTEGRITY_MISMATCH_ERROR',
+  'RESOURCE_EXHAUSTED_ERROR',
+  'TIMEOUT_ERROR',
+  'DEPENDENCY_ERROR',
+  'SECURITY_ERROR',
+  'INTERNAL_ERROR',
+  'CONTRACT_VIOLATION_ERROR',
+  'LIMIT_EXCEEDED_ERROR',
+  'DEPENDENCY_MISSING_ERROR',
+  'LATE_RESULT',
+] as const
+
+export type TaskErrorCode = (typeof TASK_ERROR_CODES)[number]
+
+export interface TaskError {
+  readonly code: TaskErrorCode
+  readonly message: string
+}
+
+/** What must follow from an error: try again, put the task aside for a person, or fail the job. */
+export type TaskErrorKind = 'transient' | 'permanent' | 'invalid_input'
+
+const KINDS: Partial<Record<TaskErrorCode, TaskErrorKind>> = {
+  PERMANENT_ERROR: 'permanent',
+  SECURITY_ERROR: 'permanent',
+  DEPENDENCY_ERROR: 'permanent',
+  CONTRACT_VIOLATION_ERROR: 'permanent',
+  INVALID_INPUT_ERROR: 'invalid_input',
+  INTEGRITY_MISMATCH_ERROR: 'invalid_input',
+}
+
+export function taskErrorKind(code: TaskErrorCode): TaskErrorKind {
+  return KINDS[code] ?? 'transient'
+}
+
+export function isTaskErrorCode(value: unknown): value is TaskErrorCode {
+  return (TASK_ERROR_CODES as readonly unknown[]).includes(value)
+}
+
+/** What a worker must have, beyond the skill, to take a task. Numbers mean at least, lists mean all of. */
+export interface ResourceRequirements {
+  readonly gpu?: { readonly model?: string; readonly vramGb?: number }
+  readonly cpuCores?: number
+  readonly ramGb?: number
+  readonly models?: readonly string[]
+  readonly software?: Readonly<Record<string, string>>
+  readonly properties?: Readonly<Record<string, string | number | boolean | readonly (string | number)[]>>
+}
