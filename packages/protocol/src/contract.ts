@@ -1,205 +1,191 @@
-import { ImpresarioError } from "./errors.ts";
-import { LIMITS } from "./limits.ts";
-import type { ResourceRequirements } from "./task.ts";
+import { ImpresarioError } from './errors.ts'
+import { LIMITS } from './limits.ts'
+import type { ResourceRequirements } from './task.ts'
 
 // ── Schemas ──────────────────────────────────────────────────────────────────
 
 /** The Standard Schema interface (v1), which zod, valibot, arktype and others implement. Declared here: no dependency. */
 export interface Schema<Input = unknown, Output = Input> {
-  readonly "~standard": {
-    readonly version: 1;
-    readonly vendor: string;
-    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
-    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-  };
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined
+  }
 }
 
 export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly SchemaIssue[] };
+  | { readonly issues: readonly SchemaIssue[] }
 
 export interface SchemaIssue {
-  readonly message: string;
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
 /** What may be given to a schema. */
-export type SchemaInput<S> = S extends Schema<infer Input, infer _Output> ? Input : never;
+export type SchemaInput<S> = S extends Schema<infer Input, infer _Output> ? Input : never
 /** What a schema makes of it. */
-export type SchemaOutput<S> = S extends Schema<infer _Input, infer Output> ? Output : never;
+export type SchemaOutput<S> = S extends Schema<infer _Input, infer Output> ? Output : never
 
-export type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
+export type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] }
 
 /** Returns what the schema makes of the value, or what is wrong with it, one sentence per problem. */
-export async function validate<Output>(
-  schema: Schema<unknown, Output>,
-  value: unknown,
-): Promise<Validated<Output>> {
-  const result = await schema["~standard"].validate(value);
-  if (result.issues === undefined) return { value: result.value };
-  return { problems: result.issues.map(sentenceOf) };
+export async function validate<Output>(schema: Schema<unknown, Output>, value: unknown): Promise<Validated<Output>> {
+  const result = await schema['~standard'].validate(value)
+  if (result.issues === undefined) return { value: result.value }
+  return { problems: result.issues.map(sentenceOf) }
 }
 
 function sentenceOf(issue: SchemaIssue): string {
-  const keys = (issue.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));
-  return keys.length === 0 ? issue.message : `${keys.join(".")}: ${issue.message}`;
+  const keys = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part))
+  return keys.length === 0 ? issue.message : `${keys.join('.')}: ${issue.message}`
 }
 
 // ── Task contracts ───────────────────────────────────────────────────────────
 
 /** A span of time: milliseconds, or a number with its unit. */
-export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 /** How a task should be handed out, beyond what it is. */
 export interface TaskOptions {
   /** Higher first; 0 without it. */
-  readonly priority?: number;
-  readonly strategy?: string;
-  readonly resourceRequirements?: ResourceRequirements;
+  readonly priority?: number
+  readonly strategy?: string
+  readonly resourceRequirements?: ResourceRequirements
   /** Workers that cost more per second are not asked. */
-  readonly maxCost?: number;
+  readonly maxCost?: number
   /** Longest wait for a worker. */
-  readonly dispatchTimeout?: Duration;
+  readonly dispatchTimeout?: Duration
   /** Longest time from dispatch to the result. */
-  readonly resultTimeout?: Duration;
-  readonly attemptsMax?: number;
+  readonly resultTimeout?: Duration
+  readonly attemptsMax?: number
 }
 
 /** One unit of work, ready for `dispatchParallel`. Made by calling a contract's entry. */
 export interface TypedTaskCall<Type extends string = string, Params = unknown> extends TaskOptions {
-  readonly kind: "task";
-  readonly type: Type;
-  readonly params: Params;
+  readonly kind: 'task'
+  readonly type: Type
+  readonly params: Params
 }
 
 export interface TaskSpec {
   /** What the task needs. */
-  readonly input: Schema;
+  readonly input: Schema
   /** What a successful task gives. */
-  readonly output: Schema;
+  readonly output: Schema
   /** Other named ways to end, each with its own data. */
-  readonly outcomes?: Readonly<Record<string, Schema>>;
+  readonly outcomes?: Readonly<Record<string, Schema>>
 }
 
 /** Any task contract, whatever its types: the bound for generics. */
 export interface AnyTaskContract {
-  readonly name: string;
-  readonly input: Schema;
-  readonly output: Schema;
-  readonly outcomes: Readonly<Record<string, Schema>>;
-  readonly "~spec"?: TaskSpec;
+  readonly name: string
+  readonly input: Schema
+  readonly output: Schema
+  readonly outcomes: Readonly<Record<string, Schema>>
+  readonly '~spec'?: TaskSpec
 }
 
 /** One kind of work: its name, its schemas, and a call that makes a task of it. */
 export interface TaskContract<Name extends string = string, Spec extends TaskSpec = TaskSpec> {
-  (
-    params: SchemaInput<Spec["input"]>,
-    options?: TaskOptions,
-  ): TypedTaskCall<Name, SchemaInput<Spec["input"]>>;
-  readonly name: Name;
-  readonly input: Spec["input"];
-  readonly output: Spec["output"];
+  (params: SchemaInput<Spec['input']>, options?: TaskOptions): TypedTaskCall<Name, SchemaInput<Spec['input']>>
+  readonly name: Name
+  readonly input: Spec['input']
+  readonly output: Spec['output']
   /** Empty when the spec names none. */
-  readonly outcomes: Readonly<Record<string, Schema>>;
+  readonly outcomes: Readonly<Record<string, Schema>>
   /** For the compiler only; never there when the program runs. */
-  readonly "~spec"?: Spec;
+  readonly '~spec'?: Spec
 }
 
-type SpecOf<T> = T extends { readonly "~spec"?: infer Spec } ? NonNullable<Spec> : never;
-type InputSchemaOf<T> = SpecOf<T> extends { readonly input: infer S } ? S : never;
-type OutputSchemaOf<T> = SpecOf<T> extends { readonly output: infer S } ? S : never;
-type OutcomeSchemasOf<T> =
-  SpecOf<T> extends { readonly outcomes: infer R extends Record<string, Schema> } ? R : object;
+type SpecOf<T> = T extends { readonly '~spec'?: infer Spec } ? NonNullable<Spec> : never
+type InputSchemaOf<T> = SpecOf<T> extends { readonly input: infer S } ? S : never
+type OutputSchemaOf<T> = SpecOf<T> extends { readonly output: infer S } ? S : never
+type OutcomeSchemasOf<T> = SpecOf<T> extends { readonly outcomes: infer R extends Record<string, Schema> } ? R : object
 
 /** What a blueprint gives as params. */
-export type InputOf<T> = SchemaInput<InputSchemaOf<T>>;
+export type InputOf<T> = SchemaInput<InputSchemaOf<T>>
 /** What a worker's handler gets: the params after validation, so with defaults filled in. */
-export type ReceivedInputOf<T> = SchemaOutput<InputSchemaOf<T>>;
+export type ReceivedInputOf<T> = SchemaOutput<InputSchemaOf<T>>
 /** What a blueprint finds after success. */
-export type OutputOf<T> = SchemaOutput<OutputSchemaOf<T>>;
+export type OutputOf<T> = SchemaOutput<OutputSchemaOf<T>>
 /** What a worker's handler may return for success: the output before validation. */
-export type ReturnedOutputOf<T> = SchemaInput<OutputSchemaOf<T>>;
+export type ReturnedOutputOf<T> = SchemaInput<OutputSchemaOf<T>>
 /** The named outcomes beside success and failure, each with its data. */
 export type OutcomesOf<T> = {
-  readonly [K in keyof OutcomeSchemasOf<T> & string]: SchemaOutput<OutcomeSchemasOf<T>[K]>;
-};
+  readonly [K in keyof OutcomeSchemasOf<T> & string]: SchemaOutput<OutcomeSchemasOf<T>[K]>
+}
 /** The same, as a worker's handler may return them. */
 export type ReturnedOutcomesOf<T> = {
-  readonly [K in keyof OutcomeSchemasOf<T> & string]: SchemaInput<OutcomeSchemasOf<T>[K]>;
-};
+  readonly [K in keyof OutcomeSchemasOf<T> & string]: SchemaInput<OutcomeSchemasOf<T>[K]>
+}
 
-export type TaskName<Prefix extends string, Key extends string> = Prefix extends ""
-  ? Key
-  : `${Prefix}.${Key}`;
+export type TaskName<Prefix extends string, Key extends string> = Prefix extends '' ? Key : `${Prefix}.${Key}`
 
 /** Task contracts by their short name. */
 export type Contract<
   Prefix extends string = string,
   Specs extends Readonly<Record<string, TaskSpec>> = Readonly<Record<string, TaskSpec>>,
 > = {
-  readonly [K in keyof Specs & string]: TaskContract<TaskName<Prefix, K>, Specs[K]>;
-};
+  readonly [K in keyof Specs & string]: TaskContract<TaskName<Prefix, K>, Specs[K]>
+}
 
 /**
  * Groups kinds of work under a prefix; blueprints and workers import the same contract, so neither
  * can misread the other. With an empty prefix the task types are the bare keys.
  */
-export function contract<
-  const Prefix extends string,
-  const Specs extends Readonly<Record<string, TaskSpec>>,
->(prefix: Prefix, specs: Specs): Contract<Prefix, Specs> {
+export function contract<const Prefix extends string, const Specs extends Readonly<Record<string, TaskSpec>>>(
+  prefix: Prefix,
+  specs: Specs,
+): Contract<Prefix, Specs> {
   const entries = Object.entries(specs).map(([key, spec]) => {
-    const name = prefix === "" ? key : `${prefix}.${key}`;
-    checkTaskName(name);
-    checkOutcomes(name, spec);
-    return [key, taskContract(name, spec)] as const;
-  });
-  return contractOf(entries);
+    const name = prefix === '' ? key : `${prefix}.${key}`
+    checkTaskName(name)
+    checkOutcomes(name, spec)
+    return [key, taskContract(name, spec)] as const
+  })
+  return contractOf(entries)
 }
 
 /** The boundary between the built entries and the types that were computed for them. */
 function contractOf<C>(entries: readonly (readonly [string, TaskContract])[]): C {
-  return Object.freeze(Object.fromEntries(entries)) as C;
+  return Object.freeze(Object.fromEntries(entries)) as C
 }
 
-function taskContract<Name extends string, Spec extends TaskSpec>(
-  name: Name,
-  spec: Spec,
-): TaskContract<Name, Spec> {
-  const call = (params: SchemaInput<Spec["input"]>, options: TaskOptions = {}) =>
-    ({ ...options, kind: "task", type: name, params }) as const;
-  const fields = { name, input: spec.input, output: spec.output, outcomes: spec.outcomes ?? {} };
-  const described: PropertyDescriptorMap = {};
+function taskContract<Name extends string, Spec extends TaskSpec>(name: Name, spec: Spec): TaskContract<Name, Spec> {
+  const call = (params: SchemaInput<Spec['input']>, options: TaskOptions = {}) =>
+    ({ ...options, kind: 'task', type: name, params }) as const
+  const fields = { name, input: spec.input, output: spec.output, outcomes: spec.outcomes ?? {} }
+  const described: PropertyDescriptorMap = {}
   // A function's own `name` is not writable, only configurable: plain assignment would throw.
-  for (const [key, value] of Object.entries(fields)) described[key] = { value, enumerable: true };
-  return Object.freeze(Object.defineProperties(call, described)) as TaskContract<Name, Spec>;
+  for (const [key, value] of Object.entries(fields)) described[key] = { value, enumerable: true }
+  return Object.freeze(Object.defineProperties(call, described)) as TaskContract<Name, Spec>
 }
 
-const NAME = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*$/;
+const NAME = /^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*$/
 
 function checkTaskName(name: string): void {
-  if (NAME.test(name) && name.length <= LIMITS.identifierCharsMax) return;
+  if (NAME.test(name) && name.length <= LIMITS.identifierCharsMax) return
   throw new ImpresarioError(
-    "INVALID_BLUEPRINT",
+    'INVALID_BLUEPRINT',
     `Contract: "${name}" cannot name a task. Use letters, digits, "_" and "-", with dots between the parts, ` +
       `at most ${LIMITS.identifierCharsMax} characters.`,
-  );
+  )
 }
 
 function checkOutcomes(name: string, spec: TaskSpec): void {
   for (const outcome of Object.keys(spec.outcomes ?? {})) {
-    if (outcome !== "success" && outcome !== "failure") continue;
+    if (outcome !== 'success' && outcome !== 'failure') continue
     throw new ImpresarioError(
-      "INVALID_BLUEPRINT",
+      'INVALID_BLUEPRINT',
       `Contract "${name}": "${outcome}" is always there and cannot be declared again. ` +
-        "Describe success with `output`, and give other outcomes other names.",
-    );
+        'Describe success with `output`, and give other outcomes other names.',
+    )
   }
 }
 
 /** Says whether a value is an entry of a contract, also one from another copy of this package. */
 export function isTaskContract(value: unknown): value is TaskContract {
-  return (
-    typeof value === "function" && "input" in value && "output" in value && "outcomes" in value
-  );
+  return typeof value === 'function' && 'input' in value && 'output' in value && 'outcomes' in value
 }
