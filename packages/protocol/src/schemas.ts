@@ -1,0 +1,162 @@
+import { z } from "zod";
+import { LIMITS } from "./limits.ts";
+
+/**
+ * What the server checks before it believes a request; the types are in `wire.ts`. These become JSON Schema, so they
+ * hold no transforms and no refinements. They are tolerant by intent: unknown fields stay, `null` means absent, and
+ * only what the server would stumble over is checked. Workers of five generations have to pass.
+ */
+const object = z.record(z.string(), z.unknown()).nullish();
+const text = z.string().nullish();
+const number = z.number().nullish();
+const names = z.array(z.string()).nullish();
+const identifier = z.string().min(1).max(LIMITS.identifierCharsMax);
+const seconds = z.number().min(0).nullish();
+const costs = z.record(z.string(), z.number()).nullish();
+
+const skills = z.array(z.union([z.string(), z.looseObject({ name: z.string() })])).nullish();
+const artifacts = z
+  .array(z.union([z.string(), z.looseObject({ name: z.string(), version: text })]))
+  .nullish();
+const signed = { security: object, metadata: object, timestamp: number };
+
+const resources = z
+  .looseObject({
+    max_concurrent_tasks: number,
+    cpu_cores: number,
+    ram_gb: number,
+    gpu_info: z.looseObject({ model: text, vram_gb: number }).nullish(),
+    devices: z
+      .array(z.looseObject({ type: z.string(), model: text, properties: object }))
+      .nullish(),
+    properties: object,
+  })
+  .nullish();
+
+export const registerRequest = z.looseObject({
+  worker_id: z
+    .string()
+    .max(LIMITS.identifierCharsMax)
+    .regex(/^[A-Za-z0-9_-]+$/),
+  worker_type: text,
+  supported_skills: skills,
+  supported_tasks: names,
+  available_skills: names,
+  hot_skills: skills,
+  hot_cache: names,
+  resources,
+  installed_software: object,
+  installed_models: artifacts,
+  installed_artifacts: artifacts,
+  capabilities: z
+    .looseObject({
+      hostname: text,
+      ip_address: text,
+      cost_per_skill: costs,
+      cost_per_second: number,
+      s3_config_hash: text,
+      extra: object,
+    })
+    .nullish(),
+  skills_hash: text,
+  max_concurrent_tasks: number,
+  cost_per_skill: costs,
+  cost_per_second: number,
+  hostname: text,
+  ip_address: text,
+  ...signed,
+});
+
+export const heartbeatRequest = z.looseObject({
+  worker_id: text,
+  status: text,
+  load: number,
+  usage: object,
+  current_tasks: names,
+  supported_tasks: names,
+  supported_skills: skills,
+  available_skills: names,
+  hot_cache: names,
+  hot_skills: skills,
+  skill_dependencies: object,
+  skills_hash: text,
+  ...signed,
+});
+
+export const taskBatchRequest = z.looseObject({
+  limit: z.int().min(1).max(LIMITS.batchItemsMax),
+  timeout: seconds,
+});
+
+const resultBody = {
+  status: text,
+  data: z.unknown().optional(),
+  error: z.union([z.string(), z.looseObject({ code: text, message: text })]).nullish(),
+  error_message: text,
+  data_metadata: object,
+};
+
+export const resultRequest = z.looseObject({
+  job_id: identifier,
+  task_id: identifier,
+  worker_id: text,
+  result: z.looseObject(resultBody).nullish(),
+  origin_worker_id: text,
+  costs: z.unknown().optional(),
+  ...resultBody,
+  ...signed,
+});
+
+export const resultBatchRequest = z.looseObject({
+  worker_id: identifier,
+  results: z.array(resultRequest).max(LIMITS.batchItemsMax),
+});
+
+export const eventRequest = z.looseObject({
+  event_type: identifier,
+  event_id: text,
+  worker_id: text,
+  origin_worker_id: text,
+  origin_task_id: text,
+  target_job_id: text,
+  target_task_id: text,
+  payload: object,
+  bubbling_chain: names,
+  trace_context: object,
+  priority: number,
+  ...signed,
+});
+
+export const createJobRequest = z.looseObject({
+  blueprint: identifier,
+  initial_data: object,
+  idempotency_key: z.string().min(1).max(LIMITS.idempotencyKeyCharsMax).nullish(),
+  priority: number,
+  dispatch_timeout: seconds,
+  result_timeout: seconds,
+  execution_timeout: seconds,
+  metadata: object,
+  webhook_url: text,
+});
+
+/** The items are checked one by one, with `createJobRequest`, so that a bad one spoils only its own answer. */
+export const createJobBatchRequest = z.looseObject({
+  jobs: z.array(z.unknown()).max(LIMITS.batchItemsMax),
+});
+
+export const jobQuery = z.looseObject({
+  wait: z.number().min(0).optional(),
+  version: z.int().min(0).optional(),
+  until: z.enum(["end"]).optional(),
+});
+
+export const jobListQuery = z.looseObject({
+  status: z.string().optional(),
+  blueprint: z.string().optional(),
+  limit: z.int().min(1).max(LIMITS.pageSizeMax).optional(),
+  cursor: z.string().max(LIMITS.identifierCharsMax).optional(),
+});
+
+export const cancelJobRequest = z.looseObject({ reason: text });
+
+export const approvalRequest = z.looseObject({ decision: identifier, comment: text });
