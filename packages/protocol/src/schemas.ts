@@ -1,24 +1,22 @@
-import { z } from "zod";
-import { LIMITS } from "./limits.ts";
+import { z } from 'zod'
+import { LIMITS } from './limits.ts'
 
 /**
  * What the server checks before it believes a request; the types are in `wire.ts`. These become JSON Schema, so they
  * hold no transforms and no refinements. They are tolerant by intent: unknown fields stay, `null` means absent, and
  * only what the server would stumble over is checked. Workers of five generations have to pass.
  */
-const object = z.record(z.string(), z.unknown()).nullish();
-const text = z.string().nullish();
-const number = z.number().nullish();
-const names = z.array(z.string()).nullish();
-const identifier = z.string().min(1).max(LIMITS.identifierCharsMax);
-const seconds = z.number().min(0).nullish();
-const costs = z.record(z.string(), z.number()).nullish();
+const object = z.record(z.string(), z.unknown()).nullish()
+const text = z.string().nullish()
+const number = z.number().nullish()
+const names = z.array(z.string()).nullish()
+const identifier = z.string().min(1).max(LIMITS.identifierCharsMax)
+const seconds = z.number().min(0).nullish()
+const costs = z.record(z.string(), z.number()).nullish()
 
-const skills = z.array(z.union([z.string(), z.looseObject({ name: z.string() })])).nullish();
-const artifacts = z
-  .array(z.union([z.string(), z.looseObject({ name: z.string(), version: text })]))
-  .nullish();
-const signed = { security: object, metadata: object, timestamp: number };
+const skills = z.array(z.union([z.string(), z.looseObject({ name: z.string() })])).nullish()
+const artifacts = z.array(z.union([z.string(), z.looseObject({ name: z.string(), version: text })])).nullish()
+const signed = { security: object, metadata: object, timestamp: number }
 
 const resources = z
   .looseObject({
@@ -26,12 +24,10 @@ const resources = z
     cpu_cores: number,
     ram_gb: number,
     gpu_info: z.looseObject({ model: text, vram_gb: number }).nullish(),
-    devices: z
-      .array(z.looseObject({ type: z.string(), model: text, properties: object }))
-      .nullish(),
+    devices: z.array(z.looseObject({ type: z.string(), model: text, properties: object })).nullish(),
     properties: object,
   })
-  .nullish();
+  .nullish()
 
 export const registerRequest = z.looseObject({
   worker_id: z
@@ -65,7 +61,7 @@ export const registerRequest = z.looseObject({
   hostname: text,
   ip_address: text,
   ...signed,
-});
+})
 
 export const heartbeatRequest = z.looseObject({
   worker_id: text,
@@ -81,12 +77,12 @@ export const heartbeatRequest = z.looseObject({
   skill_dependencies: object,
   skills_hash: text,
   ...signed,
-});
+})
 
 export const taskBatchRequest = z.looseObject({
   limit: z.int().min(1).max(LIMITS.batchItemsMax),
   timeout: seconds,
-});
+})
 
 const resultBody = {
   status: text,
@@ -94,7 +90,7 @@ const resultBody = {
   error: z.union([z.string(), z.looseObject({ code: text, message: text })]).nullish(),
   error_message: text,
   data_metadata: object,
-};
+}
 
 export const resultRequest = z.looseObject({
   job_id: identifier,
@@ -105,12 +101,12 @@ export const resultRequest = z.looseObject({
   costs: z.unknown().optional(),
   ...resultBody,
   ...signed,
-});
+})
 
 export const resultBatchRequest = z.looseObject({
   worker_id: identifier,
   results: z.array(resultRequest).max(LIMITS.batchItemsMax),
-});
+})
 
 export const eventRequest = z.looseObject({
   event_type: identifier,
@@ -125,7 +121,7 @@ export const eventRequest = z.looseObject({
   trace_context: object,
   priority: number,
   ...signed,
-});
+})
 
 export const createJobRequest = z.looseObject({
   blueprint: identifier,
@@ -137,26 +133,26 @@ export const createJobRequest = z.looseObject({
   execution_timeout: seconds,
   metadata: object,
   webhook_url: text,
-});
+})
 
 /** The items are checked one by one, with `createJobRequest`, so that a bad one spoils only its own answer. */
 export const createJobBatchRequest = z.looseObject({
   jobs: z.array(z.unknown()).max(LIMITS.batchItemsMax),
-});
+})
 
 export const jobQuery = z.looseObject({
   wait: z.number().min(0).optional(),
   version: z.int().min(0).optional(),
-  until: z.enum(["end"]).optional(),
-});
+  until: z.enum(['end']).optional(),
+})
 
 export const jobListQuery = z.looseObject({
   status: z.string().optional(),
   blueprint: z.string().optional(),
   limit: z.int().min(1).max(LIMITS.pageSizeMax).optional(),
   cursor: z.string().max(LIMITS.identifierCharsMax).optional(),
-});
+})
 
-export const cancelJobRequest = z.looseObject({ reason: text });
+export const cancelJobRequest = z.looseObject({ reason: text })
 
-export const approvalRequest = z.looseObject({ decision: identifier, comment: text });
+export const approvalRequest = z.looseObject({ decision: identifier, comment: text })
