@@ -46,8 +46,8 @@ export type Call = TaskCall | ChildCall
 
 export interface BranchOutcome {
   readonly status: string
-  readonly data?: Json
-  readonly error?: TaskError
+  readonly data?: Json | undefined
+  readonly error?: TaskError | undefined
 }
 
 /** One call that the present state has made, and what has become of it. */
@@ -56,9 +56,9 @@ export interface Branch {
   /** Tries so far, the present one included. */
   readonly attempt: number
   /** Workers that failed it, newest last: the next try prefers others. */
-  readonly failedWorkers?: readonly string[]
-  readonly lastError?: TaskError
-  readonly outcome?: BranchOutcome
+  readonly failedWorkers?: readonly string[] | undefined
+  readonly lastError?: TaskError | undefined
+  readonly outcome?: BranchOutcome | undefined
 }
 
 export type Transitions = Readonly<Record<string, string>>
@@ -107,7 +107,7 @@ export interface ClientInfo {
   readonly params?: JsonObject
 }
 
-/** One execution of a blueprint: its whole durable record. */
+/** One execution of a blueprint: its whole durable record. Optional fields may be absent or undefined, which is the same. */
 export interface Job {
   readonly id: string
   readonly blueprint: string
@@ -117,30 +117,32 @@ export interface Job {
   readonly state: string
   /** How many states this job has entered. Tells this stay in a state from an earlier one. */
   readonly visit: number
+  /** Visits before this one do not count as a loop: a person has looked at the job since. */
+  readonly loopFrom?: number | undefined
   /** Handler runs in this visit that failed. */
   readonly failures: number
   readonly initialData: JsonObject
   /** The durable dictionary that the states share. */
   readonly stateHistory: JsonObject
-  readonly wait?: Wait
+  readonly wait?: Wait | undefined
   /** The calls of this visit, by a short name that is unique within the visit. */
   readonly branches: Readonly<Record<string, Branch>>
   /** What the branches of the last fan-out gave; read by the aggregator state. */
-  readonly aggregationResults?: Readonly<Record<string, BranchOutcome>>
+  readonly aggregationResults?: Readonly<Record<string, BranchOutcome>> | undefined
   readonly priority: number
-  readonly parent?: ParentRef
+  readonly parent?: ParentRef | undefined
   readonly depth: number
-  readonly dispatchTimeoutMs?: number
-  readonly resultTimeoutMs?: number
-  readonly executionTimeoutMs?: number
-  readonly tracing?: Readonly<Record<string, string>>
-  readonly metadata?: JsonObject
-  readonly webhookUrl?: string
-  readonly progress?: { readonly fraction: number; readonly message?: string }
-  readonly error?: JobError
-  readonly result?: Json
+  readonly dispatchTimeoutMs?: number | undefined
+  readonly resultTimeoutMs?: number | undefined
+  readonly executionTimeoutMs?: number | undefined
+  readonly tracing?: Readonly<Record<string, string>> | undefined
+  readonly metadata?: JsonObject | undefined
+  readonly webhookUrl?: string | undefined
+  readonly progress?: { readonly fraction: number; readonly message?: string } | undefined
+  readonly error?: JobError | undefined
+  readonly result?: Json | undefined
   readonly trail: readonly TrailEntry[]
   readonly createdAt: number
   readonly updatedAt: number
-  readonly endedAt?: number
+  readonly endedAt?: number | undefined
 }

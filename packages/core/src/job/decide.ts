@@ -1,0 +1,180 @@
+/**
+ * The job state machine: what follows when something happens to a job.
+ *
+ * Everything here is pure. Time, chance and what user code chose arrive inside the event; effects
+ * leave inside the decision. The same rules therefore run on every storage and in the simulator.
+ *
+ * Invariants, checked by the simulator after every commit:
+ *
+ *   J1. A job that has ended never changes again.
+ *   J2. A job that is open has something that will move it: a turn, a task, a child, mail on its
+ *       way, or a person who was asked. A quarantined job waits for a person.
+ *   J3. A task's ending counts once. What an older visit or try sends is ignored.
+ *   J4. A visit runs its handler to one accepted choice. A turn of an older visit is ignored.
+ *   J5. A fan-out enters its aggregator once, after every branch has an outcome.
+ *   J6. A job writes no other job: parents and children reach each other by mail alone.
+ */
+import type { Script } from '../blueprint/script.ts'
+import { endChild, expireTask, abandonTask, endTask, progressTask } from './branch.ts'
+import { conclude, end, enter, fail, note, openDraft, ownTransition, quarantine } from './draft.ts'
+import type { Draft } from './draft.ts'
+import type { Decision, Ignored, IgnoredReason } from './effect.ts'
+import type { EventOf, JobEvent } from './event.ts'
+import type { Job } from './job.ts'
+import { isEnded } from './job.ts'
+import { failTurn, takeTurn } from './turn.ts'
+
+/** Decides what follows from `event`, or says why it no longer matters. Never throws. */
+export function decide(script: Script, job: Job | undefined, event: JobEvent): Decision | Ignored {
+  if (event.type === 'created') return job === undefined ? create(script, event) : ignored('job_exists')
+  if (job === undefined) return ignored('job_not_found')
+  if (isEnded(job)) return ignored('job_ended') // J1
+  const draft = openDraft(script, job, event.at)
+  const refusal = job.status === 'quarantined' ? applyToQuarantined(draft, event) : applyToOpen(draft, event)
+  return refusal === undefined ? conclude(draft) : ignored(refusal)
+}
+
+function ignored(reason: IgnoredReason): Ignored {
+  return { type: 'ignored', reason }
+}
+
+function create(script: Script, event: EventOf<'created'>): Decision {
+  const { request, at, id } = event
+  const job: Job = {
+    id,
+    blueprint: script.name,
+    blueprintVersion: script.version,
+    client: request.client,
+    status: 'pending',
+    state: script.start,
+    visit: 1,
+    failures: 0,
+    initialData: request.initialData,
+    stateHistory: {},
+    branches: {},
+    priority: request.priority ?? 0,
+    parent: request.parent,
+    depth: request.depth ?? 0,
+    dispatchTimeoutMs: request.dispatchTimeoutMs,
+    resultTimeoutMs: request.resultTimeoutMs,
+    executionTimeoutMs: request.executionTimeoutMs ?? script.policy.executionTimeoutMs,
+    tracing: request.tracing,
+    metadata: request.metadata,
+    webhookUrl: request.webhookUrl,
+    trail: [],
+    createdAt: at,
+    updatedAt: at,
+  }
+  const draft = openDraft(script, job, at)
+  note(draft, 'job_created')
+  draft.effects.push({ type: 'turn', visit: 1, delayMs: 0 })
+  if (job.executionTimeoutMs !== undefined) {
+    draft.effects.push({ type: 'timer', timer: 'life', visit: 1, afterMs: job.executionTimeoutMs })
+  }
+  return conclude(draft)
+}
+
+function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>): IgnoredReason | undefined {
+  switch (event.type) {
+    case 'turnTaken':
+      return takeTurn(draft, event)
+    case 'turnFailed':
+      return failTurn(draft, event)
+    case 'taskEnded':
+      return endTask(draft, event)
+    case 'taskExpired':
+      return expireTask(draft, event)
+    case 'taskAbandoned':
+      return abandonTask(draft, event)
+    case 'progressed':
+      return progressTask(draft, event)
+    case 'childEnded':
+      return endChild(draft, event)
+    case 'decisionMade':
+      return makeDecision(draft, event)
+    case 'approvalExpired':
+      return expireApproval(draft, event)
+    case 'cancelled':
+      return cancel(draft, event)
+    case 'timeRanOut':
+      return runOutOfTime(draft)
+    case 'migrated':
+      return migrate(draft, event)
+    case 'stranded':
+      quarantine(draft, event.error)
+      return undefined
+    case 'retried':
+    case 'discarded':
+      return 'job_not_quarantined'
+  }
+}
+
+/** Nothing but a person (or the parent's end) moves a quarantined job. */
+function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>): IgnoredReason | undefined {
+  const { job } = draft
+  if (event.type === 'cancelled') return cancel(draft, event)
+  if (event.type === 'discarded') {
+    note(draft, 'job_discarded', `by ${event.by}`)
+    end(draft, 'failed', {})
+    return undefined
+  }
+  if (event.type !== 'retried') return 'job_quarantined'
+  draft.job = {
+    ...job,
+    initialData: event.initialData ?? job.initialData,
+    stateHistory: event.stateHistory ?? job.stateHistory,
+    error: undefined,
+    loopFrom: job.visit,
+  }
+  note(draft, 'job_retried', `by ${event.by}`)
+  enter(draft, job.state)
+  return undefined
+}
+
+function makeDecision(draft: Draft, event: EventOf<'decisionMade'>): IgnoredReason | undefined {
+  const { job } = draft
+  if (job.wait?.kind !== 'human') return 'not_waiting_for_human'
+  const target = ownTransition(job.wait.transitions, event.decision)
+  if (target === undefined) return 'unknown_decision'
+  note(draft, 'decision_made', `${event.decision} by ${event.by}${event.comment === undefined ? '' : `: ${event.comment}`}`)
+  draft.job = {
+    ...job,
+    stateHistory: { ...job.stateHistory, decision: { decision: event.decision, by: event.by, comment: event.comment ?? null } },
+  }
+  enter(draft, target)
+  return undefined
+}
+
+function expireApproval(draft: Draft, event: EventOf<'approvalExpired'>): IgnoredReason | undefined {
+  const { job } = draft
+  if (job.wait?.kind !== 'human' || job.visit !== event.visit) return 'not_waiting_for_human'
+  note(draft, 'approval_expired')
+  const target = ownTransition(job.wait.transitions, 'expired')
+  if (target === undefined) {
+    fail(draft, { code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time.', state: job.state })
+  } else {
+    enter(draft, target)
+  }
+  return undefined
+}
+
+function cancel(draft: Draft, event: EventOf<'cancelled'>): undefined {
+  end(draft, 'cancelled', {
+    error: { code: 'CANCELLED', message: event.reason ?? `Cancelled by ${event.by}.`, state: draft.job.state },
+  })
+}
+
+function runOutOfTime(draft: Draft): undefined {
+  const { job } = draft
+  const seconds = (job.executionTimeoutMs ?? 0) / 1000
+  end(draft, 'failed', {
+    error: { code: 'EXECUTION_TIMEOUT', message: `The job did not end within its ${seconds} s.`, state: job.state },
+  })
+}
+
+function migrate(draft: Draft, event: EventOf<'migrated'>): undefined {
+  const { job } = draft
+  draft.job = { ...job, blueprintVersion: event.version, stateHistory: event.stateHistory }
+  note(draft, 'job_migrated', `from version ${job.blueprintVersion} to ${event.version}`)
+  enter(draft, event.state)
+}

@@ -1,0 +1,159 @@
+import { LIMITS } from '@impresario/protocol'
+import type { Script } from '../blueprint/script.ts'
+import type { Decision, Effect } from './effect.ts'
+import type { Branch, Job, JobError, Outcome, TrailEntry } from './job.ts'
+import { childJobId } from './identity.ts'
+
+/**
+ * A decision in the making: the job as it will be, and what must follow. Lives only inside one
+ * call of `decide`; the functions below are the only ways a job moves.
+ */
+export interface Draft {
+  readonly script: Script
+  readonly at: number
+  job: Job
+  readonly effects: Effect[]
+  readonly entries: TrailEntry[]
+}
+
+export function openDraft(script: Script, job: Job, at: number): Draft {
+  return { script, at, job, effects: [], entries: [] }
+}
+
+/** Closes the draft: the newest moments go into the record, older ones make room. */
+export function conclude(draft: Draft): Decision {
+  const trail = [...draft.job.trail, ...draft.entries].slice(-LIMITS.trailEntriesMax)
+  const job = { ...draft.job, trail, updatedAt: draft.at }
+  return { type: 'decided', job, effects: draft.effects, entries: draft.entries }
+}
+
+export function note(draft: Draft, event: string, text?: string): void {
+  const entry = { at: draft.at, event, state: draft.job.state }
+  draft.entries.push(text === undefined ? entry : { ...entry, note: text })
+}
+
+/** Leaves whatever the job is waiting for: open tasks are taken back, open children are told to stop. */
+export function leaveVisit(draft: Draft): void {
+  const { job } = draft
+  for (const [name, branch] of Object.entries(job.branches)) dropBranch(draft, name, branch)
+  if (job.wait?.kind === 'human' && job.wait.expiresAt !== undefined) {
+    draft.effects.push({ type: 'dropTimer', timer: 'approval' })
+  }
+}
+
+export function dropBranch(draft: Draft, name: string, branch: Branch): void {
+  if (branch.outcome !== undefined) return
+  const { job } = draft
+  if (branch.call.kind === 'task') {
+    draft.effects.push({ type: 'dropTask', visit: job.visit, branch: name })
+    return
+  }
+  const childId = childJobId(job.id, job.visit, name)
+  draft.effects.push({
+    type: 'mail',
+    to: childId,
+    letterId: `${childId}.cancel`,
+    letter: { type: 'cancelled', at: draft.at, by: `job ${job.id}`, reason: 'The job that started it went on without it.' },
+  })
+}
+
+/** Goes on to `state`: at once to the end where nothing is left to run, else by a turn. */
+export function enter(draft: Draft, state: string): void {
+  leaveVisit(draft)
+  const { job, script } = draft
+  const visit = job.visit + 1
+  const target = script.state(state)
+  const keepResults = target?.kind === 'aggregator' ? job.aggregationResults : undefined
+  draft.job = {
+    ...job,
+    status: 'running',
+    state,
+    visit,
+    failures: 0,
+    wait: undefined,
+    branches: {},
+    aggregationResults: keepResults,
+    progress: undefined,
+  }
+  if (visit - (job.loopFrom ?? 0) > script.policy.transitionsMax) {
+    quarantine(draft, {
+      code: 'LOOP_LIMIT',
+      message: `The job entered ${script.policy.transitionsMax} states without ending. Check the blueprint "${script.name}" for a loop, or raise its transitionsMax.`,
+      state,
+    })
+  } else if (target === undefined) {
+    quarantine(draft, {
+      code: 'UNKNOWN_STATE',
+      message: `The blueprint "${script.name}" has no state "${state}". Add the state, or correct the transition in "${job.state}".`,
+      state: job.state,
+    })
+  } else if (target.kind === 'end' && !target.computes) {
+    end(draft, target.outcome, { result: job.stateHistory })
+  } else {
+    note(draft, 'state_started')
+    draft.effects.push({ type: 'turn', visit, delayMs: 0 })
+  }
+}
+
+interface Ending {
+  readonly result?: Job['result']
+  readonly error?: JobError
+}
+
+/** The job is over. Its parent, if it has one, hears of it by mail. */
+export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
+  leaveVisit(draft)
+  const { job } = draft
+  if (job.executionTimeoutMs !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'life' })
+  draft.job = {
+    ...job,
+    status: outcome,
+    wait: undefined,
+    branches: {},
+    aggregationResults: undefined,
+    result: ending.result,
+    error: ending.error ?? (outcome === 'finished' ? undefined : job.error),
+    endedAt: draft.at,
+  }
+  note(draft, `job_${outcome}`, ending.error?.message)
+  mailParent(draft, outcome)
+}
+
+/** The job stands aside for a person. Nothing moves it until somebody retries or discards it. */
+export function quarantine(draft: Draft, error: JobError): void {
+  leaveVisit(draft)
+  const { job } = draft
+  draft.job = { ...job, status: 'quarantined', wait: undefined, branches: {}, error }
+  note(draft, 'job_quarantined', error.message)
+  mailParent(draft, 'quarantined')
+}
+
+function mailParent(draft: Draft, outcome: Outcome | 'quarantined'): void {
+  const { parent, id, result, error } = draft.job
+  if (parent === undefined) return
+  draft.effects.push({
+    type: 'mail',
+    to: parent.jobId,
+    letterId: outcome === 'quarantined' ? `${id}.quarantined.${draft.job.visit}` : `${id}.ended`,
+    letter: {
+      type: 'childEnded',
+      at: draft.at,
+      visit: parent.visit,
+      branch: parent.branch,
+      outcome,
+      result,
+      error: error === undefined ? undefined : { code: error.code, message: error.message },
+    },
+  })
+}
+
+/** Fails the job: through the blueprint's own `failed` state, which is there even when nobody wrote it. */
+export function fail(draft: Draft, error: JobError): void {
+  draft.job = { ...draft.job, error }
+  enter(draft, 'failed')
+}
+
+/** A target that the blueprint itself declared, never one inherited from `Object`. */
+export function ownTransition(transitions: Readonly<Record<string, string>>, key: string): string | undefined {
+  return Object.hasOwn(transitions, key) ? transitions[key] : undefined
+}

@@ -1,0 +1,53 @@
+import type { Job, TaskCall, TrailEntry } from './job.ts'
+import type { EventOf, JobRequest } from './event.ts'
+
+/** Mail is how one job reaches another: only the receiver ever writes the receiver's record. */
+export type Letter =
+  | { readonly type: 'create'; readonly request: JobRequest }
+  | EventOf<'childEnded'>
+  | EventOf<'cancelled'>
+
+/** What must follow from a decision, as data. */
+export type Effect =
+  | { readonly type: 'turn'; readonly visit: number; readonly delayMs: number }
+  | {
+      readonly type: 'task'
+      readonly visit: number
+      readonly branch: string
+      readonly attempt: number
+      readonly delayMs: number
+      readonly call: TaskCall
+      readonly failedWorkers: readonly string[]
+    }
+  | { readonly type: 'dropTask'; readonly visit: number; readonly branch: string }
+  | { readonly type: 'timer'; readonly timer: TimerName; readonly visit: number; readonly afterMs: number }
+  | { readonly type: 'dropTimer'; readonly timer: TimerName }
+  | { readonly type: 'mail'; readonly to: string; readonly letterId: string; readonly letter: Letter }
+
+/** `life`: the execution timeout of the job. `approval`: the end of the wait for a person. */
+export type TimerName = 'life' | 'approval'
+
+export interface Decision {
+  readonly type: 'decided'
+  readonly job: Job
+  readonly effects: readonly Effect[]
+  readonly entries: readonly TrailEntry[]
+}
+
+/** Why an event no longer matters. Late and repeated events are normal in a distributed system. */
+export type IgnoredReason =
+  | 'job_not_found'
+  | 'job_exists'
+  | 'job_ended'
+  | 'job_quarantined'
+  | 'job_not_quarantined'
+  | 'stale_turn'
+  | 'stale_task'
+  | 'stale_child'
+  | 'not_waiting_for_human'
+  | 'unknown_decision'
+
+export interface Ignored {
+  readonly type: 'ignored'
+  readonly reason: IgnoredReason
+}

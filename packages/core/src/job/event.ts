@@ -1,0 +1,86 @@
+import type { Json, JsonObject, TaskError } from '@impresario/protocol'
+import type { Action } from './action.ts'
+import type { ClientInfo, JobError, Outcome, ParentRef } from './job.ts'
+
+/** What a client, a parent or a schedule asks for. */
+export interface JobRequest {
+  readonly blueprint: string
+  readonly client: ClientInfo
+  readonly initialData: JsonObject
+  readonly priority?: number | undefined
+  readonly parent?: ParentRef | undefined
+  readonly depth?: number | undefined
+  readonly dispatchTimeoutMs?: number | undefined
+  readonly resultTimeoutMs?: number | undefined
+  readonly executionTimeoutMs?: number | undefined
+  readonly tracing?: Readonly<Record<string, string>> | undefined
+  readonly metadata?: JsonObject | undefined
+  readonly webhookUrl?: string | undefined
+}
+
+/** Names one try of one call of one visit. What came of an older try no longer matters. */
+export interface TryRef {
+  readonly visit: number
+  readonly branch: string
+  readonly attempt: number
+}
+
+/** What can happen to a job. Time and chance come in with it, so that `decide` needs neither. */
+export type JobEvent = { readonly at: number } & (
+  | { readonly type: 'created'; readonly id: string; readonly request: JobRequest }
+  /** The handler of the present state ran and chose. */
+  | { readonly type: 'turnTaken'; readonly visit: number; readonly action: Action; readonly stateHistory: JsonObject }
+  | {
+      readonly type: 'turnFailed'
+      readonly visit: number
+      readonly message: string
+      readonly stack?: string | undefined
+      /** Chance, from 0 to 1, for the jitter of the next try. */
+      readonly chance: number
+    }
+  | ({
+      readonly type: 'taskEnded'
+      readonly workerId: string
+      readonly status: string
+      readonly data?: Json | undefined
+      readonly error?: TaskError | undefined
+      readonly chance: number
+    } & TryRef)
+  /** Nobody took the task in time (`dispatch`), or no result came in time (`result`). */
+  | ({
+      readonly type: 'taskExpired'
+      readonly reason: 'dispatch' | 'result'
+      readonly workerId?: string | undefined
+      readonly chance: number
+    } & TryRef)
+  /** The task was handed out again and again, and every worker that had it fell silent. */
+  | ({ readonly type: 'taskAbandoned'; readonly deliveries: number } & TryRef)
+  | ({ readonly type: 'progressed'; readonly fraction: number; readonly message?: string | undefined } & TryRef)
+  | {
+      readonly type: 'childEnded'
+      readonly visit: number
+      readonly branch: string
+      readonly outcome: Outcome | 'quarantined'
+      readonly result?: Json | undefined
+      readonly error?: { readonly code: string; readonly message: string } | undefined
+    }
+  | { readonly type: 'decisionMade'; readonly decision: string; readonly by: string; readonly comment?: string | undefined }
+  | { readonly type: 'approvalExpired'; readonly visit: number }
+  | { readonly type: 'cancelled'; readonly by: string; readonly reason?: string | undefined }
+  | { readonly type: 'timeRanOut' }
+  /** A person sends a quarantined job back into the state where it failed, perhaps with other data. */
+  | {
+      readonly type: 'retried'
+      readonly by: string
+      readonly initialData?: JsonObject | undefined
+      readonly stateHistory?: JsonObject | undefined
+    }
+  /** A person gives a quarantined job up. */
+  | { readonly type: 'discarded'; readonly by: string }
+  /** The job goes on under another version of its blueprint. */
+  | { readonly type: 'migrated'; readonly version: number; readonly state: string; readonly stateHistory: JsonObject }
+  /** The job cannot go on: its blueprint, or the version that it began under, is gone. */
+  | { readonly type: 'stranded'; readonly error: JobError }
+)
+
+export type EventOf<T extends JobEvent['type']> = Extract<JobEvent, { readonly type: T }>

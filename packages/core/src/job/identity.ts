@@ -1,0 +1,45 @@
+import type { TryRef } from './event.ts'
+
+/** A turn is named by its job: there is never more than one. */
+export function turnId(jobId: string): string {
+  return jobId
+}
+
+/** Names a task through all its tries. Workers use it as an idempotency key. */
+export function taskId(jobId: string, visit: number, branch: string): string {
+  return `${jobId}.${visit}.${branch}`
+}
+
+export function timerId(jobId: string, timer: string): string {
+  return `${jobId}.${timer}`
+}
+
+/** The same parent, visit and branch always give the same child, so that a repeated letter creates it once. */
+export function childJobId(jobId: string, visit: number, branch: string): string {
+  return `${jobId}-${visit}-${branch}`
+}
+
+/** One delivery of one try: what a worker sees as `task_id`. A later delivery has another token. */
+export interface DeliveryRef extends TryRef {
+  readonly jobId: string
+  readonly token: number
+}
+
+export function deliveryId(ref: DeliveryRef): string {
+  return `${ref.jobId}.${ref.visit}.${ref.branch}.${ref.attempt}.${ref.token.toString(36)}`
+}
+
+const DELIVERY = /^(?<jobId>.+)\.(?<visit>\d{1,9})\.(?<branch>[\w-]{1,100})\.(?<attempt>\d{1,9})\.(?<token>[\da-z]{1,12})$/
+
+/** Reads a `task_id` from the wire; `undefined` for one that we never gave out. */
+export function parseDeliveryId(text: string): DeliveryRef | undefined {
+  const parts = DELIVERY.exec(text)?.groups
+  if (parts === undefined) return undefined
+  return {
+    jobId: parts['jobId'] ?? '',
+    visit: Number(parts['visit']),
+    branch: parts['branch'] ?? '',
+    attempt: Number(parts['attempt']),
+    token: Number.parseInt(parts['token'] ?? '', 36),
+  }
+}

@@ -1,0 +1,180 @@
+import { LIMITS } from '@impresario/protocol'
+import { backoffMs } from '../retry/backoff.ts'
+import type { Action } from './action.ts'
+import { end, enter, note, quarantine } from './draft.ts'
+import type { Draft } from './draft.ts'
+import type { IgnoredReason } from './effect.ts'
+import type { EventOf } from './event.ts'
+import { childJobId } from './identity.ts'
+import type { Branch, Call, Job, JobStatus, TaskCall, Wait } from './job.ts'
+
+/** Applies what the handler of the present state chose. */
+export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReason | undefined {
+  if (!isTurnOf(draft.job, event.visit)) return 'stale_turn' // J4
+  draft.job = { ...draft.job, stateHistory: event.stateHistory }
+  applyAction(draft, event.action)
+  return undefined
+}
+
+/** A handler threw: try again after a while, and after a few times ask a person. */
+export function failTurn(draft: Draft, event: EventOf<'turnFailed'>): IgnoredReason | undefined {
+  const { job, script } = draft
+  if (!isTurnOf(job, event.visit)) return 'stale_turn' // J4
+  const failures = job.failures + 1
+  draft.job = { ...job, status: 'running', failures }
+  note(draft, 'state_failed', event.message)
+  if (failures >= script.policy.handlerAttemptsMax) {
+    quarantine(draft, {
+      code: 'HANDLER_FAILED',
+      message: `The handler of "${job.state}" failed ${failures} times: ${event.message}`,
+      state: job.state,
+      ...(event.stack === undefined ? {} : { stack: event.stack }),
+    })
+    return undefined
+  }
+  const { backoffMs: baseMs, backoffMsMax: maxMs } = script.policy
+  draft.effects.push({
+    type: 'turn',
+    visit: job.visit,
+    delayMs: backoffMs({ baseMs, maxMs, attempt: failures, chance: event.chance }),
+  })
+  return undefined
+}
+
+function isTurnOf(job: Job, visit: number): boolean {
+  return job.visit === visit && (job.status === 'running' || job.status === 'pending')
+}
+
+function applyAction(draft: Draft, action: Action): void {
+  switch (action.type) {
+    case 'transition':
+      enter(draft, action.to)
+      break
+    case 'task':
+      startBranches(draft, 'waiting_for_worker', { kind: 'task', transitions: action.transitions }, [action.call])
+      break
+    case 'child':
+      startBranches(draft, 'waiting_for_child', { kind: 'child', transitions: action.transitions }, [action.call])
+      break
+    case 'parallel':
+      startParallel(draft, action)
+      break
+    case 'human':
+      awaitHuman(draft, action)
+      break
+    case 'end':
+      endHere(draft, action)
+      break
+  }
+}
+
+function startParallel(draft: Draft, action: Extract<Action, { type: 'parallel' }>): void {
+  if (action.calls.length > LIMITS.fanOutMax) {
+    quarantine(draft, {
+      code: 'FAN_OUT_TOO_LARGE',
+      message: `"${draft.job.state}" sent out ${action.calls.length} branches; at most ${LIMITS.fanOutMax} are allowed. Split the work over child jobs.`,
+      state: draft.job.state,
+    })
+    return
+  }
+  if (action.calls.length === 0) {
+    // Nothing to wait for: the aggregator still runs, once, with no results.
+    draft.job = { ...draft.job, aggregationResults: {} }
+    enter(draft, action.into)
+    return
+  }
+  const wait: Wait = { kind: 'parallel', into: action.into, policy: action.policy }
+  startBranches(draft, 'waiting_for_parallel', wait, action.calls)
+}
+
+function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: readonly Call[]): void {
+  const branches: Record<string, Branch> = {}
+  for (const [index, call] of calls.entries()) branches[String(index)] = { call, attempt: 1 }
+  draft.job = { ...draft.job, status, wait, branches }
+  for (const [index, call] of calls.entries()) {
+    if (call.kind === 'task') {
+      dispatch(draft, { branch: String(index), attempt: 1, delayMs: 0, call, failedWorkers: [] })
+    } else if (!startChild(draft, String(index), call)) {
+      return
+    }
+  }
+  note(draft, status === 'waiting_for_child' ? 'child_started' : 'task_dispatched', describeCalls(calls))
+}
+
+function describeCalls(calls: readonly Call[]): string {
+  const names = new Set(calls.map((call) => (call.kind === 'task' ? call.type : call.blueprint)))
+  const list = [...names].join(', ')
+  return calls.length === 1 ? list : `${calls.length} branches: ${list}`
+}
+
+export interface Dispatch {
+  readonly branch: string
+  readonly attempt: number
+  readonly delayMs: number
+  readonly call: TaskCall
+  readonly failedWorkers: readonly string[]
+}
+
+/** Sends out one try of a task, with the job's and the blueprint's time limits where it names none. */
+export function dispatch(draft: Draft, sent: Dispatch): void {
+  const { job, script } = draft
+  const dispatchTimeoutMs = sent.call.dispatchTimeoutMs ?? job.dispatchTimeoutMs
+  const call: TaskCall = {
+    ...sent.call,
+    resultTimeoutMs: sent.call.resultTimeoutMs ?? job.resultTimeoutMs ?? script.policy.resultTimeoutMs,
+    ...(dispatchTimeoutMs === undefined ? {} : { dispatchTimeoutMs }),
+  }
+  draft.effects.push({ type: 'task', visit: job.visit, ...sent, call })
+}
+
+function startChild(draft: Draft, branch: string, call: Extract<Call, { kind: 'child' }>): boolean {
+  const { job } = draft
+  if (job.depth >= LIMITS.childDepthMax) {
+    quarantine(draft, {
+      code: 'CHILD_TOO_DEEP',
+      message: `"${call.blueprint}" would be child number ${job.depth + 1} in a row; at most ${LIMITS.childDepthMax} are allowed. Check whether a blueprint runs itself.`,
+      state: job.state,
+    })
+    return false
+  }
+  const childId = childJobId(job.id, job.visit, branch)
+  draft.effects.push({
+    type: 'mail',
+    to: childId,
+    letterId: `${childId}.create`,
+    letter: {
+      type: 'create',
+      request: {
+        blueprint: call.blueprint,
+        client: job.client,
+        initialData: call.initialData,
+        priority: job.priority,
+        parent: { jobId: job.id, visit: job.visit, branch },
+        depth: job.depth + 1,
+        tracing: job.tracing,
+      },
+    },
+  })
+  return true
+}
+
+function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human' }>): void {
+  const { job } = draft
+  const { message, transitions, expiresMs } = action
+  const wait: Wait = {
+    kind: 'human',
+    message,
+    transitions,
+    ...(expiresMs === undefined ? {} : { expiresAt: draft.at + expiresMs }),
+  }
+  draft.job = { ...job, status: 'waiting_for_human', wait }
+  if (expiresMs !== undefined) {
+    draft.effects.push({ type: 'timer', timer: 'approval', visit: job.visit, afterMs: expiresMs })
+  }
+  note(draft, 'approval_requested', message)
+}
+
+function endHere(draft: Draft, action: Extract<Action, { type: 'end' }>): void {
+  const state = draft.script.state(draft.job.state)
+  end(draft, state?.kind === 'end' ? state.outcome : 'finished', { result: action.result ?? draft.job.stateHistory })
+}
