@@ -1,12 +1,58 @@
 import { defineConfig } from 'vitest/config'
+import { CountsReporter } from './test/counts-reporter.ts'
+
+// Workspace packages are read from their TypeScript sources; `test/workspace.test.ts` checks that they are.
+const conditions = ['source', 'module', 'node', 'development|production']
 
 export default defineConfig({
-  resolve: { conditions: ['source'] },
-  ssr: { resolve: { conditions: ['source'], externalConditions: ['source'] } },
+  resolve: { conditions },
+  ssr: { resolve: { conditions, externalConditions: ['source'] } },
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts', 'examples/src/**/*.test.ts', 'test/**/*.test.ts'],
-    pool: 'threads',
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    reporters: ['default', new CountsReporter()],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['{packages,apps}/*/src/**/*.test.ts', '{examples,bench}/src/**/*.test.ts'],
+          pool: 'threads',
+          // No code of ours keeps state in a module, so that files can share a worker and its loaded modules.
+          isolate: false,
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'repo',
+          include: ['test/*.test.ts'],
+          pool: 'threads',
+          testTimeout: 60_000,
+        },
+      },
+      {
+        // Real processes, killed at bad moments: one file at a time, after everything else, with time to spare.
+        extends: true,
+        test: {
+          name: 'system',
+          include: ['test/system/**/*.test.ts'],
+          pool: 'forks',
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+    coverage: {
+      provider: 'v8',
+      reporter: ['text-summary', 'json-summary'],
+      reportsDirectory: 'coverage',
+      include: ['packages/core/src/**/*.ts'],
+      exclude: ['**/*.test.ts', '**/*.types.ts'],
+      // The rules decide what becomes of a job: every line and every branch of them is tested.
+      thresholds: { 'packages/core/src/**/*.ts': { lines: 100, branches: 100 } },
+    },
   },
 })
