@@ -1,0 +1,260 @@
+import type {
+  Batch,
+  Claimed,
+  ClaimOptions,
+  Item,
+  ItemView,
+  Kind,
+  LaneView,
+  Lease,
+  LeaseRef,
+  ListQuery,
+  Queue,
+  Records,
+  Storage,
+  Stored,
+} from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+import { Entry, entryFromRow, leaseOf, queueOf } from './entry.ts'
+import { Flusher } from './flusher.ts'
+import type { Journal } from './journal.ts'
+import { QueueIndex } from './queue-index.ts'
+import { RecordCache } from './record-cache.ts'
+import type { Listed } from './record-cache.ts'
+import { TokenSource } from './token-source.ts'
+
+export interface EmbeddedStorageOptions {
+  /** The storage's clock, in milliseconds since 1970. Must never go back. */
+  readonly now: () => number
+  /** Where changes are made durable. Without it everything is gone with the process. */
+  readonly journal?: Journal
+  /** How many unchanged records of each kind stay in memory. */
+  readonly cacheMax?: number
+  /** Runs a flush soon. The default lets one turn of the event loop pass, so that its changes travel together. */
+  readonly schedule?: (run: () => void) => void
+  /** A write failed: the storage refuses everything from now on, and the process should stop. */
+  readonly onFailure?: (error: Error) => void
+}
+
+const CACHE_MAX = 4096
+const KINDS: readonly Kind[] = ['job', 'worker', 'key']
+
+/**
+ * Storage inside the process. Memory is the truth; a journal, if there is one, follows behind.
+ *
+ * `open` → `broken` when a write fails, `closed` by `close`; both for good. While open, every method
+ * does its work before it returns, without awaiting anything, so each is atomic by itself.
+ */
+export class EmbeddedStorage implements Storage {
+  readonly #now: () => number
+  readonly #records: Readonly<Record<Kind, RecordCache>>
+  readonly #queues: Readonly<Record<Queue, QueueIndex>>
+  readonly #listeners = new Map<Queue, Set<(lane: string) => void>>()
+  readonly #tokens: TokenSource
+  readonly #flusher: Flusher | undefined
+  #seq = 0
+  #closed: Promise<void> | undefined = undefined
+
+  constructor(options: EmbeddedStorageOptions) {
+    const { journal, cacheMax = CACHE_MAX } = options
+    this.#now = options.now
+    this.#queues = {
+      turns: new QueueIndex(),
+      tasks: new QueueIndex(),
+      timers: new QueueIndex(),
+      mail: new QueueIndex(),
+      leaders: new QueueIndex(),
+    }
+    const opened = journal?.open()
+    this.#tokens = new TokenSource(opened?.epoch ?? 1)
+    this.#records = {
+      job: new RecordCache('job', journal, cacheMax),
+      worker: new RecordCache('worker', journal, cacheMax),
+      key: new RecordCache('key', journal, cacheMax),
+    }
+    if (journal === undefined || opened === undefined) return
+    const now = this.#now()
+    for (const row of opened.items) {
+      this.#queues[queueOf(row.queue)].add(entryFromRow(row), now)
+      if (row.seq > this.#seq) this.#seq = row.seq
+    }
+    this.#flusher = new Flusher(
+      journal,
+      this.#tokens,
+      KINDS.map((kind) => this.#records[kind]),
+      options,
+    )
+  }
+
+  async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
+    this.#mustWork()
+    return asKind<K>(this.#records[kind].read(id))
+  }
+
+  async list<K extends Kind>(kind: K, query: ListQuery): Promise<readonly Listed<K>[]> {
+    this.#mustWork()
+    return asListed<K>(this.#records[kind].list(query))
+  }
+
+  async peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]> {
+    this.#mustWork()
+    const now = this.#now()
+    const index = this.#queues[queue]
+    index.advance(now)
+    return ids.map((id) => index.view(id, now))
+  }
+
+  async lanes(queue: Queue): Promise<readonly LaneView[]> {
+    this.#mustWork()
+    const index = this.#queues[queue]
+    index.advance(this.#now())
+    return index.laneViews()
+  }
+
+  async claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
+    this.#mustWork()
+    const { lanes, limit, leaseMs, holder } = options
+    const now = this.#now()
+    const index = this.#queues[queue]
+    index.advance(now)
+    const leases: Lease[] = []
+    while (leases.length < limit) {
+      const entry = lanes === undefined ? index.nextInTurn() : index.bestOf(lanes)
+      if (entry === undefined) break
+      leases.push(this.#lease(index, entry, now + leaseMs, holder))
+    }
+    if (index.hasReady(lanes)) return { leases, nextInMs: 0 }
+    return { leases, nextInMs: until(index.nextReadyAt(), now) }
+  }
+
+  async claimExpired(
+    queue: Queue,
+    { limit, leaseMs }: { readonly limit: number; readonly leaseMs: number },
+  ): Promise<Claimed> {
+    this.#mustWork()
+    const now = this.#now()
+    const index = this.#queues[queue]
+    index.advance(now)
+    const leases: Lease[] = []
+    while (leases.length < limit) {
+      const entry = index.firstExpired()
+      if (entry === undefined) break
+      leases.push(this.#lease(index, entry, now + leaseMs, undefined))
+    }
+    if (index.firstExpired() !== undefined) return { leases, nextInMs: 0 }
+    return { leases, nextInMs: until(index.nextExpiredAt(), now) }
+  }
+
+  async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
+    this.#mustWork()
+    const now = this.#now()
+    return leases.map((ref) => {
+      const index = this.#queues[ref.queue]
+      index.advance(now)
+      const entry = index.find(ref)
+      if (entry === undefined) return false
+      index.renew(entry, now + leaseMs, now)
+      if (entry.holder !== undefined) this.#flusher?.itemChanged(entry)
+      if (entry.state === 'ready') this.#announce(entry.item)
+      return true
+    })
+  }
+
+  async commit(batch: Batch): Promise<'committed' | 'conflict'> {
+    this.#mustWork()
+    const { put = [], enqueue = [], remove = [], settle } = batch
+    const settled = settle === undefined ? undefined : this.#queues[settle.queue].find(settle)
+    if (settle !== undefined && settled === undefined) return 'conflict'
+    for (const { kind, id, version } of put) {
+      if (this.#records[kind].versionOf(id) !== version - 1) return 'conflict'
+    }
+    if (settled !== undefined) this.#remove(settled)
+    for (const { queue, id } of remove) {
+      const entry = this.#queues[queue].get(id)
+      if (entry !== undefined) this.#remove(entry)
+    }
+    for (const one of put) {
+      this.#records[one.kind].write(one)
+    }
+    if (put.length > 0) this.#flusher?.recordsChanged()
+    if (enqueue.length > 0) this.#enqueueAll(enqueue)
+    return 'committed'
+  }
+
+  async sync(): Promise<void> {
+    this.#mustWork()
+    if (this.#flusher !== undefined) await this.#flusher.sync()
+  }
+
+  watch(queue: Queue, listener: (lane: string) => void): () => void {
+    const listeners = this.#listeners.get(queue) ?? new Set()
+    this.#listeners.set(queue, listeners)
+    // A wrapper of its own, so that one function can watch twice and stop once.
+    const entry = (lane: string): void => listener(lane)
+    listeners.add(entry)
+    return () => listeners.delete(entry)
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#flusher?.close() ?? Promise.resolve()
+    return this.#closed
+  }
+
+  #lease(index: QueueIndex, entry: Entry, leasedUntil: number, holder: string | undefined): Lease {
+    const firstClaim = entry.unclaimedAt !== Infinity && entry.state === 'ready'
+    index.lease(entry, this.#tokens.next(), leasedUntil, holder)
+    // A lease that ends with the process need not be written, unless the journal holds what it has overruled.
+    if (holder !== undefined || firstClaim || entry.leaseStored) this.#flusher?.itemChanged(entry)
+    return leaseOf(entry)
+  }
+
+  #remove(entry: Entry): void {
+    this.#queues[entry.item.queue].remove(entry)
+    this.#flusher?.itemRemoved(entry)
+  }
+
+  #enqueueAll(items: readonly Item[]): void {
+    const now = this.#now()
+    for (const item of items) {
+      const index = this.#queues[item.queue]
+      const old = index.get(item.id)
+      if (old !== undefined) this.#remove(old)
+      const entry = new Entry(item, ++this.#seq, now + item.delayMs)
+      index.add(entry, now)
+      this.#flusher?.itemAdded(entry)
+    }
+    // Only now: a listener may claim at once, and must find the whole batch.
+    for (const item of items) if (item.delayMs <= 0) this.#announce(item)
+  }
+
+  #announce({ queue, lane }: Item): void {
+    const listeners = this.#listeners.get(queue)
+    if (listeners === undefined) return
+    for (const listener of listeners) listener(lane)
+  }
+
+  #mustWork(): void {
+    if (this.#closed !== undefined) throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage is closed.')
+    this.#flusher?.mustWork()
+  }
+}
+
+/** Storage without a disk: for tests, for trying things out, and for work that may be lost. */
+export function createMemoryStorage({ now }: { readonly now: () => number }): EmbeddedStorage {
+  return new EmbeddedStorage({ now })
+}
+
+function until(at: number, now: number): number | undefined {
+  return at === Infinity ? undefined : Math.max(at - now, 0)
+}
+
+/** The boundary where a record of a cache gets its kind's type back: `commit` put it there by kind. */
+function asKind<K extends Kind>(stored: Stored<unknown> | undefined): Stored<Records[K]> | undefined {
+  return stored === undefined ? undefined : { value: stored.value as Records[K], version: stored.version }
+}
+
+function asListed<K extends Kind>(
+  listed: readonly (Stored<unknown> & { readonly id: string })[],
+): readonly Listed<K>[] {
+  return listed as readonly Listed<K>[]
+}

@@ -1,0 +1,146 @@
+import type { Item, ItemView, Lease, Queue } from '@impresario/core'
+import type { Alarm } from './alarm-heap.ts'
+import type { ItemRow, LeaseRow } from './journal.ts'
+
+/**
+ * Where an item stands.
+ *
+ * `waiting` (not due) → `ready` (claimable) → `held` (leased) → `ready` when the lease ends.
+ * Any of these → `expired` when its time is over; from there only `claimExpired` gets it: `closing`
+ * while that lease lasts, `expired` again when it ends. An item leaves by being settled or removed.
+ */
+export type EntryState = 'waiting' | 'ready' | 'held' | 'expired' | 'closing'
+
+/** An item in memory. One object for life, so that the heaps can refer to it; only `QueueIndex` changes it. */
+export class Entry {
+  readonly item: Item
+  readonly seq: number
+  readonly dueAt: number
+  readonly fallbackAt: number
+  readonly settleAt: number
+  /** Infinite once somebody has claimed it. */
+  unclaimedAt: number
+  state: EntryState = 'waiting'
+  gone = false
+  /** Zero: never claimed in a way that somebody could still refer to. */
+  token = 0
+  leasedUntil = 0
+  holder: string | undefined = undefined
+  deliveries = 0
+  fallbackOn = false
+  /** Whether it has a slot, perhaps a dead one, in the heap of its own lane and of its fallback lane. */
+  inLane = false
+  inFallback = false
+  wake: Alarm | undefined = undefined
+  fallback: Alarm | undefined = undefined
+  expiry: Alarm | undefined = undefined
+  /** Whether the journal has a row by this queue and id, this whole row, and a lease in it. */
+  idStored = false
+  rowStored = false
+  leaseStored = false
+
+  constructor(item: Item, seq: number, dueAt: number) {
+    this.item = item
+    this.seq = seq
+    this.dueAt = dueAt
+    const fallback = item.fallback
+    this.fallbackAt = fallback === undefined || fallback.lane === item.lane ? Infinity : dueAt + fallback.afterMs
+    this.settleAt = item.settleMs === undefined ? Infinity : dueAt + item.settleMs
+    this.unclaimedAt = item.unclaimedMs === undefined ? Infinity : dueAt + item.unclaimedMs
+  }
+
+  get expiresAt(): number {
+    return this.settleAt < this.unclaimedAt ? this.settleAt : this.unclaimedAt
+  }
+}
+
+/** Which of two ready items is taken first. */
+export function comesBefore(a: Entry, b: Entry): boolean {
+  if (a.item.priority !== b.item.priority) return a.item.priority > b.item.priority
+  if (a.dueAt !== b.dueAt) return a.dueAt < b.dueAt
+  return a.seq < b.seq
+}
+
+export function leaseOf(entry: Entry): Lease {
+  const { queue, id, lane, priority, payload } = entry.item
+  return { queue, id, token: entry.token, lane, priority, payload, deliveries: entry.deliveries }
+}
+
+export function viewOf(entry: Entry, now: number): ItemView {
+  const { queue, id, lane, priority, payload } = entry.item
+  const lease =
+    entry.token !== 0 && entry.leasedUntil > now
+      ? { token: entry.token, holder: entry.holder, endsInMs: entry.leasedUntil - now }
+      : undefined
+  const dueInMs = entry.dueAt > now ? entry.dueAt - now : 0
+  return { queue, id, lane, priority, payload, deliveries: entry.deliveries, dueInMs, lease }
+}
+
+export function leaseRowOf(entry: Entry): LeaseRow {
+  const kept = entry.holder !== undefined
+  return {
+    queue: entry.item.queue,
+    id: entry.item.id,
+    unclaimedAt: finite(entry.unclaimedAt),
+    token: kept ? entry.token : 0,
+    leasedUntil: kept ? entry.leasedUntil : 0,
+    holder: entry.holder ?? null,
+    deliveries: entry.deliveries,
+  }
+}
+
+export function itemRowOf(entry: Entry): ItemRow {
+  const { lane, priority, payload, fallback } = entry.item
+  return {
+    ...leaseRowOf(entry),
+    lane,
+    priority,
+    seq: entry.seq,
+    dueAt: entry.dueAt,
+    payload: JSON.stringify(payload),
+    fallbackLane: fallback?.lane ?? null,
+    fallbackAt: finite(entry.fallbackAt),
+    settleAt: finite(entry.settleAt),
+  }
+}
+
+export function entryFromRow(row: ItemRow): Entry {
+  const span = (at: number | null): number | undefined => (at === null ? undefined : at - row.dueAt)
+  const fallbackMs = span(row.fallbackAt)
+  const settleMs = span(row.settleAt)
+  const unclaimedMs = span(row.unclaimedAt)
+  const entry = new Entry(
+    {
+      queue: queueOf(row.queue),
+      id: row.id,
+      lane: row.lane,
+      priority: row.priority,
+      delayMs: 0,
+      payload: JSON.parse(row.payload),
+      ...(row.fallbackLane !== null && fallbackMs !== undefined
+        ? { fallback: { lane: row.fallbackLane, afterMs: fallbackMs } }
+        : {}),
+      ...(settleMs === undefined ? {} : { settleMs }),
+      ...(unclaimedMs === undefined ? {} : { unclaimedMs }),
+    },
+    row.seq,
+    row.dueAt,
+  )
+  entry.token = row.token
+  entry.leasedUntil = row.leasedUntil
+  entry.holder = row.holder ?? undefined
+  entry.deliveries = row.deliveries
+  entry.idStored = true
+  entry.rowStored = true
+  entry.leaseStored = row.token !== 0
+  return entry
+}
+
+/** The boundary where a name from the journal becomes a queue again: only this package writes it. */
+export function queueOf(name: string): Queue {
+  return name as Queue
+}
+
+function finite(at: number): number | null {
+  return at === Infinity ? null : at
+}

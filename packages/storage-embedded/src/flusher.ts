@@ -1,0 +1,183 @@
+import type { Queue } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+import { itemRowOf, leaseRowOf } from './entry.ts'
+import type { Entry } from './entry.ts'
+import type { Changes, ItemRow, Journal, LeaseRow, RecordRow } from './journal.ts'
+import type { RecordCache } from './record-cache.ts'
+import type { TokenSource } from './token-source.ts'
+
+interface FlusherOptions {
+  readonly now: () => number
+  readonly schedule?: (run: () => void) => void
+  readonly onFailure?: (error: Error) => void
+}
+
+/** Everybody who waits for one flush. */
+interface Waiters {
+  readonly promise: Promise<void>
+  resolve(): void
+  reject(error: Error): void
+}
+
+/**
+ * Brings changes to the journal, those of many commits in one write.
+ *
+ * `idle` → `scheduled` by the first change → `writing` → `idle`, or `scheduled` again when changes
+ * came meanwhile. A failed write leads to `broken` for good: what memory shows is then not what the
+ * disk holds, and to carry on would be to promise what was never written.
+ */
+export class Flusher {
+  readonly #journal: Journal
+  readonly #tokens: TokenSource
+  readonly #caches: readonly RecordCache[]
+  readonly #options: FlusherOptions
+  readonly #schedule: (run: () => void) => void
+  /** By queue and id: the entry whose row is out of date, or nothing if the row has to go. */
+  #items = new Map<Queue, Map<string, Entry | undefined>>()
+  #state: 'idle' | 'scheduled' | 'writing' = 'idle'
+  #dirty = false
+  /** Those who wait for what is dirty now, and for what is being written. */
+  #waiting: Waiters | undefined = undefined
+  #writing: Waiters | undefined = undefined
+  #failure: ImpresarioError | undefined = undefined
+
+  constructor(journal: Journal, tokens: TokenSource, caches: readonly RecordCache[], options: FlusherOptions) {
+    this.#journal = journal
+    this.#tokens = tokens
+    this.#caches = caches
+    this.#options = options
+    this.#schedule = options.schedule ?? ((run) => setImmediate(run))
+  }
+
+  recordsChanged(): void {
+    this.#touch()
+  }
+
+  itemAdded(entry: Entry): void {
+    const changed = this.#changedIn(entry.item.queue)
+    // A row that waits to be deleted is overwritten instead.
+    entry.idStored = changed.has(entry.item.id)
+    changed.set(entry.item.id, entry)
+    this.#touch()
+  }
+
+  itemChanged(entry: Entry): void {
+    this.#changedIn(entry.item.queue).set(entry.item.id, entry)
+    this.#touch()
+  }
+
+  itemRemoved(entry: Entry): void {
+    const changed = this.#changedIn(entry.item.queue)
+    if (!entry.idStored) {
+      changed.delete(entry.item.id)
+      return
+    }
+    changed.set(entry.item.id, undefined)
+    this.#touch()
+  }
+
+  mustWork(): void {
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  sync(): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    if (this.#dirty) {
+      this.#waiting ??= waiters()
+      return this.#waiting.promise
+    }
+    if (this.#state !== 'writing') return Promise.resolve()
+    this.#writing ??= waiters()
+    return this.#writing.promise
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.sync()
+    } finally {
+      await this.#journal.close()
+    }
+  }
+
+  #changedIn(queue: Queue): Map<string, Entry | undefined> {
+    let changed = this.#items.get(queue)
+    if (changed === undefined) {
+      changed = new Map()
+      this.#items.set(queue, changed)
+    }
+    return changed
+  }
+
+  #touch(): void {
+    this.#dirty = true
+    if (this.#state === 'idle') this.#plan()
+  }
+
+  #plan(): void {
+    this.#state = 'scheduled'
+    this.#schedule(() => {
+      void this.#flush()
+    })
+  }
+
+  async #flush(): Promise<void> {
+    this.#state = 'writing'
+    this.#dirty = false
+    this.#writing = this.#waiting
+    this.#waiting = undefined
+    try {
+      await this.#journal.write(this.#collect())
+    } catch (error) {
+      this.#fail(error)
+      return
+    }
+    for (const cache of this.#caches) cache.settle()
+    this.#state = 'idle'
+    const done = this.#writing
+    this.#writing = undefined
+    if (this.#dirty) this.#plan()
+    done?.resolve()
+  }
+
+  #collect(): Changes {
+    const records: RecordRow[] = []
+    for (const cache of this.#caches) cache.take(records)
+    const items: ItemRow[] = []
+    const leases: LeaseRow[] = []
+    const removed: { queue: string; id: string }[] = []
+    for (const [queue, changed] of this.#items) {
+      for (const [id, entry] of changed) {
+        if (entry === undefined) removed.push({ queue, id })
+        else if (entry.rowStored) leases.push(leaseRowOf(entry))
+        else items.push(itemRowOf(entry))
+        if (entry === undefined) continue
+        entry.idStored = true
+        entry.rowStored = true
+        entry.leaseStored = entry.holder !== undefined
+      }
+      changed.clear()
+    }
+    return { time: this.#options.now(), epoch: this.#tokens.epoch, records, items, leases, removed }
+  }
+
+  #fail(cause: unknown): void {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const failure = new ImpresarioError('STORAGE_UNAVAILABLE', `The journal could not be written: ${reason}`, { cause })
+    this.#failure = failure
+    this.#writing?.reject(failure)
+    this.#waiting?.reject(failure)
+    this.#options.onFailure?.(failure)
+  }
+}
+
+function waiters(): Waiters {
+  let done = (): void => {}
+  let fail = (_: Error): void => {}
+  const promise = new Promise<void>((resolve, reject) => {
+    done = resolve
+    fail = reject
+  })
+  // Whoever asked gets the rejection; that nobody asked is no reason to stop the process here.
+  promise.catch(() => {})
+  return { promise, resolve: done, reject: fail }
+}

@@ -1,0 +1,276 @@
+import type { ItemView, LaneView, LeaseRef } from '@impresario/core'
+import { AlarmHeap } from './alarm-heap.ts'
+import type { Alarm } from './alarm-heap.ts'
+import { comesBefore, viewOf } from './entry.ts'
+import type { Entry } from './entry.ts'
+import { Lane, LaneTurns } from './lane.ts'
+
+/** Idle lanes are kept for the next item, up to this many or as many as are in use. */
+const LANES_IDLE_MAX = 1024
+
+/**
+ * One queue in memory. What an item is at a moment follows from its times alone; `advance` brings
+ * the states, the lanes and their counts up to that moment, and every question asks it first.
+ */
+export class QueueIndex {
+  readonly #entries = new Map<string, Entry>()
+  readonly #lanes = new Map<string, Lane>()
+  #lanesMax = LANES_IDLE_MAX
+  #readyCount = 0
+  readonly #turns = new LaneTurns()
+  /** Ends of waiting and of leases. */
+  readonly #wake = new AlarmHeap()
+  readonly #fallback = new AlarmHeap()
+  readonly #expiry = new AlarmHeap()
+  /** Entries in state `expired`, in the order in which they expired. */
+  readonly #expired = new AlarmHeap()
+
+  get(id: string): Entry | undefined {
+    return this.#entries.get(id)
+  }
+
+  entries(): Iterable<Entry> {
+    return this.#entries.values()
+  }
+
+  /** Adds a new or reloaded entry; its id must be free. */
+  add(entry: Entry, now: number): void {
+    this.#entries.set(entry.item.id, entry)
+    if (entry.expiresAt !== Infinity) entry.expiry = this.#expiry.push(entry.expiresAt, entry)
+    if (entry.fallbackAt !== Infinity) entry.fallback = this.#fallback.push(entry.fallbackAt, entry)
+    if (entry.leasedUntil > now) this.#sleep(entry, 'held', entry.leasedUntil)
+    else if (entry.dueAt > now) this.#sleep(entry, 'waiting', entry.dueAt)
+    else this.#makeReady(entry)
+  }
+
+  remove(entry: Entry): void {
+    this.#leaveState(entry, 'held')
+    entry.gone = true
+    this.#entries.delete(entry.item.id)
+    if (entry.wake !== undefined) this.#wake.cancel(entry.wake)
+    if (entry.fallback !== undefined) this.#fallback.cancel(entry.fallback)
+    if (entry.expiry !== undefined) this.#expiry.cancel(entry.expiry)
+  }
+
+  /** The best ready entry of these lanes. */
+  bestOf(lanes: readonly string[]): Entry | undefined {
+    let best: Entry | undefined
+    for (const name of lanes) {
+      const first = this.#lanes.get(name)?.first()
+      if (first !== undefined && (best === undefined || comesBefore(first, best))) best = first
+    }
+    return best
+  }
+
+  /** The best ready entry of the lane whose turn it is; that lane goes to the end of the row. */
+  nextInTurn(): Entry | undefined {
+    for (;;) {
+      const lane = this.#turns.shift()
+      if (lane === undefined) return undefined
+      const first = lane.first()
+      if (first === undefined) continue
+      this.#turns.push(lane)
+      return first
+    }
+  }
+
+  hasReady(lanes: readonly string[] | undefined): boolean {
+    if (lanes === undefined) return this.#readyCount > 0
+    return this.#readyCount > 0 && lanes.some((lane) => (this.#lanes.get(lane)?.ready ?? 0) > 0)
+  }
+
+  firstExpired(): Entry | undefined {
+    return this.#expired.first()?.entry
+  }
+
+  lease(entry: Entry, token: number, until: number, holder: string | undefined): void {
+    entry.token = token
+    entry.holder = holder
+    entry.deliveries++
+    if (entry.state === 'expired') {
+      this.#takeExpired(entry, until)
+      return
+    }
+    entry.unclaimedAt = Infinity
+    entry.leasedUntil = until
+    this.#leaveState(entry, 'held')
+    this.#sleep(entry, 'held', until)
+  }
+
+  /** The entry that this claim still names: nobody has claimed, removed or replaced it since. */
+  find(ref: LeaseRef): Entry | undefined {
+    const entry = this.#entries.get(ref.id)
+    return entry !== undefined && entry.token === ref.token && ref.token !== 0 ? entry : undefined
+  }
+
+  renew(entry: Entry, until: number, now: number): void {
+    entry.leasedUntil = until
+    const closing = entry.state === 'closing'
+    if (entry.state === 'expired') return
+    if (until > now) {
+      if (entry.state === 'ready') this.#leaveState(entry, 'held')
+      this.#sleep(entry, closing ? 'closing' : 'held', until)
+    } else if (closing) this.#expire(entry, now)
+    else if (entry.state !== 'ready') this.#makeReady(entry)
+  }
+
+  /** Brings everything up to this moment. */
+  advance(now: number): void {
+    this.#ringWake(now)
+    this.#ringFallback(now)
+    this.#ringExpiry(now)
+  }
+
+  /** When something that is not claimable now may become so. Exact or too early, never too late. */
+  nextReadyAt(): number {
+    const wake = this.#firstWake()?.at ?? Infinity
+    const fallback = this.#fallback.first()?.at ?? Infinity
+    return wake < fallback ? wake : fallback
+  }
+
+  nextExpiredAt(): number {
+    const expiry = this.#expiry.first()?.at ?? Infinity
+    const wake = this.#firstWake()?.at ?? Infinity
+    return wake < expiry ? wake : expiry
+  }
+
+  view(id: string, now: number): ItemView | undefined {
+    const entry = this.#entries.get(id)
+    return entry === undefined ? undefined : viewOf(entry, now)
+  }
+
+  laneViews(): readonly LaneView[] {
+    const views: LaneView[] = []
+    for (const lane of this.#lanes.values()) if (lane.ready > 0) views.push({ lane: lane.name, ready: lane.ready })
+    return views
+  }
+
+  #makeReady(entry: Entry): void {
+    entry.state = 'ready'
+    this.#readyCount++
+    this.#addTo(entry.item.lane, entry)
+    if (entry.fallbackOn) this.#addToFallback(entry)
+  }
+
+  #addToFallback(entry: Entry): void {
+    if (entry.item.fallback !== undefined) this.#addTo(entry.item.fallback.lane, entry)
+  }
+
+  #addTo(name: string, entry: Entry): void {
+    let lane = this.#lanes.get(name)
+    if (lane === undefined) {
+      if (this.#lanes.size >= this.#lanesMax) this.#sweepLanes()
+      lane = new Lane(name)
+      this.#lanes.set(name, lane)
+    }
+    lane.add(entry)
+    this.#turns.push(lane)
+  }
+
+  #sweepLanes(): void {
+    for (const lane of this.#lanes.values()) {
+      if (lane.ready > 0 || lane.inTurn) continue
+      lane.clear()
+      this.#lanes.delete(lane.name)
+    }
+    this.#lanesMax = Math.max(LANES_IDLE_MAX, 2 * this.#lanes.size)
+  }
+
+  /** Takes the entry out of what its present state put it into. */
+  #leaveState(entry: Entry, next: 'held' | 'expired'): void {
+    if (entry.state === 'expired' && entry.wake !== undefined) {
+      this.#expired.cancel(entry.wake)
+      entry.wake = undefined
+    }
+    const wasReady = entry.state === 'ready'
+    entry.state = next
+    if (!wasReady) return
+    this.#readyCount--
+    this.#lanes.get(entry.item.lane)?.leave()
+    if (entry.fallbackOn && entry.item.fallback !== undefined) this.#lanes.get(entry.item.fallback.lane)?.leave()
+  }
+
+  #sleep(entry: Entry, state: 'waiting' | 'held' | 'closing', until: number): void {
+    entry.state = state
+    if (entry.wake !== undefined) {
+      // An alarm that rings too early is set later when it rings: renewals cost nothing.
+      if (entry.wake.at <= until) return
+      this.#wake.cancel(entry.wake)
+    }
+    entry.wake = this.#wake.push(until, entry)
+  }
+
+  /** In the state `expired` the alarm field names the entry's place among the expired. */
+  #expire(entry: Entry, now: number): void {
+    if (entry.wake !== undefined) this.#wake.cancel(entry.wake)
+    entry.wake = undefined
+    if (entry.expiry !== undefined) this.#expiry.cancel(entry.expiry)
+    entry.expiry = undefined
+    this.#leaveState(entry, 'expired')
+    entry.wake = this.#expired.push(entry.expiresAt < now ? entry.expiresAt : now, entry)
+  }
+
+  #takeExpired(entry: Entry, until: number): void {
+    this.#leaveState(entry, 'held')
+    entry.leasedUntil = until
+    this.#sleep(entry, 'closing', until)
+  }
+
+  #ringWake(now: number): void {
+    for (;;) {
+      const alarm = this.#firstWake()
+      const entry = alarm?.entry
+      if (alarm === undefined || entry === undefined || alarm.at > now) return
+      this.#wake.dropFirst()
+      entry.wake = undefined
+      if (entry.state === 'closing') this.#expire(entry, now)
+      else this.#makeReady(entry)
+    }
+  }
+
+  /** The first alarm that rings for something: stale ones before it are dropped or set right. */
+  #firstWake(): Alarm | undefined {
+    for (;;) {
+      const alarm = this.#wake.first()
+      const entry = alarm?.entry
+      if (alarm === undefined || entry === undefined) return undefined
+      if (entry.state === 'ready') {
+        this.#wake.dropFirst()
+        entry.wake = undefined
+        continue
+      }
+      const until = entry.state === 'waiting' ? entry.dueAt : entry.leasedUntil
+      if (until <= alarm.at) return alarm
+      this.#wake.delayFirst(until)
+    }
+  }
+
+  #ringFallback(now: number): void {
+    for (;;) {
+      const alarm = this.#fallback.first()
+      const entry = alarm?.entry
+      if (alarm === undefined || entry === undefined || alarm.at > now) return
+      this.#fallback.dropFirst()
+      entry.fallback = undefined
+      entry.fallbackOn = true
+      if (entry.state === 'ready') this.#addToFallback(entry)
+    }
+  }
+
+  #ringExpiry(now: number): void {
+    for (;;) {
+      const alarm = this.#expiry.first()
+      const entry = alarm?.entry
+      if (alarm === undefined || entry === undefined || alarm.at > now) return
+      // Claimed since the alarm was set: only the time to settle still counts.
+      if (entry.expiresAt > now) {
+        if (entry.expiresAt === Infinity) {
+          this.#expiry.dropFirst()
+          entry.expiry = undefined
+        } else this.#expiry.delayFirst(entry.expiresAt)
+        continue
+      }
+      this.#expire(entry, now)
+    }
+  }
+}
