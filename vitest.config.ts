@@ -47,7 +47,7 @@ export default defineConfig({
     ],
     coverage: {
       provider: 'v8',
-      reporter: ['text-summary', 'json-summary'],
+      reporter: [['text', { skipFull: true }]],
       reportsDirectory: 'coverage',
       include: ['packages/core/src/**/*.ts'],
       exclude: ['**/*.test.ts', '**/*.types.ts'],
