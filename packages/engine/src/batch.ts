@@ -1,0 +1,105 @@
+import { taskId, timerId, turnId } from '@impresario/core'
+import type { Batch, Decision, Effect, Item, Job, LeaseRef, Letter, Put, Queue } from '@impresario/core'
+import type { Json, JsonObject } from '@impresario/protocol'
+
+type TaskEffect = Extract<Effect, { type: 'task' }>
+
+/** Where a task goes: straight to a worker's own queue, or to those who wait for one that fits. */
+export interface Placement {
+  readonly lane: string
+  readonly fallback?: NonNullable<Item['fallback']>
+}
+export type Place = (task: TaskEffect, job: Job) => Placement
+
+/** What a task's item carries. The rest is in the job's record: one place, no copies. */
+export interface TaskPayload extends JsonObject {
+  readonly jobId: string
+  readonly visit: number
+  readonly branch: string
+  readonly attempt: number
+  readonly type: string
+}
+
+export interface TurnPayload extends JsonObject {
+  readonly visit: number
+}
+
+/** Turns a decision into the one batch that makes it true. */
+export function batchOf(decision: Decision, version: number, settle: LeaseRef | undefined, place: Place): Batch {
+  const { job } = decision
+  const enqueue: Item[] = []
+  const remove: { queue: Queue; id: string }[] = []
+  for (const effect of decision.effects) addEffect(effect, job, place, enqueue, remove)
+  const put: Put = {
+    kind: 'job',
+    id: job.id,
+    value: job,
+    version,
+    facets: { owner: job.client.id, status: job.status, name: job.blueprint },
+  }
+  return { put: [put], enqueue, remove, ...(settle === undefined ? {} : { settle }) }
+}
+
+function addEffect(
+  effect: Effect,
+  job: Job,
+  place: Place,
+  enqueue: Item[],
+  remove: { queue: Queue; id: string }[],
+): void {
+  switch (effect.type) {
+    case 'turn': {
+      const payload: TurnPayload = { visit: effect.visit }
+      enqueue.push(item(job, 'turns', turnId(job.id), effect.delayMs, payload))
+      break
+    }
+    case 'task':
+      enqueue.push(taskItem(effect, job, place))
+      break
+    case 'dropTask':
+      remove.push({ queue: 'tasks', id: taskId(job.id, effect.visit, effect.branch) })
+      break
+    case 'timer': {
+      const payload = { jobId: job.id, timer: effect.timer, visit: effect.visit }
+      enqueue.push(item(job, 'timers', timerId(job.id, effect.timer), effect.afterMs, payload))
+      break
+    }
+    case 'dropTimer':
+      remove.push({ queue: 'timers', id: timerId(job.id, effect.timer) })
+      break
+    case 'mail':
+      enqueue.push(item(job, 'mail', effect.letterId, 0, letterPayload(effect.to, effect.letter)))
+      break
+  }
+}
+
+function item(job: Job, queue: Queue, id: string, delayMs: number, payload: Json): Item {
+  return { queue, id, lane: job.client.id, priority: job.priority, delayMs, payload }
+}
+
+function taskItem(effect: TaskEffect, job: Job, place: Place): Item {
+  const { call } = effect
+  const placement = place(effect, job)
+  const payload: TaskPayload = {
+    jobId: job.id,
+    visit: effect.visit,
+    branch: effect.branch,
+    attempt: effect.attempt,
+    type: call.type,
+  }
+  return {
+    queue: 'tasks',
+    id: taskId(job.id, effect.visit, effect.branch),
+    priority: call.priority,
+    delayMs: effect.delayMs,
+    payload,
+    ...placement,
+    ...(call.dispatchTimeoutMs === undefined ? {} : { unclaimedMs: call.dispatchTimeoutMs }),
+    ...(call.resultTimeoutMs === undefined ? {} : { settleMs: call.resultTimeoutMs }),
+  }
+}
+
+/** A letter is plain data by its type; JSON has no `undefined`, so absent fields are simply left out. */
+function letterPayload(to: string, letter: Letter): Json {
+  return JSON.parse(JSON.stringify({ to, letter })) as Json
+}

@@ -1,0 +1,68 @@
+import type { Job, JobEvent, RunnableBlueprint, Script } from '@impresario/core'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+
+/** Where the engine finds blueprints. The registry of `core` fits. */
+export interface BlueprintSource {
+  get(name: string, version: number): RunnableBlueprint | undefined
+  latest(name: string): RunnableBlueprint | undefined
+}
+
+/**
+ * Finds the script that a job runs under. A job stays on the version that it began with; when that
+ * version is gone, its turns are migrated or quarantined, never run on another script.
+ */
+export class BlueprintShelf {
+  readonly #source: BlueprintSource
+
+  constructor(source: BlueprintSource) {
+    this.#source = source
+  }
+
+  latest(name: string): RunnableBlueprint {
+    const found = this.#source.latest(name)
+    if (found === undefined) {
+      throw new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".`, { details: { blueprint: name } })
+    }
+    return found
+  }
+
+  find(name: string): RunnableBlueprint | undefined {
+    return this.#source.latest(name)
+  }
+
+  of(job: Job): RunnableBlueprint | undefined {
+    return this.#source.get(job.blueprint, job.blueprintVersion)
+  }
+
+  scriptFor(job: Job | undefined, event: JobEvent): Script {
+    if (event.type === 'created') return this.latest(event.request.blueprint)
+    if (job === undefined) return NO_SCRIPT
+    if (event.type === 'migrated') return this.#source.get(job.blueprint, event.version) ?? missingScript(job)
+    return this.of(job) ?? missingScript(job)
+  }
+}
+
+const POLICY = {
+  transitionsMax: LIMITS.transitionsMaxCeiling,
+  handlerAttemptsMax: LIMITS.handlerAttemptsMax,
+  taskAttemptsMax: LIMITS.taskAttemptsMax,
+  backoffMs: LIMITS.backoffMs,
+  backoffMsMax: LIMITS.backoffMsMax,
+  resultTimeoutMs: 300_000,
+}
+
+const NO_SCRIPT: Script = { name: '', version: 0, start: '', state: () => undefined, policy: POLICY }
+
+/**
+ * Stands in for a version that is gone, so that results which are still on their way are kept: they
+ * move the job to the next state, and the turn there finds the version missing.
+ */
+function missingScript(job: Job): Script {
+  return {
+    name: job.blueprint,
+    version: job.blueprintVersion,
+    start: job.state,
+    state: () => ({ kind: 'handler' }),
+    policy: POLICY,
+  }
+}

@@ -1,0 +1,335 @@
+import { deliveryId, mergeHeartbeat, parseDeliveryId, taskId } from '@impresario/core'
+import type {
+  Clock,
+  DeliveryRef,
+  WorkerPatch,
+  IgnoredReason,
+  Job,
+  Lease,
+  LeaseRef,
+  Log,
+  Random,
+  Storage,
+  TaskCall,
+  WorkerRecord,
+} from '@impresario/core'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import type { Json, TaskError } from '@impresario/protocol'
+import type { Applied, Director } from './director.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import { readTask } from './payload.ts'
+import { Parking } from './parking.ts'
+
+export interface DeskOptions {
+  readonly storage: Storage
+  readonly director: Director
+  readonly dispatcher: Dispatcher
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** How long a worker keeps its tasks without a sign of life. */
+  readonly leaseMs: number
+}
+
+/** One task as it is handed to a worker. */
+export interface Delivery {
+  readonly taskId: string
+  readonly jobId: string
+  readonly idempotencyKey: string
+  readonly attempt: number
+  readonly delivery: number
+  readonly call: TaskCall
+  readonly tracing: Readonly<Record<string, string>>
+  readonly resultTimeoutMs: number | undefined
+}
+
+export interface Handout {
+  readonly deliveries: readonly Delivery[]
+  /** Takes everything back into the queue: it could not be handed over. */
+  readonly giveBack: () => Promise<void>
+}
+
+export interface Report {
+  readonly taskId: string
+  readonly status: string
+  readonly data?: Json | undefined
+  readonly error?: TaskError | undefined
+}
+
+/** What a worker hears about a result. */
+export type Receipt =
+  | { readonly type: 'accepted'; readonly job: Job; readonly before: Job | undefined }
+  | { readonly type: 'ignored'; readonly reason: IgnoredReason | 'worker_mismatch'; readonly job: Job | undefined }
+
+export interface PollOptions {
+  readonly limit: number
+  readonly waitMs: number
+  readonly signal: AbortSignal
+  /** The worker lives in this process: what it holds is free again when the process ends. */
+  readonly isLocal?: boolean
+}
+
+/**
+ * The desk where workers come for tasks and bring results. Knows no transport.
+ *
+ * A poll that finds nothing is parked: it costs a map entry until a task for it is committed or its
+ * time is up. A task is in the worker's hands only when its handout has been delivered; a poll that
+ * was aborted meanwhile gives its tasks back at once.
+ */
+export class Desk {
+  readonly #options: DeskOptions
+  readonly #parking: Parking
+  /** The deliveries that are in each worker's hands, as far as this instance knows. */
+  readonly #held = new Map<string, Map<string, LeaseRef>>()
+  #isOpen = true
+
+  constructor(options: DeskOptions) {
+    this.#options = options
+    this.#parking = new Parking(options.clock)
+  }
+
+  get parked(): number {
+    return this.#parking.size
+  }
+
+  wakeWorker(workerId: string): boolean {
+    return this.#parking.wake(workerId)
+  }
+
+  /** Ends the parked polls; later ones get nothing. Results are taken to the last. */
+  closePolls(): void {
+    this.#isOpen = false
+    this.#parking.wakeAll()
+  }
+
+  openPolls(): void {
+    this.#isOpen = true
+  }
+
+  async register(worker: WorkerRecord): Promise<WorkerRecord> {
+    const { storage, dispatcher } = this.#options
+    const known = await storage.read('worker', worker.id)
+    const record = known === undefined ? worker : { ...worker, reputation: known.value.reputation }
+    dispatcher.put(record)
+    await this.#save(record)
+    this.#options.log.info('worker registered', { worker_id: worker.id, skills: worker.skills })
+    return record
+  }
+
+  /**
+   * A sign of life. Keeps the worker's tasks in its hands, and says which of those that it names are
+   * no longer its own.
+   */
+  async heartbeat(
+    workerId: string,
+    patch: WorkerPatch | undefined,
+    currentTasks: readonly string[] | undefined,
+  ): Promise<{ readonly worker: WorkerRecord; readonly cancelled: readonly string[] }> {
+    const { clock, dispatcher, storage } = this.#options
+    const known = dispatcher.worker(workerId) ?? (await storage.read('worker', workerId))?.value
+    if (known === undefined) {
+      throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
+    }
+    const worker = mergeHeartbeat(known, patch ?? {}, clock.now())
+    dispatcher.put(worker)
+    const cancelled = await this.#renew(workerId, currentTasks)
+    await this.#save(worker)
+    return { worker, cancelled }
+  }
+
+  async #save(worker: WorkerRecord): Promise<void> {
+    const { storage, log } = this.#options
+    for (let conflicts = 0; conflicts < 5; conflicts += 1) {
+      const version = ((await storage.read('worker', worker.id))?.version ?? 0) + 1
+      const facets = { status: worker.status, name: worker.type }
+      const outcome = await storage.commit({ put: [{ kind: 'worker', id: worker.id, value: worker, version, facets }] })
+      if (outcome === 'committed') return
+    }
+    log.warn('a worker record is contended and was not written', { worker_id: worker.id })
+  }
+
+  /** Extends every lease that the worker holds; what is lost was cancelled, has expired or went to another. */
+  async #renew(workerId: string, currentTasks: readonly string[] | undefined): Promise<readonly string[]> {
+    const { storage, leaseMs, dispatcher } = this.#options
+    const held = this.#heldBy(workerId)
+    for (const id of currentTasks ?? []) {
+      const ref = parseDeliveryId(id)
+      if (ref !== undefined && !held.has(id)) held.set(id, leaseOf(ref))
+    }
+    const ids = [...held.keys()]
+    if (ids.length === 0) return []
+    const kept = await storage.renew([...held.values()], leaseMs)
+    const named = new Set(currentTasks)
+    const cancelled: string[] = []
+    for (const [index, id] of ids.entries()) {
+      const ref = held.get(id)
+      if (kept[index] === true && ref !== undefined) {
+        dispatcher.assign(ref.id, workerId)
+        continue
+      }
+      held.delete(id)
+      if (currentTasks === undefined || named.has(id)) cancelled.push(id)
+    }
+    return cancelled
+  }
+
+  /** Hands out tasks, waiting for one if there is none. Empty when the time is up. */
+  async poll(workerId: string, options: PollOptions): Promise<Handout> {
+    const { clock, dispatcher, storage } = this.#options
+    const until = clock.now() + options.waitMs
+    for (;;) {
+      if (!this.#isOpen || options.signal.aborted) return NOTHING
+      const worker = dispatcher.worker(workerId) ?? (await storage.read('worker', workerId))?.value
+      if (worker === undefined) {
+        throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
+      }
+      const ticket = this.#parking.enter(workerId)
+      const handout = await this.#claim(worker, options)
+      if (handout.deliveries.length > 0 || options.signal.aborted) {
+        ticket.leave()
+        return handout
+      }
+      const leftMs = until - clock.now()
+      if (leftMs <= 0) {
+        ticket.leave()
+        return NOTHING
+      }
+      await ticket.wait(leftMs, options.signal)
+      // Let the commits of this moment come in first: the poll then takes them all at once.
+      await clock.sleep(0, options.signal)
+    }
+  }
+
+  async #claim(worker: WorkerRecord, options: PollOptions): Promise<Handout> {
+    const { storage, dispatcher, leaseMs } = this.#options
+    const limit = Math.min(options.limit, LIMITS.batchItemsMax)
+    if (limit <= 0) return NOTHING
+    const lanes = await dispatcher.lanesFor(worker)
+    const holder = options.isLocal === true ? {} : { holder: worker.id }
+    const { leases } = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder })
+    if (leases.length === 0) return NOTHING
+    const found = await Promise.all(leases.map((lease) => this.#deliver(worker.id, lease)))
+    const deliveries = found.filter((delivery) => delivery !== undefined)
+    const giveBack = (): Promise<void> => this.#giveBack(worker.id, deliveries)
+    await storage.sync()
+    if (options.signal.aborted) {
+      await giveBack()
+      return NOTHING
+    }
+    return { deliveries, giveBack }
+  }
+
+  async #deliver(workerId: string, lease: Lease): Promise<Delivery | undefined> {
+    const { storage, dispatcher, director, clock } = this.#options
+    const { jobId, visit, branch, attempt } = readTask(lease.payload)
+    if (lease.deliveries > LIMITS.taskDeliveriesMax) {
+      const deliveries = lease.deliveries - 1
+      await director.apply(jobId, { type: 'taskAbandoned', at: clock.now(), visit, branch, attempt, deliveries }, lease)
+      return undefined
+    }
+    const job = (await storage.read('job', jobId))?.value
+    const call = job?.visit === visit ? job.branches[branch]?.call : undefined
+    if (job === undefined || call?.kind !== 'task') {
+      await storage.commit({ settle: lease })
+      return undefined
+    }
+    dispatcher.assign(lease.id, workerId)
+    const id = deliveryId({ jobId, visit, branch, attempt, token: lease.token })
+    this.#heldBy(workerId).set(id, { queue: 'tasks', id: lease.id, token: lease.token })
+    return {
+      taskId: id,
+      jobId,
+      idempotencyKey: lease.id,
+      attempt,
+      delivery: lease.deliveries,
+      call,
+      tracing: job.tracing ?? {},
+      resultTimeoutMs: call.resultTimeoutMs ?? job.resultTimeoutMs,
+    }
+  }
+
+  async #giveBack(workerId: string, deliveries: readonly Delivery[]): Promise<void> {
+    const held = this.#heldBy(workerId)
+    const refs: LeaseRef[] = []
+    for (const { taskId: id } of deliveries) {
+      const ref = held.get(id)
+      if (ref !== undefined) refs.push(ref)
+      held.delete(id)
+    }
+    await this.#options.storage.renew(refs, 0)
+  }
+
+  /** Takes results. Each counts once; all of them are durable when this resolves. */
+  async results(workerId: string, reports: readonly Report[]): Promise<readonly Receipt[]> {
+    const receipts = await Promise.all(reports.map((report) => this.#result(workerId, report)))
+    await this.#options.storage.sync()
+    return receipts
+  }
+
+  async #result(workerId: string, report: Report): Promise<Receipt> {
+    const { director, clock, random, storage } = this.#options
+    const ref = parseDeliveryId(report.taskId)
+    if (ref === undefined) return { type: 'ignored', reason: 'stale_task', job: undefined }
+    const held = this.#heldBy(workerId)
+    if (!held.delete(report.taskId) && !(await this.#isHolder(workerId, ref))) {
+      return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    }
+    const { visit, branch, attempt } = ref
+    const applied = await director.apply(
+      ref.jobId,
+      {
+        type: 'taskEnded',
+        at: clock.now(),
+        visit,
+        branch,
+        attempt,
+        workerId,
+        status: report.status,
+        data: report.data,
+        error: report.error,
+        chance: random.next(),
+      },
+      leaseOf(ref),
+    )
+    if (applied.type === 'lost') {
+      return { type: 'ignored', reason: 'stale_task', job: (await storage.read('job', ref.jobId))?.value }
+    }
+    return receiptOf(applied)
+  }
+
+  /** After a restart the desk does not know who holds what; the storage does. */
+  async #isHolder(workerId: string, ref: DeliveryRef): Promise<boolean> {
+    const [view] = await this.#options.storage.peek('tasks', [taskId(ref.jobId, ref.visit, ref.branch)])
+    const holder = view?.lease?.holder
+    return holder === undefined || holder === workerId
+  }
+
+  async progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<void> {
+    const ref = parseDeliveryId(id)
+    if (ref === undefined || !(await this.#isHolder(workerId, ref))) return
+    const { visit, branch, attempt } = ref
+    const at = this.#options.clock.now()
+    await this.#options.director.apply(ref.jobId, { type: 'progressed', at, visit, branch, attempt, fraction, message })
+  }
+
+  #heldBy(workerId: string): Map<string, LeaseRef> {
+    let held = this.#held.get(workerId)
+    if (held === undefined) {
+      held = new Map()
+      this.#held.set(workerId, held)
+    }
+    return held
+  }
+}
+
+const NOTHING: Handout = { deliveries: [], giveBack: () => Promise.resolve() }
+
+function leaseOf(ref: DeliveryRef): LeaseRef {
+  return { queue: 'tasks', id: taskId(ref.jobId, ref.visit, ref.branch), token: ref.token }
+}
+
+function receiptOf(applied: Exclude<Applied, { type: 'lost' }>): Receipt {
+  return applied.type === 'applied'
+    ? { type: 'accepted', job: applied.job, before: applied.before }
+    : { type: 'ignored', reason: applied.reason, job: applied.job }
+}

@@ -1,0 +1,67 @@
+import { decide } from '@impresario/core'
+import type { Clock, Decision, IgnoredReason, Job, JobEvent, LeaseRef, Log, Put, Storage } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+import type { BlueprintShelf } from './blueprint-shelf.ts'
+import { batchOf } from './batch.ts'
+import type { Place } from './batch.ts'
+
+/** What came of an event. `lost`: the claim that it answered is somebody else's by now. */
+export type Applied =
+  | { readonly type: 'applied'; readonly job: Job; readonly before: Job | undefined; readonly version: number }
+  | { readonly type: 'ignored'; readonly reason: IgnoredReason; readonly job: Job | undefined }
+  | { readonly type: 'lost' }
+
+export interface DirectorOptions {
+  readonly storage: Storage
+  readonly shelf: BlueprintShelf
+  readonly clock: Clock
+  readonly log: Log
+  readonly place: Place
+  /** Tells the dispatcher what has become of tasks, after the commit. */
+  readonly onDecided: (decision: Decision, before: Job | undefined, version: number) => void
+  /** Takes back the places that a batch reserved and that a conflict made void. */
+  readonly onRefused: (decision: Decision) => void
+}
+
+/** After this many conflicts in a row something is wrong with the storage, not with the timing. */
+const CONFLICTS_MAX = 100
+
+/**
+ * The only door into a job: load, decide, commit — all of it or nothing.
+ *
+ * A commit that loses against another writer is decided anew on what that writer left. A commit
+ * that loses because its claim was taken away changes nothing and is told so.
+ */
+export class Director {
+  readonly #options: DirectorOptions
+
+  constructor(options: DirectorOptions) {
+    this.#options = options
+  }
+
+  async apply(jobId: string, event: JobEvent, settle?: LeaseRef, extra?: readonly Put[]): Promise<Applied> {
+    const { storage, shelf, place } = this.#options
+    let versionSeen = -1
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const stored = await storage.read('job', jobId)
+      const version = stored?.version ?? 0
+      if (version === versionSeen) return { type: 'lost' }
+      versionSeen = version
+      const before = stored?.value
+      const decision = decide(shelf.scriptFor(before, event), before, event)
+      if (decision.type === 'ignored') {
+        if (settle !== undefined) await storage.commit({ settle })
+        return { type: 'ignored', reason: decision.reason, job: before }
+      }
+      const batch = batchOf(decision, version + 1, settle, place)
+      const outcome = await storage.commit(extra === undefined ? batch : { ...batch, put: [...(batch.put ?? []), ...extra] })
+      if (outcome === 'committed') {
+        this.#options.onDecided(decision, before, version + 1)
+        return { type: 'applied', job: decision.job, before, version: version + 1 }
+      }
+      this.#options.onRefused(decision)
+      if (extra !== undefined) return { type: 'lost' }
+    }
+    throw new ImpresarioError('STORAGE_UNAVAILABLE', `Job ${jobId} could not be written after ${CONFLICTS_MAX} conflicts.`)
+  }
+}

@@ -1,0 +1,221 @@
+import { LaneReader, WorkerIndex, assess, explain, laneMatchesWorker, requirementLane, taskId, workerLane, workerOfLane } from '@impresario/core'
+import type {
+  Clock,
+  Decision,
+  Effect,
+  Explanation,
+  Job,
+  Log,
+  Service,
+  Storage,
+  TaskCall,
+  WorkerRecord,
+} from '@impresario/core'
+import type { Placement } from './batch.ts'
+import { Pump } from './pump.ts'
+
+export interface DispatcherOptions {
+  readonly storage: Storage
+  readonly clock: Clock
+  readonly log: Log
+  /** A task that its worker has not picked up for so long is open to others. */
+  readonly pickupMs: number
+  /** A worker that has been silent for so long is not given tasks. */
+  readonly workerTtlMs: number
+  /** Other instances share the storage: learn of their workers from it. */
+  readonly isShared: boolean
+  /** Wakes the worker's parked poll, if it has one here. */
+  readonly wakeWorker: (workerId: string) => boolean
+}
+
+const IDLE_MS = 1_000
+/** How often a shared storage is asked for workers that registered elsewhere. */
+const REFRESH_MS = 2_000
+const PAGE = 500
+
+type TaskEffect = Extract<Effect, { type: 'task' }>
+
+/**
+ * Chooses who does what.
+ *
+ * A task goes straight to the queue of the worker that the strategy picks; when nobody fits or has
+ * room, it waits in a lane named by what it asks for, and whoever fits and has room takes it from
+ * there. What a chosen worker does not pick up in time is open to that lane as well.
+ *
+ * The load of a worker counts the tasks that were placed with it and have not ended. It is kept in
+ * memory and corrected by what workers report, so it may be off for a moment; it steers the choice
+ * and never the truth.
+ */
+export class Dispatcher implements Service {
+  readonly name = 'dispatcher'
+  readonly #options: DispatcherOptions
+  readonly #index = new WorkerIndex()
+  readonly #lanes = new LaneReader()
+  /** Which worker each placed task counts for. */
+  readonly #placed = new Map<string, string>()
+  readonly #pump: Pump
+  #refreshedAt = Number.NEGATIVE_INFINITY
+  #unwatch: (() => void) | undefined
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options
+    const { clock, log } = options
+    this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
+  }
+
+  async start(): Promise<void> {
+    await this.#refresh()
+    this.#unwatch ??= this.#options.storage.watch('tasks', (lane) => this.#onHint(lane))
+    await this.#pump.start()
+  }
+
+  async stop(): Promise<void> {
+    this.#unwatch?.()
+    this.#unwatch = undefined
+    await this.#pump.stop()
+  }
+
+  tick(): Promise<{ readonly worked: number }> {
+    return this.#pump.tick()
+  }
+
+  worker(id: string): WorkerRecord | undefined {
+    return this.#index.get(id)
+  }
+
+  workers(): readonly WorkerRecord[] {
+    return [...this.#index.all()].map(({ worker }) => worker)
+  }
+
+  loadOf(id: string): number {
+    return this.#index.load(id)
+  }
+
+  put(worker: WorkerRecord): void {
+    this.#index.put(worker)
+  }
+
+  remove(id: string): void {
+    this.#index.remove(id)
+  }
+
+  /** Where a new try of a task goes. Reserves a place with the worker; `forget` takes it back. */
+  place(task: TaskEffect, job: Job): Placement {
+    const exclude = this.#index.exclusion(task.call, task.failedWorkers)
+    const waiting = requirementLane(task.call, exclude)
+    // A later try is placed when it is due: who is best then cannot be known now.
+    if (task.delayMs > 0) return { lane: waiting }
+    const worker = this.#index.choose(task.call, exclude)?.worker
+    if (worker === undefined) return { lane: waiting }
+    const id = taskId(job.id, task.visit, task.branch)
+    this.assign(id, worker.id)
+    return { lane: workerLane(worker.id), fallback: { lane: waiting, afterMs: this.#options.pickupMs } }
+  }
+
+  /** Counts a task for a worker, and no longer for the one that had it before. */
+  assign(id: string, workerId: string): void {
+    const before = this.#placed.get(id)
+    if (before === workerId) return
+    if (before !== undefined) this.#index.addLoad(before, -1)
+    this.#placed.set(id, workerId)
+    this.#index.addLoad(workerId, 1)
+  }
+
+  release(id: string): void {
+    const workerId = this.#placed.get(id)
+    if (workerId === undefined) return
+    this.#placed.delete(id)
+    this.#index.addLoad(workerId, -1)
+  }
+
+  /** Frees the places of tasks that a decision ended or took back. */
+  onDecided(decision: Decision, before: Job | undefined): void {
+    if (before === undefined) return
+    for (const effect of decision.effects) {
+      if (effect.type !== 'dropTask') continue
+      this.release(taskId(before.id, effect.visit, effect.branch))
+    }
+  }
+
+  onRefused(decision: Decision): void {
+    for (const effect of decision.effects) {
+      if (effect.type === 'task') this.release(taskId(decision.job.id, effect.visit, effect.branch))
+    }
+  }
+
+  /** The lanes that this worker may take from: its own, then those whose tasks it fits. */
+  async lanesFor(worker: WorkerRecord): Promise<string[]> {
+    const found = [workerLane(worker.id)]
+    for (const { lane } of await this.#options.storage.lanes('tasks')) {
+      if (this.#mayTake(lane, worker)) found.push(lane)
+    }
+    return found
+  }
+
+  /** Excluded workers stand back only while somebody else who lives could take the task. */
+  #mayTake(lane: string, worker: WorkerRecord): boolean {
+    const waiting = this.#lanes.read(lane)
+    if (waiting === undefined) return false
+    if (laneMatchesWorker(waiting, worker)) return true
+    return (
+      waiting.exclude.includes(worker.id) &&
+      laneMatchesWorker({ ...waiting, exclude: [] }, worker) &&
+      this.#index.exclusion(waiting, waiting.exclude).length === 0
+    )
+  }
+
+  explain(call: TaskCall, failedWorkers: readonly string[]): Explanation {
+    const exclude = this.#index.exclusion(call, failedWorkers)
+    return explain(call, this.#index.all(), { exclude, last: this.#index.last(call.type) })
+  }
+
+  #onHint(lane: string): void {
+    const workerId = workerOfLane(lane)
+    if (workerId === undefined) this.#pump.wake()
+    else this.#options.wakeWorker(workerId)
+  }
+
+  async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
+    const { storage, clock, workerTtlMs, isShared } = this.#options
+    const now = clock.now()
+    if (isShared && now - this.#refreshedAt >= REFRESH_MS) await this.#refresh()
+    for (const worker of this.workers()) {
+      if (assess(worker, now, workerTtlMs) === 'silent') this.remove(worker.id)
+    }
+    let worked = 0
+    for (const { lane, ready } of await storage.lanes('tasks')) worked += this.#offer(lane, ready)
+    // An empty claim says when the next waiting task is due.
+    const { nextInMs } = await storage.claim('tasks', { lanes: [], limit: 0, leaseMs: 0 })
+    return { worked, nextInMs: nextInMs === 0 ? undefined : nextInMs }
+  }
+
+  /** Wakes as many parked workers as the waiting lane has tasks, best first. */
+  #offer(lane: string, ready: number): number {
+    const waiting = this.#lanes.read(lane)
+    if (waiting === undefined) return 0
+    const asked = new Set<string>()
+    for (let offers = 0; offers < ready; offers += 1) {
+      const call: TaskCall = { kind: 'task', params: {}, priority: 0, strategy: 'default', ...waiting }
+      const exclude = this.#index.exclusion(waiting, waiting.exclude)
+      const worker = this.#index.choose(call, [...exclude, ...asked])?.worker
+      if (worker === undefined) break
+      asked.add(worker.id)
+      this.#options.wakeWorker(worker.id)
+    }
+    return asked.size
+  }
+
+  async #refresh(): Promise<void> {
+    const { storage, clock, workerTtlMs } = this.#options
+    this.#refreshedAt = clock.now()
+    let before: string | undefined
+    for (;;) {
+      const page = await storage.list('worker', before === undefined ? { limit: PAGE } : { limit: PAGE, before })
+      for (const { value } of page) {
+        if (assess(value, this.#refreshedAt, workerTtlMs) === 'live') this.#index.put(value)
+      }
+      if (page.length < PAGE) return
+      before = page.at(-1)?.id
+    }
+  }
+}

@@ -1,0 +1,297 @@
+import { isEnded } from '@impresario/core'
+import type {
+  Clock,
+  Explanation,
+  Job,
+  JobRequest,
+  ListQuery,
+  Log,
+  Random,
+  Service,
+  Storage,
+  Stored,
+  TaskCall,
+} from '@impresario/core'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import type { JsonObject } from '@impresario/protocol'
+import { BlueprintShelf } from './blueprint-shelf.ts'
+import type { BlueprintSource } from './blueprint-shelf.ts'
+import { Desk } from './desk.ts'
+import { Director } from './director.ts'
+import type { Applied } from './director.ts'
+import { Dispatcher } from './dispatcher.ts'
+import { Executor } from './executor.ts'
+import { fingerprintOf } from './fingerprint.ts'
+import { JobNews } from './job-news.ts'
+import { Postman } from './postman.ts'
+import { Watcher } from './watcher.ts'
+
+export interface EngineOptions {
+  readonly storage: Storage
+  readonly blueprints: BlueprintSource
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly settings?: Partial<EngineSettings>
+}
+
+export interface EngineSettings {
+  readonly executorConcurrencyMax: number
+  readonly handlerMs: number
+  readonly workerLeaseMs: number
+  readonly workerTtlMs: number
+  readonly pickupMs: number
+  /** Other instances work on the same storage. */
+  readonly isShared: boolean
+}
+
+const DEFAULTS: EngineSettings = {
+  executorConcurrencyMax: 1_000,
+  handlerMs: LIMITS.handlerMs,
+  workerLeaseMs: 30_000,
+  workerTtlMs: 120_000,
+  pickupMs: 5_000,
+  isShared: false,
+}
+
+export interface CreateOptions {
+  readonly idempotencyKey?: string | undefined
+}
+
+export interface WaitOptions {
+  /** Resolve once the version is beyond this one; without it, once the job has ended. */
+  readonly afterVersion?: number | undefined
+  readonly waitMs: number
+  readonly signal: AbortSignal
+}
+
+/** Why a job's tasks are where they are. */
+export interface TaskExplanation {
+  readonly taskId: string
+  readonly type: string
+  readonly where: 'waiting' | 'assigned' | 'running' | 'delayed' | 'ended'
+  readonly worker: string | undefined
+  readonly explanation: Explanation | undefined
+}
+
+/**
+ * The orchestrator without its face: everything that a server, a test or an embedding program can
+ * ask of it. Whatever tells the outside about a change has made that change durable first.
+ */
+export class Engine implements Service {
+  readonly name = 'engine'
+  readonly desk: Desk
+  readonly dispatcher: Dispatcher
+  readonly executor: Executor
+  readonly #storage: Storage
+  readonly #options: EngineOptions
+  readonly #shelf: BlueprintShelf
+  readonly #director: Director
+  readonly #news: JobNews
+  readonly #services: readonly Service[]
+
+  constructor(options: EngineOptions) {
+    const settings = { ...DEFAULTS, ...options.settings }
+    const { storage, clock, random, log } = options
+    this.#options = options
+    this.#storage = storage
+    this.#shelf = new BlueprintShelf(options.blueprints)
+    this.#news = new JobNews(clock)
+    const { pickupMs, workerTtlMs, isShared } = settings
+    const wakeWorker = (id: string): boolean => this.desk.wakeWorker(id)
+    this.dispatcher = new Dispatcher({ storage, clock, log, pickupMs, workerTtlMs, isShared, wakeWorker })
+    this.#director = new Director({
+      storage,
+      shelf: this.#shelf,
+      clock,
+      log,
+      place: (task, job) => this.dispatcher.place(task, job),
+      onDecided: (decision, before, version) => {
+        this.dispatcher.onDecided(decision, before)
+        this.#news.publish(decision.job, version)
+      },
+      onRefused: (decision) => this.dispatcher.onRefused(decision),
+    })
+    const { dispatcher } = this
+    const director = this.#director
+    this.desk = new Desk({ storage, director, dispatcher, clock, random, log, leaseMs: settings.workerLeaseMs })
+    const { handlerMs, executorConcurrencyMax: concurrencyMax } = settings
+    this.executor = new Executor({
+      storage,
+      shelf: this.#shelf,
+      director,
+      clock,
+      random,
+      log,
+      handlerMs,
+      concurrencyMax,
+    })
+    const postman = new Postman({ storage, director, clock, log })
+    const watcher = new Watcher({ storage, director, clock, random, log })
+    this.#services = [this.dispatcher, this.executor, postman, watcher]
+  }
+
+  async start(): Promise<void> {
+    this.desk.openPolls()
+    for (const service of this.#services) await service.start()
+  }
+
+  /** Ends parked polls, claims nothing more, waits for running handlers, makes everything durable. */
+  async stop(): Promise<void> {
+    this.desk.closePolls()
+    await Promise.all(this.#services.map((service) => service.stop()))
+    await this.#storage.sync()
+  }
+
+  async tick(): Promise<{ readonly worked: number }> {
+    let worked = 0
+    for (const service of this.#services) {
+      const round = await service.tick()
+      worked += round.worked
+    }
+    return { worked }
+  }
+
+  /** Creates a job. With a key that this client has used before, gives back the job of that time. */
+  async createJob(request: JobRequest, options: CreateOptions = {}): Promise<{ readonly jobId: string; readonly isNew: boolean }> {
+    const created = await this.#create(request, options)
+    await this.#storage.sync()
+    return created
+  }
+
+  /** Creates many at the cost of one durable write. Each succeeds or fails for itself. */
+  async createJobs(
+    requests: readonly (JobRequest & CreateOptions)[],
+  ): Promise<readonly ({ readonly jobId: string } | { readonly error: unknown })[]> {
+    const results = await Promise.all(
+      requests.map((request) => this.#create(request, request).catch((error: unknown) => ({ error }))),
+    )
+    await this.#storage.sync()
+    return results
+  }
+
+  async #create(request: JobRequest, { idempotencyKey }: CreateOptions): Promise<{ jobId: string; isNew: boolean }> {
+    const blueprint = this.#shelf.latest(request.blueprint)
+    const checked = await blueprint.validateInput(request.initialData)
+    if ('problems' in checked) {
+      throw new ImpresarioError('INPUT_REFUSED', `The initial data does not fit "${blueprint.name}": ${checked.problems.join('; ')}`)
+    }
+    const initialData = checked.value
+    if (idempotencyKey !== undefined) return this.#createOnce(request, initialData, idempotencyKey)
+    const id = this.#options.random.id()
+    await this.#director.apply(id, { type: 'created', at: this.#options.clock.now(), id, request: { ...request, initialData } })
+    return { jobId: id, isNew: true }
+  }
+
+  async #createOnce(request: JobRequest, initialData: JsonObject, key: string): Promise<{ jobId: string; isNew: boolean }> {
+    const { clock, random } = this.#options
+    const keyId = `${request.client.id}/${key}`
+    const fingerprint = fingerprintOf({ blueprint: request.blueprint, data: request.initialData })
+    for (;;) {
+      const known = (await this.#storage.read('key', keyId))?.value
+      if (known !== undefined) {
+        if (known.fingerprint === fingerprint) return { jobId: known.jobId, isNew: false }
+        throw new ImpresarioError(
+          'IDEMPOTENCY_KEY_REUSED',
+          `The idempotency key "${key}" was used for other data before. Use a new key for a new request.`,
+        )
+      }
+      const at = clock.now()
+      const id = random.id()
+      const created = await this.#director.apply(
+        id,
+        { type: 'created', at, id, request: { ...request, initialData } },
+        undefined,
+        [{ kind: 'key', id: keyId, version: 1, value: { jobId: id, fingerprint, createdAt: at } }],
+      )
+      if (created.type === 'applied') return { jobId: id, isNew: true }
+    }
+  }
+
+  readJob(jobId: string): Promise<Stored<Job> | undefined> {
+    return this.#storage.read('job', jobId)
+  }
+
+  listJobs(query: ListQuery): Promise<readonly (Stored<Job> & { readonly id: string })[]> {
+    return this.#storage.list('job', query)
+  }
+
+  /** The job once it has changed as asked, or as it is when the time is up. */
+  async waitForJob(jobId: string, options: WaitOptions): Promise<Stored<Job> | undefined> {
+    const { clock } = this.#options
+    const until = clock.now() + options.waitMs
+    const matters = (job: Job, version: number): boolean =>
+      isEnded(job) || (options.afterVersion !== undefined && version > options.afterVersion)
+    for (;;) {
+      const ear = this.#news.listen(jobId, matters)
+      try {
+        const stored = await this.#storage.read('job', jobId)
+        const leftMs = until - clock.now()
+        if (stored === undefined || matters(stored.value, stored.version) || leftMs <= 0 || options.signal.aborted) {
+          await this.#storage.sync()
+          return stored
+        }
+        // Another instance may have written it, of which no hint comes: look again every second.
+        await ear.wait({ waitMs: Math.min(leftMs, RELOOK_MS), signal: options.signal })
+      } finally {
+        ear.close()
+      }
+    }
+  }
+
+  cancelJob(jobId: string, by: string, reason?: string): Promise<Applied> {
+    return this.#command(jobId, { type: 'cancelled', at: this.#options.clock.now(), by, reason })
+  }
+
+  decideApproval(jobId: string, decision: string, by: string, comment?: string): Promise<Applied> {
+    return this.#command(jobId, { type: 'decisionMade', at: this.#options.clock.now(), decision, by, comment })
+  }
+
+  retryJob(jobId: string, by: string, data: { initialData?: JsonObject; stateHistory?: JsonObject } = {}): Promise<Applied> {
+    return this.#command(jobId, { type: 'retried', at: this.#options.clock.now(), by, ...data })
+  }
+
+  discardJob(jobId: string, by: string): Promise<Applied> {
+    return this.#command(jobId, { type: 'discarded', at: this.#options.clock.now(), by })
+  }
+
+  async #command(jobId: string, event: Parameters<Director['apply']>[1]): Promise<Applied> {
+    const applied = await this.#director.apply(jobId, event)
+    await this.#storage.sync()
+    return applied
+  }
+
+  /** For each call of the job's present state: where it is, and how the workers compare for it. */
+  async explainJob(job: Job): Promise<readonly TaskExplanation[]> {
+    const names = Object.keys(job.branches)
+    const ids = names.map((name) => `${job.id}.${job.visit}.${name}`)
+    const views = await this.#storage.peek('tasks', ids)
+    const found: TaskExplanation[] = []
+    for (const [index, name] of names.entries()) {
+      const branch = job.branches[name]
+      if (branch?.call.kind !== 'task') continue
+      const { call, failedWorkers } = branch
+      const where = whereIs(branch.outcome !== undefined, views[index])
+      const explanation = where.where === 'ended' ? undefined : this.#explain(call, failedWorkers ?? [])
+      found.push({ taskId: ids[index] ?? name, type: call.type, ...where, explanation })
+    }
+    return found
+  }
+
+  #explain(call: TaskCall, failedWorkers: readonly string[]): Explanation {
+    return this.dispatcher.explain(call, failedWorkers)
+  }
+}
+
+const RELOOK_MS = 1_000
+
+function whereIs(
+  isEndedBranch: boolean,
+  view: Awaited<ReturnType<Storage['peek']>>[number],
+): Pick<TaskExplanation, 'where' | 'worker'> {
+  if (isEndedBranch || view === undefined) return { where: 'ended', worker: undefined }
+  if (view.lease !== undefined) return { where: 'running', worker: view.lease.holder }
+  if (view.dueInMs > 0) return { where: 'delayed', worker: undefined }
+  const own = view.lane.startsWith('worker:') ? view.lane.slice('worker:'.length) : undefined
+  return own === undefined ? { where: 'waiting', worker: undefined } : { where: 'assigned', worker: own }
+}

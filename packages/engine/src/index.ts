@@ -1,0 +1,5 @@
+export { Engine } from './engine.ts'
+export type { CreateOptions, EngineOptions, EngineSettings, TaskExplanation, WaitOptions } from './engine.ts'
+export type { Applied } from './director.ts'
+export type { BlueprintSource } from './blueprint-shelf.ts'
+export type { Delivery, Desk, Handout, PollOptions, Receipt, Report } from './desk.ts'
