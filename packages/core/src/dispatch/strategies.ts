@@ -1,0 +1,123 @@
+import { ImpresarioError } from '@impresario/protocol'
+import type { TaskCall } from '../job/job.ts'
+import { costOf } from './demand.ts'
+import type { Candidate } from './demand.ts'
+
+/** What is asked of every candidate: worked out once for each choice. */
+export interface Question {
+  readonly type: string
+  /** The model that the task names in its params. */
+  readonly model: string | undefined
+  /** Who got the last task of this type. */
+  readonly last: string | undefined
+}
+
+/** One point of view on a candidate. */
+export interface Criterion {
+  readonly name: string
+  /** Smaller is better. Infinity is the worst; NaN counts as that. */
+  measure(candidate: Candidate, question: Question): number
+  /** Why the first of two goes before the second, after "it". */
+  because(candidate: Candidate, next: Candidate, question: Question): string
+}
+
+/**
+ * A way to choose among workers that all could do the task: criteria, the weightiest first. A later
+ * one counts only where all before it are equal, and the id settles what is left. So every strategy
+ * is a total order, is found in one pass, and can be explained without code of its own.
+ */
+export interface Strategy {
+  readonly name: string
+  readonly criteria: readonly Criterion[]
+}
+
+export type Strategies = ReadonlyMap<string, Strategy>
+
+/** Holds the skill or the model that the task needs already in memory. */
+export const warm: Criterion = {
+  name: 'warm',
+  measure: ({ worker }, question) => (isWarm(worker, question) ? 0 : 1),
+  because: (_candidate, next) => `is warm and '${next.worker.id}' is not`,
+}
+
+/** An unknown price comes after every known one: nobody should get work for keeping quiet about its price. */
+export const cost: Criterion = {
+  name: 'cost',
+  measure: ({ worker }, { type }) => costOf(worker, type) ?? Infinity,
+  because: ({ worker }, next, { type }) => {
+    const other = costOf(next.worker, type)
+    const than = other === undefined ? 'names no price' : `costs ${other}`
+    return `costs ${costOf(worker, type)} per second and '${next.worker.id}' ${than}`
+  },
+}
+
+export const reputation: Criterion = {
+  name: 'reputation',
+  measure: ({ worker }) => -worker.reputation,
+  because: ({ worker }, next) =>
+    `has the reputation ${worker.reputation} and '${next.worker.id}' has ${next.worker.reputation}`,
+}
+
+export const load: Criterion = {
+  name: 'load',
+  measure: (candidate) => candidate.load,
+  because: (candidate, next) => `has ${candidate.load} tasks and '${next.worker.id}' has ${next.load}`,
+}
+
+/** Cost for reputation. Whoever has no reputation left comes last, whatever it costs, because `reputation` follows. */
+export const value: Criterion = {
+  name: 'value',
+  measure: ({ worker }, { type }) =>
+    worker.reputation > 0 ? (costOf(worker, type) ?? Infinity) / worker.reputation : Infinity,
+  because: (_candidate, next) => `asks less for its reputation than '${next.worker.id}'`,
+}
+
+/**
+ * Whose turn it is: the ids form a ring, and the turn is with the next one after the last. Unlike
+ * a counter taken modulo the number of candidates, this skips nobody when workers come and go.
+ */
+export const turn: Criterion = {
+  name: 'turn',
+  measure: ({ worker }, { last }) => (last === undefined || worker.id > last ? 0 : 1),
+  because: (_candidate, _next, { last }) => `comes after '${last}', who had the last task of this type`,
+}
+
+/** Every strategy there is. A new one is a new line here. */
+export const STRATEGIES: Strategies = strategies([
+  { name: 'default', criteria: [warm, cost, reputation, load] },
+  { name: 'round_robin', criteria: [turn] },
+  { name: 'least_connections', criteria: [load, warm, cost, reputation] },
+  { name: 'cheapest', criteria: [cost, warm, reputation, load] },
+  { name: 'best_value', criteria: [value, reputation, warm, load] },
+])
+
+export function strategies(list: readonly Strategy[]): Strategies {
+  return new Map(list.map((strategy) => [strategy.name, strategy]))
+}
+
+export function isStrategyName(name: string, known: Strategies = STRATEGIES): boolean {
+  return known.has(name)
+}
+
+export function strategyNamed(name: string, known: Strategies = STRATEGIES): Strategy {
+  const strategy = known.get(name)
+  if (strategy !== undefined) return strategy
+  const names = [...known.keys()].join(', ')
+  throw new ImpresarioError('INVALID_BLUEPRINT', `There is no dispatch strategy '${name}'. Known are: ${names}.`, {
+    details: { strategy: name },
+  })
+}
+
+export function questionOf(call: Pick<TaskCall, 'type' | 'params'>, last: string | undefined): Question {
+  const model = call.params['model_name'] ?? call.params['model']
+  return { type: call.type, model: typeof model === 'string' ? model : undefined, last }
+}
+
+export function isWarm(worker: Candidate['worker'], { type, model }: Question): boolean {
+  return worker.hotSkills.includes(type) || (model !== undefined && worker.hotModels.includes(model))
+}
+
+export function measure(criterion: Criterion, candidate: Candidate, question: Question): number {
+  const measured = criterion.measure(candidate, question)
+  return Number.isNaN(measured) ? Infinity : measured
+}

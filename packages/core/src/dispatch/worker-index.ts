@@ -1,0 +1,211 @@
+import type { TaskCall } from '../job/job.ts'
+import type { WorkerRecord } from '../worker/worker.ts'
+import { hasFreeSlot, isAccepting, isStaying } from './demand.ts'
+import type { Candidate, Demand } from './demand.ts'
+import { fits } from './match.ts'
+import { Contest } from './rank.ts'
+import { STRATEGIES, questionOf, strategyNamed } from './strategies.ts'
+import type { Strategies } from './strategies.ts'
+
+/** All workers that can start one type of task, and those of them that can do so at this moment. */
+interface Skill {
+  readonly name: string
+  readonly workers: Set<Entry>
+  /** In no order. An array, because a set of 5,000 took 12 µs for one worker to leave and come back. */
+  readonly open: Seat[]
+  /** Who got the last task of this type, for strategies that take turns. */
+  last: string | undefined
+}
+
+/** A worker's place in one of its skills. */
+interface Seat {
+  readonly entry: Entry
+  readonly skill: Skill
+  /** Where it stands in `skill.open`, while its worker is open. */
+  at: number
+}
+
+/** A candidate that changes with its worker. Callers see it as a `Candidate` and read it at once. */
+interface Entry {
+  worker: WorkerRecord
+  load: number
+  seats: readonly Seat[]
+  isOpen: boolean
+}
+
+/**
+ * The live workers, arranged so that a choice looks only at those that could be chosen.
+ *
+ * A worker is *listed* under each skill that it can start from `put` until `remove`. While listed it
+ * is *open* or *closed*: open when its status accepts tasks and it has a free slot, closed otherwise.
+ * A change of load or status moves it between the two, in time that does not depend on the number
+ * of workers. The load belongs to the id and survives every `put`; `remove` forgets it.
+ */
+export class WorkerIndex {
+  readonly #strategies: Strategies
+  readonly #entries = new Map<string, Entry>()
+  readonly #skills = new Map<string, Skill>()
+  readonly #contest = new Contest()
+
+  constructor(known: Strategies = STRATEGIES) {
+    this.#strategies = known
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(id: string): WorkerRecord | undefined {
+    return this.#entries.get(id)?.worker
+  }
+
+  all(): Iterable<Candidate> {
+    return this.#entries.values()
+  }
+
+  put(worker: WorkerRecord): void {
+    const entry = this.#entries.get(worker.id)
+    if (entry === undefined) {
+      const added: Entry = { worker, load: 0, seats: [], isOpen: false }
+      this.#entries.set(worker.id, added)
+      this.#list(added)
+      this.#settle(added)
+      return
+    }
+    const isListedRight = hasSameSkills(entry.worker, worker)
+    if (!isListedRight) this.#unlist(entry)
+    entry.worker = worker
+    if (!isListedRight) this.#list(entry)
+    this.#settle(entry)
+  }
+
+  remove(id: string): boolean {
+    const entry = this.#entries.get(id)
+    if (entry === undefined) return false
+    this.#unlist(entry)
+    return this.#entries.delete(id)
+  }
+
+  /** Tasks that the worker has; zero for one that is not here. */
+  load(id: string): number {
+    return this.#entries.get(id)?.load ?? 0
+  }
+
+  /**
+   * Never goes below zero: a worker that was removed and came back starts from zero, and the ends
+   * of its earlier tasks still arrive. Nothing happens for a worker that is not here.
+   */
+  addLoad(id: string, by: number): void {
+    const entry = this.#entries.get(id)
+    if (entry === undefined) return
+    entry.load = Math.max(0, entry.load + by)
+    this.#settle(entry)
+  }
+
+  /** For whoever has counted anew, after a restart or when a worker comes back. */
+  setLoad(id: string, load: number): void {
+    this.addLoad(id, load - this.load(id))
+  }
+
+  /** Workers that can start such a task now, whatever else it may require. */
+  available(type: string): readonly Candidate[] {
+    return (this.#skills.get(type)?.open ?? []).map((seat) => seat.entry)
+  }
+
+  /** Who got the last task of this type. */
+  last(type: string): string | undefined {
+    return this.#skills.get(type)?.last
+  }
+
+  /** The worker for this task, or nobody. Does not change its load: that follows once the task is really given. */
+  choose(call: TaskCall, exclude: readonly string[] = []): Candidate | undefined {
+    const strategy = strategyNamed(call.strategy, this.#strategies)
+    const skill = this.#skills.get(call.type)
+    if (skill === undefined || skill.open.length === 0) return undefined
+    const contest = this.#contest
+    contest.begin(strategy, questionOf(call, skill.last))
+    for (const { entry } of skill.open) {
+      if (contest.wouldLead(entry) && !exclude.includes(entry.worker.id) && fits(call, entry.worker)) contest.lead(entry)
+    }
+    const chosen = contest.end()
+    if (chosen !== undefined) skill.last = chosen.worker.id
+    return chosen
+  }
+
+  /**
+   * Of the workers that failed a task, those that its next try shall avoid: all of them while
+   * another one here could take it, be it busy now; none once they are the only ones left.
+   */
+  exclusion(demand: Demand, failedWorkers: readonly string[]): readonly string[] {
+    if (failedWorkers.length === 0) return failedWorkers
+    for (const { worker } of this.#skills.get(demand.type)?.workers ?? []) {
+      if (!failedWorkers.includes(worker.id) && isStaying(worker.status) && fits(demand, worker)) return failedWorkers
+    }
+    return []
+  }
+
+  #list(entry: Entry): void {
+    const seats: Seat[] = []
+    for (const name of startable(entry.worker)) {
+      const skill = this.#skills.get(name) ?? { name, workers: new Set(), open: [], last: undefined }
+      this.#skills.set(name, skill)
+      skill.workers.add(entry)
+      seats.push({ entry, skill, at: -1 })
+    }
+    entry.seats = seats
+  }
+
+  #unlist(entry: Entry): void {
+    this.#setOpen(entry, false)
+    for (const { skill } of entry.seats) {
+      skill.workers.delete(entry)
+      if (skill.workers.size === 0) this.#skills.delete(skill.name)
+    }
+    entry.seats = []
+  }
+
+  #settle(entry: Entry): void {
+    this.#setOpen(entry, isAccepting(entry.worker.status) && hasFreeSlot(entry))
+  }
+
+  #setOpen(entry: Entry, isOpen: boolean): void {
+    if (isOpen === entry.isOpen) return
+    entry.isOpen = isOpen
+    for (const seat of entry.seats) {
+      if (isOpen) sit(seat)
+      else rise(seat)
+    }
+  }
+}
+
+function sit(seat: Seat): void {
+  seat.at = seat.skill.open.push(seat) - 1
+}
+
+/** The last one takes the place that becomes free, so that nobody else has to move. */
+function rise(seat: Seat): void {
+  const { open } = seat.skill
+  const moved = lastOf(open)
+  open[seat.at] = moved
+  moved.at = seat.at
+  open.pop()
+}
+
+/** Of a list that is known to hold something: here the seat that is being given up. */
+function lastOf<T>(list: readonly T[]): T {
+  return list[list.length - 1] as T
+}
+
+function startable({ skills, availableSkills }: WorkerRecord): ReadonlySet<string> {
+  return new Set(availableSkills === undefined ? skills : skills.filter((skill) => availableSkills.includes(skill)))
+}
+
+/** Heartbeats come every few seconds from every worker and seldom change what it can do. */
+function hasSameSkills(a: WorkerRecord, b: WorkerRecord): boolean {
+  return isSameList(a.skills, b.skills) && isSameList(a.availableSkills, b.availableSkills)
+}
+
+function isSameList(a: readonly string[] | undefined, b: readonly string[] | undefined): boolean {
+  if (a === b) return true
+  return a !== undefined && b !== undefined && a.length === b.length && a.every((one, index) => one === b[index])
+}
