@@ -50,7 +50,7 @@ export default defineConfig({
       reporter: [['text', { skipFull: true }]],
       reportsDirectory: 'coverage',
       include: ['packages/core/src/**/*.ts'],
-      exclude: ['**/*.test.ts', '**/*.types.ts'],
+      exclude: ['**/*.{test,types,fixture}.ts'],
       // The rules decide what becomes of a job: every line and every branch of them is tested.
       thresholds: { 'packages/core/src/**/*.ts': { lines: 100, branches: 100 } },
     },
