@@ -82,6 +82,7 @@ export const heartbeatRequest = z.looseObject({
 export const taskBatchRequest = z.looseObject({
   limit: z.int().min(1).max(LIMITS.batchItemsMax),
   timeout: seconds,
+  available_skills: names,
 })
 
 const resultBody = {

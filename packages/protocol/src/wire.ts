@@ -187,7 +187,7 @@ export interface WireTask {
   readonly params_metadata?: Maybe<Readonly<Record<string, FileMeta>>>
   readonly priority?: number
   /** Unix seconds after which a result is ignored. */
-  readonly deadline?: number
+  readonly deadline?: Maybe<number>
   /** From 1; an attempt follows a failed one. */
   readonly attempt?: number
   /** From 1; a delivery follows one whose worker vanished. */
@@ -200,6 +200,8 @@ export interface TaskBatchRequest {
   readonly limit: number
   /** Seconds. */
   readonly timeout?: Maybe<number>
+  /** What the worker could start now, when that is not everything. A hint: what it gets anyway waits there. */
+  readonly available_skills?: Maybe<readonly string[]>
 }
 
 export interface TaskBatchReply {

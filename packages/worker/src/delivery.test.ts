@@ -1,0 +1,241 @@
+import type { ResultRequest, WireTask } from '@impresario/protocol'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createWorker } from './index.ts'
+import { silentLog, taskOf, TestOrchestrator } from './testing/orchestrator.ts'
+
+let orchestrator: TestOrchestrator
+const cleanUp: (() => Promise<void>)[] = []
+
+beforeEach(async () => {
+  orchestrator = await start(new TestOrchestrator())
+})
+afterEach(async () => {
+  for (const clean of cleanUp.splice(0).toReversed()) await clean()
+})
+
+async function start(one: TestOrchestrator): Promise<TestOrchestrator> {
+  await one.listen()
+  cleanUp.push(() => one.close())
+  return one
+}
+
+function makeWorker(options: Parameters<typeof createWorker>[0] = {}) {
+  const base = { id: 'w1', log: silentLog, shutdownMs: 0, resultRetryMs: 1 }
+  const worker = createWorker({
+    ...(options.orchestrators === undefined ? { url: orchestrator.url } : {}),
+    ...base,
+    ...options,
+  })
+  cleanUp.push(() => worker.stop())
+  return worker
+}
+
+async function resultOf(task: WireTask, where: TestOrchestrator = orchestrator): Promise<ResultRequest> {
+  const find = () => where.results.find((result) => result.task_id === task.task_id)
+  await where.until(() => find() !== undefined)
+  return find() ?? { job_id: '', task_id: '' }
+}
+
+function gate() {
+  let open = (): void => undefined
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open, opened }
+}
+
+test('[E-05] results that end while a post is on its way travel together in the next one', async () => {
+  const worker = makeWorker({ concurrency: 10 }).task('t', () => undefined)
+  await worker.start()
+  orchestrator.resultsFault = 'hold'
+  orchestrator.give(taskOf('t'))
+  await orchestrator.until(() => orchestrator.resultPosts.length === 1)
+  orchestrator.give(...Array.from({ length: 5 }, () => taskOf('t')))
+  await orchestrator.until(() => orchestrator.polls.length === 3)
+  orchestrator.releaseResults()
+  await orchestrator.until(() => orchestrator.results.length === 6)
+  expect(orchestrator.resultPosts.map((post) => post.length)).toEqual([1, 5])
+})
+
+test('[E-05] a result is sent again, unchanged, until the orchestrator has answered', async () => {
+  const worker = makeWorker().task('t', () => ({ n: 1 }))
+  await worker.start()
+  orchestrator.resultsFault = 'drop'
+  orchestrator.give(taskOf('t'))
+  await orchestrator.until(() => orchestrator.resultPosts.length === 3)
+  orchestrator.resultsFault = 'none'
+  await orchestrator.until(() => orchestrator.resultPosts.length === 4)
+  const [first, ...others] = orchestrator.resultPosts
+  for (const other of others) expect(other).toEqual(first)
+})
+
+test('[E-05] while a result cannot be delivered, heartbeats keep its task', async () => {
+  const worker = makeWorker({ heartbeatMs: 5 }).task('t', () => undefined)
+  await worker.start()
+  orchestrator.resultsFault = 'hold'
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await orchestrator.until(() => orchestrator.heartbeats.some((beat) => beat.current_tasks?.includes(task.task_id)))
+  await orchestrator.until(() => orchestrator.resultPosts.length === 1)
+  const before = orchestrator.heartbeats.length
+  await orchestrator.until(() => orchestrator.heartbeats.length > before + 1)
+  expect(orchestrator.heartbeats.at(-1)?.current_tasks).toEqual([task.task_id])
+  orchestrator.releaseResults()
+  await orchestrator.until(() => orchestrator.heartbeats.at(-1)?.current_tasks?.length === 0)
+})
+
+test('[E-05] after the last retry that was allowed, a result is given up and the log says so', async () => {
+  const lines: string[] = []
+  const log = { ...silentLog, error: (message: string) => void lines.push(message) }
+  const worker = makeWorker({ resultRetriesMax: 2, log }).task('t', () => undefined)
+  await worker.start()
+  orchestrator.resultsFault = 'drop'
+  orchestrator.give(taskOf('t'))
+  await expect.poll(() => lines).toEqual(['Results were given up: the orchestrator could not be reached.'])
+  expect(orchestrator.resultPosts).toHaveLength(3)
+})
+
+test('[E-05] a result that is refused fails its task instead of running it again and again', async () => {
+  const worker = makeWorker().task('t', () => ({ huge: true }))
+  await worker.start()
+  orchestrator.resultsFault = 'refuse'
+  orchestrator.give(taskOf('t'))
+  await orchestrator.until(() => orchestrator.resultPosts.length === 2)
+  expect(orchestrator.resultPosts[1]).toMatchObject([{ status: 'failure', error: { code: 'PERMANENT_ERROR' } }])
+})
+
+test('[E-05] what a handler returned and JSON cannot hold fails the task', async () => {
+  const worker = makeWorker().task('t', () => ({ n: 1n }))
+  await worker.start()
+  const task = taskOf('t')
+  orchestrator.give(task)
+  expect(await resultOf(task)).toMatchObject({ status: 'failure', error: { code: 'PERMANENT_ERROR' } })
+})
+
+test('[E-05] a worker that the orchestrator does not know any more registers again', async () => {
+  const worker = makeWorker().task('t', () => undefined)
+  await worker.start()
+  await orchestrator.until(() => orchestrator.polls.length === 1)
+  orchestrator.forget()
+  await orchestrator.until(() => orchestrator.registrations.length === 2)
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await resultOf(task)
+})
+
+test('[E-05] a restarted orchestrator is found again, and gets the result of before', async () => {
+  const { open, opened } = gate()
+  const worker = makeWorker().task('t', async () => opened)
+  await worker.start()
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await orchestrator.until(() => orchestrator.polls.length === 2)
+  await orchestrator.close()
+  open()
+  await orchestrator.listen()
+  await resultOf(task)
+  const next = taskOf('t')
+  orchestrator.give(next)
+  await resultOf(next)
+})
+
+test('[E-05] stop waits for what is running, and says that it drains and then that it is gone', async () => {
+  const { open, opened } = gate()
+  const worker = makeWorker({ shutdownMs: 60_000 }).task('t', async () => opened)
+  await worker.start()
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await orchestrator.until(() => orchestrator.polls.length === 2)
+  const stopped = worker.stop()
+  await orchestrator.until(() => orchestrator.heartbeats.some((beat) => beat.status === 'draining'))
+  expect(orchestrator.heartbeats.at(-1)?.current_tasks).toEqual([task.task_id])
+  open()
+  await stopped
+  expect(await resultOf(task)).toMatchObject({ status: 'success' })
+  expect(orchestrator.heartbeats.at(-1)).toMatchObject({ status: 'offline', current_tasks: [] })
+})
+
+test('[E-05] stop hands back what takes too long: its signal aborts and its failure is transient', async () => {
+  const signals: AbortSignal[] = []
+  const worker = makeWorker({ shutdownMs: 0 }).task('t', async (_params, { signal }) => {
+    signals.push(signal)
+    await new Promise(() => undefined)
+  })
+  await worker.start()
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await orchestrator.until(() => orchestrator.polls.length === 2)
+  await worker.stop()
+  expect(signals[0]?.aborted).toBe(true)
+  expect(await resultOf(task)).toMatchObject({ status: 'failure', error: { code: 'TRANSIENT_ERROR' } })
+})
+
+test('[E-05] an orchestrator without batches is asked for one task at a time, and told at once when slots run out', async () => {
+  const old = await start(new TestOrchestrator({ batch: false }))
+  const { open, opened } = gate()
+  const worker = makeWorker({ url: old.url, concurrency: 2 }).task('t', async () => opened)
+  await worker.start()
+  const tasks = [taskOf('t'), taskOf('t'), taskOf('t')]
+  old.give(...tasks)
+  await old.until(() => old.heartbeats.some((beat) => beat.status === 'busy'))
+  expect(old.polls).toHaveLength(2)
+  open()
+  await Promise.all(tasks.map((task) => resultOf(task, old)))
+  expect(old.resultPosts.every((post) => post.length === 1)).toBe(true)
+  await old.until(() => old.heartbeats.at(-1)?.status === 'idle')
+})
+
+test('[E-05] the single mode can be chosen although the orchestrator offers batches', async () => {
+  const worker = makeWorker({ mode: 'single' }).task('t', () => undefined)
+  await worker.start()
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await resultOf(task)
+  expect(orchestrator.requests.map((request) => request.path)).toContain('/_worker/workers/w1/tasks/next')
+})
+
+test('[E-05] a cancellation in the answer to a heartbeat aborts the task', async () => {
+  const old = await start(new TestOrchestrator({ batch: false }))
+  const worker = makeWorker({ url: old.url, heartbeatMs: 5 }).task('t', async (_params, { signal }) => {
+    await new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', reject)
+    })
+  })
+  await worker.start()
+  const task = taskOf('t')
+  old.give(task)
+  await old.until(() => old.heartbeats.some((beat) => beat.current_tasks?.includes(task.task_id)))
+  old.cancel(task.task_id)
+  expect(await resultOf(task, old)).toMatchObject({ status: 'cancelled' })
+})
+
+test('[E-05] with several orchestrators: registered with all, work from the first, then from the next that answers', async () => {
+  const second = await start(new TestOrchestrator())
+  const orchestrators = [
+    { url: second.url, priority: 20 },
+    { url: orchestrator.url, priority: 1 },
+  ]
+  const worker = makeWorker({ orchestrators }).task('t', () => undefined)
+  await worker.start()
+  await Promise.all([orchestrator, second].map((one) => one.until(() => one.registrations.length === 1)))
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await resultOf(task)
+  expect(second.polls).toHaveLength(0)
+  await orchestrator.close()
+  const other = taskOf('t')
+  second.give(other)
+  await resultOf(other, second)
+})
+
+test('[E-05] in turns: every orchestrator is asked', async () => {
+  const second = await start(new TestOrchestrator())
+  const orchestrators = [{ url: second.url }, { url: orchestrator.url }]
+  const worker = makeWorker({ orchestrators, orchestratorMode: 'round_robin' }).task('t', () => undefined)
+  await worker.start()
+  const tasks = Array.from({ length: 4 }, () => taskOf('t'))
+  orchestrator.give(...tasks.slice(0, 2))
+  second.give(...tasks.slice(2))
+  await orchestrator.until(() => orchestrator.results.length === 2)
+  await second.until(() => second.results.length === 2)
+})

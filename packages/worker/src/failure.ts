@@ -1,0 +1,72 @@
+import { isTaskErrorCode, type Json, type TaskErrorCode, type WireTaskError } from '@impresario/protocol'
+
+interface FailureOptions {
+  readonly details?: Json
+  readonly cause?: unknown
+}
+
+/** What a handler throws to say how its failure should be taken. Anything else that it throws is transient. */
+export class TaskFailure extends Error {
+  override readonly name: string = 'TaskFailure'
+  readonly code: TaskErrorCode
+  readonly details: Json | undefined
+
+  constructor(code: TaskErrorCode, message: string, options: FailureOptions = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause })
+    this.code = code
+    this.details = options.details
+  }
+}
+
+/** It may work the next time: the task is tried again, after a while, and preferably elsewhere. */
+export class TransientError extends TaskFailure {
+  override readonly name = 'TransientError'
+  constructor(message: string, options?: FailureOptions) {
+    super('TRANSIENT_ERROR', message, options)
+  }
+}
+
+/** It will never work: the job is put aside for a person. */
+export class PermanentError extends TaskFailure {
+  override readonly name = 'PermanentError'
+  constructor(message: string, options?: FailureOptions) {
+    super('PERMANENT_ERROR', message, options)
+  }
+}
+
+/** What was asked for makes no sense: the job fails. */
+export class InvalidInputError extends TaskFailure {
+  override readonly name = 'InvalidInputError'
+  constructor(message: string, options?: FailureOptions) {
+    super('INVALID_INPUT_ERROR', message, options)
+  }
+}
+
+/** Why a task's signal aborted. */
+export type AbortCause = 'cancelled' | 'deadline' | 'shutdown'
+
+const ABORT_MESSAGES: Record<AbortCause, string> = {
+  cancelled: 'The task was cancelled.',
+  deadline: 'The deadline of the task has passed.',
+  shutdown: 'The worker is shutting down.',
+}
+
+/** The reason that a task's signal carries. */
+export class TaskAborted extends Error {
+  override readonly name = 'AbortError'
+  readonly reason: AbortCause
+
+  constructor(reason: AbortCause) {
+    super(ABORT_MESSAGES[reason])
+    this.reason = reason
+  }
+}
+
+/** Decides by the code that an error carries and not by its class: this package may be installed twice. */
+export function taskErrorOf(error: unknown): WireTaskError {
+  if (!(error instanceof Error)) return { code: 'TRANSIENT_ERROR', message: String(error) }
+  const code = 'code' in error && isTaskErrorCode(error.code) ? error.code : 'TRANSIENT_ERROR'
+  const details = error instanceof TaskFailure ? error.details : undefined
+  const message = error.message === '' ? error.name : error.message
+  return details === undefined ? { code, message } : { code, message, details }
+}

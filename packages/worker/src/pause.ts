@@ -1,0 +1,79 @@
+/** Waits for `ms`, or until the signal aborts. Never rejects. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve()
+    const done = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal?.addEventListener('abort', done)
+  })
+}
+
+/** Lets everything that is ready now go first: what ends in the same moment then travels together. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}
+
+/** Something that one loop waits for and others announce. An announcement that nobody awaits is kept, once. */
+export class Bell {
+  #rung = false
+  #wake: (() => void) | undefined
+
+  ring(): void {
+    this.#rung = true
+    this.#wake?.()
+  }
+
+  /** Resolves when it has rung since the last wait, or when the time is up; says which. */
+  wait(ms?: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const timer = ms === undefined ? undefined : setTimeout(() => this.#wake?.(), ms)
+      this.#wake = () => {
+        clearTimeout(timer)
+        this.#wake = undefined
+        const rung = this.#rung
+        this.#rung = false
+        resolve(rung)
+      }
+      if (this.#rung) this.#wake()
+    })
+  }
+}
+
+const FIRST_MS = 100
+const LONGEST_MS = 60_000
+
+/**
+ * How long to wait before the next try. It begins at 100 ms, so that a restarted orchestrator is found at once, and
+ * doubles up to a minute, so that a dead one is left in peace. Half of each wait is chance: a thousand workers that
+ * lost the same orchestrator must not return in the same instant.
+ */
+export class Backoff {
+  #failures = 0
+  readonly #firstMs: number
+  readonly #longestMs: number
+
+  constructor(firstMs: number = FIRST_MS, longestMs: number = LONGEST_MS) {
+    this.#firstMs = firstMs
+    this.#longestMs = longestMs
+  }
+
+  get failures(): number {
+    return this.#failures
+  }
+
+  next(): number {
+    const ms = Math.min(this.#longestMs, this.#firstMs * 2 ** Math.min(this.#failures, 30))
+    this.#failures += 1
+    return ms / 2 + (Math.random() * ms) / 2
+  }
+
+  reset(): void {
+    this.#failures = 0
+  }
+}

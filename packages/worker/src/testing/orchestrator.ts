@@ -1,0 +1,197 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type {
+  EventRequest,
+  HeartbeatRequest,
+  RegisterRequest,
+  ResultRequest,
+  TaskBatchRequest,
+  WireTask,
+} from '@impresario/protocol'
+
+interface WaitingPoll {
+  readonly limit: number
+  readonly single: boolean
+  readonly response: ServerResponse
+}
+
+/** A small orchestrator for tests: speaks the wire protocol over HTTP, knows no jobs, forgets when told to. */
+export class TestOrchestrator {
+  readonly registrations: RegisterRequest[] = []
+  readonly heartbeats: HeartbeatRequest[] = []
+  readonly polls: TaskBatchRequest[] = []
+  readonly resultPosts: (readonly ResultRequest[])[] = []
+  readonly events: EventRequest[] = []
+  readonly requests: {
+    readonly method: string
+    readonly path: string
+    readonly headers: IncomingMessage['headers']
+  }[] = []
+  readonly #batch: boolean
+  readonly #known = new Set<string>()
+  #tasks: WireTask[] = []
+  #cancelled: string[] = []
+  #waiting: WaitingPoll[] = []
+  #watchers: (() => void)[] = []
+  #server: Server | undefined
+  #port = 0
+  /** Answers this instead, until it is set back: `drop` breaks the connection. */
+  resultsFault: 'none' | 'drop' | 'refuse' | 'hold' = 'none'
+  #heldResponses: (() => void)[] = []
+
+  constructor(options: { readonly batch: boolean } = { batch: true }) {
+    this.#batch = options.batch
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+
+  get results(): readonly ResultRequest[] {
+    return this.resultPosts.flat()
+  }
+
+  async listen(): Promise<this> {
+    const server = createServer((request, response) => void this.#answer(request, response))
+    this.#server = server
+    await new Promise<void>((resolve) => {
+      server.listen(this.#port, '127.0.0.1', resolve)
+    })
+    const address = server.address()
+    if (address !== null && typeof address === 'object') this.#port = address.port
+    return this
+  }
+
+  async close(): Promise<void> {
+    const server = this.#server
+    this.#waiting = []
+    if (server === undefined) return
+    await new Promise<void>((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  }
+
+  give(...tasks: readonly WireTask[]): void {
+    this.#tasks.push(...tasks)
+    this.#serve()
+  }
+
+  cancel(...taskIds: readonly string[]): void {
+    this.#cancelled.push(...taskIds)
+    this.#serve()
+  }
+
+  /** As after a restart without memory: every worker has to register again. */
+  forget(): void {
+    this.#known.clear()
+    for (const poll of this.#waiting.splice(0)) send(poll.response, 404, { error: 'Worker not found' })
+  }
+
+  releaseResults(): void {
+    this.resultsFault = 'none'
+    for (const release of this.#heldResponses.splice(0)) release()
+  }
+
+  /** Resolves when the condition holds; it is looked at after every request. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      await new Promise<void>((resolve) => {
+        this.#watchers.push(resolve)
+      })
+    }
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readBody(request)
+    const url = new URL(request.url ?? '/', this.url)
+    this.requests.push({ method: request.method ?? '', path: url.pathname, headers: request.headers })
+    this.#route(url, body, response)
+    for (const wake of this.#watchers.splice(0)) wake()
+  }
+
+  #route(url: URL, body: unknown, response: ServerResponse): void {
+    const { pathname } = url
+    if (pathname === '/_worker/workers/register') return this.#register(as<RegisterRequest>(body), response)
+    if (pathname === '/_worker/events') {
+      this.events.push(as<EventRequest>(body))
+      return send(response, 200, { status: 'event_accepted' })
+    }
+    if (pathname === '/_worker/tasks/results' && this.#batch) {
+      return this.#take(as<{ results: ResultRequest[] }>(body).results, response, (replies) => ({ results: replies }))
+    }
+    if (pathname === '/_worker/tasks/result') return this.#take([as<ResultRequest>(body)], response, ([reply]) => reply)
+    const id = pathname.split('/')[3] ?? ''
+    if (!this.#known.has(id)) return send(response, 404, { error: 'Worker not found', code: 'WORKER_NOT_FOUND' })
+    if (pathname.endsWith('/tasks/batch') && this.#batch) return this.#poll(as<TaskBatchRequest>(body), false, response)
+    if (pathname.endsWith('/tasks/next')) return this.#poll({ limit: 1 }, true, response)
+    this.heartbeats.push(as<HeartbeatRequest>(body))
+    const cancelled = this.#batch ? [] : this.#cancelled.splice(0)
+    return send(response, 200, { status: 'ok', ...(cancelled.length > 0 ? { cancel_task_ids: cancelled } : {}) })
+  }
+
+  #register(request: RegisterRequest, response: ServerResponse): void {
+    this.registrations.push(request)
+    this.#known.add(request.worker_id)
+    const batch = this.#batch ? { batch: { tasks_max: 500 } } : {}
+    send(response, 200, { status: 'registered', version: '0.1.0', ...batch })
+  }
+
+  #poll(request: TaskBatchRequest, single: boolean, response: ServerResponse): void {
+    this.polls.push(request)
+    const poll = { limit: request.limit, single, response }
+    this.#waiting.push(poll)
+    response.on('close', () => {
+      this.#waiting = this.#waiting.filter((one) => one !== poll)
+    })
+    this.#serve()
+  }
+
+  #serve(): void {
+    while (this.#waiting.length > 0 && (this.#tasks.length > 0 || (this.#batch && this.#cancelled.length > 0))) {
+      const poll = this.#waiting.shift()
+      if (poll === undefined) return
+      const tasks = this.#tasks.splice(0, poll.limit)
+      const cancelled = poll.single ? [] : this.#cancelled.splice(0)
+      send(poll.response, 200, poll.single ? tasks[0] : { tasks, cancel_task_ids: cancelled })
+    }
+  }
+
+  #take(results: readonly ResultRequest[], response: ServerResponse, shape: (replies: object[]) => unknown): void {
+    this.resultPosts.push(results)
+    if (this.resultsFault === 'drop') return void response.destroy()
+    if (this.resultsFault === 'refuse') return send(response, 422, { error: 'too large', code: 'LIMIT_EXCEEDED' })
+    const replies = results.map(() => ({ status: 'accepted', transition: 'success_transition' }))
+    const answer = (): void => send(response, 200, shape(replies))
+    if (this.resultsFault === 'hold') this.#heldResponses.push(answer)
+    else answer()
+  }
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+function as<T>(body: unknown): T {
+  return body as T
+}
+
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(Buffer.from(chunk as Uint8Array))
+  const text = Buffer.concat(chunks).toString('utf8')
+  return text === '' ? {} : JSON.parse(text)
+}
+
+export const silentLog = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+}
+
+let tasks = 0
+
+export function taskOf(type: string, params: WireTask['params'] = {}, more: Partial<WireTask> = {}): WireTask {
+  tasks += 1
+  return { job_id: `job-${tasks}`, task_id: `task-${tasks}`, type, params, ...more }
+}
