@@ -20,3 +20,27 @@ export * from './dispatch/strategies.ts'
 export * from './dispatch/worker-index.ts'
 export * from './dispatch/explain.ts'
 export * from './dispatch/match.ts'
+export { child } from './blueprint/actions.ts'
+export type * from './blueprint/actions.ts'
+export { checkBlueprint } from './blueprint/check.ts'
+export type { Check } from './blueprint/check.ts'
+export type { AggregatorContext, Context, LooseHistory } from './blueprint/context.ts'
+export { blueprint, isBlueprint } from './blueprint/define.ts'
+export type * from './blueprint/define.ts'
+export { createDictionaryStore } from './blueprint/dictionary-store.ts'
+export type { DictionaryStore } from './blueprint/dictionary-store.ts'
+export { durationMs } from './blueprint/duration.ts'
+export { GRAPH_NEUTRAL, toDot } from './blueprint/graph.ts'
+export type { DotOptions, DrawableBlueprint } from './blueprint/graph.ts'
+export { createBlueprintRegistry } from './blueprint/registry.ts'
+export type { BlueprintRegistry } from './blueprint/registry.ts'
+export type {
+  AnyState,
+  Condition,
+  ConditionalState,
+  HandlerOptions,
+  StateBuilders,
+  StateDefinition,
+} from './blueprint/states.ts'
+export { compileExpression } from './expression/expression.ts'
+export type { CompiledExpression, ExpressionOptions, ExpressionScope } from './expression/expression.ts'

@@ -8,6 +8,8 @@ export interface StateLink {
   readonly to: string
   /** The status, decision or condition that leads there, for the graph. */
   readonly label?: string
+  /** The branches of a fan-out meet there, so it has to be an aggregator. */
+  readonly isFanIn?: boolean
 }
 
 export interface StateNode {
@@ -16,6 +18,8 @@ export interface StateNode {
   readonly isStart: boolean
   readonly outcome?: string
   readonly links: readonly StateLink[]
+  /** It also chooses targets while it runs, so `links` is not all of them. */
+  readonly isDynamic?: boolean
 }
 
 export interface TurnInput {

@@ -1,0 +1,129 @@
+import type { AnyTaskContract, Duration, InputOf, OutcomesOf, TaskOptions, TypedTaskCall } from '@impresario/protocol'
+import type { BranchPolicy } from '../job/job.ts'
+
+/** What a handler returns: a choice made through `actions`. */
+export interface AnyActionToken {
+  readonly action: 'transition' | 'task' | 'parallel' | 'human' | 'child'
+}
+
+/**
+ * The same with the states that it can lead to. Bounds of generics say `AnyActionToken`: with
+ * `ActionToken<string>` there, the compiler would widen every literal target to `string`.
+ */
+export interface ActionToken<To extends string = string> extends AnyActionToken {
+  /** For the compiler only; never there when the program runs. */
+  readonly '~to'?: To
+}
+
+/** Data for which no schema is known. It has to be JSON all the same, which is checked when the handler runs. */
+export type LooseData = Readonly<Record<string, unknown>>
+
+/** Statuses that every task can end with beside `success`; without a transition they lead to `failed`. */
+type BuiltInStatus = 'failure' | 'timeout' | 'cancelled'
+
+export type TaskTransitions<T> = { readonly [K in 'success' | keyof OutcomesOf<T>]: string } & {
+  readonly [K in BuiltInStatus]?: string
+}
+type LooseTransitions = Readonly<Record<string, string>>
+interface ChildTransitions {
+  readonly success: string
+  readonly failure?: string
+}
+interface HumanTransitions {
+  readonly [decision: string]: string
+}
+
+/** Makes a key that `Known` does not have an error at that key. */
+type Only<On, Known> = On & { readonly [K in Exclude<keyof On, Known>]: never }
+type TargetsIn<On> = On[keyof On] & string
+
+export interface LooseTaskCall extends TaskOptions {
+  readonly kind?: 'task'
+  readonly type: string
+  readonly params?: LooseData
+}
+
+/** Another blueprint as a branch. Made by `child`. */
+export interface TypedChildCall {
+  readonly kind: 'child'
+  readonly blueprint: string
+  readonly initialData: object
+}
+
+export type ParallelCall = TypedTaskCall | LooseTaskCall | TypedChildCall
+
+/** The part of a blueprint that its callers need. */
+export interface NamedBlueprint {
+  readonly name: string
+  readonly '~types'?: object
+}
+type TypesOf<B> = B extends { readonly '~types'?: infer T } ? NonNullable<T> : never
+/** What a job of this blueprint has to be started with. */
+export type InitialDataOf<B> = TypesOf<B> extends { readonly input: infer Input } ? Input : LooseData
+/** What a job of this blueprint gives. */
+export type ResultOf<B> = TypesOf<B> extends { readonly output: infer Output } ? Output : unknown
+
+/** One per handler run. Every method only writes down the choice; it takes effect once the handler has returned it. */
+export interface Actions<History = LooseData> {
+  /** Goes on at once, with `patch` merged into the state history. */
+  readonly transitionTo: <const To extends string>(state: To, patch?: Partial<NoInfer<History>>) => ActionToken<To>
+
+  /**
+   * Sends a task and pauses the job until it has ended; `transitions` says where each status leads.
+   * Several calls that all lead to one aggregator are a fan-out.
+   */
+  readonly dispatchTask: DispatchTask
+
+  /** Sends all calls at once. The aggregator `into` runs once, when they have ended. */
+  readonly dispatchParallel: <const Into extends string>(
+    calls: readonly ParallelCall[],
+    options: { readonly into: Into; readonly policy?: BranchPolicy },
+  ) => ActionToken<Into>
+
+  /** Pauses until a person decides. After `expires` the decision is `expired`. */
+  readonly awaitHumanApproval: <const On extends HumanTransitions>(options: {
+    readonly message: string
+    readonly transitions: On
+    readonly expires?: Duration
+  }) => ActionToken<TargetsIn<On>>
+
+  /** Runs another blueprint as a part of this job and pauses until it has ended. */
+  readonly runBlueprint: RunBlueprint
+}
+
+interface DispatchTask {
+  <T extends AnyTaskContract, const On extends TaskTransitions<T>>(
+    task: T,
+    options: TaskOptions & {
+      readonly params: NoInfer<InputOf<T>>
+      readonly transitions: Only<On, 'success' | BuiltInStatus | keyof OutcomesOf<T>>
+    },
+  ): ActionToken<TargetsIn<On>>
+  <const On extends LooseTransitions>(
+    options: TaskOptions & { readonly type: string; readonly params?: LooseData; readonly transitions: On },
+  ): ActionToken<TargetsIn<On>>
+}
+
+interface RunBlueprint {
+  <B extends NamedBlueprint, const On extends ChildTransitions>(
+    blueprint: B,
+    options: {
+      readonly initialData: NoInfer<InitialDataOf<B>>
+      readonly transitions: Only<On, keyof ChildTransitions>
+    },
+  ): ActionToken<TargetsIn<On>>
+  <const On extends ChildTransitions>(options: {
+    readonly name: string
+    readonly initialData?: LooseData
+    readonly transitions: Only<On, keyof ChildTransitions>
+  }): ActionToken<TargetsIn<On>>
+}
+
+/** A branch for `dispatchParallel` that runs a whole blueprint. */
+export function child<B extends NamedBlueprint | string>(
+  blueprint: B,
+  initialData: NoInfer<B extends string ? LooseData : InitialDataOf<B>>,
+): TypedChildCall {
+  const name = typeof blueprint === 'string' ? blueprint : blueprint.name
+  return { kind: 'child', blueprint: name, initialData: initialData as object }
+}

@@ -1,0 +1,96 @@
+import { ImpresarioError } from '@impresario/protocol'
+import type { JsonObject, ResourceRequirements } from '@impresario/protocol'
+import type { ChildCall, TaskCall, Transitions } from '../job/job.ts'
+import { durationMs } from './duration.ts'
+import { jsonObjectCopy } from './json-copy.ts'
+
+type Given = Readonly<Record<string, unknown>>
+
+/** What a handler passed, as far as it is an object at all. */
+export function optionsOf(value: unknown, name: string): Given {
+  if (value !== null && (typeof value === 'object' || typeof value === 'function')) return value as Given
+  throw new ImpresarioError('INVALID_BLUEPRINT', `calls ${name} without its options.`)
+}
+
+export function transitionsOf(given: Given, name: string): Transitions {
+  const { transitions } = given
+  const entries = typeof transitions === 'object' && transitions !== null ? Object.entries(transitions) : []
+  const checked: [string, string][] = []
+  for (const [status, to] of entries) {
+    if (to === undefined) continue
+    if (typeof to !== 'string')
+      throw invalid(`calls ${name} with a transition for "${status}" that is no state's name.`)
+    checked.push([status, to])
+  }
+  if (checked.length === 0) {
+    throw invalid(`calls ${name} without transitions. Say where each status leads: { success: 'next_state' }.`)
+  }
+  return Object.fromEntries(checked)
+}
+
+/** A task as a handler described it, with the defaults filled in and everything checked. */
+export function taskCallOf(given: Given): TaskCall {
+  const { type, strategy = 'default', priority = 0, maxCost, attemptsMax } = given
+  if (typeof type !== 'string' || type === '') throw invalid('dispatches a task without a type.')
+  if (typeof strategy !== 'string') throw invalid(`dispatches "${type}" with a strategy that is no name.`)
+  if (!isFinite(priority)) throw invalid(`dispatches "${type}" with a priority that is no number.`)
+  if (maxCost !== undefined && !isFinite(maxCost))
+    throw invalid(`dispatches "${type}" with a maxCost that is no number.`)
+  if (attemptsMax !== undefined && !isCount(attemptsMax)) {
+    throw invalid(`dispatches "${type}" with an attemptsMax that is not 1, 2, 3, …`)
+  }
+  const requirements = given['resourceRequirements']
+  return {
+    kind: 'task',
+    type,
+    params: dataOf(given['params'], `The params of "${type}"`),
+    priority,
+    strategy,
+    ...(requirements === undefined ? {} : { requirements: requirementsOf(requirements, type) }),
+    ...(maxCost === undefined ? {} : { maxCost }),
+    ...(attemptsMax === undefined ? {} : { attemptsMax }),
+    ...timeoutsOf(given),
+  }
+}
+
+function timeoutsOf(given: Given): Pick<TaskCall, 'dispatchTimeoutMs' | 'resultTimeoutMs'> {
+  const dispatchTimeoutMs = spanOf(given, 'dispatchTimeout')
+  const resultTimeoutMs = spanOf(given, 'resultTimeout')
+  return {
+    ...(dispatchTimeoutMs === undefined ? {} : { dispatchTimeoutMs }),
+    ...(resultTimeoutMs === undefined ? {} : { resultTimeoutMs }),
+  }
+}
+
+export function childCallOf(given: Given): ChildCall {
+  const { blueprint } = given
+  if (typeof blueprint !== 'string' || blueprint === '') throw invalid('runs a blueprint without its name.')
+  return { kind: 'child', blueprint, initialData: dataOf(given['initialData'], `The initialData for "${blueprint}"`) }
+}
+
+export function spanOf(given: Given, key: string): number | undefined {
+  const span = given[key]
+  if (span === undefined) return undefined
+  return durationMs(typeof span === 'number' ? span : String(span), key)
+}
+
+function dataOf(value: unknown, place: string): JsonObject {
+  return value === undefined ? {} : jsonObjectCopy(value, place)
+}
+
+/** Boundary: the compiler has checked its shape, and the matcher ignores what it does not know. */
+function requirementsOf(value: unknown, type: string): ResourceRequirements {
+  return jsonObjectCopy(value, `The resourceRequirements of "${type}"`) as ResourceRequirements
+}
+
+function isFinite(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 1
+}
+
+function invalid(sentence: string): ImpresarioError {
+  return new ImpresarioError('INVALID_BLUEPRINT', sentence)
+}

@@ -1,0 +1,68 @@
+import type { JsonObject } from '@impresario/protocol'
+import type { BranchOutcome, Job } from '../job/job.ts'
+import { jsonObjectCopy } from './json-copy.ts'
+
+/**
+ * The state history of a blueprint that declares no `history` schema. States write to it freely and
+ * worker results are merged into it, so its keys are not known: this is the one place of the public
+ * API where the compiler checks nothing. Declare `history` to get it checked.
+ */
+// oxlint-disable-next-line typescript/no-explicit-any
+export type LooseHistory = any
+
+/** What a handler knows. Everything in it is a copy: only `stateHistory` finds its way back into the job. */
+export interface Context<Data = JsonObject, History = LooseHistory, Stores = object> {
+  readonly jobId: string
+  readonly currentState: string
+  readonly initialData: Data
+  /** Shared by all states of the job. What the handler leaves in it is stored with its action. */
+  readonly stateHistory: History
+  readonly client: { readonly id: string; readonly plan: string | undefined; readonly params: JsonObject }
+  readonly dataStores: Stores
+  /** Trace headers that came with the job, to be passed on. */
+  readonly tracing: Readonly<Record<string, string>>
+  /** Aborts when the handler's time is up or the job is cancelled. */
+  readonly signal: AbortSignal
+}
+
+export interface AggregatorContext<Data = JsonObject, History = LooseHistory, Stores = object> extends Context<
+  Data,
+  History,
+  Stores
+> {
+  /** What each branch gave, by its name, in the order in which the branches were sent out. */
+  readonly aggregationResults: Readonly<Record<string, BranchOutcome>>
+}
+
+/** The context before the schemas lent it their types. */
+export interface RawContext extends AggregatorContext<JsonObject, Record<string, unknown>, object> {}
+
+/** Builds the context of one handler run from copies, so that user code cannot reach the stored job. */
+export function contextOf(job: Job, dataStores: object, signal: AbortSignal): RawContext {
+  return {
+    jobId: job.id,
+    currentState: job.state,
+    initialData: jsonObjectCopy(job.initialData, 'initialData'),
+    stateHistory: { ...jsonObjectCopy(job.stateHistory, 'stateHistory') },
+    client: {
+      id: job.client.id,
+      plan: job.client.plan,
+      params: jsonObjectCopy(job.client.params ?? {}, 'client.params'),
+    },
+    dataStores,
+    tracing: { ...job.tracing },
+    signal,
+    aggregationResults: outcomesOf(jsonObjectCopy(job.aggregationResults ?? {}, 'aggregationResults')),
+  }
+}
+
+/** What the handler of a state that is no aggregator gets. */
+export function withoutResults(context: RawContext): Omit<RawContext, 'aggregationResults'> {
+  const { aggregationResults: _, ...rest } = context
+  return rest
+}
+
+/** Boundary: a copy of branch outcomes has their shape. */
+function outcomesOf(copied: JsonObject): Readonly<Record<string, BranchOutcome>> {
+  return copied as unknown as Readonly<Record<string, BranchOutcome>>
+}

@@ -1,0 +1,179 @@
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import type { Duration, JsonObject, Schema } from '@impresario/protocol'
+import type { LooseData } from './actions.ts'
+import type { RunnableBlueprint } from './blueprint.ts'
+import type { LooseHistory } from './context.ts'
+import { durationMs } from './duration.ts'
+import { runnable } from './runnable.ts'
+import type { ScriptPolicy } from './script.ts'
+import { stateBuilders } from './states.ts'
+import type { AnyState, StateBuilders, StateDefinition } from './states.ts'
+
+/** What a migration function gets to see of a job that began under an older version. */
+export interface MigratingJob {
+  readonly state: string
+  readonly stateHistory: LooseHistory
+  readonly blueprintVersion: number
+  readonly initialData: JsonObject
+}
+
+export interface PolicyOverrides {
+  /** States that a job may enter before it counts as a loop. */
+  readonly transitionsMax?: number
+  readonly handlerAttemptsMax?: number
+  readonly taskAttemptsMax?: number
+  readonly backoffMs?: number
+  readonly backoffMsMax?: number
+  /** For tasks that name none. */
+  readonly resultTimeout?: Duration
+  /** Longest life of a job. */
+  readonly executionTimeout?: Duration
+}
+
+export interface BlueprintShape<
+  Given,
+  Data,
+  History,
+  Output,
+  Stores extends object,
+  Start extends string,
+> extends PolicyOverrides {
+  /** Checks the initial data of every job, and types it. */
+  readonly input?: Schema<Given, Data>
+  /** Types the state history; a key is there once a state or a result has written it. */
+  readonly history?: Schema<unknown, History>
+  /** Checks the result of jobs that finish, and types it. */
+  readonly output?: Schema<unknown, Output>
+  readonly start: Start
+  readonly dataStores?: Stores
+  /** Raise it when jobs in flight could not go on under the new script. 1 without it. */
+  readonly version?: number
+  /** The path under which clients start it. */
+  readonly endpoint?: string
+  /** How a job of an older version goes on under this one; `undefined` when it cannot. */
+  readonly migrate?: (job: MigratingJob) => { readonly state: string; readonly stateHistory: LooseData } | undefined
+}
+
+/** A blueprint with the types that its callers need. */
+export interface Blueprint<
+  Name extends string = string,
+  Given = unknown,
+  Output = unknown,
+  StateName extends string = string,
+> extends RunnableBlueprint {
+  readonly name: Name
+  /** For the compiler only; never there when the program runs. */
+  readonly '~types'?: { readonly input: Given; readonly output: Output; readonly state: StateName }
+}
+
+type States = Readonly<Record<string, AnyState>>
+
+/** An error in place of each state that leads to a state which is not there; `failed` always is. */
+type Checked<S> = {
+  readonly [K in keyof S]: S[K] extends StateDefinition<infer To>
+    ? [Exclude<To, keyof S | 'failed'>] extends [never]
+      ? unknown
+      : string extends To
+        ? { readonly error: `"${K & string}" has targets that are not literals: declare them with { to: [...] }` }
+        : { readonly error: `"${K & string}" leads to unknown state "${Exclude<To, keyof S | 'failed'> & string}"` }
+    : never
+}
+
+/**
+ * Describes a job as states and the code that leads from one to the next.
+ *
+ * What is wrong in itself is refused here; targets and reachability are checked when the blueprint
+ * is registered.
+ */
+export function blueprint<
+  const Name extends string,
+  const S extends States,
+  Given = LooseData,
+  Data = JsonObject,
+  History = LooseHistory,
+  Output = unknown,
+  Stores extends object = object,
+>(
+  name: Name,
+  shape: BlueprintShape<Given, Data, History, Output, Stores, NoInfer<keyof S & string>>,
+  states: (state: StateBuilders<Data, History, Stores, Output>) => S & Checked<S>,
+): Blueprint<Name, Given, Output, keyof S & string> {
+  checkName(name)
+  return runnable(name, {
+    version: versionOf(name, shape.version),
+    start: shape.start,
+    endpoint: shape.endpoint,
+    policy: policyOf(name, shape),
+    input: shape.input,
+    output: shape.output,
+    dataStores: shape.dataStores ?? {},
+    migrate: shape.migrate,
+    states: states(stateBuilders<Data, History, Stores, Output>()),
+  })
+}
+
+const NAME = /^[A-Za-z_][\w.-]*$/
+
+function checkName(name: unknown): void {
+  if (typeof name === 'string' && NAME.test(name) && name.length <= LIMITS.identifierCharsMax) return
+  throw new ImpresarioError(
+    'INVALID_BLUEPRINT',
+    `Blueprint ${JSON.stringify(name)}: a name begins with a letter and goes on with letters, digits, "_", "-" or ".", ` +
+      `at most ${LIMITS.identifierCharsMax} characters.`,
+  )
+}
+
+function versionOf(name: string, version = 1): number {
+  return positive(name, 'version', version, Number.MAX_SAFE_INTEGER)
+}
+
+/** Tasks of most blueprints are done in five minutes; those that are not should say so. */
+const RESULT_TIMEOUT_MS = 300_000
+
+function policyOf(name: string, given: PolicyOverrides): ScriptPolicy {
+  const place = (key: string) => `Blueprint "${name}": ${key}`
+  const timeouts =
+    given.executionTimeout === undefined
+      ? {}
+      : { executionTimeoutMs: durationMs(given.executionTimeout, place('executionTimeout')) }
+  return {
+    transitionsMax: positive(
+      name,
+      'transitionsMax',
+      given.transitionsMax ?? LIMITS.transitionsMaxDefault,
+      LIMITS.transitionsMaxCeiling,
+    ),
+    handlerAttemptsMax: positive(
+      name,
+      'handlerAttemptsMax',
+      given.handlerAttemptsMax ?? LIMITS.handlerAttemptsMax,
+      100,
+    ),
+    taskAttemptsMax: positive(name, 'taskAttemptsMax', given.taskAttemptsMax ?? LIMITS.taskAttemptsMax, 100),
+    backoffMs: durationMs(given.backoffMs ?? LIMITS.backoffMs, place('backoffMs')),
+    backoffMsMax: durationMs(given.backoffMsMax ?? LIMITS.backoffMsMax, place('backoffMsMax')),
+    resultTimeoutMs: durationMs(given.resultTimeout ?? RESULT_TIMEOUT_MS, place('resultTimeout')),
+    ...timeouts,
+  }
+}
+
+function positive(name: string, key: string, value: number, max: number): number {
+  if (Number.isInteger(value) && value >= 1 && value <= max) return value
+  throw new ImpresarioError(
+    'INVALID_BLUEPRINT',
+    `Blueprint "${name}": ${key} is ${String(value)}. Give a whole number from 1 to ${max}.`,
+  )
+}
+
+/** Says whether a value is a blueprint, also one that another copy of this package made. */
+export function isBlueprint(value: unknown): value is Blueprint {
+  if (typeof value !== 'object' || value === null) return false
+  const fields: Partial<Record<keyof RunnableBlueprint, unknown>> = value
+  return (
+    typeof fields.name === 'string' &&
+    typeof fields.version === 'number' &&
+    typeof fields.state === 'function' &&
+    typeof fields.perform === 'function' &&
+    Array.isArray(fields.nodes)
+  )
+}

@@ -1,0 +1,48 @@
+import type { StateLink, StateNode } from './blueprint.ts'
+import { readLinks } from './links.ts'
+import type { ScriptState } from './script.ts'
+import type { Definition, Rule } from './states.ts'
+
+interface NodeParts {
+  readonly name: string
+  readonly isStart: boolean
+  readonly script: ScriptState
+  readonly definition: Definition
+}
+
+/** A state as the registry and the graph see it: where it leads, without running it. */
+export function nodeOf({ name, isStart, script, definition }: NodeParts): StateNode {
+  if (script.kind === 'end') return { name, kind: 'end', isStart, outcome: script.outcome, links: [] }
+  const rules = definition.kind === 'end' ? [] : definition.rules
+  const links: StateLink[] = []
+  let isDynamic = false
+  for (const rule of rules) {
+    const read = readLinks(rule.handler)
+    const label = labelOf(rule, rules.length)
+    const found = [...read.links, ...declared(rule, read.links)]
+    links.push(...found.map((link) => labelled(link, label)))
+    // Declared targets are taken for all of them: that is what declaring is for.
+    isDynamic ||= read.isDynamic && rule.to === undefined
+  }
+  return { name, kind: script.kind, isStart, links, ...(isDynamic ? { isDynamic } : {}) }
+}
+
+function declared(rule: Rule, read: readonly StateLink[]): readonly StateLink[] {
+  const targets = rule.to ?? []
+  return targets.filter((to) => !read.some((link) => link.to === to)).map((to) => ({ to }))
+}
+
+function labelled(link: StateLink, condition: string | undefined): StateLink {
+  if (condition === undefined) return link
+  return { ...link, label: link.label === undefined ? condition : `${condition}: ${link.label}` }
+}
+
+const LABEL_CHARS_MAX = 60
+
+function labelOf({ condition }: Rule, count: number): string | undefined {
+  if (condition === undefined) return count > 1 ? 'otherwise' : undefined
+  if (typeof condition === 'string') return condition
+  const source = String(condition)
+  const body = source.slice(source.indexOf('=>') + 2).trim()
+  return body.length <= LABEL_CHARS_MAX && !body.includes('\n') ? body : 'condition'
+}

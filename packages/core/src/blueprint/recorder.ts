@@ -1,0 +1,226 @@
+import { ImpresarioError, isImpresarioError, isTaskContract, LIMITS } from '@impresario/protocol'
+import type { JsonObject } from '@impresario/protocol'
+import type { Action } from '../job/action.ts'
+import type { Call } from '../job/job.ts'
+import type { Actions, ActionToken } from './actions.ts'
+import { childCallOf, optionsOf, spanOf, taskCallOf, transitionsOf } from './calls.ts'
+import { jsonObjectCopy, jsonSize } from './json-copy.ts'
+import type { ScriptState } from './script.ts'
+
+/** What a handler can choose; only end states end. */
+type Chosen = Exclude<Action, { readonly type: 'end' }>
+
+interface Choice {
+  readonly token: ActionToken
+  readonly action: Chosen
+  /** The aggregator that every transition of a task leads to: it takes part in a fan-out. */
+  readonly into: string | undefined
+}
+
+export interface Recorder {
+  readonly actions: Actions
+  /** Ends the run: what the handler chose, if what it returned fits. Throws what user code did wrong, also if it caught that. */
+  settle(returned: unknown): { readonly action: Action; readonly patch: JsonObject }
+  /** Ends the run of a handler that threw. */
+  close(): void
+}
+
+export interface RecorderOptions {
+  readonly blueprint: string
+  readonly state: string
+  /** Looks up a possible target. */
+  readonly find: (state: string) => ScriptState | undefined
+}
+
+/**
+ * Writes down what one handler run chooses. Open until the handler returns or throws; while open it
+ * takes exactly one action, or several tasks that lead to one aggregator. The first mistake breaks
+ * it for good: a handler that swallows the error must not go on as if nothing had happened.
+ */
+export function createRecorder(options: RecorderOptions): Recorder {
+  const choices: Choice[] = []
+  let patch: JsonObject = {}
+  let isOpen = true
+  let mistake: { readonly error: unknown } | undefined
+
+  const choose: Choose = (name, build) => {
+    try {
+      if (!isOpen) throw misuse(`calls ${name} after its handler has returned. Await everything before you return.`)
+      const choice = choiceOf(build(), options.find)
+      checkTogether(choices, choice, name)
+      choices.push(choice)
+      return choice.token
+    } catch (error) {
+      mistake ??= { error: placed(error, options) }
+      throw mistake.error
+    }
+  }
+
+  const actions = actionsFor(choose, (given) => {
+    patch = given
+  })
+
+  return {
+    actions,
+    close: () => {
+      isOpen = false
+    },
+    settle: (returned) => {
+      isOpen = false
+      if (mistake !== undefined) throw mistake.error
+      try {
+        return { action: actionOf(returned, choices), patch }
+      } catch (error) {
+        throw placed(error, options)
+      }
+    },
+  }
+}
+
+type Choose = (name: string, build: () => Chosen) => ActionToken
+
+/** Boundary: the implementation takes what JavaScript may pass; `Actions` is what the compiler lets through. */
+function actionsFor(choose: Choose, keep: (patch: JsonObject) => void): Actions {
+  const actions = {
+    transitionTo: (to: unknown, patch?: unknown) =>
+      choose('transitionTo', () => {
+        if (typeof to !== 'string') throw misuse('calls transitionTo without the name of a state.')
+        if (patch !== undefined) keep(jsonObjectCopy(patch, 'The patch of transitionTo'))
+        return { type: 'transition', to }
+      }),
+    dispatchTask: (first: unknown, second?: unknown) =>
+      choose('dispatchTask', () => {
+        const given = optionsOf(isTaskContract(first) ? second : first, 'dispatchTask')
+        const call = isTaskContract(first) ? taskCallOf({ ...given, type: first.name }) : taskCallOf(given)
+        return { type: 'task', call, transitions: transitionsOf(given, 'dispatchTask') }
+      }),
+    dispatchParallel: (calls: unknown, second: unknown) =>
+      choose('dispatchParallel', () => parallelOf(calls, optionsOf(second, 'dispatchParallel'))),
+    awaitHumanApproval: (first: unknown) =>
+      choose('awaitHumanApproval', () => {
+        const given = optionsOf(first, 'awaitHumanApproval')
+        const message = String(given['message'] ?? '')
+        const transitions = transitionsOf(given, 'awaitHumanApproval')
+        const expiresMs = spanOf(given, 'expires')
+        return { type: 'human', message, transitions, ...(expiresMs === undefined ? {} : { expiresMs }) }
+      }),
+    runBlueprint: (first: unknown, second?: unknown) =>
+      choose('runBlueprint', () => {
+        const target = optionsOf(first, 'runBlueprint')
+        const given = second === undefined ? target : optionsOf(second, 'runBlueprint')
+        const call = childCallOf({ blueprint: target['name'], initialData: given['initialData'] })
+        return { type: 'child', call, transitions: transitionsOf(given, 'runBlueprint') }
+      }),
+  }
+  return actions as unknown as Actions
+}
+
+function parallelOf(calls: unknown, given: Readonly<Record<string, unknown>>): Chosen {
+  const { into, policy = 'wait_all' } = given
+  if (!Array.isArray(calls)) throw misuse('calls dispatchParallel without a list of calls.')
+  if (typeof into !== 'string') throw misuse('calls dispatchParallel without `into`. Name the aggregator state.')
+  if (policy !== 'wait_all' && policy !== 'fail_fast') {
+    throw misuse(`has the policy ${JSON.stringify(policy)}. Use 'wait_all' or 'fail_fast'.`)
+  }
+  checkCount(calls.length)
+  return { type: 'parallel', calls: calls.map(callOf), into, policy }
+}
+
+function callOf(given: unknown, index: number): Call {
+  const call = optionsOf(given, `dispatchParallel, branch ${index},`)
+  return call['kind'] === 'child' ? childCallOf(call) : taskCallOf(call)
+}
+
+function choiceOf(action: Chosen, find: RecorderOptions['find']): Choice {
+  const targets = new Set(targetsOf(action))
+  for (const target of targets) {
+    if (find(target) === undefined) {
+      throw misuse(`leads to "${target}", which is not a state of this blueprint. Correct the name or add the state.`)
+    }
+  }
+  const [only = ''] = targets
+  const isFanIn = targets.size === 1 && find(only)?.kind === 'aggregator'
+  if (action.type === 'parallel' && !isFanIn) {
+    throw misuse(`sends branches into "${only}", which is not an aggregator. Make it one with state.aggregator(…).`)
+  }
+  const into = action.type === 'task' && isFanIn ? only : undefined
+  return { token: Object.freeze({ action: action.type }), action, into }
+}
+
+function targetsOf(action: Chosen): readonly string[] {
+  switch (action.type) {
+    case 'transition':
+      return [action.to]
+    case 'parallel':
+      return [action.into]
+    default:
+      return Object.values(action.transitions)
+  }
+}
+
+function checkTogether(earlier: readonly Choice[], choice: Choice, name: string): void {
+  const [first] = earlier
+  if (first === undefined) return
+  if (choice.into === undefined || choice.into !== first.into) {
+    throw misuse(
+      `chose an action and then calls ${name}. One action per run: return at once, or give several tasks ` +
+        'transitions that all lead to one aggregator.',
+    )
+  }
+  checkCount(earlier.length + 1)
+}
+
+function checkCount(count: number): void {
+  if (count <= LIMITS.fanOutMax) return
+  throw new ImpresarioError(
+    'LIMIT_EXCEEDED',
+    `sends out ${count} branches; at most ${LIMITS.fanOutMax} are allowed. Split the work over child jobs.`,
+  )
+}
+
+/** The one action that the choices amount to. */
+function actionOf(returned: unknown, choices: readonly Choice[]): Action {
+  const [first] = choices
+  if (first === undefined) {
+    throw misuse('chose no action. Return one, such as actions.transitionTo(…), or make the state an end state.')
+  }
+  const tokens: readonly unknown[] = Array.isArray(returned) ? returned : [returned]
+  const isOurs = (token: unknown) => choices.some((choice) => choice.token === token)
+  if (tokens.length === 0 || !tokens.every(isOurs)) {
+    throw misuse(
+      `chose an action (${first.action.type}) but did not return it. Return what \`actions\` gave in this run.`,
+    )
+  }
+  const calls = choices.flatMap(({ action }) => callsOf(action))
+  checkSize(calls)
+  // One task into an aggregator is a fan-out of one: its aggregator expects results by branch.
+  return first.into === undefined ? first.action : { type: 'parallel', calls, into: first.into, policy: 'wait_all' }
+}
+
+function callsOf(action: Chosen): readonly Call[] {
+  if (action.type === 'parallel') return action.calls
+  return action.type === 'task' || action.type === 'child' ? [action.call] : []
+}
+
+function checkSize(calls: readonly Call[]): void {
+  let size = 0
+  for (const call of calls) size += jsonSize(call.kind === 'task' ? call.params : call.initialData)
+  // All of it is stored in the job's record at once.
+  if (size <= LIMITS.bodyBytesMax) return
+  throw new ImpresarioError(
+    'LIMIT_EXCEEDED',
+    `sends out ${size} bytes of data; at most ${LIMITS.bodyBytesMax} are allowed. Put large data into files.`,
+  )
+}
+
+function misuse(sentence: string): ImpresarioError {
+  return new ImpresarioError('INVALID_BLUEPRINT', sentence)
+}
+
+/** Says where it happened: user code runs in many states, and a stack alone does not name the blueprint. */
+export function placed(error: unknown, { blueprint, state }: { blueprint: string; state: string }): unknown {
+  if (!isImpresarioError(error)) return error
+  return new ImpresarioError(error.code, `Blueprint "${blueprint}", state "${state}": ${error.message}`, {
+    cause: error,
+  })
+}

@@ -1,0 +1,242 @@
+import { ImpresarioError, LIMITS, validate } from '@impresario/protocol'
+import type { JsonObject, Schema } from '@impresario/protocol'
+import { compileExpression } from '../expression/expression.ts'
+import type { Job } from '../job/job.ts'
+import type { Migration, RunnableBlueprint, StateNode, TurnInput, TurnOutput } from './blueprint.ts'
+import { contextOf, withoutResults } from './context.ts'
+import type { RawContext } from './context.ts'
+import { jsonCopy, jsonObjectCopy, jsonSize } from './json-copy.ts'
+import { nodeOf } from './node.ts'
+import { createRecorder, placed } from './recorder.ts'
+import type { ScriptPolicy, ScriptState } from './script.ts'
+import { definitionOf } from './states.ts'
+import type { AnyHandler, Definition, Rule } from './states.ts'
+
+/** What a blueprint is made of, once its types have done their work. */
+export interface Parts {
+  readonly version: number
+  readonly start: string
+  readonly endpoint: string | undefined
+  readonly policy: ScriptPolicy
+  readonly input: Schema | undefined
+  readonly output: Schema | undefined
+  readonly dataStores: object
+  readonly migrate:
+    | ((job: Migratable) => { readonly state: string; readonly stateHistory: object } | undefined)
+    | undefined
+  readonly states: Readonly<Record<string, unknown>>
+}
+
+interface Migratable {
+  readonly state: string
+  readonly stateHistory: JsonObject
+  readonly blueprintVersion: number
+  readonly initialData: JsonObject
+}
+
+interface Compiled {
+  readonly script: ScriptState
+  readonly definition: Definition
+  readonly run: (context: RawContext) => Promise<TurnOutput>
+}
+
+/** The terminal state that every blueprint has: statuses without a transition lead there. */
+const IMPLICIT_FAILED: Definition = { kind: 'end', outcome: 'failed', result: undefined }
+
+export function runnable<Name extends string>(name: Name, parts: Parts): RunnableBlueprint & { readonly name: Name } {
+  const states = new Map<string, Compiled>()
+  const find = (state: string) => states.get(state)?.script
+  const compile = (state: string, definition: Definition) =>
+    states.set(state, compileState({ blueprint: name, state, definition, find, output: parts.output }))
+  for (const [state, built] of Object.entries(parts.states)) compile(state, checkedDefinition(name, state, built))
+  checkStart(name, parts.start, states)
+  if (!states.has('failed')) compile('failed', IMPLICIT_FAILED)
+
+  let nodes: readonly StateNode[] | undefined
+  return {
+    name,
+    version: parts.version,
+    start: parts.start,
+    policy: parts.policy,
+    ...(parts.endpoint === undefined ? {} : { endpoint: parts.endpoint }),
+    state: find,
+    // Reading the handlers' code takes a while, and only the registry and the graph need it.
+    get nodes() {
+      nodes ??= Object.keys(parts.states).map((state) => {
+        const { script, definition } = states.get(state)!
+        return nodeOf({ name: state, isStart: state === parts.start, script, definition })
+      })
+      return nodes
+    },
+    perform: async (input) => perform(name, states, parts.dataStores, input),
+    validateInput: async (data) => validateInput(parts.input, data),
+    migrate: (job) => migrate(name, parts.migrate, find, job),
+  }
+}
+
+function checkedDefinition(blueprint: string, state: string, built: unknown): Definition {
+  if (state === '' || state.length > LIMITS.identifierCharsMax) {
+    throw refusal(blueprint, state, `a name has from 1 to ${LIMITS.identifierCharsMax} characters`)
+  }
+  const definition = definitionOf(built)
+  if (definition === undefined) {
+    throw refusal(blueprint, state, 'is not a state. Make it with state.handler(…), state.aggregator(…) or state.end()')
+  }
+  return definition
+}
+
+function checkStart(blueprint: string, start: string, states: ReadonlyMap<string, unknown>): void {
+  if (states.has(start)) return
+  const known = [...states.keys()].map((state) => `"${state}"`).join(', ')
+  throw new ImpresarioError(
+    'INVALID_BLUEPRINT',
+    `Blueprint "${blueprint}": it starts in ${JSON.stringify(start)}, which is not one of its states (${known}). ` +
+      'Set `start` to one of them.',
+  )
+}
+
+function refusal(blueprint: string, state: string, problem: string): ImpresarioError {
+  return new ImpresarioError('INVALID_BLUEPRINT', `Blueprint "${blueprint}", state "${state}": ${problem}.`)
+}
+
+interface StateParts {
+  readonly blueprint: string
+  readonly state: string
+  readonly definition: Definition
+  readonly find: (state: string) => ScriptState | undefined
+  readonly output: Schema | undefined
+}
+
+function compileState(parts: StateParts): Compiled {
+  const { state, definition } = parts
+  if (definition.kind !== 'end') {
+    const rules = definition.rules.map((rule) => compileRule(parts, rule))
+    return { script: { kind: definition.kind }, definition, run: async (context) => runRules(parts, rules, context) }
+  }
+  const outcome = definition.outcome ?? (state === 'failed' || state === 'error' ? state : 'finished')
+  const { result } = definition
+  const output = outcome === 'finished' ? parts.output : undefined
+  return {
+    script: { kind: 'end', outcome, computes: result !== undefined },
+    definition,
+    run: async (context) => runEnd(parts, context, result, output),
+  }
+}
+
+interface CompiledRule {
+  readonly test: (context: RawContext) => boolean
+  readonly handler: AnyHandler
+}
+
+function compileRule(parts: StateParts, { condition, handler }: Rule): CompiledRule {
+  if (typeof handler !== 'function') throw refusal(parts.blueprint, parts.state, 'its handler is not a function')
+  if (condition === undefined) return { test: () => true, handler }
+  if (typeof condition === 'function')
+    return { test: (context) => condition(withoutResults(context)) === true, handler }
+  const expression = inPlace(parts, () => compileExpression(condition))
+  return { test: (context) => expression.test({ context }), handler }
+}
+
+async function runRules(parts: StateParts, rules: readonly CompiledRule[], context: RawContext): Promise<TurnOutput> {
+  const rule = rules.find(({ test }) => test(context))
+  if (rule === undefined) {
+    const fix = 'Add .otherwise(handler) for the jobs that none of them fits'
+    throw refusal(parts.blueprint, parts.state, `none of its ${rules.length} conditions holds. ${fix}`)
+  }
+  const recorder = createRecorder(parts)
+  const seen = parts.definition.kind === 'aggregator' ? { ...context } : withoutResults(context)
+  try {
+    // Frozen, because a new `stateHistory` set by user code would be lost without a word.
+    const returned = await rule.handler(Object.freeze(seen), recorder.actions)
+    const { action, patch } = recorder.settle(returned)
+    return { action, stateHistory: historyOf(parts, { ...context.stateHistory, ...patch }) }
+  } finally {
+    recorder.close()
+  }
+}
+
+async function runEnd(
+  parts: StateParts,
+  context: RawContext,
+  result: ((context: object) => unknown) | undefined,
+  output: Schema | undefined,
+): Promise<TurnOutput> {
+  const returned = await result?.(Object.freeze(withoutResults(context)))
+  const stateHistory = historyOf(parts, context.stateHistory)
+  if (returned === undefined) return { action: { type: 'end' }, stateHistory }
+  const checked = output === undefined ? { value: returned } : await validate(output, returned)
+  if ('problems' in checked) {
+    throw refusal(parts.blueprint, parts.state, `the result does not fit \`output\`: ${checked.problems.join('; ')}`)
+  }
+  return { action: { type: 'end', result: inPlace(parts, () => jsonCopy(checked.value, 'The result')) }, stateHistory }
+}
+
+interface Place {
+  readonly blueprint: string
+  readonly state: string
+}
+
+function historyOf(place: Place, left: object): JsonObject {
+  return inPlace(place, () => {
+    const history = jsonObjectCopy(left, 'stateHistory')
+    const size = jsonSize(history)
+    if (size <= LIMITS.contextBytesMax) return history
+    throw new ImpresarioError(
+      'LIMIT_EXCEEDED',
+      `stateHistory has grown to ${size} bytes; at most ${LIMITS.contextBytesMax} are allowed. Put large data into files.`,
+    )
+  })
+}
+
+function inPlace<T>(place: Place, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw placed(error, place)
+  }
+}
+
+async function perform(
+  blueprint: string,
+  states: ReadonlyMap<string, Compiled>,
+  dataStores: object,
+  { job, signal }: TurnInput,
+): Promise<TurnOutput> {
+  const state = states.get(job.state)
+  if (state === undefined) {
+    throw refusal(blueprint, job.state, 'it is not a state of this version. Give the blueprint a migrate function')
+  }
+  return state.run(contextOf(job, dataStores, signal))
+}
+
+async function validateInput(
+  schema: Schema | undefined,
+  data: JsonObject,
+): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }> {
+  const checked = schema === undefined ? { value: data } : await validate(schema, data)
+  if ('problems' in checked) return checked
+  try {
+    return { value: jsonObjectCopy(checked.value, 'initialData') }
+  } catch (error) {
+    return { problems: [String(error)] }
+  }
+}
+
+function migrate(
+  blueprint: string,
+  user: Parts['migrate'],
+  find: (state: string) => ScriptState | undefined,
+  job: Job,
+): Migration | undefined {
+  const moved = user?.({
+    state: job.state,
+    stateHistory: jsonObjectCopy(job.stateHistory, 'stateHistory'),
+    blueprintVersion: job.blueprintVersion,
+    initialData: jsonObjectCopy(job.initialData, 'initialData'),
+  })
+  if (moved === undefined) return undefined
+  if (find(moved.state) === undefined) {
+    throw refusal(blueprint, job.state, `migrate leads to "${moved.state}", which is not a state of this version`)
+  }
+  return { state: moved.state, stateHistory: historyOf({ blueprint, state: job.state }, moved.stateHistory) }
+}

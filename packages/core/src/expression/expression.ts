@@ -1,0 +1,151 @@
+import { parse } from './parser.ts'
+import type { CheckPath, Comparison, Expression, Key } from './parser.ts'
+
+/** The values that an expression can read, by the name that its paths begin with. */
+export type ExpressionScope = Readonly<Record<string, unknown>>
+
+export interface CompiledExpression {
+  readonly source: string
+  /** What it gives. Never throws: a path that is not there is `null`. */
+  evaluate(scope: ExpressionScope): unknown
+  /** Whether it holds. `null`, `false`, `0`, `''` and what is empty do not. */
+  test(scope: ExpressionScope): boolean
+  /** Every path that it reads. */
+  readonly paths: readonly string[]
+}
+
+/** Names of the context, as the documents write them and as the code does. */
+const CONTEXT_FIELDS: ReadonlyMap<Key, string> = new Map([
+  ...['jobId', 'currentState', 'initialData', 'stateHistory', 'aggregationResults', 'client', 'tracing'].map(
+    (field): [string, string] => [field, field],
+  ),
+  ['job_id', 'jobId'],
+  ['current_state', 'currentState'],
+  ['initial_data', 'initialData'],
+  ['state_history', 'stateHistory'],
+  ['aggregation_results', 'aggregationResults'],
+])
+
+export interface ExpressionOptions {
+  /** What a path may begin with; `context` without it. */
+  readonly roots?: readonly string[]
+}
+
+/**
+ * Turns a condition such as `context.initial_data.quality == 'low'` into something that can be
+ * tested. There is no code in it: it only reads own fields of data, compares, and joins.
+ */
+export function compileExpression(source: string, options: ExpressionOptions = {}): CompiledExpression {
+  const expression = parse(source, pathCheck(options.roots ?? ['context']))
+  const evaluate = (scope: ExpressionScope) => valueOf(expression, scope)
+  return { source, evaluate, test: (scope) => isTrue(evaluate(scope)), paths: [...new Set(pathsOf(expression))] }
+}
+
+function pathCheck(roots: readonly string[]): CheckPath {
+  return (keys, refuse) => {
+    const [root, field, ...rest] = keys
+    if (!roots.includes(String(root))) {
+      return refuse(`"${String(root)}" is not known here`, `Begin with ${roots.join(', ')}; put quotes around a text`)
+    }
+    if (root !== 'context' || field === undefined) return keys
+    const known = CONTEXT_FIELDS.get(field)
+    if (known !== undefined) return [root, known, ...rest]
+    return refuse(
+      `the context has no "${field}"`,
+      'It has initial_data, state_history, aggregation_results, client, job_id, current_state and tracing',
+    )
+  }
+}
+
+function pathsOf(expression: Expression): readonly string[] {
+  switch (expression.kind) {
+    case 'literal':
+      return []
+    case 'path':
+      return [expression.keys.join('.')]
+    case 'list':
+      return expression.items.flatMap(pathsOf)
+    case 'not':
+      return pathsOf(expression.operand)
+    default:
+      return [...pathsOf(expression.left), ...pathsOf(expression.right)]
+  }
+}
+
+function valueOf(expression: Expression, scope: ExpressionScope): unknown {
+  switch (expression.kind) {
+    case 'literal':
+      return expression.value
+    case 'path':
+      return read(scope, expression.keys)
+    case 'list':
+      return expression.items.map((item) => valueOf(item, scope))
+    case 'not':
+      return !isTrue(valueOf(expression.operand, scope))
+    case 'and':
+      return isTrue(valueOf(expression.left, scope)) && isTrue(valueOf(expression.right, scope))
+    case 'or':
+      return isTrue(valueOf(expression.left, scope)) || isTrue(valueOf(expression.right, scope))
+    case 'compare':
+      return compare(expression.operator, valueOf(expression.left, scope), valueOf(expression.right, scope))
+  }
+}
+
+function read(scope: ExpressionScope, keys: readonly Key[]): unknown {
+  let value: unknown = scope
+  for (const key of keys) {
+    if (typeof value !== 'object' || value === null) return null
+    // The descriptor, because reading a getter would run code.
+    value = Object.getOwnPropertyDescriptor(value, key)?.value
+  }
+  return value ?? null
+}
+
+function isTrue(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
+  return Boolean(value)
+}
+
+function compare(operator: Comparison, left: unknown, right: unknown): boolean {
+  switch (operator) {
+    case '==':
+      return isEqual(left, right)
+    case '!=':
+      return !isEqual(left, right)
+    case 'in':
+      return isIn(left, right)
+    case 'not in':
+      return !isIn(left, right)
+    default:
+      return isOrdered(operator, left, right)
+  }
+}
+
+/** Only numbers with numbers and texts with texts have an order. */
+function isOrdered(operator: '<' | '<=' | '>' | '>=', left: unknown, right: unknown): boolean {
+  const areNumbers = typeof left === 'number' && typeof right === 'number'
+  const areTexts = typeof left === 'string' && typeof right === 'string'
+  if (!areNumbers && !areTexts) return false
+  if (operator === '<') return left < right
+  if (operator === '<=') return left <= right
+  return operator === '>' ? left > right : left >= right
+}
+
+function isIn(item: unknown, holder: unknown): boolean {
+  if (Array.isArray(holder)) return holder.some((each) => isEqual(each, item))
+  if (typeof item !== 'string') return false
+  if (typeof holder === 'string') return holder.includes(item)
+  return typeof holder === 'object' && holder !== null && Object.hasOwn(holder, item)
+}
+
+/** Equal as JSON values: the same type and the same content. `1` and `'1'` differ, and so do `1` and `true`. */
+function isEqual(left: unknown, right: unknown): boolean {
+  if (left === right) return true
+  if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null) return false
+  if (Array.isArray(left) !== Array.isArray(right)) return false
+  const entries = Object.entries(left)
+  return (
+    entries.length === Object.keys(right).length &&
+    entries.every(([key, value]) => Object.hasOwn(right, key) && isEqual(value, read({ right }, ['right', key])))
+  )
+}
