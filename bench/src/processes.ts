@@ -1,0 +1,108 @@
+import { fork, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { sleep } from './measure.ts'
+
+export const CLIENT_TOKEN = 'bench-client-token-0123456789'
+export const WORKER_TOKEN = 'bench-worker-token-0123456789'
+
+const CLI = fileURLToPath(new URL('../../apps/cli/dist/main.js', import.meta.url))
+const BLUEPRINTS = fileURLToPath(new URL('blueprints', import.meta.url))
+const WORKER = fileURLToPath(new URL('worker-main.js', import.meta.url))
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+export interface ServerProcess {
+  readonly url: string
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+/** The product as users run it: its own process, embedded storage, every acknowledged write on disk. */
+export async function startServer(storage: 'file' | 'memory'): Promise<ServerProcess> {
+  const directory = mkdtempSync(join(process.env['BENCH_TMP'] ?? tmpdir(), 'impresario-bench-'))
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const args = process.env['BENCH_SERVER_ARGS']?.split(' ') ?? []
+  const child = spawn(process.execPath, [...args, CLI, 'start'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: {
+      ...process.env,
+      API_HOST: '127.0.0.1',
+      API_PORT: String(port),
+      STORAGE_URL: storage === 'memory' ? 'memory:' : `file:${directory}`,
+      BLUEPRINTS_DIR: BLUEPRINTS,
+      CLIENT_TOKEN,
+      WORKER_TOKEN,
+      LOG_LEVEL: 'warn',
+    },
+  })
+  await untilReady(url, child)
+  const stop = async (): Promise<void> => {
+    const exited = once(child, 'exit')
+    child.kill('SIGTERM')
+    await exited
+    rmSync(directory, { recursive: true, force: true })
+  }
+  return { url, pid: child.pid ?? 0, stop }
+}
+
+async function untilReady(url: string, child: ChildProcess): Promise<void> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (child.exitCode !== null) throw new Error(`The server ended with ${child.exitCode}.`)
+    const answer = await fetch(`${url}/_public/ready`).catch(() => undefined)
+    if (answer?.ok === true) return
+    await sleep(50)
+  }
+  throw new Error('The server did not become ready.')
+}
+
+export interface Message {
+  readonly type: string
+  readonly at: number
+  readonly first: number
+}
+
+export interface WorkerProcess {
+  readonly pid: number
+  expect(count: number): void
+  next(type: string): Promise<Message>
+  stop(): Promise<void>
+}
+
+export async function startWorker(url: string, concurrency: number): Promise<WorkerProcess> {
+  const child = fork(WORKER, {
+    env: { ...process.env, BENCH_URL: url, BENCH_TOKEN: WORKER_TOKEN, BENCH_CONCURRENCY: String(concurrency) },
+  })
+  const waiting = new Map<string, (message: Message) => void>()
+  const kept = new Map<string, Message>()
+  child.on('message', (message: Message) => {
+    const resolve = waiting.get(message.type)
+    if (resolve === undefined) kept.set(message.type, message)
+    waiting.delete(message.type)
+    resolve?.(message)
+  })
+  const next = (type: string): Promise<Message> => {
+    const found = kept.get(type)
+    kept.delete(type)
+    return found === undefined ? new Promise((resolve) => waiting.set(type, resolve)) : Promise.resolve(found)
+  }
+  await next('ready')
+  const stop = async (): Promise<void> => {
+    const exited = once(child, 'exit')
+    child.send({ type: 'exit' })
+    await exited
+  }
+  return { pid: child.pid ?? 0, next, stop, expect: (count) => void child.send({ type: 'expect', count }) }
+}
