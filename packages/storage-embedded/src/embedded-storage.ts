@@ -57,7 +57,6 @@ export class EmbeddedStorage implements Storage {
 
   constructor(options: EmbeddedStorageOptions) {
     const { journal, cacheMax = CACHE_MAX } = options
-    this.#now = options.now
     this.#queues = {
       turns: new QueueIndex(),
       tasks: new QueueIndex(),
@@ -66,6 +65,7 @@ export class EmbeddedStorage implements Storage {
       leaders: new QueueIndex(),
     }
     const opened = journal?.open()
+    this.#now = notBefore(opened?.time ?? 0, options.now)
     this.#tokens = new TokenSource(opened?.epoch ?? 1)
     this.#records = {
       job: new RecordCache('job', journal, cacheMax),
@@ -78,12 +78,8 @@ export class EmbeddedStorage implements Storage {
       this.#queues[queueOf(row.queue)].add(entryFromRow(row), now)
       if (row.seq > this.#seq) this.#seq = row.seq
     }
-    this.#flusher = new Flusher(
-      journal,
-      this.#tokens,
-      KINDS.map((kind) => this.#records[kind]),
-      options,
-    )
+    const caches = KINDS.map((kind) => this.#records[kind])
+    this.#flusher = new Flusher(journal, this.#tokens, caches, { ...options, now: this.#now })
   }
 
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
@@ -242,6 +238,12 @@ export class EmbeddedStorage implements Storage {
 /** Storage without a disk: for tests, for trying things out, and for work that may be lost. */
 export function createMemoryStorage({ now }: { readonly now: () => number }): EmbeddedStorage {
   return new EmbeddedStorage({ now })
+}
+
+/** The clock, moved forward if it stands before what was already written: time never goes back, also not over a restart. */
+function notBefore(floor: number, now: () => number): () => number {
+  const behind = floor - now()
+  return behind > 0 ? () => now() + behind : now
 }
 
 function until(at: number, now: number): number | undefined {

@@ -2,7 +2,7 @@ import type { Queue } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { itemRowOf, leaseRowOf } from './entry.ts'
 import type { Entry } from './entry.ts'
-import type { Changes, ItemRow, Journal, LeaseRow, RecordRow } from './journal.ts'
+import type { Changes, ItemRow, Journal, LeaseRow, RecordRow, RecordUpdate } from './journal.ts'
 import type { RecordCache } from './record-cache.ts'
 import type { TokenSource } from './token-source.ts'
 
@@ -126,7 +126,9 @@ export class Flusher {
     this.#writing = this.#waiting
     this.#waiting = undefined
     try {
-      await this.#journal.write(this.#collect())
+      const changes = this.#collect()
+      // What came and went between two flushes leaves nothing to write.
+      if (changes !== undefined) await this.#journal.write(changes)
     } catch (error) {
       this.#fail(error)
       return
@@ -139,9 +141,10 @@ export class Flusher {
     done?.resolve()
   }
 
-  #collect(): Changes {
+  #collect(): Changes | undefined {
     const records: RecordRow[] = []
-    for (const cache of this.#caches) cache.take(records)
+    const updates: RecordUpdate[] = []
+    for (const cache of this.#caches) cache.take(records, updates)
     const items: ItemRow[] = []
     const leases: LeaseRow[] = []
     const removed: { queue: string; id: string }[] = []
@@ -157,7 +160,8 @@ export class Flusher {
       }
       changed.clear()
     }
-    return { time: this.#options.now(), epoch: this.#tokens.epoch, records, items, leases, removed }
+    if (records.length + updates.length + items.length + leases.length + removed.length === 0) return undefined
+    return { time: this.#options.now(), epoch: this.#tokens.epoch, records, updates, items, leases, removed }
   }
 
   #fail(cause: unknown): void {

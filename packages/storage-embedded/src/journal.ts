@@ -9,6 +9,9 @@ export interface RecordRow {
   readonly data: string
 }
 
+/** The part of a record that nearly every write changes. */
+export type RecordUpdate = Omit<RecordRow, 'owner' | 'name'>
+
 /** The part of an item that claims change. Without a named holder it carries no lease. */
 export interface LeaseRow {
   readonly queue: string
@@ -36,7 +39,10 @@ export interface ItemRow extends LeaseRow {
 export interface Changes {
   readonly time: number
   readonly epoch: number
+  /** Whole records, new or replaced. */
   readonly records: readonly RecordRow[]
+  /** Records that are there already and keep their owner and name. */
+  readonly updates: readonly RecordUpdate[]
   /** Whole rows, new or replaced. */
   readonly items: readonly ItemRow[]
   /** Rows that are there already and have another lease. */

@@ -1,9 +1,11 @@
 import type { Facets, Kind, ListQuery, Put, Records, Stored } from '@impresario/core'
-import type { Journal, JournalQuery, RecordRow } from './journal.ts'
+import type { Journal, JournalQuery, RecordRow, RecordUpdate } from './journal.ts'
 
 /** A record in memory. Never changed in place: a write puts a new one. */
 interface Cached extends Stored<unknown> {
   readonly put: Put
+  /** The journal has it, or will have it by then, with the same owner and name. */
+  readonly stored: boolean
 }
 
 export type Listed<K extends Kind> = Stored<Records[K]> & { readonly id: string }
@@ -65,18 +67,23 @@ export class RecordCache {
 
   write(put: Put): void {
     if (put.id > this.#lastId) this.#lastId = put.id
-    const cached: Cached = { value: put.value, version: put.version, put }
     if (this.#journal === undefined) {
-      this.#clean.set(put.id, cached)
+      this.#clean.set(put.id, { value: put.value, version: put.version, put, stored: false })
       return
     }
+    const dirty = this.#dirty.get(put.id)
+    const old = dirty ?? this.#flight.get(put.id) ?? this.#clean.get(put.id)
+    const stored = old !== undefined && (dirty === undefined || dirty.stored) && haveSameIndex(old.put, put)
     this.#clean.delete(put.id)
-    this.#dirty.set(put.id, cached)
+    this.#dirty.set(put.id, { value: put.value, version: put.version, put, stored })
   }
 
   /** Hands over what is dirty; until `settle` it counts as being in flight. */
-  take(rows: RecordRow[]): void {
-    for (const { put } of this.#dirty.values()) rows.push(rowOf(put))
+  take(rows: RecordRow[], updates: RecordUpdate[]): void {
+    for (const { put, stored } of this.#dirty.values()) {
+      if (stored) updates.push(updateOf(put))
+      else rows.push(rowOf(put))
+    }
     this.#flight = this.#dirty
     this.#dirty = new Map()
   }
@@ -168,6 +175,14 @@ function newestFirst(a: Cached, b: Cached): number {
   return a.put.id < b.put.id ? 1 : -1
 }
 
+function haveSameIndex({ facets: a }: Put, { facets: b }: Put): boolean {
+  return a?.owner === b?.owner && a?.name === b?.name
+}
+
+function updateOf({ kind, id, version, value, facets }: Put): RecordUpdate {
+  return { kind, id, version, status: facets?.status ?? null, data: JSON.stringify(value) }
+}
+
 function rowOf({ kind, id, version, value, facets }: Put): RecordRow {
   return {
     kind,
@@ -189,5 +204,5 @@ function fromRow(row: RecordRow): Cached {
     ...(row.name === null ? {} : { name: row.name }),
   }
   const put = { kind: row.kind, id: row.id, version: row.version, value, facets } as Put
-  return { value, version: row.version, put }
+  return { value, version: row.version, put, stored: true }
 }

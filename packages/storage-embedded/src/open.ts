@@ -1,0 +1,57 @@
+import { mkdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { lockDirectory } from './directory-lock.ts'
+import { EmbeddedStorage } from './embedded-storage.ts'
+import type { EmbeddedStorageOptions } from './embedded-storage.ts'
+import { SqliteJournal } from './sqlite-journal.ts'
+
+export interface OpenOptions extends Partial<Omit<EmbeddedStorageOptions, 'journal'>> {
+  /** Made if it is not there. One process at a time. */
+  readonly directory: string
+  readonly directRowsMax?: number
+}
+
+/** Storage in one SQLite file. */
+export class FileStorage extends EmbeddedStorage {
+  readonly #journal: SqliteJournal
+  readonly #unlock: () => void
+  #released: Promise<void> | undefined = undefined
+
+  constructor(options: EmbeddedStorageOptions, journal: SqliteJournal, unlock: () => void) {
+    super({ ...options, journal })
+    this.#journal = journal
+    this.#unlock = unlock
+  }
+
+  /** What is wrong with the file; nothing, if it is sound. */
+  integrityCheck(): readonly string[] {
+    return this.#journal.integrityCheck()
+  }
+
+  override close(): Promise<void> {
+    this.#released ??= super.close().finally(this.#unlock)
+    return this.#released
+  }
+}
+
+/** Opens the storage in this directory, or refuses: another process has it, or a newer program wrote it. */
+export function openEmbeddedStorage(options: OpenOptions): FileStorage {
+  const { directory, directRowsMax, now = createClock(), ...rest } = options
+  const path = resolve(directory)
+  mkdirSync(path, { recursive: true })
+  const unlock = lockDirectory(path)
+  try {
+    const file = join(path, 'impresario.db')
+    const journal = new SqliteJournal({ file, ...(directRowsMax === undefined ? {} : { directRowsMax }) })
+    return new FileStorage({ ...rest, now }, journal, unlock)
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+/** The wall clock as it was at the start, carried on by the one that nobody sets. */
+function createClock(): () => number {
+  const start = Date.now() - performance.now()
+  return () => Math.floor(start + performance.now())
+}

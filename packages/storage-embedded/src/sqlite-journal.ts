@@ -1,0 +1,155 @@
+import { DatabaseSync } from '@photostructure/sqlite'
+import type { Changes, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
+import { prepareDatabase, WRITE_STATEMENTS, writeOf } from './sqlite-schema.ts'
+import type { Database, Value, Write } from './sqlite-schema.ts'
+import { SqliteWriter } from './sqlite-writer.ts'
+
+type Statement = ReturnType<Database['prepare']>
+
+const ITEM_COLUMNS = `queue, id, lane, priority, seq, due_at AS dueAt, payload, fallback_lane AS fallbackLane,
+  fallback_at AS fallbackAt, settle_at AS settleAt, unclaimed_at AS unclaimedAt, token, leased_until AS leasedUntil,
+  holder, deliveries`
+
+export interface SqliteJournalOptions {
+  readonly file: string
+  /** Up to this many rows are written at once on the calling thread: the way to the other thread and back costs more. */
+  readonly directRowsMax?: number
+}
+
+/**
+ * The journal in one SQLite file. One connection here, for reading; one in a thread, for writing.
+ * In WAL mode neither waits for the other, and a read sees every write that has been answered.
+ */
+export class SqliteJournal implements Journal {
+  readonly #file: string
+  readonly #db: Database
+  readonly #directRowsMax: number
+  readonly #statements = new Map<string, Statement>()
+  #writer: SqliteWriter | undefined = undefined
+
+  constructor({ file, directRowsMax = 0 }: SqliteJournalOptions) {
+    this.#file = file
+    this.#directRowsMax = directRowsMax
+    this.#db = new DatabaseSync(file)
+  }
+
+  open(): Opened {
+    try {
+      const { epoch, time } = prepareDatabase(this.#db, this.#file)
+      const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS} FROM items`).all())
+      this.#writer = new SqliteWriter(this.#file)
+      return { epoch, time, items }
+    } catch (error) {
+      this.#db.close()
+      throw error
+    }
+  }
+
+  async write(changes: Changes): Promise<void> {
+    const { records, updates, items, leases, removed } = changes
+    const rows = records.length + updates.length + items.length + leases.length + removed.length
+    const write = writeOf(changes)
+    if (rows <= this.#directRowsMax) this.#writeHere(write)
+    else await this.#writer?.write(write)
+  }
+
+  read(kind: string, id: string): RecordRow | undefined {
+    return recordRow(this.#prepare('SELECT * FROM records WHERE kind = ? AND id = ?').get(kind, id))
+  }
+
+  list(kind: string, query: JournalQuery): readonly RecordRow[] {
+    const { statuses } = query
+    if (statuses === undefined) return this.#listWhere(kind, query, '', [])
+    if (statuses.includes('finished')) {
+      return this.#listWhere(kind, query, `AND status IN (${statuses.map(() => '?').join(', ')})`, statuses)
+    }
+    // One walk along the index for each status, and then the newest of all.
+    const found = statuses.flatMap((status) =>
+      this.#listWhere(kind, query, "AND status = ? AND status <> 'finished'", [status]),
+    )
+    return found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, query.limit)
+  }
+
+  lastId(kind: string): string | undefined {
+    const row: unknown = this.#prepare('SELECT max(id) AS id FROM records WHERE kind = ?').get(kind)
+    return (row as { readonly id: string | null }).id ?? undefined
+  }
+
+  integrityCheck(): readonly string[] {
+    const rows = this.#prepare('PRAGMA integrity_check').all() as readonly { readonly integrity_check: string }[]
+    const broken = rows.map((row) => row.integrity_check).filter((message) => message !== 'ok')
+    const texts = [
+      ...(this.#prepare('SELECT kind, id FROM records WHERE NOT json_valid(data)').all() as readonly Named[]).map(
+        ({ kind, id }) => `The record ${kind} ${id} is not JSON.`,
+      ),
+      ...(
+        this.#prepare('SELECT queue AS kind, id FROM items WHERE NOT json_valid(payload)').all() as readonly Named[]
+      ).map(({ kind, id }) => `The payload of the item ${kind} ${id} is not JSON.`),
+    ]
+    return [...broken, ...texts]
+  }
+
+  async close(): Promise<void> {
+    await this.#writer?.close()
+    this.#writer = undefined
+    this.#db.close()
+  }
+
+  #listWhere(kind: string, query: JournalQuery, where: string, values: readonly string[]): readonly RecordRow[] {
+    const { owner, name, before, limit } = query
+    const parts = ['SELECT * FROM records WHERE kind = ?', where]
+    const bound: Value[] = [kind, ...values]
+    if (owner !== undefined) {
+      // The unary plus keeps SQLite from the index by owner where the one by status is the shorter way.
+      parts.push(where === '' ? 'AND owner = ?' : 'AND +owner = ?')
+      bound.push(owner)
+    }
+    if (name !== undefined) {
+      parts.push('AND name = ?')
+      bound.push(name)
+    }
+    if (before !== undefined) {
+      parts.push('AND id < ?')
+      bound.push(before)
+    }
+    parts.push('ORDER BY id DESC LIMIT ?')
+    bound.push(limit)
+    return recordRows(this.#prepare(parts.join(' ')).all(...bound))
+  }
+
+  #writeHere(write: Write): void {
+    this.#prepare('BEGIN IMMEDIATE').run()
+    write.forEach(([width, values], index) => {
+      const statement = this.#prepare(WRITE_STATEMENTS[index] ?? '')
+      for (let at = 0; at < values.length; at += width) statement.run(...values.slice(at, at + width))
+    })
+    this.#prepare('COMMIT').run()
+  }
+
+  #prepare(sql: string): Statement {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.#db.prepare(sql)
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+}
+
+interface Named {
+  readonly kind: string
+  readonly id: string
+}
+
+/** The boundary of rows: strict tables that only this package writes, read by the names of their columns. */
+function recordRow(row: unknown): RecordRow | undefined {
+  return row as RecordRow | undefined
+}
+
+function recordRows(rows: readonly unknown[]): readonly RecordRow[] {
+  return rows as readonly RecordRow[]
+}
+
+function itemRows(rows: readonly unknown[]): readonly ItemRow[] {
+  return rows as readonly ItemRow[]
+}

@@ -1,0 +1,111 @@
+import { createRequire } from 'node:module'
+import { Worker } from 'node:worker_threads'
+import { IS_NUMBER, pack, PRAGMAS, WRITE_STATEMENTS } from './sqlite-schema.ts'
+import type { Write } from './sqlite-schema.ts'
+
+/**
+ * What runs in the thread: prepared statements, one transaction per message, an answer when it is on
+ * disk. Text instead of a file of its own, because a thread cannot load TypeScript on Node 20, and
+ * the package has to work from its sources (in tests) as well as built.
+ */
+const PROGRAM = `
+'use strict'
+const { parentPort, workerData } = require('node:worker_threads')
+const { DatabaseSync } = require(workerData.driver)
+const db = new DatabaseSync(workerData.file)
+for (const pragma of workerData.pragmas) db.exec(pragma)
+const begin = db.prepare('BEGIN IMMEDIATE')
+const commit = db.prepare('COMMIT')
+const statements = workerData.statements.map((sql) => db.prepare(sql))
+
+function write({ parts, shape, text, numbers }) {
+  let value = 0
+  let number = 0
+  let offset = 0
+  begin.run()
+  parts.forEach(([width, count], index) => {
+    const statement = statements[index]
+    const row = new Array(width)
+    for (let done = 0; done < count; done += width) {
+      for (let column = 0; column < width; column++) {
+        const length = shape[value++]
+        if (length >= 0) {
+          row[column] = text.substring(offset, offset + length)
+          offset += length
+        } else row[column] = length === workerData.isNumber ? numbers[number++] : null
+      }
+      statement.run(...row)
+    }
+  })
+  commit.run()
+}
+
+parentPort.on('message', (changes) => {
+  if (changes === 'close') {
+    db.close()
+    parentPort.close()
+    return
+  }
+  try {
+    write(changes)
+    parentPort.postMessage(undefined)
+  } catch (error) {
+    parentPort.postMessage(String(error && error.message || error))
+  }
+})
+`
+
+/** Writes in a thread of its own, so that waiting for the disk does not hold up the event loop. One write at a time. */
+export class SqliteWriter {
+  readonly #worker: Worker
+  readonly #exited: Promise<void>
+  #done: ((failure: Error | undefined) => void) | undefined = undefined
+  #failure: Error | undefined = undefined
+
+  constructor(file: string) {
+    const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
+    this.#worker = new Worker(PROGRAM, {
+      eval: true,
+      workerData: { driver, file, pragmas: PRAGMAS, statements: WRITE_STATEMENTS, isNumber: IS_NUMBER },
+    })
+    // An idle storage must not keep the process alive.
+    this.#worker.unref()
+    this.#worker.on('message', (failure: string | undefined) => {
+      this.#finish(failure === undefined ? undefined : new Error(failure))
+    })
+    this.#worker.on('error', (error) => this.#break(error instanceof Error ? error : new Error(String(error))))
+    this.#exited = new Promise((resolve) => {
+      this.#worker.on('exit', () => {
+        this.#break(new Error('The thread that writes has ended.'))
+        resolve()
+      })
+    })
+  }
+
+  write(changes: Write): Promise<void> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    this.#worker.ref()
+    return new Promise((resolve, reject) => {
+      this.#done = (failure) => (failure === undefined ? resolve() : reject(failure))
+      this.#worker.postMessage(pack(changes))
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#worker.ref()
+    this.#worker.postMessage('close')
+    await this.#exited
+  }
+
+  #finish(failure: Error | undefined): void {
+    const done = this.#done
+    this.#done = undefined
+    this.#worker.unref()
+    done?.(failure)
+  }
+
+  #break(error: Error): void {
+    this.#failure ??= error
+    if (this.#done !== undefined) this.#finish(this.#failure)
+  }
+}
