@@ -93,7 +93,9 @@ export function explain(call: TaskCall, workers: Iterable<Candidate>, options: E
     criteria: [...strategy.criteria.map((criterion) => criterion.name), 'id'],
     chosen: best === undefined ? null : best.candidate.worker.id,
     summary:
-      best === undefined ? whyNobody(call.type, live, skilled) : whyChosen(strategy, best, ranked, skilledCount, question),
+      best === undefined
+        ? whyNobody(call.type, live, skilled)
+        : whyChosen(strategy, best, ranked, skilledCount, question),
     live,
     skilled: skilledCount,
     candidates: ranked.length,

@@ -44,9 +44,13 @@ export function requirementLane(demand: Demand, exclude: readonly string[] = [])
   const text = canonicalDemand(demand)
   if (text.length + WAITING.length > DEMAND_CHARS_MAX) {
     const message = `The requirements of the task '${demand.type}' are too long: ${text.length} characters as JSON.`
-    throw new ImpresarioError('LIMIT_EXCEEDED', `${message} At most ${DEMAND_CHARS_MAX - WAITING.length} are allowed.`, {
-      details: { limit: DEMAND_CHARS_MAX - WAITING.length, actual: text.length },
-    })
+    throw new ImpresarioError(
+      'LIMIT_EXCEEDED',
+      `${message} At most ${DEMAND_CHARS_MAX - WAITING.length} are allowed.`,
+      {
+        details: { limit: DEMAND_CHARS_MAX - WAITING.length, actual: text.length },
+      },
+    )
   }
   const excluded = newestThatFit(exclude, LANE_CHARS_MAX - WAITING.length - text.length)
   return WAITING + (excluded === undefined ? text : `${text.slice(0, -1)}${excluded}}`)
@@ -79,7 +83,7 @@ export function laneMatchesWorker(lane: string | WaitingLane, worker: WorkerReco
   )
 }
 
-/** Reads lanes and remembers the newest, because every poll looks at all of them again. */
+/** Reads lanes and remembers them, because every poll looks at all of them again. Begins anew when it is full. */
 export class LaneReader {
   readonly #lanesMax: number
   readonly #read = new Map<string, WaitingLane | undefined>()
@@ -93,7 +97,7 @@ export class LaneReader {
     const known = this.#read.get(lane)
     if (known !== undefined || this.#read.has(lane)) return known
     const waiting = parseLane(lane)
-    if (this.#read.size >= this.#lanesMax) this.#forgetOldest()
+    if (this.#read.size >= this.#lanesMax) this.#read.clear()
     this.#read.set(lane, waiting)
     return waiting
   }
@@ -106,13 +110,6 @@ export class LaneReader {
       if (waiting !== undefined && laneMatchesWorker(waiting, worker)) found.push(lane)
     }
     return found
-  }
-
-  #forgetOldest(): void {
-    for (const lane of this.#read.keys()) {
-      this.#read.delete(lane)
-      return
-    }
   }
 }
 

@@ -1,11 +1,18 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { TaskCall } from '../job/job.ts'
+import { createWorker } from '../worker/registration.ts'
+import type { WorkerPatch } from '../worker/registration.ts'
 import { match, matches } from './match.ts'
 import type { MismatchReason } from './match.ts'
 import { describeMismatch, describeShared } from './mismatch.ts'
-import { aCall, aWorker, callArbitrary, workerArbitrary } from './samples.ts'
-import type { TaskCall } from '../job/job.ts'
-import type { WorkerPatch } from '../worker/registration.ts'
+
+function aWorker(id: string, said: WorkerPatch = {}) {
+  return createWorker({ id, skills: ['render'], ...said }, 0)
+}
+
+function aCall(over: Partial<TaskCall> = {}): TaskCall {
+  return { kind: 'task', type: 'render', params: {}, priority: 0, strategy: 'default', ...over }
+}
 
 const big: WorkerPatch = {
   cpuCores: 8,
@@ -139,13 +146,4 @@ test('[D-05] workers that lack the same are spoken of together', () => {
   expect(said({ type: 'x' }, aWorker('w', { status: 'offline' }))).toEqual(["2 lack the skill 'x'", '2 are offline'])
   expect(said({}, aWorker('w', { availableSkills: [] }), 1)).toEqual(['1 cannot start it now'])
   expect(said({}, aWorker('w', { availableSkills: [] }))).toEqual(['2 cannot start it now'])
-})
-
-test('[D-02] the fast answer and the one with reasons always agree', () => {
-  fc.assert(
-    fc.property(callArbitrary, workerArbitrary(fc.constant('w')), (call, drawn) => {
-      expect(matches(call, drawn)).toBe(match(call, drawn).length === 0)
-    }),
-    { numRuns: 1_000 },
-  )
 })

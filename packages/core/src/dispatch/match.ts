@@ -61,8 +61,9 @@ export function match(demand: Demand, worker: WorkerRecord): Mismatch[] {
     found.push({ reason: 'status', needed: ['idle', 'busy'], has: worker.status })
   }
   if (demand.requirements !== undefined) addLacks(found, worker, demand.requirements)
-  if (demand.maxCost !== undefined && isTooDear(worker, demand.type, demand.maxCost)) {
-    found.push({ reason: 'max_cost', needed: demand.maxCost, has: costOf(worker, demand.type) ?? null })
+  const cost = costOf(worker, demand.type)
+  if (demand.maxCost !== undefined && cost !== undefined && cost > demand.maxCost) {
+    found.push({ reason: 'max_cost', needed: demand.maxCost, has: cost })
   }
   return found
 }

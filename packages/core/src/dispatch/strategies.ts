@@ -34,14 +34,14 @@ export interface Strategy {
 export type Strategies = ReadonlyMap<string, Strategy>
 
 /** Holds the skill or the model that the task needs already in memory. */
-export const warm: Criterion = {
+const warm: Criterion = {
   name: 'warm',
   measure: ({ worker }, question) => (isWarm(worker, question) ? 0 : 1),
   because: (_candidate, next) => `is warm and '${next.worker.id}' is not`,
 }
 
 /** An unknown price comes after every known one: nobody should get work for keeping quiet about its price. */
-export const cost: Criterion = {
+const cost: Criterion = {
   name: 'cost',
   measure: ({ worker }, { type }) => costOf(worker, type) ?? Infinity,
   because: ({ worker }, next, { type }) => {
@@ -51,21 +51,21 @@ export const cost: Criterion = {
   },
 }
 
-export const reputation: Criterion = {
+const reputation: Criterion = {
   name: 'reputation',
   measure: ({ worker }) => -worker.reputation,
   because: ({ worker }, next) =>
     `has the reputation ${worker.reputation} and '${next.worker.id}' has ${next.worker.reputation}`,
 }
 
-export const load: Criterion = {
+const load: Criterion = {
   name: 'load',
   measure: (candidate) => candidate.load,
   because: (candidate, next) => `has ${candidate.load} tasks and '${next.worker.id}' has ${next.load}`,
 }
 
 /** Cost for reputation. Whoever has no reputation left comes last, whatever it costs, because `reputation` follows. */
-export const value: Criterion = {
+const value: Criterion = {
   name: 'value',
   measure: ({ worker }, { type }) =>
     worker.reputation > 0 ? (costOf(worker, type) ?? Infinity) / worker.reputation : Infinity,
@@ -76,14 +76,17 @@ export const value: Criterion = {
  * Whose turn it is: the ids form a ring, and the turn is with the next one after the last. Unlike
  * a counter taken modulo the number of candidates, this skips nobody when workers come and go.
  */
-export const turn: Criterion = {
+const turn: Criterion = {
   name: 'turn',
   measure: ({ worker }, { last }) => (last === undefined || worker.id > last ? 0 : 1),
   because: (_candidate, _next, { last }) => `comes after '${last}', who had the last task of this type`,
 }
 
+/** What strategies are made of, for those that are added from outside. */
+export const CRITERIA = { warm, cost, reputation, load, value, turn } as const
+
 /** Every strategy there is. A new one is a new line here. */
-export const STRATEGIES: Strategies = strategies([
+export const STRATEGIES: Strategies = strategySet([
   { name: 'default', criteria: [warm, cost, reputation, load] },
   { name: 'round_robin', criteria: [turn] },
   { name: 'least_connections', criteria: [load, warm, cost, reputation] },
@@ -91,7 +94,7 @@ export const STRATEGIES: Strategies = strategies([
   { name: 'best_value', criteria: [value, reputation, warm, load] },
 ])
 
-export function strategies(list: readonly Strategy[]): Strategies {
+export function strategySet(list: readonly Strategy[]): Strategies {
   return new Map(list.map((strategy) => [strategy.name, strategy]))
 }
 

@@ -125,7 +125,9 @@ export class WorkerIndex {
     const contest = this.#contest
     contest.begin(strategy, questionOf(call, skill.last))
     for (const { entry } of skill.open) {
-      if (contest.wouldLead(entry) && !exclude.includes(entry.worker.id) && fits(call, entry.worker)) contest.lead(entry)
+      // The cheap question first: few ever lead, so that requirements are seldom looked at.
+      if (!contest.wouldLead(entry)) continue
+      if (!exclude.includes(entry.worker.id) && fits(call, entry.worker)) contest.lead(entry)
     }
     const chosen = contest.end()
     if (chosen !== undefined) skill.last = chosen.worker.id
@@ -193,7 +195,7 @@ function rise(seat: Seat): void {
 
 /** Of a list that is known to hold something: here the seat that is being given up. */
 function lastOf<T>(list: readonly T[]): T {
-  return list[list.length - 1] as T
+  return list.at(-1) as T
 }
 
 function startable({ skills, availableSkills }: WorkerRecord): ReadonlySet<string> {

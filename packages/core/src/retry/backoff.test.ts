@@ -27,7 +27,7 @@ test('[C-03] the wait stays between half the base and the ceiling, and its upper
 })
 
 test('[C-03] settings that make no sense give a wait that does', () => {
-  const any = fc.oneof(fc.double(), fc.constantFrom(NaN, Infinity, -Infinity, -1, 0))
+  const any = fc.oneof(fc.double(), fc.constantFrom(Number.NaN, Infinity, -Infinity, -1, 0))
   fc.assert(
     fc.property(any, any, any, any, (baseMs, maxMs, attempt, drawn) => {
       const wait = backoffMs({ baseMs, maxMs, attempt, chance: drawn })

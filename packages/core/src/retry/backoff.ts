@@ -28,5 +28,5 @@ export function backoffMs({ baseMs, maxMs, attempt, chance }: Backoff): number {
 }
 
 function atLeastZero(value: number): number {
-  return value > 0 ? value : 0
+  return Number.isNaN(value) ? 0 : Math.max(0, value)
 }

@@ -81,7 +81,14 @@ test('[J-7] null in a heartbeat or a registration counts as not sent', () => {
 
 test('[E-01] a heartbeat replaces what it names and never the id or the time of registration', () => {
   const next = mergeHeartbeat(full, { status: 'draining', availableSkills: [], hotSkills: [], costPerSecond: 0 }, 20)
-  expect(next).toEqual({ ...full, status: 'draining', availableSkills: [], hotSkills: [], costPerSecond: 0, seenAt: 20 })
+  expect(next).toEqual({
+    ...full,
+    status: 'draining',
+    availableSkills: [],
+    hotSkills: [],
+    costPerSecond: 0,
+    seenAt: 20,
+  })
 })
 
 test('[E-01] numbers that would break every comparison are not taken over', () => {
@@ -89,10 +96,10 @@ test('[E-01] numbers that would break every comparison are not taken over', () =
     {
       id: 'w',
       concurrencyMax: 0.5,
-      cpuCores: NaN,
+      cpuCores: Number.NaN,
       ramGb: -1,
       costPerSecond: -2,
-      costPerSkill: { a: NaN, b: 1, c: -1 },
+      costPerSkill: { a: Number.NaN, b: 1, c: -1 },
       reputation: 7,
     },
     0,
