@@ -65,12 +65,10 @@ export class Contest {
   wouldLead(candidate: Candidate): boolean {
     const leader = this.#leader
     if (leader === undefined) return true
-    let index = 0
-    for (const criterion of this.#criteria) {
-      const measured = measure(criterion, candidate, this.#question)
-      const best = at(this.#best, index)
-      if (measured !== best) return measured < best
-      index += 1
+    const [criteria, question, best] = [this.#criteria, this.#question, this.#best]
+    for (let index = 0; index < criteria.length; index += 1) {
+      const measured = measure(at(criteria, index), candidate, question)
+      if (measured !== best[index]) return measured < at(best, index)
     }
     return candidate.worker.id < leader.worker.id
   }
@@ -93,6 +91,6 @@ export class Contest {
 }
 
 /** For an index that is in range by construction: both lists were made from the same criteria. */
-function at(list: readonly number[], index: number): number {
-  return list[index] as number
+function at<T>(list: readonly T[], index: number): T {
+  return list[index] as T
 }

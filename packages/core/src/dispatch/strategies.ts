@@ -117,7 +117,10 @@ export function questionOf(call: Pick<TaskCall, 'type' | 'params'>, last: string
 }
 
 export function isWarm(worker: Candidate['worker'], { type, model }: Question): boolean {
-  return worker.hotSkills.includes(type) || (model !== undefined && worker.hotModels.includes(model))
+  return (
+    (worker.hotSkills.length > 0 && worker.hotSkills.includes(type)) ||
+    (model !== undefined && worker.hotModels.includes(model))
+  )
 }
 
 export function measure(criterion: Criterion, candidate: Candidate, question: Question): number {
