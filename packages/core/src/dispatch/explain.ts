@@ -55,7 +55,7 @@ export interface ExplainOptions {
   /** Who got the last task of this type, for strategies that take turns. */
   readonly last?: string | undefined
   readonly strategies?: Strategies
-  /** Workers listed at most; 100, because an answer about 10,000 workers is 3 MB and nobody reads it. */
+  /** Workers listed at most; 100, because an answer about 10,000 workers is 2 MB and nobody reads it. */
   readonly workersMax?: number
 }
 

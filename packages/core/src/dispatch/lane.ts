@@ -88,7 +88,7 @@ export class LaneReader {
   readonly #lanesMax: number
   readonly #read = new Map<string, WaitingLane | undefined>()
 
-  /** 10,000 lanes are at most 10 MB; more different demands than that do not wait at one time. */
+  /** The names of 10,000 lanes are at most 10 MB; more different demands than that do not wait at one time. */
   constructor(lanesMax = 10_000) {
     this.#lanesMax = lanesMax
   }
