@@ -1,5 +1,6 @@
 export type * from './ports/storage.ts'
 export type * from './ports/runtime.ts'
+export { WOKEN } from './ports/wake.ts'
 export type * from './job/action.ts'
 export type * from './job/event.ts'
 export type * from './job/effect.ts'

@@ -1,5 +1,6 @@
 import type { Clock, EventOf, JobError, Lease, Log, Random, RunnableBlueprint, Service, Storage, Stored } from '@impresario/core'
 import type { Job } from '@impresario/core'
+import { WOKEN } from '@impresario/core'
 import { isImpresarioError } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import type { Director } from './director.ts'
@@ -25,10 +26,25 @@ const LEASE_MARGIN_MS = 15_000
 const IDLE_MS = 1_000
 
 interface RunningTurn {
-  readonly jobId: string
   readonly endsAt: number
-  readonly abort: AbortController
   readonly expire: () => void
+}
+
+/** An AbortSignal that is made when somebody asks for it. Most handlers do not, and thousands run in a second. */
+class LateSignal {
+  #controller: AbortController | undefined = undefined
+  #isAborted = false
+
+  get(): AbortSignal {
+    this.#controller ??= new AbortController()
+    if (this.#isAborted) this.#controller.abort(WOKEN)
+    return this.#controller.signal
+  }
+
+  abort(): void {
+    this.#isAborted = true
+    this.#controller?.abort(WOKEN)
+  }
 }
 
 /**
@@ -79,7 +95,7 @@ export class Executor implements Service {
     while (this.#running.size > 0) {
       const napMs = this.#sweep() ?? IDLE_MS
       const wait = new AbortController()
-      this.#idle.push(() => wait.abort())
+      this.#idle.push(() => wait.abort(WOKEN))
       await this.#options.clock.sleep(napMs, wait.signal)
     }
   }
@@ -169,17 +185,21 @@ export class Executor implements Service {
     lease: Lease,
   ): Promise<Awaited<ReturnType<RunnableBlueprint['perform']>> | { readonly error: unknown }> {
     const { clock, handlerMs } = this.#options
-    const abort = new AbortController()
-    let expire: () => void = () => undefined
-    const expired = new Promise<{ readonly error: unknown }>((resolve) => {
-      expire = () => {
-        abort.abort()
+    const signal = new LateSignal()
+    return new Promise((resolve) => {
+      const expire = (): void => {
+        signal.abort()
         resolve({ error: new Error(`The handler of "${job.state}" did not answer within ${handlerMs / 1000} s.`) })
       }
+      this.#running.set(lease.token, { endsAt: clock.now() + handlerMs, expire })
+      const input = {
+        job,
+        get signal() {
+          return signal.get()
+        },
+      }
+      blueprint.perform(input).then(resolve, (error: unknown) => resolve({ error }))
     })
-    this.#running.set(lease.token, { jobId: job.id, endsAt: clock.now() + handlerMs, abort, expire })
-    const answer = blueprint.perform({ job, signal: abort.signal }).catch((error: unknown) => ({ error }))
-    return Promise.race([answer, expired])
   }
 
   /** The version that the job began under is gone: go on under the newest, if it knows how, else ask a person. */

@@ -1,3 +1,4 @@
+import { WOKEN } from '@impresario/core'
 import type { Clock, Job } from '@impresario/core'
 
 export interface NewsOptions {
@@ -26,7 +27,7 @@ export class JobNews {
   listen(jobId: string, matters: (job: Job, version: number) => boolean): { wait(options: NewsOptions): Promise<void>; close(): void } {
     const nap = new AbortController()
     const listener: Listener = (job, version) => {
-      if (matters(job, version)) nap.abort()
+      if (matters(job, version)) nap.abort(WOKEN)
     }
     const listeners = this.#listeners.get(jobId) ?? new Set()
     listeners.add(listener)
@@ -36,7 +37,7 @@ export class JobNews {
       if (listeners.size === 0 && this.#listeners.get(jobId) === listeners) this.#listeners.delete(jobId)
     }
     const wait = async ({ waitMs, signal }: NewsOptions): Promise<void> => {
-      const stop = (): void => nap.abort()
+      const stop = (): void => nap.abort(WOKEN)
       if (signal.aborted) stop()
       signal.addEventListener('abort', stop, { once: true })
       if (!nap.signal.aborted) await this.#clock.sleep(waitMs, nap.signal)

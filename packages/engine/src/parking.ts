@@ -1,3 +1,4 @@
+import { WOKEN } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 
 /** A poll's place at the desk, taken before it looks for tasks, so that no wake-up falls in between. */
@@ -39,7 +40,7 @@ export class Parking {
     const wait = async (ms: number, signal: AbortSignal): Promise<void> => {
       if (!place.woken && !signal.aborted) {
         const nap = new AbortController()
-        const stop = (): void => nap.abort()
+        const stop = (): void => nap.abort(WOKEN)
         signal.addEventListener('abort', stop, { once: true })
         place.nap = nap
         await this.#clock.sleep(ms, nap.signal)
@@ -56,7 +57,7 @@ export class Parking {
     if (places === undefined) return false
     for (const place of places) {
       place.woken = true
-      place.nap?.abort()
+      place.nap?.abort(WOKEN)
     }
     return true
   }

@@ -1,3 +1,4 @@
+import { WOKEN } from '@impresario/core'
 import type { Clock, Log, Service } from '@impresario/core'
 
 export interface PumpOptions {
@@ -52,7 +53,7 @@ export class Pump implements Service {
 
   wake(): void {
     this.#woken = true
-    this.#nap?.abort()
+    this.#nap?.abort(WOKEN)
   }
 
   async #run(): Promise<void> {
