@@ -107,6 +107,7 @@ export class Connection implements TaskOrigin {
 
   /** Never rejects: no tasks and a later `readyInMs` when the orchestrator could not be asked. */
   async poll(request: PollRequest, signal: AbortSignal): Promise<readonly WireTask[]> {
+    if (signal.aborted) return []
     const { transport, workerId, log } = this.#options
     const limit = Math.min(request.limit, this.#tasksMax)
     let reply: TaskBatchReply

@@ -1,0 +1,76 @@
+import { contract } from '@impresario/protocol'
+import { z } from 'zod'
+import { createWorker, outcome } from './index.ts'
+
+// Nothing here runs. Every `@ts-expect-error` stands for a mistake that the compiler has to find.
+
+const media = contract('media', {
+  transcode: {
+    input: z.object({ path: z.string(), preset: z.enum(['720p', '1080p']).default('720p') }),
+    output: z.object({ url: z.string(), seconds: z.number() }),
+    outcomes: { needs_review: z.object({ reason: z.string() }) },
+  },
+  thumbnail: { input: z.object({ at: z.number() }), output: z.object({ image: z.string() }) },
+})
+
+const worker = createWorker()
+const thumbnail = ({ at }: { at: number }) => ({ image: `${at}.png` })
+
+worker.handle(media, {
+  transcode: async (input, task) => {
+    const preset: '720p' | '1080p' = input.preset
+    task.progress(0.5, preset)
+    if (input.path.endsWith('.gif')) return outcome('needs_review', { reason: 'a picture' })
+    return { url: input.path, seconds: 1 }
+  },
+  thumbnail,
+})
+
+// @ts-expect-error a handler is missing
+worker.handle(media, { thumbnail })
+
+worker.handle(media, {
+  transcode: () => ({ url: '', seconds: 0 }),
+  thumbnail,
+  // @ts-expect-error there is no such task in the contract
+  subtitles: () => ({}),
+})
+
+worker.handle(media, {
+  // @ts-expect-error `seconds` is missing
+  transcode: async () => ({ url: '' }),
+  thumbnail,
+})
+
+worker.handle(media, {
+  // @ts-expect-error `seconds` is a number
+  transcode: () => ({ url: '', seconds: '1' }),
+  thumbnail,
+})
+
+worker.handle(media, {
+  // @ts-expect-error the contract names no such outcome
+  transcode: async () => outcome('too_long', { reason: '' }),
+  thumbnail,
+})
+
+worker.handle(media, {
+  // @ts-expect-error the outcome has other data
+  transcode: async () => outcome('needs_review', { why: '' }),
+  thumbnail,
+})
+
+worker.handle(media, {
+  // @ts-expect-error the input has no such field
+  transcode: (input) => ({ url: input.file, seconds: 1 }),
+  thumbnail,
+})
+
+worker.handle(media, {
+  transcode: () => ({ url: '', seconds: 0 }),
+  // @ts-expect-error the handler wants another input than the contract gives
+  thumbnail: (input: { at: string }) => ({ image: input.at }),
+})
+
+// @ts-expect-error a limit is a number
+createWorker({ taskLimits: { 'media.transcode': 'two' } })
