@@ -86,11 +86,11 @@ export class QueueIndex {
   lease(entry: Entry, token: number, until: number, holder: string | undefined): void {
     entry.token = token
     entry.holder = holder
-    entry.deliveries++
     if (entry.state === 'expired') {
       this.#takeExpired(entry, until)
       return
     }
+    entry.deliveries++
     entry.unclaimedAt = Infinity
     entry.leasedUntil = until
     this.#leaveState(entry, 'held')

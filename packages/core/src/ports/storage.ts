@@ -69,7 +69,7 @@ export interface Lease extends LeaseRef {
   readonly lane: string
   readonly priority: number
   readonly payload: Json
-  /** How often the item has been claimed, this time included. */
+  /** How often the item has been claimed, this time included. Claims of the expired do not count: zero means never handed out. */
   readonly deliveries: number
 }
 
