@@ -90,3 +90,10 @@ test('[D-04] a reader finds the lanes of a worker and remembers a bounded number
   expect(reader.read(lanes[0] ?? '')).toBe(reader.read(lanes[2] ?? ''))
   expect(new LaneReader().read('worker:w')).toBeUndefined()
 })
+
+test('[D-03] a lane says how its worker is chosen, unless it is the default way', () => {
+  const demand = { type: 'ocr', requirements: { cpuCores: 2 } }
+  const lane = requirementLane({ ...demand, strategy: 'cheapest' })
+  expect(parseLane(lane)).toEqual({ ...demand, strategy: 'cheapest', exclude: [] })
+  expect(requirementLane({ ...demand, strategy: 'default' })).toBe(requirementLane(demand))
+})

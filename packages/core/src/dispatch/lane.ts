@@ -5,8 +5,13 @@ import { isStaying } from './demand.ts'
 import type { Demand } from './demand.ts'
 import { fits } from './match.ts'
 
+/** A demand, and how the worker for it shall be chosen once there is a choice. */
+export interface WaitingDemand extends Demand {
+  readonly strategy?: string
+}
+
 /** A lane of tasks that wait for any worker with these abilities. */
-export interface WaitingLane extends Demand {
+export interface WaitingLane extends WaitingDemand {
   /** Workers that shall leave its tasks to others. */
   readonly exclude: readonly string[]
 }
@@ -40,7 +45,7 @@ export function workerOfLane(lane: string): string | undefined {
  * `exclude` names workers that failed the task, newest last. It is a preference, so where the name
  * would get too long the oldest are dropped. A demand that is too long itself is refused.
  */
-export function requirementLane(demand: Demand, exclude: readonly string[] = []): string {
+export function requirementLane(demand: WaitingDemand, exclude: readonly string[] = []): string {
   const text = canonicalDemand(demand)
   if (text.length + WAITING.length > DEMAND_CHARS_MAX) {
     const message = `The requirements of the task '${demand.type}' are too long: ${text.length} characters as JSON.`
@@ -113,8 +118,17 @@ export class LaneReader {
   }
 }
 
-function canonicalDemand({ type, requirements, maxCost }: Demand): string {
-  return JSON.stringify({ type, maxCost: settled(maxCost), requirements: requirements && canonicalNeeds(requirements) })
+function canonicalDemand({ type, requirements, maxCost, strategy }: WaitingDemand): string {
+  // Most tasks ask for nothing but a skill, and this runs for each of them.
+  if (requirements === undefined && maxCost === undefined && (strategy ?? 'default') === 'default') {
+    return `{"type":${JSON.stringify(type)}}`
+  }
+  return JSON.stringify({
+    type,
+    maxCost: settled(maxCost),
+    requirements: requirements && canonicalNeeds(requirements),
+    strategy: strategy === 'default' ? undefined : strategy,
+  })
 }
 
 /** Without what asks for nothing. `gpu: {}` stays: it asks for any GPU. */
@@ -163,5 +177,5 @@ function newestThatFit(ids: readonly string[], roomChars: number): string | unde
 /** Lanes are written by `requirementLane` alone, so a name that has a type has the rest as well. */
 function asWaitingLane(value: unknown): WaitingLane | undefined {
   if (!isJsonObject(value) || typeof value['type'] !== 'string') return undefined
-  return { exclude: [], ...(value as unknown as Demand) }
+  return { exclude: [], ...(value as unknown as WaitingDemand) }
 }
