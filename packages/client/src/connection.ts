@@ -1,0 +1,122 @@
+import { HEADERS, isImpresarioError } from '@impresario/protocol'
+import { ConnectionError, refusalOf } from './errors.ts'
+
+export type Fetch = (input: string, init: RequestInit) => Promise<Response>
+
+export interface ConnectionOptions {
+  readonly url: string
+  readonly token?: string | undefined
+  readonly fetch?: Fetch | undefined
+  readonly timeoutMs: number
+  readonly retries: number
+}
+
+export interface Call {
+  readonly method?: 'GET' | 'POST'
+  readonly query?: Readonly<Record<string, string | number | undefined>>
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly signal?: AbortSignal | undefined
+  /** On top of the usual time: how long the server may hold the answer back. */
+  readonly holdMs?: number
+  /** May be sent again without harm. */
+  readonly repeatable: boolean
+}
+
+export interface Answer {
+  readonly body: unknown
+  readonly text: string
+  readonly headers: Headers
+}
+
+const RETRY_MS = 100
+const RETRY_MS_MAX = 5_000
+
+/** Calls one server. What may be repeated is tried again when the server is out of reach or asks for patience. */
+export class Connection {
+  readonly #base: string
+  readonly #headers: Readonly<Record<string, string>>
+  readonly #fetch: Fetch
+  readonly #timeoutMs: number
+  readonly retries: number
+
+  constructor(options: ConnectionOptions) {
+    this.#base = options.url.replace(/\/+$/, '')
+    this.#headers = options.token === undefined ? {} : { [HEADERS.clientToken[0]]: options.token }
+    // Browsers want `fetch` to be called as a function of the window, not of this object.
+    const given = options.fetch
+    this.#fetch = given === undefined ? (input, init) => fetch(input, init) : (input, init) => given(input, init)
+    this.#timeoutMs = options.timeoutMs
+    this.retries = options.retries
+  }
+
+  async call(path: string, call: Call): Promise<Answer> {
+    for (let failures = 0; ; failures += 1) {
+      try {
+        return await this.#once(path, call)
+      } catch (error) {
+        if (!call.repeatable || failures >= this.retries || call.signal?.aborted === true || !mayHelp(error))
+          throw error
+        await pause(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures) * (0.5 + Math.random() / 2), call.signal)
+      }
+    }
+  }
+
+  async #once(path: string, call: Call): Promise<Answer> {
+    const timeout = AbortSignal.timeout(this.#timeoutMs + (call.holdMs ?? 0))
+    const signal = call.signal === undefined ? timeout : AbortSignal.any([call.signal, timeout])
+    const type = call.body === undefined ? {} : { 'content-type': 'application/json' }
+    const init: RequestInit = {
+      method: call.method ?? 'GET',
+      headers: { ...this.#headers, ...type, ...call.headers },
+      signal,
+      ...(call.body === undefined ? {} : { body: call.body }),
+    }
+    let response: Response
+    let text: string
+    try {
+      response = await this.#fetch(`${this.#base}${path}${queryOf(call.query)}`, init)
+      text = await response.text()
+    } catch (cause) {
+      call.signal?.throwIfAborted()
+      throw new ConnectionError(`${init.method} ${this.#base}${path}: the server could not be reached.`, { cause })
+    }
+    const body = parse(text)
+    if (!response.ok) throw refusalOf(response.status, body)
+    return { body, text, headers: response.headers }
+  }
+}
+
+function mayHelp(error: unknown): boolean {
+  if (error instanceof ConnectionError) return true
+  return isImpresarioError(error) && error.retry !== 'never'
+}
+
+function queryOf(query: Call['query'] = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined)
+  if (given.length === 0) return ''
+  return `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()}`
+}
+
+/** Graphs and pages of proxies are not JSON; whoever expects JSON finds `undefined`. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Waits, or ends early when the signal aborts. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve()
+    const done = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal?.addEventListener('abort', done)
+  })
+}

@@ -1,0 +1,52 @@
+import { ERROR_CODES, ImpresarioError, isJsonObject, type ErrorCode, type JobBody } from '@impresario/protocol'
+
+/** The server could not be reached, or did not answer in time. Whether it acted is unknown. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError'
+}
+
+/** A job that ended otherwise than hoped for. The job tells the rest. */
+export class JobEndedError extends Error {
+  override readonly name = 'JobEndedError'
+  readonly job: JobBody
+  readonly code: string | undefined
+
+  constructor(job: JobBody) {
+    super(`Job ${job.id} ended as "${job.status}"${job.error_message === undefined ? '.' : `: ${job.error_message}`}`)
+    this.job = job
+    this.code = job.error_code
+  }
+}
+
+/** Waiting took longer than allowed. The job goes on. */
+export class WaitTimeoutError extends Error {
+  override readonly name = 'TimeoutError'
+}
+
+const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
+  400: 'INVALID_REQUEST',
+  401: 'UNAUTHENTICATED',
+  403: 'FORBIDDEN',
+  404: 'NOT_FOUND',
+  405: 'METHOD_NOT_ALLOWED',
+  409: 'CONFLICT',
+  413: 'BODY_TOO_LARGE',
+  415: 'UNSUPPORTED_MEDIA',
+  422: 'INPUT_REFUSED',
+  429: 'TOO_MANY_REQUESTS',
+  503: 'SHUTTING_DOWN',
+}
+
+function isErrorCode(value: unknown): value is ErrorCode {
+  return ERROR_CODES.some((code) => code === value)
+}
+
+/** What a server refused, as an error with the server's own code; by the status when it is one we don't know. */
+export function refusalOf(status: number, body: unknown): ImpresarioError {
+  const fields = isJsonObject(body) ? body : {}
+  const { code, error, detail } = fields
+  const known = isErrorCode(code) ? code : (BY_STATUS[status] ?? 'INTERNAL')
+  const sentence = [error, detail].find((text) => typeof text === 'string')
+  const details = typeof code === 'string' && !isErrorCode(code) ? { status, code } : { status }
+  return new ImpresarioError(known, String(sentence ?? `The server answered ${status}.`), { details })
+}

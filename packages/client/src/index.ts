@@ -1,0 +1,6 @@
+export { createClient } from './client.ts'
+export type { BlueprintRef, Client, ClientOptions, JobList, JobPage, ListQuery, StartOptions } from './client.ts'
+export type { Fetch } from './connection.ts'
+export { ConnectionError, JobEndedError, WaitTimeoutError } from './errors.ts'
+export type { Job, JobHandle, WaitOptions } from './job.ts'
+export { ImpresarioError, isImpresarioError } from '@impresario/protocol'
