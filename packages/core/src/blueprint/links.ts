@@ -1,4 +1,4 @@
-import { parse } from 'acorn'
+import { parseExpressionAt } from 'acorn'
 import type { AnyNode, CallExpression, Expression, ObjectExpression, Pattern, Property, SpreadElement } from 'acorn'
 import type { StateLink } from './blueprint.ts'
 
@@ -43,9 +43,7 @@ function parseFunction(source: string): FunctionNode | undefined {
 
 function functionIn(source: string): FunctionNode | undefined {
   try {
-    const [statement] = parse(source, { ecmaVersion: 'latest' }).body
-    if (statement?.type !== 'ExpressionStatement') return undefined
-    const { expression } = statement
+    const expression = parseExpressionAt(source, 0, { ecmaVersion: 'latest' })
     if (expression.type === 'ArrowFunctionExpression' || expression.type === 'FunctionExpression') return expression
     const member = expression.type === 'ObjectExpression' ? expression.properties[0] : undefined
     return member?.type === 'Property' && member.value.type === 'FunctionExpression' ? member.value : undefined
@@ -189,7 +187,7 @@ function literalsOf(node: Argument): readonly string[] | undefined {
     case 'Literal':
       return typeof node.value === 'string' ? [node.value] : undefined
     case 'TemplateLiteral':
-      return node.expressions.length === 0 ? node.quasis.map(({ value }) => value.cooked ?? value.raw) : undefined
+      return node.expressions.length === 0 ? node.quasis.map(({ value }) => String(value.cooked)) : undefined
     case 'ConditionalExpression': {
       const consequent = literalsOf(node.consequent)
       const alternate = literalsOf(node.alternate)

@@ -12,7 +12,7 @@ interface NodeParts {
 
 /** A state as the registry and the graph see it: where it leads, without running it. */
 export function nodeOf({ name, isStart, script, definition }: NodeParts): StateNode {
-  if (script.kind === 'end') return { name, kind: 'end', isStart, outcome: script.outcome, links: [] }
+  const outcome = script.kind === 'end' ? { outcome: script.outcome } : {}
   const rules = definition.kind === 'end' ? [] : definition.rules
   const links: StateLink[] = []
   let isDynamic = false
@@ -24,7 +24,7 @@ export function nodeOf({ name, isStart, script, definition }: NodeParts): StateN
     // Declared targets are taken for all of them: that is what declaring is for.
     isDynamic ||= read.isDynamic && rule.to === undefined
   }
-  return { name, kind: script.kind, isStart, links, ...(isDynamic ? { isDynamic } : {}) }
+  return { name, kind: script.kind, isStart, ...outcome, links, ...(isDynamic ? { isDynamic } : {}) }
 }
 
 function declared(rule: Rule, read: readonly StateLink[]): readonly StateLink[] {

@@ -18,7 +18,6 @@ export interface BlueprintRegistry {
 export function createBlueprintRegistry(): BlueprintRegistry {
   /** Versions in ascending order. */
   const byName = new Map<string, readonly RunnableBlueprint[]>()
-  const names = () => [...byName.keys()].toSorted()
   const latest = (name: string) => byName.get(name)?.at(-1)
 
   return {
@@ -45,8 +44,8 @@ export function createBlueprintRegistry(): BlueprintRegistry {
     get: (name, version) =>
       version === undefined ? latest(name) : byName.get(name)?.find((known) => known.version === version),
     latest,
-    names,
-    list: () => names().flatMap((name) => byName.get(name) ?? []),
+    names: () => [...byName.keys()].toSorted(),
+    list: () => [...byName].toSorted(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, versions]) => versions),
   }
 }
 

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { blueprint } from './define.ts'
+import { toDot } from './graph.ts'
+
+const pick = (history: { readonly next: 'done' }) => history.next
+
+const order = blueprint('order', { start: 'check' }, (state) => ({
+  check: state
+    .when("context.initial_data.kind == 'big'", (_context, actions) => actions.transitionTo('split'))
+    .otherwise((_context, actions) =>
+      actions.dispatchTask({ type: 't', transitions: { success: 'done', late: 'done', failure: 'failed' } }),
+    ),
+  split: state.handler((_context, actions) => actions.dispatchParallel([{ type: 't' }], { into: 'join' })),
+  join: state.aggregator((context, actions) => actions.transitionTo(context.jobId), { to: ['done', 'dropped'] }),
+  free: state.handler((context, actions) => actions.transitionTo(pick(context.stateHistory))),
+  done: state.end(),
+  dropped: state.end({ outcome: 'cancelled' }),
+}))
+
+test('[A-06] the graph shows start, ends, ways and their labels', () => {
+  const dot = toDot(order)
+  expect(dot).toMatch(/^digraph "order" \{\n/)
+  expect(dot).toContain('"" -> "check"')
+  expect(dot).toMatch(/"done" \[peripheries=2, color="#2da44e"/)
+  expect(dot).toMatch(/"dropped" \[peripheries=2, color="#8b949e"/)
+  expect(dot).toMatch(/"failed" \[peripheries=2, color="#e5534b"/)
+  expect(dot).toContain(`"check" -> "split" [label=" context.initial_data.kind == 'big' "]`)
+  expect(dot).toContain(String.raw`"check" -> "done" [label=" otherwise: success \n otherwise: late "]`)
+  expect(dot).toContain('"split" -> "join" [style=bold, arrowhead="normalnormal"]')
+  expect(dot).toContain('"join" -> "dropped"\n')
+  expect(dot).toMatch(/"join" \[penwidth=2\.4, style="rounded"\]/)
+  expect(dot).toMatch(/"free" \[style="rounded,dashed"\]/)
+  expect(dot).toMatch(/\}\n$/)
+})
+
+test('[A-06] the present state of a job is highlighted', () => {
+  expect(toDot(order, { current: 'split' })).toMatch(/"split" \[fillcolor="#3b82f633".*style="rounded,filled"\]/)
+  expect(toDot(order, { current: 'failed' })).toMatch(/"failed" \[.*style="rounded,filled"\]/)
+})
+
+test('[A-06] the implicit state is drawn only when something leads there', () => {
+  const simple = blueprint('simple', { start: 'done' }, (state) => ({ done: state.end() }))
+  expect(toDot(simple)).not.toContain('failed')
+})
+
+test('[A-06] names with odd characters are quoted', () => {
+  const dot = toDot({
+    name: 'a "b" \\ c\nd',
+    nodes: [
+      { name: 'x', kind: 'end', isStart: false, outcome: 'lost', links: [] },
+      { name: 'y', kind: 'end', isStart: true, links: [] },
+    ],
+  })
+  expect(dot).toContain(String.raw`digraph "a \"b\" \\ c\nd" {`)
+  expect(dot).toMatch(/"x" \[peripheries=2, color="#6e7781"/)
+  expect(dot).toMatch(/"y" \[peripheries=2, color="#2da44e"/)
+})

@@ -1,0 +1,329 @@
+import { contract, isImpresarioError, LIMITS } from '@impresario/protocol'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { child } from './actions.ts'
+import type { Actions } from './actions.ts'
+import { createRecorder } from './recorder.ts'
+import type { ScriptState } from './script.ts'
+
+const STATES: ReadonlyMap<string, ScriptState> = new Map<string, ScriptState>([
+  ['a', { kind: 'handler' }],
+  ['next', { kind: 'handler' }],
+  ['join', { kind: 'aggregator' }],
+  ['join_too', { kind: 'aggregator' }],
+  ['failed', { kind: 'end', outcome: 'failed', computes: false }],
+])
+const media = contract('media', {
+  cut: { input: z.object({ at: z.number() }), output: z.object({ url: z.string() }) },
+})
+const TASK = { kind: 'task', params: {}, priority: 0, strategy: 'default' }
+
+const recorder = () => createRecorder({ blueprint: 'b', state: 'a', find: (state) => STATES.get(state) })
+function settle(handler: (actions: Actions) => unknown) {
+  const open = recorder()
+  return open.settle(handler(open.actions))
+}
+const chosen = (handler: (actions: Actions) => unknown) => settle(handler).action
+
+function refusalOf(handler: (actions: Actions) => unknown): string {
+  try {
+    settle(handler)
+  } catch (error) {
+    if (isImpresarioError(error)) return `${error.code}: ${error.message}`
+    throw error
+  }
+  throw new Error('nothing was refused')
+}
+/** Calls an action as JavaScript could, past the compiler. */
+const loosely =
+  (name: keyof Actions, ...args: readonly unknown[]) =>
+  (actions: Actions) =>
+    Reflect.apply(actions[name], undefined, args) as unknown
+
+describe('[B-02] transitionTo', () => {
+  test('goes on at once', () => {
+    expect(settle((actions) => actions.transitionTo('next'))).toEqual({
+      action: { type: 'transition', to: 'next' },
+      patch: {},
+    })
+  })
+  test('takes a patch, as a copy', () => {
+    const patch = { list: [1] }
+    const result = settle(({ transitionTo }) => transitionTo('next', patch))
+    patch.list.push(2)
+    expect(result.patch).toEqual({ list: [1] })
+  })
+})
+
+describe('[B-03] dispatchTask', () => {
+  test('has defaults', () => {
+    expect(chosen((actions) => actions.dispatchTask({ type: 't', transitions: { success: 'next' } }))).toEqual({
+      type: 'task',
+      call: { ...TASK, type: 't' },
+      transitions: { success: 'next' },
+    })
+  })
+  test('takes everything that can be said of a task', () => {
+    const action = chosen((actions) =>
+      actions.dispatchTask(media.cut, {
+        params: { at: 1 },
+        transitions: { success: 'next', timeout: 'failed' },
+        priority: 5,
+        strategy: 'cheapest',
+        resourceRequirements: { cpuCores: 2 },
+        maxCost: 0.5,
+        attemptsMax: 2,
+        dispatchTimeout: '30s',
+        resultTimeout: 1_500,
+      }),
+    )
+    expect(action).toEqual({
+      type: 'task',
+      call: {
+        kind: 'task',
+        type: 'media.cut',
+        params: { at: 1 },
+        priority: 5,
+        strategy: 'cheapest',
+        requirements: { cpuCores: 2 },
+        maxCost: 0.5,
+        attemptsMax: 2,
+        dispatchTimeoutMs: 30_000,
+        resultTimeoutMs: 1_500,
+      },
+      transitions: { success: 'next', timeout: 'failed' },
+    })
+  })
+  test('leaves out transitions that are undefined', () => {
+    const action = chosen(loosely('dispatchTask', { type: 't', transitions: { success: 'next', failure: undefined } }))
+    expect(action).toMatchObject({ transitions: { success: 'next' } })
+  })
+})
+
+describe('[B-04] awaitHumanApproval', () => {
+  test('pauses for a decision', () => {
+    expect(
+      chosen((actions) =>
+        actions.awaitHumanApproval({ message: 'm', transitions: { approved: 'next' }, expires: '3d' }),
+      ),
+    ).toEqual({ type: 'human', message: 'm', transitions: { approved: 'next' }, expiresMs: 259_200_000 })
+    expect(chosen(loosely('awaitHumanApproval', { transitions: { approved: 'next' } }))).toEqual({
+      type: 'human',
+      message: '',
+      transitions: { approved: 'next' },
+    })
+  })
+})
+
+describe('[B-05] runBlueprint', () => {
+  const call = { kind: 'child', blueprint: 'other', initialData: { n: 1 } }
+  const transitions = { success: 'next' } as const
+  test('takes a blueprint, its name, or everything at once', () => {
+    const expected = { type: 'child', call, transitions }
+    const initialData = { n: 1 }
+    expect(chosen((actions) => actions.runBlueprint({ name: 'other' }, { initialData, transitions }))).toEqual(expected)
+    expect(chosen((actions) => actions.runBlueprint({ name: 'other', initialData, transitions }))).toEqual(expected)
+    expect(chosen((actions) => actions.runBlueprint({ name: 'other', transitions }))).toMatchObject({
+      call: { initialData: {} },
+    })
+  })
+})
+
+describe('[B-08] dispatchParallel', () => {
+  test('takes calls of contracts, loose ones, and children', () => {
+    const calls = [
+      media.cut({ at: 1 }, { priority: 2 }),
+      { type: 't' },
+      child('other', { n: 1 }),
+      child({ name: 'named' }, {}),
+    ]
+    expect(chosen((actions) => actions.dispatchParallel(calls, { into: 'join', policy: 'fail_fast' }))).toEqual({
+      type: 'parallel',
+      calls: [
+        { ...TASK, type: 'media.cut', params: { at: 1 }, priority: 2 },
+        { ...TASK, type: 't' },
+        { kind: 'child', blueprint: 'other', initialData: { n: 1 } },
+        { kind: 'child', blueprint: 'named', initialData: {} },
+      ],
+      into: 'join',
+      policy: 'fail_fast',
+    })
+  })
+  test('may be empty, and waits for all without a policy', () => {
+    expect(chosen((actions) => actions.dispatchParallel([], { into: 'join' }))).toEqual({
+      type: 'parallel',
+      calls: [],
+      into: 'join',
+      policy: 'wait_all',
+    })
+  })
+})
+
+describe('[B-06] one action per run', () => {
+  const send = (actions: Actions, type: string, to = 'join') =>
+    actions.dispatchTask({ type, transitions: { success: to } })
+  const fanOut = {
+    type: 'parallel',
+    calls: [
+      { ...TASK, type: 'x' },
+      { ...TASK, type: 'y' },
+    ],
+    into: 'join',
+    policy: 'wait_all',
+  }
+
+  test('several tasks into one aggregator are a fan-out, returned as a list or by the last', () => {
+    expect(chosen((actions) => [send(actions, 'x'), send(actions, 'y')])).toEqual(fanOut)
+    expect(
+      chosen((actions) => {
+        send(actions, 'x')
+        return send(actions, 'y')
+      }),
+    ).toEqual(fanOut)
+  })
+
+  test('one task into an aggregator is a fan-out of one', () => {
+    expect(chosen((actions) => send(actions, 'x'))).toEqual({ ...fanOut, calls: [{ ...TASK, type: 'x' }] })
+  })
+
+  test.each<[string, (actions: Actions) => unknown, RegExp]>([
+    [
+      'two ways',
+      (actions) => [actions.transitionTo('a'), actions.transitionTo('next')],
+      /then calls transitionTo\. One action/,
+    ],
+    ['two aggregators', (actions) => [send(actions, 'x'), send(actions, 'y', 'join_too')], /then calls dispatchTask/],
+    [
+      'no aggregator',
+      (actions) => [send(actions, 'x', 'next'), send(actions, 'y', 'next')],
+      /all lead to one aggregator/,
+    ],
+    ['a task and a way', (actions) => [send(actions, 'x'), actions.transitionTo('next')], /then calls transitionTo/],
+    ['nothing chosen', () => undefined, /chose no action\. Return one.*end state/],
+    [
+      'not returned',
+      (actions) => void actions.transitionTo('next'),
+      /chose an action \(transition\) but did not return/,
+    ],
+    ['an empty list', (actions) => [actions.transitionTo('next')].slice(1), /did not return it/],
+    ['an imitation', (actions) => ({ ...actions.transitionTo('next') }), /did not return it/],
+    [
+      'of another run',
+      (actions) => (actions.transitionTo('next'), recorder().actions.transitionTo('next')),
+      /did not return/,
+    ],
+  ])('%s is refused', (_what, handler, message) => {
+    const refusal = refusalOf(handler)
+    expect(refusal).toMatch(message)
+    expect(refusal).toMatch(/^INVALID_BLUEPRINT: Blueprint "b", state "a": /)
+  })
+
+  test('a mistake that the handler swallows counts all the same', () => {
+    expect(
+      refusalOf((actions) => {
+        const first = actions.transitionTo('next')
+        try {
+          actions.transitionTo('a')
+        } catch {
+          // As if nothing had happened.
+        }
+        return first
+      }),
+    ).toMatch(/One action per run/)
+  })
+
+  test('actions are of no use after the handler has returned or thrown', () => {
+    for (const end of ['settle', 'close'] as const) {
+      const open = recorder()
+      if (end === 'close') open.close()
+      else open.settle(open.actions.transitionTo('next'))
+      expect(() => open.actions.transitionTo('a')).toThrow(
+        /Blueprint "b", state "a": calls transitionTo after its handler has returned/,
+      )
+    }
+  })
+
+  test('an error of user code goes through as it is', () => {
+    const params = {
+      get trap(): never {
+        throw new RangeError('mine')
+      },
+    }
+    expect(() =>
+      settle((actions) => actions.dispatchTask({ type: 't', params, transitions: { success: 'next' } })),
+    ).toThrow(new RangeError('mine'))
+  })
+})
+
+describe('[B-06] what makes no sense is refused with a clear message', () => {
+  const transitions = { success: 'next' }
+  test.each<[string, (actions: Actions) => unknown, RegExp]>([
+    ['unknown state', (actions) => actions.transitionTo('gone'), /leads to "gone", which is not a state/],
+    ['unknown target', loosely('dispatchTask', { type: 't', transitions: { success: 'next', x: 'gone' } }), /"gone"/],
+    ['no state', loosely('transitionTo'), /without the name of a state/],
+    ['patch', loosely('transitionTo', 'next', 1), /The patch of transitionTo is a number/],
+    ['no options', loosely('dispatchTask'), /calls dispatchTask without its options/],
+    ['null', loosely('dispatchTask', media.cut, null), /without its options/],
+    ['no type', loosely('dispatchTask', { transitions }), /without a type/],
+    ['empty type', loosely('dispatchTask', { type: '', transitions }), /without a type/],
+    ['no transitions', loosely('dispatchTask', { type: 't' }), /without transitions.*success/],
+    ['null transitions', loosely('dispatchTask', { type: 't', transitions: null }), /without transitions/],
+    [
+      'odd transition',
+      loosely('dispatchTask', { type: 't', transitions: { success: 1 } }),
+      /"success" that is no state's name/,
+    ],
+    ['strategy', loosely('dispatchTask', { type: 't', transitions, strategy: 1 }), /a strategy that is no name/],
+    ['priority', loosely('dispatchTask', { type: 't', transitions, priority: 'high' }), /a priority that is no number/],
+    ['cost', loosely('dispatchTask', { type: 't', transitions, maxCost: Number.NaN }), /a maxCost that is no number/],
+    ['attempts', loosely('dispatchTask', { type: 't', transitions, attemptsMax: 0 }), /an attemptsMax that is not 1/],
+    ['attempts', loosely('dispatchTask', { type: 't', transitions, attemptsMax: 1.5 }), /an attemptsMax that is not 1/],
+    ['span', loosely('dispatchTask', { type: 't', transitions, resultTimeout: 'soon' }), /resultTimeout is "soon"/],
+    ['span', loosely('dispatchTask', { type: 't', transitions, dispatchTimeout: null }), /dispatchTimeout is "null"/],
+    ['params', loosely('dispatchTask', { type: 't', transitions, params: [] }), /The params of "t" is a list/],
+    [
+      'function',
+      loosely('dispatchTask', { type: 't', transitions, params: { f: () => 1 } }),
+      /params of "t"\.f is a function/,
+    ],
+    [
+      'needs',
+      loosely('dispatchTask', { type: 't', transitions, resourceRequirements: 1 }),
+      /resourceRequirements of "t" is a/,
+    ],
+    ['calls', loosely('dispatchParallel', 1, { into: 'join' }), /without a list of calls/],
+    ['call', loosely('dispatchParallel', [1], { into: 'join' }), /dispatchParallel, branch 0, without its options/],
+    ['into', loosely('dispatchParallel', [], {}), /without `into`/],
+    ['no aggregator', loosely('dispatchParallel', [], { into: 'next' }), /"next", which is not an aggregator/],
+    ['policy', loosely('dispatchParallel', [], { into: 'join', policy: 'x' }), /the policy "x"\. Use 'wait_all'/],
+    ['child', loosely('runBlueprint', {}, { transitions }), /runs a blueprint without its name/],
+    ['empty child', loosely('dispatchParallel', [child('', {})], { into: 'join' }), /without its name/],
+    [
+      'child data',
+      loosely('runBlueprint', { name: 'x' }, { transitions, initialData: 1 }),
+      /initialData for "x" is a number/,
+    ],
+  ])('%s', (_what, handler, message) => {
+    const refusal = refusalOf(handler)
+    expect(refusal).toMatch(message)
+    expect(refusal).toMatch(/^[A-Z_]+: Blueprint "b", state "a": /)
+  })
+
+  test('too many branches', () => {
+    const calls = Array.from({ length: LIMITS.fanOutMax + 1 }, () => ({ type: 't' }))
+    expect(refusalOf((actions) => actions.dispatchParallel(calls, { into: 'join' }))).toMatch(
+      /^LIMIT_EXCEEDED: .*sends out 1001 branches; at most 1000/,
+    )
+    expect(
+      refusalOf((actions) => calls.map((call) => actions.dispatchTask({ ...call, transitions: { success: 'join' } }))),
+    ).toMatch(/^LIMIT_EXCEEDED: .*1001 branches/)
+  })
+
+  test('too much data', () => {
+    const params = { text: 'x'.repeat(LIMITS.bodyBytesMax / 2) }
+    const calls = [{ type: 't', params }, child('other', params)]
+    expect(refusalOf((actions) => actions.dispatchParallel(calls, { into: 'join' }))).toMatch(
+      /^LIMIT_EXCEEDED: .*bytes of data; at most 1048576.*files/,
+    )
+  })
+})

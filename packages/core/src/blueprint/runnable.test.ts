@@ -1,0 +1,231 @@
+import { contract, LIMITS } from '@impresario/protocol'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import type { Job } from '../job/job.ts'
+import type { RunnableBlueprint, TurnOutput } from './blueprint.ts'
+import { blueprint } from './define.ts'
+import { createDictionaryStore } from './dictionary-store.ts'
+
+const job: Job = {
+  id: 'j1',
+  blueprint: 'b',
+  blueprintVersion: 1,
+  client: { id: 'c1', plan: 'gold', params: { region: 'eu' } },
+  status: 'running',
+  state: 'a',
+  visit: 1,
+  failures: 0,
+  initialData: { quality: 'low', list: [1] },
+  stateHistory: { kept: { x: 1 } },
+  aggregationResults: { 0: { status: 'success', data: { n: 1 } } },
+  branches: {},
+  priority: 0,
+  tracing: { traceparent: 't' },
+  depth: 0,
+  trail: [],
+  createdAt: 0,
+  updatedAt: 0,
+}
+const { signal } = new AbortController()
+const run = async (script: RunnableBlueprint, change: Partial<Job> = {}): Promise<TurnOutput> =>
+  script.perform({ job: { ...job, ...change }, signal })
+
+describe('[B-01] the context', () => {
+  test('[A-02] holds what the handler needs to know, without results outside of aggregators', async () => {
+    let seen: object = {}
+    const script = blueprint('b', { start: 'a', dataStores: { names: new Map([['k', 'v']]) } }, (state) => ({
+      a: state.handler((context, actions) => {
+        seen = { ...context, stored: context.dataStores.names.get('k') }
+        return actions.transitionTo('done')
+      }),
+      done: state.end(),
+    }))
+    await run(script)
+    expect(seen).toEqual({
+      jobId: 'j1',
+      currentState: 'a',
+      initialData: job.initialData,
+      stateHistory: job.stateHistory,
+      client: { id: 'c1', plan: 'gold', params: { region: 'eu' } },
+      dataStores: { names: new Map([['k', 'v']]) },
+      tracing: { traceparent: 't' },
+      signal,
+      stored: 'v',
+    })
+  })
+
+  test('what a client did not send is empty', async () => {
+    let seen: unknown
+    const script = blueprint('b', { start: 'a' }, (state) => ({
+      a: state.aggregator((context, actions) => {
+        seen = [context.client, context.tracing, context.aggregationResults, context.dataStores]
+        return actions.transitionTo('done')
+      }),
+      done: state.end(),
+    }))
+    const { tracing: _tracing, aggregationResults: _results, ...bare } = job
+    await script.perform({ job: { ...bare, client: { id: 'c1' } }, signal })
+    expect(seen).toEqual([{ id: 'c1', plan: undefined, params: {} }, {}, {}, {}])
+  })
+
+  test('[A-05] an aggregator gets the results of its branches', async () => {
+    const script = blueprint('b', { start: 'a' }, (state) => ({
+      a: state.aggregator((context, actions) => actions.transitionTo('done', { all: context.aggregationResults })),
+      done: state.end(),
+    }))
+    const { stateHistory } = await run(script)
+    expect(stateHistory).toEqual({ kept: { x: 1 }, all: { 0: { status: 'success', data: { n: 1 } } } })
+  })
+
+  test('[A-07] data stores are the objects themselves', async () => {
+    const counts = createDictionaryStore<number>()
+    const script = blueprint('b', { start: 'a', dataStores: { counts } }, (state) => ({
+      a: state.handler(async (context, actions) => {
+        await context.dataStores.counts.set('runs', ((await context.dataStores.counts.get('runs')) ?? 0) + 1)
+        return actions.transitionTo('done')
+      }),
+      done: state.end(),
+    }))
+    await run(script)
+    await run(script)
+    expect(await counts.get('runs')).toBe(2)
+  })
+
+  test('what the handler leaves in the state history is kept; the stored job is out of reach', async () => {
+    const stored = structuredClone(job)
+    const script = blueprint('b', { input: z.object({ list: z.array(z.number()) }), start: 'a' }, (state) => ({
+      a: state.handler((context, actions) => {
+        context.stateHistory.kept.x = 2
+        context.stateHistory.added = [1]
+        delete context.stateHistory.gone
+        context.initialData.list.push(2)
+        return actions.transitionTo('done', { added: [2], patched: true })
+      }),
+      done: state.end(),
+    }))
+    const { stateHistory } = await script.perform({ job: stored, signal })
+    expect(stateHistory).toEqual({ kept: { x: 2 }, added: [2], patched: true })
+    expect(stored).toEqual(job)
+  })
+
+  test('a new state history cannot be put in its place unnoticed', async () => {
+    const script = blueprint('b', { start: 'a' }, (state) => ({
+      a: state.handler((context, actions) => {
+        Object.assign(context, { stateHistory: {} })
+        return actions.transitionTo('done')
+      }),
+      done: state.end(),
+    }))
+    await expect(run(script)).rejects.toThrow(TypeError)
+  })
+
+  test('a state history that JSON cannot hold, or that has grown too large, is refused', async () => {
+    const leave = (value: unknown) =>
+      blueprint('b', { start: 'a' }, (state) => ({
+        a: state.handler((context, actions) => {
+          context.stateHistory.left = value
+          return actions.transitionTo('done')
+        }),
+        done: state.end(),
+      }))
+    await expect(run(leave(new Date(0)))).rejects.toThrow(
+      /Blueprint "b", state "a": stateHistory\.left is an instance of Date/,
+    )
+    await expect(run(leave('x'.repeat(LIMITS.contextBytesMax)))).rejects.toThrow(
+      /stateHistory has grown to \d+ bytes.*Put large data into files/,
+    )
+  })
+})
+
+describe('[A-04] conditional handlers', () => {
+  const script = blueprint('b', { input: z.object({ quality: z.string() }), start: 'a' }, (state) => ({
+    a: state
+      .when("context.initial_data.quality == 'low'", (_context, actions) => actions.transitionTo('low'))
+      .when(
+        (context) => context.initialData.quality.startsWith('l'),
+        (_context, actions) => actions.transitionTo('almost'),
+      )
+      .otherwise((_context, actions) => actions.transitionTo('other')),
+    strict: state
+      .when("context.client.plan == 'silver'", (_context, actions) => actions.transitionTo('low'))
+      .when('context.state_history.kept.x > 5', (_context, actions) => actions.transitionTo('low')),
+    low: state.end(),
+    almost: state.end(),
+    other: state.end(),
+  }))
+
+  test.each([
+    ['low', 'low'],
+    ['lower', 'almost'],
+    ['high', 'other'],
+  ])('the first condition that holds decides: %s leads to %s', async (quality, to) => {
+    expect((await run(script, { initialData: { quality } })).action).toEqual({ type: 'transition', to })
+  })
+
+  test('no condition and no default is a clear error', async () => {
+    await expect(run(script, { state: 'strict' })).rejects.toThrow(
+      /Blueprint "b", state "strict": none of its 2 conditions holds\. Add \.otherwise/,
+    )
+  })
+})
+
+describe('[A-01] end states', () => {
+  const script = blueprint('b', { output: z.object({ n: z.number() }), start: 'done' }, (state) => ({
+    plain: state.end(),
+    done: state.end({ result: async (context) => Promise.resolve({ n: context.stateHistory.kept.x, extra: 1 }) }),
+    wrong: state.end({ result: (context) => ({ n: context.stateHistory.text }) }),
+    odd: state.end({ outcome: 'failed', result: () => Symbol('s') }),
+    silent: state.end({ outcome: 'cancelled', result: () => undefined }),
+  }))
+
+  test('end the job, with their result if they make one', async () => {
+    expect(await run(script, { state: 'plain' })).toEqual({ action: { type: 'end' }, stateHistory: job.stateHistory })
+    expect((await run(script, { state: 'done' })).action).toEqual({ type: 'end', result: { n: 1 } })
+    expect((await run(script, { state: 'silent' })).action).toEqual({ type: 'end' })
+    expect((await run(script, { state: 'failed' })).action).toEqual({ type: 'end' })
+  })
+
+  test('a result that is not what was promised, or no JSON, is refused', async () => {
+    await expect(run(script, { state: 'wrong' })).rejects.toThrow(
+      /state "wrong": the result does not fit `output`: n: /,
+    )
+    await expect(run(script, { state: 'odd' })).rejects.toThrow(/state "odd": The result is a symbol/)
+  })
+
+  test('a state that this version does not have is never run', async () => {
+    await expect(run(script, { state: 'gone' })).rejects.toThrow(/state "gone": it is not a state of this version/)
+  })
+})
+
+test('[A-10] the example of the documents runs', async () => {
+  const media = contract('media', {
+    transcode: {
+      input: z.object({ path: z.string(), preset: z.enum(['720p', '1080p']) }),
+      output: z.object({ url: z.string() }),
+      outcomes: { needs_review: z.object({ reason: z.string() }) },
+    },
+  })
+  const script = blueprint('b', { input: z.object({ quality: z.string() }), start: 'a' }, (state) => ({
+    a: state.handler((context, actions) =>
+      actions.dispatchTask(media.transcode, {
+        params: { path: context.initialData.quality, preset: '1080p' },
+        strategy: 'best_value',
+        resourceRequirements: { gpu: { vramGb: 8 } },
+        transitions: { success: 'done', needs_review: 'failed', failure: 'failed' },
+      }),
+    ),
+    done: state.end(),
+  }))
+  expect((await run(script)).action).toEqual({
+    type: 'task',
+    call: {
+      kind: 'task',
+      type: 'media.transcode',
+      params: { path: 'low', preset: '1080p' },
+      priority: 0,
+      strategy: 'best_value',
+      requirements: { gpu: { vramGb: 8 } },
+    },
+    transitions: { success: 'done', needs_review: 'failed', failure: 'failed' },
+  })
+})
