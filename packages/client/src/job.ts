@@ -1,5 +1,5 @@
 import { CLIENT_PATHS, ENDED_STATUSES, type JobBody } from '@impresario/protocol'
-import type { Connection } from './connection.ts'
+import { pause, type Connection } from './connection.ts'
 import { JobEndedError, WaitTimeoutError } from './errors.ts'
 
 /** A job as the server describes it, with the types of its blueprint. */
@@ -15,6 +15,8 @@ export interface WaitOptions {
 
 /** The server holds a question back for so long until there is news; then we ask again. */
 const HOLD_MS = 25_000
+/** A server that is about to stop, or knows no long polls, answers at once; asking again at once would only hurt it. */
+const EARLY_MS = 250
 
 /** A job that was started, here or elsewhere. Holds nothing but its id: make as many as you like. */
 export class JobHandle<Output = unknown, State extends string = string> {
@@ -35,11 +37,12 @@ export class JobHandle<Output = unknown, State extends string = string> {
   async wait(options: WaitOptions = {}): Promise<Job<Output, State>> {
     const endsAt = performance.now() + (options.timeoutMs ?? Number.POSITIVE_INFINITY)
     for (;;) {
-      const holdMs = Math.max(0, Math.min(HOLD_MS, endsAt - performance.now()))
+      const askedAt = performance.now()
+      const holdMs = Math.max(0, Math.min(HOLD_MS, endsAt - askedAt))
       const job = await this.#read({ wait: holdMs / 1_000, until: 'end' }, holdMs, options.signal)
       if (isSettled(job)) return job
-      if (performance.now() < endsAt) continue
-      throw new WaitTimeoutError(`Job ${this.id} is still "${job.status}".`)
+      if (performance.now() >= endsAt) throw new WaitTimeoutError(`Job ${this.id} is still "${job.status}".`)
+      await pause(Math.min(askedAt + EARLY_MS, endsAt) - performance.now(), options.signal)
     }
   }
 
@@ -55,10 +58,14 @@ export class JobHandle<Output = unknown, State extends string = string> {
     let job = await this.#read({}, 0, options.signal)
     yield job
     while (!ENDED_STATUSES.includes(job.status)) {
+      const askedAt = performance.now()
       const next = await this.#read({ wait: HOLD_MS / 1_000, version: job.version }, HOLD_MS, options.signal)
-      if (next.version <= job.version) continue
-      job = next
-      yield job
+      if (next.version > job.version) {
+        job = next
+        yield job
+      } else {
+        await pause(askedAt + EARLY_MS - performance.now(), options.signal)
+      }
     }
   }
 
