@@ -1,0 +1,2 @@
+export { renderGraph } from './render.ts'
+export type { RenderOptions } from './render.ts'

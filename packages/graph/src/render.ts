@@ -1,0 +1,45 @@
+import { GRAPH_NEUTRAL, toDot } from '@impresario/core'
+import type { DrawableBlueprint } from '@impresario/core'
+import { instance } from '@viz-js/viz'
+import type { Viz } from '@viz-js/viz'
+
+export interface RenderOptions {
+  readonly format: 'dot' | 'svg'
+  /** The state to highlight, for the graph of a job. */
+  readonly current?: string | undefined
+}
+
+/** The layout engine takes a moment to start and holds no state between drawings, so there is one. */
+let engine: Promise<Viz> | undefined
+
+/** Draws a blueprint, without a system binary. The SVG has no background and suits light and dark pages. */
+export async function renderGraph(blueprint: DrawableBlueprint, options: RenderOptions): Promise<string> {
+  const dot = toDot(blueprint, { current: options.current })
+  if (options.format === 'dot') return dot
+  engine ??= instance()
+  const viz = await engine
+  return themed(viz.renderString(dot, { format: 'svg', engine: 'dot' }), blueprint.name)
+}
+
+/**
+ * Greys become the text colour of wherever the SVG stands. On its own it follows the system's light
+ * or dark theme; `:where` has no weight, so a page that embeds it can set `color` as it likes.
+ */
+const STYLE = `<style>
+:where(svg.impresario-graph){color:#3b434b}
+@media (prefers-color-scheme:dark){:where(svg.impresario-graph){color:#c9d1d9}}
+svg.impresario-graph text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif}
+</style>`
+
+function themed(svg: string, name: string): string {
+  const label = `role="img" aria-label="Graph of ${escapeXml(name)}"`
+  const root = svg.indexOf('<svg') + '<svg'.length
+  const content = svg.indexOf('>', root) + 1
+  const attributes = svg.slice(root, content)
+  const drawing = svg.slice(content).replaceAll(GRAPH_NEUTRAL, 'currentColor')
+  return `<svg class="impresario-graph" ${label}${attributes}\n${STYLE}${drawing}`
+}
+
+function escapeXml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}
