@@ -1,0 +1,69 @@
+import fastify from 'fastify'
+import type { FastifyInstance } from 'fastify'
+import type { Log } from '@impresario/core'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { BATCH_BOUNDS, BODY_BOUNDS, checkJsonText } from './json-guard.ts'
+import { createErrorHandler, pathOf, sendProblem } from './problem.ts'
+
+export interface HttpOptions {
+  readonly bodyLimitBytes: number
+  readonly log: Log
+}
+
+/** Paths whose bodies hold many items. */
+const BATCHES = /\/(?:batch|results)(?:\?|$)/
+
+/** Fastify with our limits, our parser and our errors; the routes are added by others. */
+export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    bodyLimit: bodyLimitBytes,
+    requestTimeout: LIMITS.requestTimeoutMs,
+    keepAliveTimeout: LIMITS.keepAliveMs,
+    // A stop ends the waits first; whatever is left then may be cut.
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: 1_024, ignoreTrailingSlash: true },
+    http: { headersTimeout: LIMITS.headersTimeoutMs },
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, strict: false } },
+  })
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    const text = String(body)
+    if (text === '') {
+      done(null, undefined)
+      return
+    }
+    try {
+      checkJsonText(text, BATCHES.test(request.url) ? BATCH_BOUNDS : BODY_BOUNDS)
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    parse(request, text, done)
+  })
+  app.setErrorHandler(createErrorHandler(log))
+  answerUnknownRoutes(app)
+  return app
+}
+
+/** 404, or 405 where the path exists with another method. */
+function answerUnknownRoutes(app: FastifyInstance): void {
+  const routes: { readonly method: string; readonly pattern: RegExp }[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    if (url.includes('*')) return
+    const pattern = new RegExp(`^${url.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll(/:[^/]+/g, '[^/]+')}/?$`)
+    for (const one of [method].flat()) routes.push({ method: one, pattern })
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const path = pathOf(request)
+    const others = routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)
+    if (others.length === 0) {
+      sendProblem(request, reply, new ImpresarioError('NOT_FOUND', 'There is nothing here.'))
+      return
+    }
+    void reply.header('allow', [...new Set(others)].join(', '))
+    sendProblem(request, reply, new ImpresarioError('METHOD_NOT_ALLOWED', `${request.method} is not possible here.`))
+  })
+}

@@ -1,0 +1,8 @@
+export { createServer } from './server.ts'
+export type { Server, ServerOptions } from './server.ts'
+export { CONFIG_KEYS, describeConfig, loadSettings } from './config.ts'
+export type { ConfigKey, ConfigSource, Settings } from './config.ts'
+export { createClock } from './clock.ts'
+export { createRandom } from './random.ts'
+export { createLog } from './log.ts'
+export type { LogLevel, LogOptions } from './log.ts'

@@ -1,0 +1,89 @@
+import { pino } from 'pino'
+import type { DestinationStream } from 'pino'
+import type { Log, LogFields } from '@impresario/core'
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+export interface LogOptions {
+  readonly level: LogLevel
+  readonly format: 'json' | 'text'
+  readonly timeZone: string
+  readonly instance: string
+  /** Where lines go; standard output without it. */
+  readonly destination?: DestinationStream
+}
+
+/** What must never be read in a log, wherever a field of that name stands. */
+const SECRETS = ['token', 'authorization', 'password', 'secret', 'access_token', 'refresh_token', 'signature']
+
+/** One JSON object per line. Written synchronously: the last lines of a process that dies are the ones that matter. */
+export function createLog(options: LogOptions): Log {
+  const { level, format, timeZone, instance } = options
+  const stamp = createTimestamp(timeZone)
+  const out = options.destination ?? pino.destination({ dest: 1, sync: true })
+  const logger = pino(
+    {
+      level,
+      base: { instance },
+      messageKey: 'msg',
+      timestamp: () => `,"time":"${stamp(Date.now())}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`]), censor: '[hidden]' },
+    },
+    format === 'json' ? out : { write: (line: string) => out.write(textLine(line)) },
+  )
+  return {
+    debug: (message, fields) => logger.debug(fields ?? {}, message),
+    info: (message, fields) => logger.info(fields ?? {}, message),
+    warn: (message, fields) => logger.warn(fields ?? {}, message),
+    error: (message, fields) => logger.error(fields ?? {}, message),
+  }
+}
+
+/** The same line for people: time, level, message, then what else there is. */
+function textLine(line: string): string {
+  const { time, level, msg, instance: _, ...rest } = JSON.parse(line) as Record<string, unknown>
+  const fields = Object.entries(rest).map(
+    ([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  return `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${String(msg)}${fields.join('')}\n`
+}
+
+/** ISO 8601 in the given zone. The zone's part is worked out once per second: it takes longer than the whole line. */
+export function createTimestamp(timeZone: string): (ms: number) => string {
+  const parts = new Intl.DateTimeFormat('en-CA', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    timeZoneName: 'longOffset',
+  })
+  let second = Number.NaN
+  let before = ''
+  let after = ''
+  return (ms) => {
+    const now = Math.floor(ms / 1_000)
+    if (now !== second) {
+      second = now
+      const found = new Map(parts.formatToParts(ms).map(({ type, value }) => [type, value]))
+      const get = (type: Intl.DateTimeFormatPartTypes): string => found.get(type) ?? ''
+      before = `${get('year')}-${get('month')}-${get('day')}T${get('hour')}:${get('minute')}:${get('second')}`
+      const offset = get('timeZoneName').replace('GMT', '')
+      after = offset === '' ? 'Z' : offset
+    }
+    return `${before}.${String(Math.floor(ms) % 1_000).padStart(3, '0')}${after}`
+  }
+}
+
+export const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+
+export function errorFields(error: unknown): LogFields {
+  if (!(error instanceof Error)) return { error: String(error) }
+  const code = 'code' in error ? { code: error.code } : {}
+  return { error: error.message, ...code, stack: error.stack }
+}

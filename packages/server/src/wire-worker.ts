@@ -1,0 +1,259 @@
+import { isEnded } from '@impresario/core'
+import type { Gpu, NewWorker, WorkerPatch, WorkerRecord, WorkerStatus } from '@impresario/core'
+import type { Delivery, Receipt, Report } from '@impresario/engine'
+import { isJsonObject, isTaskErrorCode } from '@impresario/protocol'
+import type {
+  HeartbeatRequest,
+  IgnoredReason,
+  ItemError,
+  Json,
+  JsonObject,
+  RegisterRequest,
+  ResultReply,
+  TaskError,
+  WireArtifact,
+  WireResources,
+  WireSkill,
+  WireTask,
+  WorkerBody,
+} from '@impresario/protocol'
+
+/*
+ * The one place where the worker protocol meets the engine. Workers of five generations say the same things in
+ * different fields; every reader here takes the first that is present, and `null` counts as absent.
+ */
+
+type Maybe<T> = T | null | undefined
+
+/** What a worker says of itself when it registers. */
+export function readRegistration(body: RegisterRequest): NewWorker {
+  const { resources, capabilities } = body
+  const skills = namesOf(body.supported_skills) ?? body.supported_tasks ?? []
+  const skillInfo = infosOf(body.supported_skills)
+  const properties = resources?.properties ?? {}
+  return {
+    id: body.worker_id,
+    type: body.worker_type,
+    skills,
+    availableSkills: body.available_skills,
+    hotSkills: namesOf(body.hot_skills),
+    hotModels: body.hot_cache,
+    concurrencyMax:
+      resources?.max_concurrent_tasks ?? body.max_concurrent_tasks ?? numberIn(properties, 'max_concurrent_tasks'),
+    cpuCores: resources?.cpu_cores ?? numberIn(properties, 'cpu_cores'),
+    ramGb: resources?.ram_gb ?? numberIn(properties, 'ram_gb'),
+    gpus: gpusOf(resources),
+    models: artifactNames(body.installed_artifacts ?? body.installed_models),
+    software: textValues(body.installed_software),
+    properties: { ...capabilities?.extra, ...properties },
+    costPerSecond: capabilities?.cost_per_second ?? body.cost_per_second,
+    costPerSkill: capabilities?.cost_per_skill ?? body.cost_per_skill,
+    ...(skillInfo.length === 0 ? {} : { skillInfo }),
+    metadata: metadataOf(body),
+  }
+}
+
+/** What has changed since. The older generations send as skills what they could start at this moment. */
+export function readHeartbeat(body: HeartbeatRequest): WorkerPatch {
+  const skillInfo = infosOf(body.supported_skills)
+  const named = namesOf(body.supported_skills) ?? body.supported_tasks
+  return {
+    status: statusOf(body.status),
+    ...(skillInfo.length === 0 ? {} : { skills: skillInfo.map((info) => String(info['name'])), skillInfo }),
+    availableSkills: body.available_skills ?? named,
+    hotSkills: namesOf(body.hot_skills),
+    hotModels: body.hot_cache,
+  }
+}
+
+/** True for a body that says nothing: such a heartbeat only keeps the worker alive. */
+export function isEmptyBody(body: unknown): boolean {
+  return !isJsonObject(body) || Object.keys(body).length === 0
+}
+
+function namesOf(skills: Maybe<readonly WireSkill[]>): readonly string[] | undefined {
+  return skills?.map((skill) => (typeof skill === 'string' ? skill : skill.name))
+}
+
+function infosOf(skills: Maybe<readonly WireSkill[]>): readonly JsonObject[] {
+  const infos: JsonObject[] = []
+  for (const skill of skills ?? []) if (isJsonObject(skill)) infos.push(skill)
+  return infos
+}
+
+function gpusOf(resources: Maybe<WireResources>): readonly Gpu[] | undefined {
+  if (resources === null || resources === undefined) return undefined
+  const gpus: Gpu[] = []
+  const { gpu_info: single, devices } = resources
+  if (single) gpus.push({ model: single.model ?? '', vramGb: single.vram_gb ?? 0 })
+  for (const device of devices ?? []) {
+    if (device.type.toLowerCase() !== 'gpu') continue
+    const vramGb = numberIn(device.properties, 'vram_gb') ?? numberIn(device.metrics, 'vram_gb') ?? 0
+    gpus.push({ model: device.model ?? '', vramGb })
+  }
+  return gpus
+}
+
+function artifactNames(artifacts: Maybe<readonly (WireArtifact | string)[]>): readonly string[] | undefined {
+  return artifacts?.map((artifact) => (typeof artifact === 'string' ? artifact : artifact.name))
+}
+
+function textValues(map: Maybe<Readonly<Record<string, unknown>>>): Readonly<Record<string, string>> | undefined {
+  if (map === null || map === undefined) return undefined
+  const texts: Record<string, string> = {}
+  for (const [key, value] of Object.entries(map)) {
+    if (typeof value === 'string' || typeof value === 'number') texts[key] = String(value)
+  }
+  return texts
+}
+
+function numberIn(map: Maybe<JsonObject>, key: string): number | undefined {
+  const value = map?.[key]
+  return typeof value === 'number' ? value : undefined
+}
+
+/** Kept for people who look at the worker; nothing is decided by it. */
+function metadataOf(body: RegisterRequest): JsonObject {
+  const { capabilities } = body
+  const said: Readonly<Record<string, Maybe<Json>>> = {
+    hostname: capabilities?.hostname ?? body.hostname,
+    ip_address: capabilities?.ip_address ?? body.ip_address,
+    s3_config_hash: capabilities?.s3_config_hash,
+    skills_hash: body.skills_hash,
+  }
+  const kept: Record<string, Json> = { ...body.metadata }
+  for (const [key, value] of Object.entries(said)) if (value !== null && value !== undefined) kept[key] = value
+  return kept
+}
+
+const STATUSES: ReadonlySet<string> = new Set<WorkerStatus>(['idle', 'busy', 'full', 'draining', 'offline'])
+
+function statusOf(status: Maybe<string>): WorkerStatus | undefined {
+  return typeof status === 'string' && STATUSES.has(status) ? (status as WorkerStatus) : undefined
+}
+
+/** A task on its way to a worker. The deadline is absolute, in seconds. */
+export function taskBody(delivery: Delivery, now: number): WireTask {
+  const { call, resultTimeoutMs } = delivery
+  return {
+    job_id: delivery.jobId,
+    task_id: delivery.taskId,
+    type: call.type,
+    params: call.params,
+    tracing_context: delivery.tracing,
+    priority: call.priority,
+    ...(resultTimeoutMs === undefined ? {} : { deadline: Math.floor((now + resultTimeoutMs) / 1_000) }),
+    attempt: delivery.attempt,
+    delivery: delivery.delivery,
+    idempotency_key: delivery.idempotencyKey,
+  }
+}
+
+/** A result, flat or nested, or what is wrong with it. Plain checks: posts of 500 results go through here. */
+export function readReport(item: unknown): Report | ItemError {
+  if (!isJsonObject(item)) return { error: 'A result must be an object.', code: 'INVALID_REQUEST' }
+  const taskId = item['task_id']
+  if (typeof item['job_id'] !== 'string' || typeof taskId !== 'string') {
+    return { error: 'job_id and task_id are required.', code: 'INVALID_REQUEST' }
+  }
+  const nested = item['result']
+  const body = isJsonObject(nested) ? nested : item
+  const { status, data } = body
+  const error = errorOf(body)
+  return {
+    taskId,
+    // An error without a status comes from the oldest workers, and can only mean one thing.
+    status: typeof status === 'string' && status !== '' ? status : error === undefined ? 'success' : 'failure',
+    ...(data === undefined || data === null ? {} : { data }),
+    ...(error === undefined ? {} : { error }),
+  }
+}
+
+const MESSAGE_CHARS_MAX = 10_000
+
+function errorOf(body: JsonObject): TaskError | undefined {
+  const { error, error_message: loose } = body
+  if (isJsonObject(error)) {
+    const { code, message } = error
+    return {
+      code: isTaskErrorCode(code) ? code : 'TRANSIENT_ERROR',
+      message: textOf(message) ?? textOf(loose) ?? 'The worker gave no message.',
+    }
+  }
+  const message = textOf(error) ?? textOf(loose)
+  return message === undefined ? undefined : { code: 'TRANSIENT_ERROR', message }
+}
+
+function textOf(value: Json | undefined): string | undefined {
+  return typeof value === 'string' && value !== '' ? value.slice(0, MESSAGE_CHARS_MAX) : undefined
+}
+
+/** What the worker hears about its result. */
+export function receiptBody(receipt: Receipt, status: string): ResultReply {
+  if (receipt.type === 'ignored') return { status: 'ignored', ...whyIgnored(receipt) }
+  const { before, job } = receipt
+  if (before?.wait?.kind === 'parallel') return { status: 'accepted', transition: 'parallel_branch_accepted' }
+  if (status === 'failure') return { status: 'accepted', transition: 'failure_handled' }
+  if (status === 'cancelled') return { status: 'accepted', transition: 'cancelled_handled' }
+  const isUnhandled = isEnded(job) && job.error?.code === 'UNHANDLED_STATUS'
+  return { status: 'accepted', transition: isUnhandled ? 'unhandled_status_failure' : 'success_transition' }
+}
+
+const MESSAGES: Readonly<Record<IgnoredReason, string>> = {
+  job_not_found: 'There is no such job.',
+  stale_task: 'This delivery of the task no longer counts.',
+  worker_mismatch: 'The task is in the hands of another worker.',
+  deadline_exceeded: 'The job ran out of time.',
+  job_cancelled: 'The job was cancelled.',
+  job_already_terminated: 'The job has ended.',
+}
+
+function whyIgnored(receipt: Extract<Receipt, { type: 'ignored' }>): { reason: IgnoredReason; message: string } {
+  const reason = ignoredReason(receipt)
+  return { reason, message: MESSAGES[reason] }
+}
+
+function ignoredReason({ reason, job }: Extract<Receipt, { type: 'ignored' }>): IgnoredReason {
+  if (reason === 'worker_mismatch' || reason === 'job_not_found') return reason
+  if (job === undefined || !isEnded(job)) return 'stale_task'
+  if (job.status === 'cancelled') return 'job_cancelled'
+  const code = job.error?.code
+  return code === 'EXECUTION_TIMEOUT' || code === 'TIMEOUT_ERROR' ? 'deadline_exceeded' : 'job_already_terminated'
+}
+
+/** How far a task is, from an event of type `progress`. */
+export function readProgress(
+  payload: Maybe<JsonObject>,
+): { fraction: number; message: string | undefined } | undefined {
+  const fraction = numberIn(payload, 'progress')
+  if (fraction === undefined || !Number.isFinite(fraction)) return undefined
+  return { fraction: Math.min(1, Math.max(0, fraction)), message: textOf(payload?.['message']) }
+}
+
+/** A worker as clients see it. */
+export function workerBody(worker: WorkerRecord, load: number): WorkerBody {
+  return {
+    worker_id: worker.id,
+    worker_type: worker.type,
+    status: worker.status,
+    supported_skills: worker.skills,
+    available_skills: worker.availableSkills ?? worker.skills,
+    hot_skills: worker.hotSkills,
+    hot_cache: worker.hotModels,
+    max_concurrent_tasks: worker.concurrencyMax,
+    load,
+    resources: {
+      cpu_cores: worker.cpuCores,
+      ram_gb: worker.ramGb,
+      gpus: worker.gpus.map((gpu) => ({ model: gpu.model, vram_gb: gpu.vramGb })),
+      properties: worker.properties,
+    },
+    installed_models: worker.models,
+    installed_software: worker.software,
+    cost_per_second: worker.costPerSecond ?? null,
+    cost_per_skill: worker.costPerSkill,
+    reputation: worker.reputation,
+    registered_at: worker.registeredAt / 1_000,
+    seen_at: worker.seenAt / 1_000,
+  }
+}

@@ -1,0 +1,244 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { createWorker } from '@impresario/core'
+import type { Clock, Log } from '@impresario/core'
+import type { Desk, Handout, Report } from '@impresario/engine'
+import { HEADERS, ImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
+import type {
+  EventReply,
+  EventRequest,
+  HeartbeatReply,
+  HeartbeatRequest,
+  ItemError,
+  RegisterReply,
+  RegisterRequest,
+  ResultReply,
+  TaskBatchRequest,
+} from '@impresario/protocol'
+import { eventRequest, heartbeatRequest, registerRequest, taskBatchRequest } from '@impresario/protocol/schemas'
+import type { TokenHash, WorkerAuth } from './auth.ts'
+import { ifNotSent } from './connection.ts'
+import type { OpenWaits } from './connection.ts'
+import { jsonSchema } from './json-schema.ts'
+import { errorFields } from './log.ts'
+import {
+  isEmptyBody,
+  readHeartbeat,
+  readProgress,
+  readRegistration,
+  readReport,
+  receiptBody,
+  taskBody,
+} from './wire-worker.ts'
+
+export interface WorkerRoutesOptions {
+  readonly desk: Desk
+  readonly auth: WorkerAuth
+  readonly clock: Clock
+  readonly log: Log
+  readonly waits: OpenWaits
+  readonly pollMs: number
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The worker that makes this request, once it is known. */
+    workerId: string | undefined
+    workerToken: TokenHash | undefined
+  }
+}
+
+interface Params {
+  readonly workerId: string
+}
+
+const HEARTBEAT_SCHEMA = { anyOf: [{ type: 'null' }, jsonSchema(heartbeatRequest)] }
+
+/** The worker protocol. The transport is all that happens here: the desk decides. */
+export function registerWorkerRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {
+  const { auth } = options
+  app.decorateRequest('workerId', undefined)
+  app.decorateRequest('workerToken', undefined)
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.header(HEADERS.wireVersion, WIRE_VERSION)
+    request.workerToken = auth.recognise(request.headers)
+  })
+  app.addHook('preValidation', async (request) => {
+    request.workerId = auth.identify(request.workerToken, hintedId(request))
+  })
+  registerLifeRoutes(app, options)
+  registerPollRoutes(app, options)
+  registerResultRoutes(app, options)
+}
+
+/** The id from the path, the header or the body; where two of them differ the request is refused. */
+function hintedId(request: FastifyRequest): string | undefined {
+  const { params, headers, body } = request
+  const inPath = isJsonObject(params) ? params['workerId'] : undefined
+  const inHeader = headers[HEADERS.workerId]
+  const inBody = isJsonObject(body) ? body['worker_id'] : undefined
+  const hints = [inPath, inHeader, inBody].filter((hint) => typeof hint === 'string' && hint !== '')
+  const [first] = hints
+  if (typeof first !== 'string') return undefined
+  if (hints.some((hint) => hint !== first)) {
+    throw new ImpresarioError('FORBIDDEN', 'The worker ids of the path, the header and the body differ.')
+  }
+  return first
+}
+
+function registerLifeRoutes(app: FastifyInstance, { desk, clock }: WorkerRoutesOptions): void {
+  app.post<{ Body: RegisterRequest }>(
+    '/workers/register',
+    { schema: { body: jsonSchema(registerRequest) } },
+    async (request): Promise<RegisterReply> => {
+      await desk.register(createWorker(readRegistration(request.body), clock.now()))
+      const said = request.headers[HEADERS.wireVersion]
+      const warning =
+        typeof said === 'string' && said !== WIRE_VERSION
+          ? { warning: `The worker speaks version ${said.slice(0, 32)} of the protocol, this server ${WIRE_VERSION}.` }
+          : {}
+      return { status: 'registered', version: WIRE_VERSION, ...warning, batch: { tasks_max: LIMITS.batchItemsMax } }
+    },
+  )
+
+  app.patch<{ Params: Params; Body: HeartbeatRequest | null | undefined }>(
+    '/workers/:workerId',
+    { schema: { body: HEARTBEAT_SCHEMA } },
+    async (request): Promise<HeartbeatReply> => {
+      const { workerId } = request.params
+      const { body } = request
+      const isBare = body === null || body === undefined || isEmptyBody(body)
+      const patch = isBare ? undefined : readHeartbeat(body)
+      const named = isBare ? undefined : (body.current_tasks ?? undefined)
+      const { cancelled } = await desk.heartbeat(workerId, patch, named)
+      const tasks = cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }
+      return { status: isBare ? 'ttl_refreshed' : 'ok', ...tasks }
+    },
+  )
+
+  app.post<{ Body: EventRequest }>(
+    '/events',
+    { schema: { body: jsonSchema(eventRequest) } },
+    async (request): Promise<EventReply> => {
+      const { event_type: type, payload, target_task_id: target, origin_task_id: origin } = request.body
+      const taskId = target ?? origin
+      const { workerId } = request
+      if (type !== 'progress') return { status: 'event_accepted' }
+      const progress = readProgress(payload)
+      if (progress === undefined || typeof taskId !== 'string' || workerId === undefined) {
+        return {
+          status: 'error',
+          code: 'INVALID_REQUEST',
+          message: 'Progress needs a task id and a number from 0 to 1.',
+        }
+      }
+      await desk.progress(workerId, taskId, progress.fraction, progress.message)
+      return { status: 'event_accepted' }
+    },
+  )
+}
+
+function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {
+  const { clock } = options
+
+  app.get<{ Params: Params; Querystring: { timeout?: string } }>(
+    '/workers/:workerId/tasks/next',
+    async (request, reply) => {
+      const timeout = Number(request.query.timeout)
+      const handout = await poll(options, reply, { workerId: request.params.workerId, limit: 1, timeout })
+      const [delivery] = handout.deliveries
+      if (delivery === undefined) return reply.code(204).send()
+      const { traceparent } = delivery.tracing
+      if (traceparent !== undefined) void reply.header(HEADERS.traceparent, traceparent)
+      return sendJson(reply, taskBody(delivery, clock.now()))
+    },
+  )
+
+  app.post<{ Params: Params; Body: TaskBatchRequest }>(
+    '/workers/:workerId/tasks/batch',
+    { schema: { body: jsonSchema(taskBatchRequest) } },
+    async (request, reply) => {
+      const { limit, timeout } = request.body
+      const { workerId } = request.params
+      const handout = await poll(options, reply, { workerId, limit, timeout: timeout ?? Number.NaN })
+      const now = clock.now()
+      return sendJson(reply, { tasks: handout.deliveries.map((delivery) => taskBody(delivery, now)) })
+    },
+  )
+}
+
+interface Poll {
+  readonly workerId: string
+  readonly limit: number
+  /** Seconds; anything that is not a span means the default. */
+  readonly timeout: number
+}
+
+/** Waits for tasks as long as the caller is there. What cannot be handed over goes back into the queue at once. */
+async function poll(options: WorkerRoutesOptions, reply: FastifyReply, wanted: Poll): Promise<Handout> {
+  const { desk, waits, log, pollMs } = options
+  const { workerId, limit, timeout } = wanted
+  const waitMs = Number.isFinite(timeout) && timeout >= 0 ? Math.min(timeout * 1_000, LIMITS.longPollMsMax) : pollMs
+  const wait = waits.begin(reply)
+  try {
+    const handout = await desk.poll(workerId, { limit, waitMs, signal: wait.signal })
+    if (handout.deliveries.length > 0) {
+      ifNotSent(reply, () => {
+        handout.giveBack().catch((error: unknown) => {
+          log.warn('tasks could not be given back; they return when their leases end', {
+            worker_id: workerId,
+            ...errorFields(error),
+          })
+        })
+      })
+    }
+    return handout
+  } finally {
+    wait.end()
+  }
+}
+
+function sendJson(reply: FastifyReply, body: unknown): FastifyReply {
+  return reply.header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body))
+}
+
+function registerResultRoutes(app: FastifyInstance, { desk }: WorkerRoutesOptions): void {
+  app.post('/tasks/result', async (request): Promise<ResultReply> => {
+    const report = readReport(request.body)
+    if ('error' in report && 'code' in report) throw new ImpresarioError('INVALID_REQUEST', report.error)
+    const [receipt] = await desk.results(workerOf(request), [report])
+    return receipt === undefined ? { status: 'ignored', reason: 'stale_task' } : receiptBody(receipt, report.status)
+  })
+
+  app.post('/tasks/results', async (request, reply) => {
+    const { body } = request
+    const items = isJsonObject(body) ? body['results'] : undefined
+    if (!Array.isArray(items) || items.length > LIMITS.batchItemsMax) {
+      throw new ImpresarioError('INVALID_REQUEST', `"results" must be a list of at most ${LIMITS.batchItemsMax}.`)
+    }
+    return sendJson(reply, { results: await takeResults(desk, workerOf(request), items) })
+  })
+}
+
+function workerOf(request: FastifyRequest): string {
+  const { workerId } = request
+  if (workerId === undefined) throw new ImpresarioError('INVALID_REQUEST', 'worker_id is required.')
+  return workerId
+}
+
+/** One answer for each item, in its place; a malformed one spoils only its own. */
+export async function takeResults(
+  desk: Desk,
+  workerId: string,
+  items: readonly unknown[],
+): Promise<readonly (ResultReply | ItemError)[]> {
+  const read = items.map(readReport)
+  const reports = read.filter((item): item is Report => 'taskId' in item)
+  const receipts = await desk.results(workerId, reports)
+  let next = 0
+  return read.map((item) => {
+    if (!('taskId' in item)) return item
+    const receipt = receipts[next]
+    next += 1
+    return receipt === undefined ? { status: 'ignored', reason: 'stale_task' } : receiptBody(receipt, item.status)
+  })
+}
