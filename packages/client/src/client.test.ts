@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createClient, isImpresarioError, type ClientOptions } from './index.ts'
-import { TestServer } from './testing/server.ts'
+import { TestServer } from './server.fixture.ts'
 
 let server: TestServer
 

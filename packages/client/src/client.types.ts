@@ -13,7 +13,7 @@ export async function right(): Promise<string> {
   const known: 'cut' | 'published' = state
   const again = await client.job(job.id, publish).result()
   const untyped: unknown = await (await client.start('publish', { any: 'thing' })).result()
-  return [url, known, again.url, untyped].join()
+  return [url, known, again.url, untyped].join(' ')
 }
 
 export async function wrong(): Promise<void> {

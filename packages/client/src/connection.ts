@@ -55,8 +55,8 @@ export class Connection {
       try {
         return await this.#once(path, call)
       } catch (error) {
-        if (!call.repeatable || failures >= this.retries || call.signal?.aborted === true || !mayHelp(error))
-          throw error
+        const again = call.repeatable && failures < this.retries && call.signal?.aborted !== true
+        if (!again || !mayHelp(error)) throw error
         await pause(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures) * (0.5 + Math.random() / 2), call.signal)
       }
     }

@@ -31,7 +31,7 @@ export class JobCreator {
   readonly #connection: Connection
   readonly #keyPrefix: string
   #keys = 0
-  #waiting: Waiting[] = []
+  readonly #waiting: Waiting[] = []
   #flights = 0
   #scheduled = false
 
@@ -99,7 +99,7 @@ export class JobCreator {
       const answer = await this.#connection.call(CLIENT_PATHS.jobBatch, { method: 'POST', body, repeatable })
       const results = isJsonObject(answer.body) ? answer.body['results'] : undefined
       if (!Array.isArray(results)) throw new ConnectionError('The answer is not what this client understands.')
-      batch.forEach((one, index) => settle(one, results[index]))
+      for (const [index, one] of batch.entries()) settle(one, results[index])
     } catch (error) {
       // A batch that was refused as a whole may hold one bad job: the others must not suffer for it.
       if (isImpresarioError(error) && [400, 413, 422].includes(error.status)) {

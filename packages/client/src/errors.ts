@@ -46,7 +46,9 @@ export function refusalOf(status: number, body: unknown): ImpresarioError {
   const fields = isJsonObject(body) ? body : {}
   const { code, error, detail } = fields
   const known = isErrorCode(code) ? code : (BY_STATUS[status] ?? 'INTERNAL')
-  const sentence = [error, detail].find((text) => typeof text === 'string')
+  const sentence = typeof error === 'string' ? error : detail
   const details = typeof code === 'string' && !isErrorCode(code) ? { status, code } : { status }
-  return new ImpresarioError(known, String(sentence ?? `The server answered ${status}.`), { details })
+  return new ImpresarioError(known, typeof sentence === 'string' ? sentence : `The server answered ${status}.`, {
+    details,
+  })
 }

@@ -41,7 +41,7 @@ export class Connection implements TaskOrigin {
   #batched = false
   #tasksMax = 1
   #readyAt = 0
-  #waitingForRegistration: (() => void)[] = []
+  readonly #waitingForRegistration: (() => void)[] = []
   #loop: Promise<void> | undefined
   /** For the round-robin choice. */
   credit = 0

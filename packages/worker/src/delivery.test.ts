@@ -1,7 +1,7 @@
 import type { ResultRequest, WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createWorker } from './index.ts'
-import { silentLog, taskOf, TestOrchestrator } from './testing/orchestrator.ts'
+import { silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
 
 let orchestrator: TestOrchestrator
 const cleanUp: (() => Promise<void>)[] = []
@@ -86,7 +86,7 @@ test('[E-05] while a result cannot be delivered, heartbeats keep its task', asyn
 
 test('[E-05] after the last retry that was allowed, a result is given up and the log says so', async () => {
   const lines: string[] = []
-  const log = { ...silentLog, error: (message: string) => void lines.push(message) }
+  const log = { ...silentLog, error: (message: string) => lines.push(message) }
   const worker = makeWorker({ resultRetriesMax: 2, log }).task('t', () => undefined)
   await worker.start()
   orchestrator.resultsFault = 'drop'
@@ -120,7 +120,7 @@ test('[E-05] a worker that the orchestrator does not know any more registers aga
   await orchestrator.until(() => orchestrator.registrations.length === 2)
   const task = taskOf('t')
   orchestrator.give(task)
-  await resultOf(task)
+  expect(await resultOf(task)).toMatchObject({ status: 'success' })
 })
 
 test('[E-05] a restarted orchestrator is found again, and gets the result of before', async () => {
@@ -133,10 +133,10 @@ test('[E-05] a restarted orchestrator is found again, and gets the result of bef
   await orchestrator.close()
   open()
   await orchestrator.listen()
-  await resultOf(task)
+  expect(await resultOf(task)).toMatchObject({ status: 'success' })
   const next = taskOf('t')
   orchestrator.give(next)
-  await resultOf(next)
+  expect(await resultOf(next)).toMatchObject({ status: 'success' })
 })
 
 test('[E-05] stop waits for what is running, and says that it drains and then that it is gone', async () => {
@@ -168,6 +168,15 @@ test('[E-05] stop hands back what takes too long: its signal aborts and its fail
   await worker.stop()
   expect(signals[0]?.aborted).toBe(true)
   expect(await resultOf(task)).toMatchObject({ status: 'failure', error: { code: 'TRANSIENT_ERROR' } })
+})
+
+test('[E-05] a program that runs a worker ends in order when it is told to', async () => {
+  const worker = makeWorker().task('t', () => undefined)
+  const ended = worker.run()
+  await orchestrator.until(() => orchestrator.polls.length === 1)
+  process.emit('SIGTERM')
+  await ended
+  expect(orchestrator.heartbeats.map((beat) => beat.status)).toEqual(['draining', 'offline'])
 })
 
 test('[E-05] an orchestrator without batches is asked for one task at a time, and told at once when slots run out', async () => {
@@ -238,4 +247,5 @@ test('[E-05] in turns: every orchestrator is asked', async () => {
   second.give(...tasks.slice(2))
   await orchestrator.until(() => orchestrator.results.length === 2)
   await second.until(() => second.results.length === 2)
+  expect([orchestrator, second].map((one) => one.registrations.length)).toEqual([1, 1])
 })

@@ -25,7 +25,7 @@ const RETRY_MS_MAX = 30_000
 export class ResultSender {
   readonly #options: SenderOptions
   readonly #pending = new Set<ResultRequest>()
-  #waiting: ResultRequest[] = []
+  readonly #waiting: ResultRequest[] = []
   #sending = false
   #whenEmpty: (() => void) | undefined
   readonly #stop = new AbortController()
@@ -123,11 +123,12 @@ export class ResultSender {
   }
 
   #note(batch: readonly ResultRequest[], replies: readonly object[]): void {
-    replies.forEach((reply, index) => {
-      if ('error' in reply) return this.#options.log.error('The orchestrator refused a result.', { ...reply })
-      if ('status' in reply && reply.status !== 'ignored') return
-      this.#options.log.debug('The orchestrator ignored a result.', { ...reply, task_id: batch[index]?.task_id })
-    })
+    for (const [index, reply] of replies.entries()) {
+      if ('status' in reply && reply.status !== 'ignored') continue
+      const fields = { ...reply, task_id: batch[index]?.task_id }
+      if ('error' in reply) this.#options.log.error('The orchestrator refused a result.', fields)
+      else this.#options.log.debug('The orchestrator ignored a result.', fields)
+    }
   }
 }
 

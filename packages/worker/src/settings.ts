@@ -256,7 +256,9 @@ function textsFrom(env: Environment, name: string): Readonly<Record<string, stri
   const value = jsonFrom(env, name)
   if (value === undefined) return undefined
   if (!isJsonObject(value)) throw wrong(name, 'an object of texts')
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, String(one)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, typeof one === 'string' ? one : JSON.stringify(one)]),
+  )
 }
 
 function wrong(name: string, wanted: string): ImpresarioError {

@@ -12,12 +12,12 @@ import {
 } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import { createWorker, type PollRequest, type WorkerTransport } from './index.ts'
-import { silentLog, taskOf } from './testing/orchestrator.ts'
+import { silentLog, taskOf } from './orchestrator.fixture.ts'
 
 /** An engine in the same process, seen from a worker: no sockets, only calls. */
 class DirectTransport implements WorkerTransport {
   readonly name = 'here'
-  readonly results_: ResultRequest[] = []
+  readonly received: ResultRequest[] = []
   readonly events: EventRequest[] = []
   readonly polls: PollRequest[] = []
   registrations = 0
@@ -56,8 +56,8 @@ class DirectTransport implements WorkerTransport {
   }
 
   async results(_workerId: string, results: readonly ResultRequest[]): Promise<readonly ResultReply[]> {
-    this.results_.push(...results)
-    if (this.results_.length === this.#wanted) this.#done()
+    this.received.push(...results)
+    if (this.received.length === this.#wanted) this.#done()
     return results.map(() => ({ status: 'accepted', transition: 'success_transition' }))
   }
 
@@ -77,7 +77,7 @@ test('[E-07] the same worker runs on a transport without a network', async () =>
   await worker.start()
   await transport.done
   await worker.stop()
-  expect(transport.results_.map((result) => result.data)).toEqual(
+  expect(transport.received.map((result) => result.data)).toEqual(
     Array.from({ length: 5_000 }, (_, n) => ({ n: n * 2 })),
   )
   expect(transport.polls.length).toBeLessThan(50)
@@ -100,5 +100,5 @@ test('[E-07] a long row of tasks that never wait does not overflow the stack, al
   await worker.start()
   await transport.done
   await worker.stop()
-  expect(transport.results_).toHaveLength(20_000)
+  expect(transport.received).toHaveLength(20_000)
 })

@@ -2,7 +2,7 @@ import { contract, type ResultRequest, type WireTask } from '@impresario/protoco
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createWorker, InvalidInputError, outcome, PermanentError, TransientError, type Task } from './index.ts'
-import { silentLog, taskOf, TestOrchestrator } from './testing/orchestrator.ts'
+import { silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
 
 const media = contract('media', {
   transcode: {
@@ -121,7 +121,9 @@ test('[E-05] the error classes decide the code; anything else is transient; an u
 
 test('[E-05] a handler learns its ids, its attempt and its idempotency key', async () => {
   const seen: Task[] = []
-  const worker = makeWorker().task('t', (_params, task) => void seen.push(task))
+  const worker = makeWorker().task('t', (_params, task) => {
+    seen.push(task)
+  })
   await worker.start()
   const more = { attempt: 3, idempotency_key: 'key', priority: 2, tracing_context: { traceparent: '00-a-b-01' } }
   const task = taskOf('t', {}, more)

@@ -15,6 +15,7 @@ const UNDELIVERED_MAX = 10_000
 const UNDELIVERED_PAUSE_MS = 500
 /** How long the last words may take when the orchestrator does not answer. */
 const FAREWELL_MS = 5_000
+const END_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /**
  * Takes tasks from orchestrators, runs their handlers, and brings the results back.
@@ -95,12 +96,14 @@ export class Worker {
 
   /** Starts, and stops when the process is told to end. Resolves when all is done; a second signal ends at once. */
   async run(): Promise<void> {
+    let tell = (): void => undefined
     const told = new Promise<void>((resolve) => {
-      process.once('SIGTERM', () => resolve())
-      process.once('SIGINT', () => resolve())
+      tell = resolve
     })
+    for (const signal of END_SIGNALS) process.once(signal, tell)
     await Promise.race([this.start(), told])
     await told
+    for (const signal of END_SIGNALS) process.off(signal, tell)
     await this.stop()
   }
 

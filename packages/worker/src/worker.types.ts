@@ -62,7 +62,7 @@ worker.handle(media, {
 
 worker.handle(media, {
   // @ts-expect-error the input has no such field
-  transcode: (input) => ({ url: input.file, seconds: 1 }),
+  transcode: (input) => ({ url: String(input.file), seconds: 1 }),
   thumbnail,
 })
 

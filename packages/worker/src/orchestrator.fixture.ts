@@ -7,6 +7,7 @@ import type {
   TaskBatchRequest,
   WireTask,
 } from '@impresario/protocol'
+import type { Log } from './log.ts'
 
 interface WaitingPoll {
   readonly limit: number
@@ -28,18 +29,18 @@ export class TestOrchestrator {
   }[] = []
   readonly #batch: boolean
   readonly #known = new Set<string>()
-  #tasks: WireTask[] = []
-  #cancelled: string[] = []
+  readonly #tasks: WireTask[] = []
+  readonly #cancelled: string[] = []
   #waiting: WaitingPoll[] = []
-  #watchers: (() => void)[] = []
+  readonly #watchers: (() => void)[] = []
   #server: Server | undefined
   #port = 0
   /** Answers this instead, until it is set back: `drop` breaks the connection. */
   resultsFault: 'none' | 'drop' | 'refuse' | 'hold' = 'none'
-  #heldResponses: (() => void)[] = []
+  readonly #heldResponses: (() => void)[] = []
 
-  constructor(options: { readonly batch: boolean } = { batch: true }) {
-    this.#batch = options.batch
+  constructor(options: { readonly batch?: boolean } = {}) {
+    this.#batch = options.batch ?? true
   }
 
   get url(): string {
@@ -51,7 +52,9 @@ export class TestOrchestrator {
   }
 
   async listen(): Promise<this> {
-    const server = createServer((request, response) => void this.#answer(request, response))
+    const server = createServer((request, response) => {
+      void this.#answer(request, response)
+    })
     this.#server = server
     await new Promise<void>((resolve) => {
       server.listen(this.#port, '127.0.0.1', resolve)
@@ -158,7 +161,10 @@ export class TestOrchestrator {
 
   #take(results: readonly ResultRequest[], response: ServerResponse, shape: (replies: object[]) => unknown): void {
     this.resultPosts.push(results)
-    if (this.resultsFault === 'drop') return void response.destroy()
+    if (this.resultsFault === 'drop') {
+      response.destroy()
+      return
+    }
     if (this.resultsFault === 'refuse') return send(response, 422, { error: 'too large', code: 'LIMIT_EXCEEDED' })
     const replies = results.map(() => ({ status: 'accepted', transition: 'success_transition' }))
     const answer = (): void => send(response, 200, shape(replies))
@@ -182,12 +188,9 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   return text === '' ? {} : JSON.parse(text)
 }
 
-export const silentLog = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-}
+const ignore = (): void => undefined
+
+export const silentLog: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore }
 
 let tasks = 0
 

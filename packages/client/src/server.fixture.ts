@@ -23,8 +23,8 @@ export class TestServer {
   readonly #keys = new Map<string, string>()
   #polls: Poll[] = []
   #server: Server | undefined
-  #watchers: (() => void)[] = []
-  #held: (() => void)[] = []
+  readonly #watchers: (() => void)[] = []
+  readonly #held: (() => void)[] = []
   /** Creates are done but not answered: the connection breaks. Counts down. */
   creationsToCut = 0
   /** Answers to creates wait for `release`. */
@@ -32,7 +32,9 @@ export class TestServer {
   url = ''
 
   async listen(): Promise<this> {
-    const server = createServer((request, response) => void this.#answer(request, response))
+    const server = createServer((request, response) => {
+      void this.#answer(request, response)
+    })
     this.#server = server
     await new Promise<void>((resolve) => {
       server.listen(0, '127.0.0.1', resolve)
@@ -96,7 +98,7 @@ export class TestServer {
     }
     if (path === '/jobs') return this.#list(query, response)
     if (verb === 'cancel') return send(response, 200, { status: 'cancellation_request_accepted' })
-    if (verb === 'graph') return void response.writeHead(200).end(`digraph ${id} as ${query.get('format')}`)
+    if (verb === 'graph') return draw(response, `digraph ${id} as ${query.get('format')}`)
     if (verb === 'explain') return send(response, 200, { waits_for: 'a worker' })
     if (area === '_public') return send(response, 200, { status: 'approval_received' })
     if (path === '/workers') return send(response, 200, [{ worker_id: 'w1' }])
@@ -120,7 +122,8 @@ export class TestServer {
   #created(response: ServerResponse, status: number, reply: object): void {
     if (this.creationsToCut > 0) {
       this.creationsToCut -= 1
-      return void response.destroy()
+      response.destroy()
+      return
     }
     const answer = (): void => send(response, 'error' in reply ? 404 : status, reply)
     if (this.holdCreations) this.#held.push(answer)
@@ -161,6 +164,10 @@ function jobBody(id: string, blueprint: string, initialData: JobBody['initial_da
     version: 1,
     trail: [],
   }
+}
+
+function draw(response: ServerResponse, text: string): void {
+  response.writeHead(200, { 'content-type': 'text/vnd.graphviz' }).end(text)
 }
 
 function send(response: ServerResponse, status: number, body: unknown): void {
