@@ -1,0 +1,65 @@
+import { describe, test } from 'vitest'
+import { checkDurability } from './durability.ts'
+import { checkItems, checkLanes } from './items.ts'
+import { checkExpiry, checkFallback, checkLeases } from './leases.ts'
+import { checkAgainstModel } from './model.ts'
+import { checkAtomicity, checkLists, checkRecords } from './records.ts'
+import type { Check, CheckDurable, StorageUnderTest } from './storage-under-test.ts'
+import { checkConcurrency, checkHints, checkPeek } from './views.ts'
+
+export interface DescribeOptions {
+  /** Cases that this backend does not have to pass, with a reason that a reviewer accepted. */
+  readonly skip?: { readonly reason: string; readonly titles: readonly string[] }
+}
+
+/**
+ * What every storage must do. A backend passes all of it or is no backend: there are no capability
+ * flags. Only a storage that cannot be restarted, because it promises nothing beyond its process,
+ * leaves out the cases that restart it.
+ */
+export function describeStorage(
+  name: string,
+  open: () => Promise<StorageUnderTest>,
+  { skip }: DescribeOptions = {},
+): void {
+  const register = (title: string, run: (skipThis: (why: string) => void) => Promise<void>): void => {
+    if (skip?.titles.includes(title) === true) test.skip(`${title} (${skip.reason})`, () => {})
+    else test(title, ({ skip: skipThis }) => run(skipThis))
+  }
+  const check: Check = (title, run) => register(title, () => withStorage(open, run))
+  const checkDurable: CheckDurable = (title, run) =>
+    register(title, (skipThis) =>
+      withStorage(open, async (it) => {
+        if (it.reopen === undefined) skipThis('keeps nothing beyond its process')
+        else await run(it, () => it.reopen?.() ?? Promise.reject(new Error('cannot be reopened')))
+      }),
+    )
+
+  describe(`${name} storage`, () => {
+    checkRecords(check)
+    checkAtomicity(check)
+    checkLists(check)
+    checkItems(check)
+    checkLanes(check)
+    checkLeases(check)
+    checkFallback(check)
+    checkExpiry(check)
+    checkPeek(check)
+    checkHints(check)
+    checkConcurrency(check)
+    checkDurability(checkDurable)
+    register('[G-01] 100 sequences of 40 commands agree with the reference model', () => checkAgainstModel(open))
+  })
+}
+
+async function withStorage(
+  open: () => Promise<StorageUnderTest>,
+  run: (it: StorageUnderTest) => Promise<void>,
+): Promise<void> {
+  const it = await open()
+  try {
+    await run(it)
+  } finally {
+    await it.close()
+  }
+}

@@ -1,0 +1,249 @@
+import fc from 'fast-check'
+import { expect } from 'vitest'
+import type { Batch, Item, Lease, LeaseRef, Queue } from '@impresario/core'
+import { idsOf, putJob, SECOND } from './fixtures.ts'
+import { ReferenceModel } from './reference-model.ts'
+import type { StorageUnderTest } from './storage-under-test.ts'
+
+const QUEUES = ['turns', 'tasks'] as const
+const LANES = ['a', 'b', 'c'] as const
+const IDS = ['i1', 'i2', 'i3', 'i4', 'i5', 'i6'] as const
+
+/** Something to do to the storage and to the model. Leases are named by how long ago they were got. */
+type Command =
+  | {
+      readonly do: 'commit'
+      readonly items: readonly Item[]
+      readonly put?: { id: string; ahead: number }
+      readonly settle?: number
+    }
+  | { readonly do: 'remove'; readonly queue: Queue; readonly id: string }
+  | {
+      readonly do: 'claim'
+      readonly queue: Queue
+      readonly lanes?: readonly string[]
+      readonly limit: number
+      readonly leaseMs: number
+    }
+  | { readonly do: 'expire'; readonly queue: Queue; readonly limit: number; readonly leaseMs: number }
+  | { readonly do: 'renew'; readonly lease: number; readonly leaseMs: number }
+  | { readonly do: 'advance'; readonly ms: number }
+  | { readonly do: 'sync' }
+
+const span = (max: number): fc.Arbitrary<number> => fc.integer({ min: 0, max }).map((seconds) => seconds * SECOND)
+const queue = fc.constantFrom<Queue>(...QUEUES)
+const lane = fc.constantFrom<string>(...LANES)
+const maybe = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(value, { nil: undefined, freq: 2 })
+
+const anItem: fc.Arbitrary<Item> = fc
+  .record({
+    queue,
+    id: fc.constantFrom<string>(...IDS),
+    lane,
+    priority: fc.integer({ min: 0, max: 2 }),
+    delayMs: fc.oneof(fc.constant(0), span(4)),
+    payload: fc.integer({ min: 0, max: 99 }),
+    fallback: maybe(fc.record({ lane, afterMs: span(4) })),
+    unclaimedMs: maybe(span(6)),
+    settleMs: maybe(span(8)),
+  })
+  .map((fields) => withoutUndefined(fields))
+
+const command: fc.Arbitrary<Command> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('commit' as const), items: fc.array(anItem, { maxLength: 3 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('commit' as const),
+      items: fc.array(anItem, { maxLength: 2 }),
+      put: fc.record({ id: fc.constantFrom('j1', 'j2', 'j3'), ahead: fc.constantFrom(1, 1, 1, 0, 2) }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('commit' as const),
+      items: fc.array(anItem, { maxLength: 1 }),
+      settle: fc.nat(5),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('remove' as const), queue, id: fc.constantFrom<string>(...IDS) }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc
+      .record({
+        do: fc.constant('claim' as const),
+        queue,
+        lanes: maybe(fc.uniqueArray(lane, { minLength: 1 })),
+        limit: fc.integer({ min: 1, max: 3 }),
+        leaseMs: span(5),
+      })
+      .map((fields) => withoutUndefined(fields)),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('expire' as const),
+      queue,
+      limit: fc.integer({ min: 1, max: 2 }),
+      leaseMs: span(4),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('renew' as const), lease: fc.nat(5), leaseMs: span(4) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: span(3) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('sync' as const) }) },
+)
+
+/** 100 sequences of 40 commands against the model; `open` gives an empty storage for each. */
+export async function checkAgainstModel(open: () => Promise<StorageUnderTest>): Promise<void> {
+  let applied = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(command, { minLength: 40, maxLength: 40, size: 'max' }), async (commands) => {
+      const it = await open()
+      try {
+        const run = new Run(it)
+        for (const one of commands) await run.apply(one)
+        applied += run.claims
+      } finally {
+        await it.close()
+      }
+    }),
+    { numRuns: 100, seed: 20_260_101 },
+  )
+  // A run in which nothing is ever claimed would pass as well, and say nothing.
+  expect(applied).toBeGreaterThan(500)
+}
+
+class Run {
+  claims = 0
+  readonly #it: StorageUnderTest
+  readonly #model = new ReferenceModel()
+  readonly #leases: Lease[] = []
+
+  constructor(it: StorageUnderTest) {
+    this.#it = it
+  }
+
+  async apply(one: Command): Promise<void> {
+    if (one.do === 'commit') await this.#commit(one)
+    else if (one.do === 'remove') await this.#both({ remove: [{ queue: one.queue, id: one.id }] })
+    else if (one.do === 'claim') await this.#claim(one)
+    else if (one.do === 'expire') await this.#expire(one)
+    else if (one.do === 'renew') await this.#renew(one)
+    else if (one.do === 'advance') {
+      await this.#it.advance(one.ms)
+      this.#model.now += one.ms
+    } else await this.#it.storage.sync()
+    await this.#compare()
+  }
+
+  async #both(batch: Batch): Promise<void> {
+    expect(await this.#it.storage.commit(batch)).toBe(this.#model.commit(batch))
+  }
+
+  async #commit({ items, put, settle }: Command & { readonly do: 'commit' }): Promise<void> {
+    // One item per name: what two of them in one batch mean is not part of the contract.
+    const enqueue = items.filter((a, index) => !items.slice(0, index).some((b) => a.id === b.id && a.queue === b.queue))
+    const lease = settle === undefined ? undefined : this.#leaseOf(settle)
+    const version = put === undefined ? 0 : (this.#model.read(put.id)?.version ?? 0) + put.ahead
+    await this.#both({
+      enqueue,
+      ...(put === undefined || version < 1 ? {} : { put: [putJob(put.id, version)] }),
+      ...(lease === undefined ? {} : { settle: lease }),
+    })
+  }
+
+  async #claim({ queue: from, lanes, limit, leaseMs }: Command & { readonly do: 'claim' }): Promise<void> {
+    const options = { limit, leaseMs, ...(lanes === undefined ? {} : { lanes }) }
+    const { leases, nextInMs } = await this.#it.storage.claim(from, options)
+    if (lanes === undefined) this.#checkTurns(from, leases, limit)
+    else
+      expect(idsOf(leases)).toEqual(
+        this.#model
+          .claimable(from, lanes)
+          .slice(0, limit)
+          .map(({ item: { id } }) => id),
+      )
+    for (const lease of leases) this.#got(lease, leaseMs, false)
+    // With a lease of no time the item is claimable again at once.
+    const more = this.#model.claimable(from, lanes ?? LANES).length > 0
+    if (leaseMs > 0) expect(nextInMs === 0).toBe(more)
+  }
+
+  /** Which lane comes first is the storage's choice; within a lane it is not. */
+  #checkTurns(from: Queue, leases: readonly Lease[], limit: number): void {
+    const all = this.#model.claimable(from, LANES)
+    expect(leases).toHaveLength(Math.min(limit, all.length))
+    const taken = new Set<string>()
+    for (const { id } of leases) {
+      const best = LANES.map((name) =>
+        this.#model.claimable(from, [name]).find(({ item: { id: other } }) => !taken.has(other)),
+      )
+      expect(best.map((held) => held?.item.id)).toContain(id)
+      taken.add(id)
+    }
+  }
+
+  async #expire({ queue: from, limit, leaseMs }: Command & { readonly do: 'expire' }): Promise<void> {
+    const { leases } = await this.#it.storage.claimExpired(from, { limit, leaseMs })
+    const all = this.#model.expired(from).map(({ item: { id } }) => id)
+    if (leaseMs > 0) expect(leases).toHaveLength(Math.min(limit, all.length))
+    for (const lease of leases) {
+      expect(all).toContain(lease.id)
+      this.#got(lease, leaseMs, true)
+    }
+  }
+
+  async #renew({ lease, leaseMs }: Command & { readonly do: 'renew' }): Promise<void> {
+    const ref = this.#leaseOf(lease)
+    if (ref !== undefined)
+      expect(await this.#it.storage.renew([ref], leaseMs)).toEqual([this.#model.renew(ref, leaseMs)])
+  }
+
+  #got(lease: Lease, leaseMs: number, expiry: boolean): void {
+    expect(this.#leases.some(({ token }) => token === lease.token)).toBe(false)
+    this.#model.claim(lease.queue, { id: lease.id, token: lease.token, leaseMs, expiry })
+    expect(lease.deliveries).toBe(this.#model.find(lease.queue, lease.id)?.deliveries)
+    this.#leases.push(lease)
+    this.claims++
+  }
+
+  #leaseOf(ago: number): LeaseRef | undefined {
+    return this.#leases.at(-1 - ago)
+  }
+
+  async #compare(): Promise<void> {
+    const { storage } = this.#it
+    for (const from of QUEUES) {
+      const views = await storage.peek(from, IDS)
+      const expected = IDS.map((id) => this.#model.find(from, id))
+      expect(views.map((view) => [view?.payload, view?.deliveries])).toEqual(
+        expected.map((held) => [held?.item.payload, held?.deliveries]),
+      )
+      const holds = expected.map((held) => held !== undefined && held.token !== 0 && held.until > this.#model.now)
+      expect(views.map((view) => view?.lease !== undefined)).toEqual(holds)
+      const counted = LANES.map((name) => ({ lane: name, ready: this.#model.claimable(from, [name]).length }))
+      const lanes = (await storage.lanes(from)).toSorted((a, b) => (a.lane < b.lane ? -1 : 1))
+      expect(lanes).toEqual(counted.filter(({ ready }) => ready > 0))
+    }
+    const stored = await storage.list('job', { limit: 9 })
+    expect(stored.map(({ id, version }) => [id, version])).toEqual(
+      this.#model.records.toSorted((a, b) => (a.id < b.id ? 1 : -1)).map(({ id, version }) => [id, version]),
+    )
+  }
+}
+
+type Chosen<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  readonly [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
+}
+
+/** The boundary where optional fields that were not chosen disappear: the types know no `undefined` in them. */
+function withoutUndefined<T extends object>(value: T): Chosen<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Chosen<T>
+}
