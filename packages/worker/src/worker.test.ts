@@ -170,6 +170,20 @@ test('[E-05] never more tasks than slots, and never more of a type than its limi
   await Promise.all([resultOf(second), resultOf(third)])
 })
 
+test('[E-05] a type at its limit is told to the orchestrator, and again when there is room', async () => {
+  const { open, opened } = gate()
+  const worker = makeWorker({ taskLimits: { heavy: 1 } })
+    .task('heavy', async () => opened)
+    .task('light', () => undefined)
+  await worker.start()
+  orchestrator.give(taskOf('heavy'))
+  await orchestrator.until(() => orchestrator.heartbeats.length === 1)
+  expect(orchestrator.heartbeats[0]?.available_skills).toEqual(['light'])
+  open()
+  await orchestrator.until(() => orchestrator.heartbeats.length === 2)
+  expect(orchestrator.heartbeats[1]?.available_skills).toEqual(['heavy', 'light'])
+})
+
 test('[E-05] a cancelled task sees its signal abort and is reported as cancelled', async () => {
   const reasons: unknown[] = []
   const worker = makeWorker().task('t', async (_params, { signal }) => {

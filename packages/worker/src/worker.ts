@@ -32,10 +32,14 @@ export class Worker {
   #polling: Promise<void> | undefined
   #stopped: Promise<void> | undefined
   #offline = false
+  #wasFree = true
+  #lastAvailable: string | undefined
+  readonly #hasLimits: boolean
 
   constructor(options: WorkerOptions = {}) {
     this.#settings = settingsOf(options, process.env)
     const { concurrency, taskLimits, log } = this.#settings
+    this.#hasLimits = Object.keys(taskLimits).length > 0
     const onChange = (): void => this.#changed()
     const onHot = (): void => this.#announce()
     this.#runner = new TaskRunner({ concurrency, taskLimits, log, onChange, onHot })
@@ -147,14 +151,16 @@ export class Worker {
     return this.#runner.free > 0 ? 'idle' : 'busy'
   }
 
-  #wasFree = true
-
+  /** In batches a poll says that there is room; otherwise, and when a type is at its limit, only a heartbeat can. */
   #changed(): void {
     const isFree = this.#runner.free > 0
     if (isFree) this.#bell.ring()
-    if (isFree === this.#wasFree) return
+    const available = this.#hasLimits ? this.#runner.available?.join(',') : undefined
+    const isOther = available !== this.#lastAvailable
+    if (isFree === this.#wasFree && !isOther) return
     this.#wasFree = isFree
-    for (const connection of this.#connections) if (!connection.batched) connection.announce()
+    this.#lastAvailable = available
+    for (const connection of this.#connections) if (isOther || !connection.batched) connection.announce()
   }
 
   #announce(): void {
