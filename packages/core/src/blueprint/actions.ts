@@ -47,7 +47,7 @@ export interface LooseTaskCall extends TaskOptions {
 export interface TypedChildCall {
   readonly kind: 'child'
   readonly blueprint: string
-  readonly initialData: object
+  readonly initialData: unknown
 }
 
 export type ParallelCall = TypedTaskCall | LooseTaskCall | TypedChildCall
@@ -125,5 +125,5 @@ export function child<B extends NamedBlueprint | string>(
   initialData: NoInfer<B extends string ? LooseData : InitialDataOf<B>>,
 ): TypedChildCall {
   const name = typeof blueprint === 'string' ? blueprint : blueprint.name
-  return { kind: 'child', blueprint: name, initialData: initialData as object }
+  return { kind: 'child', blueprint: name, initialData }
 }

@@ -1,3 +1,4 @@
+/* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access -- a state history without a schema is `any` by design */
 /**
  * What the compiler must accept and refuse. Checked with the rest of the types; never run.
  * Each `@ts-expect-error` stands on the line where the user would see the error.
@@ -89,7 +90,7 @@ blueprint(
       .when("context.initial_data.path == 'x'", (_context, { transitionTo }) => transitionTo('b', { tries: 1 }))
       .when(
         (context) => context.initialData.size > 1,
-        async (_context, actions) => Promise.resolve(actions.transitionTo('c')),
+        async (_context, actions) => actions.transitionTo('c'),
       )
       .otherwise((context, actions) =>
         context.stateHistory.tries > 3 ? actions.transitionTo('done') : actions.transitionTo('failed'),
@@ -112,7 +113,7 @@ blueprint(
     d: state.aggregator((context, actions) => {
       const statuses: string[] = Object.values(context.aggregationResults).map((result) => result.status)
       return actions.runBlueprint(publishVideo, {
-        initialData: { path: statuses.join(), quality: 'low' },
+        initialData: { path: statuses.join(','), quality: 'low' },
         transitions: { success: 'e', failure: 'failed' },
       })
     }),

@@ -18,8 +18,9 @@ export function transitionsOf(given: Given, name: string): Transitions {
   const checked: [string, string][] = []
   for (const [status, to] of entries) {
     if (to === undefined) continue
-    if (typeof to !== 'string')
+    if (typeof to !== 'string') {
       throw invalid(`calls ${name} with a transition for "${status}" that is no state's name.`)
+    }
     checked.push([status, to])
   }
   if (checked.length === 0) {
@@ -34,8 +35,9 @@ export function taskCallOf(given: Given): TaskCall {
   if (typeof type !== 'string' || type === '') throw invalid('dispatches a task without a type.')
   if (typeof strategy !== 'string') throw invalid(`dispatches "${type}" with a strategy that is no name.`)
   if (!isFinite(priority)) throw invalid(`dispatches "${type}" with a priority that is no number.`)
-  if (maxCost !== undefined && !isFinite(maxCost))
+  if (maxCost !== undefined && !isFinite(maxCost)) {
     throw invalid(`dispatches "${type}" with a maxCost that is no number.`)
+  }
   if (attemptsMax !== undefined && !isCount(attemptsMax)) {
     throw invalid(`dispatches "${type}" with an attemptsMax that is not 1, 2, 3, …`)
   }
@@ -71,16 +73,16 @@ export function childCallOf(given: Given): ChildCall {
 export function spanOf(given: Given, key: string): number | undefined {
   const span = given[key]
   if (span === undefined) return undefined
-  return durationMs(typeof span === 'number' ? span : String(span), key)
+  return durationMs(typeof span === 'number' || typeof span === 'string' ? span : Number.NaN, key)
 }
 
 function dataOf(value: unknown, place: string): JsonObject {
   return value === undefined ? {} : jsonObjectCopy(value, place)
 }
 
-/** Boundary: the compiler has checked its shape, and the matcher ignores what it does not know. */
+/** The compiler has checked its shape, and the matcher ignores what it does not know. */
 function requirementsOf(value: unknown, type: string): ResourceRequirements {
-  return jsonObjectCopy(value, `The resourceRequirements of "${type}"`) as ResourceRequirements
+  return jsonObjectCopy(value, `The resourceRequirements of "${type}"`)
 }
 
 function isFinite(value: unknown): value is number {

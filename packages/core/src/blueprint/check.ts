@@ -19,15 +19,16 @@ export function checkBlueprint(blueprint: Pick<RunnableBlueprint, 'nodes'>): Che
   if (problems.length > 0) return { problems, warnings: [] }
 
   const reached = reachedFrom(blueprint.nodes, nodes)
-  const warnings = [...reached].flatMap((name) => deadEndWarnings(nodes.get(name)!))
+  const warnings = [...reached].flatMap(deadEndWarnings)
   // What is chosen while running can lead anywhere, so nothing is known to be out of reach.
-  if ([...reached].some((name) => nodes.get(name)?.isDynamic === true)) return { problems, warnings }
-  if (!ends.some((end) => reached.has(end.name))) {
+  if ([...reached].some((node) => node.isDynamic === true)) return { problems, warnings }
+  if (!ends.some((end) => reached.has(end))) {
     problems.push(`no end state can be reached from the start. Let a state lead to "${ends[0]?.name}".`)
   }
-  for (const { name } of blueprint.nodes) {
+  for (const node of blueprint.nodes) {
+    const { name } = node
     // Statuses without a transition lead to `failed` by themselves.
-    if (!reached.has(name) && name !== 'failed') {
+    if (!reached.has(node) && name !== 'failed') {
       warnings.push(`state "${name}": nothing leads to it. Remove it, or declare the way with { to: ['${name}'] }.`)
     }
   }
@@ -55,12 +56,12 @@ function linkProblems(node: StateNode, nodes: ReadonlyMap<string, StateNode>): r
   })
 }
 
-function reachedFrom(list: readonly StateNode[], nodes: ReadonlyMap<string, StateNode>): ReadonlySet<string> {
-  const reached = new Set<string>()
+function reachedFrom(list: readonly StateNode[], nodes: ReadonlyMap<string, StateNode>): ReadonlySet<StateNode> {
+  const reached = new Set<StateNode>()
   const open = list.filter((node) => node.isStart)
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    if (reached.has(node.name)) continue
-    reached.add(node.name)
+    if (reached.has(node)) continue
+    reached.add(node)
     for (const { to } of node.links) {
       const target = nodes.get(to)
       if (target !== undefined) open.push(target)

@@ -35,7 +35,7 @@ export interface AggregatorContext<Data = JsonObject, History = LooseHistory, St
 }
 
 /** The context before the schemas lent it their types. */
-export interface RawContext extends AggregatorContext<JsonObject, Record<string, unknown>, object> {}
+export interface RawContext extends AggregatorContext<JsonObject, Record<string, unknown>> {}
 
 /** Builds the context of one handler run from copies, so that user code cannot reach the stored job. */
 export function contextOf(job: Job, dataStores: object, signal: AbortSignal): RawContext {

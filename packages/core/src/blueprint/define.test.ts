@@ -1,3 +1,4 @@
+/* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-member-access -- a state history without a schema is `any` by design */
 import { isImpresarioError, LIMITS } from '@impresario/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'

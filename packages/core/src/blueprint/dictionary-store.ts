@@ -15,14 +15,13 @@ export function createDictionaryStore<Value = unknown>(
 ): DictionaryStore<Value> {
   const entries = new Map<string, Value>(Object.entries(initial))
   return {
-    get: async (key) => Promise.resolve(entries.get(key)),
+    get: async (key) => entries.get(key),
     set: async (key, value) => {
       entries.set(key, value)
-      return Promise.resolve()
     },
-    delete: async (key) => Promise.resolve(entries.delete(key)),
-    has: async (key) => Promise.resolve(entries.has(key)),
-    keys: async () => Promise.resolve([...entries.keys()]),
-    size: async () => Promise.resolve(entries.size),
+    delete: async (key) => entries.delete(key),
+    has: async (key) => entries.has(key),
+    keys: async () => [...entries.keys()],
+    size: async () => entries.size,
   }
 }

@@ -1,6 +1,12 @@
 import { ImpresarioError } from '@impresario/protocol'
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ['ms', 1],
+  ['s', 1_000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+  ['d', 86_400_000],
+])
 /** Timers keep 32 bits in places; two years are longer than any job should wait for one thing. */
 const SPAN_MS_MAX = 2 * 365 * 86_400_000
 
@@ -16,5 +22,6 @@ export function durationMs(span: number | string, place: string): number {
 
 function parse(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text)
-  return match === null ? Number.NaN : Number(match[1]) * UNITS[String(match[2])]!
+  const [, count, unit] = match ?? []
+  return Number(count) * (UNITS.get(String(unit)) ?? Number.NaN)
 }

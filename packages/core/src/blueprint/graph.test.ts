@@ -1,3 +1,4 @@
+/* oxlint-disable typescript/no-unsafe-argument -- a state history without a schema is `any` by design */
 import { expect, test } from 'vitest'
 import { blueprint } from './define.ts'
 import { toDot } from './graph.ts'

@@ -84,5 +84,8 @@ function edgeLine(from: string, { to, label, isFanIn }: StateLink): string {
 }
 
 function quote(text: string): string {
-  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`
+  return `"${text
+    .replaceAll('\\', String.raw`\\`)
+    .replaceAll('"', String.raw`\"`)
+    .replaceAll('\n', String.raw`\n`)}"`
 }

@@ -54,8 +54,9 @@ function copyObject(object: object, place: string, above: readonly object[]): Js
 }
 
 function enter(object: object, place: string, above: readonly object[]): readonly object[] {
-  if (above.includes(object))
+  if (above.includes(object)) {
     throw refusal(place, 'leads back to itself', 'JSON holds no cycles: copy the part you need.')
+  }
   if (above.length >= LIMITS.jsonDepthMax) {
     throw refusal(place, `is nested deeper than ${LIMITS.jsonDepthMax} levels`, 'Flatten it.')
   }

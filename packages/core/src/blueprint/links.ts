@@ -96,6 +96,8 @@ function walk(reader: Reader, node: AnyNode): void {
       // Handed on to other code, which may choose anything.
       if (reader.objects.has(node.name) || reader.methods.has(node.name)) reader.isDynamic = true
       return
+    default:
+      break
   }
   for (const child of childrenOf(node)) walk(reader, child)
 }

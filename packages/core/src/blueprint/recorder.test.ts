@@ -202,14 +202,16 @@ describe('[B-06] one action per run', () => {
     ['nothing chosen', () => undefined, /chose no action\. Return one.*end state/],
     [
       'not returned',
-      (actions) => void actions.transitionTo('next'),
+      (actions) => {
+        actions.transitionTo('next')
+      },
       /chose an action \(transition\) but did not return/,
     ],
     ['an empty list', (actions) => [actions.transitionTo('next')].slice(1), /did not return it/],
     ['an imitation', (actions) => ({ ...actions.transitionTo('next') }), /did not return it/],
     [
       'of another run',
-      (actions) => (actions.transitionTo('next'), recorder().actions.transitionTo('next')),
+      (actions) => [actions.transitionTo('next'), recorder().actions.transitionTo('next')],
       /did not return/,
     ],
   ])('%s is refused', (_what, handler, message) => {
@@ -279,7 +281,7 @@ describe('[B-06] what makes no sense is refused with a clear message', () => {
     ['attempts', loosely('dispatchTask', { type: 't', transitions, attemptsMax: 0 }), /an attemptsMax that is not 1/],
     ['attempts', loosely('dispatchTask', { type: 't', transitions, attemptsMax: 1.5 }), /an attemptsMax that is not 1/],
     ['span', loosely('dispatchTask', { type: 't', transitions, resultTimeout: 'soon' }), /resultTimeout is "soon"/],
-    ['span', loosely('dispatchTask', { type: 't', transitions, dispatchTimeout: null }), /dispatchTimeout is "null"/],
+    ['span', loosely('dispatchTask', { type: 't', transitions, dispatchTimeout: null }), /dispatchTimeout is null/],
     ['params', loosely('dispatchTask', { type: 't', transitions, params: [] }), /The params of "t" is a list/],
     [
       'function',

@@ -99,7 +99,7 @@ function actionsFor(choose: Choose, keep: (patch: JsonObject) => void): Actions 
     awaitHumanApproval: (first: unknown) =>
       choose('awaitHumanApproval', () => {
         const given = optionsOf(first, 'awaitHumanApproval')
-        const message = String(given['message'] ?? '')
+        const message = typeof given['message'] === 'string' ? given['message'] : ''
         const transitions = transitionsOf(given, 'awaitHumanApproval')
         const expiresMs = spanOf(given, 'expires')
         return { type: 'human', message, transitions, ...(expiresMs === undefined ? {} : { expiresMs }) }

@@ -1,3 +1,4 @@
+/* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-member-access -- a state history without a schema is `any` by design */
 import { contract, LIMITS } from '@impresario/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -172,7 +173,7 @@ describe('[A-04] conditional handlers', () => {
 describe('[A-01] end states', () => {
   const script = blueprint('b', { output: z.object({ n: z.number() }), start: 'done' }, (state) => ({
     plain: state.end(),
-    done: state.end({ result: async (context) => Promise.resolve({ n: context.stateHistory.kept.x, extra: 1 }) }),
+    done: state.end({ result: async (context) => ({ n: context.stateHistory.kept.x, extra: 1 }) }),
     wrong: state.end({ result: (context) => ({ n: context.stateHistory.text }) }),
     odd: state.end({ outcome: 'failed', result: () => Symbol('s') }),
     silent: state.end({ outcome: 'cancelled', result: () => undefined }),

@@ -49,6 +49,7 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
   const compile = (state: string, definition: Definition) =>
     states.set(state, compileState({ blueprint: name, state, definition, find, output: parts.output }))
   for (const [state, built] of Object.entries(parts.states)) compile(state, checkedDefinition(name, state, built))
+  const declared = [...states]
   checkStart(name, parts.start, states)
   if (!states.has('failed')) compile('failed', IMPLICIT_FAILED)
 
@@ -62,10 +63,9 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
     state: find,
     // Reading the handlers' code takes a while, and only the registry and the graph need it.
     get nodes() {
-      nodes ??= Object.keys(parts.states).map((state) => {
-        const { script, definition } = states.get(state)!
-        return nodeOf({ name: state, isStart: state === parts.start, script, definition })
-      })
+      nodes ??= declared.map(([state, { script, definition }]) =>
+        nodeOf({ name: state, isStart: state === parts.start, script, definition }),
+      )
       return nodes
     },
     perform: async (input) => perform(name, states, parts.dataStores, input),
@@ -131,8 +131,9 @@ interface CompiledRule {
 function compileRule(parts: StateParts, { condition, handler }: Rule): CompiledRule {
   if (typeof handler !== 'function') throw refusal(parts.blueprint, parts.state, 'its handler is not a function')
   if (condition === undefined) return { test: () => true, handler }
-  if (typeof condition === 'function')
+  if (typeof condition === 'function') {
     return { test: (context) => condition(withoutResults(context)) === true, handler }
+  }
   const expression = inPlace(parts, () => compileExpression(condition))
   return { test: (context) => expression.test({ context }), handler }
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@impresario/protocol'
 import type { Outcome } from '../job/job.ts'
-import type { Actions, ActionToken, AnyActionToken, LooseData } from './actions.ts'
+import type { Actions, ActionToken, AnyActionToken } from './actions.ts'
 import type { AggregatorContext, Context, LooseHistory } from './context.ts'
 
 // ── What user code writes ────────────────────────────────────────────────────
@@ -87,7 +87,7 @@ export interface StateBuilders<Data = JsonObject, History = LooseHistory, Stores
 // ── What becomes of it ───────────────────────────────────────────────────────
 
 /** User code after its types have done their work. */
-export type AnyHandler = (context: object, actions: Actions<LooseData>) => unknown
+export type AnyHandler = (context: object, actions: Actions) => unknown
 
 export interface Rule {
   /** Without it the rule always applies. */

@@ -198,7 +198,7 @@ describe('[A-04] what cannot be read is refused with its position and a hint', (
     expect(refusalOf(`${'('.repeat(depth)}1${')'.repeat(depth)}`).message).toMatch(/deeper than 64/)
     expect(holds(`${'('.repeat(depth - 1)}1${')'.repeat(depth - 1)}`)).toBe(true)
     expect(refusalOf(`${'!'.repeat(depth)}1`).message).toMatch(/deeper/)
-    expect(refusalOf(`${'['.repeat(depth)}`).message).toMatch(/deeper/)
+    expect(refusalOf('['.repeat(depth)).message).toMatch(/deeper/)
   })
 
   test('a long flat expression is fine', () => {
@@ -208,22 +208,60 @@ describe('[A-04] what cannot be read is refused with its position and a hint', (
 
 describe('[A-04] whatever is written', () => {
   const words = fc.constantFrom(
-    ...['context', 'initial_data', 'client', 'and', 'or', 'not', 'in', 'true', 'None', '__proto__', "'s'", '"', "'"],
-    ...['==', '!=', '<', '>=', '=', '(', ')', '[', ']', '.', ',', '-', '!', '&&', '||', '0', '1.5', '7e', '\\', ' '],
+    'context',
+    'initial_data',
+    'client',
+    'and',
+    'or',
+    'not',
+    'in',
+    'true',
+    'None',
+    '__proto__',
+    "'s'",
+    '"',
+    "'",
+    '==',
+    '!=',
+    '<',
+    '>=',
+    '=',
+    '(',
+    ')',
+    '[',
+    ']',
+    '.',
+    ',',
+    '-',
+    '!',
+    '&&',
+    '||',
+    '0',
+    '1.5',
+    '7e',
+    '\\',
+    ' ',
   )
-  const source = fc.oneof(fc.string(), fc.array(words, { maxLength: 30 }).map((parts) => parts.join(' ')))
+  const source = fc.oneof(
+    fc.string(),
+    fc.array(words, { maxLength: 30 }).map((parts) => parts.join(' ')),
+  )
+
+  const compiledOr = (text: string) => {
+    try {
+      return compileExpression(text, { roots: ['context', 'in', 's'] })
+    } catch (error) {
+      if (isImpresarioError(error, 'INVALID_EXPRESSION')) return undefined
+      throw error
+    }
+  }
 
   test('nothing but a refusal comes out of the parser, and nothing at all out of the evaluator', () => {
     fc.assert(
       fc.property(source, fc.jsonValue(), (text, data) => {
-        let compiled
-        try {
-          compiled = compileExpression(text, { roots: ['context', 'in', 's'] })
-        } catch (error) {
-          expect(isImpresarioError(error, 'INVALID_EXPRESSION')).toBe(true)
-          return
-        }
-        expect(typeof compiled.test({ context: data })).toBe('boolean')
+        const compiled = compiledOr(text)
+        if (compiled === undefined) return
+        expect(compiled.test({ context: data })).toBeTypeOf('boolean')
         compiled.evaluate({ context: { initialData: data, client: data } })
       }),
       { numRuns: 2_000 },
@@ -231,13 +269,13 @@ describe('[A-04] whatever is written', () => {
   })
 
   test('a value equals itself, and another type never does', () => {
-    const { test: isSame } = compileExpression('a == b', { roots: ['a', 'b'] })
-    const { test: isOther } = compileExpression('a != b', { roots: ['a', 'b'] })
+    const same = compileExpression('a == b', { roots: ['a', 'b'] })
+    const other = compileExpression('a != b', { roots: ['a', 'b'] })
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
-        expect(isSame({ a, b: JSON.parse(JSON.stringify(a)) })).toBe(true)
-        expect(isSame({ a, b })).toBe(!isOther({ a, b }))
-        if (typeof a !== typeof b) expect(isSame({ a, b })).toBe(false)
+        expect(same.test({ a, b: JSON.parse(JSON.stringify(a)) })).toBe(true)
+        expect(same.test({ a, b })).toBe(!other.test({ a, b }))
+        expect(same.test({ a, b }) && typeof a !== typeof b).toBe(false)
       }),
     )
   })

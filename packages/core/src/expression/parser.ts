@@ -78,7 +78,11 @@ interface Parser {
 }
 
 function peek(parser: Parser): Token {
-  return parser.tokens[parser.next]!
+  return tokenAt(parser, parser.next)
+}
+
+function tokenAt(parser: Parser, index: number): Token {
+  return parser.tokens[index] ?? { kind: 'end', text: '', value: 0, at: parser.source.length }
 }
 
 function take(parser: Parser): Token {
@@ -124,7 +128,7 @@ function operatorAt(parser: Parser): Operator | undefined {
   const token = peek(parser)
   if (token.kind !== 'name' && token.kind !== 'symbol') return undefined
   const operator = OPERATORS.get(token.text)
-  if (operator?.kind === 'not in' && !isWord(parser.tokens[parser.next + 1]!, 'in')) return undefined
+  if (operator?.kind === 'not in' && !isWord(tokenAt(parser, parser.next + 1), 'in')) return undefined
   return operator
 }
 

@@ -26,7 +26,6 @@ export function tokenize(source: string): readonly Token[] {
     tokens.push(token)
     at = end
   }
-  tokens.push({ kind: 'end', text: 'the end', value: 0, at: source.length })
   return tokens
 }
 
@@ -71,7 +70,12 @@ function readString(source: string, at: number, mark: string): Read {
     if (char === '\\') {
       const escaped = ESCAPES[source.charAt(next + 1)]
       if (escaped === undefined) {
-        throw invalid(source, next, `unknown escape "${source.slice(next, next + 2)}"`, 'Write a backslash as "\\\\"')
+        throw invalid(
+          source,
+          next,
+          `unknown escape "${source.slice(next, next + 2)}"`,
+          String.raw`Write a backslash as "\\"`,
+        )
       }
       text += escaped
       next += 2
