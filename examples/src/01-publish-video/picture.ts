@@ -1,4 +1,7 @@
-import { crc32, deflateSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { crc32, deflate } from 'node:zlib'
+
+const pack = promisify(deflate)
 
 /** Red, green and blue of every pixel, row by row. */
 export interface Frame {
@@ -47,7 +50,7 @@ export function decodePpm(file: Buffer): readonly Frame[] {
 }
 
 /** Frames as an animated PNG, which browsers play like a video. */
-export function encodeAnimation(frames: readonly Frame[], framesPerSecond: number): Buffer {
+export async function encodeAnimation(frames: readonly Frame[], framesPerSecond: number): Promise<Buffer> {
   const [first] = frames
   if (first === undefined) throw new Error('A video needs at least one frame.')
   const { width, height } = first
@@ -60,7 +63,7 @@ export function encodeAnimation(frames: readonly Frame[], framesPerSecond: numbe
   for (const frame of frames) {
     const delay = Buffer.concat([u16(1), u16(framesPerSecond), Buffer.from([0, 0])])
     parts.push(chunk('fcTL', [u32(sequence++), u32(width), u32(height), u32(0), u32(0), delay]))
-    const pixels = deflateSync(scanlines(frame))
+    const pixels = await pack(scanlines(frame))
     parts.push(frame === first ? chunk('IDAT', [pixels]) : chunk('fdAT', [u32(sequence++), pixels]))
   }
   return Buffer.concat([...parts, chunk('IEND', [])])

@@ -19,11 +19,11 @@ interface StudioOptions {
   readonly directory: string
   /** How the workers reach the orchestrator: a URL and a token, or a transport inside this process. */
   readonly connection: Pick<WorkerOptions, 'url' | 'token' | 'transport' | 'log' | 'pollMs'>
-  /** Called when a worker begins a task. */
-  readonly onTask?: (workerId: string, task: Task) => void
+  /** Told when a worker has a new task. The work begins when it resolves. */
+  readonly onTask?: (workerId: string, task: Task) => Promise<void>
 }
 
-export function createStudio({ directory, connection, onTask = () => {} }: StudioOptions): readonly Worker[] {
+export function createStudio({ directory, connection, onTask = () => Promise.resolve() }: StudioOptions): readonly Worker[] {
   return MACHINES.map((machine) => {
     const worker = createWorker({ ...machine, ...connection })
     return worker.handle(
@@ -34,11 +34,11 @@ export function createStudio({ directory, connection, onTask = () => {} }: Studi
 }
 
 /** The work itself. A task may come a second time after a crash: files are named so that this does no harm. */
-function studioHandlers(directory: string, begin: (task: Task) => void): HandlersFor<typeof media> {
+function studioHandlers(directory: string, begin: (task: Task) => Promise<void>): HandlersFor<typeof media> {
   const at = (file: string) => join(directory, file)
   return {
     async shoot({ scene, frames, width, height }, task) {
-      begin(task)
+      await begin(task)
       const images: Buffer[] = []
       for (let frame = 0; frame < frames; frame += 1) {
         images.push(encodePpm(drawFrame(width, height, (scene + frame / frames) / 4)))
@@ -52,23 +52,23 @@ function studioHandlers(directory: string, begin: (task: Task) => void): Handler
     },
 
     async transcode({ scenes, framesPerSecond }, task) {
-      begin(task)
+      await begin(task)
       const files = await Promise.all(scenes.map((scene) => readFile(at(scene))))
       const frames = files.flatMap(decodePpm)
       const video = `${task.jobId}/video.png`
-      const animation = encodeAnimation(frames, framesPerSecond)
+      const animation = await encodeAnimation(frames, framesPerSecond)
       await writeFile(at(video), animation)
       return { video, frames: frames.length, bytes: animation.length }
     },
 
     async fingerprint({ file }, task) {
-      begin(task)
+      await begin(task)
       const content = await readFile(at(file))
       return { sha256: createHash('sha256').update(content).digest('hex') }
     },
 
     async page({ title, video, sha256 }, task) {
-      begin(task)
+      await begin(task)
       const page = video.replace(/[^/]*$/, 'index.html')
       await writeFile(at(page), pageOf(title, video.replace(/^.*\//, ''), sha256))
       return { page }

@@ -1,0 +1,152 @@
+import { createServer as createNetServer } from 'node:net'
+import { join, relative, resolve } from 'node:path'
+import { createClient } from '@impresario/client'
+import { devTokens, writeDevState } from './dev-state.ts'
+import type { DevState } from './dev-state.ts'
+import { EXIT, Failure } from './failure.ts'
+import type { Screen } from './screen.ts'
+import { screenFor } from './session.ts'
+import type { GlobalOptions } from './session.ts'
+import { untilStopped } from './signals.ts'
+import { facts } from './table.ts'
+
+export interface DevOptions extends GlobalOptions {
+  readonly port?: number
+  readonly data: string
+  readonly blueprints?: string
+  readonly interactive?: boolean
+  readonly approveAfter: number
+}
+
+/** Everything on this machine: server, storage in a directory, tokens, and a demo if there is nothing else to run. */
+export async function dev(options: DevOptions): Promise<number> {
+  const screen = screenFor(options)
+  const directory = resolve(options.data)
+  const { createServer, loadSettings } = await import('@impresario/server')
+  const examples = await import('@impresario/examples')
+  const tokens = await devTokens(directory)
+  const settings = loadSettings({ environment: devEnvironment(options, directory, tokens), directory: process.cwd() })
+  const apiPort = await freePort(screen, settings.apiHost, settings.apiPort)
+  const isDemo = settings.blueprintsDir === ''
+  const server = createServer({
+    settings: { ...settings, apiPort },
+    blueprints: isDemo ? [examples.publishVideo, examples.catalogueVideo] : [],
+  })
+  const { address } = await server.start()
+  const state: DevState = { url: address, clientToken: settings.clientToken, workerToken: settings.workerToken }
+  await writeDevState(directory, state)
+  screen.out(greeting(screen, state, { directory, blueprintsDir: settings.blueprintsDir }))
+
+  const { Demo } = await import('./demo.ts')
+  const client = createClient({ url: address, token: state.clientToken })
+  const connection = { url: address, token: state.workerToken, log: screenLog(screen) }
+  const demo = isDemo ? new Demo({ client, connection, directory: join(directory, 'demo'), screen }) : undefined
+  const stopping = new AbortController()
+  const stopped = untilStopped({
+    screen,
+    waitsFor: () => waitsFor(demo?.running ?? 0),
+    stop: async () => {
+      stopping.abort()
+      await demo?.stop()
+      await server.stop()
+    },
+  })
+  if (demo !== undefined) {
+    await demo.start()
+    const approveAfterSeconds = options.interactive === true ? undefined : options.approveAfter
+    const run = demo.run({ approveAfterSeconds, signal: stopping.signal })
+    await Promise.race([stopped, run])
+    if (!stopping.signal.aborted) screen.out(thingsToTry(screen, state))
+  }
+  await stopped
+  return EXIT.ok
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** What the developer has set counts; the rest is chosen for one person at one machine. */
+function devEnvironment(options: DevOptions, directory: string, tokens: Pick<DevState, 'clientToken' | 'workerToken'>): Environment {
+  const { env } = process
+  return {
+    ...env,
+    API_HOST: env['API_HOST'] ?? '127.0.0.1',
+    API_PORT: options.port === undefined ? env['API_PORT'] : String(options.port),
+    LOG_LEVEL: env['LOG_LEVEL'] ?? 'warn',
+    LOG_FORMAT: env['LOG_FORMAT'] ?? 'text',
+    BLUEPRINTS_DIR: options.blueprints ?? env['BLUEPRINTS_DIR'],
+    CLIENT_TOKEN: env['CLIENT_TOKEN'] ?? tokens.clientToken,
+    WORKER_TOKEN: env['WORKER_TOKEN'] ?? tokens.workerToken,
+    STORAGE_URL: `file:${directory}`,
+  }
+}
+
+const PORTS_TRIED_MAX = 50
+
+async function freePort(screen: Screen, host: string, wanted: number): Promise<number> {
+  if (wanted === 0) return 0
+  for (let port = wanted; port < wanted + PORTS_TRIED_MAX && port <= 65_535; port += 1) {
+    if (!(await isFree(host, port))) continue
+    if (port !== wanted) screen.err(screen.paint('yellow', `Port ${wanted} is in use, so this one listens on ${port}.`))
+    return port
+  }
+  throw new Failure('PORT_IN_USE', `Port ${wanted} is in use, and so are the ${PORTS_TRIED_MAX} after it.`, {
+    hint: 'Choose one with --port; --port 0 takes any.',
+  })
+}
+
+function isFree(host: string, port: number): Promise<boolean> {
+  return new Promise((resolveFree, reject) => {
+    const probe = createNetServer()
+    probe.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolveFree(false)
+      else reject(new Failure('CANNOT_LISTEN', `${host}:${port} cannot be listened on: ${error.message}`))
+    })
+    probe.listen({ host, port }, () => probe.close(() => resolveFree(true)))
+  })
+}
+
+function greeting(
+  screen: Screen,
+  state: DevState,
+  { directory, blueprintsDir }: { readonly directory: string; readonly blueprintsDir: string },
+): string {
+  const place = relative(process.cwd(), directory)
+  const about = facts(screen, [
+    ['address', screen.paint('cyan', state.url)],
+    ['client token', state.clientToken],
+    ['worker token', blueprintsDir === '' ? undefined : state.workerToken],
+    ['blueprints', blueprintsDir === '' ? undefined : `${blueprintsDir} (watched)`],
+    ['data', place === '' || place.startsWith('..') ? directory : `./${place}`],
+  ])
+  return `\n${screen.paint('bold', 'Impresario')} is running. Ctrl-C stops it.\n\n${about}\n`
+}
+
+function thingsToTry(screen: Screen, { url, clientToken }: DevState): string {
+  const command = (text: string): string => screen.paint('cyan', text)
+  return [
+    '',
+    screen.paint('bold', 'Now you, in a second terminal:'),
+    '',
+    '  another video, in better quality',
+    command(`    curl ${url}/api/v1/jobs -H 'x-client-token: ${clientToken}' \\`),
+    command(`      -H 'content-type: application/json' \\`),
+    command(`      -d '{"blueprint": "publish_video", "initial_data": {"title": "Second light", "quality": "high"}}'`),
+    '  find it, watch it, and approve it',
+    command('    npx impresario jobs list'),
+    command('    npx impresario jobs approve <job>'),
+    '  the blueprint as a picture',
+    command('    npx impresario blueprint graph publish_video -o publish-video.svg'),
+    '',
+  ].join('\n')
+}
+
+function waitsFor(running: number): string {
+  if (running === 0) return 'writing everything down.'
+  return `waiting for ${running === 1 ? 'a task that is' : `${running} tasks that are`} still running.`
+}
+
+/** The workers of the demo only speak when something is wrong. */
+function screenLog(screen: Screen): Record<'debug' | 'info' | 'warn' | 'error', (message: string) => void> {
+  const say = (message: string): void => screen.err(screen.paint('yellow', message))
+  return { debug: () => {}, info: () => {}, warn: say, error: say }
+}

@@ -1,0 +1,22 @@
+/** How the command ends. `jobs watch` tells a job that did not finish from a command that did not work. */
+export const EXIT = { ok: 0, failure: 1, usage: 2, notFinished: 3 } as const
+
+/** Something that the person at the keyboard can do something about. Printed without a stack. */
+export class Failure extends Error {
+  override readonly name = 'Failure'
+  readonly code: string
+  readonly exitCode: number
+  /** What to do about it. */
+  readonly hint: string | undefined
+
+  constructor(code: string, message: string, options: { hint?: string; exitCode?: number; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause })
+    this.code = code
+    this.exitCode = options.exitCode ?? EXIT.failure
+    this.hint = options.hint
+  }
+}
+
+export function usage(message: string, hint?: string): Failure {
+  return new Failure('USAGE', message, { exitCode: EXIT.usage, ...(hint === undefined ? {} : { hint }) })
+}

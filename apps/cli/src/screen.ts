@@ -1,0 +1,67 @@
+import { styleText } from 'node:util'
+
+type Style = Parameters<typeof styleText>[0]
+
+/** Where a command writes. Results go to `out`, everything that only helps the reader goes to `err`. */
+export interface Screen {
+  readonly isTerminal: boolean
+  readonly isJson: boolean
+  readonly columns: number
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  /** Colours the text, where colours are wanted. */
+  readonly paint: (style: Style, text: string) => string
+}
+
+interface Stream {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  write(text: string): unknown
+}
+
+export interface ScreenOptions {
+  readonly stdout: Stream
+  readonly stderr: Stream
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly isJson?: boolean
+}
+
+export function createScreen({ stdout, stderr, env, isJson = false }: ScreenOptions): Screen {
+  const isTerminal = stdout.isTTY === true && env['TERM'] !== 'dumb'
+  const isColoured = !isJson && wantsColour(isTerminal, env)
+  return {
+    isTerminal: isTerminal && !isJson,
+    isJson,
+    columns: stdout.columns ?? 100,
+    out: (text) => void stdout.write(`${text}\n`),
+    err: (text) => void stderr.write(`${text}\n`),
+    // Whether to colour is decided above; the text itself is coloured in any case.
+    paint: (style, text) => (isColoured ? styleText(style, text, { validateStream: false }) : text),
+  }
+}
+
+/** Any value but the empty one counts, as no-color.org asks; FORCE_COLOR serves those who pipe into a pager. */
+function wantsColour(isTerminal: boolean, env: ScreenOptions['env']): boolean {
+  const { NO_COLOR: no = '', FORCE_COLOR: force = '' } = env
+  if (no !== '') return false
+  return isTerminal || (force !== '' && force !== '0')
+}
+
+export function printJson(screen: Screen, value: unknown): void {
+  screen.out(JSON.stringify(value, undefined, 2))
+}
+
+const STATUS_STYLES: Readonly<Record<string, Style>> = {
+  finished: 'green',
+  idle: 'green',
+  failed: 'red',
+  error: 'red',
+  quarantined: 'magenta',
+  cancelled: 'gray',
+  offline: 'gray',
+  waiting_for_human: 'yellow',
+}
+
+export function paintStatus(screen: Screen, status: string): string {
+  return screen.paint(STATUS_STYLES[status] ?? 'cyan', status.replaceAll('_', ' '))
+}
