@@ -8,7 +8,6 @@ import { SqliteJournal } from './sqlite-journal.ts'
 export interface OpenOptions extends Partial<Omit<EmbeddedStorageOptions, 'journal'>> {
   /** Made if it is not there. One process at a time. */
   readonly directory: string
-  readonly directRowsMax?: number
 }
 
 /** Storage in one SQLite file. */
@@ -36,13 +35,12 @@ export class FileStorage extends EmbeddedStorage {
 
 /** Opens the storage in this directory, or refuses: another process has it, or a newer program wrote it. */
 export function openEmbeddedStorage(options: OpenOptions): FileStorage {
-  const { directory, directRowsMax, now = createClock(), ...rest } = options
+  const { directory, now = createClock(), ...rest } = options
   const path = resolve(directory)
   mkdirSync(path, { recursive: true })
   const unlock = lockDirectory(path)
   try {
-    const file = join(path, 'impresario.db')
-    const journal = new SqliteJournal({ file, ...(directRowsMax === undefined ? {} : { directRowsMax }) })
+    const journal = new SqliteJournal(join(path, 'impresario.db'))
     return new FileStorage({ ...rest, now }, journal, unlock)
   } catch (error) {
     unlock()

@@ -1,7 +1,8 @@
 import { DatabaseSync } from '@photostructure/sqlite'
 import type { Changes, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
-import { prepareDatabase, WRITE_STATEMENTS, writeOf } from './sqlite-schema.ts'
-import type { Database, Value, Write } from './sqlite-schema.ts'
+import { BUSY_MS, prepareDatabase } from './sqlite-schema.ts'
+import type { Database, Value } from './sqlite-schema.ts'
+import { pack } from './sqlite-write.ts'
 import { SqliteWriter } from './sqlite-writer.ts'
 
 type Statement = ReturnType<Database['prepare']>
@@ -10,47 +11,28 @@ const ITEM_COLUMNS = `queue, id, lane, priority, seq, due_at AS dueAt, payload, 
   fallback_at AS fallbackAt, settle_at AS settleAt, unclaimed_at AS unclaimedAt, token, leased_until AS leasedUntil,
   holder, deliveries`
 
-export interface SqliteJournalOptions {
-  readonly file: string
-  /** Up to this many rows are written at once on the calling thread: the way to the other thread and back costs more. */
-  readonly directRowsMax?: number
-}
-
 /**
  * The journal in one SQLite file. One connection here, for reading; one in a thread, for writing.
  * In WAL mode neither waits for the other, and a read sees every write that has been answered.
  */
 export class SqliteJournal implements Journal {
-  readonly #file: string
   readonly #db: Database
-  readonly #directRowsMax: number
+  readonly #writer: SqliteWriter
+  readonly #opened: { readonly epoch: number; readonly time: number }
   readonly #statements = new Map<string, Statement>()
-  #writer: SqliteWriter | undefined = undefined
 
-  constructor({ file, directRowsMax = 0 }: SqliteJournalOptions) {
-    this.#file = file
-    this.#directRowsMax = directRowsMax
-    this.#db = new DatabaseSync(file)
+  constructor(file: string) {
+    this.#opened = prepareDatabase(file)
+    this.#db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_MS })
+    this.#writer = new SqliteWriter(file)
   }
 
   open(): Opened {
-    try {
-      const { epoch, time } = prepareDatabase(this.#db, this.#file)
-      const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS} FROM items`).all())
-      this.#writer = new SqliteWriter(this.#file)
-      return { epoch, time, items }
-    } catch (error) {
-      this.#db.close()
-      throw error
-    }
+    return { ...this.#opened, items: itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS} FROM items`).all()) }
   }
 
-  async write(changes: Changes): Promise<void> {
-    const { records, updates, items, leases, removed } = changes
-    const rows = records.length + updates.length + items.length + leases.length + removed.length
-    const write = writeOf(changes)
-    if (rows <= this.#directRowsMax) this.#writeHere(write)
-    else await this.#writer?.write(write)
+  write(changes: Changes): Promise<void> {
+    return this.#writer.write(pack(changes))
   }
 
   read(kind: string, id: string): RecordRow | undefined {
@@ -90,9 +72,9 @@ export class SqliteJournal implements Journal {
   }
 
   async close(): Promise<void> {
-    await this.#writer?.close()
-    this.#writer = undefined
     this.#db.close()
+    // The last connection to close leaves one file behind; a reader could not do that.
+    await this.#writer.close()
   }
 
   #listWhere(kind: string, query: JournalQuery, where: string, values: readonly string[]): readonly RecordRow[] {
@@ -115,15 +97,6 @@ export class SqliteJournal implements Journal {
     parts.push('ORDER BY id DESC LIMIT ?')
     bound.push(limit)
     return recordRows(this.#prepare(parts.join(' ')).all(...bound))
-  }
-
-  #writeHere(write: Write): void {
-    this.#prepare('BEGIN IMMEDIATE').run()
-    write.forEach(([width, values], index) => {
-      const statement = this.#prepare(WRITE_STATEMENTS[index] ?? '')
-      for (let at = 0; at < values.length; at += width) statement.run(...values.slice(at, at + width))
-    })
-    this.#prepare('COMMIT').run()
   }
 
   #prepare(sql: string): Statement {

@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import { IS_NUMBER, pack, PRAGMAS, WRITE_STATEMENTS } from './sqlite-schema.ts'
-import type { Write } from './sqlite-schema.ts'
+import { PRAGMAS } from './sqlite-schema.ts'
+import { IS_NUMBER, WRITE_STATEMENTS } from './sqlite-write.ts'
+import type { PackedWrite } from './sqlite-write.ts'
 
 /**
  * What runs in the thread: prepared statements, one transaction per message, an answer when it is on
@@ -23,10 +24,10 @@ function write({ parts, shape, text, numbers }) {
   let number = 0
   let offset = 0
   begin.run()
-  parts.forEach(([width, count], index) => {
+  parts.forEach(([width, runs], index) => {
     const statement = statements[index]
     const row = new Array(width)
-    for (let done = 0; done < count; done += width) {
+    for (let run = 0; run < runs; run++) {
       for (let column = 0; column < width; column++) {
         const length = shape[value++]
         if (length >= 0) {
@@ -82,12 +83,12 @@ export class SqliteWriter {
     })
   }
 
-  write(changes: Write): Promise<void> {
+  write(changes: PackedWrite): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     this.#worker.ref()
     return new Promise((resolve, reject) => {
       this.#done = (failure) => (failure === undefined ? resolve() : reject(failure))
-      this.#worker.postMessage(pack(changes))
+      this.#worker.postMessage(changes)
     })
   }
 
