@@ -13,6 +13,8 @@ export function hashToken(token: string): TokenHash {
 export interface ClientCredential {
   readonly tokenHash: TokenHash
   readonly client: ClientInfo
+  /** Jobs that it may start in a month. */
+  readonly monthlyAttempts?: number
 }
 
 export interface WorkerCredentials {

@@ -2,6 +2,7 @@ import { createBlueprintRegistry } from '@impresario/core'
 import type { BlueprintRegistry, RunnableBlueprint, ScriptPolicy } from '@impresario/core'
 import type { BlueprintSource } from '@impresario/engine'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import type { LoadedBlueprint } from './blueprint-loader.ts'
 
 /** What the configuration says for blueprints that say nothing. */
 export interface PolicyDefaults {
@@ -37,11 +38,20 @@ export class BlueprintLibrary implements BlueprintSource {
   }
 
   /** Takes these in place of those that were loaded before; refuses all of them when one is wrong. */
-  replace(loaded: readonly RunnableBlueprint[]): { readonly warnings: readonly string[] } {
+  replace(loaded: readonly LoadedBlueprint[]): { readonly warnings: readonly string[] } {
     const registry = createBlueprintRegistry()
     const warnings: string[] = []
-    for (const blueprint of [...this.#given, ...loaded]) {
+    const register = (blueprint: RunnableBlueprint): void => {
       warnings.push(...registry.register(withDefaults(blueprint, this.#defaults)).warnings)
+    }
+    for (const blueprint of this.#given) register(blueprint)
+    for (const { file, blueprint } of loaded) {
+      try {
+        register(blueprint)
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        throw new ImpresarioError('INVALID_BLUEPRINT', `${file}: ${reason}`, { cause: error })
+      }
     }
     this.#endpoints = endpointsOf(registry)
     this.#registry = registry

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import { toDot } from '@impresario/core'
 import type { JobStatus } from '@impresario/core'
+import { renderGraph } from '@impresario/graph'
 import { ImpresarioError } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { clientOf } from './job-routes.ts'
@@ -40,8 +40,14 @@ export function registerCatalogueRoutes(app: FastifyInstance, { engine, blueprin
     async (request, reply) => {
       const blueprint = blueprints.latest(request.params.name)
       if (blueprint === undefined) throw new ImpresarioError('BLUEPRINT_NOT_FOUND', 'Blueprint not found')
-      const dot = toDot(blueprint)
-      return reply.header('content-type', 'text/vnd.graphviz; charset=utf-8').send(dot)
+      const { format } = request.query
+      if (format !== undefined && format !== 'dot' && format !== 'svg') {
+        throw new ImpresarioError('INVALID_REQUEST', '"format" must be dot or svg.')
+      }
+      const isSvg = format === 'svg' || (format === undefined && wantsSvg(request.headers.accept))
+      const type = isSvg ? 'image/svg+xml' : 'text/vnd.graphviz'
+      const drawn = await renderGraph(blueprint, { format: isSvg ? 'svg' : 'dot' })
+      return reply.header('content-type', `${type}; charset=utf-8`).header('vary', 'accept').send(drawn)
     },
   )
 
@@ -55,4 +61,8 @@ export function registerCatalogueRoutes(app: FastifyInstance, { engine, blueprin
     const queued = jobs['pending'] ?? 0
     return { workers: { total: dispatcher.workers().length }, jobs: { queued, ...jobs }, counted_up_to: COUNTED_MAX }
   })
+}
+
+function wantsSvg(accept: string | undefined): boolean {
+  return accept?.includes('image/svg+xml') === true && !accept.includes('text/vnd.graphviz')
 }

@@ -2,44 +2,43 @@ import type { Storage } from '@impresario/core'
 
 type State = 'ok' | 'starting' | 'stopping' | 'failed'
 
+interface Component {
+  readonly status: State
+  readonly reason?: string
+}
+
 export interface HealthReport {
   readonly status: 'ready' | 'not_ready'
-  readonly components: Readonly<Record<string, { readonly status: State; readonly reason?: string }>>
+  readonly components: Readonly<Record<string, Component>>
 }
 
 /** Whether requests should come here: each part says for itself. */
 export class Health {
-  readonly #storage: Storage
-  #server: State = 'starting'
-  #failure: string | undefined
-
-  constructor(storage: Storage) {
-    this.#storage = storage
-  }
+  #engine: State = 'starting'
+  #storageFailed = false
 
   get isStopping(): boolean {
-    return this.#server === 'stopping'
+    return this.#engine === 'stopping'
   }
 
-  mark(state: State): void {
-    this.#server = state
+  mark(state: 'ok' | 'stopping'): void {
+    this.#engine = state
   }
 
-  storageFailed(reason: string): void {
-    this.#failure = reason
+  storageFailed(): void {
+    this.#storageFailed = true
   }
 
-  async report(): Promise<HealthReport> {
-    const storage = await this.#checkStorage()
-    const engine = { status: this.#server }
-    const isReady = storage.status === 'ok' && engine.status === 'ok'
-    return { status: isReady ? 'ready' : 'not_ready', components: { storage, engine } }
+  async report(storage: Storage): Promise<HealthReport> {
+    const components = { storage: await this.#checked(storage), engine: { status: this.#engine } }
+    const isReady = Object.values(components).every(({ status }) => status === 'ok')
+    return { status: isReady ? 'ready' : 'not_ready', components }
   }
 
-  async #checkStorage(): Promise<{ status: State; reason?: string }> {
-    if (this.#failure !== undefined) return { status: 'failed', reason: 'a write failed' }
+  async #checked(storage: Storage): Promise<Component> {
+    if (this.#storageFailed) return { status: 'failed', reason: 'a write failed' }
     try {
-      await this.#storage.list('worker', { limit: 1 })
+      await storage.list('worker', { limit: 1 })
       return { status: 'ok' }
     } catch {
       return { status: 'failed', reason: 'it does not answer' }

@@ -41,7 +41,7 @@ export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstanc
       done(error instanceof Error ? error : new Error(String(error)))
       return
     }
-    parse(request, text, done)
+    void parse(request, text, done)
   })
   app.setErrorHandler(createErrorHandler(log))
   answerUnknownRoutes(app)

@@ -215,9 +215,11 @@ function registerCommandRoutes(app: FastifyInstance, { engine }: ClientRoutesOpt
     { schema: { body: OPTIONAL_CANCEL } },
     async (request): Promise<CancelJobReply> => {
       const client = clientOf(request)
-      const { value: job } = await ownJob(engine, client, request.params.jobId).catch(notCancellable)
-      const applied = await engine.cancelJob(job.id, client.id, request.body?.reason ?? undefined)
-      if (applied.type !== 'applied') return notCancellable()
+      const { jobId } = request.params
+      const stored = await engine.readJob(jobId)
+      if (stored?.value.client.id !== client.id) throw notCancellable()
+      const applied = await engine.cancelJob(jobId, client.id, request.body?.reason ?? undefined)
+      if (applied.type !== 'applied') throw notCancellable()
       return { status: 'cancellation_request_accepted' }
     },
   )
@@ -235,9 +237,8 @@ function registerCommandRoutes(app: FastifyInstance, { engine }: ClientRoutesOpt
   })
 }
 
-function notCancellable(error?: unknown): never {
-  if (error !== undefined && !isImpresarioError(error, 'JOB_NOT_FOUND')) throw error
-  throw new ImpresarioError('JOB_NOT_FOUND', 'Job not found or already terminal.')
+function notCancellable(): ImpresarioError {
+  return new ImpresarioError('JOB_NOT_FOUND', 'Job not found or already terminal.')
 }
 
 function retryData(body: unknown): { initialData?: JsonObject; stateHistory?: JsonObject } {

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import type { Storage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError } from '@impresario/protocol'
 import type { ApprovalReply, ApprovalRequest } from '@impresario/protocol'
@@ -12,13 +13,14 @@ export interface PublicRoutesOptions {
   readonly engine: Engine
   readonly auth: ClientAuth
   readonly health: Health
+  readonly storage: Storage
 }
 
-export function registerPublicRoutes(app: FastifyInstance, { health }: PublicRoutesOptions): void {
+export function registerPublicRoutes(app: FastifyInstance, { health, storage }: PublicRoutesOptions): void {
   app.get('/status', async () => ({ status: 'ok' }))
   app.get('/live', async () => ({ status: 'ok' }))
   app.get('/ready', async (_request, reply) => {
-    const report = await health.report()
+    const report = await health.report(storage)
     return reply.code(report.status === 'ready' ? 200 : 503).send(report)
   })
 }

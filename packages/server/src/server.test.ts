@@ -18,7 +18,7 @@ afterEach(async () => {
 
 test('[E-01] a job goes from its creation over a worker to its end', async () => {
   server = createServer({
-    settings: { apiHost: '127.0.0.1', apiPort: 0, clientToken: 'c', workerToken: 'w' },
+    settings: { storageUrl: 'memory:', apiHost: '127.0.0.1', apiPort: 0, clientToken: 'c', workerToken: 'w' },
     blueprints: [greet],
     log: SILENT,
   })

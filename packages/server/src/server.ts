@@ -2,120 +2,247 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Clock, Log, Random, RunnableBlueprint, Storage } from '@impresario/core'
 import { Engine } from '@impresario/engine'
-import { createMemoryStorage } from '@impresario/storage-embedded'
-import { ClientAuth, WorkerAuth, hashToken } from './auth.ts'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { ClientAuth, WorkerAuth } from './auth.ts'
 import { BlueprintLibrary } from './blueprint-library.ts'
+import { loadBlueprints, watchDirectory } from './blueprint-loader.ts'
 import { registerCatalogueRoutes } from './catalogue-routes.ts'
 import { createClock } from './clock.ts'
 import { settingsOf } from './config.ts'
 import type { Settings } from './config.ts'
 import { OpenWaits } from './connection.ts'
+import { isLoopback, loadCredentials } from './credentials.ts'
+import type { Credentials } from './credentials.ts'
 import { Health } from './health.ts'
 import { createHttp } from './http.ts'
 import { authenticateClients, registerJobRoutes } from './job-routes.ts'
-import { createLog } from './log.ts'
+import { createLocalTransport } from './local-transport.ts'
+import type { LocalTransport } from './local-transport.ts'
+import { createLog, errorFields } from './log.ts'
 import { registerApprovalRoute, registerPublicRoutes } from './public-routes.ts'
 import { createRandom } from './random.ts'
+import { openStorage } from './storage.ts'
 import { registerWorkerRoutes } from './worker-routes.ts'
 
 export interface ServerOptions {
-  /** What differs from the defaults. */
+  /** What differs from the defaults. `loadSettings` reads all of them from the environment. */
   readonly settings?: Partial<Settings>
   /** Blueprints that are registered in code. */
   readonly blueprints?: readonly RunnableBlueprint[]
-  /** Instead of the one that `storageUrl` names. */
+  /** Read the blueprints' directory anew when it changes. For development. */
+  readonly watch?: boolean
+  /** Instead of the one that `storageUrl` names. Whoever gives it closes it. */
   readonly storage?: Storage
   readonly log?: Log
   readonly clock?: Clock
   readonly random?: Random
+  /** The storage has failed, and nothing can go on. Ends the process when it is not given. */
+  readonly onFatal?: (error: Error) => void
 }
 
-export interface Server {
+interface Parts {
+  readonly settings: Settings
+  readonly credentials: Credentials
+  readonly clock: Clock
+  readonly log: Log
+  readonly storage: Storage
+  readonly blueprints: BlueprintLibrary
   readonly engine: Engine
-  /** Where it listens, such as `http://127.0.0.1:8080`; `undefined` until it does. */
-  readonly address: string | undefined
-  start(): Promise<{ readonly address: string }>
-  stop(): Promise<void>
+  readonly health: Health
+  readonly waits: OpenWaits
 }
 
+/** Puts an orchestrator together. Refuses a configuration that cannot work, or that is open to everybody. */
 export function createServer(options: ServerOptions = {}): Server {
+  return new Server(options)
+}
+
+/**
+ * An orchestrator with its HTTP face.
+ *
+ * `new` → `start` → running → `stop` → stopped, for good. A start that fails has closed what it had opened.
+ */
+export class Server {
+  readonly engine: Engine
+  readonly #options: ServerOptions
+  readonly #parts: Parts
+  readonly #app: FastifyInstance
+  #address: string | undefined
+  #unwatch: (() => void) | undefined
+  #stopped: Promise<void> | undefined
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+    this.#parts = compose(options)
+    this.engine = this.#parts.engine
+    this.#app = buildHttp(this.#parts)
+  }
+
+  /** Where it listens, such as `http://127.0.0.1:8080`; `undefined` until it does. */
+  get address(): string | undefined {
+    return this.#address
+  }
+
+  async start(): Promise<{ readonly address: string }> {
+    const { settings, engine, health, log } = this.#parts
+    try {
+      await this.#loadBlueprints()
+      await engine.start()
+      await this.#app.listen({ host: settings.apiHost, port: settings.apiPort })
+    } catch (error) {
+      await this.stop()
+      throw error
+    }
+    const address = addressOf(this.#app)
+    this.#address = address
+    health.mark('ok')
+    log.info('listening', { address, storage: settings.storageUrl, blueprints: this.#parts.blueprints.list().length })
+    return { address }
+  }
+
+  /** Takes no more work, lets what is running finish within the time limit, and makes everything durable. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#shutDown()
+    return this.#stopped
+  }
+
+  /** For workers of this process: `createWorker({ transport: server.localTransport() })`. */
+  localTransport(): LocalTransport {
+    return createLocalTransport(this.engine, this.#parts.clock)
+  }
+
+  async #loadBlueprints(): Promise<void> {
+    const { settings, blueprints, log } = this.#parts
+    const directory = settings.blueprintsDir
+    if (directory === '') return
+    const isFresh = this.#options.watch === true
+    const load = async (): Promise<void> => {
+      const { warnings } = blueprints.replace(await loadBlueprints(directory, { isFresh }))
+      for (const warning of warnings) log.warn(warning)
+    }
+    await load()
+    if (!isFresh) return
+    this.#unwatch = watchDirectory(directory, () => {
+      load().then(
+        () => log.info('blueprints reloaded', { directory }),
+        (error: unknown) => log.error('blueprints could not be reloaded; the old ones stay', errorFields(error)),
+      )
+    })
+  }
+
+  async #shutDown(): Promise<void> {
+    const { engine, health, waits, storage, settings, log } = this.#parts
+    log.info('stopping')
+    this.#unwatch?.()
+    health.mark('stopping')
+    engine.desk.closePolls()
+    waits.stop()
+    const inTime = await within(
+      settings.shutdownTimeoutSeconds * 1_000,
+      Promise.all([this.#app.close(), engine.stop()]),
+    )
+    if (!inTime) log.warn('the time to stop is up; what still runs is cut and will be repeated after the next start')
+    this.#app.server.closeAllConnections()
+    if (this.#options.storage === undefined) await storage.close()
+    log.info('stopped')
+  }
+}
+
+/** Whether the work ended before the time was up. What it throws is passed on. */
+async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms)
+  })
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function compose(options: ServerOptions): Parts {
   const settings = settingsOf(options.settings)
+  // Before the storage is opened: a refusal must leave nothing behind.
+  const credentials = loadCredentials(settings)
   const clock = options.clock ?? createClock()
   const random = options.random ?? createRandom(() => clock.now())
-  const log =
-    options.log ??
-    createLog({
-      level: settings.logLevel,
-      format: settings.logFormat,
-      timeZone: settings.timeZone,
-      instance: settings.instanceId,
-    })
-  const storage = options.storage ?? createMemoryStorage({ now: () => clock.now() })
-  const blueprints = new BlueprintLibrary(options.blueprints ?? [])
-  const engine = new Engine({ storage, blueprints, clock, random, log })
-  const health = new Health(storage)
-  const waits = new OpenWaits()
+  const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
+  const log = options.log ?? createLog({ level, format, timeZone, instance })
+  const attemptsMax = settings.jobMaxRetries + 1
+  const blueprints = new BlueprintLibrary(options.blueprints ?? [], {
+    taskAttemptsMax: attemptsMax,
+    handlerAttemptsMax: attemptsMax,
+    transitionsMax: settings.maxTransitionsPerJob,
+    resultTimeoutMs: settings.workerTimeoutSeconds * 1_000,
+  })
+  const health = new Health()
+  const onFailure = (error: Error): void => {
+    health.storageFailed()
+    log.error('the storage failed and this process stops; what was acknowledged is safe', errorFields(error))
+    if (options.onFatal === undefined) process.exit(1)
+    else options.onFatal(error)
+  }
+  const storage = options.storage ?? openStorage(settings.storageUrl, { clock, onFailure })
+  const engine = new Engine({
+    storage,
+    blueprints,
+    clock,
+    random,
+    log,
+    settings: {
+      executorConcurrencyMax: settings.executorMaxConcurrentJobs,
+      workerLeaseMs: settings.workerLeaseSeconds * 1_000,
+      workerTtlMs: settings.workerHealthCheckIntervalSeconds * 2_000,
+      pickupMs: settings.workerPickupSeconds * 1_000,
+    },
+  })
+  return { settings, credentials, clock, log, storage, blueprints, engine, health, waits: new OpenWaits() }
+}
+
+function buildHttp(parts: Parts): FastifyInstance {
+  const { settings, credentials, engine, clock, log, waits, health, blueprints, storage } = parts
   const app = createHttp({ bodyLimitBytes: settings.bodyLimitBytes, log })
-  const clientAuth = new ClientAuth(
-    settings.clientToken === '' ? [] : [{ tokenHash: hashToken(settings.clientToken), client: { id: 'default' } }],
-  )
-  const workerAuth = new WorkerAuth(
-    { individual: new Map(), global: settings.workerToken === '' ? undefined : hashToken(settings.workerToken) },
-    { allowOpen: true },
-  )
-  void app.register(
-    async (scope) =>
-      registerWorkerRoutes(scope, {
-        desk: engine.desk,
-        auth: workerAuth,
-        clock,
-        log,
-        waits,
-        pollMs: settings.workerPollTimeoutSeconds * 1_000,
-      }),
-    { prefix: '/_worker' },
-  )
+  refuseWhileStopping(app, health)
+  const clientAuth = new ClientAuth(credentials.clients)
+  const workerAuth = new WorkerAuth(credentials.workers, { allowOpen: isLoopback(settings.apiHost) })
+  const pollMs = Math.min(settings.workerPollTimeoutSeconds * 1_000, LIMITS.longPollMsMax)
+  const workerOptions = { desk: engine.desk, auth: workerAuth, clock, log, waits, pollMs }
+  void app.register(async (scope) => registerWorkerRoutes(scope, workerOptions), { prefix: '/_worker' })
+  const clientOptions = { engine, auth: clientAuth, blueprints, waits }
   for (const prefix of [`/${settings.clientApiPrefix}/v1`, `/${settings.clientApiPrefix}`]) {
     void app.register(
       async (scope) => {
         authenticateClients(scope, clientAuth)
-        registerJobRoutes(scope, { engine, auth: clientAuth, blueprints, waits })
-        registerCatalogueRoutes(scope, { engine, auth: clientAuth, blueprints, waits })
+        registerJobRoutes(scope, clientOptions)
+        registerCatalogueRoutes(scope, clientOptions)
       },
       { prefix },
     )
   }
-  void app.register(async (scope) => registerPublicRoutes(scope, { engine, auth: clientAuth, health }), {
-    prefix: '/_public',
+  const publicOptions = { engine, auth: clientAuth, health, storage }
+  void app.register(async (scope) => registerPublicRoutes(scope, publicOptions), { prefix: '/_public' })
+  void app.register(async (scope) => registerApprovalRoute(scope, publicOptions), { prefix: '/_public' })
+  return app
+}
+
+/** Results and signs of life are taken to the last; connections close with their next answer. */
+function refuseWhileStopping(app: FastifyInstance, health: Health): void {
+  app.addHook('onRequest', async (request) => {
+    if (!health.isStopping || request.url.startsWith('/_worker/') || request.url.startsWith('/_public/')) return
+    throw new ImpresarioError('SHUTTING_DOWN', 'This server is shutting down.')
   })
-  void app.register(async (scope) => registerApprovalRoute(scope, { engine, auth: clientAuth, health }), {
-    prefix: '/_public',
+  app.addHook('onSend', async (_request, reply) => {
+    if (health.isStopping) void reply.header('connection', 'close')
   })
-  let address: string | undefined
-  return {
-    engine,
-    get address() {
-      return address
-    },
-    start: async () => {
-      await engine.start()
-      await app.listen({ host: settings.apiHost, port: settings.apiPort })
-      address = addressOf(app)
-      health.mark('ok')
-      return { address }
-    },
-    stop: async () => {
-      health.mark('stopping')
-      engine.desk.closePolls()
-      waits.stop()
-      await app.close()
-      await engine.stop()
-      await storage.close()
-    },
-  }
 }
 
 function addressOf(app: FastifyInstance): string {
-  const { address, port, family } = app.server.address() as AddressInfo
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+  const found = app.server.address()
+  if (!isAddressInfo(found)) throw new Error('The server listens on no port.')
+  return `http://${found.family === 'IPv6' ? `[${found.address}]` : found.address}:${found.port}`
+}
+
+function isAddressInfo(value: unknown): value is AddressInfo {
+  return typeof value === 'object' && value !== null && 'port' in value
 }

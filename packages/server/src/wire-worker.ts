@@ -59,7 +59,7 @@ export function readHeartbeat(body: HeartbeatRequest): WorkerPatch {
   const named = namesOf(body.supported_skills) ?? body.supported_tasks
   return {
     status: statusOf(body.status),
-    ...(skillInfo.length === 0 ? {} : { skills: skillInfo.map((info) => String(info['name'])), skillInfo }),
+    ...(skillInfo.length === 0 ? {} : { skills: namesOf(body.supported_skills), skillInfo }),
     availableSkills: body.available_skills ?? named,
     hotSkills: namesOf(body.hot_skills),
     hotModels: body.hot_cache,

@@ -1,14 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { createWorker } from '@impresario/core'
 import type { Clock, Log } from '@impresario/core'
-import type { Desk, Handout, Report } from '@impresario/engine'
+import type { Desk, Handout } from '@impresario/engine'
 import { HEADERS, ImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
 import type {
-  EventReply,
   EventRequest,
-  HeartbeatReply,
   HeartbeatRequest,
-  ItemError,
   RegisterReply,
   RegisterRequest,
   ResultReply,
@@ -20,15 +16,8 @@ import { ifNotSent } from './connection.ts'
 import type { OpenWaits } from './connection.ts'
 import { jsonSchema } from './json-schema.ts'
 import { errorFields } from './log.ts'
-import {
-  isEmptyBody,
-  readHeartbeat,
-  readProgress,
-  readRegistration,
-  readReport,
-  receiptBody,
-  taskBody,
-} from './wire-worker.ts'
+import { readReport, receiptBody, taskBody } from './wire-worker.ts'
+import { registerWorker, takeEvent, takeHeartbeat, takeResults } from './worker-calls.ts'
 
 export interface WorkerRoutesOptions {
   readonly desk: Desk
@@ -90,50 +79,22 @@ function registerLifeRoutes(app: FastifyInstance, { desk, clock }: WorkerRoutesO
     '/workers/register',
     { schema: { body: jsonSchema(registerRequest) } },
     async (request): Promise<RegisterReply> => {
-      await desk.register(createWorker(readRegistration(request.body), clock.now()))
+      const reply = await registerWorker(desk, clock, request.body)
       const said = request.headers[HEADERS.wireVersion]
-      const warning =
-        typeof said === 'string' && said !== WIRE_VERSION
-          ? { warning: `The worker speaks version ${said.slice(0, 32)} of the protocol, this server ${WIRE_VERSION}.` }
-          : {}
-      return { status: 'registered', version: WIRE_VERSION, ...warning, batch: { tasks_max: LIMITS.batchItemsMax } }
+      if (typeof said !== 'string' || said === WIRE_VERSION) return reply
+      const warning = `The worker speaks version ${said.slice(0, 32)} of the protocol, this server ${WIRE_VERSION}.`
+      return { ...reply, warning }
     },
   )
 
   app.patch<{ Params: Params; Body: HeartbeatRequest | null | undefined }>(
     '/workers/:workerId',
     { schema: { body: HEARTBEAT_SCHEMA } },
-    async (request): Promise<HeartbeatReply> => {
-      const { workerId } = request.params
-      const { body } = request
-      const isBare = body === null || body === undefined || isEmptyBody(body)
-      const patch = isBare ? undefined : readHeartbeat(body)
-      const named = isBare ? undefined : (body.current_tasks ?? undefined)
-      const { cancelled } = await desk.heartbeat(workerId, patch, named)
-      const tasks = cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }
-      return { status: isBare ? 'ttl_refreshed' : 'ok', ...tasks }
-    },
+    (request) => takeHeartbeat(desk, request.params.workerId, request.body),
   )
 
-  app.post<{ Body: EventRequest }>(
-    '/events',
-    { schema: { body: jsonSchema(eventRequest) } },
-    async (request): Promise<EventReply> => {
-      const { event_type: type, payload, target_task_id: target, origin_task_id: origin } = request.body
-      const taskId = target ?? origin
-      const { workerId } = request
-      if (type !== 'progress') return { status: 'event_accepted' }
-      const progress = readProgress(payload)
-      if (progress === undefined || typeof taskId !== 'string' || workerId === undefined) {
-        return {
-          status: 'error',
-          code: 'INVALID_REQUEST',
-          message: 'Progress needs a task id and a number from 0 to 1.',
-        }
-      }
-      await desk.progress(workerId, taskId, progress.fraction, progress.message)
-      return { status: 'event_accepted' }
-    },
+  app.post<{ Body: EventRequest }>('/events', { schema: { body: jsonSchema(eventRequest) } }, (request) =>
+    takeEvent(desk, request.workerId, request.body),
   )
 }
 
@@ -223,22 +184,4 @@ function workerOf(request: FastifyRequest): string {
   const { workerId } = request
   if (workerId === undefined) throw new ImpresarioError('INVALID_REQUEST', 'worker_id is required.')
   return workerId
-}
-
-/** One answer for each item, in its place; a malformed one spoils only its own. */
-export async function takeResults(
-  desk: Desk,
-  workerId: string,
-  items: readonly unknown[],
-): Promise<readonly (ResultReply | ItemError)[]> {
-  const read = items.map(readReport)
-  const reports = read.filter((item): item is Report => 'taskId' in item)
-  const receipts = await desk.results(workerId, reports)
-  let next = 0
-  return read.map((item) => {
-    if (!('taskId' in item)) return item
-    const receipt = receipts[next]
-    next += 1
-    return receipt === undefined ? { status: 'ignored', reason: 'stale_task' } : receiptBody(receipt, item.status)
-  })
 }
