@@ -1,13 +1,12 @@
-import { taskErrorKind } from '@impresario/protocol'
+import { isJsonObject, taskErrorKind } from '@impresario/protocol'
 import type { Json, JsonObject, TaskError } from '@impresario/protocol'
-import { isJsonObject } from '@impresario/protocol'
 import { backoffMs } from '../retry/backoff.ts'
 import { dropBranch, end, enter, fail, note, ownTransition, quarantine } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf, TryRef } from './event.ts'
 import { taskId } from './identity.ts'
-import type { Branch, BranchOutcome, Job, TaskCall, Wait } from './job.ts'
+import type { Branch, BranchOutcome, Job, JobError, TaskCall, Transitions, Wait } from './job.ts'
 import { dispatch } from './turn.ts'
 
 interface OpenTask {
@@ -97,7 +96,7 @@ function failTry(draft: Draft, task: OpenTask, failed: FailedTry): void {
     return
   }
   const attempt = task.branch.attempt + 1
-  const failedWorkers = workerId === undefined ? (task.branch.failedWorkers ?? []) : [workerId]
+  const failedWorkers = addNewest(task.branch.failedWorkers ?? [], workerId)
   const branch: Branch = { ...task.branch, attempt, failedWorkers, lastError: error }
   draft.job = { ...job, branches: { ...job.branches, [task.name]: branch }, progress: undefined }
   const { backoffMs: baseMs, backoffMsMax: maxMs } = script.policy
@@ -105,43 +104,41 @@ function failTry(draft: Draft, task: OpenTask, failed: FailedTry): void {
   dispatch(draft, { branch: task.name, attempt, delayMs, call: task.call, failedWorkers })
 }
 
+function addNewest(workers: readonly string[], workerId: string | undefined): readonly string[] {
+  return workerId === undefined ? workers : [...workers.filter((id) => id !== workerId), workerId]
+}
+
 /** A try ended for good without success. A fan-out records it; a single task ends the job unless the blueprint has a way for it. */
 function giveUp(draft: Draft, task: OpenTask, error: TaskError, otherwise: 'quarantine' | 'fail'): void {
   const { wait } = task
   const { state } = draft.job
   if (wait.kind === 'parallel') {
-    closeBranch(draft, task.name, { status: 'failure', error }, wait)
+    closeBranch(draft, task, { status: 'failure', error }, wait)
     return
   }
   const target =
     (error.code === 'TIMEOUT_ERROR' ? ownTransition(wait.transitions, 'timeout') : undefined) ??
     ownTransition(wait.transitions, 'failure')
-  markEnded(draft, task.name, { status: 'failure', error })
+  markEnded(draft, task.name, task.branch, { status: 'failure', error })
   const jobError = { code: error.code, message: error.message, state }
-  if (target !== undefined) {
-    draft.job = { ...draft.job, error: jobError }
-    enter(draft, target)
-  } else if (otherwise === 'quarantine') {
-    quarantine(draft, jobError)
-  } else {
-    fail(draft, jobError)
-  }
+  if (target === undefined && otherwise === 'quarantine') quarantine(draft, jobError)
+  else failThrough(draft, target, jobError)
 }
 
 function settleTask(draft: Draft, task: OpenTask, outcome: BranchOutcome): void {
   const { wait } = task
   if (wait.kind === 'parallel') {
-    closeBranch(draft, task.name, outcome, wait)
+    closeBranch(draft, task, outcome, wait)
     return
   }
   const { job } = draft
   const stateHistory = mergeData(job.stateHistory, task.call.type, outcome.data)
-  markEnded(draft, task.name, outcome)
+  markEnded(draft, task.name, task.branch, outcome)
   draft.job = { ...draft.job, stateHistory }
   follow(draft, wait.transitions, outcome.status)
 }
 
-function follow(draft: Draft, transitions: Readonly<Record<string, string>>, status: string): void {
+function follow(draft: Draft, transitions: Transitions, status: string): void {
   const target = ownTransition(transitions, status)
   const { state } = draft.job
   if (target !== undefined) {
@@ -159,51 +156,65 @@ export function endChild(draft: Draft, event: EventOf<'childEnded'>): IgnoredRea
   const { job } = draft
   const { wait } = job
   const branch = Object.hasOwn(job.branches, event.branch) ? job.branches[event.branch] : undefined
-  if (job.visit !== event.visit || branch?.call.kind !== 'child' || branch.outcome !== undefined) return 'stale_child'
-  if (event.outcome === 'quarantined') return noticeQuarantinedChild(draft, branch.call.blueprint)
+  if (job.visit !== event.visit || (wait?.kind !== 'child' && wait?.kind !== 'parallel')) return 'stale_child'
+  if (branch?.call.kind !== 'child' || branch.outcome !== undefined) return 'stale_child'
+  const { blueprint } = branch.call
+  if (event.outcome === 'quarantined') return noticeQuarantinedChild(draft, wait, blueprint)
   const status = event.outcome === 'finished' ? 'success' : 'failure'
   const error: TaskError | undefined =
     status === 'success'
       ? undefined
       : { code: 'PERMANENT_ERROR', message: event.error?.message ?? `The child job ended as ${event.outcome}.` }
-  note(draft, 'child_ended', `${branch.call.blueprint} ${event.outcome}`)
+  note(draft, 'child_ended', `${blueprint} ${event.outcome}`)
   const outcome: BranchOutcome = { status, data: event.result, error }
-  if (wait?.kind === 'parallel') {
-    closeBranch(draft, event.branch, outcome, wait)
+  if (wait.kind === 'parallel') {
+    closeBranch(draft, { name: event.branch, branch }, outcome, wait)
     return undefined
   }
-  markEnded(draft, event.branch, outcome)
-  draft.job = { ...draft.job, stateHistory: setOwn(job.stateHistory, branch.call.blueprint, event.result) }
-  const transitions = wait?.kind === 'child' ? wait.transitions : {}
-  const exact = ownTransition(transitions, event.outcome)
-  if (exact === undefined) follow(draft, transitions, status)
-  else enter(draft, exact)
+  markEnded(draft, event.branch, branch, outcome)
+  draft.job = { ...draft.job, stateHistory: setOwn(job.stateHistory, blueprint, event.result) }
+  const target = ownTransition(wait.transitions, event.outcome) ?? ownTransition(wait.transitions, status)
+  if (error !== undefined) {
+    failThrough(draft, target, { code: 'CHILD_FAILED', message: `"${blueprint}": ${error.message}`, state: job.state })
+  } else if (target === undefined) {
+    follow(draft, wait.transitions, status)
+  } else {
+    enter(draft, target)
+  }
   return undefined
 }
 
+/** Something that the job waited for went wrong: the blueprint's own way for that, else the state `failed`. */
+function failThrough(draft: Draft, target: string | undefined, error: JobError): void {
+  if (target === undefined) {
+    fail(draft, error)
+    return
+  }
+  draft.job = { ...draft.job, error }
+  enter(draft, target)
+}
+
 /** A person may still mend the child, so the parent waits on, unless its blueprint has a way for this. */
-function noticeQuarantinedChild(draft: Draft, blueprint: string): undefined {
-  const { wait } = draft.job
+function noticeQuarantinedChild(draft: Draft, wait: Wait, blueprint: string): undefined {
   note(draft, 'child_quarantined', blueprint)
-  const target = wait?.kind === 'child' ? ownTransition(wait.transitions, 'quarantined') : undefined
+  const target = wait.kind === 'child' ? ownTransition(wait.transitions, 'quarantined') : undefined
   if (target !== undefined) enter(draft, target)
 }
 
 /** Records a branch's outcome; the last one (or the first failure, where the policy says so) enters the aggregator. */
 function closeBranch(
   draft: Draft,
-  name: string,
+  closed: { readonly name: string; readonly branch: Branch },
   outcome: BranchOutcome,
   wait: Extract<Wait, { kind: 'parallel' }>,
 ): void {
-  markEnded(draft, name, outcome)
+  markEnded(draft, closed.name, closed.branch, outcome)
   if (wait.policy === 'fail_fast' && outcome.status === 'failure') closeOthers(draft)
   const { job } = draft
-  const all = Object.entries(job.branches)
-  if (all.some(([, branch]) => branch.outcome === undefined)) return
   const results: Record<string, BranchOutcome> = {}
-  for (const [key, branch] of all) {
-    if (branch.outcome !== undefined) results[taskId(job.id, job.visit, key)] = branch.outcome
+  for (const [name, branch] of Object.entries(job.branches)) {
+    if (branch.outcome === undefined) return
+    results[taskId(job.id, job.visit, name)] = branch.outcome
   }
   draft.job = { ...job, aggregationResults: results }
   enter(draft, wait.into) // J5
@@ -213,14 +224,12 @@ function closeOthers(draft: Draft): void {
   for (const [name, branch] of Object.entries(draft.job.branches)) {
     if (branch.outcome !== undefined) continue
     dropBranch(draft, name, branch)
-    markEnded(draft, name, { status: 'cancelled' })
+    markEnded(draft, name, branch, { status: 'cancelled' })
   }
 }
 
-function markEnded(draft: Draft, name: string, outcome: BranchOutcome): void {
+function markEnded(draft: Draft, name: string, branch: Branch, outcome: BranchOutcome): void {
   const { job } = draft
-  const branch = job.branches[name]
-  if (branch === undefined) return
   draft.job = { ...job, branches: { ...job.branches, [name]: { ...branch, outcome } } }
 }
 

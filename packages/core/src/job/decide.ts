@@ -16,26 +16,31 @@
  */
 import type { Script } from '../blueprint/script.ts'
 import { endChild, expireTask, abandonTask, endTask, progressTask } from './branch.ts'
-import { conclude, end, enter, fail, note, openDraft, ownTransition, quarantine } from './draft.ts'
+import { armLife, conclude, end, enter, fail, note, openDraft, ownTransition, quarantine } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { Decision, Ignored, IgnoredReason } from './effect.ts'
 import type { EventOf, JobEvent } from './event.ts'
+import { taskId } from './identity.ts'
 import type { Job } from './job.ts'
 import { isEnded } from './job.ts'
 import { failTurn, takeTurn } from './turn.ts'
 
 /** Decides what follows from `event`, or says why it no longer matters. Never throws. */
 export function decide(script: Script, job: Job | undefined, event: JobEvent): Decision | Ignored {
-  if (event.type === 'created') return job === undefined ? create(script, event) : ignored('job_exists')
-  if (job === undefined) return ignored('job_not_found')
-  if (isEnded(job)) return ignored('job_ended') // J1
+  if (event.type === 'created') return job === undefined ? create(script, event) : ignored(event, job, 'job_exists')
+  if (job === undefined) return ignored(event, job, 'job_not_found')
+  if (isEnded(job)) return ignored(event, job, 'job_ended') // J1
   const draft = openDraft(script, job, event.at)
   const refusal = job.status === 'quarantined' ? applyToQuarantined(draft, event) : applyToOpen(draft, event)
-  return refusal === undefined ? conclude(draft) : ignored(refusal)
+  return refusal === undefined ? conclude(draft) : ignored(event, job, refusal)
 }
 
-function ignored(reason: IgnoredReason): Ignored {
-  return { type: 'ignored', reason }
+/** A late result leaves a note for the history. The job's record stays as it is. */
+function ignored(event: JobEvent, job: Job | undefined, reason: IgnoredReason): Ignored {
+  if (event.type !== 'taskEnded' || job === undefined) return { type: 'ignored', reason, entries: [] }
+  const { at, visit, branch, attempt, status, workerId } = event
+  const late = `${status} of ${taskId(job.id, visit, branch)}, try ${attempt}, by ${workerId}: ${reason}`
+  return { type: 'ignored', reason, entries: [{ at, event: 'result_ignored', state: job.state, note: late }] }
 }
 
 function create(script: Script, event: EventOf<'created'>): Decision {
@@ -68,9 +73,7 @@ function create(script: Script, event: EventOf<'created'>): Decision {
   const draft = openDraft(script, job, at)
   note(draft, 'job_created')
   draft.effects.push({ type: 'turn', visit: 1, delayMs: 0 })
-  if (job.executionTimeoutMs !== undefined) {
-    draft.effects.push({ type: 'timer', timer: 'life', visit: 1, afterMs: job.executionTimeoutMs })
-  }
+  armLife(draft)
   return conclude(draft)
 }
 
@@ -128,6 +131,8 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
   }
   note(draft, 'job_retried', `by ${event.by}`)
   enter(draft, job.state)
+  // Time stood still while the job was in quarantine, and begins anew like the count of its transitions.
+  if (draft.job.status === 'running') armLife(draft)
   return undefined
 }
 
@@ -136,10 +141,17 @@ function makeDecision(draft: Draft, event: EventOf<'decisionMade'>): IgnoredReas
   if (job.wait?.kind !== 'human') return 'not_waiting_for_human'
   const target = ownTransition(job.wait.transitions, event.decision)
   if (target === undefined) return 'unknown_decision'
-  note(draft, 'decision_made', `${event.decision} by ${event.by}${event.comment === undefined ? '' : `: ${event.comment}`}`)
+  note(
+    draft,
+    'decision_made',
+    `${event.decision} by ${event.by}${event.comment === undefined ? '' : `: ${event.comment}`}`,
+  )
   draft.job = {
     ...job,
-    stateHistory: { ...job.stateHistory, decision: { decision: event.decision, by: event.by, comment: event.comment ?? null } },
+    stateHistory: {
+      ...job.stateHistory,
+      decision: { decision: event.decision, by: event.by, comment: event.comment ?? null },
+    },
   }
   enter(draft, target)
   return undefined
@@ -164,12 +176,14 @@ function cancel(draft: Draft, event: EventOf<'cancelled'>): undefined {
   })
 }
 
-function runOutOfTime(draft: Draft): undefined {
+function runOutOfTime(draft: Draft): IgnoredReason | undefined {
   const { job } = draft
-  const seconds = (job.executionTimeoutMs ?? 0) / 1000
+  if (job.executionTimeoutMs === undefined) return 'no_time_limit'
+  const seconds = job.executionTimeoutMs / 1000
   end(draft, 'failed', {
     error: { code: 'EXECUTION_TIMEOUT', message: `The job did not end within its ${seconds} s.`, state: job.state },
   })
+  return undefined
 }
 
 function migrate(draft: Draft, event: EventOf<'migrated'>): undefined {

@@ -2,7 +2,7 @@ import { LIMITS } from '@impresario/protocol'
 import type { Script } from '../blueprint/script.ts'
 import type { Decision, Effect } from './effect.ts'
 import type { Branch, Job, JobError, Outcome, TrailEntry } from './job.ts'
-import { childJobId } from './identity.ts'
+import { childJobId, endedId, orderId } from './identity.ts'
 
 /**
  * A decision in the making: the job as it will be, and what must follow. Lives only inside one
@@ -52,18 +52,32 @@ export function dropBranch(draft: Draft, name: string, branch: Branch): void {
   draft.effects.push({
     type: 'mail',
     to: childId,
-    letterId: `${childId}.cancel`,
-    letter: { type: 'cancelled', at: draft.at, by: `job ${job.id}`, reason: 'The job that started it went on without it.' },
+    letterId: orderId(childId),
+    letter: {
+      type: 'cancelled',
+      at: draft.at,
+      by: `job ${job.id}`,
+      reason: 'The job that started it went on without it.',
+    },
   })
 }
 
 /** Goes on to `state`: at once to the end where nothing is left to run, else by a turn. */
 export function enter(draft: Draft, state: string): void {
-  leaveVisit(draft)
   const { job, script } = draft
-  const visit = job.visit + 1
   const target = script.state(state)
-  const keepResults = target?.kind === 'aggregator' ? job.aggregationResults : undefined
+  if (target === undefined) {
+    // The job stays where the wrong choice was made, so that a retry can make a better one.
+    quarantine(draft, {
+      code: 'UNKNOWN_STATE',
+      message: `The blueprint "${script.name}" has no state "${state}". Add the state, or correct the transition in "${job.state}".`,
+      state: job.state,
+    })
+    return
+  }
+  leaveVisit(draft)
+  const visit = job.visit + 1
+  const keepResults = target.kind === 'aggregator' ? job.aggregationResults : undefined
   draft.job = {
     ...job,
     status: 'running',
@@ -80,12 +94,6 @@ export function enter(draft: Draft, state: string): void {
       code: 'LOOP_LIMIT',
       message: `The job entered ${script.policy.transitionsMax} states without ending. Check the blueprint "${script.name}" for a loop, or raise its transitionsMax.`,
       state,
-    })
-  } else if (target === undefined) {
-    quarantine(draft, {
-      code: 'UNKNOWN_STATE',
-      message: `The blueprint "${script.name}" has no state "${state}". Add the state, or correct the transition in "${job.state}".`,
-      state: job.state,
     })
   } else if (target.kind === 'end' && !target.computes) {
     end(draft, target.outcome, { result: job.stateHistory })
@@ -104,7 +112,7 @@ interface Ending {
 export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
   leaveVisit(draft)
   const { job } = draft
-  if (job.executionTimeoutMs !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'life' })
+  dropLife(draft)
   draft.job = {
     ...job,
     status: outcome,
@@ -119,13 +127,25 @@ export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
   mailParent(draft, outcome)
 }
 
-/** The job stands aside for a person. Nothing moves it until somebody retries or discards it. */
+/** The job stands aside for a person. Nothing moves it until somebody retries or discards it, its time limit included. */
 export function quarantine(draft: Draft, error: JobError): void {
   leaveVisit(draft)
   const { job } = draft
+  dropLife(draft)
   draft.job = { ...job, status: 'quarantined', wait: undefined, branches: {}, error }
   note(draft, 'job_quarantined', error.message)
   mailParent(draft, 'quarantined')
+}
+
+/** Gives the job its whole time limit, if it has one. */
+export function armLife(draft: Draft): void {
+  const { executionTimeoutMs, visit } = draft.job
+  if (executionTimeoutMs === undefined) return
+  draft.effects.push({ type: 'timer', timer: 'life', visit, afterMs: executionTimeoutMs })
+}
+
+function dropLife(draft: Draft): void {
+  if (draft.job.executionTimeoutMs !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'life' })
 }
 
 function mailParent(draft: Draft, outcome: Outcome | 'quarantined'): void {
@@ -134,7 +154,7 @@ function mailParent(draft: Draft, outcome: Outcome | 'quarantined'): void {
   draft.effects.push({
     type: 'mail',
     to: parent.jobId,
-    letterId: outcome === 'quarantined' ? `${id}.quarantined.${draft.job.visit}` : `${id}.ended`,
+    letterId: outcome === 'quarantined' ? `${id}.quarantined.${draft.job.visit}` : endedId(id),
     letter: {
       type: 'childEnded',
       at: draft.at,

@@ -46,8 +46,11 @@ export type IgnoredReason =
   | 'stale_child'
   | 'not_waiting_for_human'
   | 'unknown_decision'
+  | 'no_time_limit'
 
 export interface Ignored {
   readonly type: 'ignored'
   readonly reason: IgnoredReason
+  /** What the history should say of it all the same: a late result is worth a note. */
+  readonly entries: readonly TrailEntry[]
 }

@@ -64,7 +64,12 @@ export type JobEvent = { readonly at: number } & (
       readonly result?: Json | undefined
       readonly error?: { readonly code: string; readonly message: string } | undefined
     }
-  | { readonly type: 'decisionMade'; readonly decision: string; readonly by: string; readonly comment?: string | undefined }
+  | {
+      readonly type: 'decisionMade'
+      readonly decision: string
+      readonly by: string
+      readonly comment?: string | undefined
+    }
   | { readonly type: 'approvalExpired'; readonly visit: number }
   | { readonly type: 'cancelled'; readonly by: string; readonly reason?: string | undefined }
   | { readonly type: 'timeRanOut' }

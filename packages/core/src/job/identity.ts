@@ -19,6 +19,19 @@ export function childJobId(jobId: string, visit: number, branch: string): string
   return `${jobId}-${visit}-${branch}`
 }
 
+/**
+ * Where a parent's word to its child lies in the mail. There is one place for it, so that a cancellation takes the
+ * place of a creation that was not delivered yet: delivered after it, it would find nobody to cancel.
+ */
+export function orderId(childId: string): string {
+  return `${childId}.order`
+}
+
+/** Where a child's last word to its parent lies in the mail. */
+export function endedId(childId: string): string {
+  return `${childId}.ended`
+}
+
 /** One delivery of one try: what a worker sees as `task_id`. A later delivery has another token. */
 export interface DeliveryRef extends TryRef {
   readonly jobId: string
@@ -29,17 +42,20 @@ export function deliveryId(ref: DeliveryRef): string {
   return `${ref.jobId}.${ref.visit}.${ref.branch}.${ref.attempt}.${ref.token.toString(36)}`
 }
 
-const DELIVERY = /^(?<jobId>.+)\.(?<visit>\d{1,9})\.(?<branch>[\w-]{1,100})\.(?<attempt>\d{1,9})\.(?<token>[\da-z]{1,12})$/
+const DELIVERY =
+  /^(?<jobId>.+)\.(?<visit>\d{1,9})\.(?<branch>[\w-]{1,100})\.(?<attempt>\d{1,9})\.(?<token>[\da-z]{1,12})$/
 
 /** Reads a `task_id` from the wire; `undefined` for one that we never gave out. */
 export function parseDeliveryId(text: string): DeliveryRef | undefined {
-  const parts = DELIVERY.exec(text)?.groups
+  const parts = DELIVERY.exec(text)?.groups as Readonly<Record<keyof DeliveryRef, string>> | undefined
   if (parts === undefined) return undefined
-  return {
-    jobId: parts['jobId'] ?? '',
-    visit: Number(parts['visit']),
-    branch: parts['branch'] ?? '',
-    attempt: Number(parts['attempt']),
-    token: Number.parseInt(parts['token'] ?? '', 36),
+  const ref: DeliveryRef = {
+    jobId: parts.jobId,
+    visit: Number(parts.visit),
+    branch: parts.branch,
+    attempt: Number(parts.attempt),
+    token: Number.parseInt(parts.token, 36),
   }
+  // Another spelling of the same numbers, such as `01`, is none of ours either.
+  return deliveryId(ref) === text ? ref : undefined
 }

@@ -5,8 +5,8 @@ import { end, enter, note, quarantine } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf } from './event.ts'
-import { childJobId } from './identity.ts'
-import type { Branch, Call, Job, JobStatus, TaskCall, Wait } from './job.ts'
+import { childJobId, orderId } from './identity.ts'
+import type { Branch, Call, ChildCall, Job, JobStatus, TaskCall, Wait } from './job.ts'
 
 /** Applies what the handler of the present state chose. */
 export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReason | undefined {
@@ -88,14 +88,23 @@ function startParallel(draft: Draft, action: Extract<Action, { type: 'parallel' 
 }
 
 function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: readonly Call[]): void {
+  const tooDeep = draft.job.depth >= LIMITS.childDepthMax ? calls.find((call) => call.kind === 'child') : undefined
+  if (tooDeep !== undefined) {
+    quarantine(draft, {
+      code: 'CHILD_TOO_DEEP',
+      message: `"${tooDeep.blueprint}" would be child number ${draft.job.depth + 1} in a row; at most ${LIMITS.childDepthMax} are allowed. Check whether a blueprint runs itself.`,
+      state: draft.job.state,
+    })
+    return
+  }
   const branches: Record<string, Branch> = {}
   for (const [index, call] of calls.entries()) branches[String(index)] = { call, attempt: 1 }
   draft.job = { ...draft.job, status, wait, branches }
   for (const [index, call] of calls.entries()) {
     if (call.kind === 'task') {
       dispatch(draft, { branch: String(index), attempt: 1, delayMs: 0, call, failedWorkers: [] })
-    } else if (!startChild(draft, String(index), call)) {
-      return
+    } else {
+      startChild(draft, String(index), call)
     }
   }
   note(draft, status === 'waiting_for_child' ? 'child_started' : 'task_dispatched', describeCalls(calls))
@@ -127,21 +136,13 @@ export function dispatch(draft: Draft, sent: Dispatch): void {
   draft.effects.push({ type: 'task', visit: job.visit, ...sent, call })
 }
 
-function startChild(draft: Draft, branch: string, call: Extract<Call, { kind: 'child' }>): boolean {
+function startChild(draft: Draft, branch: string, call: ChildCall): void {
   const { job } = draft
-  if (job.depth >= LIMITS.childDepthMax) {
-    quarantine(draft, {
-      code: 'CHILD_TOO_DEEP',
-      message: `"${call.blueprint}" would be child number ${job.depth + 1} in a row; at most ${LIMITS.childDepthMax} are allowed. Check whether a blueprint runs itself.`,
-      state: job.state,
-    })
-    return false
-  }
   const childId = childJobId(job.id, job.visit, branch)
   draft.effects.push({
     type: 'mail',
     to: childId,
-    letterId: `${childId}.create`,
+    letterId: orderId(childId),
     letter: {
       type: 'create',
       request: {
@@ -155,7 +156,6 @@ function startChild(draft: Draft, branch: string, call: Extract<Call, { kind: 'c
       },
     },
   })
-  return true
 }
 
 function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human' }>): void {
@@ -175,6 +175,8 @@ function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human' }>): v
 }
 
 function endHere(draft: Draft, action: Extract<Action, { type: 'end' }>): void {
-  const state = draft.script.state(draft.job.state)
-  end(draft, state?.kind === 'end' ? state.outcome : 'finished', { result: action.result ?? draft.job.stateHistory })
+  const { job, script } = draft
+  const state = script.state(job.state)
+  const result = action.result === undefined ? job.stateHistory : action.result
+  end(draft, state?.kind === 'end' ? state.outcome : 'finished', { result })
 }
