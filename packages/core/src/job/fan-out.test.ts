@@ -1,0 +1,154 @@
+import { expect, test } from 'vitest'
+import { LIMITS } from '@impresario/protocol'
+import type { Action } from './action.ts'
+import {
+  aChild,
+  aTask,
+  childEnds,
+  chooses,
+  expires,
+  failsWith,
+  falls,
+  fanOut,
+  goTo,
+  open,
+  play,
+  reports,
+  retries,
+  throws,
+} from './samples.ts'
+
+const fan = play(open(), chooses(fanOut(aTask(), aTask({ type: 'mix' }), aTask())))
+const quick: Action = { type: 'parallel', calls: [aTask(), aTask(), aChild()], into: 'gather', policy: 'fail_fast' }
+
+test('[B-08] a fan-out sends all its tasks at once', () => {
+  expect(fan.job).toMatchObject({ status: 'waiting_for_parallel', wait: { kind: 'parallel', into: 'gather' } })
+  expect(fan.effects).toMatchObject([
+    { type: 'task', branch: '0', attempt: 1, call: { type: 'render' } },
+    { type: 'task', branch: '1', attempt: 1, call: { type: 'mix' } },
+    { type: 'task', branch: '2', attempt: 1, call: { type: 'render' } },
+  ])
+  expect(fan.entries).toMatchObject([{ event: 'task_dispatched', note: '3 branches: render, mix' }])
+})
+
+test('[A-05] [B-08] the aggregator runs once, after the last branch, with every result by task id', () => {
+  const two = play(fan, reports('success', { branch: '2', data: { n: 2 } }), reports('odd', { branch: '0', data: 0 }))
+  expect(two.job).toMatchObject({ status: 'waiting_for_parallel', state: 'start', visit: 1 })
+  expect(two.effects).toEqual([{ type: 'dropTask', visit: 1, branch: '0' }])
+  const { job, effects } = play(two, failsWith('PERMANENT_ERROR', { branch: '1' }))
+  expect(job).toMatchObject({ status: 'running', state: 'gather', visit: 2, branches: {} })
+  expect(job.aggregationResults).toEqual({
+    'j.1.0': { status: 'odd', data: 0, error: undefined },
+    'j.1.1': { status: 'failure', error: { code: 'PERMANENT_ERROR', message: 'no light' } },
+    'j.1.2': { status: 'success', data: { n: 2 }, error: undefined },
+  })
+  expect(effects).toEqual([
+    { type: 'dropTask', visit: 1, branch: '1' },
+    { type: 'turn', visit: 2, delayMs: 0 },
+  ])
+  expect(job.stateHistory).toEqual({})
+})
+
+test('[B-08] [C-02] a branch is tried again like a single task; what is given up is recorded', () => {
+  const once = play(fan, failsWith('TRANSIENT_ERROR', { branch: '1' }))
+  expect(once.effects).toMatchObject([{ type: 'dropTask' }, { type: 'task', branch: '1', attempt: 2, delayMs: 750 }])
+  const lost = play(once, falls, expires('dispatch', { branch: '2' }), reports('cancelled', { branch: '1' }))
+  expect(lost.job.aggregationResults).toMatchObject({
+    'j.1.0': { status: 'failure', error: { code: 'PERMANENT_ERROR' } },
+    'j.1.1': { status: 'cancelled' },
+    'j.1.2': { status: 'failure', error: { code: 'TIMEOUT_ERROR' } },
+  })
+  expect(lost.job.state).toBe('gather')
+})
+
+test('[B-08] `fail fast`: the first failure ends the other branches and enters the aggregator', () => {
+  const started = play(open(), chooses(quick))
+  const { job, effects } = play(started, reports('success'), failsWith('INVALID_INPUT_ERROR', { branch: '1' }))
+  expect(job).toMatchObject({ state: 'gather', status: 'running' })
+  expect(job.aggregationResults).toEqual({
+    'j.1.0': { status: 'success', data: undefined, error: undefined },
+    'j.1.1': { status: 'failure', error: { code: 'INVALID_INPUT_ERROR', message: 'no light' } },
+    'j.1.2': { status: 'cancelled' },
+  })
+  expect(effects).toMatchObject([
+    { type: 'dropTask', branch: '1' },
+    { type: 'mail', to: 'j-1-2', letter: { type: 'cancelled' } },
+    { type: 'turn', visit: 2 },
+  ])
+})
+
+test('[B-08] `fail fast` waits while nothing has failed for good', () => {
+  const started = play(open(), chooses(quick))
+  expect(play(started, failsWith('TRANSIENT_ERROR')).job.status).toBe('waiting_for_parallel')
+  expect(play(started, reports('cancelled')).job.status).toBe('waiting_for_parallel')
+})
+
+test('[B-08] a blueprint can be a branch, and its end is a result like others', () => {
+  const mixed = play(open(), chooses(fanOut(aTask(), aChild())))
+  expect(mixed.effects).toMatchObject([
+    { type: 'task', branch: '0' },
+    { type: 'mail', to: 'j-1-1' },
+  ])
+  const ended = play(mixed, childEnds('finished', { cut: 1 }, { branch: '1' }))
+  expect(ended.job.status).toBe('waiting_for_parallel')
+  expect(play(ended, reports('success')).job).toMatchObject({
+    state: 'gather',
+    stateHistory: {},
+    aggregationResults: { 'j.1.1': { status: 'success', data: { cut: 1 } } },
+  })
+  const failed = play(mixed, reports('success'), childEnds('cancelled', undefined, { branch: '1' }))
+  expect(failed.job.aggregationResults?.['j.1.1']).toEqual({
+    status: 'failure',
+    data: undefined,
+    error: { code: 'PERMANENT_ERROR', message: 'The child job ended as cancelled.' },
+  })
+})
+
+test('[B-08] a child in quarantine may still be mended: the fan-out waits on', () => {
+  const mixed = play(open(), chooses(fanOut(aChild())))
+  const aside = play(mixed, childEnds('quarantined'))
+  expect(aside.job).toMatchObject({ status: 'waiting_for_parallel', branches: mixed.job.branches })
+  expect(aside.entries).toMatchObject([{ event: 'child_quarantined', note: 'trailer' }])
+  expect(play(aside, childEnds('finished')).job.state).toBe('gather')
+})
+
+test('[B-08] a fan-out of nothing enters its aggregator at once, with no results', () => {
+  const { job, effects } = play(open(), chooses(fanOut()))
+  expect(job).toMatchObject({ state: 'gather', status: 'running', aggregationResults: {} })
+  expect(effects).toEqual([{ type: 'turn', visit: 2, delayMs: 0 }])
+})
+
+test('[B-08] a fan-out over the limit is refused as a whole', () => {
+  const calls = Array.from({ length: LIMITS.fanOutMax + 1 }, () => aTask())
+  const { job, effects } = play(open(), chooses(fanOut(...calls)))
+  expect(job).toMatchObject({
+    status: 'quarantined',
+    branches: {},
+    error: { code: 'FAN_OUT_TOO_LARGE', state: 'start' },
+  })
+  expect(effects).toEqual([])
+  expect(play(open(), chooses(fanOut(...calls.slice(1)))).effects).toHaveLength(LIMITS.fanOutMax)
+})
+
+test('[A-05] results live as long as aggregators follow one another', () => {
+  const gathered = play(open(), chooses(fanOut(aTask())), reports('success', { data: 1 }))
+  const results = { 'j.1.0': { status: 'success', data: 1, error: undefined } }
+  expect(gathered.job.aggregationResults).toEqual(results)
+  expect(play(gathered, throws('once')).job.aggregationResults).toEqual(results)
+  expect(play(gathered, chooses(goTo('regather'))).job.aggregationResults).toEqual(results)
+  expect(play(gathered, chooses(goTo('work'))).job.aggregationResults).toBeUndefined()
+  expect(play(gathered, chooses(goTo('done'))).job.aggregationResults).toBeUndefined()
+})
+
+test('[A-05] [C-07] an aggregator that is retried has its results again', () => {
+  const gathered = play(open({}, { handlerAttemptsMax: 1 }), chooses(fanOut(aTask())), reports('success', { data: 1 }))
+  for (const cue of [throws('boom'), chooses(goTo('nowhere'))]) {
+    const aside = play(gathered, cue)
+    expect(aside.job).toMatchObject({ status: 'quarantined', state: 'gather' })
+    expect(play(aside, retries).job).toMatchObject({
+      status: 'running',
+      state: 'gather',
+      aggregationResults: { 'j.1.0': { data: 1 } },
+    })
+  }
+})
