@@ -21,7 +21,9 @@ export class BlueprintShelf {
   latest(name: string): RunnableBlueprint {
     const found = this.#source.latest(name)
     if (found === undefined) {
-      throw new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".`, { details: { blueprint: name } })
+      throw new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".`, {
+        details: { blueprint: name },
+      })
     }
     return found
   }

@@ -54,7 +54,9 @@ export class Director {
         return { type: 'ignored', reason: decision.reason, job: before }
       }
       const batch = batchOf(decision, version + 1, settle, place)
-      const outcome = await storage.commit(extra === undefined ? batch : { ...batch, put: [...(batch.put ?? []), ...extra] })
+      const outcome = await storage.commit(
+        extra === undefined ? batch : { ...batch, put: [...(batch.put ?? []), ...extra] },
+      )
       if (outcome === 'committed') {
         this.#options.onDecided(decision, before, version + 1)
         return { type: 'applied', job: decision.job, before, version: version + 1 }
@@ -62,6 +64,9 @@ export class Director {
       this.#options.onRefused(decision)
       if (extra !== undefined) return { type: 'lost' }
     }
-    throw new ImpresarioError('STORAGE_UNAVAILABLE', `Job ${jobId} could not be written after ${CONFLICTS_MAX} conflicts.`)
+    throw new ImpresarioError(
+      'STORAGE_UNAVAILABLE',
+      `Job ${jobId} could not be written after ${CONFLICTS_MAX} conflicts.`,
+    )
   }
 }

@@ -1,4 +1,14 @@
-import { LaneReader, WorkerIndex, assess, explain, laneMatchesWorker, requirementLane, taskId, workerLane, workerOfLane } from '@impresario/core'
+import {
+  LaneReader,
+  WorkerIndex,
+  assess,
+  explain,
+  laneMatchesWorker,
+  requirementLane,
+  taskId,
+  workerLane,
+  workerOfLane,
+} from '@impresario/core'
 import type {
   Clock,
   Decision,

@@ -153,7 +153,10 @@ export class Engine implements Service {
   }
 
   /** Creates a job. With a key that this client has used before, gives back the job of that time. */
-  async createJob(request: JobRequest, options: CreateOptions = {}): Promise<{ readonly jobId: string; readonly isNew: boolean }> {
+  async createJob(
+    request: JobRequest,
+    options: CreateOptions = {},
+  ): Promise<{ readonly jobId: string; readonly isNew: boolean }> {
     const created = await this.#create(request, options)
     await this.#storage.sync()
     return created
@@ -174,16 +177,28 @@ export class Engine implements Service {
     const blueprint = this.#shelf.latest(request.blueprint)
     const checked = await blueprint.validateInput(request.initialData)
     if ('problems' in checked) {
-      throw new ImpresarioError('INPUT_REFUSED', `The initial data does not fit "${blueprint.name}": ${checked.problems.join('; ')}`)
+      throw new ImpresarioError(
+        'INPUT_REFUSED',
+        `The initial data does not fit "${blueprint.name}": ${checked.problems.join('; ')}`,
+      )
     }
     const initialData = checked.value
     if (idempotencyKey !== undefined) return this.#createOnce(request, initialData, idempotencyKey)
     const id = this.#options.random.id()
-    await this.#director.apply(id, { type: 'created', at: this.#options.clock.now(), id, request: { ...request, initialData } })
+    await this.#director.apply(id, {
+      type: 'created',
+      at: this.#options.clock.now(),
+      id,
+      request: { ...request, initialData },
+    })
     return { jobId: id, isNew: true }
   }
 
-  async #createOnce(request: JobRequest, initialData: JsonObject, key: string): Promise<{ jobId: string; isNew: boolean }> {
+  async #createOnce(
+    request: JobRequest,
+    initialData: JsonObject,
+    key: string,
+  ): Promise<{ jobId: string; isNew: boolean }> {
     const { clock, random } = this.#options
     const keyId = `${request.client.id}/${key}`
     const fingerprint = fingerprintOf({ blueprint: request.blueprint, data: request.initialData })
@@ -247,7 +262,11 @@ export class Engine implements Service {
     return this.#command(jobId, { type: 'decisionMade', at: this.#options.clock.now(), decision, by, comment })
   }
 
-  retryJob(jobId: string, by: string, data: { initialData?: JsonObject; stateHistory?: JsonObject } = {}): Promise<Applied> {
+  retryJob(
+    jobId: string,
+    by: string,
+    data: { initialData?: JsonObject; stateHistory?: JsonObject } = {},
+  ): Promise<Applied> {
     return this.#command(jobId, { type: 'retried', at: this.#options.clock.now(), by, ...data })
   }
 

@@ -1,4 +1,15 @@
-import type { Clock, EventOf, JobError, Lease, Log, Random, RunnableBlueprint, Service, Storage, Stored } from '@impresario/core'
+import type {
+  Clock,
+  EventOf,
+  JobError,
+  Lease,
+  Log,
+  Random,
+  RunnableBlueprint,
+  Service,
+  Storage,
+  Stored,
+} from '@impresario/core'
 import type { Job } from '@impresario/core'
 import { WOKEN } from '@impresario/core'
 import { isImpresarioError } from '@impresario/protocol'

@@ -24,7 +24,10 @@ export class JobNews {
   }
 
   /** Opens an ear before the job is read, so that no change falls in between. */
-  listen(jobId: string, matters: (job: Job, version: number) => boolean): { wait(options: NewsOptions): Promise<void>; close(): void } {
+  listen(
+    jobId: string,
+    matters: (job: Job, version: number) => boolean,
+  ): { wait(options: NewsOptions): Promise<void>; close(): void } {
     const nap = new AbortController()
     const listener: Listener = (job, version) => {
       if (matters(job, version)) nap.abort(WOKEN)

@@ -14,17 +14,26 @@ export interface PumpOptions {
 /** A pause after a round that failed, so that a broken storage is not asked in a tight loop. */
 const FAILURE_PAUSE_MS = 500
 
+/** From one start to the stop that ends it. */
+interface Run {
+  isEnding: boolean
+  /** Whether the pause after a failure is under way: hints do not end it. */
+  isPausing: boolean
+  done: Promise<void>
+}
+
 /**
  * Runs rounds for as long as it is started.
  *
- * States: stopped → running (start) → stopping (stop; the round under way ends) → stopped. `wake`
- * ends a sleep early; a wake during a round makes the next one follow at once, so no hint is lost.
+ * States: stopped → running (start) → stopping (stop; the round under way ends) → stopped. A start
+ * while it is stopping begins a run of its own, which waits for the one before it: there are never
+ * two rounds at a time, and the last call counts. `wake` ends a sleep early; a wake during a round
+ * makes the next one follow at once, so no hint is lost.
  */
 export class Pump implements Service {
   readonly name: string
   readonly #options: PumpOptions
-  #running: Promise<void> | undefined
-  #stopping = false
+  #run: Run | undefined
   #woken = false
   #nap: AbortController | undefined
 
@@ -34,16 +43,22 @@ export class Pump implements Service {
   }
 
   start(): Promise<void> {
-    this.#stopping = false
-    this.#running ??= this.#run()
+    if (this.#run === undefined || this.#run.isEnding) {
+      const before = this.#run?.done
+      const run: Run = { isEnding: false, isPausing: false, done: Promise.resolve() }
+      run.done = this.#loop(run, before)
+      this.#run = run
+    }
     return Promise.resolve()
   }
 
   async stop(): Promise<void> {
-    this.#stopping = true
-    this.wake()
-    await this.#running
-    this.#running = undefined
+    const run = this.#run
+    if (run === undefined) return
+    run.isEnding = true
+    this.#nap?.abort(WOKEN)
+    await run.done
+    if (this.#run === run) this.#run = undefined
   }
 
   async tick(): Promise<{ readonly worked: number }> {
@@ -53,30 +68,33 @@ export class Pump implements Service {
 
   wake(): void {
     this.#woken = true
-    this.#nap?.abort(WOKEN)
+    if (this.#run?.isPausing !== true) this.#nap?.abort(WOKEN)
   }
 
-  async #run(): Promise<void> {
-    while (!this.#stopping) {
+  async #loop(run: Run, before: Promise<void> | undefined): Promise<void> {
+    await before
+    while (!run.isEnding) {
       this.#woken = false
-      const sleepMs = await this.#round()
-      if (sleepMs > 0) await this.#sleep(sleepMs)
+      const sleepMs = await this.#round(run)
+      if (sleepMs > 0) await this.#sleep(run, sleepMs)
     }
   }
 
-  async #round(): Promise<number> {
+  async #round(run: Run): Promise<number> {
     const { round, idleMs, log } = this.#options
     try {
       const { nextInMs } = await round()
+      run.isPausing = false
       return Math.min(nextInMs ?? idleMs, idleMs)
     } catch (error) {
       log.error(`${this.name}: a round failed`, { error: String(error) })
+      run.isPausing = true
       return FAILURE_PAUSE_MS
     }
   }
 
-  async #sleep(ms: number): Promise<void> {
-    if (this.#woken || this.#stopping) return
+  async #sleep(run: Run, ms: number): Promise<void> {
+    if (run.isEnding || (this.#woken && !run.isPausing)) return
     const nap = new AbortController()
     this.#nap = nap
     await this.#options.clock.sleep(ms, nap.signal)

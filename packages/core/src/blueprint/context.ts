@@ -1,6 +1,7 @@
 import type { JsonObject } from '@impresario/protocol'
-import type { BranchOutcome, Job } from '../job/job.ts'
-import { jsonObjectCopy } from './json-copy.ts'
+import type { BranchOutcome } from '../job/job.ts'
+import type { TurnInput } from './blueprint.ts'
+import { jsonObjectCopy, storedCopy } from './json-copy.ts'
 
 /**
  * The state history of a blueprint that declares no `history` schema. States write to it freely and
@@ -38,28 +39,39 @@ export interface AggregatorContext<Data = JsonObject, History = LooseHistory, St
 export interface RawContext extends AggregatorContext<JsonObject, Record<string, unknown>> {}
 
 /** Builds the context of one handler run from copies, so that user code cannot reach the stored job. */
-export function contextOf(job: Job, dataStores: object, signal: AbortSignal): RawContext {
+export function contextOf(input: TurnInput, dataStores: object): RawContext {
+  const { job } = input
   return {
     jobId: job.id,
     currentState: job.state,
-    initialData: jsonObjectCopy(job.initialData, 'initialData'),
-    stateHistory: { ...jsonObjectCopy(job.stateHistory, 'stateHistory') },
-    client: {
-      id: job.client.id,
-      plan: job.client.plan,
-      params: jsonObjectCopy(job.client.params ?? {}, 'client.params'),
-    },
+    initialData: storedCopy(job.initialData),
+    stateHistory: { ...storedCopy(job.stateHistory) },
+    client: { id: job.client.id, plan: job.client.plan, params: storedCopy(job.client.params ?? {}) },
     dataStores,
     tracing: { ...job.tracing },
-    signal,
+    // Asked for only when it is used: most handlers never look at it, and it is dear to make.
+    get signal() {
+      return input.signal
+    },
     aggregationResults: outcomesOf(jsonObjectCopy(job.aggregationResults ?? {}, 'aggregationResults')),
   }
 }
 
-/** What the handler of a state that is no aggregator gets. */
-export function withoutResults(context: RawContext): Omit<RawContext, 'aggregationResults'> {
-  const { aggregationResults: _, ...rest } = context
-  return rest
+/** What the handler of a state that is no aggregator gets. Frozen: a new `stateHistory` would be lost without a word. */
+export function withoutResults(context: RawContext): Readonly<Omit<RawContext, 'aggregationResults'>> {
+  const { jobId, currentState, initialData, stateHistory, client, dataStores, tracing } = context
+  return Object.freeze({
+    jobId,
+    currentState,
+    initialData,
+    stateHistory,
+    client,
+    dataStores,
+    tracing,
+    get signal() {
+      return context.signal
+    },
+  })
 }
 
 /** Boundary: a copy of branch outcomes has their shape. */

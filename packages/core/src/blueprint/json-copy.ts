@@ -1,6 +1,14 @@
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 
+/** Where a copy stands: the objects around it, innermost first. Its words are made only for a refusal. */
+interface Path {
+  readonly up: Path | undefined
+  readonly key: string | number | undefined
+  readonly object: object
+  readonly depth: number
+}
+
 /**
  * Copies a value that user code made, so that nothing outside holds a part of a stored job, and
  * refuses what JSON cannot carry. `place` names the value in the refusal, such as `params`.
@@ -8,59 +16,119 @@ import type { Json, JsonObject } from '@impresario/protocol'
  * Properties that are `undefined` are left out, as `JSON.stringify` would.
  */
 export function jsonCopy(value: unknown, place: string): Json {
-  return copy(value, place, [])
+  return copy(value, place, undefined, undefined)
 }
 
 export function jsonObjectCopy(value: unknown, place: string): JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw refusal(place, `is ${nameOf(value)}`, 'Give an object.')
   }
-  return copyObject(value, place, [])
+  return copyObject(value, place, undefined, undefined)
 }
 
-function copy(value: unknown, place: string, above: readonly object[]): Json {
+/** Copies what is known to be JSON, because it was stored. Runs for every turn, so it checks nothing. */
+export function storedCopy<T extends Json>(value: T): T {
+  return cloned(value) as T
+}
+
+function cloned(value: Json): Json {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(cloned)
+  const made: Record<string, Json> = {}
+  for (const [key, item] of Object.entries(value)) setOwn(made, key, cloned(item))
+  return made
+}
+
+function setOwn(made: Record<string, Json>, key: string, item: Json): void {
+  if (key !== '__proto__') {
+    made[key] = item
+    return
+  }
+  // An assignment would change the prototype instead of storing the key.
+  Object.defineProperty(made, key, { value: item, enumerable: true, configurable: true, writable: true })
+}
+
+function copy(value: unknown, place: string, key: string | number | undefined, path: Path | undefined): Json {
   switch (typeof value) {
     case 'string':
     case 'boolean':
       return value
     case 'number':
       if (Number.isFinite(value)) return value
-      throw refusal(place, `is ${value}, which JSON cannot hold`, 'Give a finite number or null.')
+      throw refusal(spell(place, key, path), `is ${value}, which JSON cannot hold`, 'Give a finite number or null.')
     case 'object':
       if (value === null) return null
-      return Array.isArray(value) ? copyList(value, place, above) : copyObject(value, place, above)
+      return Array.isArray(value) ? copyList(value, place, key, path) : copyObject(value, place, key, path)
     default:
-      throw refusal(place, `is ${nameOf(value)}, which JSON cannot hold`, 'Give only plain data.')
+      throw refusal(spell(place, key, path), `is ${nameOf(value)}, which JSON cannot hold`, 'Give only plain data.')
   }
 }
 
-function copyList(list: readonly unknown[], place: string, above: readonly object[]): Json {
-  const inside = enter(list, place, above)
+function copyList(
+  list: readonly unknown[],
+  place: string,
+  key: string | number | undefined,
+  path: Path | undefined,
+): Json {
+  const inside = enter(list, place, key, path)
   // `Array.from` also visits holes, which `map` would keep.
-  return Array.from(list, (item, index) => copy(item, `${place}[${index}]`, inside))
+  return Array.from(list, (item, index) => copy(item, place, index, inside))
 }
 
-function copyObject(object: object, place: string, above: readonly object[]): JsonObject {
+function copyObject(
+  object: object,
+  place: string,
+  key: string | number | undefined,
+  path: Path | undefined,
+): JsonObject {
   if (!isPlain(object)) {
-    throw refusal(place, `is ${nameOf(object)}, not plain data`, 'Convert it first, a Date with toISOString().')
+    const problem = `is ${nameOf(object)}, not plain data`
+    throw refusal(spell(place, key, path), problem, 'Convert it first, a Date with toISOString().')
   }
-  const inside = enter(object, place, above)
-  const entries: [string, Json][] = []
-  for (const [key, item] of Object.entries(object)) {
-    if (item !== undefined) entries.push([key, copy(item, `${place}.${key}`, inside)])
+  const inside = enter(object, place, key, path)
+  const made: Record<string, Json> = {}
+  for (const [name, item] of Object.entries(object)) {
+    if (item !== undefined) setOwn(made, name, copy(item, place, name, inside))
   }
-  // Not by assignment: a key "__proto__" would change the prototype instead of being stored.
-  return Object.fromEntries(entries)
+  return made
 }
 
-function enter(object: object, place: string, above: readonly object[]): readonly object[] {
-  if (above.includes(object)) {
-    throw refusal(place, 'leads back to itself', 'JSON holds no cycles: copy the part you need.')
+/** A cycle is deeper than every limit, so it is looked for only there. */
+function enter(object: object, place: string, key: string | number | undefined, up: Path | undefined): Path {
+  const depth = up === undefined ? 1 : up.depth + 1
+  if (depth > LIMITS.jsonDepthMax) throw tooDeep(place, { up, key, object, depth })
+  return { up, key, object, depth }
+}
+
+function tooDeep(place: string, deepest: Path): ImpresarioError {
+  const outer = new Map<object, Path>()
+  for (const step of stepsTo(deepest)) {
+    if (outer.has(step.object)) {
+      return refusal(
+        spell(place, step.key, step.up),
+        'leads back to itself',
+        'JSON holds no cycles: copy the part you need.',
+      )
+    }
+    outer.set(step.object, step)
   }
-  if (above.length >= LIMITS.jsonDepthMax) {
-    throw refusal(place, `is nested deeper than ${LIMITS.jsonDepthMax} levels`, 'Flatten it.')
-  }
-  return [...above, object]
+  return refusal(
+    spell(place, deepest.key, deepest.up),
+    `is nested deeper than ${LIMITS.jsonDepthMax} levels`,
+    'Flatten it.',
+  )
+}
+
+/** From the outermost object to this one. */
+function stepsTo(path: Path | undefined): Path[] {
+  const steps: Path[] = []
+  for (let step = path; step !== undefined; step = step.up) steps.push(step)
+  return steps.toReversed()
+}
+
+function spell(place: string, key: string | number | undefined, path: Path | undefined): string {
+  const keys = [...stepsTo(path).map((step) => step.key), key].filter((one) => one !== undefined)
+  return place + keys.map((one) => (typeof one === 'number' ? `[${one}]` : `.${one}`)).join('')
 }
 
 /** True for literals, also those of another realm; false for instances of classes. */

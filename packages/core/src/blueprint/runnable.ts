@@ -145,10 +145,9 @@ async function runRules(parts: StateParts, rules: readonly CompiledRule[], conte
     throw refusal(parts.blueprint, parts.state, `none of its ${rules.length} conditions holds. ${fix}`)
   }
   const recorder = createRecorder(parts)
-  const seen = parts.definition.kind === 'aggregator' ? { ...context } : withoutResults(context)
+  const seen = parts.definition.kind === 'aggregator' ? Object.freeze(context) : withoutResults(context)
   try {
-    // Frozen, because a new `stateHistory` set by user code would be lost without a word.
-    const returned = await rule.handler(Object.freeze(seen), recorder.actions)
+    const returned = await rule.handler(seen, recorder.actions)
     const { action, patch } = recorder.settle(returned)
     return { action, stateHistory: historyOf(parts, { ...context.stateHistory, ...patch }) }
   } finally {
@@ -162,7 +161,7 @@ async function runEnd(
   result: ((context: object) => unknown) | undefined,
   output: Schema | undefined,
 ): Promise<TurnOutput> {
-  const returned = await result?.(Object.freeze(withoutResults(context)))
+  const returned = await result?.(withoutResults(context))
   const stateHistory = historyOf(parts, context.stateHistory)
   if (returned === undefined) return { action: { type: 'end' }, stateHistory }
   const checked = output === undefined ? { value: returned } : await validate(output, returned)
@@ -201,13 +200,14 @@ async function perform(
   blueprint: string,
   states: ReadonlyMap<string, Compiled>,
   dataStores: object,
-  { job, signal }: TurnInput,
+  input: TurnInput,
 ): Promise<TurnOutput> {
+  const { job } = input
   const state = states.get(job.state)
   if (state === undefined) {
     throw refusal(blueprint, job.state, 'it is not a state of this version. Give the blueprint a migrate function')
   }
-  return state.run(contextOf(job, dataStores, signal))
+  return state.run(contextOf(input, dataStores))
 }
 
 async function validateInput(
