@@ -1,0 +1,281 @@
+import { setImmediate as immediate } from 'node:timers/promises'
+import { createBlueprintRegistry, createWorker } from '@impresario/core'
+import type {
+  Clock,
+  Job,
+  JobRequest,
+  Log,
+  LogFields,
+  Random,
+  RunnableBlueprint,
+  Storage,
+  WorkerPatch,
+} from '@impresario/core'
+import type { JsonObject, TaskErrorCode } from '@impresario/protocol'
+import { createMemoryStorage } from '@impresario/storage-embedded'
+import type { BlueprintSource } from './blueprint-shelf.ts'
+import type { Delivery, Handout, Receipt } from './desk.ts'
+import { Engine } from './engine.ts'
+import type { CreateOptions, EngineSettings } from './engine.ts'
+
+/** A signal that nobody aborts. */
+export const NEVER: AbortSignal = new AbortController().signal
+
+/** Lets everything run that needs no time to pass. What is ready goes on in microtasks, or in the next turn of the loop. */
+export async function settled(): Promise<void> {
+  for (let turns = 0; turns < 6; turns += 1) await immediate()
+}
+
+interface Sleeper {
+  readonly at: number
+  readonly wake: () => void
+}
+
+/** Time that stands still until it is moved on. */
+export class VirtualClock implements Clock {
+  #now = 1_700_000_000_000
+  readonly #sleepers = new Set<Sleeper>()
+
+  readonly now = (): number => this.#now
+
+  get sleeping(): number {
+    return this.#sleepers.size
+  }
+
+  sleep(ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve()
+    if (ms <= 0) return immediate()
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        this.#sleepers.delete(sleeper)
+        signal.removeEventListener('abort', wake)
+        resolve()
+      }
+      const sleeper: Sleeper = { at: this.#now + ms, wake }
+      this.#sleepers.add(sleeper)
+      signal.addEventListener('abort', wake, { once: true })
+    })
+  }
+
+  /** Moves on, stopping at the end of every sleep on the way, so that each thing happens in its own moment. */
+  async advance(ms: number): Promise<void> {
+    const until = this.#now + ms
+    await settled()
+    for (;;) {
+      const at = Math.min(until, ...[...this.#sleepers].map((sleeper) => sleeper.at))
+      this.#now = Math.max(this.#now, at)
+      const due = [...this.#sleepers].filter((sleeper) => sleeper.at <= this.#now)
+      for (const sleeper of due) sleeper.wake()
+      await settled()
+      if (due.length === 0) return
+    }
+  }
+}
+
+/** Ids that count up, and chance that is always the same unless a test says otherwise. */
+export class FixedRandom implements Random {
+  chance = 0.5
+  #count = 0
+
+  next(): number {
+    return this.chance
+  }
+
+  id(): string {
+    this.#count += 1
+    return `job-${String(this.#count).padStart(6, '0')}`
+  }
+}
+
+interface LogLine {
+  readonly level: keyof Log
+  readonly message: string
+  readonly fields: LogFields | undefined
+}
+
+export class ListLog implements Log {
+  readonly lines: LogLine[] = []
+  debug(message: string, fields?: LogFields): void {
+    this.lines.push({ level: 'debug', message, fields })
+  }
+  info(message: string, fields?: LogFields): void {
+    this.lines.push({ level: 'info', message, fields })
+  }
+  warn(message: string, fields?: LogFields): void {
+    this.lines.push({ level: 'warn', message, fields })
+  }
+  error(message: string, fields?: LogFields): void {
+    this.lines.push({ level: 'error', message, fields })
+  }
+  get errors(): readonly string[] {
+    return this.lines.filter(({ level }) => level === 'error').map(({ message }) => message)
+  }
+}
+
+type Verb = keyof Storage
+
+/** The storage with a door before and behind each of its verbs: a test can hold a caller there, or turn it away. */
+export function guarded(
+  storage: Storage,
+  before: (verb: Verb) => Promise<void> | void,
+  after: (verb: Verb) => Promise<void> | void = () => undefined,
+): Storage {
+  const pass = async <T>(verb: Verb, work: () => Promise<T>): Promise<T> => {
+    await before(verb)
+    const result = await work()
+    await after(verb)
+    return result
+  }
+  return {
+    read: (kind, id) => pass('read', () => storage.read(kind, id)),
+    list: (kind, query) => pass('list', () => storage.list(kind, query)),
+    peek: (queue, ids) => pass('peek', () => storage.peek(queue, ids)),
+    lanes: (queue) => pass('lanes', () => storage.lanes(queue)),
+    claim: (queue, options) => pass('claim', () => storage.claim(queue, options)),
+    claimExpired: (queue, options) => pass('claimExpired', () => storage.claimExpired(queue, options)),
+    renew: (leases, leaseMs) => pass('renew', () => storage.renew(leases, leaseMs)),
+    commit: (batch) => pass('commit', () => storage.commit(batch)),
+    sync: () => pass('sync', () => storage.sync()),
+    watch: (queue, listener) => storage.watch(queue, listener),
+    close: () => storage.close(),
+  }
+}
+
+export interface StageOptions {
+  readonly settings?: Partial<EngineSettings>
+  readonly clock?: VirtualClock
+  readonly storage?: (clock: VirtualClock) => Storage
+  readonly source?: BlueprintSource
+}
+
+/** The engine on the real memory storage, with time in the test's hands. */
+export class Stage {
+  readonly clock: VirtualClock
+  readonly random = new FixedRandom()
+  readonly log = new ListLog()
+  readonly storage: Storage
+  readonly #source: BlueprintSource
+  readonly #settings: Partial<EngineSettings>
+  engine: Engine
+
+  constructor(blueprints: readonly RunnableBlueprint[], options: StageOptions = {}) {
+    this.clock = options.clock ?? new VirtualClock()
+    this.storage = options.storage?.(this.clock) ?? createMemoryStorage({ now: this.clock.now })
+    this.#source = options.source ?? shelfOf(blueprints)
+    this.#settings = options.settings ?? {}
+    this.engine = this.#open()
+  }
+
+  #open(): Engine {
+    const { storage, clock, random, log } = this
+    return new Engine({ storage, clock, random, log, blueprints: this.#source, settings: this.#settings })
+  }
+
+  /** Another engine on the same storage: it remembers nothing that is not written there. */
+  async restart(): Promise<void> {
+    await this.engine.stop()
+    this.engine = this.#open()
+  }
+
+  async create(blueprint: string, over: Partial<JobRequest> = {}, options: CreateOptions = {}): Promise<string> {
+    const request: JobRequest = { blueprint, client: { id: 'client' }, initialData: {}, ...over }
+    const { jobId } = await this.engine.createJob(request, options)
+    return jobId
+  }
+
+  /** Creates a job and lets it go as far as it can. */
+  async begin(blueprint: string, over: Partial<JobRequest> = {}): Promise<string> {
+    const jobId = await this.create(blueprint, over)
+    await this.run()
+    return jobId
+  }
+
+  /** Rounds until nothing is left that needs neither time nor a worker. */
+  async run(): Promise<void> {
+    for (let rounds = 0; rounds < 1_000; rounds += 1) {
+      const { worked } = await this.engine.tick()
+      if (worked === 0) return
+    }
+    throw new Error('The engine does not come to rest.')
+  }
+
+  /** Lets time pass, and what follows from it. */
+  async after(ms: number): Promise<void> {
+    await this.clock.advance(ms)
+    await this.run()
+  }
+
+  async job(jobId: string): Promise<Job> {
+    const stored = await this.engine.readJob(jobId)
+    if (stored === undefined) throw new Error(`There is no job ${jobId}.`)
+    return stored.value
+  }
+
+  async statusOf(jobId: string): Promise<string> {
+    return (await this.job(jobId)).status
+  }
+
+  async eventsOf(jobId: string): Promise<readonly string[]> {
+    return (await this.job(jobId)).trail.map(({ event }) => event)
+  }
+
+  async worker(id: string, said: WorkerPatch = {}): Promise<StageWorker> {
+    const record = createWorker({ id, skills: ['work'], ...said }, this.clock.now())
+    await this.engine.desk.register(record)
+    return new StageWorker(this, id)
+  }
+}
+
+/** A worker as the desk sees it. */
+export class StageWorker {
+  readonly id: string
+  readonly #stage: Stage
+
+  constructor(stage: Stage, id: string) {
+    this.#stage = stage
+    this.id = id
+  }
+
+  poll(limit = 1, waitMs = 0, signal: AbortSignal = NEVER): Promise<Handout> {
+    return this.#stage.engine.desk.poll(this.id, { limit, waitMs, signal })
+  }
+
+  /** What there is for it now. */
+  async take(limit = 1): Promise<readonly Delivery[]> {
+    const { deliveries } = await this.poll(limit)
+    return deliveries
+  }
+
+  async takeOne(): Promise<Delivery> {
+    const [delivery] = await this.take()
+    if (delivery === undefined) throw new Error(`There is nothing for ${this.id}.`)
+    return delivery
+  }
+
+  async report(
+    taskId: string,
+    over: { status?: string; data?: JsonObject; code?: TaskErrorCode } = {},
+  ): Promise<Receipt> {
+    const { status = 'success', data, code } = over
+    const error = code === undefined ? undefined : { code, message: `${this.id} reports ${code}` }
+    const [receipt] = await this.#stage.engine.desk.results(this.id, [{ taskId, status, data, error }])
+    if (receipt === undefined) throw new Error('A result got no receipt.')
+    return receipt
+  }
+
+  fail(taskId: string, code: TaskErrorCode = 'TRANSIENT_ERROR'): Promise<Receipt> {
+    return this.report(taskId, { status: 'failure', code })
+  }
+
+  /** A sign of life; says which tasks are no longer its own. */
+  async heartbeat(currentTasks?: readonly string[], patch?: WorkerPatch): Promise<readonly string[]> {
+    const { cancelled } = await this.#stage.engine.desk.heartbeat(this.id, patch, currentTasks)
+    return cancelled
+  }
+}
+
+export function shelfOf(blueprints: readonly RunnableBlueprint[]): BlueprintSource {
+  const registry = createBlueprintRegistry()
+  for (const one of blueprints) registry.register(one)
+  return registry
+}
