@@ -73,7 +73,6 @@ export class SqliteJournal implements Journal {
 
   async close(): Promise<void> {
     this.#db.close()
-    // The last connection to close leaves one file behind; a reader could not do that.
     await this.#writer.close()
   }
 

@@ -43,6 +43,7 @@ function write({ parts, shape, text, numbers }) {
 
 parentPort.on('message', (changes) => {
   if (changes === 'close') {
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     db.close()
     parentPort.close()
     return
