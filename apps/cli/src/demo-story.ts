@@ -28,11 +28,12 @@ export class DemoStory {
   taskTaken(type: string, workerId: string, explanation: Explanation | undefined): void {
     const { paint } = this.#screen
     const why = explanation === undefined ? undefined : reason(explanation, workerId)
-    this.line(`${pad(type, 17)} → ${paint('cyan', pad(workerId, 9))}  ${paint('dim', why ?? '')}`)
+    const end = why === undefined ? '' : `  ${paint('dim', `(${why})`)}`
+    this.line(`${pad(type, 17)} → ${paint('cyan', pad(workerId, 9))}${end}`)
   }
 
   line(text: string): void {
-    const state = pad(this.#screen.paint('bold', this.#state ?? ''), STATE_WIDTH)
+    const state = pad(this.#state === undefined ? '' : this.#screen.paint('bold', this.#state), STATE_WIDTH)
     this.#state = undefined
     this.#screen.out(`  ${state} ${text}`.trimEnd())
   }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { Client, Job } from '@impresario/client'
-import { createStudio, publishVideo } from '@impresario/examples'
+import { catalogueVideo, createStudio, publishVideo } from '@impresario/examples'
 import { DemoStory } from './demo-story.ts'
 import { explainBody } from './listings.ts'
 import type { Screen } from './screen.ts'
@@ -10,6 +10,8 @@ import { span } from './time.ts'
 
 type Studio = ReturnType<typeof createStudio>
 type Connection = Parameters<typeof createStudio>[0]['connection']
+
+export const demoBlueprints = [publishVideo, catalogueVideo]
 
 interface DemoOptions {
   readonly client: Client
@@ -29,8 +31,8 @@ interface RunOptions {
 export class Demo {
   readonly #options: DemoOptions
   readonly #studio: Studio
-  /** The job that is told, and the storyteller. */
-  #told: { readonly jobId: string; readonly story: DemoStory } | undefined
+  /** The job that is told, once its id is known: its first tasks begin before. */
+  #told: Promise<{ readonly jobId: string; readonly story: DemoStory } | undefined> = Promise.resolve(undefined)
 
   constructor(options: DemoOptions) {
     const { connection, directory } = options
@@ -58,10 +60,13 @@ export class Demo {
   /** Runs the job to its end and tells it on the way. */
   async run({ approveAfterSeconds, signal }: RunOptions): Promise<void> {
     const { client, screen } = this.#options
-    const job = await client.start(publishVideo, { title: 'First light', quality: 'low' })
     const story = new DemoStory(screen)
-    screen.out(`A job of ${screen.paint('bold', 'publish_video')}: ${screen.paint('dim', job.id)}\n`)
-    this.#told = { jobId: job.id, story }
+    const starting = client.start(publishVideo, { title: 'First light', quality: 'low' })
+    this.#told = starting.then(({ id: jobId }) => {
+      screen.out(`A job of ${screen.paint('bold', 'publish_video')}: ${screen.paint('dim', jobId)}\n`)
+      return { jobId, story }
+    })
+    const job = await starting
     let isAsked = false
     for await (const now of job.watch({ signal })) {
       story.catchUp(now)
@@ -71,7 +76,7 @@ export class Demo {
       }
       if (now.status === 'finished') this.#tellResult(now)
     }
-    this.#told = undefined
+    this.#told = Promise.resolve(undefined)
   }
 
   async #ask(job: Job, story: DemoStory, seconds: number | undefined, signal: AbortSignal): Promise<void> {
@@ -97,8 +102,9 @@ export class Demo {
   /** The worker waits until this is told, so that the story keeps its order. */
   async #tellTask(workerId: string, task: { readonly jobId: string; readonly type: string }): Promise<void> {
     const { client } = this.#options
-    if (this.#told === undefined) return
-    const { jobId, story } = this.#told
+    const told = await this.#told
+    if (told === undefined) return
+    const { jobId, story } = told
     // The ids of children begin with the id of their parent.
     if (task.jobId !== jobId && !task.jobId.startsWith(`${jobId}-`)) return
     const [job, explained] = await Promise.all([client.job(jobId).status(), client.explain(task.jobId)])

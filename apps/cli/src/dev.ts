@@ -23,23 +23,23 @@ export async function dev(options: DevOptions): Promise<number> {
   const screen = screenFor(options)
   const directory = resolve(options.data)
   const { createServer, loadSettings } = await import('@impresario/server')
-  const examples = await import('@impresario/examples')
   const tokens = await devTokens(directory)
   const settings = loadSettings({ environment: devEnvironment(options, directory, tokens), directory: process.cwd() })
   const apiPort = await freePort(screen, settings.apiHost, settings.apiPort)
   const isDemo = settings.blueprintsDir === ''
+  const { Demo, demoBlueprints } = await import('./demo.ts')
   const server = createServer({
     settings: { ...settings, apiPort },
-    blueprints: isDemo ? [examples.publishVideo, examples.catalogueVideo] : [],
+    blueprints: isDemo ? demoBlueprints : [],
+    watch: !isDemo,
   })
   const { address } = await server.start()
   const state: DevState = { url: address, clientToken: settings.clientToken, workerToken: settings.workerToken }
   await writeDevState(directory, state)
   screen.out(greeting(screen, state, { directory, blueprintsDir: settings.blueprintsDir }))
 
-  const { Demo } = await import('./demo.ts')
   const client = createClient({ url: address, token: state.clientToken })
-  const connection = { url: address, token: state.workerToken, log: screenLog(screen) }
+  const connection = { transport: server.localTransport(), log: screenLog(screen) }
   const demo = isDemo ? new Demo({ client, connection, directory: join(directory, 'demo'), screen }) : undefined
   const stopping = new AbortController()
   const stopped = untilStopped({

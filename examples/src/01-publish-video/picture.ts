@@ -12,7 +12,8 @@ export interface Frame {
 
 /** Two waves and a moving spotlight: enough to see that every frame differs. `time` runs from 0 to 1. */
 export function drawFrame(width: number, height: number, time: number): Frame {
-  const rgb = Buffer.alloc(width * height * 3)
+  // Clamped: a byte that is too bright stays white, and does not turn black.
+  const rgb = new Uint8ClampedArray(width * height * 3)
   const turn = time * 2 * Math.PI
   const light = { x: 0.5 + 0.35 * Math.cos(turn), y: 0.5 + 0.3 * Math.sin(2 * turn) }
   let at = 0
@@ -28,7 +29,7 @@ export function drawFrame(width: number, height: number, time: number): Frame {
       at += 3
     }
   }
-  return { width, height, rgb }
+  return { width, height, rgb: Buffer.from(rgb.buffer) }
 }
 
 /** One image in the PPM format. A file may hold several, one after the other. */

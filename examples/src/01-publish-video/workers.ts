@@ -9,9 +9,9 @@ import { decodePpm, drawFrame, encodeAnimation, encodePpm } from './picture.ts'
 
 /** The studio's machines: all can do everything, at different prices per second. */
 const MACHINES: readonly WorkerOptions[] = [
-  { id: 'gpu-cheap', costPerSecond: 0.02, concurrency: 2, gpu: { model: 'T4', vramGb: 16 } },
-  { id: 'gpu-fast', costPerSecond: 0.09, concurrency: 2, gpu: { model: 'H100', vramGb: 80 } },
-  { id: 'cpu-farm', costPerSecond: 0.05, concurrency: 2, cpuCores: 64 },
+  { id: 'gpu-cheap', type: 'gpu', costPerSecond: 0.02, concurrency: 2, gpu: { model: 'T4', vramGb: 16 } },
+  { id: 'gpu-fast', type: 'gpu', costPerSecond: 0.09, concurrency: 2, gpu: { model: 'H100', vramGb: 80 } },
+  { id: 'cpu-farm', type: 'cpu', costPerSecond: 0.05, concurrency: 2, cpuCores: 64 },
 ]
 
 interface StudioOptions {
