@@ -109,6 +109,7 @@ export class Engine implements Service {
       onDecided: (decision, before, version) => {
         this.dispatcher.onDecided(decision, before)
         this.#news.publish(decision.job, version)
+        if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
       },
       onRefused: (decision) => this.dispatcher.onRefused(decision),
     })

@@ -1,6 +1,8 @@
+import { WOKEN } from '@impresario/core'
 import type {
   Clock,
   EventOf,
+  Job,
   JobError,
   Lease,
   Log,
@@ -10,8 +12,6 @@ import type {
   Storage,
   Stored,
 } from '@impresario/core'
-import type { Job } from '@impresario/core'
-import { WOKEN } from '@impresario/core'
 import { isImpresarioError } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import type { Director } from './director.ts'
@@ -36,9 +36,13 @@ const LEASE_MARGIN_MS = 15_000
 /** Without a hint the queue is looked at this often. */
 const IDLE_MS = 1_000
 
+/** A turn from its claim to the end of its commit. It takes up a place all that time. */
 interface RunningTurn {
-  readonly endsAt: number
-  readonly expire: () => void
+  readonly jobId: string
+  readonly signal: LateSignal
+  endsAt: number
+  /** Ends the handler's time. Nothing to end before the handler runs. */
+  expire: () => void
 }
 
 /** An AbortSignal that is made when somebody asks for it. Most handlers do not, and thousands run in a second. */
@@ -70,7 +74,7 @@ export class Executor implements Service {
   readonly #pump: Pump
   readonly #running = new Map<number, RunningTurn>()
   #unwatch: (() => void) | undefined
-  #idle: (() => void)[] = []
+  readonly #idle: (() => void)[] = []
 
   constructor(options: ExecutorOptions) {
     this.#options = options
@@ -93,6 +97,13 @@ export class Executor implements Service {
     this.#unwatch = undefined
     await this.#pump.stop()
     await this.#drained()
+  }
+
+  /** The job is over: whoever still works for it may stop. What its handler answers is ignored in any case. */
+  interrupt(jobId: string): void {
+    for (const turn of this.#running.values()) {
+      if (turn.jobId === jobId) turn.signal.abort()
+    }
   }
 
   /** Claims what is ready, runs it and waits for its end. */
@@ -134,7 +145,10 @@ export class Executor implements Service {
   }
 
   #begin(lease: Lease): void {
-    void this.#turn(lease).then(
+    const endsAt = this.#options.clock.now() + this.#options.handlerMs
+    const turn: RunningTurn = { jobId: lease.id, signal: new LateSignal(), endsAt, expire: () => {} }
+    this.#running.set(lease.token, turn)
+    void this.#turn(lease, turn).then(
       () => this.#ended(lease.token),
       (error: unknown) => {
         this.#options.log.error('a turn could not be committed', { job_id: lease.id, error: String(error) })
@@ -150,7 +164,7 @@ export class Executor implements Service {
     if (this.#running.size === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 
-  async #turn(lease: Lease): Promise<void> {
+  async #turn(lease: Lease, turn: RunningTurn): Promise<void> {
     const { storage, shelf, director, clock } = this.#options
     const visit = readTurn(lease.payload)
     const jobId = lease.id
@@ -164,7 +178,7 @@ export class Executor implements Service {
       await director.apply(jobId, this.#strand(stored), lease)
       return
     }
-    const choice = await this.#perform(blueprint, stored.value, lease)
+    const choice = await this.#perform(blueprint, stored.value, turn)
     const event =
       'error' in choice
         ? this.#failure(visit, choice.error)
@@ -184,7 +198,7 @@ export class Executor implements Service {
       at: this.#options.clock.now(),
       visit,
       message: messageOf(error),
-      stack: error instanceof Error ? error.stack : undefined,
+      stack: stackOf(error),
       chance: this.#options.random.next(),
     }
   }
@@ -193,16 +207,16 @@ export class Executor implements Service {
   async #perform(
     blueprint: RunnableBlueprint,
     job: Job,
-    lease: Lease,
+    turn: RunningTurn,
   ): Promise<Awaited<ReturnType<RunnableBlueprint['perform']>> | { readonly error: unknown }> {
     const { clock, handlerMs } = this.#options
-    const signal = new LateSignal()
+    const { signal } = turn
     return new Promise((resolve) => {
-      const expire = (): void => {
+      turn.endsAt = clock.now() + handlerMs
+      turn.expire = () => {
         signal.abort()
         resolve({ error: new Error(`The handler of "${job.state}" did not answer within ${handlerMs / 1000} s.`) })
       }
-      this.#running.set(lease.token, { endsAt: clock.now() + handlerMs, expire })
       const input = {
         job,
         get signal() {
@@ -237,8 +251,20 @@ export class Executor implements Service {
   }
 }
 
+/** User code may throw anything, also what cannot even be turned into text. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : `Something that is not an Error was thrown: ${String(error)}`
+  try {
+    return error instanceof Error
+      ? String(error.message)
+      : `Something that is not an Error was thrown: ${String(error)}`
+  } catch {
+    return 'Something that is not an Error was thrown, and it cannot be shown as text.'
+  }
+}
+
+function stackOf(error: unknown): string | undefined {
+  const stack: unknown = error instanceof Error ? error.stack : undefined
+  return typeof stack === 'string' ? stack : undefined
 }
 
 function earlier(a: number | undefined, b: number | undefined): number | undefined {

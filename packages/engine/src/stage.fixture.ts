@@ -148,6 +148,8 @@ export interface StageOptions {
   readonly source?: BlueprintSource
 }
 
+const STEP_MS = 1_000
+
 /** The engine on the real memory storage, with time in the test's hands. */
 export class Stage {
   readonly clock: VirtualClock
@@ -199,10 +201,12 @@ export class Stage {
     throw new Error('The engine does not come to rest.')
   }
 
-  /** Lets time pass, and what follows from it. */
+  /** Lets time pass, and what follows from it, a second at a time. */
   async after(ms: number): Promise<void> {
-    await this.clock.advance(ms)
-    await this.run()
+    for (let leftMs = ms; leftMs > 0; leftMs -= STEP_MS) {
+      await this.clock.advance(Math.min(leftMs, STEP_MS))
+      await this.run()
+    }
   }
 
   async job(jobId: string): Promise<Job> {
