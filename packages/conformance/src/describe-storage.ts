@@ -23,8 +23,11 @@ export function describeStorage(
   { skip }: DescribeOptions = {},
 ): void {
   const register = (title: string, run: (skipThis: (why: string) => void) => Promise<void>): void => {
-    if (skip?.titles.includes(title) === true) test.skip(`${title} (${skip.reason})`, () => {})
-    else test(title, ({ skip: skipThis }) => run(skipThis))
+    // oxlint-disable-next-line vitest/expect-expect -- the expectations are in the case that is handed in
+    test(title, async ({ skip: skipThis }) => {
+      if (skip?.titles.includes(title) === true) skipThis(skip.reason)
+      else await run(skipThis)
+    })
   }
   const check: Check = (title, run) => register(title, () => withStorage(open, run))
   const checkDurable: CheckDurable = (title, run) =>

@@ -63,7 +63,7 @@ export class ReferenceModel {
     queue: Queue,
     { id, token, leaseMs, expiry }: { id: string; token: number; leaseMs: number; expiry: boolean },
   ): void {
-    const held = this.find(queue, id)
+    const held = this.itemOf(queue, id)
     if (held === undefined) throw new Error(`There is no ${id} to claim`)
     held.token = token
     held.until = this.now + leaseMs
@@ -74,13 +74,13 @@ export class ReferenceModel {
   }
 
   renew(ref: LeaseRef, leaseMs: number): boolean {
-    const held = this.find(ref.queue, ref.id)
+    const held = this.itemOf(ref.queue, ref.id)
     if (held === undefined || !this.#isCurrent(ref)) return false
     held.until = this.now + leaseMs
     return true
   }
 
-  find(queue: Queue, id: string): Held | undefined {
+  itemOf(queue: Queue, id: string): Held | undefined {
     return this.items.find(({ item }) => item.queue === queue && item.id === id)
   }
 
@@ -89,7 +89,7 @@ export class ReferenceModel {
   }
 
   #isCurrent({ queue, id, token }: LeaseRef): boolean {
-    return token !== 0 && this.find(queue, id)?.token === token
+    return token !== 0 && this.itemOf(queue, id)?.token === token
   }
 
   #versionOf(kind: string, id: string): number {

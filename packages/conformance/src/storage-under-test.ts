@@ -4,10 +4,10 @@ import type { Storage } from '@impresario/core'
 export interface StorageUnderTest {
   readonly storage: Storage
   /** Moves the storage's own clock. A backend that cannot do so waits for real. */
-  advance(ms: number): Promise<void>
+  readonly advance: (ms: number) => Promise<void>
   /** Restarts: the old storage is gone, what was durable is in the new one. Only for storages that promise it. */
-  reopen?(): Promise<Storage>
-  close(): Promise<void>
+  readonly reopen?: () => Promise<Storage>
+  readonly close: () => Promise<void>
 }
 
 /** Registers one case. */

@@ -19,6 +19,28 @@ function slowDisk() {
   return { journal, writes, gates }
 }
 
+/** A disk that is always there, and remembers what it was given. */
+function recordingDisk() {
+  const writes: Changes[] = []
+  const beforeWrite = async (changes: Changes): Promise<void> => {
+    writes.push(changes)
+  }
+  return { journal: createVolatileJournal({ beforeWrite }), writes }
+}
+
+/** Notes which records are looked for on the disk. */
+function countReads(journal: Journal) {
+  const reads: string[] = []
+  const counted: Journal = {
+    ...journal,
+    read(kind, id) {
+      reads.push(id)
+      return journal.read(kind, id)
+    },
+  }
+  return { counted, reads }
+}
+
 /** Flushes that start when the test says so. */
 function manualSchedule() {
   const runs: (() => void)[] = []
@@ -26,7 +48,7 @@ function manualSchedule() {
     schedule: (run: () => void): void => {
       runs.push(run)
     },
-    runAll(): void {
+    runAll: (): void => {
       for (const run of runs.splice(0)) run()
     },
   }
@@ -37,8 +59,8 @@ function open(journal: Journal, options: Partial<EmbeddedStorageOptions> = {}): 
 }
 
 test('[G-01] commits of one turn travel in one write', async () => {
-  const writes: Changes[] = []
-  const storage = open(createVolatileJournal({ beforeWrite: async (changes) => void writes.push(changes) }))
+  const { journal, writes } = recordingDisk()
+  const storage = open(journal)
   const ids = Array.from({ length: 200 }, (_, index) => `j${index}`)
   await Promise.all(ids.map((id) => storage.commit({ put: [putJob(id, 1)], enqueue: [item(id)] })))
   await Promise.all(ids.map(() => storage.sync()))
@@ -79,8 +101,8 @@ test('[G-01] an item that came and went between two writes never reaches the dis
 })
 
 test('[G-01] a claim without a holder writes nothing, one with a holder only its lease', async () => {
-  const writes: Changes[] = []
-  const storage = open(createVolatileJournal({ beforeWrite: async (changes) => void writes.push(changes) }))
+  const { journal, writes } = recordingDisk()
+  const storage = open(journal)
   await storage.commit({ enqueue: [item('i1'), item('i2', { lane: 'b' })] })
   await storage.sync()
   await storage.claim('turns', { lanes: ['a'], limit: 1, leaseMs: 1_000 })
@@ -158,16 +180,15 @@ test('[G-01] what was not written is lost in a crash, newest first, and never a 
   expect(await again.peek('turns', ['i1'])).toMatchObject([{ id: 'i1' }])
   // The write of the old process arrives too late.
   gates[1]?.open()
-  await expect(storage.sync()).rejects.toThrow()
+  await expect(storage.sync()).rejects.toThrow('gone')
   expect((await again.read('job', 'j1'))?.version).toBe(1)
 })
 
 test('[G-01] the cache drops the least recently used, never what is not yet durable', async () => {
   const { journal, gates } = slowDisk()
   const { schedule, runAll } = manualSchedule()
-  const reads: string[] = []
-  const counting: Journal = { ...journal, read: (kind, id) => (reads.push(id), journal.read(kind, id)) }
-  const storage = open(counting, { schedule, cacheMax: 2 })
+  const { counted, reads } = countReads(journal)
+  const storage = open(counted, { schedule, cacheMax: 2 })
   const readAll = async (ids: readonly string[]): Promise<void> => {
     for (const id of ids) expect((await storage.read('job', id))?.value.id).toBe(id)
   }
@@ -186,8 +207,8 @@ test('[G-01] the cache drops the least recently used, never what is not yet dura
 
 test('[G-01] a job that has ended leaves the cache once it is durable', async () => {
   const journal = createVolatileJournal()
-  const reads: string[] = []
-  const storage = open({ ...journal, read: (kind, id) => (reads.push(id), journal.read(kind, id)) })
+  const { counted, reads } = countReads(journal)
+  const storage = open(counted)
   await storage.commit({ put: [putJob('j1', 1), putJob('j2', 1, { status: 'finished', endedAt: 2 })] })
   await storage.sync()
   await storage.read('job', 'j1')
@@ -198,8 +219,8 @@ test('[G-01] a job that has ended leaves the cache once it is durable', async ()
 
 test('[G-01] to create a record with a new greatest id costs no read', async () => {
   const journal = createVolatileJournal()
-  const reads: string[] = []
-  const storage = open({ ...journal, read: (kind, id) => (reads.push(id), journal.read(kind, id)) })
+  const { counted, reads } = countReads(journal)
+  const storage = open(counted)
   for (const id of ['j1', 'j2', 'j10']) await storage.commit({ put: [putJob(id, 1)] })
   expect(reads).toEqual(['j10'])
   await storage.close()

@@ -1,4 +1,5 @@
 import type { Item, ItemView, Lease, Queue } from '@impresario/core'
+import type { Json } from '@impresario/protocol'
 import type { Alarm } from './alarm-heap.ts'
 import type { ItemRow, LeaseRow } from './journal.ts'
 
@@ -124,7 +125,7 @@ export function entryFromRow(row: ItemRow): Entry {
       lane: row.lane,
       priority: row.priority,
       delayMs: 0,
-      payload: JSON.parse(row.payload),
+      payload: jsonOf(row.payload),
       ...(row.fallbackLane !== null && fallbackMs !== undefined
         ? { fallback: { lane: row.fallbackLane, afterMs: fallbackMs } }
         : {}),
@@ -147,6 +148,11 @@ export function entryFromRow(row: ItemRow): Entry {
 /** The boundary where a name from the journal becomes a queue again: only this package writes it. */
 export function queueOf(name: string): Queue {
   return name as Queue
+}
+
+/** The boundary where stored text becomes a payload again: only this package writes it. */
+function jsonOf(text: string): Json {
+  return JSON.parse(text) as Json
 }
 
 function finite(at: number): number | null {

@@ -33,7 +33,7 @@ export class Flusher {
   readonly #options: FlusherOptions
   readonly #schedule: (run: () => void) => void
   /** By queue and id: the entry whose row is out of date, or nothing if the row has to go. */
-  #items = new Map<Queue, Map<string, Entry | undefined>>()
+  readonly #items = new Map<Queue, Map<string, Entry | undefined>>()
   #state: 'idle' | 'scheduled' | 'writing' = 'idle'
   #dirty = false
   /** Those who wait for what is dirty now, and for what is being written. */

@@ -117,7 +117,7 @@ test('[G-01] a copy of the files in full flight holds everything that was durabl
   const copy = openEmbeddedStorage({ directory: copies })
   expect(copy.integrityCheck()).toEqual([])
   for (const id of promised) expect((await copy.read('job', id))?.version).toBe(1)
-  expect(await copy.peek('turns', promised)).toEqual(promised.map((id) => expect.objectContaining({ id })))
+  expect((await copy.peek('turns', promised)).map((view) => view?.id)).toEqual(promised)
   const all = await copy.list('job', { limit: 1_000 })
   expect(
     await copy.peek(

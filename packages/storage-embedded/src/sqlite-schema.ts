@@ -65,10 +65,10 @@ export function prepareDatabase(file: string): { readonly epoch: number; readonl
 
 function checkVersion(found: number | undefined, file: string): void {
   if (found === undefined || found === SCHEMA_VERSION) return
+  const advice = found > SCHEMA_VERSION ? 'Use the newer program that wrote it.' : 'It is too old to be read.'
   throw new ImpresarioError(
     'INVALID_CONFIGURATION',
-    `${file} has schema version ${found}; this program knows version ${SCHEMA_VERSION}. ` +
-      (found > SCHEMA_VERSION ? 'Use the newer program that wrote it.' : 'It is too old to be read.'),
+    `${file} has schema version ${found}; this program knows version ${SCHEMA_VERSION}. ${advice}`,
     { details: { file, found, known: SCHEMA_VERSION } },
   )
 }
