@@ -48,9 +48,14 @@ async function drawFile(path: string, format: 'dot' | 'svg', name: string | unde
   return renderGraph(chosen, { format })
 }
 
-/** Imports the file, as the server would. */
+/** Newer versions of Node read TypeScript by themselves. */
 async function blueprintsIn(path: string): Promise<readonly Blueprint[]> {
   const { isBlueprint } = await import('@impresario/core')
-  const module = (await import(pathToFileURL(resolve(path)).href)) as Readonly<Record<string, unknown>>
-  return [...new Set(Object.values(module).filter(isBlueprint))]
+  const file = pathToFileURL(resolve(path)).href
+  const isNative = !/\.m?ts$/.test(path) || ('typescript' in process.features && Boolean(process.features.typescript))
+  const module = isNative ? import(file) : import('tsx/esm/api').then(({ tsImport }) => tsImport(file, import.meta.url))
+  const exported = await module.catch((error: unknown) => {
+    throw new Failure('INVALID_BLUEPRINT', `"${path}" cannot be loaded: ${String(error)}`, { cause: error })
+  })
+  return [...new Set(Object.values(exported as object).filter(isBlueprint))]
 }

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
 import type { Job } from '@impresario/client'
 import { EXIT, Failure, usage } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
@@ -125,9 +126,9 @@ type Data = NonNullable<Parameters<Session['client']['start']>[1]>
 /** JSON on the command line, from a file as `@file`, or from standard input as `-`. */
 async function readData(given: string | undefined): Promise<Data> {
   if (given === undefined) return {}
-  const text = await dataText(given)
+  const json = await dataText(given)
   try {
-    return dataObject(JSON.parse(text))
+    return dataObject(JSON.parse(json))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     throw usage(`The initial data is no JSON object: ${reason}`, `It looks like --data '{"title": "First light"}'.`)
@@ -135,10 +136,10 @@ async function readData(given: string | undefined): Promise<Data> {
 }
 
 async function dataText(given: string): Promise<string> {
-  if (given !== '-' && !given.startsWith('@')) return given
-  const source = given === '-' ? '/dev/stdin' : given.slice(1)
-  return readFile(source, 'utf8').catch((error: unknown) => {
-    throw usage(`The initial data cannot be read from "${source}": ${String(error)}`)
+  if (given === '-') return text(process.stdin)
+  if (!given.startsWith('@')) return given
+  return readFile(given.slice(1), 'utf8').catch((error: unknown) => {
+    throw usage(`The initial data cannot be read from "${given.slice(1)}": ${String(error)}`)
   })
 }
 
