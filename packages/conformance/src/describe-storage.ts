@@ -12,6 +12,10 @@ export interface DescribeOptions {
   readonly skip?: { readonly reason: string; readonly titles: readonly string[] }
 }
 
+/** Far more than any case takes: these only end what hangs. The model opens a hundred storages. */
+const CASE_MS = 60_000
+const MODEL_MS = 300_000
+
 /**
  * What every storage must do. A backend passes all of it or is no backend: there are no capability
  * flags. Only a storage that cannot be restarted, because it promises nothing beyond its process,
@@ -22,9 +26,13 @@ export function describeStorage(
   open: () => Promise<StorageUnderTest>,
   { skip }: DescribeOptions = {},
 ): void {
-  const register = (title: string, run: (skipThis: (why: string) => void) => Promise<void>): void => {
+  const register = (
+    title: string,
+    run: (skipThis: (why: string) => void) => Promise<void>,
+    timeout = CASE_MS,
+  ): void => {
     // oxlint-disable-next-line vitest/expect-expect -- the expectations are in the case that is handed in
-    test(title, async ({ skip: skipThis }) => {
+    test(title, { timeout }, async ({ skip: skipThis }) => {
       if (skip?.titles.includes(title) === true) skipThis(skip.reason)
       else await run(skipThis)
     })
@@ -51,7 +59,11 @@ export function describeStorage(
     checkHints(check)
     checkConcurrency(check)
     checkDurability(checkDurable)
-    register('[G-01] 100 sequences of 40 commands agree with the reference model', () => checkAgainstModel(open))
+    register(
+      '[G-01] 100 sequences of 40 commands agree with the reference model',
+      () => checkAgainstModel(open),
+      MODEL_MS,
+    )
   })
 }
 
