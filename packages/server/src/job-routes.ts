@@ -40,6 +40,7 @@ interface Params {
 }
 
 const CREATE_SCHEMA = jsonSchema(createJobRequest)
+const BATCH_SCHEMA = jsonSchema(createJobBatchRequest)
 const OPTIONAL_CANCEL = { anyOf: [{ type: 'null' }, jsonSchema(cancelJobRequest)] }
 
 export function clientOf(request: FastifyRequest): ClientInfo {
@@ -101,7 +102,7 @@ function registerCreateRoutes(app: FastifyInstance, { engine, blueprints }: Clie
 
   app.post<{ Body: { jobs: readonly unknown[] } }>(
     '/jobs/batch',
-    { schema: { body: jsonSchema(createJobBatchRequest) } },
+    { schema: { body: BATCH_SCHEMA } },
     async (request, reply): Promise<CreateJobBatchReply> => {
       const caller = { ...callerOf(request), idempotencyKey: undefined }
       const isValid = request.compileValidationSchema(CREATE_SCHEMA)

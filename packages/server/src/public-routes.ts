@@ -16,6 +16,8 @@ export interface PublicRoutesOptions {
   readonly storage: Storage
 }
 
+const APPROVAL_SCHEMA = jsonSchema(approvalRequest)
+
 export function registerPublicRoutes(app: FastifyInstance, { health, storage }: PublicRoutesOptions): void {
   app.get('/status', async () => ({ status: 'ok' }))
   app.get('/live', async () => ({ status: 'ok' }))
@@ -30,7 +32,7 @@ export function registerApprovalRoute(app: FastifyInstance, { engine, auth }: Pu
   authenticateClients(app, auth)
   app.post<{ Params: { jobId: string }; Body: ApprovalRequest }>(
     '/webhooks/approval/:jobId',
-    { schema: { body: jsonSchema(approvalRequest) } },
+    { schema: { body: APPROVAL_SCHEMA } },
     async (request): Promise<ApprovalReply> => {
       const client = clientOf(request)
       const { decision, comment } = request.body

@@ -219,7 +219,7 @@ describe('signs of life', () => {
 
   test('[E-03] what a silent worker held is given to another one', async () => {
     await app.server.stop()
-    app = await startTestServer({ settings: { workerLeaseSeconds: 0.1 } })
+    app = await startTestServer({ settings: { workerLeaseSeconds: 0.1, workerPickupSeconds: 0.05 } })
     await app.register('silent')
     const jobId = await app.createJob('echo')
     const lost = await app.poll('silent')

@@ -40,6 +40,9 @@ interface Params {
   readonly workerId: string
 }
 
+const REGISTER_SCHEMA = jsonSchema(registerRequest)
+const BATCH_SCHEMA = jsonSchema(taskBatchRequest)
+const EVENT_SCHEMA = jsonSchema(eventRequest)
 const HEARTBEAT_SCHEMA = { anyOf: [{ type: 'null' }, jsonSchema(heartbeatRequest)] }
 
 /** The worker protocol. The transport is all that happens here: the desk decides. */
@@ -77,7 +80,7 @@ function hintedId(request: FastifyRequest): string | undefined {
 function registerLifeRoutes(app: FastifyInstance, { desk, clock }: WorkerRoutesOptions): void {
   app.post<{ Body: RegisterRequest }>(
     '/workers/register',
-    { schema: { body: jsonSchema(registerRequest) } },
+    { schema: { body: REGISTER_SCHEMA } },
     async (request): Promise<RegisterReply> => {
       const reply = await registerWorker(desk, clock, request.body)
       const said = request.headers[HEADERS.wireVersion]
@@ -93,7 +96,7 @@ function registerLifeRoutes(app: FastifyInstance, { desk, clock }: WorkerRoutesO
     (request) => takeHeartbeat(desk, request.params.workerId, request.body),
   )
 
-  app.post<{ Body: EventRequest }>('/events', { schema: { body: jsonSchema(eventRequest) } }, (request) =>
+  app.post<{ Body: EventRequest }>('/events', { schema: { body: EVENT_SCHEMA } }, (request) =>
     takeEvent(desk, request.workerId, request.body),
   )
 }
@@ -116,7 +119,7 @@ function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions):
 
   app.post<{ Params: Params; Body: TaskBatchRequest }>(
     '/workers/:workerId/tasks/batch',
-    { schema: { body: jsonSchema(taskBatchRequest) } },
+    { schema: { body: BATCH_SCHEMA } },
     async (request, reply) => {
       const { limit, timeout } = request.body
       const { workerId } = request.params
