@@ -7,24 +7,34 @@ import { childJobId, endedId, orderId } from './identity.ts'
 /**
  * A decision in the making: the job as it will be, and what must follow. Lives only inside one
  * call of `decide`; the functions below are the only ways a job moves.
+ *
+ * `job` is the draft's own copy, made once and changed in place by `change` alone: a decision
+ * takes up to six steps, and a copy for each was a tenth of the CPU of a busy engine.
  */
 export interface Draft {
   readonly script: Script
   readonly at: number
-  job: Job
+  readonly job: Job
   readonly effects: Effect[]
   readonly entries: TrailEntry[]
 }
 
 export function openDraft(script: Script, job: Job, at: number): Draft {
-  return { script, at, job, effects: [], entries: [] }
+  return { script, at, job: { ...job }, effects: [], entries: [] }
+}
+
+/** Changes fields of the job. Whole values only: what they hold may be shared with the job as it was. */
+export function change(draft: Draft, fields: Partial<Job>): void {
+  Object.assign(draft.job, fields)
 }
 
 /** Closes the draft: the newest moments go into the record, older ones make room. */
 export function conclude(draft: Draft): Decision {
-  const trail = [...draft.job.trail, ...draft.entries].slice(-LIMITS.trailEntriesMax)
-  const job = { ...draft.job, trail, updatedAt: draft.at }
-  return { type: 'decided', job, effects: draft.effects, entries: draft.entries }
+  const { job, effects, entries } = draft
+  const trail = job.trail.concat(entries)
+  const extra = trail.length - LIMITS.trailEntriesMax
+  change(draft, { trail: extra > 0 ? trail.slice(extra) : trail, updatedAt: draft.at })
+  return { type: 'decided', job, effects, entries }
 }
 
 export function note(draft: Draft, event: string, text?: string): void {
@@ -78,8 +88,7 @@ export function enter(draft: Draft, state: string): void {
   leaveVisit(draft)
   const visit = job.visit + 1
   const keepResults = target.kind === 'aggregator' ? job.aggregationResults : undefined
-  draft.job = {
-    ...job,
+  change(draft, {
     status: 'running',
     state,
     visit,
@@ -88,7 +97,7 @@ export function enter(draft: Draft, state: string): void {
     branches: {},
     aggregationResults: keepResults,
     progress: undefined,
-  }
+  })
   if (visit - (job.loopFrom ?? 0) > script.policy.transitionsMax) {
     quarantine(draft, {
       code: 'LOOP_LIMIT',
@@ -113,8 +122,7 @@ export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
   leaveVisit(draft)
   const { job } = draft
   dropLife(draft)
-  draft.job = {
-    ...job,
+  change(draft, {
     status: outcome,
     wait: undefined,
     branches: {},
@@ -122,7 +130,7 @@ export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
     result: ending.result,
     error: ending.error ?? (outcome === 'finished' ? undefined : job.error),
     endedAt: draft.at,
-  }
+  })
   note(draft, `job_${outcome}`, ending.error?.message)
   mailParent(draft, outcome)
 }
@@ -130,9 +138,8 @@ export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
 /** The job stands aside for a person. Nothing moves it until somebody retries or discards it, its time limit included. */
 export function quarantine(draft: Draft, error: JobError): void {
   leaveVisit(draft)
-  const { job } = draft
   dropLife(draft)
-  draft.job = { ...job, status: 'quarantined', wait: undefined, branches: {}, error }
+  change(draft, { status: 'quarantined', wait: undefined, branches: {}, error })
   note(draft, 'job_quarantined', error.message)
   mailParent(draft, 'quarantined')
 }
@@ -169,7 +176,7 @@ function mailParent(draft: Draft, outcome: Outcome | 'quarantined'): void {
 
 /** Fails the job: through the blueprint's own `failed` state, which is there even when nobody wrote it. */
 export function fail(draft: Draft, error: JobError): void {
-  draft.job = { ...draft.job, error }
+  change(draft, { error })
   enter(draft, 'failed')
 }
 

@@ -1,7 +1,7 @@
 import { LIMITS } from '@impresario/protocol'
 import { backoffMs } from '../retry/backoff.ts'
 import type { Action } from './action.ts'
-import { end, enter, note, quarantine } from './draft.ts'
+import { change, end, enter, note, quarantine } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf } from './event.ts'
@@ -11,7 +11,7 @@ import type { Branch, Call, ChildCall, Job, JobStatus, TaskCall, Wait } from './
 /** Applies what the handler of the present state chose. */
 export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReason | undefined {
   if (!isTurnOf(draft.job, event.visit)) return 'stale_turn' // J4
-  draft.job = { ...draft.job, stateHistory: event.stateHistory }
+  change(draft, { stateHistory: event.stateHistory })
   applyAction(draft, event.action)
   return undefined
 }
@@ -21,7 +21,7 @@ export function failTurn(draft: Draft, event: EventOf<'turnFailed'>): IgnoredRea
   const { job, script } = draft
   if (!isTurnOf(job, event.visit)) return 'stale_turn' // J4
   const failures = job.failures + 1
-  draft.job = { ...job, status: 'running', failures }
+  change(draft, { status: 'running', failures })
   note(draft, 'state_failed', event.message)
   if (failures >= script.policy.handlerAttemptsMax) {
     quarantine(draft, {
@@ -79,7 +79,7 @@ function startParallel(draft: Draft, action: Extract<Action, { type: 'parallel' 
   }
   if (action.calls.length === 0) {
     // Nothing to wait for: the aggregator still runs, once, with no results.
-    draft.job = { ...draft.job, aggregationResults: {} }
+    change(draft, { aggregationResults: {} })
     enter(draft, action.into)
     return
   }
@@ -99,7 +99,7 @@ function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: reado
   }
   const branches: Record<string, Branch> = {}
   for (const [index, call] of calls.entries()) branches[String(index)] = { call, attempt: 1 }
-  draft.job = { ...draft.job, status, wait, branches }
+  change(draft, { status, wait, branches })
   for (const [index, call] of calls.entries()) {
     if (call.kind === 'task') {
       dispatch(draft, { branch: String(index), attempt: 1, delayMs: 0, call, failedWorkers: [] })
@@ -167,7 +167,7 @@ function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human' }>): v
     transitions,
     ...(expiresMs === undefined ? {} : { expiresAt: draft.at + expiresMs }),
   }
-  draft.job = { ...job, status: 'waiting_for_human', wait }
+  change(draft, { status: 'waiting_for_human', wait })
   if (expiresMs !== undefined) {
     draft.effects.push({ type: 'timer', timer: 'approval', visit: job.visit, afterMs: expiresMs })
   }
