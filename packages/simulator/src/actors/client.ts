@@ -1,0 +1,111 @@
+import { isEnded } from '@impresario/core'
+import type { JobRequest } from '@impresario/core'
+import type { Chance } from '../chance.ts'
+import type { Setting } from '../fleet.ts'
+import type { Network } from '../network.ts'
+
+/** A job that somebody will ask for. */
+export interface Order {
+  readonly key: string
+  readonly request: JobRequest
+  /** When, counted from the beginning. */
+  readonly atMs: number
+  /** Asks twice at the same time. */
+  readonly isTwin: boolean
+  /** Uses the batched create. */
+  readonly isBatched: boolean
+  /** Waits to hear how it ends. */
+  readonly waits: boolean
+  /** Changes its mind after so long. */
+  readonly cancelAfterMs: number | undefined
+}
+
+export interface ClientParts extends Setting {
+  readonly network: Network
+  /** Called once a client has its job and has nothing more to say about it. */
+  readonly onSettled: (order: Order) => void
+}
+
+/** A client: asks until it is answered, always with the same key, and may wait for the end or cancel. */
+export class ClientActor {
+  readonly #parts: ClientParts
+  readonly #order: Order
+  readonly #chance: Chance
+
+  constructor(parts: ClientParts, order: Order) {
+    this.#parts = parts
+    this.#order = order
+    this.#chance = parts.world.chance(`client ${order.key}`)
+  }
+
+  start(): void {
+    this.#parts.world.after(this.#order.atMs, () => void this.#live())
+  }
+
+  async #live(): Promise<void> {
+    const { isTwin, waits, cancelAfterMs } = this.#order
+    const [jobId] = await Promise.all(isTwin ? [this.#create(), this.#create()] : [this.#create()])
+    if (jobId === undefined) return
+    if (waits) void this.#follow(jobId)
+    if (cancelAfterMs !== undefined) {
+      await this.#parts.world.sleep(cancelAfterMs)
+      await this.#cancel(jobId)
+    }
+    this.#parts.onSettled(this.#order)
+  }
+
+  async #create(): Promise<string> {
+    const { chronicle, tally } = this.#parts
+    const { key } = this.#order
+    return this.#insist(async () => {
+      chronicle.add({ type: 'attempted', key })
+      const { jobId, isNew } = await this.#ask()
+      if (!isNew) tally.sometimes('create answered from its key')
+      chronicle.add({ type: 'acknowledged', key, jobId })
+      chronicle.add({ type: 'told', jobId, version: 1 })
+      chronicle.note(key, `has ${jobId}`)
+      return jobId
+    })
+  }
+
+  async #ask(): Promise<{ readonly jobId: string; readonly isNew: boolean }> {
+    const { network } = this.#parts
+    const { key: idempotencyKey, request, isBatched } = this.#order
+    if (!isBatched) return network.call(this.#chance, (engine) => engine.createJob(request, { idempotencyKey }))
+    const [created] = await network.call(this.#chance, (engine) => engine.createJobs([{ ...request, idempotencyKey }]))
+    if (created === undefined || 'error' in created) throw new Error('The batch was refused.')
+    return { jobId: created.jobId, isNew: true }
+  }
+
+  async #insist<T>(ask: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await ask()
+      } catch {
+        await this.#parts.world.sleep(this.#chance.between(100, 2_000))
+      }
+    }
+  }
+
+  async #follow(jobId: string): Promise<void> {
+    const { network, chronicle } = this.#parts
+    for (;;) {
+      const stored = await this.#insist(() =>
+        network.call(this.#chance, (engine, signal) => engine.waitForJob(jobId, { waitMs: 8_000, signal })),
+      )
+      // A job that was acknowledged and is not there is found by the checkers.
+      if (stored === undefined) return
+      chronicle.add({ type: 'told', jobId, version: stored.version })
+      if (isEnded(stored.value)) return
+    }
+  }
+
+  async #cancel(jobId: string): Promise<void> {
+    const { network, chronicle } = this.#parts
+    const applied = await this.#insist(() =>
+      network.call(this.#chance, (engine) => engine.cancelJob(jobId, 'the client', 'It is no longer needed.')),
+    )
+    if (applied.type === 'applied') chronicle.add({ type: 'told', jobId, version: applied.version })
+    chronicle.note(this.#order.key, `cancelled ${jobId}: ${applied.type}`)
+  }
+}

@@ -1,0 +1,268 @@
+import { createWorker, parseDeliveryId } from '@impresario/core'
+import type { NewWorker } from '@impresario/core'
+import type { Delivery, Engine, Handout, Receipt, Report } from '@impresario/engine'
+import { isImpresarioError } from '@impresario/protocol'
+import type { TaskError } from '@impresario/protocol'
+import type { Chance } from '../chance.ts'
+import type { Setting } from '../fleet.ts'
+import type { Network } from '../network.ts'
+
+export interface WorkerTraits {
+  readonly worker: NewWorker
+  readonly concurrencyMax: number
+  /** Gathers results and sends them together. */
+  readonly isBatching: boolean
+  /** Says in its heartbeats which tasks it has. */
+  readonly namesTasks: boolean
+  /** Lives and dies with the engine's process. */
+  readonly isLocal: boolean
+  readonly heartbeatMs: number
+  readonly pollMs: number
+}
+
+export interface WorkerParts extends Setting {
+  readonly network: Network
+  readonly traits: WorkerTraits
+}
+
+/** From the start of the worker's program to its end. */
+interface Life {
+  isAlive: boolean
+  frozenUntil: number
+  readonly running: Map<string, { isCancelled: boolean }>
+  readonly outbox: Report[]
+}
+
+/**
+ * A worker as the world has them: slow, forgetful, mortal. It registers, beats, polls, works and
+ * reports over the lossy network; when it dies, another one comes up under the same name.
+ */
+export class WorkerActor {
+  readonly #parts: WorkerParts
+  readonly #chance: Chance
+  readonly #id: string
+  #life: Life | undefined
+
+  constructor(parts: WorkerParts) {
+    this.#parts = parts
+    this.#id = parts.traits.worker.id
+    this.#chance = parts.world.chance(`worker ${this.#id}`)
+  }
+
+  get isLocal(): boolean {
+    return this.#parts.traits.isLocal
+  }
+
+  /** The program ends at once, and whatever it had in hand is lost. */
+  die(): void {
+    const life = this.#life
+    if (life === undefined || !life.isAlive) return
+    life.isAlive = false
+    this.#note('dies')
+    this.#parts.world.after(this.#chance.between(100, 8_000), () => this.start())
+  }
+
+  start(): void {
+    const life: Life = { isAlive: true, frozenUntil: 0, running: new Map(), outbox: [] }
+    this.#life = life
+    void this.#live(life)
+  }
+
+  async #live(life: Life): Promise<void> {
+    await this.#register(life)
+    void this.#beat(life)
+    if (this.#parts.traits.isBatching) void this.#post(life)
+    while (life.isAlive) {
+      this.#sufferFaults(life)
+      await this.#rest(life, 0)
+      const room = this.#parts.traits.concurrencyMax - life.running.size
+      if (room <= 0) await this.#rest(life, this.#chance.between(50, 400))
+      else await this.#poll(life, room)
+    }
+  }
+
+  #sufferFaults(life: Life): void {
+    const { faults, tally, world } = this.#parts
+    if (this.#chance.happens(faults.workerDeath)) {
+      tally.sometimes('fault: worker died')
+      this.die()
+    } else if (this.#chance.happens(faults.workerFreeze)) {
+      tally.sometimes('fault: worker froze')
+      life.frozenUntil = world.now + this.#chance.between(5_000, 60_000)
+    }
+  }
+
+  /** Time as the program feels it: a frozen one feels none, a dead one never wakes. */
+  async #rest(life: Life, ms: number): Promise<void> {
+    const { world } = this.#parts
+    if (ms > 0) await world.sleep(ms)
+    while (life.isAlive && life.frozenUntil > world.now) await world.sleep(life.frozenUntil - world.now)
+    if (!life.isAlive) await new Promise(() => undefined)
+  }
+
+  async #call<T>(life: Life, run: (engine: Engine, signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    try {
+      return await this.#parts.network.call(this.#chance, run, signal === undefined ? {} : { signal })
+    } finally {
+      await this.#rest(life, 0)
+    }
+  }
+
+  async #register(life: Life): Promise<void> {
+    const { traits, world } = this.#parts
+    for (;;) {
+      try {
+        await this.#call(life, (engine) => engine.desk.register(createWorker(traits.worker, world.now)))
+        this.#note('registered')
+        return
+      } catch {
+        await this.#rest(life, this.#chance.between(200, 2_000))
+      }
+    }
+  }
+
+  async #beat(life: Life): Promise<void> {
+    const { traits, tally } = this.#parts
+    for (;;) {
+      await this.#rest(life, traits.heartbeatMs)
+      const status = life.running.size >= traits.concurrencyMax ? 'full' : 'idle'
+      const current = traits.namesTasks ? [...life.running.keys()] : undefined
+      try {
+        const { cancelled } = await this.#call(life, (engine) => engine.desk.heartbeat(this.#id, { status }, current))
+        for (const id of cancelled) {
+          const task = life.running.get(id)
+          if (task === undefined) continue
+          tally.sometimes('task cancelled by heartbeat')
+          task.isCancelled = true
+        }
+      } catch (error) {
+        await this.#recover(life, error)
+      }
+    }
+  }
+
+  async #recover(life: Life, error: unknown): Promise<void> {
+    if (!isImpresarioError(error, 'WORKER_NOT_FOUND')) {
+      await this.#rest(life, this.#chance.between(100, 1_000))
+      return
+    }
+    this.#parts.tally.sometimes('worker unknown and registered again')
+    await this.#register(life)
+  }
+
+  async #poll(life: Life, room: number): Promise<void> {
+    const { traits, faults, tally, world } = this.#parts
+    const limit = traits.isBatching ? room : 1
+    const hangUp = new AbortController()
+    if (this.#chance.happens(faults.abortedPoll)) {
+      world.after(this.#chance.between(0, traits.pollMs), () => hangUp.abort('bored'))
+      tally.sometimes('fault: poll aborted')
+    }
+    try {
+      const { deliveries } = await this.#call(
+        life,
+        (engine, signal) => pollOnce(engine, this.#id, { limit, waitMs: traits.pollMs, signal, isLocal: traits.isLocal }),
+        hangUp.signal,
+      )
+      for (const delivery of deliveries) void this.#work(life, delivery)
+    } catch (error) {
+      await this.#recover(life, error)
+    }
+  }
+
+  async #work(life: Life, delivery: Delivery): Promise<void> {
+    const { faults, tally, chronicle } = this.#parts
+    const { params } = delivery.call
+    const { taskId: id } = delivery
+    const ref = parseDeliveryId(id)
+    if (ref === undefined) throw new Error(`${id} is no delivery.`)
+    const { jobId, visit, branch, attempt } = ref
+    chronicle.add({ type: 'delivered', workerId: this.#id, jobId, visit, branch, attempt })
+    this.#note(`got ${id}`)
+    if (delivery.delivery <= Number(params['kills'] ?? 0)) {
+      this.die()
+      return
+    }
+    const task = { isCancelled: false }
+    life.running.set(id, task)
+    const isSlow = this.#chance.happens(faults.workerSlow)
+    if (isSlow) tally.sometimes('fault: worker slow')
+    await this.#rest(life, Number(params['ms'] ?? 0) + (isSlow ? this.#chance.between(5_000, 60_000) : 0))
+    if (task.isCancelled && this.#chance.happens(0.5)) {
+      life.running.delete(id)
+      return
+    }
+    await this.#hand(life, reportOf(delivery))
+    life.running.delete(id)
+  }
+
+  /** Hands a result in, and sometimes once more; sometimes a stranger does it first. */
+  async #hand(life: Life, report: Report): Promise<void> {
+    const { faults, tally, traits } = this.#parts
+    const isRepeated = this.#chance.happens(faults.repeatedResult)
+    if (isRepeated && !traits.isLocal && this.#chance.happens(0.2)) {
+      await this.#report(life, `${this.#id}-stranger`, [report], 1)
+    }
+    if (traits.isBatching) life.outbox.push(report)
+    else await this.#report(life, this.#id, [report], Infinity)
+    if (!isRepeated) return
+    tally.sometimes('fault: result repeated')
+    void this.#rest(life, this.#chance.between(0, 40_000)).then(() => this.#report(life, this.#id, [report], 3))
+  }
+
+  async #post(life: Life): Promise<void> {
+    for (;;) {
+      await this.#rest(life, 200)
+      const reports = life.outbox.splice(0)
+      if (reports.length > 0) await this.#report(life, this.#id, reports, Infinity)
+    }
+  }
+
+  async #report(life: Life, workerId: string, reports: readonly Report[], triesMax: number): Promise<void> {
+    for (let tries = 1; tries <= triesMax; tries += 1) {
+      try {
+        const receipts = await this.#call(life, (engine) => engine.desk.results(workerId, reports))
+        for (const [index, receipt] of receipts.entries()) this.#heard(workerId, reports[index], receipt)
+        return
+      } catch {
+        await this.#rest(life, this.#chance.between(100, 2_000))
+      }
+    }
+  }
+
+  #heard(workerId: string, report: Report | undefined, receipt: Receipt): void {
+    const { chronicle, tally } = this.#parts
+    const ref = report === undefined ? undefined : parseDeliveryId(report.taskId)
+    if (ref === undefined) return
+    if (receipt.type === 'accepted') {
+      const { jobId, visit, branch, attempt } = ref
+      chronicle.add({ type: 'accepted', workerId, jobId, visit, branch, attempt })
+      return
+    }
+    if (receipt.reason === 'stale_task') tally.sometimes('stale ending ignored')
+    if (receipt.reason === 'worker_mismatch') tally.sometimes('result for another worker refused')
+    if (receipt.reason === 'job_ended' && receipt.job?.status === 'cancelled') tally.sometimes('late result after cancel')
+  }
+
+  #note(what: string): void {
+    this.#parts.chronicle.note(this.#id, what)
+  }
+}
+
+/** What a server does with a poll: tasks that cannot be handed over go back at once. */
+async function pollOnce(engine: Engine, id: string, options: Parameters<Engine['desk']['poll']>[1]): Promise<Handout> {
+  const handout = await engine.desk.poll(id, options)
+  if (options.signal.aborted) await handout.giveBack()
+  return handout
+}
+
+function reportOf({ taskId, attempt, call }: Delivery): Report {
+  const { params } = call
+  if (params['permanent'] === true) return { taskId, status: 'failure', error: failure('PERMANENT_ERROR') }
+  if (attempt <= Number(params['failTimes'] ?? 0)) return { taskId, status: 'failure', error: failure('TRANSIENT_ERROR') }
+  return { taskId, status: 'success', data: { value: Number(params['value'] ?? 0) } }
+}
+
+function failure(code: TaskError['code']): TaskError {
+  return { code, message: 'It did not work.' }
+}

@@ -1,0 +1,43 @@
+import type { Job, RunnableBlueprint } from '@impresario/core'
+import type { World } from '../world.ts'
+
+/** What the user code of a world may use: its time, and a memory that no crash wipes, for handlers that fail at first. */
+export interface Stage {
+  readonly sleep: (ms: number) => Promise<void>
+  /** How often this was asked for, this time included. */
+  readonly times: (what: string) => number
+}
+
+export function createStage(world: World): Stage {
+  const counts = new Map<string, number>()
+  return {
+    sleep: (ms) => world.sleep(ms),
+    times: (what) => {
+      const count = (counts.get(what) ?? 0) + 1
+      counts.set(what, count)
+      return count
+    },
+  }
+}
+
+/** A blueprint of the repertoire, with what is known of the jobs that run it. */
+export interface Piece {
+  readonly blueprint: RunnableBlueprint
+  /** Left alone and without faults, its jobs end as finished. */
+  readonly finishes: boolean
+  /** What is wrong with a job that has ended, if anything. Holds under all faults. */
+  readonly flaw?: (job: Job) => string | undefined
+}
+
+/** What a simulated worker does with a task; travels in its parameters. */
+export interface Part {
+  readonly [key: string]: number | boolean | string | undefined
+  /** How long it takes. */
+  readonly ms?: number
+  /** Tries that fail before one succeeds. */
+  readonly failTimes?: number
+  readonly permanent?: boolean
+  /** Deliveries that kill the worker which takes them. */
+  readonly kills?: number
+  readonly value?: number
+}

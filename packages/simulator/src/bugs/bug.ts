@@ -1,0 +1,21 @@
+import type { Storage } from '@impresario/core'
+import type { Journal } from '@impresario/storage-embedded'
+import type { World } from '../world.ts'
+
+/** A mistake planted on purpose, to see whether the checkers notice. Made anew for every world. */
+export interface Bug {
+  /** In the process, above its connection: faults strike between the calls that it makes. */
+  readonly above?: (storage: Storage, world: World) => Storage
+  /** In the storage itself. */
+  readonly below?: (storage: Storage, world: World) => Storage
+  readonly journal?: (journal: Journal, world: World) => Journal
+  /** A process has started. */
+  readonly onBoot?: () => void
+}
+
+export interface BugKind {
+  readonly says: string
+  /** Where it can show. */
+  readonly setup: 'cluster' | 'embedded' | 'both'
+  readonly plant: () => Bug
+}

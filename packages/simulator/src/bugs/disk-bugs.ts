@@ -1,0 +1,68 @@
+import type { Changes, Journal } from '@impresario/storage-embedded'
+import type { BugKind } from './bug.ts'
+
+/** Mistakes that the writing behind could make. */
+export const DISK_BUGS = {
+  'journal-reorders': {
+    says: 'lets a later write overtake an earlier one that was called durable',
+    setup: 'embedded',
+    plant: () => ({
+      journal: (journal) => {
+        let held: Changes | undefined
+        let count = 0
+        return {
+          ...forwarding(journal),
+          write: async (changes) => {
+            count += 1
+            if (held === undefined && count % 4 === 0) {
+              held = changes
+              return
+            }
+            await journal.write(changes)
+            if (held !== undefined) await journal.write(held)
+            held = undefined
+          },
+        }
+      },
+    }),
+  },
+  'journal-tears': {
+    says: 'writes records and items apart, so that a crash can come between',
+    setup: 'embedded',
+    plant: () => ({
+      journal: (journal) => ({
+        ...forwarding(journal),
+        write: async (changes) => {
+          await journal.write({ ...changes, items: [], leases: [], removed: [] })
+          await journal.write({ ...changes, records: [] })
+        },
+      }),
+    }),
+  },
+  'sync-lies': {
+    says: 'calls a write durable when it has only begun',
+    setup: 'embedded',
+    plant: () => ({
+      journal: (journal) => {
+        let last: Promise<void> = Promise.resolve()
+        return {
+          ...forwarding(journal),
+          write: async (changes) => {
+            last = last.then(() => journal.write(changes)).catch(() => undefined)
+          },
+        }
+      },
+    }),
+  },
+} satisfies Record<string, BugKind>
+
+function forwarding(journal: Journal): Journal {
+  return {
+    open: () => journal.open(),
+    write: (changes) => journal.write(changes),
+    read: (kind, id) => journal.read(kind, id),
+    list: (kind, query) => journal.list(kind, query),
+    lastId: (kind) => journal.lastId(kind),
+    close: () => journal.close(),
+  }
+}

@@ -1,0 +1,14 @@
+import type { BugKind } from './bug.ts'
+import { DISK_BUGS } from './disk-bugs.ts'
+import { PROCESS_BUGS } from './process-bugs.ts'
+import { STORAGE_BUGS } from './storage-bugs.ts'
+
+const KINDS = { ...PROCESS_BUGS, ...STORAGE_BUGS, ...DISK_BUGS }
+
+export type BugName = keyof typeof KINDS
+/** Every mistake that can be planted, by the name that the command line knows. */
+export const BUGS: Readonly<Record<BugName, BugKind>> = KINDS
+
+export function isBugName(name: string): name is BugName {
+  return Object.hasOwn(KINDS, name)
+}

@@ -1,0 +1,21 @@
+import type { Storage } from '@impresario/core'
+
+type Changed = Partial<Pick<Storage, 'claim' | 'claimExpired' | 'renew' | 'commit' | 'sync'>>
+
+/** The same storage with some of its methods done otherwise. */
+export function override(storage: Storage, changed: Changed): Storage {
+  return {
+    read: (kind, id) => storage.read(kind, id),
+    list: (kind, query) => storage.list(kind, query),
+    peek: (queue, ids) => storage.peek(queue, ids),
+    lanes: (queue) => storage.lanes(queue),
+    claim: (queue, options) => storage.claim(queue, options),
+    claimExpired: (queue, options) => storage.claimExpired(queue, options),
+    renew: (leases, leaseMs) => storage.renew(leases, leaseMs),
+    commit: (batch) => storage.commit(batch),
+    sync: () => storage.sync(),
+    watch: (queue, listener) => storage.watch(queue, listener),
+    close: () => storage.close(),
+    ...changed,
+  }
+}

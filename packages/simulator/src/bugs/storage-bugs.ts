@@ -1,0 +1,216 @@
+import type { Batch, Claimed, LeaseRef, Storage } from '@impresario/core'
+import type { BugKind } from './bug.ts'
+import { override } from './override.ts'
+
+/** Mistakes that a storage could make. Each keeps to one call of the storage below it, as a real one would be atomic. */
+export const STORAGE_BUGS = {
+  'no-fencing': {
+    says: 'lets a claim be settled by whoever held it once',
+    setup: 'cluster',
+    plant: () => ({
+      below: (storage) => {
+        const tokens = new TokenBook()
+        return tokens.watching(storage, {
+          commit: (batch) => storage.commit(withSettle(batch, (settle) => tokens.newest(settle) ?? settle)),
+        })
+      },
+    }),
+  },
+  'token-restart': {
+    says: 'begins its tokens again when a process starts',
+    setup: 'cluster',
+    plant: () => {
+      let offset = 0
+      let newest = 0
+      const shown = (token: number): number => token - offset
+      const real = (ref: LeaseRef): LeaseRef => ({ ...ref, token: ref.token + offset })
+      return {
+        onBoot: () => {
+          offset = newest
+        },
+        below: (storage) => {
+          const show = ({ leases, nextInMs }: Claimed): Claimed => {
+            for (const { token } of leases) newest = Math.max(newest, token)
+            return { nextInMs, leases: leases.map((lease) => ({ ...lease, token: shown(lease.token) })) }
+          }
+          return override(storage, {
+            claim: async (queue, options) => show(await storage.claim(queue, options)),
+            claimExpired: async (queue, options) => show(await storage.claimExpired(queue, options)),
+            renew: (leases, leaseMs) => storage.renew(leases.map(real), leaseMs),
+            commit: (batch) => storage.commit(withSettle(batch, real)),
+          })
+        },
+      }
+    },
+  },
+  'expired-keeps-lease': {
+    says: 'leaves an expired item to its old holder as well',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) => {
+        const overruled = new Map<string, LeaseRef>()
+        const tokens = new TokenBook()
+        return tokens.watching(storage, {
+          claimExpired: async (queue, options) => {
+            const before = new Map(tokens.entries())
+            const claimed = await storage.claimExpired(queue, options)
+            for (const lease of claimed.leases) {
+              const old = before.get(`${queue}/${lease.id}`)
+              if (old !== undefined) overruled.set(`${lease.id}#${old}`, { queue, id: lease.id, token: lease.token })
+            }
+            return claimed
+          },
+          commit: (batch) =>
+            storage.commit(withSettle(batch, (settle) => overruled.get(`${settle.id}#${settle.token}`) ?? settle)),
+        })
+      },
+    }),
+  },
+  'version-blind': {
+    says: 'writes a record whatever version is stored',
+    setup: 'cluster',
+    plant: () => ({
+      below: (storage) => {
+        const versions = new Map<string, number>()
+        return override(storage, {
+          commit: async (batch) => {
+            const put = (batch.put ?? []).map((one) => ({
+              ...one,
+              version: (versions.get(`${one.kind}/${one.id}`) ?? 0) + 1,
+            }))
+            const outcome = await storage.commit({ ...batch, put })
+            if (outcome === 'committed') for (const one of put) versions.set(`${one.kind}/${one.id}`, one.version)
+            return outcome
+          },
+        })
+      },
+    }),
+  },
+  'lost-timer': {
+    says: 'loses timers',
+    setup: 'both',
+    plant: () => ({ below: (storage) => losing(storage, 'timers') }),
+  },
+  'forgotten-mail': {
+    says: 'loses mail between jobs',
+    setup: 'both',
+    plant: () => ({ below: (storage) => losing(storage, 'mail') }),
+  },
+  'aborted-poll-keeps': {
+    says: 'does not take back what an aborted poll returns',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) =>
+        override(storage, {
+          renew: (leases, leaseMs) => (leaseMs === 0 ? Promise.resolve(leases.map(() => true)) : storage.renew(leases, leaseMs)),
+        }),
+    }),
+  },
+  'heartbeat-forgets': {
+    says: 'says that leases are renewed and does not renew them',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) =>
+        override(storage, {
+          renew: (leases, leaseMs) => (leaseMs > 0 ? Promise.resolve(leases.map(() => true)) : storage.renew(leases, leaseMs)),
+        }),
+    }),
+  },
+  'endless-lease': {
+    says: 'never ends a lease',
+    setup: 'cluster',
+    plant: () => ({
+      below: (storage) =>
+        override(storage, { claim: (queue, options) => storage.claim(queue, { ...options, leaseMs: 1_000_000_000 }) }),
+    }),
+  },
+  'kept-on-cancel': {
+    says: 'keeps the tasks of a job that was cancelled',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) =>
+        override(storage, {
+          commit: (batch) => {
+            const isCancelling = batch.put?.some(({ kind, value }) => kind === 'job' && value.status === 'cancelled')
+            return storage.commit(isCancelling === true ? { ...batch, remove: [] } : batch)
+          },
+        }),
+    }),
+  },
+  'settled-stays': {
+    says: 'leaves the item of a settled claim in its queue',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) =>
+        override(storage, {
+          commit: async (batch) => {
+            const { settle, ...rest } = batch
+            if (settle === undefined || (await storage.renew([settle], 1_000))[0] !== true) return storage.commit(batch)
+            return storage.commit(rest)
+          },
+        }),
+    }),
+  },
+  'replaced-keeps-lease': {
+    says: 'lets the holder of a replaced item settle the new one',
+    setup: 'cluster',
+    plant: () => ({
+      below: (storage) =>
+        override(storage, {
+          commit: async (batch) => {
+            const outcome = await storage.commit(batch)
+            if (outcome === 'committed' || batch.settle === undefined) return outcome
+            const { settle, ...rest } = batch
+            const [view] = await storage.peek(settle.queue, [settle.id])
+            return view === undefined ? outcome : storage.commit({ ...rest, remove: [...(rest.remove ?? []), settle] })
+          },
+        }),
+    }),
+  },
+} satisfies Record<string, BugKind>
+
+/** Knows the newest token of every item. */
+class TokenBook {
+  readonly #tokens = new Map<string, number>()
+
+  entries(): Iterable<[string, number]> {
+    return this.#tokens
+  }
+
+  newest(ref: LeaseRef): LeaseRef | undefined {
+    const token = this.#tokens.get(`${ref.queue}/${ref.id}`)
+    return token === undefined ? undefined : { ...ref, token }
+  }
+
+  watching(storage: Storage, changed: Parameters<typeof override>[1]): Storage {
+    const note = (claimed: Claimed): Claimed => {
+      for (const { queue, id, token } of claimed.leases) this.#tokens.set(`${queue}/${id}`, token)
+      return claimed
+    }
+    const claimExpired = changed.claimExpired ?? ((queue, options) => storage.claimExpired(queue, options))
+    return override(storage, {
+      ...changed,
+      claim: async (queue, options) => note(await storage.claim(queue, options)),
+      claimExpired: async (queue, options) => note(await claimExpired(queue, options)),
+    })
+  }
+}
+
+function withSettle(batch: Batch, change: (settle: LeaseRef) => LeaseRef): Batch {
+  return batch.settle === undefined ? batch : { ...batch, settle: change(batch.settle) }
+}
+
+/** Every third item of this queue never arrives. */
+function losing(storage: Storage, queue: 'timers' | 'mail'): Storage {
+  let count = 0
+  return override(storage, {
+    commit: (batch) => {
+      const enqueue = (batch.enqueue ?? []).filter((item) => {
+        if (item.queue !== queue) return true
+        count += 1
+        return count % 3 !== 0
+      })
+      return storage.commit({ ...batch, enqueue })
+    },
+  })
+}

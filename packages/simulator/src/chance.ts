@@ -1,0 +1,37 @@
+/** A stream of chance: the same seed and name give the same numbers, whatever other streams do. */
+export class Chance {
+  #state: number
+
+  constructor(seed: number, name: string) {
+    let state = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) >>> 0
+    for (let index = 0; index < name.length; index += 1) {
+      state = Math.imul(state ^ name.charCodeAt(index), 0x01000193) >>> 0
+    }
+    this.#state = state
+    // Neighbouring seeds begin alike; a few steps part them.
+    for (let index = 0; index < 4; index += 1) this.next()
+  }
+
+  /** From 0 up to, but not including, 1 (mulberry32). */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let t = this.#state
+    t = Math.imul(t ^ (t >>> 15), t | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+
+  happens(probability: number): boolean {
+    return probability > 0 && this.next() < probability
+  }
+
+  /** A whole number; both ends belong to it. */
+  between(least: number, most: number): number {
+    return least + Math.floor(this.next() * (most - least + 1))
+  }
+
+  pick<T>(list: readonly T[]): T {
+    if (list.length === 0) throw new Error('There is nothing to pick from.')
+    return list[Math.floor(this.next() * list.length)] as T
+  }
+}

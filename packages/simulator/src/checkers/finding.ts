@@ -1,0 +1,5 @@
+/** A promise that was not kept. */
+export interface Finding {
+  readonly rule: string
+  readonly problem: string
+}

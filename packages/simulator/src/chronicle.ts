@@ -1,0 +1,99 @@
+import type { Job, LeaseRef, Queue } from '@impresario/core'
+import type { World } from './world.ts'
+
+/** A job as one commit left it. */
+export interface Version {
+  readonly id: string
+  readonly version: number
+  readonly job: Job
+}
+
+/** A try of a task, by name. */
+export interface Try {
+  readonly jobId: string
+  readonly visit: number
+  readonly branch: string
+  readonly attempt: number
+}
+
+export interface ItemRef {
+  readonly queue: Queue
+  readonly id: string
+}
+
+/** What the checkers read: everything that was promised to somebody, and everything that became true. */
+export type Entry = { readonly at: number } & (
+  /** A client is about to ask for a job, for the first time or again. */
+  | { readonly type: 'attempted'; readonly key: string }
+  /** A client was told that its job is there. */
+  | { readonly type: 'acknowledged'; readonly key: string; readonly jobId: string }
+  /** Somebody was told that the job has come so far. */
+  | { readonly type: 'told'; readonly jobId: string; readonly version: number }
+  | ({ readonly type: 'delivered'; readonly workerId: string } & Try)
+  /** A worker was told that its result counts. */
+  | ({ readonly type: 'accepted'; readonly workerId: string } & Try)
+  | { readonly type: 'claimed'; readonly leases: readonly LeaseRef[] }
+  | {
+      readonly type: 'committed'
+      readonly jobs: readonly Version[]
+      readonly enqueued: readonly ItemRef[]
+      readonly removed: readonly ItemRef[]
+      readonly settled: LeaseRef | undefined
+    }
+  /** The storage came back after a crash, with what had been made durable. */
+  | {
+      readonly type: 'reopened'
+      readonly jobs: readonly Version[]
+      readonly leases: readonly LeaseRef[]
+    }
+  /** A call that changed nothing. */
+  | { readonly type: 'nothing' }
+  /** A rule was seen broken at this very moment. */
+  | { readonly type: 'broken'; readonly rule: string; readonly problem: string }
+)
+
+type Unstamped<T> = T extends { readonly at: number } ? Omit<T, 'at'> : never
+
+/** What has happened in one world. Its hash tells two runs apart; its lines, if kept, tell the story. */
+export class Chronicle {
+  readonly entries: Entry[] = []
+  readonly lines: string[] | undefined
+  readonly #world: World
+  #hash = 0x811c9dc5
+
+  constructor(world: World, options: { readonly keepsLines: boolean }) {
+    this.#world = world
+    this.lines = options.keepsLines ? [] : undefined
+  }
+
+  get hash(): number {
+    return this.#hash
+  }
+
+  add(entry: Unstamped<Entry>): void {
+    this.entries.push({ ...entry, at: this.#world.now })
+  }
+
+  /** Keeps a place for what is happening now and is known later. */
+  reserve(): (entry: Unstamped<Entry> | undefined) => void {
+    const at = this.#world.now
+    const index = this.entries.push({ type: 'nothing', at }) - 1
+    return (entry) => {
+      if (entry !== undefined) this.entries[index] = { ...entry, at }
+      else if (index === this.entries.length - 1) this.entries.pop()
+    }
+  }
+
+  broken(rule: string, problem: string): void {
+    this.add({ type: 'broken', rule, problem })
+    this.note('!', `${rule}: ${problem}`)
+  }
+
+  /** One line of the story; every one counts in the hash. */
+  note(who: string, what: string): void {
+    let hash = Math.imul(this.#hash ^ this.#world.age, 0x01000193)
+    for (let index = 0; index < what.length; index += 1) hash = Math.imul(hash ^ what.charCodeAt(index), 0x01000193)
+    this.#hash = hash >>> 0
+    this.lines?.push(`${(this.#world.age / 1000).toFixed(3).padStart(9)} ${who.padEnd(8)} ${what}`)
+  }
+}

@@ -1,0 +1,136 @@
+import type { LeaseRef, Storage } from '@impresario/core'
+import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
+import type { Changes, Journal, VolatileJournal } from '@impresario/storage-embedded'
+import type { Bug } from './bugs/bug.ts'
+import { wakeUp } from './checkers/wake-up.ts'
+import type { Version } from './chronicle.ts'
+import { Connection } from './connection.ts'
+import type { Link } from './connection.ts'
+import type { Depot, Setting } from './fleet.ts'
+import { never } from './node.ts'
+import type { Node } from './node.ts'
+import { Recorder } from './recorder.ts'
+import { lookAround } from './sight.ts'
+
+interface DepotParts extends Setting {
+  readonly linkOf: (node: Node) => Link
+  readonly bug: Bug | undefined
+}
+
+/** One storage that all processes share and that outlives them. */
+export function sharedDepot(parts: DepotParts): Depot {
+  const { world, bug } = parts
+  const truth = createMemoryStorage({ now: () => world.now })
+  const inner = bug?.below?.(truth, world) ?? truth
+  const recorder = new Recorder({ ...parts, inner, truth })
+  return {
+    truth,
+    open: async (node) => {
+      bug?.onBoot?.()
+      return through(recorder, node, parts)
+    },
+  }
+}
+
+function through(recorder: Recorder, node: Node, { linkOf, bug, world }: DepotParts): Storage {
+  const connection = new Connection(recorder, linkOf(node))
+  return bug?.above?.(connection, world) ?? connection
+}
+
+/** A storage inside the process, written behind to a disk that outlives it. */
+export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
+  const { world, bug, faults, tally, chronicle, jobs } = parts
+  const chance = world.chance('disk')
+  let current: Node | undefined
+  let truth: EmbeddedStorage | undefined
+  const beforeWrite = async (): Promise<void> => {
+    const node = current
+    await world.sleep(chance.between(0, faults.syncMs))
+    if (node?.isAlive === true && chance.happens(faults.writeCrash)) {
+      tally.sometimes('fault: crash while writing')
+      node.die()
+    }
+    // What a dying process had under way may reach the disk or not.
+    if (node?.isAlive !== true) await (chance.happens(0.5) ? undefined : never())
+    if (chance.happens(faults.writeFailure)) {
+      tally.sometimes('fault: write failed')
+      throw new Error('The disk is full.')
+    }
+  }
+  let disk: VolatileJournal = createVolatileJournal({ beforeWrite })
+  const open = async (node: Node): Promise<Storage> => {
+    const isFirst = current === undefined
+    current = node
+    disk = disk.reopened()
+    bug?.onBoot?.()
+    const opening = watchedJournal(disk, async () => {
+      if (!node.isAlive || !chance.happens(faults.writeCrash)) return
+      tally.sometimes('fault: crash after writing')
+      node.die()
+      await never()
+    })
+    const journal = bug?.journal?.(opening.journal, world) ?? opening.journal
+    const storage = new EmbeddedStorage({
+      now: () => world.now,
+      journal,
+      cacheMax,
+      schedule: (run) => world.after(0, () => node.whenRunning(run)),
+      onFailure: () => node.die(),
+    })
+    truth = storage
+    const inner = bug?.below?.(storage, world) ?? storage
+    if (!isFirst) await reopened(parts, storage, opening.leases)
+    chronicle.note(node.name, `opened ${jobs.size} jobs`)
+    return through(new Recorder({ ...parts, inner, truth: storage }), node, parts)
+  }
+  return {
+    open,
+    get truth() {
+      if (truth === undefined) throw new Error('The storage was never opened.')
+      return truth
+    },
+  }
+}
+
+function watchedJournal(
+  disk: Journal,
+  afterWrite: () => Promise<void>,
+): { readonly journal: Journal; readonly leases: LeaseRef[] } {
+  const leases: LeaseRef[] = []
+  const journal: Journal = {
+    open: () => {
+      const opened = disk.open()
+      const items = [...opened.items]
+      for (const { queue, id, token } of items) {
+        if (token !== 0) leases.push({ queue: queue as LeaseRef['queue'], id, token })
+      }
+      return { ...opened, items }
+    },
+    write: async (changes: Changes) => {
+      await disk.write(changes)
+      await afterWrite()
+    },
+    read: (kind, id) => disk.read(kind, id),
+    list: (kind, query) => disk.list(kind, query),
+    lastId: (kind) => disk.lastId(kind),
+    close: () => disk.close(),
+  }
+  return { journal, leases }
+}
+
+/** Writes down what survived a crash, and looks whether it is whole. */
+async function reopened(parts: Setting, storage: Storage, leases: readonly LeaseRef[]): Promise<void> {
+  const { chronicle, tally, jobs } = parts
+  const listed = await storage.list('job', { limit: 1_000_000 })
+  const found: readonly Version[] = listed.map(({ id, version, value }) => ({ id, version, job: value }))
+  const durable = new Map(found.map((version) => [version.id, version]))
+  const isShort = [...jobs.values()].some(({ id, version }) => version > (durable.get(id)?.version ?? 0))
+  tally.sometimes(isShort ? 'commits lost in a crash' : 'nothing lost in a crash')
+  jobs.clear()
+  for (const [id, version] of durable) jobs.set(id, version)
+  chronicle.add({ type: 'reopened', jobs: found, leases })
+  const { sight } = await lookAround(storage, found, [])
+  for (const { job } of found) {
+    for (const { rule, problem } of wakeUp(job, sight)) chronicle.broken(rule, problem)
+  }
+}

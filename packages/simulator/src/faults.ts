@@ -1,0 +1,73 @@
+import type { Chance } from './chance.ts'
+
+/** How likely each fault is in one world, and how slow things are. Zero means that it is switched off. */
+export interface Faults {
+  latencyMs: number
+  crash: number
+  lostRequest: number
+  lostReply: number
+  pause: number
+  lostHint: number
+  /** Of an orderly stop, each ten seconds and process. */
+  stop: number
+  syncMs: number
+  writeCrash: number
+  writeFailure: number
+  /** Between clients or workers and the engines. */
+  networkMs: number
+  lostMessage: number
+  lostAnswer: number
+  workerDeath: number
+  workerFreeze: number
+  workerSlow: number
+  repeatedResult: number
+  abortedPoll: number
+}
+
+/** Swarm: in any one world half of the faults are off, so that the others meet in every combination. */
+export function drawFaults(chance: Chance): Faults {
+  const some = (most: number): number => {
+    const isOn = chance.next() < 0.5
+    const value = chance.next() * most
+    return isOn ? value : 0
+  }
+  return {
+    latencyMs: chance.pick([0, 0, 5, 50]),
+    crash: some(0.004),
+    lostRequest: some(0.05),
+    lostReply: some(0.05),
+    pause: some(0.002),
+    lostHint: chance.pick([0, 0, 0.5, 1]),
+    stop: some(0.2),
+    syncMs: chance.pick([0, 1, 5, 50, 300]),
+    writeCrash: some(0.03),
+    writeFailure: some(0.01),
+    networkMs: chance.pick([0, 5, 50]),
+    lostMessage: some(0.1),
+    lostAnswer: some(0.1),
+    workerDeath: some(0.1),
+    workerFreeze: some(0.05),
+    workerSlow: some(0.15),
+    repeatedResult: some(0.3),
+    abortedPoll: some(0.2),
+  }
+}
+
+/** The storm is over: everything works from now on, as slowly as before. */
+export function calm(faults: Faults): void {
+  faults.crash = 0
+  faults.lostRequest = 0
+  faults.lostReply = 0
+  faults.pause = 0
+  faults.lostHint = 0
+  faults.stop = 0
+  faults.writeCrash = 0
+  faults.writeFailure = 0
+  faults.lostMessage = 0
+  faults.lostAnswer = 0
+  faults.workerDeath = 0
+  faults.workerFreeze = 0
+  faults.workerSlow = 0
+  faults.repeatedResult = 0
+  faults.abortedPoll = 0
+}

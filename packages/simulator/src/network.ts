@@ -1,0 +1,90 @@
+import type { Engine } from '@impresario/engine'
+import type { Chance } from './chance.ts'
+import type { Faults } from './faults.ts'
+import type { Fleet } from './fleet.ts'
+import type { Tally } from './tally.ts'
+import type { World } from './world.ts'
+
+/** No answer came: the caller cannot know whether it was heard. */
+export class Unanswered extends Error {
+  override readonly name = 'Unanswered'
+}
+
+/** Why the server's side of a call is given up. */
+const GONE = 'gone'
+
+interface CallOptions {
+  readonly timeoutMs?: number
+  /** The caller hangs up. */
+  readonly signal?: AbortSignal
+}
+
+interface NetworkParts {
+  readonly world: World
+  readonly fleet: Fleet
+  readonly faults: Faults
+  readonly tally: Tally
+}
+
+/** Between clients or workers and whichever engine they reach. Messages and answers get lost; engines die in the middle. */
+export class Network {
+  readonly #parts: NetworkParts
+
+  constructor(parts: NetworkParts) {
+    this.#parts = parts
+  }
+
+  async call<T>(
+    chance: Chance,
+    run: (engine: Engine, signal: AbortSignal) => Promise<T>,
+    { timeoutMs = 15_000, signal }: CallOptions = {},
+  ): Promise<T> {
+    const { world, fleet, faults, tally } = this.#parts
+    await world.sleep(chance.between(0, faults.networkMs))
+    const node = fleet.pick(chance)
+    const isLost = chance.happens(faults.lostMessage)
+    if (node === undefined || isLost) {
+      if (isLost) tally.sometimes('fault: message lost')
+      await world.sleep(chance.between(100, 1_500))
+      throw new Unanswered('not reached')
+    }
+    return new Promise((resolve, reject) => {
+      const server = new AbortController()
+      let isOver = false
+      const finish = (settle: () => void): void => {
+        if (isOver) return
+        isOver = true
+        timer.isCancelled = true
+        unmourn()
+        signal?.removeEventListener('abort', hangUp)
+        settle()
+      }
+      const fail = (why: string): void =>
+        finish(() => {
+          server.abort(GONE)
+          reject(new Unanswered(why))
+        })
+      const hangUp = (): void => fail('hung up')
+      const timer = world.after(timeoutMs, () => fail('timed out'))
+      const unmourn = node.onDeath(() => fail('connection reset'))
+      signal?.addEventListener('abort', hangUp, { once: true })
+      const reply = (settle: () => void): void => {
+        node.whenRunning(() => {
+          if (isOver) return
+          if (chance.happens(faults.lostAnswer)) {
+            tally.sometimes('fault: answer lost')
+            world.after(chance.between(100, 1_500), () => fail('answer lost'))
+            return
+          }
+          world.after(chance.between(0, faults.networkMs), () => finish(settle))
+        })
+      }
+      node.whenRunning(() => {
+        run(node.engine, server.signal).then(
+          (answer) => reply(() => resolve(answer)),
+          (error: unknown) => reply(() => reject(error as Error)),
+        )
+      })
+    })
+  }
+}

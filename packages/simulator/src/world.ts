@@ -1,0 +1,82 @@
+import { Chance } from './chance.ts'
+import { DueHeap } from './due-heap.ts'
+import type { Due } from './due-heap.ts'
+
+/** Simulated time begins here: late enough that no span leads before zero. */
+const BEGIN = 1_000_000_000
+/** Steps that one turn of the event loop runs. Between two of them Node empties the microtask queue. */
+const STEPS_PER_TURN = 64
+
+/**
+ * A seeded world: one clock, named streams of chance, one heap of things about to happen.
+ *
+ * Nothing here takes real time, and nothing but a step moves the clock. Everything that a step wakes
+ * has run dry before the next one begins, so the same seed gives the same world.
+ */
+export class World {
+  readonly seed: number
+  now = BEGIN
+  steps = 0
+  readonly #heap = new DueHeap()
+  readonly #streams = new Map<string, Chance>()
+
+  constructor(seed: number) {
+    this.seed = seed
+  }
+
+  /** Milliseconds since the world began. */
+  get age(): number {
+    return this.now - BEGIN
+  }
+
+  chance(stream: string): Chance {
+    let chance = this.#streams.get(stream)
+    if (chance === undefined) {
+      chance = new Chance(this.seed, stream)
+      this.#streams.set(stream, chance)
+    }
+    return chance
+  }
+
+  after(ms: number, run: () => void): Due {
+    return this.#heap.push(this.now + Math.max(0, ms), run)
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.after(ms, resolve))
+  }
+
+  /** Runs the next thing. False when nothing is left. */
+  step(): boolean {
+    const due = this.#heap.pop()
+    if (due === undefined) return false
+    this.now = due.at
+    this.steps += 1
+    due.run()
+    return true
+  }
+
+  /** Steps until `isDone` says so or nothing is left to happen. */
+  run(isDone: () => boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let isOver = false
+      const once = (): void => {
+        if (isOver) return
+        try {
+          if (!isDone() && this.step()) return
+          isOver = true
+          resolve()
+        } catch (error) {
+          isOver = true
+          reject(error as Error)
+        }
+      }
+      const turn = (): void => {
+        if (isOver) return
+        for (let index = 0; index < STEPS_PER_TURN; index += 1) setImmediate(once)
+        setImmediate(turn)
+      }
+      turn()
+    })
+  }
+}
