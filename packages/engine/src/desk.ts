@@ -92,6 +92,10 @@ export class Desk {
     return this.#parking.size
   }
 
+  isParked(workerId: string): boolean {
+    return this.#parking.has(workerId)
+  }
+
   wakeWorker(workerId: string): boolean {
     return this.#parking.wake(workerId)
   }
@@ -152,15 +156,17 @@ export class Desk {
   async #renew(workerId: string, currentTasks: readonly string[] | undefined): Promise<readonly string[]> {
     const { storage, leaseMs, dispatcher } = this.#options
     const held = this.#heldBy(workerId)
-    for (const id of currentTasks ?? []) {
-      const ref = parseDeliveryId(id)
-      if (ref !== undefined && !held.has(id)) held.set(id, leaseOf(ref))
-    }
-    const ids = [...held.keys()]
-    if (ids.length === 0) return []
-    const kept = await storage.renew([...held.values()], leaseMs)
     const named = new Set(currentTasks)
     const cancelled: string[] = []
+    for (const id of named) {
+      if (held.has(id)) continue
+      const ref = parseDeliveryId(id)
+      if (ref !== undefined && (await this.#standing(workerId, ref)) === 'own') held.set(id, leaseOf(ref))
+      else cancelled.push(id)
+    }
+    const ids = [...held.keys()]
+    if (ids.length === 0) return cancelled
+    const kept = await storage.renew([...held.values()], leaseMs)
     for (const [index, id] of ids.entries()) {
       const ref = held.get(id)
       if (kept[index] === true && ref !== undefined) {
@@ -184,17 +190,15 @@ export class Desk {
         throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
       }
       const ticket = this.#parking.enter(workerId)
-      const handout = await this.#claim(worker, options)
-      if (handout.deliveries.length > 0 || options.signal.aborted) {
+      try {
+        const handout = await this.#claim(worker, options)
+        if (handout.deliveries.length > 0 || options.signal.aborted) return handout
+        const leftMs = until - clock.now()
+        if (leftMs <= 0) return NOTHING
+        await ticket.wait(leftMs, options.signal)
+      } finally {
         ticket.leave()
-        return handout
       }
-      const leftMs = until - clock.now()
-      if (leftMs <= 0) {
-        ticket.leave()
-        return NOTHING
-      }
-      await ticket.wait(leftMs, options.signal)
       // Let the commits of this moment come in first: the poll then takes them all at once.
       await clock.sleep(0, options.signal)
     }
@@ -208,15 +212,23 @@ export class Desk {
     const holder = options.isLocal === true ? {} : { holder: worker.id }
     const { leases } = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder })
     if (leases.length === 0) return NOTHING
-    const found = await Promise.all(leases.map((lease) => this.#deliver(worker.id, lease)))
-    const deliveries = found.filter((delivery) => delivery !== undefined)
-    const giveBack = (): Promise<void> => this.#giveBack(worker.id, deliveries)
-    await storage.sync()
+    const giveBack = (): Promise<void> => this.#giveBack(worker.id, leases)
+    const deliveries = await this.#deliverAll(worker.id, leases).catch(async (error: unknown) => {
+      await giveBack()
+      throw error
+    })
     if (options.signal.aborted) {
       await giveBack()
       return NOTHING
     }
     return { deliveries, giveBack }
+  }
+
+  /** Durable when this resolves: a worker must not be told of what a crash could undo. */
+  async #deliverAll(workerId: string, leases: readonly Lease[]): Promise<readonly Delivery[]> {
+    const found = await Promise.all(leases.map((lease) => this.#deliver(workerId, lease)))
+    await this.#options.storage.sync()
+    return found.filter((delivery) => delivery !== undefined)
   }
 
   async #deliver(workerId: string, lease: Lease): Promise<Delivery | undefined> {
@@ -248,15 +260,14 @@ export class Desk {
     }
   }
 
-  async #giveBack(workerId: string, deliveries: readonly Delivery[]): Promise<void> {
+  /** First of all nobody keeps the leases alive any longer: should the storage refuse, they end by themselves. */
+  async #giveBack(workerId: string, leases: readonly Lease[]): Promise<void> {
     const held = this.#heldBy(workerId)
-    const refs: LeaseRef[] = []
-    for (const { taskId: id } of deliveries) {
-      const ref = held.get(id)
-      if (ref !== undefined) refs.push(ref)
-      held.delete(id)
+    const tokens = new Set(leases.map(({ token }) => token))
+    for (const [id, { token }] of held) {
+      if (tokens.has(token)) held.delete(id)
     }
-    await this.#options.storage.renew(refs, 0)
+    await this.#options.storage.renew(leases, 0)
   }
 
   /** Takes results. Each counts once; all of them are durable when this resolves. */
@@ -267,12 +278,14 @@ export class Desk {
   }
 
   async #result(workerId: string, report: Report): Promise<Receipt> {
-    const { director, clock, random, storage } = this.#options
+    const { director, clock, random } = this.#options
     const ref = parseDeliveryId(report.taskId)
     if (ref === undefined) return { type: 'ignored', reason: 'stale_task', job: undefined }
     const held = this.#heldBy(workerId)
-    if (!held.delete(report.taskId) && !(await this.#isHolder(workerId, ref))) {
-      return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    if (!held.delete(report.taskId)) {
+      const standing = await this.#standing(workerId, ref)
+      if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+      if (standing === 'stale') return this.#late(ref)
     }
     const { visit, branch, attempt } = ref
     const applied = await director.apply(
@@ -291,22 +304,30 @@ export class Desk {
       },
       leaseOf(ref),
     )
-    if (applied.type === 'lost') {
-      return { type: 'ignored', reason: 'stale_task', job: (await storage.read('job', ref.jobId))?.value }
-    }
-    return receiptOf(applied)
+    return applied.type === 'lost' ? this.#late(ref) : receiptOf(applied)
   }
 
-  /** After a restart the desk does not know who holds what; the storage does. */
-  async #isHolder(workerId: string, ref: DeliveryRef): Promise<boolean> {
+  async #late(ref: DeliveryRef): Promise<Receipt> {
+    return { type: 'ignored', reason: 'stale_task', job: (await this.#options.storage.read('job', ref.jobId))?.value }
+  }
+
+  /**
+   * After a restart the desk does not know who holds what; the storage does. `own` also for what nobody
+   * holds now: the rules decide about it. `stale` for a delivery or a try that another one has followed,
+   * and for an id that we never gave out: nothing may be settled by it.
+   */
+  async #standing(workerId: string, ref: DeliveryRef): Promise<'own' | 'other' | 'stale'> {
     const [view] = await this.#options.storage.peek('tasks', [taskId(ref.jobId, ref.visit, ref.branch)])
-    const holder = view?.lease?.holder
-    return holder === undefined || holder === workerId
+    if (view === undefined) return 'own'
+    const { lease } = view
+    if (lease !== undefined && lease.token !== ref.token) return 'stale'
+    if (lease?.holder !== undefined && lease.holder !== workerId) return 'other'
+    return readTask(view.payload).attempt === ref.attempt ? 'own' : 'stale'
   }
 
   async progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<void> {
     const ref = parseDeliveryId(id)
-    if (ref === undefined || !(await this.#isHolder(workerId, ref))) return
+    if (ref === undefined || (await this.#standing(workerId, ref)) !== 'own') return
     const { visit, branch, attempt } = ref
     const at = this.#options.clock.now()
     await this.#options.director.apply(ref.jobId, { type: 'progressed', at, visit, branch, attempt, fraction, message })

@@ -40,7 +40,7 @@ export class Director {
   }
 
   async apply(jobId: string, event: JobEvent, settle?: LeaseRef, extra?: readonly Put[]): Promise<Applied> {
-    const { storage, shelf, place } = this.#options
+    const { storage, shelf } = this.#options
     let versionSeen = -1
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const stored = await storage.read('job', jobId)
@@ -53,20 +53,34 @@ export class Director {
         if (settle !== undefined) await storage.commit({ settle })
         return { type: 'ignored', reason: decision.reason, job: before }
       }
-      const batch = batchOf(decision, version + 1, settle, place)
-      const outcome = await storage.commit(
-        extra === undefined ? batch : { ...batch, put: [...(batch.put ?? []), ...extra] },
-      )
+      const outcome = await this.#commit(decision, version + 1, settle, extra)
       if (outcome === 'committed') {
         this.#options.onDecided(decision, before, version + 1)
         return { type: 'applied', job: decision.job, before, version: version + 1 }
       }
-      this.#options.onRefused(decision)
       if (extra !== undefined) return { type: 'lost' }
     }
     throw new ImpresarioError(
       'STORAGE_UNAVAILABLE',
       `Job ${jobId} could not be written after ${CONFLICTS_MAX} conflicts.`,
     )
+  }
+
+  /** Whatever keeps the batch from being written, a strategy that does not exist or a broken disk: no place stays taken. */
+  async #commit(
+    decision: Decision,
+    version: number,
+    settle: LeaseRef | undefined,
+    extra: readonly Put[] = [],
+  ): Promise<'committed' | 'conflict'> {
+    const { storage, place, onRefused } = this.#options
+    let outcome: 'committed' | 'conflict' = 'conflict'
+    try {
+      const batch = batchOf(decision, version, settle, place)
+      outcome = await storage.commit({ ...batch, put: [...(batch.put ?? []), ...extra] })
+      return outcome
+    } finally {
+      if (outcome === 'conflict') onRefused(decision)
+    }
   }
 }

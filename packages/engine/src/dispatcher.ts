@@ -4,7 +4,11 @@ import {
   assess,
   explain,
   laneMatchesWorker,
+  matches,
+  questionOf,
+  rank,
   requirementLane,
+  strategyNamed,
   taskId,
   workerLane,
   workerOfLane,
@@ -36,6 +40,8 @@ export interface DispatcherOptions {
   readonly isShared: boolean
   /** Wakes the worker's parked poll, if it has one here. */
   readonly wakeWorker: (workerId: string) => boolean
+  /** Whether the worker has a parked poll here. */
+  readonly isParked: (workerId: string) => boolean
 }
 
 const IDLE_MS = 1_000
@@ -65,6 +71,8 @@ export class Dispatcher implements Service {
   readonly #placed = new Map<string, string>()
   readonly #pump: Pump
   #refreshedAt = Number.NEGATIVE_INFINITY
+  /** Whether the last call was a start: a stop may overtake one that is still reading. */
+  #isWanted = false
   #unwatch: (() => void) | undefined
 
   constructor(options: DispatcherOptions) {
@@ -74,12 +82,15 @@ export class Dispatcher implements Service {
   }
 
   async start(): Promise<void> {
+    this.#isWanted = true
     await this.#refresh()
+    if (!this.#isWanted) return
     this.#unwatch ??= this.#options.storage.watch('tasks', (lane) => this.#onHint(lane))
     await this.#pump.start()
   }
 
   async stop(): Promise<void> {
+    this.#isWanted = false
     this.#unwatch?.()
     this.#unwatch = undefined
     await this.#pump.stop()
@@ -111,15 +122,22 @@ export class Dispatcher implements Service {
 
   /** Where a new try of a task goes. Reserves a place with the worker; `forget` takes it back. */
   place(task: TaskEffect, job: Job): Placement {
+    const id = taskId(job.id, task.visit, task.branch)
+    // Who had the try before this one has it no longer.
+    this.release(id)
     const exclude = this.#index.exclusion(task.call, task.failedWorkers)
     const waiting = requirementLane(task.call, exclude)
     // A later try is placed when it is due: who is best then cannot be known now.
     if (task.delayMs > 0) return { lane: waiting }
     const worker = this.#index.choose(task.call, exclude)?.worker
     if (worker === undefined) return { lane: waiting }
-    const id = taskId(job.id, task.visit, task.branch)
     this.assign(id, worker.id)
     return { lane: workerLane(worker.id), fallback: { lane: waiting, afterMs: this.#options.pickupMs } }
+  }
+
+  /** The worker that a task counts for. */
+  workerOf(id: string): string | undefined {
+    return this.#placed.get(id)
   }
 
   /** Counts a task for a worker, and no longer for the one that had it before. */
@@ -138,11 +156,13 @@ export class Dispatcher implements Service {
     this.#index.addLoad(workerId, -1)
   }
 
-  /** Frees the places of tasks that a decision ended or took back. */
+  /** Frees the places of tasks that a decision ended or took back. One that it sent out anew has its place already. */
   onDecided(decision: Decision, before: Job | undefined): void {
     if (before === undefined) return
+    const sent = decision.effects.filter((effect) => effect.type === 'task')
     for (const effect of decision.effects) {
       if (effect.type !== 'dropTask') continue
+      if (sent.some(({ visit, branch }) => visit === effect.visit && branch === effect.branch)) continue
       this.release(taskId(before.id, effect.visit, effect.branch))
     }
   }
@@ -199,20 +219,19 @@ export class Dispatcher implements Service {
     return { worked, nextInMs: nextInMs === 0 ? undefined : nextInMs }
   }
 
-  /** Wakes as many parked workers as the waiting lane has tasks, best first. */
+  /** Wakes as many parked workers as the waiting lane has tasks, best first. Only who is parked here can be woken. */
   #offer(lane: string, ready: number): number {
     const waiting = this.#lanes.read(lane)
     if (waiting === undefined) return 0
-    const asked = new Set<string>()
-    for (let offers = 0; offers < ready; offers += 1) {
-      const call: TaskCall = { kind: 'task', params: {}, priority: 0, strategy: 'default', ...waiting }
-      const exclude = this.#index.exclusion(waiting, waiting.exclude)
-      const worker = this.#index.choose(call, [...exclude, ...asked])?.worker
-      if (worker === undefined) break
-      asked.add(worker.id)
-      this.#options.wakeWorker(worker.id)
-    }
-    return asked.size
+    const { isParked, wakeWorker } = this.#options
+    const exclude = this.#index.exclusion(waiting, waiting.exclude)
+    const candidates = this.#index
+      .available(waiting.type)
+      .filter(({ worker }) => isParked(worker.id) && !exclude.includes(worker.id) && matches(waiting, worker))
+    const question = questionOf({ type: waiting.type, params: {} }, this.#index.last(waiting.type))
+    const ranked = rank(strategyNamed(waiting.strategy ?? 'default'), candidates, question)
+    for (const { candidate } of ranked.slice(0, ready)) wakeWorker(candidate.worker.id)
+    return Math.min(ready, ranked.length)
   }
 
   async #refresh(): Promise<void> {

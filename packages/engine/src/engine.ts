@@ -89,6 +89,7 @@ export class Engine implements Service {
   readonly #director: Director
   readonly #news: JobNews
   readonly #services: readonly Service[]
+  #changes: Promise<void> = Promise.resolve()
 
   constructor(options: EngineOptions) {
     const settings = { ...DEFAULTS, ...options.settings }
@@ -99,7 +100,8 @@ export class Engine implements Service {
     this.#news = new JobNews(clock)
     const { pickupMs, workerTtlMs, isShared } = settings
     const wakeWorker = (id: string): boolean => this.desk.wakeWorker(id)
-    this.dispatcher = new Dispatcher({ storage, clock, log, pickupMs, workerTtlMs, isShared, wakeWorker })
+    const isParked = (id: string): boolean => this.desk.isParked(id)
+    this.dispatcher = new Dispatcher({ storage, clock, log, pickupMs, workerTtlMs, isShared, wakeWorker, isParked })
     this.#director = new Director({
       storage,
       shelf: this.#shelf,
@@ -127,21 +129,33 @@ export class Engine implements Service {
       handlerMs,
       concurrencyMax,
     })
-    const postman = new Postman({ storage, director, clock, log })
-    const watcher = new Watcher({ storage, director, clock, random, log })
+    const postman = new Postman({ storage, shelf: this.#shelf, director, clock, log })
+    const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
+    const watcher = new Watcher({ storage, director, clock, random, log, workerOf })
     this.#services = [this.dispatcher, this.executor, postman, watcher]
   }
 
-  async start(): Promise<void> {
-    this.desk.openPolls()
-    for (const service of this.#services) await service.start()
+  start(): Promise<void> {
+    return this.#afterwards(async () => {
+      this.desk.openPolls()
+      for (const service of this.#services) await service.start()
+    })
   }
 
   /** Ends parked polls, claims nothing more, waits for running handlers, makes everything durable. */
-  async stop(): Promise<void> {
-    this.desk.closePolls()
-    await Promise.all(this.#services.map((service) => service.stop()))
-    await this.#storage.sync()
+  stop(): Promise<void> {
+    return this.#afterwards(async () => {
+      this.desk.closePolls()
+      await Promise.all(this.#services.map((service) => service.stop()))
+      await this.#storage.sync()
+    })
+  }
+
+  /** Starts and stops follow one another as they were called; one that fails does not keep the next from its turn. */
+  #afterwards(change: () => Promise<void>): Promise<void> {
+    const changed = this.#changes.then(change)
+    this.#changes = changed.catch(() => undefined)
+    return changed
   }
 
   async tick(): Promise<{ readonly worked: number }> {

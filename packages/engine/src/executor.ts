@@ -253,10 +253,9 @@ export class Executor implements Service {
 
 /** User code may throw anything, also what cannot even be turned into text. */
 function messageOf(error: unknown): string {
+  const message: unknown = error instanceof Error ? error.message : error
   try {
-    return error instanceof Error
-      ? String(error.message)
-      : `Something that is not an Error was thrown: ${String(error)}`
+    return error instanceof Error ? String(message) : `Something that is not an Error was thrown: ${String(message)}`
   } catch {
     return 'Something that is not an Error was thrown, and it cannot be shown as text.'
   }

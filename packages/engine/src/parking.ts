@@ -28,6 +28,10 @@ export class Parking {
     return size
   }
 
+  has(workerId: string): boolean {
+    return this.#places.has(workerId)
+  }
+
   enter(workerId: string): Ticket {
     const place: Place = { woken: false, nap: undefined }
     const places = this.#places.get(workerId) ?? new Set()
@@ -63,6 +67,6 @@ export class Parking {
   }
 
   wakeAll(): void {
-    for (const workerId of [...this.#places.keys()]) this.wake(workerId)
+    for (const workerId of this.#places.keys()) this.wake(workerId)
   }
 }

@@ -1,11 +1,12 @@
-import type { Clock, Lease, Log, Service, Storage } from '@impresario/core'
-import { isImpresarioError } from '@impresario/protocol'
+import type { Clock, JobRequest, Lease, Log, Service, Storage } from '@impresario/core'
+import type { BlueprintShelf } from './blueprint-shelf.ts'
 import type { Director } from './director.ts'
 import { readMail } from './payload.ts'
 import { Pump } from './pump.ts'
 
 export interface PostmanOptions {
   readonly storage: Storage
+  readonly shelf: BlueprintShelf
   readonly director: Director
   readonly clock: Clock
   readonly log: Log
@@ -50,29 +51,42 @@ export class Postman implements Service {
   }
 
   async #deliver(lease: Lease): Promise<void> {
-    const { director, clock, log, storage } = this.#options
+    const { director, clock, log } = this.#options
     const { to, letter } = readMail(lease.payload)
-    const at = clock.now()
     try {
-      if (letter.type !== 'create') {
-        await director.apply(to, { ...letter, at }, lease)
-        return
-      }
-      const { request } = letter
-      try {
-        await director.apply(to, { type: 'created', at, id: to, request }, lease)
-      } catch (error) {
-        const { parent } = request
-        if (!isImpresarioError(error, 'BLUEPRINT_NOT_FOUND') || parent === undefined) throw error
-        // The child can never be: its parent hears of a failure instead of waiting for ever.
-        const { visit, branch } = parent
-        const reason = { code: error.code, message: error.message }
-        await director.apply(parent.jobId, { type: 'childEnded', at, visit, branch, outcome: 'failed', error: reason })
-        await storage.commit({ settle: lease })
-      }
+      if (letter.type === 'create') await this.#create(to, letter.request, lease)
+      else await director.apply(to, { ...letter, at: clock.now() }, lease)
     } catch (error) {
       // The letter stays in its queue and is delivered again when the lease ends.
       log.error('a letter could not be delivered', { job_id: to, error: String(error) })
     }
+  }
+
+  /** A child that can never be: its parent hears of a failure instead of waiting for ever. */
+  async #create(id: string, request: JobRequest, lease: Lease): Promise<void> {
+    const { director, clock, storage } = this.#options
+    const checked = await this.#check(request)
+    const at = clock.now()
+    const { parent } = request
+    if ('initialData' in checked) {
+      await director.apply(id, { type: 'created', at, id, request: { ...request, ...checked } }, lease)
+    } else if (parent !== undefined) {
+      const { visit, branch, jobId } = parent
+      await director.apply(jobId, { type: 'childEnded', at, visit, branch, outcome: 'failed', error: checked })
+      await storage.commit({ settle: lease })
+    }
+  }
+
+  /** A child's data is checked as a client's is. */
+  async #check({
+    blueprint: name,
+    initialData,
+  }: JobRequest): Promise<Pick<JobRequest, 'initialData'> | { readonly code: string; readonly message: string }> {
+    const blueprint = this.#options.shelf.find(name)
+    if (blueprint === undefined) return { code: 'BLUEPRINT_NOT_FOUND', message: `There is no blueprint "${name}".` }
+    const checked = await blueprint.validateInput(initialData)
+    if ('value' in checked) return { initialData: checked.value }
+    const message = `The initial data does not fit "${name}": ${checked.problems.join('; ')}`
+    return { code: 'INPUT_REFUSED', message }
   }
 }

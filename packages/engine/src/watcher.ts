@@ -9,6 +9,8 @@ export interface WatcherOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  /** Who has the task, as far as it is known here. */
+  readonly workerOf: (taskId: string) => string | undefined
 }
 
 const LEASE_MS = 15_000
@@ -63,14 +65,17 @@ export class Watcher implements Service {
 
   #expiryEvent(lease: Lease): JobEvent {
     const { visit, branch, attempt } = readTask(lease.payload)
-    const { clock, random } = this.#options
+    const { clock, random, workerOf } = this.#options
+    const isTaken = lease.deliveries > 0
     return {
       type: 'taskExpired',
       at: clock.now(),
       visit,
       branch,
       attempt,
-      reason: lease.deliveries === 0 ? 'dispatch' : 'result',
+      reason: isTaken ? 'result' : 'dispatch',
+      // The next try shall go to somebody else.
+      workerId: isTaken ? workerOf(lease.id) : undefined,
       chance: random.next(),
     }
   }
