@@ -60,7 +60,7 @@ test('[C-01] never more handlers run than allowed, and a place that gets free is
   await stage.engine.start()
   for (const seen of [3, 6, 8]) {
     await settled()
-    expect(begun.length).toBe(seen)
+    expect(begun).toHaveLength(seen)
     release()
   }
   await settled()
@@ -215,13 +215,12 @@ test('[C-03] what a handler answers after its time is ignored', async () => {
   const answers: (() => void)[] = []
   const stage = new Stage([
     blueprint('late', { start: 'a' }, (state) => ({
-      a: state.handler(async (context, actions) => {
+      a: state.handler(async (_context, actions) => {
         const run = answers.length
         await new Promise<void>((resolve) => {
           answers.push(resolve)
         })
-        context.stateHistory.run = run
-        return actions.transitionTo('done')
+        return actions.transitionTo('done', { run })
       }),
       done: state.end(),
     })),

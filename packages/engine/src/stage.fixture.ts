@@ -1,17 +1,18 @@
 import { setImmediate as immediate } from 'node:timers/promises'
-import { createBlueprintRegistry, createWorker } from '@impresario/core'
+import { blueprint, createBlueprintRegistry, createWorker } from '@impresario/core'
 import type {
   Clock,
   Job,
   JobRequest,
   Log,
   LogFields,
+  PolicyOverrides,
   Random,
   RunnableBlueprint,
   Storage,
   WorkerPatch,
 } from '@impresario/core'
-import type { JsonObject, TaskErrorCode } from '@impresario/protocol'
+import type { JsonObject, TaskErrorCode, TaskOptions } from '@impresario/protocol'
 import { createMemoryStorage } from '@impresario/storage-embedded'
 import type { BlueprintSource } from './blueprint-shelf.ts'
 import type { Delivery, Handout, Receipt } from './desk.ts'
@@ -179,15 +180,15 @@ export class Stage {
     this.engine = this.#open()
   }
 
-  async create(blueprint: string, over: Partial<JobRequest> = {}, options: CreateOptions = {}): Promise<string> {
-    const request: JobRequest = { blueprint, client: { id: 'client' }, initialData: {}, ...over }
+  async create(name: string, over: Partial<JobRequest> = {}, options: CreateOptions = {}): Promise<string> {
+    const request: JobRequest = { blueprint: name, client: { id: 'client' }, initialData: {}, ...over }
     const { jobId } = await this.engine.createJob(request, options)
     return jobId
   }
 
   /** Creates a job and lets it go as far as it can. */
-  async begin(blueprint: string, over: Partial<JobRequest> = {}): Promise<string> {
-    const jobId = await this.create(blueprint, over)
+  async begin(name: string, over: Partial<JobRequest> = {}): Promise<string> {
+    const jobId = await this.create(name, over)
     await this.run()
     return jobId
   }
@@ -282,4 +283,35 @@ export function shelfOf(blueprints: readonly RunnableBlueprint[]): BlueprintSour
   const registry = createBlueprintRegistry()
   for (const one of blueprints) registry.register(one)
   return registry
+}
+
+/** The smallest blueprint with a task in it. */
+export function oneTask(options: TaskOptions & { type?: string } = {}, shape: PolicyOverrides = {}, name = 'one') {
+  return blueprint(name, { start: 'ask', ...shape }, (state) => ({
+    ask: state.handler((_context, actions) =>
+      actions.dispatchTask({ type: 'work', ...options, transitions: { success: 'done' } }),
+    ),
+    done: state.end(),
+  }))
+}
+
+/** A fan-out over as many tasks as the job's `count` says. */
+export function fanOut(policy: 'wait_all' | 'fail_fast' = 'wait_all', options: TaskOptions = {}, name = 'many') {
+  return blueprint(name, { start: 'split' }, (state) => ({
+    split: state.handler((context, actions) =>
+      actions.dispatchParallel(
+        Array.from({ length: Number(context.initialData['count']) }, (_unused, index) => ({
+          type: 'work',
+          params: { index },
+          ...options,
+        })),
+        { into: 'join', policy },
+      ),
+    ),
+    join: state.aggregator((context, actions) => {
+      const statuses = Object.values(context.aggregationResults).map(({ status }) => status)
+      return actions.transitionTo('done', { statuses })
+    }),
+    done: state.end(),
+  }))
 }
