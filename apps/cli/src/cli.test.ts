@@ -1,13 +1,47 @@
+import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
 import { blueprint } from '@impresario/core'
 import { createServer } from '@impresario/server'
 import type { Server } from '@impresario/server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { runCli } from './cli.fixture.ts'
-import type { CliOptions, Ended } from './cli.fixture.ts'
+
+/** The command as users run it: the build, which `npm test` makes first. */
+const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+
+interface CliOptions {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly input?: string
+  readonly nodeOptions?: readonly string[]
+}
+
+interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+async function runCli(args: readonly string[], options: CliOptions = {}): Promise<Ended> {
+  const child = spawn(process.execPath, [...(options.nodeOptions ?? []), MAIN, ...args], {
+    cwd: options.cwd,
+    // Only what a program cannot do without: the developer's own settings change nothing here.
+    env: { PATH: process.env['PATH'] ?? '', ...options.env },
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  child.stdin.end(options.input ?? '')
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
+  return { code, stdout, stderr }
+}
 
 const passing = blueprint('passing', { start: 'begin' }, (state) => ({
   begin: state.handler((_context, actions) => actions.transitionTo('done', { step: 1 })),
@@ -82,7 +116,7 @@ async function started(name: string, data?: object): Promise<string> {
 /** Waits, on the server, until the job has this status. */
 async function untilStatus(id: string, status: string): Promise<void> {
   const { signal } = new AbortController()
-  for (let version = 0; ; ) {
+  for (let version = 0; ;) {
     const stored = await server.engine.waitForJob(id, { afterVersion: version, waitMs: 10_000, signal })
     if (stored?.value.status === status) return
     version = stored?.version ?? 0
@@ -96,7 +130,8 @@ describe('[M-03] jobs', () => {
     expect(watched.stdout).toContain('job finished')
     expect(watched.stdout).toContain('"got": "Ada"')
     // Lines for a program: no colours, nothing that is drawn over.
-    expect(watched.stdout).not.toMatch(/[\u001B\r]/)
+    expect(stripVTControlCharacters(watched.stdout)).toBe(watched.stdout)
+    expect(watched.stdout).not.toContain('\r')
     const id = /Started job (\S+)/.exec(watched.stdout)?.[1] ?? ''
     const shown = await cli(['jobs', 'show', id])
     expect(shown.stdout).toMatch(/^status +finished$/m)
@@ -262,7 +297,9 @@ test.for([[['--version']], [['--help']], [['jobs', 'list']]] as const)(
     const spy =
       'import Module from "node:module"; process.on("exit", () => { for (const path of Object.keys(Module._cache)) ' +
       'if (/node_modules.(fastify|pino|tsx|@viz-js)./.test(path)) console.error("loaded " + path) })'
-    const { code, stderr } = await cli(args, { nodeOptions: ['--import', `data:text/javascript,${encodeURIComponent(spy)}`] })
+    const { code, stderr } = await cli(args, {
+      nodeOptions: ['--import', `data:text/javascript,${encodeURIComponent(spy)}`],
+    })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   },
 )

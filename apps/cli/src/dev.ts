@@ -1,5 +1,5 @@
 import { createServer as createNetServer } from 'node:net'
-import { join, relative, resolve } from 'node:path'
+import { join, relative, resolve as absolute } from 'node:path'
 import { createClient } from '@impresario/client'
 import { devTokens, writeDevState } from './dev-state.ts'
 import type { DevState } from './dev-state.ts'
@@ -21,7 +21,7 @@ export interface DevOptions extends GlobalOptions {
 /** Everything on this machine: server, storage in a directory, tokens, and a demo if there is nothing else to run. */
 export async function dev(options: DevOptions): Promise<number> {
   const screen = screenFor(options)
-  const directory = resolve(options.data)
+  const directory = absolute(options.data)
   const { createServer, loadSettings } = await import('@impresario/server')
   const tokens = await devTokens(directory)
   const settings = loadSettings({ environment: devEnvironment(options, directory, tokens), directory: process.cwd() })
@@ -65,7 +65,11 @@ export async function dev(options: DevOptions): Promise<number> {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** What the developer has set counts; the rest is chosen for one person at one machine. */
-function devEnvironment(options: DevOptions, directory: string, tokens: Pick<DevState, 'clientToken' | 'workerToken'>): Environment {
+function devEnvironment(
+  options: DevOptions,
+  directory: string,
+  tokens: Pick<DevState, 'clientToken' | 'workerToken'>,
+): Environment {
   const { env } = process
   return {
     ...env,
@@ -95,13 +99,13 @@ async function freePort(screen: Screen, host: string, wanted: number): Promise<n
 }
 
 function isFree(host: string, port: number): Promise<boolean> {
-  return new Promise((resolveFree, reject) => {
+  return new Promise((resolve, reject) => {
     const probe = createNetServer()
     probe.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') resolveFree(false)
+      if (error.code === 'EADDRINUSE') resolve(false)
       else reject(new Failure('CANNOT_LISTEN', `${host}:${port} cannot be listened on: ${error.message}`))
     })
-    probe.listen({ host, port }, () => probe.close(() => resolveFree(true)))
+    probe.listen({ host, port }, () => probe.close(() => resolve(true)))
   })
 }
 

@@ -53,9 +53,15 @@ async function blueprintsIn(path: string): Promise<readonly Blueprint[]> {
   const { isBlueprint } = await import('@impresario/core')
   const file = pathToFileURL(resolve(path)).href
   const isNative = !/\.m?ts$/.test(path) || ('typescript' in process.features && Boolean(process.features.typescript))
-  const module = isNative ? import(file) : import('tsx/esm/api').then(({ tsImport }) => tsImport(file, import.meta.url))
-  const exported = await module.catch((error: unknown) => {
+  try {
+    const exported: unknown = isNative ? await import(file) : await importTyped(file)
+    return [...new Set(Object.values(exported as object).filter(isBlueprint))]
+  } catch (error) {
     throw new Failure('INVALID_BLUEPRINT', `"${path}" cannot be loaded: ${String(error)}`, { cause: error })
-  })
-  return [...new Set(Object.values(exported as object).filter(isBlueprint))]
+  }
+}
+
+async function importTyped(file: string): Promise<unknown> {
+  const { tsImport } = await import('tsx/esm/api')
+  return tsImport(file, import.meta.url)
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { text } from 'node:stream/consumers'
+import { text as textOf } from 'node:stream/consumers'
 import type { Job } from '@impresario/client'
 import { EXIT, Failure, usage } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
@@ -10,7 +10,7 @@ import { facts, table } from './table.ts'
 import { ago, nowSeconds, span } from './time.ts'
 import { LiveLine, momentLine, statusLine, TrailReader } from './watch.ts'
 
-interface ListOptions extends GlobalOptions {
+export interface ListOptions extends GlobalOptions {
   readonly status?: string
   readonly blueprint?: string
   readonly limit: number
@@ -136,7 +136,7 @@ async function readData(given: string | undefined): Promise<Data> {
 }
 
 async function dataText(given: string): Promise<string> {
-  if (given === '-') return text(process.stdin)
+  if (given === '-') return textOf(process.stdin)
   if (!given.startsWith('@')) return given
   return readFile(given.slice(1), 'utf8').catch((error: unknown) => {
     throw usage(`The initial data cannot be read from "${given.slice(1)}": ${String(error)}`)

@@ -113,7 +113,11 @@ function explanationPage(screen: Screen, body: ExplainBody): string {
 
 function whyPage(screen: Screen, explanation: Explanation): string {
   const rows = table(screen, explanation.workers, [
-    { title: '', cell: (one) => (one.place === undefined ? screen.paint('red', '✗') : String(one.place)), align: 'right' },
+    {
+      title: '',
+      cell: (one) => (one.place === undefined ? screen.paint('red', '✗') : String(one.place)),
+      align: 'right',
+    },
     { title: 'worker', cell: (one) => one.worker_id },
     { title: 'cost/s', cell: (one) => text(one.score?.cost), align: 'right' },
     { title: 'reputation', cell: (one) => text(one.score?.reputation), align: 'right' },

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { createScreen } from './screen.ts'
 import type { Screen } from './screen.ts'
@@ -5,7 +6,10 @@ import { facts, table } from './table.ts'
 import { ago, span } from './time.ts'
 import { LiveLine, TrailReader, statusLine } from './watch.ts'
 
-function screen(options: { readonly isTTY: boolean; readonly env?: Record<string, string> }): Screen & { lines: string[] } {
+function screen(options: {
+  readonly isTTY: boolean
+  readonly env?: Record<string, string>
+}): Screen & { lines: string[] } {
   const lines: string[] = []
   const stream = { isTTY: options.isTTY, columns: 80, write: (text: string) => lines.push(text) }
   return { ...createScreen({ stdout: stream, stderr: stream, env: options.env ?? {} }), lines }
@@ -41,7 +45,7 @@ test('[M-03] columns stay aligned when cells are coloured', () => {
     { title: 'status', cell: (row: (typeof rows)[number]) => coloured.paint('green', row.status) },
     { title: 'n', cell: (row: (typeof rows)[number]) => String(row.count), align: 'right' as const },
   ]
-  expect(table(coloured, rows, columns).replaceAll(/\u001B\[\d+m/g, '').split('\n')).toEqual([
+  expect(stripVTControlCharacters(table(coloured, rows, columns)).split('\n')).toEqual([
     'NAME    STATUS     N',
     'a       finished   5',
     'longer  x         10',
@@ -49,9 +53,13 @@ test('[M-03] columns stay aligned when cells are coloured', () => {
 })
 
 test('[M-03] facts that are not known are left out', () => {
-  expect(facts(screen({ isTTY: false }), [['job', 'j1'], ['parent', undefined], ['status', 'ok']])).toBe(
-    'job     j1\nstatus  ok',
-  )
+  expect(
+    facts(screen({ isTTY: false }), [
+      ['job', 'j1'],
+      ['parent', undefined],
+      ['status', 'ok'],
+    ]),
+  ).toBe('job     j1\nstatus  ok')
 })
 
 test('[M-03] colours on a terminal only, and never against NO_COLOR', () => {

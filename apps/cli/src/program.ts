@@ -5,6 +5,7 @@ import type { Screen } from './screen.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
 import type { DevOptions } from './dev.ts'
+import type { ListOptions } from './jobs.ts'
 
 /**
  * Runs one command and gives the code to end with. What a command needs is loaded when it is called: `jobs list` must
@@ -117,7 +118,7 @@ function addJobs(jobs: Command, end: End): void {
     .option('--status <status>', 'only these, separated by commas')
     .option('--blueprint <name>', 'only jobs of this blueprint')
     .addOption(new Option('--limit <number>', 'at most so many').argParser(count).default(20))
-    .action(act(end, async (options: Parameters<Jobs['listJobs']>[0]) => (await load()).listJobs(options)))
+    .action(act(end, async (options: ListOptions) => (await load()).listJobs(options)))
   jobs
     .command('show <job>')
     .description('all about one job')
@@ -155,8 +156,6 @@ function addJobs(jobs: Command, end: End): void {
     .action(act(end, async (options, job) => (await load()).discardJob(job, options)))
 }
 
-type Jobs = typeof import('./jobs.ts')
-
 function addBlueprints(blueprint: Command, end: End): void {
   blueprint
     .command('list', { isDefault: true })
@@ -185,6 +184,6 @@ function count(text: string): number {
 
 function port(text: string): number {
   const value = number(text)
-  if (!Number.isInteger(value) || value < 0 || value > 65_535) throw new InvalidArgumentError('It goes from 0 to 65535.')
-  return value
+  if (Number.isInteger(value) && value >= 0 && value <= 65_535) return value
+  throw new InvalidArgumentError('It goes from 0 to 65535.')
 }

@@ -33,8 +33,12 @@ export function createScreen({ stdout, stderr, env, isJson = false }: ScreenOpti
     isTerminal: isTerminal && !isJson,
     isJson,
     columns: stdout.columns ?? 100,
-    out: (text) => void stdout.write(`${text}\n`),
-    err: (text) => void stderr.write(`${text}\n`),
+    out: (text) => {
+      stdout.write(`${text}\n`)
+    },
+    err: (text) => {
+      stderr.write(`${text}\n`)
+    },
     // Whether to colour is decided above; the text itself is coloured in any case.
     paint: (style, text) => (isColoured ? styleText(style, text, { validateStream: false }) : text),
   }

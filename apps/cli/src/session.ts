@@ -60,7 +60,9 @@ function refusalIn(text: string, status: number): ImpresarioError {
 }
 
 /** Options go before the environment, and the environment before a development server in this directory. */
-async function addressOf(options: GlobalOptions): Promise<{ readonly url: string; readonly token: string | undefined }> {
+async function addressOf(
+  options: GlobalOptions,
+): Promise<{ readonly url: string; readonly token: string | undefined }> {
   const { IMPRESARIO_URL, IMPRESARIO_TOKEN } = process.env
   const url = options.url ?? IMPRESARIO_URL
   const token = options.token ?? IMPRESARIO_TOKEN

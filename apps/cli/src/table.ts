@@ -23,7 +23,10 @@ export function table<Row>(screen: Screen, rows: readonly Row[], columns: readon
 }
 
 /** Names and values below each other, the values in one column. */
-export function facts(screen: Screen, entries: readonly (readonly [name: string, value: string | undefined])[]): string {
+export function facts(
+  screen: Screen,
+  entries: readonly (readonly [name: string, value: string | undefined])[],
+): string {
   const known = entries.filter(([, value]) => value !== undefined && value !== '')
   const width = Math.max(0, ...known.map(([name]) => name.length))
   return known.map(([name, value]) => `${screen.paint('dim', name.padEnd(width))}  ${value}`).join('\n')

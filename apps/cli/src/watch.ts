@@ -13,25 +13,26 @@ export function momentLine(screen: Screen, job: Job, entry: Moment): string {
   return `${when}  ${where}  ${describeMoment(screen, entry)}`.trimEnd()
 }
 
-const SYMBOLS: Readonly<Record<string, readonly [symbol: string, style: 'green' | 'red' | 'yellow' | 'cyan' | 'dim']>> = {
-  job_created: ['•', 'dim'],
-  state_started: ['•', 'dim'],
-  task_dispatched: ['→', 'cyan'],
-  child_started: ['→', 'cyan'],
-  task_finished: ['✓', 'green'],
-  child_ended: ['✓', 'green'],
-  decision_made: ['✓', 'green'],
-  job_finished: ['✓', 'green'],
-  approval_requested: ['?', 'yellow'],
-  job_quarantined: ['!', 'red'],
-  job_failed: ['✗', 'red'],
-  job_error: ['✗', 'red'],
-  job_cancelled: ['✗', 'red'],
-  task_failed: ['✗', 'red'],
-  state_failed: ['✗', 'red'],
-}
+const SYMBOLS: Readonly<Record<string, readonly [symbol: string, style: 'green' | 'red' | 'yellow' | 'cyan' | 'dim']>> =
+  {
+    job_created: ['•', 'dim'],
+    state_started: ['•', 'dim'],
+    task_dispatched: ['→', 'cyan'],
+    child_started: ['→', 'cyan'],
+    task_finished: ['✓', 'green'],
+    child_ended: ['✓', 'green'],
+    decision_made: ['✓', 'green'],
+    job_finished: ['✓', 'green'],
+    approval_requested: ['?', 'yellow'],
+    job_quarantined: ['!', 'red'],
+    job_failed: ['✗', 'red'],
+    job_error: ['✗', 'red'],
+    job_cancelled: ['✗', 'red'],
+    task_failed: ['✗', 'red'],
+    state_failed: ['✗', 'red'],
+  }
 
-export function describeMoment(screen: Screen, { event, note }: Pick<Moment, 'event' | 'note'>): string {
+function describeMoment(screen: Screen, { event, note }: Pick<Moment, 'event' | 'note'>): string {
   const [symbol, style] = SYMBOLS[event] ?? ['•', 'dim']
   const words = event.replaceAll('_', ' ')
   return `${screen.paint(style, symbol)} ${words}${note === undefined ? '' : `: ${note}`}`

@@ -56,7 +56,7 @@ export async function encodeAnimation(frames: readonly Frame[], framesPerSecond:
   if (first === undefined) throw new Error('A video needs at least one frame.')
   const { width, height } = first
   const parts = [
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+    Buffer.from('\u0089PNG\r\n\u001A\n', 'latin1'),
     chunk('IHDR', [u32(width), u32(height), Buffer.from([8, 2, 0, 0, 0])]),
     chunk('acTL', [u32(frames.length), u32(0)]),
   ]

@@ -60,7 +60,10 @@ test('frames survive their file format', () => {
 })
 
 test('an animation has a control chunk and one frame chunk per frame', async () => {
-  const animation = await encodeAnimation([0, 0.3, 0.6].map((time) => drawFrame(16, 9, time)), 12)
+  const animation = await encodeAnimation(
+    [0, 0.3, 0.6].map((time) => drawFrame(16, 9, time)),
+    12,
+  )
   const text = animation.toString('latin1')
   expect(text.split('fcTL')).toHaveLength(4)
   expect(text.split('IDAT')).toHaveLength(2)

@@ -23,7 +23,11 @@ interface StudioOptions {
   readonly onTask?: (workerId: string, task: Task) => Promise<void>
 }
 
-export function createStudio({ directory, connection, onTask = () => Promise.resolve() }: StudioOptions): readonly Worker[] {
+export function createStudio({
+  directory,
+  connection,
+  onTask = () => Promise.resolve(),
+}: StudioOptions): readonly Worker[] {
   return MACHINES.map((machine) => {
     const worker = createWorker({ ...machine, ...connection })
     return worker.handle(

@@ -1,0 +1,30 @@
+import { expect, test, vi } from 'vitest'
+
+/** What a program prints. Workers tell of themselves on the error stream, which is left out. */
+async function printed(program: () => Promise<unknown>): Promise<readonly unknown[]> {
+  const log = vi.spyOn(console, 'log').mockReturnValue()
+  const errors = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+  try {
+    await program()
+    return log.mock.calls.map(([first]) => first as unknown)
+  } finally {
+    log.mockRestore()
+    errors.mockRestore()
+  }
+}
+
+test('[E-07] 02-hello: server, worker and client in one file greet Ada', async () => {
+  expect(await printed(() => import('./02-hello.ts'))).toEqual(['Hello, Ada!'])
+})
+
+test('[B-08, E-07] 03-fan-out: three workers share the branches, and a failed one is told to the aggregator', async () => {
+  expect(await printed(() => import('./03-fan-out.ts'))).toEqual([{ total: 12, failed: 1 }])
+})
+
+test('[B-04] 04-approval: a job goes on as a person decides, and as its blueprint says when nobody does', async () => {
+  expect(await printed(() => import('./04-approval.ts'))).toEqual([
+    '20 euros paid back',
+    '900 euros paid back',
+    'failed in "refused"',
+  ])
+})
