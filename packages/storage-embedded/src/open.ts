@@ -39,11 +39,13 @@ export function openEmbeddedStorage(options: OpenOptions): FileStorage {
   const path = resolve(directory)
   mkdirSync(path, { recursive: true })
   const unlock = lockDirectory(path)
+  let journal: SqliteJournal | undefined
   try {
-    const journal = new SqliteJournal(join(path, 'impresario.db'))
+    journal = new SqliteJournal(join(path, 'impresario.db'))
     return new FileStorage({ ...rest, now }, journal, unlock)
   } catch (error) {
-    unlock()
+    if (journal === undefined) unlock()
+    else void journal.close().finally(unlock)
     throw error
   }
 }

@@ -8,7 +8,7 @@ export type Value = string | number | null
 export type Database = InstanceType<typeof DatabaseSync>
 
 /** Raised with every change that an older program could not read. */
-export const SCHEMA_VERSION = 1
+const SCHEMA_VERSION = 1
 
 /**
  * Every connection of this process. `FULL` makes a commit wait for the disk; the checkpoint comes after
