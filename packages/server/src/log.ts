@@ -74,7 +74,7 @@ export function createTimestamp(timeZone: string): (ms: number) => string {
       const get = (type: Intl.DateTimeFormatPartTypes): string => found.get(type) ?? ''
       before = `${get('year')}-${get('month')}-${get('day')}T${get('hour')}:${get('minute')}:${get('second')}`
       const offset = get('timeZoneName').replace('GMT', '')
-      after = offset === '' ? 'Z' : offset
+      after = offset === '' || offset === '+00:00' ? 'Z' : offset
     }
     return `${before}.${String(Math.floor(ms) % 1_000).padStart(3, '0')}${after}`
   }

@@ -83,6 +83,11 @@ export class Server {
     return this.#address
   }
 
+  /** Requests that are held until something happens: polls of workers, waits of clients. */
+  get waiting(): number {
+    return this.#parts.waits.size
+  }
+
   async start(): Promise<{ readonly address: string }> {
     const { settings, engine, health, log } = this.#parts
     try {
@@ -137,16 +142,22 @@ export class Server {
     health.mark('stopping')
     engine.desk.closePolls()
     waits.stop()
-    const inTime = await within(
-      settings.shutdownTimeoutSeconds * 1_000,
-      Promise.all([this.#app.close(), engine.stop()]),
-    )
-    if (!inTime) log.warn('the time to stop is up; what still runs is cut and will be repeated after the next start')
+    try {
+      // The face stays while handlers finish: workers can bring results, and readiness says what is going on.
+      const inTime = await within(settings.shutdownTimeoutSeconds * 1_000, engine.stop())
+      if (!inTime) log.warn('the time to stop is up; what still runs is cut and repeated after the next start')
+    } catch (error) {
+      log.error('the engine did not stop cleanly', errorFields(error))
+    }
+    await within(CLOSE_MS, this.#app.close())
     this.#app.server.closeAllConnections()
     if (this.#options.storage === undefined) await storage.close()
     log.info('stopped')
   }
 }
+
+/** What is still being answered gets this long; the rest is cut. */
+const CLOSE_MS = 1_000
 
 /** Whether the work ended before the time was up. What it throws is passed on. */
 async function within(ms: number, work: Promise<unknown>): Promise<boolean> {

@@ -1,0 +1,89 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isImpresarioError } from '@impresario/protocol'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { CONFIG_KEYS, describeConfig, loadSettings } from './config.ts'
+import { SILENT } from './log.ts'
+import { createServer } from './server.ts'
+
+let directory = ''
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'impresario-config-'))
+})
+afterEach(async () => {
+  await rm(directory, { recursive: true, force: true })
+})
+
+test('[H-01] the environment goes before the file, and the file before the defaults', async () => {
+  await writeFile(
+    join(directory, 'impresario.toml'),
+    'api_port = 9000\nlog_level = "debug"\nworker_poll_timeout_seconds = 1.5',
+  )
+  const settings = loadSettings({ environment: { API_PORT: '9001', GLOBAL_WORKER_TOKEN: 'g' }, directory })
+  expect(settings).toMatchObject({
+    apiPort: 9_001,
+    logLevel: 'debug',
+    workerPollTimeoutSeconds: 1.5,
+    workerToken: 'g',
+    apiHost: '0.0.0.0',
+    storageUrl: 'file:./impresario-data',
+    jobMaxRetries: 3,
+  })
+})
+
+test('[H-01] a named file may be JSON; WORKER_TOKEN goes before its older name', async () => {
+  const path = join(directory, 'other.json')
+  await writeFile(path, '{"instance_id":"one"}')
+  const environment = { IMPRESARIO_CONFIG: path, WORKER_TOKEN: 'new', GLOBAL_WORKER_TOKEN: 'old' }
+  expect(loadSettings({ environment, directory })).toMatchObject({ instanceId: 'one', workerToken: 'new' })
+})
+
+test.each([
+  [{ API_PORT: 'eighty' }, 'API_PORT is "eighty". It must be a whole number from 0 to 65535.'],
+  [{ API_PORT: '65536' }, 'a whole number from 0 to 65535'],
+  [{ API_PORT: '1.5' }, 'a whole number'],
+  [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL is "loud". It must be one of debug, info, warn, error, silent.'],
+  [{ TZ: 'Mars/Olympus' }, 'TZ is "Mars/Olympus". It must be the name of a time zone'],
+  [{ WORKER_LEASE_SECONDS: '-1' }, 'WORKER_LEASE_SECONDS is "-1". It must be a number of seconds'],
+  [{ MAX_TRANSITIONS_PER_JOB: '1001' }, 'a whole number from 1 to 1000'],
+])('[H-01] a bad value is refused with its key and what is allowed: %o', (environment, message) => {
+  expect(() => loadSettings({ environment, directory })).toThrow(message)
+})
+
+test('[H-01] a bad file is refused with its path, and an unknown key with its name', async () => {
+  const path = join(directory, 'impresario.toml')
+  await writeFile(path, 'api_prt = 1')
+  const load = (): unknown => loadSettings({ environment: {}, directory })
+  expect(load).toThrow(`${path}: api_prt is not a key`)
+  await writeFile(path, 'api_port = [1]')
+  expect(load).toThrow(`${path}: api_port must be a whole number`)
+  await writeFile(path, 'api_port = ')
+  expect(load).toThrow(`${path} cannot be read`)
+  expect(() => loadSettings({ environment: { IMPRESARIO_CONFIG: join(directory, 'none.toml') }, directory })).toThrow(
+    'none.toml cannot be read',
+  )
+})
+
+test.each([
+  ['redis://localhost', 'redis comes with a later release'],
+  ['postgres://localhost/x', 'postgres comes with a later release'],
+  ['file:', 'names no directory'],
+  ['ftp://x', 'is not understood'],
+])('[H-01] the storage "%s" is refused', (storageUrl, message) => {
+  try {
+    createServer({ settings: { apiHost: '127.0.0.1', storageUrl }, log: SILENT })
+    expect.unreachable()
+  } catch (error) {
+    expect(isImpresarioError(error, 'INVALID_CONFIGURATION')).toBe(true)
+    expect(String(error)).toContain(message)
+  }
+})
+
+test('[H-01] the reference has a row for every key', () => {
+  const reference = describeConfig()
+  for (const { names } of Object.values(CONFIG_KEYS)) {
+    for (const name of names) expect(reference).toContain(`\`${name}\``)
+  }
+})

@@ -1,0 +1,138 @@
+import { request as httpRequest } from 'node:http'
+import { LIMITS } from '@impresario/protocol'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkJsonText } from './json-guard.ts'
+import { CLIENT_TOKEN, startTestServer } from './server.fixture.ts'
+import type { Answer, TestServer } from './server.fixture.ts'
+
+let app: TestServer
+
+beforeAll(async () => {
+  app = await startTestServer()
+})
+afterAll(async () => {
+  await app.server.stop()
+})
+
+function post(data: string): Promise<Answer> {
+  return app.client('POST', '/api/v1/jobs', `{"blueprint":"ask","initial_data":${data}}`)
+}
+
+async function jobCount(): Promise<number> {
+  return (await app.server.engine.listJobs({ limit: 1_000 })).length
+}
+
+function nested(levels: number): string {
+  return `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`
+}
+
+describe('[H-01] bodies at a limit pass, and one beyond it is refused before anything is stored', () => {
+  const frame = '{"blueprint":"ask","initial_data":{"a":[]}}'.length
+  const filler = (bytes: number): string => {
+    const texts: string[] = []
+    let left = bytes
+    while (left > 0) {
+      const chars = Math.min(left - 3, 100_000)
+      texts.push('x'.repeat(chars))
+      left -= chars + 3
+    }
+    return `{"a":${JSON.stringify(texts)}}`
+  }
+  // A text takes its quotes and, but for the last, a comma.
+  const bodyOf = (bytes: number): string => filler(bytes - frame + 1)
+
+  test.each([
+    ['body bytes', bodyOf(LIMITS.bodyBytesMax), bodyOf(LIMITS.bodyBytesMax + 1), 413],
+    ['depth', nested(LIMITS.jsonDepthMax - 1), nested(LIMITS.jsonDepthMax), 422],
+    [
+      'string bytes',
+      JSON.stringify({ a: 'x'.repeat(LIMITS.jsonStringBytesMax) }),
+      JSON.stringify({ a: 'x'.repeat(LIMITS.jsonStringBytesMax + 1) }),
+      422,
+    ],
+    [
+      'string bytes of wide characters',
+      JSON.stringify({ a: 'ü'.repeat(LIMITS.jsonStringBytesMax / 2) }),
+      JSON.stringify({ a: 'ü'.repeat(LIMITS.jsonStringBytesMax / 2 + 1) }),
+      422,
+    ],
+    ['keys', keyed(LIMITS.jsonKeysMax - 2), keyed(LIMITS.jsonKeysMax - 1), 422],
+  ])('%s', async (_title, at, beyond, status) => {
+    expect((await post(at)).status).toBe(202)
+    const before = await jobCount()
+    const refused = await post(beyond)
+    expect(refused.status).toBe(status)
+    expect(refused.body).toMatchObject({ status, code: status === 413 ? 'BODY_TOO_LARGE' : 'LIMIT_EXCEEDED' })
+    expect(await jobCount()).toBe(before)
+  })
+
+  function keyed(count: number): string {
+    return JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1])))
+  }
+})
+
+test('[H-01] brackets and colons inside of texts do not count', () => {
+  const text = JSON.stringify({ a: '[{:'.repeat(1_000), b: '\\"[[[', c: '\\\\' })
+  expect(() => checkJsonText(text, { depthMax: 1, keysMax: 3, stringBytesMax: 10_000 })).not.toThrow()
+  expect(() => checkJsonText('"never ends')).not.toThrow()
+})
+
+test('[H-01] keys that would poison a prototype are refused', async () => {
+  for (const data of ['{"__proto__":{"x":1}}', '{"a":{"\\u005f_proto__":1}}', '{"constructor":{"prototype":{}}}']) {
+    expect((await post(data)).status).toBe(400)
+  }
+  expect((await post('{"constructor":"a word"}')).status).toBe(202)
+})
+
+describe('answers', () => {
+  test('[H-01] every refusal has the same shape, and problem+json for whoever asks', async () => {
+    const plain = await app.client('GET', '/api/v1/jobs/none')
+    expect(plain.headers.get('content-type')).toContain('application/json')
+    expect(plain.body).toEqual({
+      error: 'Job not found',
+      code: 'JOB_NOT_FOUND',
+      type: 'urn:impresario:error:JOB_NOT_FOUND',
+      title: 'Job not found',
+      status: 404,
+      detail: 'Job not found',
+    })
+    const problem = await app.client('GET', '/api/v1/jobs/none', undefined, { accept: 'application/problem+json' })
+    expect(problem.headers.get('content-type')).toContain('application/problem+json')
+    expect(problem.body).toEqual(plain.body)
+  })
+
+  test('[H-01] an unknown path is 404, a known one with another method 405', async () => {
+    expect(await app.call('GET', '/nothing')).toMatchObject({ status: 404, body: { code: 'NOT_FOUND' } })
+    const wrong = await app.client('DELETE', '/api/v1/jobs/x')
+    expect(wrong).toMatchObject({ status: 405, body: { code: 'METHOD_NOT_ALLOWED' } })
+    expect(wrong.headers.get('allow')).toContain('GET')
+  })
+
+  test('[H-01] a failure inside gives away nothing', async () => {
+    const hidden = await startTestServer()
+    await hidden.server.engine.stop()
+    const { desk } = hidden.server.engine
+    Object.defineProperty(desk, 'register', {
+      value: () => Promise.reject(new Error('secret at /home/somebody/file.ts')),
+    })
+    const answer = await hidden.register('w1')
+    await hidden.server.stop()
+    expect(answer).toMatchObject({ status: 500, body: { error: 'Internal error', code: 'INTERNAL' } })
+    expect(answer.text).not.toContain('secret')
+  })
+})
+
+test('[H-01] a body that never ends is cut, not held', async () => {
+  const { port, hostname } = new URL(app.address)
+  const headers = { 'x-client-token': CLIENT_TOKEN, 'content-type': 'application/json', 'content-length': '2000000' }
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const request = httpRequest({ hostname, port, path: '/api/v1/jobs', method: 'POST', headers })
+    request.on('response', (response) => {
+      resolve(response.statusCode)
+      request.destroy()
+    })
+    request.on('error', reject)
+    request.write('{')
+  })
+  expect(status).toBe(413)
+})

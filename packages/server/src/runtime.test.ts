@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { createClock } from './clock.ts'
+import { createLog, createTimestamp } from './log.ts'
+import type { LogOptions } from './log.ts'
+import { createRandom } from './random.ts'
+
+describe('clock', () => {
+  test('[I-05] time is whole milliseconds and never goes back', () => {
+    const clock = createClock()
+    let last = 0
+    for (let round = 0; round < 1_000; round += 1) {
+      const now = clock.now()
+      expect(now).toBeGreaterThanOrEqual(last)
+      expect(Number.isInteger(now)).toBe(true)
+      last = now
+    }
+    expect(Math.abs(last - Date.now())).toBeLessThan(60_000)
+  })
+
+  test('[I-07] a sleep ends at once when it is aborted, and keeps no listener', async () => {
+    const clock = createClock()
+    const abort = new AbortController()
+    const long = clock.sleep(1e12, abort.signal)
+    abort.abort()
+    await long
+    await clock.sleep(1e12, abort.signal)
+    await clock.sleep(0, abort.signal)
+    await clock.sleep(1, new AbortController().signal)
+  })
+})
+
+test('[C-08] ids are unique, sort by their age, and look like UUIDs of version 7', () => {
+  let now = 1_700_000_000_000
+  const random = createRandom(() => now)
+  const ids = Array.from({ length: 20_000 }, (_, index) => {
+    if (index % 7_000 === 0) now += 1
+    return random.id()
+  })
+  expect(ids.toSorted()).toEqual(ids)
+  expect(new Set(ids).size).toBe(ids.length)
+  for (const id of ids.slice(0, 100))
+    expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+  expect(Number.parseInt(ids[0]?.replace('-', '').slice(0, 12) ?? '', 16)).toBe(1_700_000_000_001)
+  for (let round = 0; round < 2_000; round += 1) {
+    const chance = random.next()
+    expect(chance >= 0 && chance < 1).toBe(true)
+  }
+})
+
+describe('log', () => {
+  const logged = (options: Partial<LogOptions>, act: (log: ReturnType<typeof createLog>) => void): string => {
+    let text = ''
+    const destination = {
+      write: (line: string) => {
+        text += line
+      },
+    }
+    act(createLog({ level: 'info', format: 'json', timeZone: 'UTC', instance: 'one', destination, ...options }))
+    return text
+  }
+
+  test('[I-05] a line is JSON with time, level, message, instance and the ids', () => {
+    const text = logged({ timeZone: 'Asia/Kolkata' }, (log) =>
+      log.warn('something', { job_id: 'j', task_id: 't', worker_id: 'w' }),
+    )
+    expect(JSON.parse(text)).toEqual({
+      level: 'warn',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+05:30$/),
+      instance: 'one',
+      msg: 'something',
+      job_id: 'j',
+      task_id: 't',
+      worker_id: 'w',
+    })
+  })
+
+  test('[I-05] secrets are hidden, lower levels are left out, and people can read it too', () => {
+    expect(logged({}, (log) => log.info('m', { token: 'abc', headers: { authorization: 'abc' } }))).not.toContain('abc')
+    expect(logged({}, (log) => log.debug('m'))).toBe('')
+    expect(logged({ format: 'text' }, (log) => log.error('it broke', { job_id: 'j', n: 1 }))).toMatch(
+      /^\S+Z ERROR it broke job_id=j n=1\n$/,
+    )
+  })
+
+  test('[I-05] the time is written in the zone, over the change of summer time too', () => {
+    const berlin = createTimestamp('Europe/Berlin')
+    expect(berlin(Date.UTC(2026, 2, 29, 0, 59, 59, 7))).toBe('2026-03-29T01:59:59.007+01:00')
+    expect(berlin(Date.UTC(2026, 2, 29, 1, 0, 0))).toBe('2026-03-29T03:00:00.000+02:00')
+    expect(createTimestamp('UTC')(0)).toBe('1970-01-01T00:00:00.000Z')
+  })
+})
