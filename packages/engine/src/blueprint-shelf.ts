@@ -64,7 +64,8 @@ function missingScript(job: Job): Script {
     name: job.blueprint,
     version: job.blueprintVersion,
     start: job.state,
-    state: () => ({ kind: 'handler' }),
+    // Of all kinds only this one keeps the results of a fan-out for the state that follows.
+    state: () => ({ kind: 'aggregator' }),
     policy: POLICY,
   }
 }

@@ -256,7 +256,7 @@ export class Desk {
       delivery: lease.deliveries,
       call,
       tracing: job.tracing ?? {},
-      resultTimeoutMs: call.resultTimeoutMs ?? job.resultTimeoutMs,
+      resultTimeoutMs: call.resultTimeoutMs,
     }
   }
 

@@ -51,6 +51,9 @@ export class Director {
       const decision = decide(shelf.scriptFor(before, event), before, event)
       if (decision.type === 'ignored') {
         if (settle !== undefined) await storage.commit({ settle })
+        for (const { note } of decision.entries) {
+          this.#options.log.info('an event came too late', { job_id: jobId, reason: decision.reason, note })
+        }
         return { type: 'ignored', reason: decision.reason, job: before }
       }
       const outcome = await this.#commit(decision, version + 1, settle, extra)

@@ -35,7 +35,8 @@ const KINDS: Partial<Record<TaskErrorCode, TaskErrorKind>> = {
 }
 
 export function taskErrorKind(code: TaskErrorCode): TaskErrorKind {
-  return KINDS[code] ?? 'transient'
+  // Codes come from workers: `constructor` must not find what every object has.
+  return (Object.hasOwn(KINDS, code) ? KINDS[code] : undefined) ?? 'transient'
 }
 
 export function isTaskErrorCode(value: unknown): value is TaskErrorCode {

@@ -44,7 +44,6 @@ export class RecordCache {
   }
 
   versionOf(id: string): number {
-    if (id > this.#lastId && PLAIN.test(id)) return 0
     return this.read(id)?.version ?? 0
   }
 
@@ -58,6 +57,8 @@ export class RecordCache {
       this.#clean.set(id, clean)
       return clean
     }
+    // New ids are the greatest so far, and every job begins with a question for one.
+    if (id > this.#lastId && PLAIN.test(id)) return undefined
     const row = this.#journal.read(this.#kind, id)
     if (row === undefined) return undefined
     const cached = fromRow(row)

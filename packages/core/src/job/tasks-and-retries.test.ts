@@ -23,8 +23,8 @@ test('[B-03] a handler sends a task, and the job pauses until its result', () =>
   const call = { params: { scene: 1 }, priority: 7, strategy: 'cheapest', maxCost: 2, requirements: { cpuCores: 4 } }
   const { job, effects, entries } = play(open(), chooses(task(ON, call)))
   expect(job).toMatchObject({ status: 'waiting_for_worker', wait: { kind: 'task', transitions: ON } })
-  expect(job.branches).toEqual({ 0: { call: aTask(call), attempt: 1 } })
   const sent = { ...aTask(call), resultTimeoutMs: 300_000 }
+  expect(job.branches).toEqual({ 0: { call: sent, attempt: 1 } })
   expect(effects).toEqual([
     { type: 'task', visit: 1, branch: '0', attempt: 1, delayMs: 0, call: sent, failedWorkers: [] },
   ])
@@ -97,7 +97,8 @@ test('[C-02] a transient error is tried again after a while, with another worker
   const { job, effects, entries } = play(waiting, failsWith('TRANSIENT_ERROR'))
   expect(job).toMatchObject({ status: 'waiting_for_worker', visit: 1, progress: undefined })
   const lastError = { code: 'TRANSIENT_ERROR', message: 'no light' }
-  expect(job.branches['0']).toEqual({ call: aTask(), attempt: 2, failedWorkers: ['w1'], lastError })
+  const call = aTask({ resultTimeoutMs: 300_000 })
+  expect(job.branches['0']).toEqual({ call, attempt: 2, failedWorkers: ['w1'], lastError })
   expect(effects).toMatchObject([drop, { type: 'task', branch: '0', attempt: 2, delayMs: 750, failedWorkers: ['w1'] }])
   expect(entries).toMatchObject([{ event: 'task_failed', note: 'render TRANSIENT_ERROR: no light' }])
 })

@@ -98,14 +98,13 @@ function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: reado
     return
   }
   const branches: Record<string, Branch> = {}
-  for (const [index, call] of calls.entries()) branches[String(index)] = { call, attempt: 1 }
-  change(draft, { status, wait, branches })
   for (const [index, call] of calls.entries()) {
-    if (call.kind === 'task') {
-      dispatch(draft, { branch: String(index), attempt: 1, delayMs: 0, call, failedWorkers: [] })
-    } else {
-      startChild(draft, String(index), call)
-    }
+    branches[String(index)] = { call: call.kind === 'task' ? timed(draft, call) : call, attempt: 1 }
+  }
+  change(draft, { status, wait, branches })
+  for (const [branch, { call }] of Object.entries(branches)) {
+    if (call.kind === 'task') dispatch(draft, { branch, attempt: 1, delayMs: 0, call, failedWorkers: [] })
+    else startChild(draft, branch, call)
   }
   note(draft, status === 'waiting_for_child' ? 'child_started' : 'task_dispatched', describeCalls(calls))
 }
@@ -124,16 +123,19 @@ export interface Dispatch {
   readonly failedWorkers: readonly string[]
 }
 
-/** Sends out one try of a task, with the job's and the blueprint's time limits where it names none. */
+/** Sends out one try of a task. */
 export function dispatch(draft: Draft, sent: Dispatch): void {
-  const { job, script } = draft
-  const dispatchTimeoutMs = sent.call.dispatchTimeoutMs ?? job.dispatchTimeoutMs
-  const call: TaskCall = {
-    ...sent.call,
-    resultTimeoutMs: sent.call.resultTimeoutMs ?? job.resultTimeoutMs ?? script.policy.resultTimeoutMs,
+  draft.effects.push({ type: 'task', visit: draft.job.visit, ...sent })
+}
+
+/** The call with the job's and the blueprint's time limits where it names none, so that all its tries have them. */
+function timed({ job, script }: Draft, call: TaskCall): TaskCall {
+  const dispatchTimeoutMs = call.dispatchTimeoutMs ?? job.dispatchTimeoutMs
+  return {
+    ...call,
+    resultTimeoutMs: call.resultTimeoutMs ?? job.resultTimeoutMs ?? script.policy.resultTimeoutMs,
     ...(dispatchTimeoutMs === undefined ? {} : { dispatchTimeoutMs }),
   }
-  draft.effects.push({ type: 'task', visit: job.visit, ...sent, call })
 }
 
 function startChild(draft: Draft, branch: string, call: ChildCall): void {

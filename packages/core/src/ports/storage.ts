@@ -111,6 +111,7 @@ export interface LaneView {
   readonly ready: number
 }
 
+/** Applied in this order: settle, remove, put, enqueue. So one batch can take an item back and send it out anew. */
 export interface Batch {
   readonly put?: readonly Put[]
   /** Replaces an item of the same queue and id; whoever had claimed the old one has lost it. */
