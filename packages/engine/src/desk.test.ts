@@ -179,7 +179,7 @@ test('[E-02] a storage that fails during a poll leaves no poll behind and keeps 
       calls += 1
       if (calls === cut + 1) throw new Error('The disk is gone.')
     }
-    await expect(worker.poll(1, 30_000), point).rejects.toThrow('The disk is gone.')
+    await expect(worker.poll(1, 30_000)).rejects.toThrow('The disk is gone.')
     hooks.call = () => undefined
     expect([point, stage.engine.desk.parked]).toEqual([point, 0])
     // A sign of life does not keep what the worker never got.

@@ -106,7 +106,7 @@ test('[D-01] a worker is not given more than it can do at a time; the rest waits
   await worker.report(mine[0]?.taskId ?? '')
   expect(stage.engine.dispatcher.loadOf('a')).toBe(2)
   // Both go on until all is done.
-  for (const { taskId } of [...mine.slice(1)]) await worker.report(taskId)
+  for (const { taskId } of mine.slice(1)) await worker.report(taskId)
   for (const { taskId } of await worker.take(3)) await worker.report(taskId)
   for (const { taskId } of await other.take(2)) await other.report(taskId)
   expect(loads(stage, ['a', 'b'])).toEqual([0, 0])

@@ -20,6 +20,6 @@ function canonical(value: Json): string {
   const parts = Object.entries(value)
     .filter(([, part]) => part !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, part]) => `${JSON.stringify(key)}:${canonical(part as Json)}`)
+    .map(([key, part]) => `${JSON.stringify(key)}:${canonical(part)}`)
   return `{${parts.join(',')}}`
 }

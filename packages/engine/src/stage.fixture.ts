@@ -286,7 +286,11 @@ export function shelfOf(blueprints: readonly RunnableBlueprint[]): BlueprintSour
 }
 
 /** The smallest blueprint with a task in it. */
-export function oneTask(options: TaskOptions & { type?: string } = {}, shape: PolicyOverrides = {}, name = 'one') {
+export function oneTask(
+  options: TaskOptions & { type?: string } = {},
+  shape: PolicyOverrides = {},
+  name = 'one',
+): RunnableBlueprint {
   return blueprint(name, { start: 'ask', ...shape }, (state) => ({
     ask: state.handler((_context, actions) =>
       actions.dispatchTask({ type: 'work', ...options, transitions: { success: 'done' } }),
@@ -296,7 +300,11 @@ export function oneTask(options: TaskOptions & { type?: string } = {}, shape: Po
 }
 
 /** A fan-out over as many tasks as the job's `count` says. */
-export function fanOut(policy: 'wait_all' | 'fail_fast' = 'wait_all', options: TaskOptions = {}, name = 'many') {
+export function fanOut(
+  policy: 'wait_all' | 'fail_fast' = 'wait_all',
+  options: TaskOptions = {},
+  name = 'many',
+): RunnableBlueprint {
   return blueprint(name, { start: 'split' }, (state) => ({
     split: state.handler((context, actions) =>
       actions.dispatchParallel(
