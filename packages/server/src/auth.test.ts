@@ -47,7 +47,9 @@ token = "token-of-other"
 
 describe('clients', () => {
   test('[H-03] every name of the header is taken; without a good token the answer is 401', async () => {
-    const { call } = (app = await startTestServer({ settings: { clientToken: 'good' } }))
+    const started = await startTestServer({ settings: { clientToken: 'good' } })
+    app = started
+    const call = started.call.bind(started)
     const names = ['x-client-token', 'x-avtomatika-token', 'x-orchestrator-token', 'X-Client-Token']
     for (const name of names) {
       expect((await call('GET', '/api/v1/jobs', { headers: { [name]: 'good' } })).status).toBe(200)
@@ -66,7 +68,7 @@ describe('clients', () => {
   test('[H-05] a client sees its own jobs only; those of others do not exist', async () => {
     const clientsConfigPath = await file('clients.toml', CLIENTS)
     app = await startTestServer({ settings: { clientToken: '', clientsConfigPath } })
-    const { call } = app
+    const call = app.call.bind(app)
     const alpha = { 'x-client-token': 'token-of-alpha' }
     const beta = { 'x-client-token': 'token-of-beta' }
     const created = await call('POST', '/api/v1/jobs', {
@@ -85,7 +87,8 @@ describe('clients', () => {
       ['POST', `/_public/webhooks/approval/${id}`, { decision: 'approved' }],
     ]
     for (const [method, path, body] of forbidden) {
-      expect((await call(method, path, { headers: beta, body })).status, path).toBe(404)
+      const { status } = await call(method, path, { headers: beta, body })
+      expect({ path, status }).toEqual({ path, status: 404 })
     }
     expect(JSON.parse((await call('GET', '/api/v1/jobs', { headers: beta })).text)).toEqual([])
     const ownKey = await call('POST', '/api/v1/jobs', {
@@ -119,7 +122,8 @@ describe('workers', () => {
       ['free', 'nonsense', 401],
     ]
     for (const [id, token, status] of matrix) {
-      expect((await register(id, { 'x-worker-token': token }))?.status, `${id} with ${token}`).toBe(status)
+      const answer = await register(id, { 'x-worker-token': token })
+      expect({ id, token, status: answer?.status }).toEqual({ id, token, status })
       expect((await register(id, { 'x-orchestrator-worker-token': token }))?.status).toBe(status)
     }
     expect((await register('free', {}))?.status).toBe(401)
@@ -143,7 +147,8 @@ describe('workers', () => {
   test('[H-03] an id that is not plain is refused', async () => {
     app = await startTestServer()
     for (const id of ['a b', 'a/b', '', 'ü', 'x'.repeat(201)]) {
-      expect((await app.register(id)).status, id).toBe(400)
+      const { status } = await app.register(id)
+      expect({ id, status }).toEqual({ id, status: 400 })
     }
     expect((await app.register('x'.repeat(200))).status).toBe(200)
   })

@@ -80,11 +80,20 @@ function trimmed(path: string): string {
   return path.replace(/^\/+/, '').replace(/\/+$/, '')
 }
 
+/** Paths that mean something else. */
+const RESERVED = /^(?:|jobs|jobs\/batch|jobs\/[^/]+\/(?:cancel|retry|discard))$/
+
 function endpointsOf(registry: BlueprintRegistry): ReadonlyMap<string, string> {
   const endpoints = new Map<string, string>()
   for (const { name, endpoint } of registry.list()) {
     if (endpoint === undefined) continue
     const path = trimmed(endpoint)
+    if (RESERVED.test(path)) {
+      throw new ImpresarioError(
+        'INVALID_BLUEPRINT',
+        `"${name}" has the endpoint "${endpoint}", which the server needs itself.`,
+      )
+    }
     const other = endpoints.get(path)
     if (other !== undefined && other !== name) {
       throw new ImpresarioError('INVALID_BLUEPRINT', `"${other}" and "${name}" both have the endpoint "${endpoint}".`)

@@ -74,7 +74,7 @@ test('[A-09] a bad file stops the start, with its path and the reason', async ()
 
 test('[A-09] in development a change is taken over, and a broken file keeps the old version', async () => {
   let told: (message: string) => void = () => {}
-  const next = (): Promise<string> =>
+  const nextMessage = (): Promise<string> =>
     new Promise((resolve) => {
       told = resolve
     })
@@ -91,11 +91,11 @@ test('[A-09] in development a change is taken over, and a broken file keeps the 
       ({ name }) => name,
     )
   expect(await names()).toEqual(['first'])
-  let reloaded = next()
+  let reloaded = nextMessage()
   await put('helper.js', "export const name = 'second'")
   expect(await reloaded).toBe('blueprints reloaded')
   expect(await names()).toEqual(['second'])
-  reloaded = next()
+  reloaded = nextMessage()
   await put('helper.js', 'export const name = ')
   expect(await reloaded).toBe('blueprints could not be reloaded; the old ones stay')
   expect(await names()).toEqual(['second'])

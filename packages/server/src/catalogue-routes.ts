@@ -47,7 +47,12 @@ export function registerCatalogueRoutes(app: FastifyInstance, { engine, blueprin
       const isSvg = format === 'svg' || (format === undefined && wantsSvg(request.headers.accept))
       const type = isSvg ? 'image/svg+xml' : 'text/vnd.graphviz'
       const drawn = await renderGraph(blueprint, { format: isSvg ? 'svg' : 'dot' })
-      return reply.header('content-type', `${type}; charset=utf-8`).header('vary', 'accept').send(drawn)
+      return reply
+        .header('content-type', `${type}; charset=utf-8`)
+        .header('vary', 'accept')
+        .header('x-content-type-options', 'nosniff')
+        .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
+        .send(drawn)
     },
   )
 

@@ -85,6 +85,15 @@ describe('creating', () => {
   })
 })
 
+test('[H-01] an endpoint may lie below the paths of jobs', async () => {
+  await app.server.stop()
+  const deep = blueprint('deep', { start: 'done', endpoint: '/jobs/deep' }, (state) => ({ done: state.end() }))
+  app = await startTestServer({ blueprints: [deep] })
+  const created = await app.client('POST', '/api/v1/jobs/deep', { initial_data: {} })
+  expect(created.status).toBe(202)
+  expect((await app.ended(created.body.job_id)).body).toMatchObject({ blueprint_name: 'deep', status: 'finished' })
+})
+
 describe('reading', () => {
   test('[H-01] a list comes newest first, in pages that join without a gap', async () => {
     const created: string[] = []

@@ -284,8 +284,8 @@ function readConfigFile({ environment, directory }: ConfigSource): ConfigFile | 
   const values = parseFile(path)
   const known = new Set(Object.values(CONFIG_KEYS).flatMap((key) => key.names.map((name) => name.toLowerCase())))
   for (const name of Object.keys(values)) {
-    if (!known.has(name))
-      throw invalid(`${path}: ${name} is not a key of the configuration. Known keys: ${[...known].join(', ')}.`)
+    if (known.has(name)) continue
+    throw invalid(`${path}: ${name} is not a key of the configuration. Known keys: ${[...known].join(', ')}.`)
   }
   return { path, values }
 }

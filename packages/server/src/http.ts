@@ -53,7 +53,9 @@ function answerUnknownRoutes(app: FastifyInstance): void {
   const routes: { readonly method: string; readonly pattern: RegExp }[] = []
   app.addHook('onRoute', ({ method, url }) => {
     if (url.includes('*')) return
-    const pattern = new RegExp(`^${url.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll(/:[^/]+/g, '[^/]+')}/?$`)
+    const pattern = new RegExp(
+      `^${url.replaceAll(/[.+?^${}()|[\]\\]/g, String.raw`\$&`).replaceAll(/:[^/]+/g, '[^/]+')}/?$`,
+    )
     for (const one of [method].flat()) routes.push({ method: one, pattern })
   })
   app.setNotFoundHandler((request, reply) => {

@@ -43,6 +43,8 @@ const CREATE_SCHEMA = jsonSchema(createJobRequest)
 const BATCH_SCHEMA = jsonSchema(createJobBatchRequest)
 const OPTIONAL_CANCEL = { anyOf: [{ type: 'null' }, jsonSchema(cancelJobRequest)] }
 
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
+
 export function clientOf(request: FastifyRequest): ClientInfo {
   const { client } = request
   if (client === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Client-Token header')
@@ -73,7 +75,7 @@ function callerOf(request: FastifyRequest): Caller {
   }
   return {
     client: clientOf(request),
-    ...(typeof traceparent === 'string' ? { traceparent } : {}),
+    ...(typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? { traceparent } : {}),
     ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
   }
 }
@@ -203,7 +205,7 @@ function picked(body: JobBody, fields: string | undefined): Partial<JobBody> {
 }
 
 /** A number of a query, where there is one. */
-export function readNumber(name: string, text: string | undefined, min: number): number | undefined {
+function readNumber(name: string, text: string | undefined, min: number): number | undefined {
   if (text === undefined || text === '') return undefined
   const number = Number(text)
   if (Number.isFinite(number) && number >= min) return number

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { createClock } from './clock.ts'
 import { createLog, createTimestamp } from './log.ts'
@@ -26,6 +27,7 @@ describe('clock', () => {
     await clock.sleep(1e12, abort.signal)
     await clock.sleep(0, abort.signal)
     await clock.sleep(1, new AbortController().signal)
+    expect(getEventListeners(abort.signal, 'abort')).toHaveLength(0)
   })
 })
 
@@ -38,8 +40,8 @@ test('[C-08] ids are unique, sort by their age, and look like UUIDs of version 7
   })
   expect(ids.toSorted()).toEqual(ids)
   expect(new Set(ids).size).toBe(ids.length)
-  for (const id of ids.slice(0, 100))
-    expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+  const shape = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/
+  expect(ids.every((id) => shape.test(id))).toBe(true)
   expect(Number.parseInt(ids[0]?.replace('-', '').slice(0, 12) ?? '', 16)).toBe(1_700_000_000_001)
   for (let round = 0; round < 2_000; round += 1) {
     const chance = random.next()
@@ -63,9 +65,10 @@ describe('log', () => {
     const text = logged({ timeZone: 'Asia/Kolkata' }, (log) =>
       log.warn('something', { job_id: 'j', task_id: 't', worker_id: 'w' }),
     )
-    expect(JSON.parse(text)).toEqual({
+    const { time, ...rest } = JSON.parse(text) as Record<string, unknown>
+    expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+05:30$/)
+    expect(rest).toEqual({
       level: 'warn',
-      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+05:30$/),
       instance: 'one',
       msg: 'something',
       job_id: 'j',

@@ -83,7 +83,7 @@ describe('stopping', () => {
     await app.server.stop()
     for (const poll of polls) expect((await poll).status).toBe(204)
     expect((await waiting).body).toMatchObject({ status: 'waiting_for_human' })
-    await expect(app.call('GET', '/_public/live')).rejects.toThrow()
+    await expect(app.call('GET', '/_public/live')).rejects.toThrow('fetch failed')
     await app.server.stop()
   })
 
@@ -156,11 +156,14 @@ test('[E-07] a worker of the same process needs no network', async () => {
     return { seen }
   })
   await worker.start()
-  const jobs = await Promise.all(Array.from({ length: 20 }, (_, n) => app?.createJob('echo', { initial_data: { n } })))
+  const started = app
+  const jobs = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => started.createJob('echo', { initial_data: { n } })),
+  )
   for (const [n, jobId] of jobs.entries()) {
-    const { body } = await app.ended(String(jobId))
+    const { body } = await app.ended(jobId)
     expect(body).toMatchObject({ status: 'finished', state_history: { seen: JSON.stringify({ given: { n } }) } })
-    const stored = await app.server.engine.readJob(String(jobId))
+    const stored = await app.server.engine.readJob(jobId)
     expect(JSON.stringify(stored)).not.toContain('changed')
   }
   await worker.stop()
@@ -178,8 +181,9 @@ test('[I-05] what happens is logged with its ids, and never with a secret', asyn
   await app.server.stop()
   expect(lines).toContainEqual({ message: 'worker registered', fields: { worker_id: 'w1', skills: ['echo'] } })
   const all = JSON.stringify(lines)
-  for (const secret of ['client-of-the-tests', 'worker-of-the-tests', 'a-wrong-secret'])
-    expect(all).not.toContain(secret)
+  expect(
+    ['client-of-the-tests', 'worker-of-the-tests', 'a-wrong-secret'].filter((secret) => all.includes(secret)),
+  ).toEqual([])
 })
 
 test('[A-09] blueprints of the directory and of the code are served together', async () => {

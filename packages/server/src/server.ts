@@ -127,8 +127,10 @@ export class Server {
     }
     await load()
     if (!isFresh) return
+    let loading = Promise.resolve()
     this.#unwatch = watchDirectory(directory, () => {
-      load().then(
+      // One after the other: an older load must not come in after a newer one.
+      loading = loading.then(load).then(
         () => log.info('blueprints reloaded', { directory }),
         (error: unknown) => log.error('blueprints could not be reloaded; the old ones stay', errorFields(error)),
       )
@@ -172,6 +174,13 @@ async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
   }
 }
 
+/** Nobody catches it there, so it ends the process. */
+function throwOutside(error: Error): void {
+  setImmediate(() => {
+    throw error
+  })
+}
+
 function compose(options: ServerOptions): Parts {
   const settings = settingsOf(options.settings)
   // Before the storage is opened: a refusal must leave nothing behind.
@@ -191,8 +200,8 @@ function compose(options: ServerOptions): Parts {
   const onFailure = (error: Error): void => {
     health.storageFailed()
     log.error('the storage failed and this process stops; what was acknowledged is safe', errorFields(error))
-    if (options.onFatal === undefined) process.exit(1)
-    else options.onFatal(error)
+    const stop = options.onFatal ?? throwOutside
+    stop(error)
   }
   const storage = options.storage ?? openStorage(settings.storageUrl, { clock, onFailure })
   const engine = new Engine({

@@ -14,7 +14,7 @@ export function openStorage(url: string, { clock, onFailure }: StorageOptions): 
   if (url.startsWith('file:')) {
     const directory = url.slice('file:'.length).replace(/^\/\//, '')
     if (directory === '') throw invalid('STORAGE_URL names no directory. Write it as file:./impresario-data.')
-    return openEmbeddedStorage({ directory, onFailure })
+    return openEmbeddedStorage({ directory, onFailure, now: () => clock.now() })
   }
   const scheme = /^[a-z]+/i.exec(url)?.[0].toLowerCase() ?? ''
   if (['redis', 'rediss', 'postgres', 'postgresql'].includes(scheme)) {

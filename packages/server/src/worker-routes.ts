@@ -84,9 +84,10 @@ function registerLifeRoutes(app: FastifyInstance, { desk, clock }: WorkerRoutesO
     async (request): Promise<RegisterReply> => {
       const reply = await registerWorker(desk, clock, request.body)
       const said = request.headers[HEADERS.wireVersion]
-      if (typeof said !== 'string' || said === WIRE_VERSION) return reply
+      if (typeof said !== 'string' || majorOf(said) === majorOf(WIRE_VERSION)) return reply
+      const { batch: _, ...known } = reply
       const warning = `The worker speaks version ${said.slice(0, 32)} of the protocol, this server ${WIRE_VERSION}.`
-      return { ...reply, warning }
+      return { ...known, warning }
     },
   )
 
@@ -99,6 +100,11 @@ function registerLifeRoutes(app: FastifyInstance, { desk, clock }: WorkerRoutesO
   app.post<{ Body: EventRequest }>('/events', { schema: { body: EVENT_SCHEMA } }, (request) =>
     takeEvent(desk, request.workerId, request.body),
   )
+}
+
+/** Workers of another line of versions may refuse fields that they do not know, so they get none. */
+function majorOf(version: string): string {
+  return version.split('.', 1)[0] ?? version
 }
 
 function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {

@@ -1,0 +1,42 @@
+import { blueprint } from '@impresario/core'
+import { expect, test } from 'vitest'
+import { BlueprintLibrary } from './blueprint-library.ts'
+
+const DEFAULTS = { taskAttemptsMax: 9, handlerAttemptsMax: 8, transitionsMax: 7, resultTimeoutMs: 6 }
+
+const OWN_MS = 1_234
+
+function named(name: string, more: object = {}) {
+  return blueprint(name, { start: 'done', ...more }, (state) => ({ done: state.end() }))
+}
+
+test('[A-09] configured numbers hold for blueprints that name none', () => {
+  const library = new BlueprintLibrary(
+    [named('plain'), named('own', { taskAttemptsMax: 2, resultTimeout: OWN_MS })],
+    DEFAULTS,
+  )
+  expect(library.latest('plain')?.policy).toMatchObject(DEFAULTS)
+  expect(library.latest('own')?.policy).toMatchObject({ ...DEFAULTS, taskAttemptsMax: 2, resultTimeoutMs: OWN_MS })
+  expect(library.latest('plain')?.nodes).toHaveLength(1)
+})
+
+test('[A-09] endpoints are found with and without their slashes; those of the server itself are refused', () => {
+  const library = new BlueprintLibrary([named('a', { endpoint: '/jobs/make/it' })])
+  expect(library.byEndpoint('jobs/make/it')).toBe('a')
+  expect(library.byEndpoint('/jobs/make/it/')).toBe('a')
+  expect(library.byEndpoint('jobs')).toBeUndefined()
+  for (const endpoint of ['/jobs', '/', '/jobs/batch', '/jobs/x/cancel']) {
+    expect(() => new BlueprintLibrary([named('b', { endpoint })])).toThrow('which the server needs itself')
+  }
+})
+
+test('[A-09] a replacement that is refused leaves what was there', () => {
+  const library = new BlueprintLibrary([named('given')])
+  library.replace([{ file: 'one.ts', blueprint: named('one') }])
+  const twice = [
+    { file: 'two.ts', blueprint: named('two') },
+    { file: 'three.ts', blueprint: named('given') },
+  ]
+  expect(() => library.replace(twice)).toThrow('three.ts: Blueprint "given"')
+  expect(library.list().map(({ name }) => name)).toEqual(['given', 'one'])
+})
