@@ -94,7 +94,7 @@ test('[M-01, E-07] one command brings everything up, runs a real job and then an
   // The story: what was done where, and why there.
   expect(demo.output).toMatch(/shoot +4 branches: media\.shoot/)
   expect(demo.output).toContain('media.transcode   → gpu-cheap  (cheapest of 3, $0.02/s)')
-  expect(demo.output).toMatch(/npx impresario jobs approve \S+/)
+  expect(demo.output).toMatch(/impresario jobs approve \S+/)
   expect(demo.output).toMatch(/published +✓ finished/)
   // Quiet: nothing but the story.
   expect(demo.output).not.toMatch(/"level"|WARN/i)
@@ -120,7 +120,7 @@ test('[M-01] the second start keeps the history and the token, and waits for a p
   expect(await first.stop()).toBe(0)
 
   const second = new Demo(['--port', '0', '--interactive'])
-  const command = await second.says(/npx impresario (jobs approve \S+)/)
+  const command = await second.says(/impresario (jobs approve \S+)/)
   expect(await second.says(/client token +(\S+)/)).toBe(token)
   expect((await listJobs(second)).filter(({ status }) => status === 'waiting_for_human')).toHaveLength(1)
   // As the demo says it, in a second terminal: the address and the token are found by themselves.
