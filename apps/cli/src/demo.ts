@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import type { Client, Job } from '@impresario/client'
 import { catalogueVideo, createStudio, publishVideo } from '@impresario/examples'
 import { DemoStory } from './demo-story.ts'
+import { COMMAND } from './failure.ts'
 import { explainBody } from './listings.ts'
 import type { Screen } from './screen.ts'
 import { span } from './time.ts'
@@ -81,7 +82,7 @@ export class Demo {
 
   async #ask(job: Job, story: DemoStory, seconds: number | undefined, signal: AbortSignal): Promise<void> {
     const { client, screen } = this.#options
-    story.line(`A person decides:  ${screen.paint('cyan', `npx impresario jobs approve ${job.id}`)}`)
+    story.line(`A person decides:  ${screen.paint('cyan', `${COMMAND} jobs approve ${job.id}`)}`)
     if (seconds === undefined) {
       story.line(screen.paint('dim', 'Type this in a second terminal; the job waits for it.'))
       return

@@ -39,12 +39,15 @@ function newToken(kind: string): string {
   return `dev-${kind}-${randomBytes(18).toString('base64url')}`
 }
 
+export function devStateBody({ url, clientToken, workerToken }: DevState): Readonly<Record<string, string>> {
+  return { url, client_token: clientToken, worker_token: workerToken }
+}
+
 /** Written beside and renamed, so that nobody reads half of it. Only its owner may read it: it holds tokens. */
 export async function writeDevState(directory: string, state: DevState): Promise<void> {
   await mkdir(directory, { recursive: true })
   const file = join(directory, FILE)
-  const body = { url: state.url, client_token: state.clientToken, worker_token: state.workerToken }
   const beside = `${file}.${process.pid}`
-  await writeFile(beside, `${JSON.stringify(body, undefined, 2)}\n`, { mode: 0o600 })
+  await writeFile(beside, `${JSON.stringify(devStateBody(state), undefined, 2)}\n`, { mode: 0o600 })
   await rename(beside, file)
 }

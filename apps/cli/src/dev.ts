@@ -1,9 +1,9 @@
 import { createServer as createNetServer } from 'node:net'
 import { join, relative, resolve as absolute } from 'node:path'
 import { createClient } from '@impresario/client'
-import { devTokens, writeDevState } from './dev-state.ts'
+import { devStateBody, devTokens, writeDevState } from './dev-state.ts'
 import type { DevState } from './dev-state.ts'
-import { EXIT, Failure } from './failure.ts'
+import { COMMAND, EXIT, Failure } from './failure.ts'
 import type { Screen } from './screen.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
@@ -20,9 +20,9 @@ export interface DevOptions extends GlobalOptions {
 
 /** Everything on this machine: server, storage in a directory, tokens, and a demo if there is nothing else to run. */
 export async function dev(options: DevOptions): Promise<number> {
-  const screen = screenFor(options)
+  const screen = storyScreen(options)
   const directory = absolute(options.data)
-  const { createServer, loadSettings } = await import('@impresario/server')
+  const { createLog, createServer, loadSettings } = await import('@impresario/server')
   const tokens = await devTokens(directory)
   const settings = loadSettings({ environment: devEnvironment(options, directory, tokens), directory: process.cwd() })
   const apiPort = await freePort(screen, settings.apiHost, settings.apiPort)
@@ -32,10 +32,18 @@ export async function dev(options: DevOptions): Promise<number> {
     settings: { ...settings, apiPort },
     blueprints: isDemo ? demoBlueprints : [],
     watch: !isDemo,
+    log: createLog({
+      level: settings.logLevel,
+      format: settings.logFormat,
+      timeZone: settings.timeZone,
+      instance: settings.instanceId,
+      destination: process.stderr,
+    }),
   })
   const { address } = await server.start()
   const state: DevState = { url: address, clientToken: settings.clientToken, workerToken: settings.workerToken }
   await writeDevState(directory, state)
+  if (options.json === true) screenFor(options).out(JSON.stringify(devStateBody(state)))
   screen.out(greeting(screen, state, { directory, blueprintsDir: settings.blueprintsDir }))
 
   const client = createClient({ url: address, token: state.clientToken })
@@ -54,12 +62,21 @@ export async function dev(options: DevOptions): Promise<number> {
   if (demo !== undefined) {
     await demo.start()
     const approveAfterSeconds = options.interactive === true ? undefined : options.approveAfter
-    const run = demo.run({ approveAfterSeconds, signal: stopping.signal })
-    await Promise.race([stopped, run])
+    await demo.run({ approveAfterSeconds, signal: stopping.signal }).catch((error: unknown) => {
+      if (!stopping.signal.aborted) screen.err(`The demo could not go on: ${String(error)}`)
+    })
     if (!stopping.signal.aborted) screen.out(thingsToTry(screen, state))
+  } else {
+    screen.out(firstSteps(screen, state))
   }
   await stopped
   return EXIT.ok
+}
+
+/** The story is for people: where JSON was asked for, it goes to the error stream. */
+function storyScreen(options: DevOptions): Screen {
+  const screen = screenFor({ ...options, json: false })
+  return options.json === true ? { ...screen, isTerminal: false, out: screen.err } : screen
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -71,13 +88,15 @@ function devEnvironment(
   tokens: Pick<DevState, 'clientToken' | 'workerToken'>,
 ): Environment {
   const { env } = process
+  const blueprints = options.blueprints ?? env['BLUEPRINTS_DIR']
   return {
     ...env,
     API_HOST: env['API_HOST'] ?? '127.0.0.1',
     API_PORT: options.port === undefined ? env['API_PORT'] : String(options.port),
-    LOG_LEVEL: env['LOG_LEVEL'] ?? 'warn',
+    // The demo tells its own story; with blueprints of your own you want to see that they were read anew.
+    LOG_LEVEL: env['LOG_LEVEL'] ?? (blueprints === undefined || blueprints === '' ? 'warn' : 'info'),
     LOG_FORMAT: env['LOG_FORMAT'] ?? 'text',
-    BLUEPRINTS_DIR: options.blueprints ?? env['BLUEPRINTS_DIR'],
+    BLUEPRINTS_DIR: blueprints,
     CLIENT_TOKEN: env['CLIENT_TOKEN'] ?? tokens.clientToken,
     WORKER_TOKEN: env['WORKER_TOKEN'] ?? tokens.workerToken,
     STORAGE_URL: `file:${directory}`,
@@ -136,10 +155,25 @@ function thingsToTry(screen: Screen, { url, clientToken }: DevState): string {
     command(`      -H 'content-type: application/json' \\`),
     command(`      -d '{"blueprint": "publish_video", "initial_data": {"title": "Second light", "quality": "high"}}'`),
     '  find it, watch it, and approve it',
-    command('    npx impresario jobs list'),
-    command('    npx impresario jobs approve <job>'),
+    command(`    ${COMMAND} jobs list`),
+    command(`    ${COMMAND} jobs watch <job>`),
+    command(`    ${COMMAND} jobs approve <job>`),
     '  the blueprint as a picture',
-    command('    npx impresario blueprint graph publish_video -o publish-video.svg'),
+    command(`    ${COMMAND} blueprint graph publish_video -o publish-video.svg`),
+    '',
+  ].join('\n')
+}
+
+/** For blueprints of one's own. */
+function firstSteps(screen: Screen, { url, workerToken }: DevState): string {
+  const command = (text: string): string => screen.paint('cyan', text)
+  return [
+    screen.paint('bold', 'In other terminals:'),
+    '',
+    '  a worker',
+    command(`    ORCHESTRATOR_URL=${url} WORKER_TOKEN=${workerToken} npx tsx <your worker>.ts`),
+    '  a job',
+    command(`    ${COMMAND} jobs start <blueprint> --watch`),
     '',
   ].join('\n')
 }

@@ -1,3 +1,6 @@
+/** How the person at the keyboard calls this command: through npx in a clone, by its name where it is installed. */
+export const COMMAND = process.env['npm_command'] === undefined ? 'impresario' : 'npx impresario'
+
 /** How the command ends. `jobs watch` tells a job that did not finish from a command that did not work. */
 export const EXIT = { ok: 0, failure: 1, usage: 2, notFinished: 3 } as const
 

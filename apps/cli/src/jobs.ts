@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
 import type { Job } from '@impresario/client'
-import { EXIT, Failure, usage } from './failure.ts'
+import { COMMAND, EXIT, Failure, usage } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { post, withServer } from './session.ts'
@@ -33,7 +33,7 @@ export function listJobs(options: ListOptions): Promise<number> {
 
 function noJobs({ status, blueprint }: ListOptions): string {
   return status === undefined && blueprint === undefined
-    ? 'There are no jobs yet. Start one with "impresario jobs start <blueprint>".'
+    ? `There are no jobs yet. Start one with "${COMMAND} jobs start <blueprint>".`
     : 'No job is like that.'
 }
 
@@ -90,10 +90,10 @@ function section(screen: Screen, title: string, value: unknown): string {
 
 /** What a person can do about a job that stands still. */
 function nextStep(job: Job): string | undefined {
-  if (job.status === 'waiting_for_human') return `It waits for you: impresario jobs approve ${job.id}`
-  if (job.status === 'waiting_for_worker') return `Why it waits: impresario explain ${job.id}`
+  if (job.status === 'waiting_for_human') return `It waits for you: ${COMMAND} jobs approve ${job.id}`
+  if (job.status === 'waiting_for_worker') return `Why it waits: ${COMMAND} explain ${job.id}`
   if (job.status === 'quarantined') {
-    return `Once its cause is mended: impresario jobs retry ${job.id}, or give it up with: impresario jobs discard ${job.id}`
+    return `Once its cause is mended: ${COMMAND} jobs retry ${job.id}, or give it up with: ${COMMAND} jobs discard ${job.id}`
   }
   return undefined
 }
@@ -116,7 +116,7 @@ export function startJob(blueprint: string, options: StartOptions): Promise<numb
     if (screen.isJson && options.watch !== true) printJson(screen, { job_id: job.id })
     if (!screen.isJson) screen.out(`Started job ${screen.paint('bold', job.id)}`)
     if (options.watch === true) return watch(session, job.id)
-    if (!screen.isJson) screen.out(screen.paint('dim', `Watch it: impresario jobs watch ${job.id}`))
+    if (!screen.isJson) screen.out(screen.paint('dim', `Watch it: ${COMMAND} jobs watch ${job.id}`))
     return EXIT.ok
   })
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { ConnectionError, createClient, ImpresarioError, isImpresarioError } from '@impresario/client'
 import type { Client } from '@impresario/client'
 import { DATA_DIRECTORY, readDevState } from './dev-state.ts'
-import { Failure, usage } from './failure.ts'
+import { COMMAND, Failure, usage } from './failure.ts'
 import { createScreen } from './screen.ts'
 import type { Screen } from './screen.ts'
 
@@ -84,7 +84,7 @@ function checkUrl(url: string): string {
 
 function unreachable(url: string, cause: Error): Failure {
   return new Failure('UNREACHABLE', `No server answers at ${url}${reasonOf(cause.cause)}.`, {
-    hint: 'Start one with "impresario dev", or name another address with --url or IMPRESARIO_URL.',
+    hint: `Start one with "${COMMAND} dev", or name another address with --url or IMPRESARIO_URL.`,
     cause,
   })
 }
@@ -98,10 +98,9 @@ function reasonOf(error: unknown): string {
 
 const HINTS: Readonly<Record<string, string>> = {
   FORBIDDEN: 'The token is valid, but it may not do this.',
-  JOB_NOT_FOUND:
-    'See what there is with "impresario jobs list". A job is only seen with the token that it was started with.',
-  BLUEPRINT_NOT_FOUND: 'See what there is with "impresario blueprint list".',
-  NOT_WAITING: 'See what it is doing with "impresario jobs show".',
+  JOB_NOT_FOUND: `See what there is with "${COMMAND} jobs list". A job is only seen with the token that it was started with.`,
+  BLUEPRINT_NOT_FOUND: `See what there is with "${COMMAND} blueprint list".`,
+  NOT_WAITING: `See what it is doing with "${COMMAND} jobs show".`,
 }
 
 function refusal(error: ImpresarioError, url: string, token: string | undefined): Failure {
