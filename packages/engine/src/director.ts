@@ -31,15 +31,38 @@ const CONFLICTS_MAX = 100
  *
  * A commit that loses against another writer is decided anew on what that writer left. A commit
  * that loses because its claim was taken away changes nothing and is told so.
+ *
+ * Events of one job that come at the same time wait for each other: 500 results of one fan-out would
+ * otherwise be 125,000 decisions, and more conflicts than are borne. Only other instances conflict.
  */
 export class Director {
   readonly #options: DirectorOptions
+  /** The last event of each job that is being applied here. */
+  readonly #busy = new Map<string, Promise<unknown>>()
 
   constructor(options: DirectorOptions) {
     this.#options = options
   }
 
   async apply(jobId: string, event: JobEvent, settle?: LeaseRef, extra?: readonly Put[]): Promise<Applied> {
+    const before = this.#busy.get(jobId)
+    const work = (): Promise<Applied> => this.#apply(jobId, event, settle, extra)
+    const applying = before === undefined ? work() : before.then(work)
+    const done = applying.catch(() => undefined)
+    this.#busy.set(jobId, done)
+    try {
+      return await applying
+    } finally {
+      if (this.#busy.get(jobId) === done) this.#busy.delete(jobId)
+    }
+  }
+
+  async #apply(
+    jobId: string,
+    event: JobEvent,
+    settle: LeaseRef | undefined,
+    extra: readonly Put[] | undefined,
+  ): Promise<Applied> {
     const { storage, shelf } = this.#options
     let versionSeen = -1
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
