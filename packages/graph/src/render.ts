@@ -24,11 +24,17 @@ export async function renderGraph(blueprint: DrawableBlueprint, options: RenderO
 /**
  * Greys become the text colour of wherever the SVG stands. On its own it follows the system's light
  * or dark theme; `:where` has no weight, so a page that embeds it can set `color` as it likes.
+ *
+ * The layout reckons with Helvetica; system fonts are up to a sixth wider, so texts are set smaller
+ * than the layout believes. Otherwise labels would run into their arrows.
  */
 const STYLE = `<style>
 :where(svg.impresario-graph){color:#3b434b}
 @media (prefers-color-scheme:dark){:where(svg.impresario-graph){color:#c9d1d9}}
+svg.impresario-graph{overflow:visible}
 svg.impresario-graph text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif}
+svg.impresario-graph .node text{font-size:12px}
+svg.impresario-graph .edge text{font-size:9.5px}
 </style>`
 
 function themed(svg: string, name: string): string {
