@@ -110,8 +110,10 @@ export class Desk {
     this.#isOpen = true
   }
 
+  /** Whoever registers begins anew: nobody keeps for it what an earlier life of it held. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
     const { storage, dispatcher } = this.#options
+    this.#held.delete(worker.id)
     const known = await storage.read('worker', worker.id)
     const record = known === undefined ? worker : { ...worker, reputation: known.value.reputation }
     dispatcher.put(record)
@@ -152,7 +154,11 @@ export class Desk {
     log.warn('a worker record is contended and was not written', { worker_id: worker.id })
   }
 
-  /** Extends every lease that the worker holds; what is lost was cancelled, has expired or went to another. */
+  /**
+   * Extends the leases that the worker names, or all that it holds if it names none; what is lost was
+   * cancelled, has expired or went to another. What it does not name it may never have got, because the
+   * answer to its poll was lost or it has started anew: that lease shall end.
+   */
   async #renew(workerId: string, currentTasks: readonly string[] | undefined): Promise<readonly string[]> {
     const { storage, leaseMs, dispatcher } = this.#options
     const held = this.#heldBy(workerId)
@@ -164,6 +170,9 @@ export class Desk {
       if (ref !== undefined && (await this.#standing(workerId, ref)) === 'own') held.set(id, leaseOf(ref))
       else cancelled.push(id)
     }
+    if (currentTasks !== undefined) {
+      for (const id of held.keys()) if (!named.has(id)) held.delete(id)
+    }
     const ids = [...held.keys()]
     if (ids.length === 0) return cancelled
     const kept = await storage.renew([...held.values()], leaseMs)
@@ -174,7 +183,7 @@ export class Desk {
         continue
       }
       held.delete(id)
-      if (currentTasks === undefined || named.has(id)) cancelled.push(id)
+      cancelled.push(id)
     }
     return cancelled
   }
