@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
-import { Stage, oneTask } from './stage.fixture.ts'
+import { createWorker } from '@impresario/core'
+import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
+import { Engine } from './engine.ts'
+import { Stage, oneTask, shelfOf } from './stage.fixture.ts'
 
 const LEASE_MS = 30_000
 
@@ -30,4 +33,23 @@ test('[E-03] a worker that has started anew does not keep alive what its earlier
   await before.takeOne()
   const after = await stage.worker('w', { concurrencyMax: 1 })
   expect(await otherFinds(stage, () => after.heartbeat())).toBe(1)
+})
+
+test('[E-03] a heartbeat at one instance keeps what the worker has told another', async () => {
+  const stage = new Stage([oneTask()], { settings: { isShared: true } })
+  const { storage, clock, random, log } = stage
+  const blueprints = shelfOf([oneTask()])
+  const other = new Engine({ storage, clock, random, log, blueprints, settings: { isShared: true } })
+  await stage.worker('w', { skills: ['old'] })
+  await other.desk.register(createWorker({ id: 'w', skills: ['new'] }, clock.now()))
+  await stage.engine.desk.heartbeat('w', { status: 'idle' }, [])
+  expect((await storage.read('worker', 'w'))?.value.skills).toEqual(['new'])
+})
+
+test('[E-01] a registration that was answered survives a crash', async () => {
+  const journal = createVolatileJournal()
+  const stage = new Stage([oneTask()], { storage: ({ now }) => new EmbeddedStorage({ now, journal }) })
+  await stage.worker('w')
+  const after = new EmbeddedStorage({ now: stage.clock.now, journal: journal.reopened() })
+  expect((await after.read('worker', 'w'))?.value.skills).toEqual(['work'])
 })

@@ -8,6 +8,7 @@ import type {
   Lease,
   LeaseRef,
   Log,
+  Put,
   Random,
   Storage,
   TaskCall,
@@ -110,15 +111,17 @@ export class Desk {
     this.#isOpen = true
   }
 
-  /** Whoever registers begins anew: nobody keeps for it what an earlier life of it held. */
+  /** Durable when this resolves. Whoever registers begins anew: nobody keeps for it what an earlier life of it held. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
-    const { storage, dispatcher } = this.#options
+    const { storage, dispatcher, log } = this.#options
     this.#held.delete(worker.id)
-    const known = await storage.read('worker', worker.id)
-    const record = known === undefined ? worker : { ...worker, reputation: known.value.reputation }
+    const record = await this.#save(worker.id, (known) =>
+      known === undefined ? worker : { ...worker, reputation: known.reputation },
+    )
+    if (record === undefined) return worker
     dispatcher.put(record)
-    await this.#save(record)
-    this.#options.log.info('worker registered', { worker_id: worker.id, skills: worker.skills })
+    await storage.sync()
+    log.info('worker registered', { worker_id: worker.id, skills: worker.skills })
     return record
   }
 
@@ -131,27 +134,32 @@ export class Desk {
     patch: WorkerPatch | undefined,
     currentTasks: readonly string[] | undefined,
   ): Promise<{ readonly worker: WorkerRecord; readonly cancelled: readonly string[] }> {
-    const { clock, dispatcher, storage } = this.#options
-    const known = dispatcher.worker(workerId) ?? (await storage.read('worker', workerId))?.value
-    if (known === undefined) {
+    const { clock, dispatcher } = this.#options
+    const worker = await this.#save(workerId, (known) => known && mergeHeartbeat(known, patch ?? {}, clock.now()))
+    if (worker === undefined) {
       throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
     }
-    const worker = mergeHeartbeat(known, patch ?? {}, clock.now())
     dispatcher.put(worker)
-    const cancelled = await this.#renew(workerId, currentTasks)
-    await this.#save(worker)
-    return { worker, cancelled }
+    return { worker, cancelled: await this.#renew(workerId, currentTasks) }
   }
 
-  async #save(worker: WorkerRecord): Promise<void> {
+  /** Changes a worker's record from what is stored, not from what is remembered: another instance may have heard more. */
+  async #save(
+    id: string,
+    change: (known: WorkerRecord | undefined) => WorkerRecord | undefined,
+  ): Promise<WorkerRecord | undefined> {
     const { storage, log } = this.#options
-    for (let conflicts = 0; conflicts < 5; conflicts += 1) {
-      const version = ((await storage.read('worker', worker.id))?.version ?? 0) + 1
-      const facets = { status: worker.status, name: worker.type }
-      const outcome = await storage.commit({ put: [{ kind: 'worker', id: worker.id, value: worker, version, facets }] })
-      if (outcome === 'committed') return
+    for (let conflicts = 0; ; conflicts += 1) {
+      const stored = await storage.read('worker', id)
+      const value = change(stored?.value)
+      if (value === undefined) return undefined
+      const facets = { status: value.status, name: value.type }
+      const put: Put = { kind: 'worker', id, value, version: (stored?.version ?? 0) + 1, facets }
+      if ((await storage.commit({ put: [put] })) === 'committed') return value
+      if (conflicts < SAVES_MAX) continue
+      log.warn('a worker record is contended and was not written', { worker_id: id })
+      return value
     }
-    log.warn('a worker record is contended and was not written', { worker_id: worker.id })
   }
 
   /**
@@ -351,6 +359,9 @@ export class Desk {
     return held
   }
 }
+
+/** Heartbeats of one worker are seconds apart; more conflicts than this are not a matter of timing. */
+const SAVES_MAX = 5
 
 const NOTHING: Handout = { deliveries: [], giveBack: () => Promise.resolve() }
 
