@@ -1,4 +1,5 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -152,6 +153,26 @@ describe('workers', () => {
     }
     expect((await app.register('x'.repeat(200))).status).toBe(200)
   })
+})
+
+test('[H-03] without tokens only requests to the own machine are answered', async () => {
+  app = await startTestServer({ settings: { clientToken: '', workerToken: '' } })
+  expect((await app.call('GET', '/api/v1/jobs')).status).toBe(200)
+  expect((await app.call('PATCH', '/_worker/workers/none')).status).toBe(404)
+  const { port, hostname } = new URL(app.address)
+  const statusFor = (path: string, method: string): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const headers = { host: 'elsewhere.example' }
+      const request = httpRequest({ hostname, port, path, method, headers }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+      request.on('error', reject)
+      request.end()
+    })
+  expect(await statusFor('/api/v1/jobs', 'GET')).toBe(403)
+  expect(await statusFor('/_worker/workers/none', 'PATCH')).toBe(403)
+  expect(await statusFor('/_public/live', 'GET')).toBe(200)
 })
 
 describe('what stops the start', () => {

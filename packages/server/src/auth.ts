@@ -32,7 +32,10 @@ export class ClientAuth {
   }
 
   authenticate(headers: IncomingHttpHeaders): ClientInfo {
-    if (this.#byHash.size === 0) return OPEN_CLIENT
+    if (this.#byHash.size === 0) {
+      mustBeLocal(headers)
+      return OPEN_CLIENT
+    }
     const token = headerOf(headers, HEADERS.clientToken) ?? bearerOf(headers)
     if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Client-Token header')
     const hash = hashToken(token)
@@ -65,7 +68,10 @@ export class WorkerAuth {
 
   /** Refuses a token that is nobody's. Gives its hash for `identify`. */
   recognise(headers: IncomingHttpHeaders): TokenHash | undefined {
-    if (this.#isOpen) return undefined
+    if (this.#isOpen) {
+      mustBeLocal(headers)
+      return undefined
+    }
     const token = headerOf(headers, HEADERS.workerToken) ?? bearerOf(headers)
     if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Worker-Token header')
     const hash = hashToken(token)
@@ -87,6 +93,20 @@ export class WorkerAuth {
     return hinted
   }
 }
+
+/**
+ * Without tokens, what protects a server on the own machine is that others cannot reach it. A web page can, by letting
+ * its own name point here; but its requests then carry that name.
+ */
+function mustBeLocal(headers: IncomingHttpHeaders): void {
+  if (LOCAL_HOST.test(headers.host ?? '')) return
+  throw new ImpresarioError(
+    'FORBIDDEN',
+    'Without tokens this server answers to localhost only. Set CLIENT_TOKEN and WORKER_TOKEN.',
+  )
+}
+
+const LOCAL_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 
 function unauthorised(): ImpresarioError {
   return new ImpresarioError('UNAUTHENTICATED', 'Unauthorized: Invalid token')

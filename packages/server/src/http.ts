@@ -15,6 +15,7 @@ const BATCHES = /\/(?:batch|results)(?:\?|$)/
 
 /** Fastify with our limits, our parser and our errors; the routes are added by others. */
 export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstance {
+  const answerError = createErrorHandler(log)
   const app = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
@@ -23,7 +24,17 @@ export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstanc
     // A stop ends the waits first; whatever is left then may be cut.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    routerOptions: { maxParamLength: 1_024, ignoreTrailingSlash: true },
+    // Asking for the head of a poll would take a task and throw it away.
+    exposeHeadRoutes: false,
+    routerOptions: {
+      maxParamLength: 1_024,
+      ignoreTrailingSlash: true,
+      // Every value is one text, also when a name is repeated.
+      querystringParser: (query) => Object.fromEntries(new URLSearchParams(query)),
+    },
+    frameworkErrors: (error, request, reply) => {
+      answerError(error, request, reply)
+    },
     http: { headersTimeout: LIMITS.headersTimeoutMs },
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, strict: false } },
   })
@@ -43,7 +54,7 @@ export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstanc
     }
     void parse(request, text, done)
   })
-  app.setErrorHandler(createErrorHandler(log))
+  app.setErrorHandler(answerError)
   answerUnknownRoutes(app)
   return app
 }

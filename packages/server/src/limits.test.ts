@@ -112,6 +112,14 @@ describe('answers', () => {
     expect(wrong.headers.get('allow')).toContain('GET')
   })
 
+  test('[H-01] a path that cannot be read, and names that are repeated, are no failure', async () => {
+    expect(await app.client('GET', '/api/v1/jobs/%zz')).toMatchObject({
+      status: 400,
+      body: { code: 'INVALID_REQUEST' },
+    })
+    expect((await app.client('GET', '/api/v1/jobs?status=failed&status=finished')).status).toBe(200)
+  })
+
   test('[H-01] a failure inside gives away nothing', async () => {
     const hidden = await startTestServer()
     await hidden.server.engine.stop()

@@ -15,7 +15,7 @@ export const echo = blueprint('echo', { start: 'ask', endpoint: '/echo' }, (stat
   done: state.end(),
 }))
 
-export const fan = blueprint('fan', { start: 'spread' }, (state) => ({
+const fan = blueprint('fan', { start: 'spread' }, (state) => ({
   spread: state.handler((_context, actions) => {
     actions.dispatchTask({ type: 'echo', params: { part: 1 }, transitions: { success: 'gather' } })
     return actions.dispatchTask({ type: 'echo', params: { part: 2 }, transitions: { success: 'gather' } })
@@ -26,7 +26,7 @@ export const fan = blueprint('fan', { start: 'spread' }, (state) => ({
   done: state.end(),
 }))
 
-export const ask = blueprint('ask', { start: 'wait' }, (state) => ({
+const ask = blueprint('ask', { start: 'wait' }, (state) => ({
   wait: state.handler((_context, actions) =>
     actions.awaitHumanApproval({ message: 'Go on?', transitions: { approved: 'done', rejected: 'failed' } }),
   ),
@@ -34,7 +34,7 @@ export const ask = blueprint('ask', { start: 'wait' }, (state) => ({
   failed: state.end(),
 }))
 
-export const flaky = blueprint('flaky', { start: 'ask', backoffMs: 1 }, (state) => ({
+const flaky = blueprint('flaky', { start: 'ask', backoffMs: 1 }, (state) => ({
   ask: state.handler((_context, actions) => actions.dispatchTask({ type: 'echo', transitions: { success: 'done' } })),
   done: state.end(),
 }))
@@ -48,7 +48,7 @@ export interface Answer {
 /** What came back, to be compared; nothing here believes in its shape. */
 type Body = Readonly<Record<string, unknown>> & { readonly job_id: string; readonly task_id: string }
 
-export interface Call {
+interface Call {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   readonly signal?: AbortSignal
@@ -69,7 +69,7 @@ export interface TestServer {
 }
 
 export const CLIENT_TOKEN = 'client-of-the-tests'
-export const WORKER_TOKEN = 'worker-of-the-tests'
+const WORKER_TOKEN = 'worker-of-the-tests'
 
 export async function startTestServer(options: ServerOptions = {}): Promise<TestServer> {
   const server = createServer({

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { HEARTBEATS, REGISTRATIONS, RESULTS } from './generations.fixture.ts'
 import { startTestServer } from './server.fixture.ts'
 import type { Answer, TestServer } from './server.fixture.ts'
 
@@ -35,6 +36,14 @@ describe('one worker and one job', () => {
     expect((await parked).body).toMatchObject({ job_id: second })
   })
 
+  test('[E-02] asking for the head of a poll takes no task', async () => {
+    await app.register('w1')
+    const jobId = await app.createJob('echo')
+    await app.client('GET', `/api/v1/jobs/${jobId}?wait=20&version=1`)
+    expect((await app.worker('HEAD', '/_worker/workers/w1/tasks/next')).status).toBe(405)
+    expect((await app.poll('w1')).body).toMatchObject({ job_id: jobId, delivery: 1 })
+  })
+
   test('[E-02] a poll whose time is up is answered with 204', async () => {
     await app.register('w1')
     const answer = await app.poll('w1', 0)
@@ -52,19 +61,6 @@ describe('one worker and one job', () => {
     const left = Number(task.body['deadline']) - Date.now() / 1_000
     expect(left).toBeGreaterThan(50)
     expect(left).toBeLessThanOrEqual(101)
-  })
-
-  test.each([
-    ['J-12 flat', { status: 'success', data: { answer: 42 } }],
-    ['nested', { result: { status: 'success', data: { answer: 42 } } }],
-    ['without a status', { data: { answer: 42 } }],
-  ])('[E-01] a result moves the job: %s', async (_title, body) => {
-    await app.register('w1')
-    const jobId = await app.createJob('echo')
-    const task = await app.poll('w1')
-    const answer = await app.worker('POST', '/_worker/tasks/result', result(task, body))
-    expect(answer).toMatchObject({ status: 200, body: { status: 'accepted', transition: 'success_transition' } })
-    expect((await app.ended(jobId)).body).toMatchObject({ status: 'finished', state_history: { answer: 42 } })
   })
 
   test('[E-01] each ending of a task has its answer', async () => {
@@ -116,6 +112,33 @@ describe('one worker and one job', () => {
     const jobs = await Promise.all(Array.from({ length: 20 }, () => app.createJob('echo', { priority: 5 })))
     const polls = await Promise.all(jobs.map(() => app.poll('w1')))
     expect(polls.map((task) => task.body.job_id).toSorted()).toEqual(jobs.toSorted())
+  })
+})
+
+describe('generations', () => {
+  test.each(REGISTRATIONS)('[E-01] a worker of %s registers', async (_title, body) => {
+    const answer = await app.worker('POST', '/_worker/workers/register', body, { 'x-rxon-version': '1.0b13' })
+    expect(answer).toMatchObject({ status: 200, body: { status: 'registered', version: '0.1.0' } })
+    expect(answer.body).not.toHaveProperty('batch')
+    expect(app.server.engine.dispatcher.worker(body.worker_id)).toBeDefined()
+  })
+
+  test.each(HEARTBEATS)('[E-03] a heartbeat of %s keeps the worker in work', async (_title, body) => {
+    await app.register('w1')
+    expect(await app.worker('PATCH', '/_worker/workers/w1', body)).toMatchObject({
+      status: 200,
+      body: { status: 'ok' },
+    })
+    const jobId = await app.createJob('echo')
+    expect((await app.poll('w1')).body).toMatchObject({ job_id: jobId })
+  })
+
+  test.each(RESULTS)('[E-01] J-12: a result of %s is accepted', async (_title, body) => {
+    await app.register('w1')
+    const jobId = await app.createJob('echo')
+    const answer = await app.worker('POST', '/_worker/tasks/result', result(await app.poll('w1'), body))
+    expect(answer).toMatchObject({ status: 200, body: { status: 'accepted', transition: 'success_transition' } })
+    expect((await app.ended(jobId)).body).toMatchObject({ status: 'finished', state_history: { answer: 42 } })
   })
 })
 
