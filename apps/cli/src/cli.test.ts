@@ -182,7 +182,9 @@ describe('[M-03] jobs', () => {
   test('in quarantine are tried again or given up', async () => {
     const [first, second] = [await started('broken'), await started('broken')]
     await untilStatus(first, 'quarantined')
-    await untilStatus(second, 'quarantined')
+    const watched = await cli(['jobs', 'watch', second])
+    expect(watched.code).toBe(3)
+    expect(watched.stdout).toContain(`jobs discard ${second}`)
     expect((await cli(['jobs', 'show', first])).stdout).toContain('It is broken.')
     expect(await cli(['jobs', 'retry', first, '--data', '{"mended":true}'])).toMatchObject({ code: 0 })
     expect(await cli(['jobs', 'watch', first])).toMatchObject({ code: 0 })

@@ -194,7 +194,7 @@ export function watchJob(jobId: string, options: GlobalOptions): Promise<number>
   return withServer(options, (session) => watch(session, jobId))
 }
 
-/** Follows a job to its end. As JSON: the whole job in one line, at every change. */
+/** Follows a job to its end, or into quarantine. As JSON: the whole job in one line, at every change. */
 async function watch({ client, screen }: Session, jobId: string): Promise<number> {
   const live = new LiveLine(screen, (text) => process.stdout.write(text))
   const reader = new TrailReader()
@@ -204,10 +204,12 @@ async function watch({ client, screen }: Session, jobId: string): Promise<number
       last = job
       if (screen.isJson) {
         screen.out(JSON.stringify(job))
-        continue
+      } else {
+        for (const entry of reader.next(job.trail)) live.print(momentLine(screen, job, entry))
+        live.show((frame) => statusLine(screen, job, frame))
       }
-      for (const entry of reader.next(job.trail)) live.print(momentLine(screen, job, entry))
-      live.show((frame) => statusLine(screen, job, frame))
+      // Nothing more will happen until a person decides.
+      if (job.status === 'quarantined') break
     }
   } finally {
     live.stop()
@@ -222,5 +224,6 @@ function ending(screen: Screen, job: Job): string {
   const head = `${screen.paint('bold', job.blueprint_name)} ${paintStatus(screen, job.status)} after ${took}`
   const error = job.error_message === undefined ? [] : [screen.paint('red', job.error_message)]
   const result = job.result === undefined ? [] : [JSON.stringify(job.result, undefined, 2)]
-  return ['', head, ...error, ...result].join('\n')
+  const next = nextStep(job)
+  return ['', head, ...error, ...result, ...(next === undefined ? [] : [next])].join('\n')
 }
