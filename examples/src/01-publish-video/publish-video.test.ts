@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@impresario/client'
@@ -44,6 +44,7 @@ test('[E-07, B-05, B-08] a video is shot, transcoded by the cheapest worker, app
     expect(result.sha256).toBe(createHash('sha256').update(video).digest('hex'))
     expect(result.frames).toBe(24)
     expect(await readFile(join(directory, result.page), 'utf8')).toContain('<h1>Rush &amp; &lt;light></h1>')
+    expect((await readdir(join(directory, job.id))).toSorted()).toEqual(['index.html', 'video.png'])
     expect(taken.filter((line) => line.startsWith('media.shoot'))).toHaveLength(3)
     expect(taken).toContain('media.transcode gpu-cheap')
   } finally {

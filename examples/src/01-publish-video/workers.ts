@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { createWorker } from '@impresario/worker'
 import type { HandlersFor, Task, Worker, WorkerOptions } from '@impresario/worker'
@@ -74,10 +74,17 @@ function studioHandlers(directory: string, begin: (task: Task) => Promise<void>)
     async page({ title, video, sha256 }, task) {
       await begin(task)
       const page = video.replace(/[^/]*$/, 'index.html')
-      await writeFile(at(page), pageOf(title, video.replace(/^.*\//, ''), sha256))
+      await writeFile(at(page), pageOf(title, basename(video), sha256))
+      await removeScenes(dirname(at(page)))
       return { page }
     },
   }
+}
+
+/** They are in the video, and large. Safe to repeat, like everything that a worker does. */
+async function removeScenes(folder: string): Promise<void> {
+  const scenes = (await readdir(folder)).filter((name) => name.endsWith('.ppm'))
+  await Promise.all(scenes.map((name) => rm(join(folder, name), { force: true })))
 }
 
 function pageOf(title: string, image: string, sha256: string): string {
