@@ -46,6 +46,8 @@ test.each([
   [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL is "loud". It must be one of debug, info, warn, error, silent.'],
   [{ TZ: 'Mars/Olympus' }, 'TZ is "Mars/Olympus". It must be the name of a time zone'],
   [{ WORKER_LEASE_SECONDS: '-1' }, 'WORKER_LEASE_SECONDS is "-1". It must be a number of seconds'],
+  [{ CLIENT_API_PREFIX: '_worker' }, 'CLIENT_API_PREFIX is "_worker". It must be a path of letters'],
+  [{ CLIENT_API_PREFIX: '/' }, 'a path of letters'],
   [{ MAX_TRANSITIONS_PER_JOB: '1001' }, 'a whole number from 1 to 1000'],
 ])('[H-01] a bad value is refused with its key and what is allowed: %o', (environment, message) => {
   expect(() => loadSettings({ environment, directory })).toThrow(message)

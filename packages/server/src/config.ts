@@ -34,7 +34,7 @@ export interface Settings {
 }
 
 interface Text {
-  readonly type: 'text' | 'secret' | 'path' | 'time zone'
+  readonly type: 'text' | 'secret' | 'path' | 'prefix' | 'time zone'
 }
 interface Count {
   readonly type: 'integer' | 'seconds'
@@ -68,7 +68,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
   },
   clientApiPrefix: {
     names: ['CLIENT_API_PREFIX'],
-    type: 'text',
+    type: 'prefix',
     default: 'api',
     description: 'First part of the path of the client API.',
   },
@@ -319,6 +319,11 @@ function parseValue(key: ConfigKey, value: unknown, from: string): string | numb
       if (key.of.includes(word)) return word
       throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
     }
+    case 'prefix': {
+      const text = String(value).replaceAll(/^\/+|\/+$/g, '')
+      if (/^[a-z\d][\w-]*(?:\/[\w-]+)*$/i.test(text)) return text
+      throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
+    }
     case 'time zone':
       if (isTimeZone(String(value))) return String(value)
       throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
@@ -353,6 +358,8 @@ function allowed(key: ConfigKey): string {
       return `a number of seconds from ${key.min} to ${key.max}`
     case 'choice':
       return `one of ${key.of.join(', ')}`
+    case 'prefix':
+      return 'a path of letters, digits, "_" and "-", such as api'
     case 'time zone':
       return 'the name of a time zone, such as UTC or Europe/Berlin'
     case 'text':

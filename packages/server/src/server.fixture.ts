@@ -69,7 +69,7 @@ export interface TestServer {
 }
 
 export const CLIENT_TOKEN = 'client-of-the-tests'
-const WORKER_TOKEN = 'worker-of-the-tests'
+export const WORKER_TOKEN = 'worker-of-the-tests'
 
 export async function startTestServer(options: ServerOptions = {}): Promise<TestServer> {
   const server = createServer({

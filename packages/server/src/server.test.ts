@@ -7,7 +7,7 @@ import { createWorker } from '@impresario/worker'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SILENT } from './log.ts'
 import { createServer } from './server.ts'
-import { echo, startTestServer } from './server.fixture.ts'
+import { echo, startTestServer, WORKER_TOKEN } from './server.fixture.ts'
 import type { TestServer } from './server.fixture.ts'
 
 let app: TestServer | undefined
@@ -168,6 +168,30 @@ test('[E-07] a worker of the same process needs no network', async () => {
   }
   await worker.stop()
 })
+
+test.each(['auto', 'single'] as const)(
+  '[E-01] the worker SDK takes and answers tasks over HTTP, calls: %s',
+  async (mode) => {
+    const started = await startTestServer()
+    app = started
+    const token = WORKER_TOKEN
+    const worker = createWorker({ id: 'sdk', url: started.address, token, mode, concurrency: 10, log: SILENT })
+    worker.task('echo', (params, task) => {
+      task.progress(0.5, 'half')
+      return { seen: params['given'] ?? null }
+    })
+    await worker.start()
+    const jobs = await Promise.all(
+      Array.from({ length: 30 }, (_, n) => started.createJob('echo', { initial_data: { n } })),
+    )
+    for (const [n, jobId] of jobs.entries()) {
+      const { body } = await started.ended(jobId)
+      expect(body).toMatchObject({ status: 'finished', state_history: { seen: { n } } })
+    }
+    await worker.stop()
+    expect(started.server.engine.dispatcher.worker('sdk')?.status).toBe('offline')
+  },
+)
 
 test('[I-05] what happens is logged with its ids, and never with a secret', async () => {
   const lines: { message: string; fields: LogFields }[] = []

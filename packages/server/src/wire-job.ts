@@ -54,8 +54,11 @@ export function readCreate(body: CreateJobRequest, caller: Caller): JobRequest &
   }
 }
 
+/** Ten years: longer spans would leave the range in which storages keep time exactly. */
+const SPAN_S_MAX = 315_360_000
+
 function milliseconds(seconds: number | null | undefined): number | undefined {
-  return typeof seconds === 'number' ? seconds * 1_000 : undefined
+  return typeof seconds === 'number' ? Math.min(seconds, SPAN_S_MAX) * 1_000 : undefined
 }
 
 /** Fields that show that a body of a blueprint's own endpoint is an envelope, and not the initial data itself. */

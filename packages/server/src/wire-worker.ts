@@ -132,7 +132,7 @@ function statusOf(status: Maybe<string>): WorkerStatus | undefined {
   return typeof status === 'string' && STATUSES.has(status) ? (status as WorkerStatus) : undefined
 }
 
-/** A task on its way to a worker. The deadline is absolute, in seconds. */
+/** A task on its way to a worker. The deadline is absolute, in whole seconds, and rather late than early. */
 export function taskBody(delivery: Delivery, now: number): WireTask {
   const { call, resultTimeoutMs } = delivery
   return {
@@ -142,7 +142,7 @@ export function taskBody(delivery: Delivery, now: number): WireTask {
     params: call.params,
     tracing_context: delivery.tracing,
     priority: call.priority,
-    ...(resultTimeoutMs === undefined ? {} : { deadline: Math.floor((now + resultTimeoutMs) / 1_000) }),
+    ...(resultTimeoutMs === undefined ? {} : { deadline: Math.ceil((now + resultTimeoutMs) / 1_000) }),
     attempt: delivery.attempt,
     delivery: delivery.delivery,
     idempotency_key: delivery.idempotencyKey,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { HEARTBEATS, REGISTRATIONS, RESULTS } from './generations.fixture.ts'
-import { startTestServer } from './server.fixture.ts'
+import { startTestServer, WORKER_TOKEN } from './server.fixture.ts'
 import type { Answer, TestServer } from './server.fixture.ts'
 
 let app: TestServer
@@ -321,7 +321,7 @@ test('[E-02] J-1: polls that are aborted at any moment lose no task', async () =
   for (let round = 0; round < 40; round += 1) {
     const abort = new AbortController()
     const path = '/_worker/workers/w1/tasks/next?timeout=10'
-    const poll = app.call('GET', path, { headers: { 'x-worker-token': 'worker-of-the-tests' }, signal: abort.signal })
+    const poll = app.call('GET', path, { headers: { 'x-worker-token': WORKER_TOKEN }, signal: abort.signal })
     spoiled.push(poll.catch(() => 'aborted'))
     const created = app.createJob('echo')
     // Before the request has left, while it is parked, or while the task is on its way.
