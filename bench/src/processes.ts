@@ -36,7 +36,7 @@ export async function startServer(storage: 'file' | 'memory'): Promise<ServerPro
   const url = `http://127.0.0.1:${port}`
   const args = process.env['BENCH_SERVER_ARGS']?.split(' ') ?? []
   const child = spawn(process.execPath, [...args, CLI, 'start'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', process.env['BENCH_SERVER_OUTPUT'] === undefined ? 'ignore' : 'inherit', 'inherit'],
     env: {
       ...process.env,
       API_HOST: '127.0.0.1',
