@@ -25,7 +25,12 @@ export interface TurnPayload extends JsonObject {
 }
 
 /** Turns a decision into the one batch that makes it true. */
-export function batchOf(decision: Decision, version: number, settle: LeaseRef | undefined, place: Place): Batch {
+export function batchOf(
+  decision: Decision,
+  version: number,
+  settle: LeaseRef | undefined,
+  place: Place,
+): Batch & Required<Pick<Batch, 'put'>> {
   const { job } = decision
   const enqueue: Item[] = []
   const remove: { queue: Queue; id: string }[] = []

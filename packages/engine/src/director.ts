@@ -37,23 +37,28 @@ const CONFLICTS_MAX = 100
  */
 export class Director {
   readonly #options: DirectorOptions
-  /** The last event of each job that is being applied here. */
-  readonly #busy = new Map<string, Promise<unknown>>()
+  /** The jobs that an event is being applied to here, each with those who wait for their turn. */
+  readonly #busy = new Map<string, (() => void)[]>()
 
   constructor(options: DirectorOptions) {
     this.#options = options
   }
 
   async apply(jobId: string, event: JobEvent, settle?: LeaseRef, extra?: readonly Put[]): Promise<Applied> {
-    const before = this.#busy.get(jobId)
-    const work = (): Promise<Applied> => this.#apply(jobId, event, settle, extra)
-    const applying = before === undefined ? work() : before.then(work)
-    const done = applying.catch(() => undefined)
-    this.#busy.set(jobId, done)
+    const waiting = this.#busy.get(jobId)
+    if (waiting === undefined) {
+      this.#busy.set(jobId, [])
+    } else {
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve)
+      })
+    }
     try {
-      return await applying
+      return await this.#apply(jobId, event, settle, extra)
     } finally {
-      if (this.#busy.get(jobId) === done) this.#busy.delete(jobId)
+      const next = this.#busy.get(jobId)?.shift()
+      if (next === undefined) this.#busy.delete(jobId)
+      else next()
     }
   }
 
@@ -97,13 +102,13 @@ export class Director {
     decision: Decision,
     version: number,
     settle: LeaseRef | undefined,
-    extra: readonly Put[] = [],
+    extra: readonly Put[] | undefined,
   ): Promise<'committed' | 'conflict'> {
     const { storage, place, onRefused } = this.#options
     let outcome: 'committed' | 'conflict' = 'conflict'
     try {
       const batch = batchOf(decision, version, settle, place)
-      outcome = await storage.commit({ ...batch, put: [...(batch.put ?? []), ...extra] })
+      outcome = await storage.commit(extra === undefined ? batch : { ...batch, put: [...batch.put, ...extra] })
       return outcome
     } finally {
       if (outcome === 'conflict') onRefused(decision)

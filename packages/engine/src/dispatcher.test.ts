@@ -284,3 +284,15 @@ test('[D-01] an instance learns of workers that registered with another one on t
   await second.after(1_000)
   expect(second.engine.dispatcher.workers()).toHaveLength(2)
 })
+
+test('[I-07] a stop that overtakes a start which is still reading workers counts', async () => {
+  const stage = new Stage([oneTask()], {
+    storage: ({ now }) => guarded(createMemoryStorage({ now }), () => settled()),
+  })
+  const { dispatcher } = stage.engine
+  const starting = dispatcher.start()
+  await dispatcher.stop()
+  await starting
+  for (let turns = 0; turns < 4; turns += 1) await settled()
+  expect(stage.clock.sleeping).toBe(0)
+})

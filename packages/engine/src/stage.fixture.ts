@@ -74,7 +74,7 @@ export class VirtualClock implements Clock {
 }
 
 /** Ids that count up, and chance that is always the same unless a test says otherwise. */
-export class FixedRandom implements Random {
+class FixedRandom implements Random {
   chance = 0.5
   #count = 0
 
