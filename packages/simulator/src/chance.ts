@@ -3,9 +3,9 @@ export class Chance {
   #state: number
 
   constructor(seed: number, name: string) {
-    let state = Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) >>> 0
+    let state = Math.imul(seed ^ 0x9e_37_79_b9, 0x85_eb_ca_6b) >>> 0
     for (let index = 0; index < name.length; index += 1) {
-      state = Math.imul(state ^ name.charCodeAt(index), 0x01000193) >>> 0
+      state = Math.imul(state ^ name.charCodeAt(index), 0x01_00_01_93) >>> 0
     }
     this.#state = state
     // Neighbouring seeds begin alike; a few steps part them.
@@ -14,7 +14,7 @@ export class Chance {
 
   /** From 0 up to, but not including, 1 (mulberry32). */
   next(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    this.#state = (this.#state + 0x6d_2b_79_f5) >>> 0
     let t = this.#state
     t = Math.imul(t ^ (t >>> 15), t | 1)
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61)

@@ -22,35 +22,36 @@ export interface ItemRef {
 }
 
 /** What the checkers read: everything that was promised to somebody, and everything that became true. */
-export type Entry = { readonly at: number } & (
+export type Entry = { readonly at: number } &
   /** A client is about to ask for a job, for the first time or again. */
-  | { readonly type: 'attempted'; readonly key: string }
-  /** A client was told that its job is there. */
-  | { readonly type: 'acknowledged'; readonly key: string; readonly jobId: string }
-  /** Somebody was told that the job has come so far. */
-  | { readonly type: 'told'; readonly jobId: string; readonly version: number }
-  | ({ readonly type: 'delivered'; readonly workerId: string } & Try)
-  /** A worker was told that its result counts. */
-  | ({ readonly type: 'accepted'; readonly workerId: string } & Try)
-  | { readonly type: 'claimed'; readonly leases: readonly LeaseRef[] }
-  | {
-      readonly type: 'committed'
-      readonly jobs: readonly Version[]
-      readonly enqueued: readonly ItemRef[]
-      readonly removed: readonly ItemRef[]
-      readonly settled: LeaseRef | undefined
-    }
-  /** The storage came back after a crash, with what had been made durable. */
-  | {
-      readonly type: 'reopened'
-      readonly jobs: readonly Version[]
-      readonly leases: readonly LeaseRef[]
-    }
-  /** A call that changed nothing. */
-  | { readonly type: 'nothing' }
-  /** A rule was seen broken at this very moment. */
-  | { readonly type: 'broken'; readonly rule: string; readonly problem: string }
-)
+  (
+    | { readonly type: 'attempted'; readonly key: string }
+    /** A client was told that its job is there. */
+    | { readonly type: 'acknowledged'; readonly key: string; readonly jobId: string }
+    /** Somebody was told that the job has come so far. */
+    | { readonly type: 'told'; readonly jobId: string; readonly version: number }
+    | ({ readonly type: 'delivered'; readonly workerId: string } & Try)
+    /** A worker was told that its result counts. */
+    | ({ readonly type: 'accepted'; readonly workerId: string } & Try)
+    | { readonly type: 'claimed'; readonly leases: readonly LeaseRef[] }
+    | {
+        readonly type: 'committed'
+        readonly jobs: readonly Version[]
+        readonly enqueued: readonly ItemRef[]
+        readonly removed: readonly ItemRef[]
+        readonly settled: LeaseRef | undefined
+      }
+    /** The storage came back after a crash, with what had been made durable. */
+    | {
+        readonly type: 'reopened'
+        readonly jobs: readonly Version[]
+        readonly leases: readonly LeaseRef[]
+      }
+    /** A call that changed nothing. */
+    | { readonly type: 'nothing' }
+    /** A rule was seen broken at this very moment. */
+    | { readonly type: 'broken'; readonly rule: string; readonly problem: string }
+  )
 
 type Unstamped<T> = T extends { readonly at: number } ? Omit<T, 'at'> : never
 
@@ -59,7 +60,7 @@ export class Chronicle {
   readonly entries: Entry[] = []
   readonly lines: string[] | undefined
   readonly #world: World
-  #hash = 0x811c9dc5
+  #hash = 0x81_1c_9d_c5
 
   constructor(world: World, options: { readonly keepsLines: boolean }) {
     this.#world = world
@@ -91,8 +92,8 @@ export class Chronicle {
 
   /** One line of the story; every one counts in the hash. */
   note(who: string, what: string): void {
-    let hash = Math.imul(this.#hash ^ this.#world.age, 0x01000193)
-    for (let index = 0; index < what.length; index += 1) hash = Math.imul(hash ^ what.charCodeAt(index), 0x01000193)
+    let hash = Math.imul(this.#hash ^ this.#world.age, 0x01_00_01_93)
+    for (let index = 0; index < what.length; index += 1) hash = Math.imul(hash ^ what.charCodeAt(index), 0x01_00_01_93)
     this.#hash = hash >>> 0
     this.lines?.push(`${(this.#world.age / 1000).toFixed(3).padStart(9)} ${who.padEnd(8)} ${what}`)
   }

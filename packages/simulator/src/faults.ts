@@ -18,6 +18,8 @@ export interface Faults {
   lostMessage: number
   lostAnswer: number
   workerDeath: number
+  /** Of beginning without a registration. */
+  unregistered: number
   workerFreeze: number
   workerSlow: number
   repeatedResult: number
@@ -46,6 +48,7 @@ export function drawFaults(chance: Chance): Faults {
     lostMessage: some(0.1),
     lostAnswer: some(0.1),
     workerDeath: some(0.1),
+    unregistered: some(0.5),
     workerFreeze: some(0.05),
     workerSlow: some(0.15),
     repeatedResult: some(0.3),
@@ -55,19 +58,32 @@ export function drawFaults(chance: Chance): Faults {
 
 /** The storm is over: everything works from now on, as slowly as before. */
 export function calm(faults: Faults): void {
-  faults.crash = 0
-  faults.lostRequest = 0
-  faults.lostReply = 0
-  faults.pause = 0
-  faults.lostHint = 0
-  faults.stop = 0
-  faults.writeCrash = 0
-  faults.writeFailure = 0
-  faults.lostMessage = 0
-  faults.lostAnswer = 0
-  faults.workerDeath = 0
-  faults.workerFreeze = 0
-  faults.workerSlow = 0
-  faults.repeatedResult = 0
-  faults.abortedPoll = 0
+  const { latencyMs, syncMs, networkMs } = faults
+  Object.assign(faults, NO_FAULTS, { latencyMs, syncMs, networkMs })
+}
+
+export function noFaults(): Faults {
+  return { ...NO_FAULTS }
+}
+
+const NO_FAULTS: Readonly<Faults> = {
+  latencyMs: 0,
+  crash: 0,
+  lostRequest: 0,
+  lostReply: 0,
+  pause: 0,
+  lostHint: 0,
+  stop: 0,
+  syncMs: 0,
+  writeCrash: 0,
+  writeFailure: 0,
+  networkMs: 0,
+  lostMessage: 0,
+  lostAnswer: 0,
+  workerDeath: 0,
+  unregistered: 0,
+  workerFreeze: 0,
+  workerSlow: 0,
+  repeatedResult: 0,
+  abortedPoll: 0,
 }

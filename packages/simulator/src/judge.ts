@@ -1,5 +1,6 @@
-import { isEnded, taskId, timerId, turnId } from '@impresario/core'
+import { isEnded, taskId, timerId, turnId, wakeUps } from '@impresario/core'
 import type { Queue, Storage } from '@impresario/core'
+import type { Piece } from './blueprints/stage.ts'
 import { accounted, idempotency } from './checkers/accounted.ts'
 import { converges } from './checkers/converges.ts'
 import { countsOnce } from './checkers/counts-once.ts'
@@ -7,19 +8,18 @@ import { durable } from './checkers/durable.ts'
 import { endsOnce } from './checkers/ends-once.ts'
 import { fenced } from './checkers/fenced.ts'
 import type { Finding } from './checkers/finding.ts'
-import type { Entry, Version } from './chronicle.ts'
+import type { Entry, ItemRef, Version } from './chronicle.ts'
 import type { Setting } from './fleet.ts'
-import type { Plan } from './plan.ts'
 
 interface Case extends Setting {
-  readonly plan: Plan
+  readonly pieces: readonly Piece[]
   readonly storage: Storage
   readonly isSettled: boolean
 }
 
 /** Puts the whole story and what is left in the storage before every checker. */
 export async function judge(world: Case): Promise<readonly Finding[]> {
-  const { chronicle, storage, plan, tally } = world
+  const { chronicle, storage, pieces, tally } = world
   const { entries } = chronicle
   const listed = await storage.list('job', { limit: 1_000_000 })
   const stored: readonly Version[] = listed.map(({ id, version, value }) => ({ id, version, job: value }))
@@ -35,53 +35,62 @@ export async function judge(world: Case): Promise<readonly Finding[]> {
     ...durable(entries, stored),
     ...converges(stored),
     ...(world.isSettled ? [] : [{ rule: 'converges', problem: 'a client was never answered' }]),
-    ...flaws(plan, stored),
-    ...(await remains(storage, entries, stored)),
+    ...flaws(pieces, stored),
+    ...(isEverythingEnded(stored) ? await leftovers(storage, entries) : []),
   ]
 }
 
-function flaws(plan: Plan, stored: readonly Version[]): readonly Finding[] {
-  const pieces = new Map(plan.pieces.map((piece) => [piece.blueprint.name, piece]))
+function isEverythingEnded(stored: readonly Version[]): boolean {
+  return stored.every(({ job }) => isEnded(job))
+}
+
+function flaws(pieces: readonly Piece[], stored: readonly Version[]): readonly Finding[] {
+  const byName = new Map(pieces.map((piece) => [piece.blueprint.name, piece]))
   const findings: Finding[] = []
   for (const { job } of stored) {
-    const problem = pieces.get(job.blueprint)?.flaw?.(job)
+    const problem = byName.get(job.blueprint)?.flaw?.(job)
     if (problem !== undefined) findings.push({ rule: 'rightResult', problem })
   }
   return findings
 }
 
 /** For the floor: of the jobs that could finish and that nobody cancelled, how many did. */
-function countFinished({ plan, tally }: Case, stored: readonly Version[]): void {
-  const pieces = new Map(plan.pieces.map((piece) => [piece.blueprint.name, piece]))
+function countFinished({ pieces, tally }: Case, stored: readonly Version[]): void {
+  const byName = new Map(pieces.map((piece) => [piece.blueprint.name, piece]))
   for (const { job } of stored) {
-    if (job.parent !== undefined || pieces.get(job.blueprint)?.finishes !== true || job.status === 'cancelled') continue
+    if (job.parent !== undefined || byName.get(job.blueprint)?.finishes !== true || job.status === 'cancelled') continue
     tally.add('jobs that could finish', 1)
     if (job.status === 'finished') tally.add('jobs that did finish', 1)
   }
 }
 
-/** [C-05] Nothing of an ended job is left in any queue. */
-async function remains(storage: Storage, entries: readonly Entry[], stored: readonly Version[]): Promise<readonly Finding[]> {
-  const ended = new Set(stored.filter(({ job }) => isEnded(job)).map(({ id }) => id))
-  const places = new Map<string, { queue: Queue; id: string }>()
-  const add = (queue: Queue, id: string): void => void places.set(`${queue}/${id}`, { queue, id })
-  for (const id of ended) {
-    add('turns', turnId(id))
-    add('timers', timerId(id, 'life'))
-    add('timers', timerId(id, 'approval'))
-    add('mail', `${id}.order`)
-    add('mail', `${id}.ended`)
+/** [C-05] Nothing of an ended job is left in any queue: finds what is. */
+export async function leftovers(storage: Storage, entries: readonly Entry[]): Promise<readonly Finding[]> {
+  const findings: Finding[] = []
+  for (const { queue, id } of placesOfEnded(entries)) {
+    const [view] = await storage.peek(queue, [id])
+    if (view !== undefined) {
+      findings.push({ rule: 'leftBehind', problem: `${queue} ${id} remains after its job has ended` })
+    }
+  }
+  return findings
+}
+
+function placesOfEnded(entries: readonly Entry[]): Iterable<ItemRef> {
+  const places = new Map<string, ItemRef>()
+  const add = (queue: Queue, id: string): void => {
+    places.set(`${queue}/${id}`, { queue, id })
   }
   for (const entry of entries) {
     if (entry.type !== 'committed') continue
     for (const { id, job } of entry.jobs) {
-      if (ended.has(id)) for (const name of Object.keys(job.branches)) add('tasks', taskId(id, job.visit, name))
+      for (const name of Object.keys(job.branches)) add('tasks', taskId(id, job.visit, name))
+      for (const { letters } of wakeUps(job).children) for (const letter of letters) add('mail', letter)
+      if (!isEnded(job)) continue
+      add('turns', turnId(id))
+      add('timers', timerId(id, 'life'))
+      add('timers', timerId(id, 'approval'))
     }
   }
-  const findings: Finding[] = []
-  for (const { queue, id } of places.values()) {
-    const [view] = await storage.peek(queue, [id])
-    if (view !== undefined) findings.push({ rule: 'leftBehind', problem: `${queue} ${id} remains after its job has ended` })
-  }
-  return findings
+  return places.values()
 }

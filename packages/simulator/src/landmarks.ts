@@ -36,7 +36,9 @@ export function markCommit(tally: Tally, before: Job | undefined, job: Job): voi
   if (before === undefined || !isEnded(job) || job.status !== 'cancelled') return
   const mark = CANCELLED_IN[before.status]
   if (mark !== undefined) tally.sometimes(mark)
-  if (job.error?.message.startsWith('The job that started it') === true) tally.sometimes('child cancelled by its parent')
+  if (job.error?.message.startsWith('The job that started it') === true) {
+    tally.sometimes('child cancelled by its parent')
+  }
 }
 
 function newEntries(before: Job | undefined, job: Job): readonly TrailEntry[] {

@@ -3,21 +3,27 @@ import type { Chance } from './chance.ts'
 import type { Faults } from './faults.ts'
 import type { Fleet } from './fleet.ts'
 import type { Tally } from './tally.ts'
+import { asError } from './world.ts'
 import type { World } from './world.ts'
 
 /** No answer came: the caller cannot know whether it was heard. */
-export class Unanswered extends Error {
+class Unanswered extends Error {
   override readonly name = 'Unanswered'
 }
 
 /** Why the server's side of a call is given up. */
 const GONE = 'gone'
 
-interface CallOptions {
+export interface CallOptions {
   readonly timeoutMs?: number
+  /** The engine is told when the caller has gone: for calls that wait. */
+  readonly isAbortable?: boolean
   /** The caller hangs up. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
+
+/** For calls that do not wait. */
+const UNENDING = new AbortController().signal
 
 interface NetworkParts {
   readonly world: World
@@ -37,7 +43,7 @@ export class Network {
   async call<T>(
     chance: Chance,
     run: (engine: Engine, signal: AbortSignal) => Promise<T>,
-    { timeoutMs = 15_000, signal }: CallOptions = {},
+    { timeoutMs = 15_000, isAbortable = false, signal }: CallOptions = {},
   ): Promise<T> {
     const { world, fleet, faults, tally } = this.#parts
     await world.sleep(chance.between(0, faults.networkMs))
@@ -49,7 +55,7 @@ export class Network {
       throw new Unanswered('not reached')
     }
     return new Promise((resolve, reject) => {
-      const server = new AbortController()
+      const server = isAbortable ? new AbortController() : undefined
       let isOver = false
       const finish = (settle: () => void): void => {
         if (isOver) return
@@ -61,7 +67,7 @@ export class Network {
       }
       const fail = (why: string): void =>
         finish(() => {
-          server.abort(GONE)
+          server?.abort(GONE)
           reject(new Unanswered(why))
         })
       const hangUp = (): void => fail('hung up')
@@ -80,9 +86,9 @@ export class Network {
         })
       }
       node.whenRunning(() => {
-        run(node.engine, server.signal).then(
+        run(node.engine, server?.signal ?? UNENDING).then(
           (answer) => reply(() => resolve(answer)),
-          (error: unknown) => reply(() => reject(error as Error)),
+          (error: unknown) => reply(() => reject(asError(error))),
         )
       })
     })

@@ -43,7 +43,7 @@ export class Node {
   die(): void {
     if (!this.isAlive) return
     this.isAlive = false
-    for (const mourn of [...this.#mourners]) mourn()
+    for (const mourn of this.#mourners) mourn()
     this.#mourners.clear()
   }
 

@@ -2,7 +2,8 @@ import type { EngineSettings } from '@impresario/engine'
 import type { Order } from './actors/client.ts'
 import type { WorkerTraits } from './actors/worker.ts'
 import { randomPiece } from './blueprints/random-piece.ts'
-import { referencePieces, sidePieces } from './blueprints/repertoire.ts'
+import { sidePieces } from './blueprints/rarities.ts'
+import { companionPieces, referencePieces } from './blueprints/repertoire.ts'
 import { createStage } from './blueprints/stage.ts'
 import type { Piece } from './blueprints/stage.ts'
 import type { Chance } from './chance.ts'
@@ -30,12 +31,13 @@ export function drawPlan(world: World, where: 'cluster' | 'embedded' | 'both'): 
   const stage = createStage(world)
   const pieces = [
     ...referencePieces(),
+    ...companionPieces(),
     ...sidePieces(stage),
     randomPiece('random-a', chance, stage),
     randomPiece('random-b', chance, stage),
   ]
   const settings = drawSettings(chance, setup)
-  const stormMs = chance.between(40, 90) * 1_000
+  const stormMs = chance.between(30, 70) * 1_000
   return {
     setup,
     faults: drawFaults(chance),
@@ -62,7 +64,7 @@ function drawSettings(chance: Chance, setup: Plan['setup']): Partial<EngineSetti
 const SKILLS = ['alpha', 'beta', 'gamma', 'slow'] as const
 
 function drawWorkers(chance: Chance, setup: Plan['setup'], leaseMs: number): readonly WorkerTraits[] {
-  const count = chance.between(4, 12)
+  const count = chance.between(4, 10)
   return Array.from({ length: count }, (_, index) => {
     const concurrencyMax = chance.pick([1, 2, 4])
     // The first ones share all skills among them, so that every task has somebody.
@@ -82,7 +84,7 @@ function drawWorkers(chance: Chance, setup: Plan['setup'], leaseMs: number): rea
 
 /** The rare ones come up about as often as the plain ones: they have more to show. */
 function drawOrders(chance: Chance, pieces: readonly Piece[], stormMs: number): readonly Order[] {
-  const count = chance.between(8, 13)
+  const count = chance.between(8, 12)
   return Array.from({ length: count }, (_, index) => {
     const key = `k${index}`
     const piece = chance.pick(pieces)

@@ -80,7 +80,9 @@ export class Recorder implements Storage {
 
   #claimed({ leases }: Claimed, fill: ReturnType<Chronicle['reserve']>): void {
     fill(leases.length === 0 ? undefined : { type: 'claimed', leases })
-    for (const { queue, id, token } of leases) this.#options.chronicle.note('storage', `claimed ${queue} ${id} #${token}`)
+    for (const { queue, id, token } of leases) {
+      this.#options.chronicle.note('storage', `claimed ${queue} ${id} #${token}`)
+    }
   }
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
@@ -207,7 +209,9 @@ function leftBehind(puts: readonly Version[], before: readonly (Job | undefined)
     if (job.visit === old.visit && !isEnded(job)) continue
     if (old.wait?.kind === 'human') items.push({ queue: 'timers', id: timerId(job.id, 'approval') })
     for (const [name, { call, outcome }] of Object.entries(old.branches)) {
-      if (call.kind === 'task' && outcome === undefined) items.push({ queue: 'tasks', id: taskId(job.id, old.visit, name) })
+      if (call.kind === 'task' && outcome === undefined) {
+        items.push({ queue: 'tasks', id: taskId(job.id, old.visit, name) })
+      }
     }
   }
   return items

@@ -3,7 +3,7 @@ import { simulate } from './simulate.ts'
 import type { WorldReport } from './simulate.ts'
 import { Tally } from './tally.ts'
 
-export interface Failure {
+interface Failure {
   readonly seed: number
   readonly setup: string
   readonly problems: readonly string[]

@@ -68,7 +68,7 @@ export class World {
           resolve()
         } catch (error) {
           isOver = true
-          reject(error as Error)
+          reject(asError(error))
         }
       }
       const turn = (): void => {
@@ -79,4 +79,9 @@ export class World {
       turn()
     })
   }
+}
+
+/** Anything can be thrown; a rejection wants an Error. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
 }

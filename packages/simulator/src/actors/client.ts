@@ -39,7 +39,9 @@ export class ClientActor {
   }
 
   start(): void {
-    this.#parts.world.after(this.#order.atMs, () => void this.#live())
+    this.#parts.world.after(this.#order.atMs, () => {
+      void this.#live()
+    })
   }
 
   async #live(): Promise<void> {
@@ -91,7 +93,9 @@ export class ClientActor {
     const { network, chronicle } = this.#parts
     for (;;) {
       const stored = await this.#insist(() =>
-        network.call(this.#chance, (engine, signal) => engine.waitForJob(jobId, { waitMs: 8_000, signal })),
+        network.call(this.#chance, (engine, signal) => engine.waitForJob(jobId, { waitMs: 8_000, signal }), {
+          isAbortable: true,
+        }),
       )
       // A job that was acknowledged and is not there is found by the checkers.
       if (stored === undefined) return

@@ -1,7 +1,7 @@
 import { isEnded } from '@impresario/core'
 import type { Job } from '@impresario/core'
 import type { Applied, Engine } from '@impresario/engine'
-import { IGNORED_REQUEST } from '../blueprints/repertoire.ts'
+import { IGNORED_REQUEST } from '../blueprints/stagecraft.ts'
 import type { Chance } from '../chance.ts'
 import type { Setting } from '../fleet.ts'
 import type { Network } from '../network.ts'

@@ -5,7 +5,7 @@ import { isImpresarioError } from '@impresario/protocol'
 import type { TaskError } from '@impresario/protocol'
 import type { Chance } from '../chance.ts'
 import type { Setting } from '../fleet.ts'
-import type { Network } from '../network.ts'
+import type { CallOptions, Network } from '../network.ts'
 
 export interface WorkerTraits {
   readonly worker: NewWorker
@@ -69,9 +69,9 @@ export class WorkerActor {
   }
 
   async #live(life: Life): Promise<void> {
-    await this.#register(life)
+    // Some believe that they are known already, and learn better.
+    if (!this.#chance.happens(this.#parts.faults.unregistered)) await this.#register(life)
     void this.#beat(life)
-    if (this.#parts.traits.isBatching) void this.#post(life)
     while (life.isAlive) {
       this.#sufferFaults(life)
       await this.#rest(life, 0)
@@ -100,9 +100,13 @@ export class WorkerActor {
     if (!life.isAlive) await new Promise(() => undefined)
   }
 
-  async #call<T>(life: Life, run: (engine: Engine, signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async #call<T>(
+    life: Life,
+    run: (engine: Engine, signal: AbortSignal) => Promise<T>,
+    options: CallOptions = {},
+  ): Promise<T> {
     try {
-      return await this.#parts.network.call(this.#chance, run, signal === undefined ? {} : { signal })
+      return await this.#parts.network.call(this.#chance, run, options)
     } finally {
       await this.#rest(life, 0)
     }
@@ -153,16 +157,17 @@ export class WorkerActor {
   async #poll(life: Life, room: number): Promise<void> {
     const { traits, faults, tally, world } = this.#parts
     const limit = traits.isBatching ? room : 1
-    const hangUp = new AbortController()
-    if (this.#chance.happens(faults.abortedPoll)) {
+    const hangUp = this.#chance.happens(faults.abortedPoll) ? new AbortController() : undefined
+    if (hangUp !== undefined) {
       world.after(this.#chance.between(0, traits.pollMs), () => hangUp.abort('bored'))
       tally.sometimes('fault: poll aborted')
     }
     try {
       const { deliveries } = await this.#call(
         life,
-        (engine, signal) => pollOnce(engine, this.#id, { limit, waitMs: traits.pollMs, signal, isLocal: traits.isLocal }),
-        hangUp.signal,
+        (engine, signal) =>
+          pollOnce(engine, this.#id, { limit, waitMs: traits.pollMs, signal, isLocal: traits.isLocal }),
+        { isAbortable: true, signal: hangUp?.signal },
       )
       for (const delivery of deliveries) void this.#work(life, delivery)
     } catch (error) {
@@ -203,19 +208,17 @@ export class WorkerActor {
     if (isRepeated && !traits.isLocal && this.#chance.happens(0.2)) {
       await this.#report(life, `${this.#id}-stranger`, [report], 1)
     }
-    if (traits.isBatching) life.outbox.push(report)
+    if (traits.isBatching) this.#postLater(life, report)
     else await this.#report(life, this.#id, [report], Infinity)
     if (!isRepeated) return
     tally.sometimes('fault: result repeated')
     void this.#rest(life, this.#chance.between(0, 40_000)).then(() => this.#report(life, this.#id, [report], 3))
   }
 
-  async #post(life: Life): Promise<void> {
-    for (;;) {
-      await this.#rest(life, 200)
-      const reports = life.outbox.splice(0)
-      if (reports.length > 0) await this.#report(life, this.#id, reports, Infinity)
-    }
+  /** Results that come within a moment of each other travel together. */
+  #postLater(life: Life, report: Report): void {
+    if (life.outbox.push(report) > 1) return
+    void this.#rest(life, 200).then(() => this.#report(life, this.#id, life.outbox.splice(0), Infinity))
   }
 
   async #report(life: Life, workerId: string, reports: readonly Report[], triesMax: number): Promise<void> {
@@ -241,7 +244,9 @@ export class WorkerActor {
     }
     if (receipt.reason === 'stale_task') tally.sometimes('stale ending ignored')
     if (receipt.reason === 'worker_mismatch') tally.sometimes('result for another worker refused')
-    if (receipt.reason === 'job_ended' && receipt.job?.status === 'cancelled') tally.sometimes('late result after cancel')
+    if (receipt.reason === 'job_ended' && receipt.job?.status === 'cancelled') {
+      tally.sometimes('late result after cancel')
+    }
   }
 
   #note(what: string): void {
@@ -259,7 +264,9 @@ async function pollOnce(engine: Engine, id: string, options: Parameters<Engine['
 function reportOf({ taskId, attempt, call }: Delivery): Report {
   const { params } = call
   if (params['permanent'] === true) return { taskId, status: 'failure', error: failure('PERMANENT_ERROR') }
-  if (attempt <= Number(params['failTimes'] ?? 0)) return { taskId, status: 'failure', error: failure('TRANSIENT_ERROR') }
+  if (attempt <= Number(params['failTimes'] ?? 0)) {
+    return { taskId, status: 'failure', error: failure('TRANSIENT_ERROR') }
+  }
   return { taskId, status: 'success', data: { value: Number(params['value'] ?? 0) } }
 }
 

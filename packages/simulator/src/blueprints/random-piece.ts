@@ -1,7 +1,7 @@
 import { blueprint, child } from '@impresario/core'
 import type { ParallelCall } from '@impresario/core'
 import type { Chance } from '../chance.ts'
-import { IGNORED_REQUEST } from './repertoire.ts'
+import { IGNORED_REQUEST } from './stagecraft.ts'
 import type { Part, Piece, Stage } from './stage.ts'
 
 /** One state of a random blueprint. */
@@ -39,30 +39,33 @@ export function randomPiece(name: string, chance: Chance, stage: Stage): Piece {
   return {
     finishes: false,
     blueprint: blueprint(name, { start: 'one', ...limits }, (state) => {
-      const handler = state.handler((context, actions) => {
-        const scene = sceneOf(context.currentState)
-        switch (scene.kind) {
-          case 'go':
-            if (stage.times(`${context.jobId} ${context.currentState}`) <= scene.throws) throw new Error('Not yet.')
-            return actions.transitionTo(scene.to)
-          case 'task': {
-            const { success, failure } = scene
-            return actions.dispatchTask({ ...scene.call, transitions: { success, failure } })
+      const handler = state.handler(
+        (context, actions) => {
+          const scene = sceneOf(context.currentState)
+          switch (scene.kind) {
+            case 'go':
+              if (stage.times(`${context.jobId} ${context.currentState}`) <= scene.throws) throw new Error('Not yet.')
+              return actions.transitionTo(scene.to)
+            case 'task': {
+              const { success, failure } = scene
+              return actions.dispatchTask({ ...scene.call, transitions: { success, failure } })
+            }
+            case 'spread':
+              return actions.dispatchParallel(scene.calls.map(callOf), { into: 'meet', policy: scene.policy })
+            case 'child': {
+              const { success, failure } = scene
+              return actions.runBlueprint({ name: scene.name, transitions: { success, failure } })
+            }
+            case 'person': {
+              const { expiresMs, yes, no } = scene
+              if (expiresMs === undefined) return actions.awaitHumanApproval({ message: '?', transitions: { yes, no } })
+              const message = expiresMs < 4_000 ? IGNORED_REQUEST : '?'
+              return actions.awaitHumanApproval({ message, transitions: { yes, no, expired: no }, expires: expiresMs })
+            }
           }
-          case 'spread':
-            return actions.dispatchParallel(scene.calls.map(callOf), { into: 'meet', policy: scene.policy })
-          case 'child': {
-            const { success, failure } = scene
-            return actions.runBlueprint({ name: scene.name, transitions: { success, failure } })
-          }
-          case 'person': {
-            const { expiresMs, yes, no } = scene
-            if (expiresMs === undefined) return actions.awaitHumanApproval({ message: '?', transitions: { yes, no } })
-            const message = expiresMs < 4_000 ? IGNORED_REQUEST : '?'
-            return actions.awaitHumanApproval({ message, transitions: { yes, no, expired: no }, expires: expiresMs })
-          }
-        }
-      }, { to })
+        },
+        { to },
+      )
       return {
         one: handler,
         two: handler,

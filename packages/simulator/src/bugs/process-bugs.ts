@@ -43,7 +43,10 @@ export const PROCESS_BUGS = {
           commit: async (batch) => {
             const keys = (batch.put ?? []).filter(({ kind }) => kind === 'key')
             if (keys.length === 0) return storage.commit(batch)
-            const outcome = await storage.commit({ ...batch, put: batch.put?.filter(({ kind }) => kind !== 'key') ?? [] })
+            const outcome = await storage.commit({
+              ...batch,
+              put: batch.put?.filter(({ kind }) => kind !== 'key') ?? [],
+            })
             return outcome === 'conflict' ? outcome : storage.commit({ put: keys })
           },
         }),
@@ -90,7 +93,10 @@ export const PROCESS_BUGS = {
               return await storage.commit(batch)
             } catch {
               const { settle: _, ...rest } = batch
-              return storage.commit({ ...rest, put: (batch.put ?? []).map((put) => ({ ...put, version: put.version + 1 })) })
+              return storage.commit({
+                ...rest,
+                put: (batch.put ?? []).map((put) => ({ ...put, version: put.version + 1 })),
+              })
             }
           },
         }),

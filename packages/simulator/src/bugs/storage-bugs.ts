@@ -102,7 +102,8 @@ export const STORAGE_BUGS = {
     plant: () => ({
       below: (storage) =>
         override(storage, {
-          renew: (leases, leaseMs) => (leaseMs === 0 ? Promise.resolve(leases.map(() => true)) : storage.renew(leases, leaseMs)),
+          renew: (leases, leaseMs) =>
+            leaseMs === 0 ? Promise.resolve(leases.map(() => true)) : storage.renew(leases, leaseMs),
         }),
     }),
   },
@@ -112,7 +113,8 @@ export const STORAGE_BUGS = {
     plant: () => ({
       below: (storage) =>
         override(storage, {
-          renew: (leases, leaseMs) => (leaseMs > 0 ? Promise.resolve(leases.map(() => true)) : storage.renew(leases, leaseMs)),
+          renew: (leases, leaseMs) =>
+            leaseMs > 0 ? Promise.resolve(leases.map(() => true)) : storage.renew(leases, leaseMs),
         }),
     }),
   },

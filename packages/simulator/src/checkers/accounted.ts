@@ -2,7 +2,7 @@ import type { Entry, Version } from '../chronicle.ts'
 import type { Finding } from './finding.ts'
 
 /** The key under which a client asked for a job; children have none. */
-export function keyOf({ job }: Version): string | undefined {
+function keyOf({ job }: Version): string | undefined {
   const key = job.initialData['key']
   return job.parent === undefined && typeof key === 'string' ? key : undefined
 }

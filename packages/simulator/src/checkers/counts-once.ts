@@ -6,7 +6,9 @@ import type { Finding } from './finding.ts'
 /** [C-04] A task's ending counts once, and a fan-out gathers each of its branches once. */
 export function countsOnce(entries: readonly Entry[]): readonly Finding[] {
   const findings: Finding[] = []
-  const report = (problem: string): void => void findings.push({ rule: 'countsOnce', problem })
+  const report = (problem: string): void => {
+    findings.push({ rule: 'countsOnce', problem })
+  }
   const accepted = new Set<string>()
   const last = new Map<string, Job>()
   for (const entry of entries) {

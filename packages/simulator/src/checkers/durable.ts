@@ -5,7 +5,9 @@ import type { Finding } from './finding.ts'
 /** [C-09] What somebody was told survives every crash: an answer, a task that was handed out, a receipt for a result. */
 export function durable(entries: readonly Entry[], stored: readonly Version[]): readonly Finding[] {
   const findings: Finding[] = []
-  const report = (problem: string): void => void findings.push({ rule: 'durable', problem })
+  const report = (problem: string): void => {
+    findings.push({ rule: 'durable', problem })
+  }
   /** The newest version that anybody knows of, by job. */
   const told = new Map<string, number>()
   const tries = new Map<string, Try & { readonly isEnded: boolean }>()

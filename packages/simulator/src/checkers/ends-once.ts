@@ -5,7 +5,9 @@ import type { Finding } from './finding.ts'
 /** [C-05] A job ends once, nothing follows its end, and its versions have no gaps. */
 export function endsOnce(entries: readonly Entry[], stored: readonly Version[]): readonly Finding[] {
   const findings: Finding[] = []
-  const report = (problem: string): void => void findings.push({ rule: 'endsOnce', problem })
+  const report = (problem: string): void => {
+    findings.push({ rule: 'endsOnce', problem })
+  }
   const last = new Map<string, Version>()
   for (const entry of entries) {
     if (entry.type === 'reopened') {

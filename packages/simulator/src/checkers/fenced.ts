@@ -4,7 +4,9 @@ import type { Finding } from './finding.ts'
 /** [F-05] Tokens rise, and a commit answers the newest claim of an item that is still the same. */
 export function fenced(entries: readonly Entry[]): readonly Finding[] {
   const findings: Finding[] = []
-  const report = (problem: string): void => void findings.push({ rule: 'fenced', problem })
+  const report = (problem: string): void => {
+    findings.push({ rule: 'fenced', problem })
+  }
   const holders = new Map<string, number>()
   let newest = 0
   for (const entry of entries) {

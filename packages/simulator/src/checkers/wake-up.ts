@@ -13,7 +13,9 @@ export interface Sight {
 export function wakeUp(job: Job, sight: Sight): readonly Finding[] {
   const where = `${job.id} is ${job.status} in "${job.state}"`
   const findings: Finding[] = contradictions(job).map((problem) => ({ rule: 'sound', problem: `${where}: ${problem}` }))
-  const missing = (what: string): void => void findings.push({ rule: 'wakeUp', problem: `${where} without ${what}` })
+  const missing = (what: string): void => {
+    findings.push({ rule: 'wakeUp', problem: `${where} without ${what}` })
+  }
   const { items, timers, children } = wakeUps(job)
   for (const item of [...items, ...timers]) if (!isThere(item, sight)) missing(`${item.queue} ${item.id}`)
   for (const child of children) if (!isOnItsWay(child, sight)) missing(`its child ${child.jobId}`)

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { everyPair, everySingle, subjects } from './exhaust.ts'
+import type { Subject } from './exhaust.ts'
+
+function named(list: readonly Subject[]): [string, Subject][] {
+  return list.map((subject) => [subject.name, subject])
+}
+
+test.each(named(subjects()))(
+  '[C-05] [C-09] a fault at any single storage call loses nothing: %s',
+  async (_name, subject) => {
+    const report = await everySingle(subject)
+    expect(report.failures).toEqual([])
+    expect(report.runs).toBe(4 * report.calls)
+    expect(report.calls).toBeGreaterThan(20)
+  },
+  60_000,
+)
+
+/** Small enough that all pairs fit into every run; the others have theirs with `--exhaustive --pairs`. */
+const PAIRED = new Set(['linear', 'parent', 'approval', 'approval-expires'])
+
+test.each(named(subjects().filter(({ name }) => PAIRED.has(name))))(
+  '[C-05] [C-09] no two faults at any two calls that change something lose anything: %s',
+  async (_name, subject) => {
+    const report = await everyPair(subject)
+    expect(report.failures).toEqual([])
+    expect(report.runs).toBeGreaterThan(500)
+  },
+  120_000,
+)

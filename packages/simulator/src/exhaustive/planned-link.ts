@@ -1,0 +1,71 @@
+import type { Batch, ClaimOptions, Queue, Storage } from '@impresario/core'
+import type { Link } from '../connection.ts'
+import { override } from '../bugs/override.ts'
+import { Lost } from '../links.ts'
+import { never } from '../node.ts'
+import type { Node } from '../node.ts'
+
+export const SINGLE_FAULTS = ['crash-before', 'crash-after', 'lost-request', 'lost-reply'] as const
+export type SingleFault = (typeof SINGLE_FAULTS)[number]
+
+/** Which calls get a number: every one, or only those that change something. */
+export type Numbering = 'all' | 'effective'
+
+/** Counts the calls of all processes of one world, and strikes those that are planned. */
+export class FaultPlan {
+  readonly #faults: ReadonlyMap<number, SingleFault>
+  calls = 0
+  isOver = false
+
+  constructor(faults: ReadonlyMap<number, SingleFault>) {
+    this.#faults = faults
+  }
+
+  next(): SingleFault | undefined {
+    if (this.isOver) return undefined
+    this.calls += 1
+    return this.#faults.get(this.calls - 1)
+  }
+}
+
+/** Calls take no time here; only the planned ones fail. */
+async function strike<T>(node: Node, fault: SingleFault | undefined, run: () => Promise<T>): Promise<T> {
+  if (!node.isAlive) return never()
+  if (fault === undefined) return run()
+  if (fault === 'lost-request') throw new Lost(fault)
+  if (fault === 'crash-before') {
+    node.die()
+    return never()
+  }
+  const answer = await run()
+  if (fault === 'lost-reply') throw new Lost(fault)
+  node.die()
+  return never<typeof answer>()
+}
+
+/** Every call is numbered. */
+export function plannedLink(node: Node, plan: FaultPlan): Link {
+  return {
+    carry: (_call, run) => (node.isAlive ? strike(node, plan.next(), run) : never()),
+    hint: (run) => {
+      if (node.isAlive) run()
+    },
+  }
+}
+
+/** Only commits, renewals and claims that will find something are numbered. */
+export function effectiveCalls(storage: Storage, truth: Storage, node: Node, plan: FaultPlan): Storage {
+  const claim = async (queue: Queue, options: ClaimOptions): ReturnType<Storage['claim']> => {
+    if (!node.isAlive) return never()
+    const ready = new Set((await truth.lanes(queue)).map(({ lane }) => lane))
+    const { lanes, limit } = options
+    const finds = limit > 0 && (lanes === undefined ? ready.size > 0 : lanes.some((lane) => ready.has(lane)))
+    return finds ? strike(node, plan.next(), () => storage.claim(queue, options)) : storage.claim(queue, options)
+  }
+  return override(storage, {
+    claim,
+    commit: (batch: Batch) => (node.isAlive ? strike(node, plan.next(), () => storage.commit(batch)) : never()),
+    renew: (leases, leaseMs) =>
+      node.isAlive ? strike(node, plan.next(), () => storage.renew(leases, leaseMs)) : never(),
+  })
+}

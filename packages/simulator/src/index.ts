@@ -1,0 +1,4 @@
+export * from './checkers/index.ts'
+export type { Entry, ItemRef, Try, Version } from './chronicle.ts'
+export { simulate } from './simulate.ts'
+export type { SimulateOptions, WorldReport } from './simulate.ts'
