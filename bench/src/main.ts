@@ -115,12 +115,12 @@ async function round(): Promise<Figures> {
   const server = await startServer(values.storage === 'memory' ? 'memory' : 'file')
   const stage: Stage = { server, client: createClient({ url: server.url, token: CLIENT_TOKEN }), worker: undefined }
   const pids = (): number[] => [server.pid, ...(stage.worker === undefined ? [] : [stage.worker.pid])]
-  let figures: Figures = {}
+  const figures: Figures = {}
   let foreignMax = 0
   try {
     for (const measure of [enqueue, drain, endToEnd, latency, diamonds, memory]) {
       const [found, foreign] = await foreignLoad(pids, () => measure(stage))
-      figures = { ...figures, ...found }
+      Object.assign(figures, found)
       foreignMax = Math.max(foreignMax, foreign)
     }
   } finally {
@@ -130,21 +130,44 @@ async function round(): Promise<Figures> {
   return { ...figures, foreignLoadPercentMax: foreignMax }
 }
 
+function rounded(_key: string, value: unknown): unknown {
+  return typeof value === 'number' ? Number(value.toPrecision(4)) : value
+}
+
 function median(rounds: readonly Figures[]): Figures {
   const names = Object.keys(rounds[0] ?? {})
-  return Object.fromEntries(names.map((name) => [name, percentile(rounds.map((one) => one[name] ?? Number.NaN), 50)]))
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      percentile(
+        rounds.map((one) => one[name] ?? Number.NaN),
+        50,
+      ),
+    ]),
+  )
 }
 
 const rounds: Figures[] = []
 for (let index = 0; index < Number(values.rounds); index += 1) {
   const figures = await round()
   rounds.push(figures)
-  if (!values.json) console.log(`round ${index + 1}: ${JSON.stringify(figures, (_key, value: unknown) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value))}`)
+  if (!values.json) console.log(`round ${index + 1}: ${JSON.stringify(figures, rounded)}`)
 }
 const result = median(rounds)
 if (values.json) {
-  console.log(JSON.stringify({ node: process.version, cores: cpus().length, kernel: release(), storage: values.storage, result, rounds }))
+  console.log(
+    JSON.stringify({
+      node: process.version,
+      cores: cpus().length,
+      kernel: release(),
+      storage: values.storage,
+      result,
+      rounds,
+    }),
+  )
 } else {
-  console.log(`\nNode ${process.version}, ${cpus().length} cores, storage ${values.storage}, ${JOBS} jobs, ${WIDTH} in flight; median of ${values.rounds}`)
+  console.log(
+    `\nNode ${process.version}, ${cpus().length} cores, storage ${values.storage}, ${JOBS} jobs, ${WIDTH} in flight; median of ${values.rounds}`,
+  )
   for (const [name, value] of Object.entries(result)) console.log(`${name.padEnd(24)} ${Number(value.toPrecision(4))}`)
 }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { sleep } from './measure.ts'
 
 export const CLIENT_TOKEN = 'bench-client-token-0123456789'
-export const WORKER_TOKEN = 'bench-worker-token-0123456789'
+const WORKER_TOKEN = 'bench-worker-token-0123456789'
 
 const CLI = fileURLToPath(new URL('../../apps/cli/dist/main.js', import.meta.url))
 const BLUEPRINTS = fileURLToPath(new URL('blueprints', import.meta.url))
@@ -68,7 +68,7 @@ async function untilReady(url: string, child: ChildProcess): Promise<void> {
   throw new Error('The server did not become ready.')
 }
 
-export interface Message {
+interface Message {
   readonly type: string
   readonly at: number
   readonly first: number
@@ -104,5 +104,8 @@ export async function startWorker(url: string, concurrency: number): Promise<Wor
     child.send({ type: 'exit' })
     await exited
   }
-  return { pid: child.pid ?? 0, next, stop, expect: (count) => void child.send({ type: 'expect', count }) }
+  const expect = (count: number): void => {
+    child.send({ type: 'expect', count })
+  }
+  return { pid: child.pid ?? 0, next, stop, expect }
 }

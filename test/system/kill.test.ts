@@ -19,7 +19,7 @@ const JOBS = 2_000
 const KILLS_MIN = 20
 const CLIENT_TOKEN = 'kill-test-client-token'
 const WORKER_TOKEN = 'kill-test-worker-token'
-const SEED = Number(process.env['KILL_SEED'] ?? (Date.now() % 1_000_000))
+const SEED = Number(process.env['KILL_SEED'] ?? Date.now() % 1_000_000)
 
 const CLI = fileURLToPath(new URL('../../apps/cli/dist/main.js', import.meta.url))
 const WORKER = fileURLToPath(new URL('programs/worker.mjs', import.meta.url))
@@ -34,7 +34,7 @@ let url = ''
 function chanceOf(seed: number): () => number {
   let state = seed
   return () => {
-    state = (state + 0x6d_2b_79_f5) | 0
+    state = (state + 0x6d_2b_79_f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
@@ -96,7 +96,9 @@ async function feed(acknowledged: Map<number, string>): Promise<void> {
   const lane = async (): Promise<void> => {
     for (let index = remaining.pop(); index !== undefined; index = remaining.pop()) {
       for (;;) {
-        const job = await client.start('four_states', { value: index }, { idempotencyKey: `job-${index}` }).catch(() => undefined)
+        const job = await client
+          .start('four_states', { value: index }, { idempotencyKey: `job-${index}` })
+          .catch(() => undefined)
         if (job !== undefined) {
           acknowledged.set(index, job.id)
           break
@@ -111,7 +113,10 @@ async function feed(acknowledged: Map<number, string>): Promise<void> {
 async function ended(ids: readonly string[]): Promise<number> {
   const client = createClient({ url, token: CLIENT_TOKEN })
   let count = 0
-  for await (const job of client.list({ status: ['finished', 'failed', 'cancelled', 'error', 'quarantined'], limit: 100 })) {
+  for await (const job of client.list({
+    status: ['finished', 'failed', 'cancelled', 'error', 'quarantined'],
+    limit: 100,
+  })) {
     if (ids.includes(job.id)) count += 1
   }
   return count
@@ -140,7 +145,7 @@ test(
     await Promise.all(workers.map((worker) => worker.stop()))
     expect(await server.stop()).toBe(0)
 
-    const storage = await openEmbeddedStorage({ directory })
+    const storage = openEmbeddedStorage({ directory })
     try {
       expect(storage.integrityCheck()).toEqual([])
       const stored = await storage.list('job', { limit: JOBS * 2 })

@@ -24,7 +24,11 @@ export const diamond = blueprint('diamond', { start: 'a' }, (state) => ({
   ),
   join: state.aggregator((_context, actions) => actions.transitionTo('d')),
   d: state.handler((context, actions) =>
-    actions.dispatchTask({ type: 'noop', params: { ...context.initialData, last: true }, transitions: { success: 'done' } }),
+    actions.dispatchTask({
+      type: 'noop',
+      params: { ...context.initialData, last: true },
+      transitions: { success: 'done' },
+    }),
   ),
   done: state.end(),
 }))

@@ -20,7 +20,7 @@ export interface TaskPayload extends JsonObject {
   readonly type: string
 }
 
-export interface TurnPayload extends JsonObject {
+interface TurnPayload extends JsonObject {
   readonly visit: number
 }
 

@@ -1,4 +1,4 @@
-import type { EventOf, JobRequest, Letter, TimerName } from '@impresario/core'
+import type { Letter, TimerName } from '@impresario/core'
 import { isJsonObject } from '@impresario/protocol'
 import type { Json } from '@impresario/protocol'
 import type { TaskPayload } from './batch.ts'
@@ -34,6 +34,3 @@ export interface Mail {
 export function readMail(payload: Json): Mail {
   return payload as unknown as Mail
 }
-
-export type CreateLetter = { readonly type: 'create'; readonly request: JobRequest }
-export type EventLetter = EventOf<'childEnded'> | EventOf<'cancelled'>

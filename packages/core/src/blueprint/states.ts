@@ -9,7 +9,7 @@ type Returned = AnyActionToken | readonly AnyActionToken[]
 type MaybePromise<T> = T | Promise<T>
 
 /** The states that a returned value can lead to. */
-export type TargetsOf<R> = TokenTarget<Awaited<R>>
+type TargetsOf<R> = TokenTarget<Awaited<R>>
 type TokenTarget<T> =
   T extends ActionToken<infer To> ? To : T extends readonly (infer Item)[] ? TokenTarget<Item> : never
 

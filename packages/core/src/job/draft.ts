@@ -31,7 +31,7 @@ export function change(draft: Draft, fields: Partial<Job>): void {
 /** Closes the draft: the newest moments go into the record, older ones make room. */
 export function conclude(draft: Draft): Decision {
   const { job, effects, entries } = draft
-  const trail = job.trail.concat(entries)
+  const trail = [...job.trail, ...entries]
   const extra = trail.length - LIMITS.trailEntriesMax
   change(draft, { trail: extra > 0 ? trail.slice(extra) : trail, updatedAt: draft.at })
   return { type: 'decided', job, effects, entries }
@@ -43,7 +43,7 @@ export function note(draft: Draft, event: string, text?: string): void {
 }
 
 /** Leaves whatever the job is waiting for: open tasks are taken back, open children are told to stop. */
-export function leaveVisit(draft: Draft): void {
+function leaveVisit(draft: Draft): void {
   const { job } = draft
   for (const [name, branch] of Object.entries(job.branches)) dropBranch(draft, name, branch)
   if (job.wait?.kind === 'human' && job.wait.expiresAt !== undefined) {
