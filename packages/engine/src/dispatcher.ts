@@ -70,7 +70,10 @@ export class Dispatcher implements Service {
   /** Which worker each placed task counts for. */
   readonly #placed = new Map<string, string>()
   readonly #pump: Pump
+  /** Placed tasks that were not there at the last look. */
+  readonly #missing = new Set<string>()
   #refreshedAt = Number.NEGATIVE_INFINITY
+  #recountedAt = Number.NEGATIVE_INFINITY
   /** Whether the last call was a start: a stop may overtake one that is still reading. */
   #isWanted = false
   #unwatch: (() => void) | undefined
@@ -153,6 +156,7 @@ export class Dispatcher implements Service {
     const workerId = this.#placed.get(id)
     if (workerId === undefined) return
     this.#placed.delete(id)
+    this.#missing.delete(id)
     this.#index.addLoad(workerId, -1)
   }
 
@@ -209,6 +213,7 @@ export class Dispatcher implements Service {
     const { storage, clock, workerTtlMs, isShared } = this.#options
     const now = clock.now()
     if (isShared && now - this.#refreshedAt >= REFRESH_MS) await this.#refresh()
+    if (now - this.#recountedAt >= REFRESH_MS) await this.#recount()
     for (const worker of this.workers()) {
       if (assess(worker, now, workerTtlMs) === 'silent') this.remove(worker.id)
     }
@@ -232,6 +237,30 @@ export class Dispatcher implements Service {
     const ranked = rank(strategyNamed(waiting.strategy ?? 'default'), candidates, question)
     for (const { candidate } of ranked.slice(0, ready)) wakeWorker(candidate.worker.id)
     return Math.min(ready, ranked.length)
+  }
+
+  /**
+   * Looks at the placed tasks that were not looked at for longest. What is gone has ended elsewhere, or its end was
+   * written without an answer; who holds what may differ too. A task that is missing once may be about to be written,
+   * so only the second look counts.
+   */
+  async #recount(): Promise<void> {
+    this.#recountedAt = this.#options.clock.now()
+    const ids: string[] = []
+    for (const id of this.#placed.keys()) if (ids.push(id) >= PAGE) break
+    const views = await this.#options.storage.peek('tasks', ids)
+    for (const [index, id] of ids.entries()) {
+      const workerId = this.#placed.get(id)
+      if (workerId === undefined) continue
+      this.#placed.delete(id)
+      this.#placed.set(id, workerId)
+      const view = views[index]
+      if (view !== undefined) {
+        this.#missing.delete(id)
+        this.assign(id, view.lease?.holder ?? workerId)
+      } else if (this.#missing.has(id)) this.release(id)
+      else this.#missing.add(id)
+    }
   }
 
   async #refresh(): Promise<void> {
