@@ -30,7 +30,13 @@ export type Entry = { readonly at: number } &
     | { readonly type: 'acknowledged'; readonly key: string; readonly jobId: string }
     /** Somebody was told that the job has come so far. */
     | { readonly type: 'told'; readonly jobId: string; readonly version: number }
-    | ({ readonly type: 'delivered'; readonly workerId: string } & Try)
+    /** A worker got a task. The lease of a remote one has to survive a crash, that of a local one ends with the process. */
+    | ({
+        readonly type: 'delivered'
+        readonly workerId: string
+        readonly token: number
+        readonly isLocal: boolean
+      } & Try)
     /** A worker was told that its result counts. */
     | ({ readonly type: 'accepted'; readonly workerId: string } & Try)
     | { readonly type: 'claimed'; readonly leases: readonly LeaseRef[] }

@@ -59,8 +59,13 @@ export class Fleet {
   }
 
   pick(chance: Chance): Node | undefined {
-    const ready = [...this.#nodes].filter((node) => node.isStarted)
+    const { ready } = this
     return ready.length === 0 ? undefined : chance.pick(ready)
+  }
+
+  /** Those that are running now. */
+  get ready(): readonly Node[] {
+    return [...this.#nodes].filter((node) => node.isStarted)
   }
 
   #boot(slot: number): void {

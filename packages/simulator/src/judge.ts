@@ -9,12 +9,13 @@ import { endsOnce } from './checkers/ends-once.ts'
 import { fenced } from './checkers/fenced.ts'
 import type { Finding } from './checkers/finding.ts'
 import type { Entry, ItemRef, Version } from './chronicle.ts'
-import type { Setting } from './fleet.ts'
+import type { Fleet, Setting } from './fleet.ts'
 
 interface Case extends Setting {
   readonly pieces: readonly Piece[]
   readonly storage: Storage
   readonly isSettled: boolean
+  readonly fleet: Fleet
 }
 
 /** Puts the whole story and what is left in the storage before every checker. */
@@ -36,12 +37,26 @@ export async function judge(world: Case): Promise<readonly Finding[]> {
     ...converges(stored),
     ...(world.isSettled ? [] : [{ rule: 'converges', problem: 'a client was never answered' }]),
     ...flaws(pieces, stored),
-    ...(isEverythingEnded(stored) ? await leftovers(storage, entries) : []),
+    ...(isEverythingEnded(stored) ? [...(await leftovers(storage, entries)), ...loads(world.fleet)] : []),
   ]
 }
 
 function isEverythingEnded(stored: readonly Version[]): boolean {
   return stored.every(({ job }) => isEnded(job))
+}
+
+/** [D-02] Once nothing is left to do, no engine believes that a worker is busy. */
+export function loads(fleet: Fleet): readonly Finding[] {
+  const findings: Finding[] = []
+  for (const { name, engine } of fleet.ready) {
+    for (const { id } of engine.dispatcher.workers()) {
+      const load = engine.dispatcher.loadOf(id)
+      if (load > 0) {
+        findings.push({ rule: 'loadReturns', problem: `${name} counts ${load} tasks for ${id}, which has none` })
+      }
+    }
+  }
+  return findings
 }
 
 function flaws(pieces: readonly Piece[], stored: readonly Version[]): readonly Finding[] {

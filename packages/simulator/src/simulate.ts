@@ -67,8 +67,8 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
   chronicle.note('world', 'the storm is over')
   const limit = world.now + CONVERGE_MS
   await world.run(() => isOver() || world.now > limit)
-  await clearAway(setting, () => depot.truth)
-  const findings = await judge({ ...setting, pieces: plan.pieces, storage: depot.truth, isSettled: isSettled() })
+  await clearAway(setting, fleet, () => depot.truth)
+  const findings = await judge({ ...setting, pieces: plan.pieces, storage: depot.truth, isSettled: isSettled(), fleet })
   return {
     seed,
     setup: plan.setup,

@@ -181,8 +181,8 @@ export class WorkerActor {
     const { taskId: id } = delivery
     const ref = parseDeliveryId(id)
     if (ref === undefined) throw new Error(`${id} is no delivery.`)
-    const { jobId, visit, branch, attempt } = ref
-    chronicle.add({ type: 'delivered', workerId: this.#id, jobId, visit, branch, attempt })
+    const { isLocal } = this
+    chronicle.add({ type: 'delivered', workerId: this.#id, isLocal, ...ref })
     this.#note(`got ${id}`)
     if (delivery.delivery <= Number(params['kills'] ?? 0)) {
       this.die()

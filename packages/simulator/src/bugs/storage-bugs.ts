@@ -49,6 +49,7 @@ export const STORAGE_BUGS = {
     plant: () => ({
       below: (storage) => {
         const overruled = new Map<string, LeaseRef>()
+        const current = (ref: LeaseRef): LeaseRef => overruled.get(`${ref.id}#${ref.token}`) ?? ref
         const tokens = new TokenBook()
         return tokens.watching(storage, {
           claimExpired: async (queue, options) => {
@@ -60,8 +61,8 @@ export const STORAGE_BUGS = {
             }
             return claimed
           },
-          commit: (batch) =>
-            storage.commit(withSettle(batch, (settle) => overruled.get(`${settle.id}#${settle.token}`) ?? settle)),
+          renew: (leases, leaseMs) => storage.renew(leases.map(current), leaseMs),
+          commit: (batch) => storage.commit(withSettle(batch, current)),
         })
       },
     }),

@@ -59,8 +59,8 @@ export async function runSmallWorld(options: SmallWorldOptions): Promise<SmallWo
   const isOver = (): boolean => isSettled() && jobs.size > 0 && [...jobs.values()].every(({ job }) => isEnded(job))
   await world.run(() => isOver() || world.age > LIMIT_MS)
   plan.isOver = true
-  await clearAway(setting, () => depot.truth)
-  const findings = await judge({ ...setting, pieces, storage: depot.truth, isSettled: isSettled() })
+  await clearAway(setting, fleet, () => depot.truth)
+  const findings = await judge({ ...setting, pieces, storage: depot.truth, isSettled: isSettled(), fleet })
   const root = [...jobs.values()].find(({ job }) => job.parent === undefined)
   const status = root?.job.status ?? 'missing'
   return { calls: plan.calls, status, findings, steps: world.steps, lines: chronicle.lines ?? [] }

@@ -1,0 +1,94 @@
+import { blueprint, decide } from '@impresario/core'
+import type { Job } from '@impresario/core'
+import { expect, test } from 'vitest'
+import type { Entry, Version } from '../chronicle.ts'
+import { accounted, countsOnce, durable, endsOnce, fenced, floor, idempotency, wakeUp } from './index.ts'
+import { FAULTS, RARITIES } from '../marks.ts'
+
+const script = blueprint('b', { start: 'a' }, (state) => ({
+  a: state.handler((_context, actions) => actions.dispatchTask({ type: 't', transitions: { success: 'z' } })),
+  z: state.end(),
+}))
+
+function created(id: string, key = id): Job {
+  const request = { blueprint: 'b', client: { id: 'c' }, initialData: { key } }
+  const decision = decide(script, undefined, { type: 'created', at: 1, id, request })
+  if (decision.type === 'ignored') throw new Error(decision.reason)
+  return decision.job
+}
+
+function written(...jobs: readonly Version[]): Entry {
+  return { type: 'committed', at: 1, jobs, enqueued: [], removed: [], settled: undefined }
+}
+
+const v1: Version = { id: 'j', version: 1, job: created('j') }
+const over: Version = { id: 'j', version: 2, job: { ...v1.job, status: 'finished', endedAt: 2 } }
+const rules = (findings: readonly { readonly rule: string }[]): readonly string[] => findings.map(({ rule }) => rule)
+
+test('[C-09] a job that was acknowledged and is not stored is a loss; an answer that got lost is none', () => {
+  const asked: readonly Entry[] = [{ type: 'attempted', at: 1, key: 'j' }]
+  expect(accounted([...asked, { type: 'acknowledged', at: 2, key: 'j', jobId: 'j' }], [])).toHaveLength(1)
+  expect(accounted(asked, [v1])).toEqual([])
+  expect(accounted([], [v1])).toHaveLength(1)
+})
+
+test('[C-09] two jobs for one key are found, in the storage and in the answers', () => {
+  const twin: Version = { id: 'k', version: 1, job: created('k', 'j') }
+  expect(idempotency([], [v1, twin])).toHaveLength(1)
+  const answers = ['j', 'k'].map((jobId): Entry => ({ type: 'acknowledged', at: 1, key: 'j', jobId }))
+  expect(idempotency(answers, [v1])).toHaveLength(1)
+})
+
+test('[C-05] a second end, a gap and a record that nobody wrote are found', () => {
+  expect(endsOnce([written(v1), written(over)], [over])).toEqual([])
+  const again: Version = { ...over, version: 3 }
+  expect(rules(endsOnce([written(v1), written(over), written(again)], [again]))).toEqual(['endsOnce'])
+  expect(endsOnce([written(v1), written(again)], [again])).toHaveLength(1)
+  expect(endsOnce([], [v1])).toHaveLength(1)
+  expect(endsOnce([written(v1)], [])).toHaveLength(1)
+})
+
+test('[C-05] after a crash the story goes on from what was durable', () => {
+  const crash: Entry = { type: 'reopened', at: 3, jobs: [v1], leases: [] }
+  expect(endsOnce([written(v1), written(over), crash, written(over)], [over])).toEqual([])
+  const known: Entry = { type: 'told', at: 2, jobId: 'j', version: 2 }
+  expect(durable([written(v1), written(over), known, crash], [over])).toHaveLength(1)
+})
+
+test('[C-04] a result that counts twice is found', () => {
+  const ended: Entry = { type: 'accepted', at: 1, workerId: 'w', jobId: 'j', visit: 1, branch: '0', attempt: 1 }
+  expect(countsOnce([ended])).toEqual([])
+  expect(countsOnce([ended, ended])).toHaveLength(1)
+})
+
+test('[F-05] a claim that is settled after it was lost is found, and so are tokens that do not rise', () => {
+  const lease = (token: number): { queue: 'turns'; id: string; token: number } => ({ queue: 'turns', id: 'j', token })
+  const claimed = (token: number): Entry => ({ type: 'claimed', at: 1, leases: [lease(token)] })
+  const settled = (token: number): Entry => ({
+    type: 'committed',
+    at: 1,
+    jobs: [],
+    enqueued: [],
+    removed: [],
+    settled: lease(token),
+  })
+  expect(fenced([claimed(1), settled(1)])).toEqual([])
+  expect(fenced([claimed(1), claimed(2), settled(1)])).toHaveLength(1)
+  expect(fenced([claimed(1), settled(1), settled(1)])).toHaveLength(1)
+  expect(fenced([claimed(2), claimed(2)])).toHaveLength(1)
+})
+
+test('[C-05] an open job without its turn is found', () => {
+  const nothing = { item: () => undefined, job: () => undefined }
+  expect(rules(wakeUp(v1.job, nothing))).toEqual(['wakeUp'])
+  expect(wakeUp(over.job, nothing)).toEqual([])
+})
+
+test('[C-09] a run in which too little happened fails', () => {
+  const all = Object.fromEntries([...FAULTS, ...RARITIES].map((name) => [name, 1]))
+  expect(floor({ ...all, 'jobs that could finish': 100, 'jobs that did finish': 95 })).toEqual([])
+  expect(floor({ ...all, 'jobs that could finish': 100, 'jobs that did finish': 94 })).toHaveLength(1)
+  expect(floor({ 'jobs that could finish': 1, 'jobs that did finish': 1 })).toHaveLength(
+    FAULTS.length + RARITIES.length,
+  )
+})
