@@ -19,7 +19,7 @@ test('[C-05] whatever a step wakes has run dry before the next step', async () =
   const seen: string[] = []
   world.after(1, () => {
     void (async () => {
-      for (let turns = 0; turns < 100; turns += 1) await undefined
+      for (let turns = 0; turns < 100; turns += 1) await Promise.resolve()
       seen.push('woken')
     })()
   })
