@@ -4,6 +4,7 @@ import { checkItems, checkLanes } from './items.ts'
 import { checkExpiry, checkFallback, checkLeases } from './leases.ts'
 import { checkAgainstModel } from './model.ts'
 import { checkAtomicity, checkLists, checkRecords } from './records.ts'
+import { checkDurableRuns, checkHandBack, checkRuns } from './runs.ts'
 import type { Check, CheckDurable, StorageUnderTest } from './storage-under-test.ts'
 import { checkConcurrency, checkHints, checkPeek } from './views.ts'
 
@@ -55,10 +56,13 @@ export function describeStorage(
     checkLeases(check)
     checkFallback(check)
     checkExpiry(check)
+    checkRuns(check)
+    checkHandBack(check)
     checkPeek(check)
     checkHints(check)
     checkConcurrency(check)
     checkDurability(checkDurable)
+    checkDurableRuns(checkDurable)
     register(
       '[G-01] 100 sequences of 40 commands agree with the reference model',
       () => checkAgainstModel(open),

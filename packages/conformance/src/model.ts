@@ -47,6 +47,7 @@ const anItem: fc.Arbitrary<Item> = fc
     fallback: maybe(fc.record({ lane, afterMs: span(4) })),
     unclaimedMs: maybe(span(6)),
     settleMs: maybe(span(8)),
+    runMs: maybe(span(6)),
   })
   .map((fields) => withoutUndefined(fields))
 
@@ -97,6 +98,11 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('renew' as const), lease: fc.nat(5), leaseMs: span(4) }) },
+  // Handing back has a weight of its own: it undoes what a claim did.
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('renew' as const), lease: fc.nat(2), leaseMs: fc.constant(0) }),
+  },
   { weight: 4, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: span(3) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('sync' as const) }) },
 )
@@ -207,7 +213,10 @@ class Run {
   #got(lease: Lease, leaseMs: number, expiry: boolean): void {
     expect(this.#leases.some(({ token }) => token === lease.token)).toBe(false)
     this.#model.claim(lease.queue, { id: lease.id, token: lease.token, leaseMs, expiry })
-    expect(lease.deliveries).toBe(this.#model.itemOf(lease.queue, lease.id)?.deliveries)
+    const held = this.#model.itemOf(lease.queue, lease.id)
+    expect(lease.deliveries).toBe(held?.deliveries)
+    // A real clock goes on while the storage answers.
+    expect(wholeSeconds(lease.expiresInMs)).toBe(held && wholeSeconds(this.#model.expiresInMs(held)))
     this.#leases.push(lease)
     this.claims++
   }
@@ -240,6 +249,10 @@ class Run {
     const isHeld = held !== undefined && held.token !== 0 && held.until > this.#model.now
     return [held?.item.payload, held?.deliveries, isHeld ? held.token : undefined]
   }
+}
+
+function wholeSeconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.ceil(ms / SECOND)
 }
 
 type Chosen<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {

@@ -5,9 +5,10 @@ interface Held {
   readonly item: Item
   readonly order: number
   readonly dueAt: number
-  claimed: boolean
   token: number
   until: number
+  /** When somebody last took it in hand, as long as he has not handed it back. */
+  takenAt: number | undefined
   /** Whether the present lease is one of an expiry. */
   closing: boolean
   deliveries: number
@@ -32,7 +33,8 @@ export class ReferenceModel {
     for (const item of enqueue) {
       const dueAt = this.now + item.delayMs
       const order = this.#order++
-      this.items.push({ item, order, dueAt, claimed: false, token: 0, until: 0, closing: false, deliveries: 0 })
+      const untouched = { token: 0, until: 0, takenAt: undefined, closing: false, deliveries: 0 }
+      this.items.push({ item, order, dueAt, ...untouched })
     }
     this.records = this.records.filter((old) => !put.some(({ kind, id }) => old.kind === kind && old.id === id))
     this.records.push(...put)
@@ -70,13 +72,28 @@ export class ReferenceModel {
     held.closing = expiry
     if (expiry) return
     held.deliveries++
-    held.claimed = true
+    held.takenAt = this.now
+  }
+
+  /** How long until the item expires if whoever claimed it last keeps it. */
+  expiresInMs({ item, dueAt, takenAt, deliveries }: Held): number | undefined {
+    const ends = [
+      ...(item.settleMs === undefined ? [] : [dueAt + item.settleMs]),
+      ...(item.unclaimedMs === undefined || deliveries > 0 ? [] : [dueAt + item.unclaimedMs]),
+      ...(item.runMs === undefined || takenAt === undefined ? [] : [takenAt + item.runMs]),
+    ]
+    return ends.length === 0 ? undefined : Math.max(0, Math.min(...ends) - this.now)
   }
 
   renew(ref: LeaseRef, leaseMs: number): boolean {
     const held = this.itemOf(ref.queue, ref.id)
     if (held === undefined || !this.#isCurrent(ref)) return false
     held.until = this.now + leaseMs
+    if (leaseMs > 0) return true
+    held.token = 0
+    if (held.closing) return true
+    held.deliveries--
+    held.takenAt = undefined
     return true
   }
 
@@ -100,8 +117,11 @@ export class ReferenceModel {
     return held.dueAt <= this.now && held.until <= this.now && !this.#isExpired(held)
   }
 
-  #isExpired({ item, dueAt, claimed }: Held): boolean {
-    const unclaimed = item.unclaimedMs !== undefined && !claimed && this.now >= dueAt + item.unclaimedMs
-    return unclaimed || (item.settleMs !== undefined && this.now >= dueAt + item.settleMs)
+  #isExpired({ item, dueAt, takenAt, until, deliveries }: Held): boolean {
+    const { unclaimedMs, settleMs, runMs } = item
+    if (settleMs !== undefined && this.now >= dueAt + settleMs) return true
+    if (unclaimedMs !== undefined && deliveries === 0 && this.now >= dueAt + unclaimedMs) return true
+    if (runMs === undefined || takenAt === undefined) return false
+    return this.now >= takenAt + runMs && until >= takenAt + runMs
   }
 }

@@ -162,7 +162,7 @@ test('[E-02] what could not be handed over is given back at once, and its first 
   const lost = handout.deliveries[0]?.taskId ?? ''
   await handout.giveBack()
   const again = await worker.takeOne()
-  expect([again.jobId, again.delivery]).toEqual([jobId, 2])
+  expect([again.jobId, again.delivery]).toEqual([jobId, 1])
   expect(again.taskId).not.toBe(lost)
   expect(await worker.report(lost)).toMatchObject({ type: 'ignored', reason: 'stale_task' })
   expect(await worker.report(again.taskId)).toMatchObject({ type: 'accepted' })

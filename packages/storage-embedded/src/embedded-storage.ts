@@ -117,7 +117,7 @@ export class EmbeddedStorage implements Storage {
     while (leases.length < limit) {
       const entry = lanes === undefined ? index.nextInTurn() : index.bestOf(lanes)
       if (entry === undefined) break
-      leases.push(this.#lease(index, entry, now + leaseMs, holder))
+      leases.push(this.#lease(index, entry, { now, leaseMs, holder }))
     }
     if (index.hasReady(lanes)) return { leases, nextInMs: 0 }
     return { leases, nextInMs: until(index.nextReadyAt(), now) }
@@ -135,7 +135,7 @@ export class EmbeddedStorage implements Storage {
     while (leases.length < limit) {
       const entry = index.firstExpired()
       if (entry === undefined) break
-      leases.push(this.#lease(index, entry, now + leaseMs, undefined))
+      leases.push(this.#lease(index, entry, { now, leaseMs, holder: undefined }))
     }
     if (index.firstExpired() !== undefined) return { leases, nextInMs: 0 }
     return { leases, nextInMs: until(index.nextExpiredAt(), now) }
@@ -149,8 +149,10 @@ export class EmbeddedStorage implements Storage {
       index.advance(now)
       const entry = index.find(ref)
       if (entry === undefined) return false
-      index.renew(entry, now + leaseMs, now)
-      if (entry.holder !== undefined) this.#flusher?.itemChanged(entry)
+      // A hand-back is always written: the journal may show what it has undone.
+      if (leaseMs <= 0 || entry.holder !== undefined) this.#flusher?.itemChanged(entry)
+      if (leaseMs > 0) index.renew(entry, now + leaseMs, now)
+      else index.handBack(entry, now)
       if (entry.state === 'ready') this.#announce(entry.item)
       return true
     })
@@ -196,12 +198,16 @@ export class EmbeddedStorage implements Storage {
     return this.#closed
   }
 
-  #lease(index: QueueIndex, entry: Entry, leasedUntil: number, holder: string | undefined): Lease {
-    const firstClaim = entry.unclaimedAt !== Infinity && entry.state === 'ready'
-    index.lease(entry, this.#tokens.next(), leasedUntil, holder)
+  #lease(
+    index: QueueIndex,
+    entry: Entry,
+    { now, leaseMs, holder }: { readonly now: number; readonly leaseMs: number; readonly holder: string | undefined },
+  ): Lease {
+    const firstClaim = entry.deliveries === 0 && entry.unclaimedAt !== Infinity && entry.state === 'ready'
+    index.lease(entry, { token: this.#tokens.next(), until: now + leaseMs, holder }, now)
     // A lease that ends with the process need not be written, unless the journal holds what it has overruled.
     if (holder !== undefined || firstClaim || entry.leaseStored) this.#flusher?.itemChanged(entry)
-    return leaseOf(entry)
+    return leaseOf(entry, now)
   }
 
   #remove(entry: Entry): void {

@@ -8,7 +8,8 @@ import type { ItemRow, LeaseRow } from './journal.ts'
  *
  * `waiting` (not due) → `ready` (claimable) → `held` (leased) → `ready` when the lease ends.
  * Any of these → `expired` when its time is over; from there only `claimExpired` gets it: `closing`
- * while that lease lasts, `expired` again when it ends. An item leaves by being settled or removed.
+ * while that lease lasts, `expired` again when it ends. Only a holder who hands back what ran out of
+ * time in his hands makes it `ready` again. An item leaves by being settled or removed.
  */
 export type EntryState = 'waiting' | 'ready' | 'held' | 'expired' | 'closing'
 
@@ -19,8 +20,10 @@ export class Entry {
   readonly dueAt: number
   readonly fallbackAt: number
   readonly settleAt: number
-  /** Infinite once somebody has claimed it. */
-  unclaimedAt: number
+  /** Counts as long as nobody has claimed it: while `deliveries` is zero. */
+  readonly unclaimedAt: number
+  /** When the newest claim runs out of time. Counts if its lease lasts until then. */
+  runAt = Infinity
   state: EntryState = 'waiting'
   gone = false
   /** Zero: never claimed in a way that somebody could still refer to. */
@@ -28,6 +31,8 @@ export class Entry {
   leasedUntil = 0
   holder: string | undefined = undefined
   deliveries = 0
+  /** Whether the newest claim was one of an expiry, which does not count as a delivery. */
+  isExpiryClaim = false
   fallbackOn = false
   /** Whether it has a slot, perhaps a dead one, in the heap of its own lane and of its fallback lane. */
   inLane = false
@@ -50,8 +55,20 @@ export class Entry {
     this.unclaimedAt = item.unclaimedMs === undefined ? Infinity : dueAt + item.unclaimedMs
   }
 
+  /** When it expires, as things stand. */
   get expiresAt(): number {
-    return this.settleAt < this.unclaimedAt ? this.settleAt : this.unclaimedAt
+    const at = this.#expiresInQueueAt
+    return this.runAt < at && this.runAt <= this.leasedUntil ? this.runAt : at
+  }
+
+  /** When it expires if the lease is kept: never later than as things stand. */
+  get expiresInHandAt(): number {
+    const at = this.#expiresInQueueAt
+    return this.runAt < at ? this.runAt : at
+  }
+
+  get #expiresInQueueAt(): number {
+    return this.deliveries === 0 && this.unclaimedAt < this.settleAt ? this.unclaimedAt : this.settleAt
   }
 }
 
@@ -62,9 +79,11 @@ export function comesBefore(a: Entry, b: Entry): boolean {
   return a.seq < b.seq
 }
 
-export function leaseOf(entry: Entry): Lease {
+export function leaseOf(entry: Entry, now: number): Lease {
   const { queue, id, lane, priority, payload } = entry.item
-  return { queue, id, token: entry.token, lane, priority, payload, deliveries: entry.deliveries }
+  const at = entry.expiresInHandAt
+  const expiresInMs = at === Infinity ? undefined : at > now ? at - now : 0
+  return { queue, id, token: entry.token, lane, priority, payload, deliveries: entry.deliveries, expiresInMs }
 }
 
 export function viewOf(entry: Entry, now: number): ItemView {
@@ -77,14 +96,23 @@ export function viewOf(entry: Entry, now: number): ItemView {
   return { queue, id, lane, priority, payload, deliveries: entry.deliveries, dueInMs, lease }
 }
 
+/**
+ * Until when the row shows the item as leased. A lease without a holder is not kept, with one exception: what ran
+ * out of time in somebody's hands stays expired after a restart, and that follows from a lease up to that moment.
+ */
+function leasedUntilIn(entry: Entry): number {
+  if (entry.holder !== undefined) return entry.leasedUntil
+  return entry.isExpiryClaim && entry.runAt <= entry.settleAt && entry.runAt !== Infinity ? entry.runAt : 0
+}
+
 export function leaseRowOf(entry: Entry): LeaseRow {
-  const kept = entry.holder !== undefined
+  const leasedUntil = leasedUntilIn(entry)
   return {
     queue: entry.item.queue,
     id: entry.item.id,
-    unclaimedAt: finite(entry.unclaimedAt),
-    token: kept ? entry.token : 0,
-    leasedUntil: kept ? entry.leasedUntil : 0,
+    runAt: leasedUntil === 0 ? null : finite(entry.runAt),
+    token: entry.holder === undefined ? 0 : entry.token,
+    leasedUntil,
     holder: entry.holder ?? null,
     deliveries: entry.deliveries,
   }
@@ -92,14 +120,14 @@ export function leaseRowOf(entry: Entry): LeaseRow {
 
 export function itemRowOf(entry: Entry): ItemRow {
   // Written out: to spread the other row into this one takes ten times as long, and every task comes by here.
-  const { queue, id, lane, priority, payload, fallback } = entry.item
-  const kept = entry.holder !== undefined
+  const { queue, id, lane, priority, payload, fallback, runMs } = entry.item
+  const leasedUntil = leasedUntilIn(entry)
   return {
     queue,
     id,
-    unclaimedAt: finite(entry.unclaimedAt),
-    token: kept ? entry.token : 0,
-    leasedUntil: kept ? entry.leasedUntil : 0,
+    runAt: leasedUntil === 0 ? null : finite(entry.runAt),
+    token: entry.holder === undefined ? 0 : entry.token,
+    leasedUntil,
     holder: entry.holder ?? null,
     deliveries: entry.deliveries,
     lane,
@@ -110,6 +138,8 @@ export function itemRowOf(entry: Entry): ItemRow {
     fallbackLane: fallback?.lane ?? null,
     fallbackAt: finite(entry.fallbackAt),
     settleAt: finite(entry.settleAt),
+    unclaimedAt: finite(entry.unclaimedAt),
+    runMs: runMs ?? null,
   }
 }
 
@@ -131,11 +161,13 @@ export function entryFromRow(row: ItemRow): Entry {
         : {}),
       ...(settleMs === undefined ? {} : { settleMs }),
       ...(unclaimedMs === undefined ? {} : { unclaimedMs }),
+      ...(row.runMs === null ? {} : { runMs: row.runMs }),
     },
     row.seq,
     row.dueAt,
   )
   entry.token = row.token
+  entry.runAt = row.runAt ?? Infinity
   entry.leasedUntil = row.leasedUntil
   entry.holder = row.holder ?? undefined
   entry.deliveries = row.deliveries

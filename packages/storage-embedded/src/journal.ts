@@ -17,7 +17,7 @@ export interface LeaseRow {
   readonly queue: string
   readonly id: string
   /** All times are absolute, in milliseconds on the storage's clock; `null` is never. */
-  readonly unclaimedAt: number | null
+  readonly runAt: number | null
   readonly token: number
   readonly leasedUntil: number
   readonly holder: string | null
@@ -33,6 +33,8 @@ export interface ItemRow extends LeaseRow {
   readonly fallbackLane: string | null
   readonly fallbackAt: number | null
   readonly settleAt: number | null
+  readonly unclaimedAt: number | null
+  readonly runMs: number | null
 }
 
 /** Everything that changed since the last write, as its net effect: no two rows touch the same thing. */

@@ -8,6 +8,12 @@ import { Lane, LaneTurns } from './lane.ts'
 /** Idle lanes are kept for the next item, up to this many or as many as are in use. */
 const LANES_IDLE_MAX = 1024
 
+export interface Claim {
+  readonly token: number
+  readonly until: number
+  readonly holder: string | undefined
+}
+
 /**
  * One queue in memory. What an item is at a moment follows from its times alone; `advance` brings
  * the states, the lanes and their counts up to that moment, and every question asks it first.
@@ -36,7 +42,7 @@ export class QueueIndex {
   /** Adds a new or reloaded entry; its id must be free. */
   add(entry: Entry, now: number): void {
     this.#entries.set(entry.item.id, entry)
-    if (entry.expiresAt !== Infinity) entry.expiry = this.#expiry.push(entry.expiresAt, entry)
+    this.#watchExpiry(entry)
     if (entry.fallbackAt !== Infinity) entry.fallback = this.#fallback.push(entry.fallbackAt, entry)
     if (entry.leasedUntil > now) this.#sleep(entry, 'held', entry.leasedUntil)
     else if (entry.dueAt > now) this.#sleep(entry, 'waiting', entry.dueAt)
@@ -83,18 +89,20 @@ export class QueueIndex {
     return this.#expired.first()?.entry
   }
 
-  lease(entry: Entry, token: number, until: number, holder: string | undefined): void {
-    entry.token = token
-    entry.holder = holder
-    if (entry.state === 'expired') {
-      this.#takeExpired(entry, until)
-      return
-    }
-    entry.deliveries++
-    entry.unclaimedAt = Infinity
+  lease(entry: Entry, claim: Claim, now: number): void {
+    const { until } = claim
+    const isExpiryClaim = entry.state === 'expired'
+    entry.token = claim.token
+    entry.holder = claim.holder
     entry.leasedUntil = until
+    entry.isExpiryClaim = isExpiryClaim
     this.#leaveState(entry, 'held')
-    this.#sleep(entry, 'held', until)
+    this.#sleep(entry, isExpiryClaim ? 'closing' : 'held', until)
+    if (isExpiryClaim) return
+    entry.deliveries++
+    if (entry.item.runMs === undefined) return
+    entry.runAt = now + entry.item.runMs
+    this.#watchExpiry(entry)
   }
 
   /** The entry that this claim still names: nobody has claimed, removed or replaced it since. */
@@ -103,15 +111,39 @@ export class QueueIndex {
     return entry !== undefined && entry.token === ref.token && ref.token !== 0 ? entry : undefined
   }
 
+  /** `until` lies ahead: an end that does not is a hand-back. */
   renew(entry: Entry, until: number, now: number): void {
     entry.leasedUntil = until
-    const closing = entry.state === 'closing'
-    if (entry.state === 'expired') return
-    if (until > now) {
+    if (entry.isExpiryClaim) {
+      this.#leaveState(entry, 'held')
+      this.#sleep(entry, 'closing', until)
+    } else if (entry.expiresAt > now) {
       if (entry.state === 'ready') this.#leaveState(entry, 'held')
-      this.#sleep(entry, closing ? 'closing' : 'held', until)
-    } else if (closing) this.#expire(entry, now)
-    else if (entry.state !== 'ready') this.#makeReady(entry)
+      this.#sleep(entry, 'held', until)
+    } else if (entry.state === 'ready') {
+      // The lease had ended before the run was out of time, and covers that moment now.
+      this.#expire(entry, now)
+    }
+  }
+
+  /** Undoes the newest claim. */
+  handBack(entry: Entry, now: number): void {
+    entry.token = 0
+    entry.holder = undefined
+    entry.leasedUntil = now
+    if (!entry.isExpiryClaim) {
+      entry.deliveries--
+      entry.runAt = Infinity
+    }
+    if (entry.expiresAt <= now) {
+      if (entry.state !== 'expired') this.#expire(entry, now)
+      return
+    }
+    if (entry.state !== 'ready') {
+      this.#leaveState(entry, 'held')
+      this.#makeReady(entry)
+    }
+    this.#watchExpiry(entry)
   }
 
   /** Brings everything up to this moment. */
@@ -210,10 +242,15 @@ export class QueueIndex {
     entry.wake = this.#expired.push(entry.expiresAt < now ? entry.expiresAt : now, entry)
   }
 
-  #takeExpired(entry: Entry, until: number): void {
-    this.#leaveState(entry, 'held')
-    entry.leasedUntil = until
-    this.#sleep(entry, 'closing', until)
+  /** Sees to it that an alarm rings in time. One that rings too early is set later when it rings. */
+  #watchExpiry(entry: Entry): void {
+    const at = entry.expiresInHandAt
+    if (at === Infinity) return
+    if (entry.expiry !== undefined) {
+      if (entry.expiry.at <= at) return
+      this.#expiry.cancel(entry.expiry)
+    }
+    entry.expiry = this.#expiry.push(at, entry)
   }
 
   #ringWake(now: number): void {
@@ -262,15 +299,16 @@ export class QueueIndex {
       const alarm = this.#expiry.first()
       const entry = alarm?.entry
       if (alarm === undefined || entry === undefined || alarm.at > now) return
-      // Claimed since the alarm was set: only the time to settle still counts.
-      if (entry.expiresAt > now) {
-        if (entry.expiresAt === Infinity) {
-          this.#expiry.dropFirst()
-          entry.expiry = undefined
-        } else this.#expiry.delayFirst(entry.expiresAt)
+      if (entry.expiresAt <= now) {
+        this.#expire(entry, now)
         continue
       }
-      this.#expire(entry, now)
+      // Claimed since the alarm was set, or out of its holder's hands before its run was out of time.
+      const next = entry.runAt > now ? entry.expiresInHandAt : entry.expiresAt
+      if (next === Infinity) {
+        this.#expiry.dropFirst()
+        entry.expiry = undefined
+      } else this.#expiry.delayFirst(next)
     }
   }
 }

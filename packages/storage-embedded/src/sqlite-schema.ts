@@ -41,7 +41,7 @@ CREATE INDEX IF NOT EXISTS records_by_status ON records (kind, status, id) WHERE
 CREATE TABLE IF NOT EXISTS items (
   queue TEXT NOT NULL, id TEXT NOT NULL, lane TEXT NOT NULL, priority REAL NOT NULL, seq INTEGER NOT NULL,
   due_at REAL NOT NULL, payload TEXT NOT NULL, fallback_lane TEXT, fallback_at REAL, settle_at REAL,
-  unclaimed_at REAL, token INTEGER NOT NULL, leased_until REAL NOT NULL, holder TEXT, deliveries INTEGER NOT NULL,
+  unclaimed_at REAL, run_ms REAL, run_at REAL, token INTEGER NOT NULL, leased_until REAL NOT NULL, holder TEXT, deliveries INTEGER NOT NULL,
   PRIMARY KEY (queue, id)
 ) STRICT, WITHOUT ROWID;
 INSERT OR IGNORE INTO meta VALUES (1, ${SCHEMA_VERSION}, 0, 0);

@@ -3,8 +3,8 @@ import type { Changes, ItemRow, LeaseRow } from './journal.ts'
 /** The statements that a write uses, in the order in which it uses them. */
 export const WRITE_STATEMENTS: readonly string[] = [
   'DELETE FROM items WHERE queue = ? AND id = ?',
-  'INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-  'UPDATE items SET unclaimed_at = ?, token = ?, leased_until = ?, holder = ?, deliveries = ? WHERE queue = ? AND id = ?',
+  'INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  'UPDATE items SET run_at = ?, token = ?, leased_until = ?, holder = ?, deliveries = ? WHERE queue = ? AND id = ?',
   `INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO UPDATE SET
    version = excluded.version, owner = excluded.owner, status = excluded.status, name = excluded.name,
    data = excluded.data`,
@@ -55,7 +55,7 @@ export function pack({ removed, items, leases, records, updates, epoch, time }: 
   values.number(time)
   return values.packed([
     [2, removed.length],
-    [15, items.length],
+    [17, items.length],
     [7, leases.length],
     [7, records.length],
     [5, updates.length],
@@ -75,6 +75,8 @@ function packItem(values: Values, row: ItemRow): void {
   values.number(row.fallbackAt)
   values.number(row.settleAt)
   values.number(row.unclaimedAt)
+  values.number(row.runMs)
+  values.number(row.runAt)
   values.number(row.token)
   values.number(row.leasedUntil)
   values.text(row.holder)
@@ -82,7 +84,7 @@ function packItem(values: Values, row: ItemRow): void {
 }
 
 function packLease(values: Values, row: LeaseRow): void {
-  values.number(row.unclaimedAt)
+  values.number(row.runAt)
   values.number(row.token)
   values.number(row.leasedUntil)
   values.text(row.holder)

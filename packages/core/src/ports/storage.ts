@@ -37,8 +37,8 @@ export type Put = {
 export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'leaders'
 
 /**
- * Something that has to happen. All spans count on the storage's own clock from the moment the item
- * is due, so that two orchestrators with different clocks cannot disagree.
+ * Something that has to happen. All spans count on the storage's own clock, from the moment the item
+ * is due unless they say otherwise, so that two orchestrators with different clocks cannot disagree.
  */
 export interface Item {
   readonly queue: Queue
@@ -56,6 +56,11 @@ export interface Item {
   readonly unclaimedMs?: number
   /** Expired when it is not settled in so long, claimed or not. */
   readonly settleMs?: number
+  /**
+   * Expired when it is not settled in so long after its newest claim. Counts while that claim's lease
+   * lasts: once the lease has ended before, the item is back in its queue and waits without this limit.
+   */
+  readonly runMs?: number
 }
 
 /** Names one claim of one item. A token never repeats, so an old claim is never taken for a new one. */
@@ -71,6 +76,8 @@ export interface Lease extends LeaseRef {
   readonly payload: Json
   /** How often the item has been claimed, this time included. Claims of the expired do not count: zero means never handed out. */
   readonly deliveries: number
+  /** How long until the item expires if this claim is kept. Zero for what has expired; `undefined`: never. */
+  readonly expiresInMs: number | undefined
 }
 
 export interface ClaimOptions {
@@ -147,9 +154,15 @@ export interface Storage {
   lanes(queue: Queue): Promise<readonly LaneView[]>
   /** Leases due items. Each is hidden from everybody else until the lease ends. */
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed>
-  /** Leases items that have expired (`unclaimedMs`, `settleMs`), also those that somebody holds: he loses them. */
+  /** Leases items that have expired (`unclaimedMs`, `settleMs`, `runMs`), also those that somebody holds: he loses them. */
   claimExpired(queue: Queue, options: { readonly limit: number; readonly leaseMs: number }): Promise<Claimed>
-  /** Sets the lease's end anew, counted from now (zero hands the item back). False for each lease that was lost. */
+  /**
+   * Sets the lease's end anew, counted from now. False for each lease that was lost.
+   *
+   * Zero hands the item back as if that claim had not been: its token names nothing any more, `deliveries` goes
+   * down by one, `runMs` counts no longer, and if nobody else has claimed the item, `unclaimedMs` counts again from
+   * the moment it was due. The claim of an expiry that is handed back leaves the item expired.
+   */
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>
   /** Applies the whole batch or nothing of it. When this rejects, the outcome is unknown: read before retrying. */
   commit(batch: Batch): Promise<'committed' | 'conflict'>
