@@ -43,8 +43,7 @@ async function enqueue({ client }: Stage): Promise<Figures> {
 }
 
 async function drain(stage: Stage): Promise<Figures> {
-  stage.worker = await startWorker(stage.server.url, WIDTH)
-  stage.worker.expect(JOBS)
+  stage.worker = await startWorker(stage.server.url, WIDTH, JOBS)
   const { at, first } = await stage.worker.next('done')
   return { drainPerS: JOBS / ((at - first) / 1000) }
 }

@@ -81,9 +81,15 @@ export interface WorkerProcess {
   stop(): Promise<void>
 }
 
-export async function startWorker(url: string, concurrency: number): Promise<WorkerProcess> {
+export async function startWorker(url: string, concurrency: number, expected: number): Promise<WorkerProcess> {
   const child = fork(WORKER, {
-    env: { ...process.env, BENCH_URL: url, BENCH_TOKEN: WORKER_TOKEN, BENCH_CONCURRENCY: String(concurrency) },
+    env: {
+      ...process.env,
+      BENCH_URL: url,
+      BENCH_TOKEN: WORKER_TOKEN,
+      BENCH_CONCURRENCY: String(concurrency),
+      BENCH_EXPECT: String(expected),
+    },
   })
   const waiting = new Map<string, (message: Message) => void>()
   const kept = new Map<string, Message>()
