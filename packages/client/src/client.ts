@@ -19,7 +19,7 @@ export interface ClientOptions {
   readonly timeoutMs?: number
   /**
    * Tries after the first when the server is out of reach or overloaded; 2 without it. With retries every job gets an
-   * idempotency key of the SDK's making, which costs the server one more record per job: 0 turns both off.
+   * id of the SDK's making, so that a repeated request makes no second job: 0 turns both off.
    */
   readonly retries?: number
 }

@@ -8,10 +8,12 @@ import {
 } from '@impresario/protocol'
 import type { Connection } from './connection.ts'
 import { ConnectionError, refusalOf } from './errors.ts'
+import { newJobId } from './job-id.ts'
 
 interface Waiting {
   readonly text: string
   readonly key: string | undefined
+  readonly isRepeatable: boolean
   readonly resolve: (jobId: string) => void
   readonly reject: (error: unknown) => void
 }
@@ -29,27 +31,24 @@ const FLIGHTS_MAX = 4
  */
 export class JobCreator {
   readonly #connection: Connection
-  readonly #keyPrefix: string
-  #keys = 0
   readonly #waiting: Waiting[] = []
   #flights = 0
   #scheduled = false
 
   constructor(connection: Connection) {
     this.#connection = connection
-    const random = crypto.getRandomValues(new Uint32Array(4))
-    this.#keyPrefix = [...random].map((part) => part.toString(36)).join('')
   }
 
   /**
-   * Resolves with the job's id. With retries every job gets an idempotency key, because a request that was cut off
-   * may have been heard; the key costs the server one more record for each job.
+   * Resolves with the job's id. With retries every job gets its id here, because a request that was cut off may have
+   * been heard: repeated with the same id it makes no second job.
    */
   create(request: CreateJobRequest): Promise<string> {
-    const key = request.idempotency_key ?? this.#ownKey()
-    const text = JSON.stringify(key === undefined ? request : { ...request, idempotency_key: key })
+    const key = request.idempotency_key ?? undefined
+    const isNamed = key === undefined && this.#connection.retries > 0
+    const text = JSON.stringify(isNamed ? { ...request, job_id: newJobId() } : request)
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ text, key, resolve, reject })
+      this.#waiting.push({ text, key, isRepeatable: isNamed || key !== undefined, resolve, reject })
       if (this.#scheduled) return
       this.#scheduled = true
       queueMicrotask(() => {
@@ -57,12 +56,6 @@ export class JobCreator {
         this.#launch()
       })
     })
-  }
-
-  #ownKey(): string | undefined {
-    if (this.#connection.retries === 0) return undefined
-    this.#keys += 1
-    return `${this.#keyPrefix}-${this.#keys.toString(36)}`
   }
 
   #launch(): void {
@@ -94,7 +87,7 @@ export class JobCreator {
     if (first === undefined) return
     if (others.length === 0) return this.#sendOne(first)
     const body = `{"jobs":[${batch.map((one) => one.text).join(',')}]}`
-    const repeatable = batch.every((one) => one.key !== undefined)
+    const repeatable = batch.every((one) => one.isRepeatable)
     try {
       const answer = await this.#connection.call(CLIENT_PATHS.jobBatch, { method: 'POST', body, repeatable })
       const results = isJsonObject(answer.body) ? answer.body['results'] : undefined
@@ -112,7 +105,7 @@ export class JobCreator {
 
   async #sendOne(one: Waiting): Promise<void> {
     const headers = one.key === undefined ? {} : { [HEADERS.idempotencyKey]: one.key }
-    const call = { method: 'POST', body: one.text, headers, repeatable: one.key !== undefined } as const
+    const call = { method: 'POST', body: one.text, headers, repeatable: one.isRepeatable } as const
     try {
       const answer = await this.#connection.call(CLIENT_PATHS.jobs, call)
       settle(one, answer.body)

@@ -109,7 +109,9 @@ export class TestServer {
   }
 
   #create(body: unknown): object {
-    const { blueprint, idempotency_key: key, initial_data } = body as CreateJobRequest
+    const { blueprint, idempotency_key, job_id, initial_data } = body as CreateJobRequest
+    // The names of its own are easier to read in tests; that a repeated id makes no second job is what counts.
+    const key = idempotency_key ?? job_id
     if (blueprint === 'missing') return { error: 'No such blueprint.', code: 'BLUEPRINT_NOT_FOUND' }
     const old = key === undefined || key === null ? undefined : this.#keys.get(key)
     if (old !== undefined) return { status: 'accepted', job_id: old }

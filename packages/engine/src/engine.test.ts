@@ -194,6 +194,26 @@ test('[C-08] a key that was used for other data is refused', async () => {
   expect(await stage.engine.createJob(again, { idempotencyKey: 'order' })).toEqual({ ...first, isNew: false })
 })
 
+test('[C-08] a job that its caller named is made once, and no other request gets its id', async () => {
+  const stage = new Stage([sized])
+  const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
+  const time = stage.clock.now().toString(16).padStart(12, '0')
+  const jobId = `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`
+  const both = await Promise.all([1, 2].map(() => stage.engine.createJob(request, { jobId })))
+  expect(both.map((made) => made.jobId)).toEqual([jobId, jobId])
+  expect(both.filter(({ isNew }) => isNew)).toHaveLength(1)
+  for (const other of [
+    { ...request, initialData: { size: 3 } },
+    { ...request, client: { id: 'b' } },
+  ]) {
+    const creating = stage.engine.createJob(other, { jobId })
+    await expect(creating).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' })
+  }
+  const offTime = stage.engine.createJob(request, { jobId: 'ffffffff-ffff-7000-8000-000000000001' })
+  await expect(offTime).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+  expect(await stage.engine.listJobs({ limit: 10 })).toHaveLength(1)
+})
+
 // ── Guarantees ───────────────────────────────────────────────────────────────
 
 test('[C-09] what was told to the outside survives a crash at that moment, and the rest goes on from it', async () => {

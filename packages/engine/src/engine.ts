@@ -56,6 +56,8 @@ const DEFAULTS: EngineSettings = {
 
 export interface CreateOptions {
   readonly idempotencyKey?: string | undefined
+  /** A UUIDv7 that becomes the job's id; a repeated request finds the job again. */
+  readonly jobId?: string | undefined
 }
 
 export interface WaitOptions {
@@ -188,7 +190,10 @@ export class Engine implements Service {
     return results
   }
 
-  async #create(request: JobRequest, { idempotencyKey }: CreateOptions): Promise<{ jobId: string; isNew: boolean }> {
+  async #create(
+    request: JobRequest,
+    { idempotencyKey, jobId }: CreateOptions,
+  ): Promise<{ jobId: string; isNew: boolean }> {
     const blueprint = this.#shelf.latest(request.blueprint)
     const checked = await blueprint.validateInput(request.initialData)
     if ('problems' in checked) {
@@ -197,16 +202,29 @@ export class Engine implements Service {
         `The initial data does not fit "${blueprint.name}": ${checked.problems.join('; ')}`,
       )
     }
-    const initialData = checked.value
-    if (idempotencyKey !== undefined) return this.#createOnce(request, initialData, idempotencyKey)
+    const wanted = { ...request, initialData: checked.value }
+    if (idempotencyKey !== undefined) return this.#createOnce(request, checked.value, idempotencyKey)
+    if (jobId !== undefined) return this.#createAs(jobId, wanted)
     const id = this.#options.random.id()
-    await this.#director.apply(id, {
-      type: 'created',
-      at: this.#options.clock.now(),
-      id,
-      request: { ...request, initialData },
-    })
+    await this.#director.apply(id, { type: 'created', at: this.#options.clock.now(), id, request: wanted })
     return { jobId: id, isNew: true }
+  }
+
+  /** The caller named the job: the same request again finds it, and needs no record beside it. */
+  async #createAs(id: string, request: JobRequest): Promise<{ jobId: string; isNew: boolean }> {
+    const at = this.#options.clock.now()
+    if (Math.abs(Number.parseInt(id.replace('-', '').slice(0, 12), 16) - at) > JOB_ID_SKEW_MS) {
+      throw new ImpresarioError('INVALID_REQUEST', 'The time in "job_id" is more than a day off. Check your clock.')
+    }
+    const created = await this.#director.apply(id, { type: 'created', at, id, request })
+    if (created.type !== 'ignored') return { jobId: id, isNew: true }
+    const known = created.job
+    const isSame =
+      known?.client.id === request.client.id &&
+      known.blueprint === request.blueprint &&
+      fingerprintOf(known.initialData) === fingerprintOf(request.initialData)
+    if (isSame) return { jobId: id, isNew: false }
+    throw new ImpresarioError('IDEMPOTENCY_KEY_REUSED', `The id "${id}" was used for another job before.`)
   }
 
   async #createOnce(
@@ -318,6 +336,8 @@ export class Engine implements Service {
 }
 
 const RELOOK_MS = 1_000
+/** Ids sort by the time in them, and lists and look-ups rely on new ones being near the present. */
+const JOB_ID_SKEW_MS = 86_400_000
 
 function whereIs(
   isEndedBranch: boolean,

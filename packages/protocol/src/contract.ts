@@ -57,8 +57,10 @@ export interface TaskOptions {
   readonly maxCost?: number
   /** Longest wait for a worker. */
   readonly dispatchTimeout?: Duration
-  /** Longest time from dispatch to the result. */
+  /** Longest time from dispatch to the result, the wait for a worker included. */
   readonly resultTimeout?: Duration
+  /** Longest time from a worker's pickup to the result. */
+  readonly runTimeout?: Duration
   readonly attemptsMax?: number
 }
 

@@ -30,10 +30,20 @@ export const LIMITS = {
   taskAttemptsMax: 4,
   /** A task whose worker vanished is handed out again this often before it counts as failed. */
   taskDeliveriesMax: 10,
+  /** Tasks of most blueprints are done in five minutes; those that are not should say so. Users may change it. */
+  runTimeoutMs: 300_000,
   backoffMs: 1_000,
   backoffMsMax: 900_000,
   /** Notable moments kept inside a job's record; older ones are dropped first. */
   trailEntriesMax: 60,
+  /**
+   * Texts of errors become a part of the job's record, which is written with every step; a message may also stand in
+   * each of its notable moments. A screenful of each says what went wrong.
+   */
+  handlerErrorCharsMax: 2_000,
+  handlerStackCharsMax: 8_000,
+  /** More than for handlers, because the output of a foreign program is often all that there is to go by. */
+  taskErrorCharsMax: 4_000,
   idempotencyKeyCharsMax: 255,
   pageSizeDefault: 50,
   pageSizeMax: 100,

@@ -128,6 +128,10 @@ export const createJobRequest = z.looseObject({
   blueprint: identifier,
   initial_data: object,
   idempotency_key: z.string().min(1).max(LIMITS.idempotencyKeyCharsMax).nullish(),
+  job_id: z
+    .string()
+    .regex(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+    .nullish(),
   priority: number,
   dispatch_timeout: seconds,
   result_timeout: seconds,

@@ -24,6 +24,8 @@ export interface CreateJobRequest {
   readonly blueprint: string
   readonly initial_data?: Maybe<JsonObject>
   readonly idempotency_key?: Maybe<string>
+  /** A UUIDv7 of the caller's making that becomes the job's id: a request that is repeated with it makes one job. */
+  readonly job_id?: Maybe<string>
   readonly priority?: Maybe<number>
   /** Timeouts are in seconds. */
   readonly dispatch_timeout?: Maybe<number>

@@ -93,7 +93,7 @@ function registerCreateRoutes(app: FastifyInstance, { engine, blueprints }: Clie
     body: CreateJobRequest,
   ): Promise<CreateJobReply> => {
     const wanted = readCreate(body, callerOf(request))
-    const { jobId } = await engine.createJob(wanted, { idempotencyKey: wanted.idempotencyKey })
+    const { jobId } = await engine.createJob(wanted, wanted)
     void reply.code(202)
     return { status: 'accepted', job_id: jobId }
   }

@@ -50,6 +50,7 @@ export function readCreate(body: CreateJobRequest, caller: Caller): JobRequest &
     metadata: body.metadata ?? undefined,
     webhookUrl: body.webhook_url ?? undefined,
     idempotencyKey: body.idempotency_key ?? caller.idempotencyKey,
+    jobId: body.job_id ?? undefined,
     ...(traceparent === undefined ? {} : { tracing: { traceparent } }),
   }
 }
