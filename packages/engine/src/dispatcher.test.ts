@@ -1,4 +1,4 @@
-import { blueprint } from '@impresario/core'
+import { blueprint, requirementLane } from '@impresario/core'
 import type { WorkerPatch } from '@impresario/core'
 import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
@@ -137,6 +137,26 @@ test('[D-01] a choice that could not be written leaves no place taken', async ()
   expect([job.status, job.error?.code]).toEqual(['quarantined', 'HANDLER_FAILED'])
   expect(job.error?.message).toContain("There is no dispatch strategy 'by_moonlight'. Known are: default")
   expect(stage.engine.dispatcher.loadOf('a')).toBe(0)
+})
+
+test('[D-04] a waiting task with a strategy that this program does not know is offered all the same', async () => {
+  const stage = new Stage([oneTask()])
+  const worker = await stage.worker('a')
+  await stage.engine.start()
+  const parked = worker.poll(1, 30_000)
+  await settled()
+  // As another version of the program on the same storage would leave it.
+  const lane = requirementLane({ type: 'work', strategy: 'by_moonlight' })
+  const payload = { jobId: 'j', visit: 1, branch: '0', attempt: 1, type: 'work' }
+  await stage.storage.commit({ enqueue: [{ queue: 'tasks', id: 'j.1.0', lane, priority: 0, delayMs: 0, payload }] })
+  await settled()
+  // Its job is unknown here, so it is only cleared away: what matters is that the worker was woken for it.
+  expect([await stage.storage.peek('tasks', ['j.1.0']), stage.log.errors]).toEqual([[undefined], []])
+  const jobId = await stage.create('one')
+  await settled()
+  expect(stage.engine.desk.parked).toBe(0)
+  expect((await parked).deliveries.map((one) => one.jobId)).toEqual([jobId])
+  await stage.engine.stop()
 })
 
 test('[D-01] a commit that the storage refuses to make leaves no place taken', async () => {

@@ -3,6 +3,7 @@ import {
   WorkerIndex,
   assess,
   explain,
+  isStrategyName,
   laneMatchesWorker,
   matches,
   questionOf,
@@ -22,6 +23,7 @@ import type {
   Log,
   Service,
   Storage,
+  Strategy,
   TaskCall,
   WorkerRecord,
 } from '@impresario/core'
@@ -234,7 +236,7 @@ export class Dispatcher implements Service {
       .available(waiting.type)
       .filter(({ worker }) => isParked(worker.id) && !exclude.includes(worker.id) && matches(waiting, worker))
     const question = questionOf({ type: waiting.type, params: {} }, this.#index.last(waiting.type))
-    const ranked = rank(strategyNamed(waiting.strategy ?? 'default'), candidates, question)
+    const ranked = rank(knownStrategy(waiting.strategy), candidates, question)
     for (const { candidate } of ranked.slice(0, ready)) wakeWorker(candidate.worker.id)
     return Math.min(ready, ranked.length)
   }
@@ -276,4 +278,9 @@ export class Dispatcher implements Service {
       before = page.at(-1)?.id
     }
   }
+}
+
+/** A lane may ask for a strategy of another program or version. Its tasks are still to be done, and so are all others. */
+function knownStrategy(name: string | undefined): Strategy {
+  return strategyNamed(name !== undefined && isStrategyName(name) ? name : 'default')
 }

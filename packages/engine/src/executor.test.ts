@@ -142,6 +142,16 @@ test('[C-03] a handler that throws is tried again, later each time, then put asi
   expect(runs).toBe(LIMITS.handlerAttemptsMax)
 })
 
+test('[C-03] of what a handler throws only the beginning is kept', async () => {
+  const long = 'x'.repeat(100_000)
+  const stage = new Stage([calling(() => Promise.reject(Object.assign(new Error(long), { stack: long })))])
+  const jobId = await stage.begin('calling')
+  await stage.after(60_000)
+  const { error } = await stage.job(jobId)
+  expect(error?.message).toBe(`The handler of "a" failed 4 times: ${'x'.repeat(LIMITS.handlerErrorCharsMax - 1)}…`)
+  expect(error?.stack).toBe(`${'x'.repeat(LIMITS.handlerStackCharsMax - 1)}…`)
+})
+
 test('[C-03] the jitter draws the wait anew, never below half of the shortest', async () => {
   let runs = 0
   const stage = new Stage([

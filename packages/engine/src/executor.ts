@@ -12,9 +12,10 @@ import type {
   Storage,
   Stored,
 } from '@impresario/core'
-import { isImpresarioError } from '@impresario/protocol'
+import { LIMITS, isImpresarioError } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import type { Director } from './director.ts'
+import { excerpt } from './excerpt.ts'
 import { Pump } from './pump.ts'
 import { readTurn } from './payload.ts'
 
@@ -255,7 +256,9 @@ export class Executor implements Service {
 function messageOf(error: unknown): string {
   const message: unknown = error instanceof Error ? error.message : error
   try {
-    return error instanceof Error ? String(message) : `Something that is not an Error was thrown: ${String(message)}`
+    const text =
+      error instanceof Error ? String(message) : `Something that is not an Error was thrown: ${String(message)}`
+    return excerpt(text, LIMITS.handlerErrorCharsMax)
   } catch {
     return 'Something that is not an Error was thrown, and it cannot be shown as text.'
   }
@@ -263,7 +266,7 @@ function messageOf(error: unknown): string {
 
 function stackOf(error: unknown): string | undefined {
   const stack: unknown = error instanceof Error ? error.stack : undefined
-  return typeof stack === 'string' ? stack : undefined
+  return typeof stack === 'string' ? excerpt(stack, LIMITS.handlerStackCharsMax) : undefined
 }
 
 function earlier(a: number | undefined, b: number | undefined): number | undefined {
