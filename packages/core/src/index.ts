@@ -44,6 +44,8 @@ export type { DictionaryStore } from './blueprint/dictionary-store.ts'
 export { durationMs } from './blueprint/duration.ts'
 export { GRAPH_NEUTRAL, toDot } from './blueprint/graph.ts'
 export type { DotOptions, DrawableBlueprint } from './blueprint/graph.ts'
+export { POLICY_DEFAULTS, completePolicy } from './blueprint/policy.ts'
+export type { PolicyDefaults } from './blueprint/policy.ts'
 export { createBlueprintRegistry } from './blueprint/registry.ts'
 export type { BlueprintRegistry } from './blueprint/registry.ts'
 export type {

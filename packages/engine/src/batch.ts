@@ -101,6 +101,7 @@ function taskItem(effect: TaskEffect, job: Job, place: Place): Item {
     ...placement,
     ...(call.dispatchTimeoutMs === undefined ? {} : { unclaimedMs: call.dispatchTimeoutMs }),
     ...(call.resultTimeoutMs === undefined ? {} : { settleMs: call.resultTimeoutMs }),
+    ...(call.runTimeoutMs === undefined ? {} : { runMs: call.runTimeoutMs }),
   }
 }
 

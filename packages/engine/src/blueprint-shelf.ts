@@ -1,3 +1,4 @@
+import { POLICY_DEFAULTS } from '@impresario/core'
 import type { Job, JobEvent, RunnableBlueprint, Script } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 
@@ -44,14 +45,7 @@ export class BlueprintShelf {
   }
 }
 
-const POLICY = {
-  transitionsMax: LIMITS.transitionsMaxCeiling,
-  handlerAttemptsMax: LIMITS.handlerAttemptsMax,
-  taskAttemptsMax: LIMITS.taskAttemptsMax,
-  backoffMs: LIMITS.backoffMs,
-  backoffMsMax: LIMITS.backoffMsMax,
-  resultTimeoutMs: 300_000,
-}
+const POLICY = { ...POLICY_DEFAULTS, transitionsMax: LIMITS.transitionsMaxCeiling }
 
 const NO_SCRIPT: Script = { name: '', version: 0, start: '', state: () => undefined, policy: POLICY }
 

@@ -1,4 +1,4 @@
-import { blueprint } from '@impresario/core'
+import { blueprint, workerLane } from '@impresario/core'
 import type { Storage } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
@@ -43,7 +43,7 @@ test('[E-02] a poll gets a task at once if there is one, else nothing when its t
     idempotencyKey: `${jobId}.1.0`,
     call: { type: 'work' },
     tracing: { traceparent: 't' },
-    resultTimeoutMs: 9_000,
+    deadlineAt: stage.clock.now() + 9_000,
   })
   expect(await worker.take()).toEqual([])
 })
@@ -152,6 +152,21 @@ test('[E-02] a poll that is aborted while it is parked, or just as it is woken, 
     expect((await worker.takeOne()).jobId).toBe(jobId)
     await stage.engine.stop()
   }
+})
+
+test('[E-02] a poll that only finds tasks of jobs that are gone looks on at once', async () => {
+  const stage = new Stage([oneTask()])
+  const worker = await stage.worker('w')
+  const payload = { jobId: 'gone', visit: 1, branch: '0', attempt: 1, type: 'work' }
+  const stale = { queue: 'tasks', lane: workerLane('w'), priority: 9, delayMs: 0, payload } as const
+  await stage.storage.commit({
+    enqueue: [
+      { ...stale, id: 'gone.1.0' },
+      { ...stale, id: 'gone.1.1' },
+    ],
+  })
+  const jobId = await stage.begin('one')
+  expect((await worker.takeOne()).jobId).toBe(jobId)
 })
 
 test('[E-02] what could not be handed over is given back at once, and its first handing-out counts no more', async () => {

@@ -18,6 +18,7 @@ import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { Json, TaskError } from '@impresario/protocol'
 import type { Applied, Director } from './director.ts'
 import type { Dispatcher } from './dispatcher.ts'
+import { excerpt } from './excerpt.ts'
 import { readTask } from './payload.ts'
 import { Parking } from './parking.ts'
 
@@ -41,7 +42,8 @@ export interface Delivery {
   readonly delivery: number
   readonly call: TaskCall
   readonly tracing: Readonly<Record<string, string>>
-  readonly resultTimeoutMs: number | undefined
+  /** When it expires, on the engine's clock, if the worker keeps it. */
+  readonly deadlineAt: number | undefined
 }
 
 export interface Handout {
@@ -222,7 +224,7 @@ export class Desk {
   }
 
   async #claim(worker: WorkerRecord, options: PollOptions): Promise<Handout> {
-    const { storage, dispatcher, leaseMs } = this.#options
+    const { storage, dispatcher, clock, leaseMs } = this.#options
     const limit = Math.min(options.limit, LIMITS.batchItemsMax)
     if (limit <= 0) return NOTHING
     const lanes = await dispatcher.lanesFor(worker)
@@ -230,7 +232,7 @@ export class Desk {
     const { leases } = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder })
     if (leases.length === 0) return NOTHING
     const giveBack = (): Promise<void> => this.#giveBack(worker.id, leases)
-    const deliveries = await this.#deliverAll(worker.id, leases).catch(async (error: unknown) => {
+    const deliveries = await this.#deliverAll(worker.id, leases, clock.now()).catch(async (error: unknown) => {
       await giveBack()
       throw error
     })
@@ -238,17 +240,18 @@ export class Desk {
       await giveBack()
       return NOTHING
     }
-    return { deliveries, giveBack }
+    // All of it was stale and is cleared away. More may lie behind it, and its hint has perhaps come already.
+    return deliveries.length === 0 ? this.#claim(worker, options) : { deliveries, giveBack }
   }
 
   /** Durable when this resolves: a worker must not be told of what a crash could undo. */
-  async #deliverAll(workerId: string, leases: readonly Lease[]): Promise<readonly Delivery[]> {
-    const found = await Promise.all(leases.map((lease) => this.#deliver(workerId, lease)))
+  async #deliverAll(workerId: string, leases: readonly Lease[], claimedAt: number): Promise<readonly Delivery[]> {
+    const found = await Promise.all(leases.map((lease) => this.#deliver(workerId, lease, claimedAt)))
     await this.#options.storage.sync()
     return found.filter((delivery) => delivery !== undefined)
   }
 
-  async #deliver(workerId: string, lease: Lease): Promise<Delivery | undefined> {
+  async #deliver(workerId: string, lease: Lease, claimedAt: number): Promise<Delivery | undefined> {
     const { storage, dispatcher, director, clock } = this.#options
     const { jobId, visit, branch, attempt } = readTask(lease.payload)
     if (lease.deliveries > LIMITS.taskDeliveriesMax) {
@@ -273,7 +276,7 @@ export class Desk {
       delivery: lease.deliveries,
       call,
       tracing: job.tracing ?? {},
-      resultTimeoutMs: call.resultTimeoutMs,
+      deadlineAt: lease.expiresInMs === undefined ? undefined : claimedAt + lease.expiresInMs,
     }
   }
 
@@ -316,7 +319,7 @@ export class Desk {
         workerId,
         status: report.status,
         data: report.data,
-        error: report.error,
+        error: report.error && shortened(report.error),
         chance: random.next(),
       },
       leaseOf(ref),
@@ -367,6 +370,10 @@ const NOTHING: Handout = { deliveries: [], giveBack: () => Promise.resolve() }
 
 function leaseOf(ref: DeliveryRef): LeaseRef {
   return { queue: 'tasks', id: taskId(ref.jobId, ref.visit, ref.branch), token: ref.token }
+}
+
+function shortened({ code, message }: TaskError): TaskError {
+  return { code, message: excerpt(message, LIMITS.taskErrorCharsMax) }
 }
 
 function receiptOf(applied: Exclude<Applied, { type: 'lost' }>): Receipt {

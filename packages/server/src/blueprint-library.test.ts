@@ -1,8 +1,9 @@
 import { blueprint } from '@impresario/core'
+import { LIMITS } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import { BlueprintLibrary } from './blueprint-library.ts'
 
-const DEFAULTS = { taskAttemptsMax: 9, handlerAttemptsMax: 8, transitionsMax: 7, resultTimeoutMs: 6 }
+const DEFAULTS = { taskAttemptsMax: 9, handlerAttemptsMax: 8, transitionsMax: 7, runTimeoutMs: 6 }
 
 const OWN_MS = 1_234
 
@@ -12,12 +13,32 @@ function named(name: string, more: object = {}) {
 
 test('[A-09] configured numbers hold for blueprints that name none', () => {
   const library = new BlueprintLibrary(
-    [named('plain'), named('own', { taskAttemptsMax: 2, resultTimeout: OWN_MS })],
+    [named('plain'), named('own', { taskAttemptsMax: 2, runTimeout: OWN_MS })],
     DEFAULTS,
   )
   expect(library.latest('plain')?.policy).toMatchObject(DEFAULTS)
-  expect(library.latest('own')?.policy).toMatchObject({ ...DEFAULTS, taskAttemptsMax: 2, resultTimeoutMs: OWN_MS })
+  expect(library.latest('own')?.policy).toMatchObject({ ...DEFAULTS, taskAttemptsMax: 2, runTimeoutMs: OWN_MS })
   expect(library.latest('plain')?.nodes).toHaveLength(1)
+})
+
+test('[A-09] a blueprint that names a built-in number keeps it, whatever is configured', () => {
+  const { taskAttemptsMax, handlerAttemptsMax, transitionsMaxDefault: transitionsMax, runTimeoutMs } = LIMITS
+  const shape = { taskAttemptsMax, handlerAttemptsMax, transitionsMax, runTimeout: runTimeoutMs }
+  const library = new BlueprintLibrary([named('own', shape)], DEFAULTS)
+  const own = { taskAttemptsMax, handlerAttemptsMax, transitionsMax, runTimeoutMs }
+  expect(library.latest('own')?.policy).toMatchObject(own)
+})
+
+test('[C-04] the configured time for runs leaves a blueprint alone that has its own time for results', () => {
+  const library = new BlueprintLibrary([named('timed', { resultTimeout: OWN_MS })], DEFAULTS)
+  const { resultTimeoutMs, runTimeoutMs } = library.latest('timed')?.policy ?? {}
+  expect([resultTimeoutMs, runTimeoutMs]).toEqual([OWN_MS, undefined])
+})
+
+test('[A-09] a blueprint that does not tell its defaults apart keeps its whole policy', () => {
+  const { ownPolicy: _, ...foreign } = named('foreign')
+  const library = new BlueprintLibrary([foreign], DEFAULTS)
+  expect(library.latest('foreign')?.policy).toEqual(foreign.policy)
 })
 
 test('[A-09] endpoints are found with and without their slashes; those of the server itself are refused', () => {

@@ -1,24 +1,14 @@
-import { createBlueprintRegistry } from '@impresario/core'
-import type { BlueprintRegistry, RunnableBlueprint, ScriptPolicy } from '@impresario/core'
+import { POLICY_DEFAULTS, completePolicy, createBlueprintRegistry } from '@impresario/core'
+import type { BlueprintRegistry, PolicyDefaults, RunnableBlueprint } from '@impresario/core'
 import type { BlueprintSource } from '@impresario/engine'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { ImpresarioError } from '@impresario/protocol'
 import type { LoadedBlueprint } from './blueprint-loader.ts'
 
 /** What the configuration says for blueprints that say nothing. */
-export interface PolicyDefaults {
-  readonly taskAttemptsMax: number
-  readonly handlerAttemptsMax: number
-  readonly transitionsMax: number
-  readonly resultTimeoutMs: number
-}
-
-/** The values that a blueprint has when it names none. */
-const BUILT_IN: PolicyDefaults = {
-  taskAttemptsMax: LIMITS.taskAttemptsMax,
-  handlerAttemptsMax: LIMITS.handlerAttemptsMax,
-  transitionsMax: LIMITS.transitionsMaxDefault,
-  resultTimeoutMs: 300_000,
-}
+export type ConfiguredPolicy = Pick<
+  PolicyDefaults,
+  'taskAttemptsMax' | 'handlerAttemptsMax' | 'transitionsMax' | 'runTimeoutMs'
+>
 
 /**
  * The blueprints that the server runs: those that were given in code, and those of a directory, which may be replaced
@@ -30,9 +20,9 @@ export class BlueprintLibrary implements BlueprintSource {
   #registry: BlueprintRegistry
   #endpoints: ReadonlyMap<string, string> = new Map()
 
-  constructor(given: readonly RunnableBlueprint[], defaults: PolicyDefaults = BUILT_IN) {
+  constructor(given: readonly RunnableBlueprint[], defaults: Partial<ConfiguredPolicy> = {}) {
     this.#given = given
-    this.#defaults = defaults
+    this.#defaults = { ...POLICY_DEFAULTS, ...defaults }
     this.#registry = createBlueprintRegistry()
     this.replace([])
   }
@@ -42,7 +32,7 @@ export class BlueprintLibrary implements BlueprintSource {
     const registry = createBlueprintRegistry()
     const warnings: string[] = []
     const register = (blueprint: RunnableBlueprint): void => {
-      warnings.push(...registry.register(withDefaults(blueprint, this.#defaults)).warnings)
+      warnings.push(...registry.register(configured(blueprint, this.#defaults)).warnings)
     }
     for (const blueprint of this.#given) register(blueprint)
     for (const { file, blueprint } of loaded) {
@@ -103,21 +93,9 @@ function endpointsOf(registry: BlueprintRegistry): ReadonlyMap<string, string> {
   return endpoints
 }
 
-/** The same blueprint, with the configured numbers where it has the built-in ones. */
-function withDefaults(blueprint: RunnableBlueprint, defaults: PolicyDefaults): RunnableBlueprint {
-  const { policy } = blueprint
-  const changed: ScriptPolicy = {
-    ...policy,
-    taskAttemptsMax: orDefault(policy, defaults, 'taskAttemptsMax'),
-    handlerAttemptsMax: orDefault(policy, defaults, 'handlerAttemptsMax'),
-    transitionsMax: orDefault(policy, defaults, 'transitionsMax'),
-    resultTimeoutMs: orDefault(policy, defaults, 'resultTimeoutMs'),
-  }
-  const isSame = (Object.keys(BUILT_IN) as (keyof PolicyDefaults)[]).every((key) => changed[key] === policy[key])
-  if (isSame) return blueprint
-  return Object.create(blueprint, { policy: { value: changed, enumerable: true } }) as RunnableBlueprint
-}
-
-function orDefault(policy: ScriptPolicy, defaults: PolicyDefaults, key: keyof PolicyDefaults): number {
-  return policy[key] === BUILT_IN[key] ? defaults[key] : policy[key]
+/** The same blueprint, with the configured numbers where it names none. */
+function configured(blueprint: RunnableBlueprint, defaults: PolicyDefaults): RunnableBlueprint {
+  if (blueprint.ownPolicy === undefined) return blueprint
+  const policy = completePolicy(blueprint.ownPolicy, defaults)
+  return Object.create(blueprint, { policy: { value: policy, enumerable: true } }) as RunnableBlueprint
 }

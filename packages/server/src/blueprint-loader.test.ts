@@ -23,7 +23,7 @@ afterEach(async () => {
 function source(name: string, more = ''): string {
   return `export const made = {
     name: '${name}', version: 1, start: 'done', ${more}
-    policy: { transitionsMax: 100, handlerAttemptsMax: 4, taskAttemptsMax: 4, backoffMs: 1, backoffMsMax: 1, resultTimeoutMs: 300000 },
+    policy: { transitionsMax: 100, handlerAttemptsMax: 4, taskAttemptsMax: 4, backoffMs: 1, backoffMsMax: 1, runTimeoutMs: 300000 },
     state: (name) => (name === 'done' ? { kind: 'end', outcome: 'finished', computes: false } : undefined),
     nodes: [{ name: 'done', kind: 'end', isStart: true, outcome: 'finished', links: [] }],
     perform: async () => { throw new Error('never') },

@@ -151,7 +151,8 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     min: 0.1,
     max: 30 * DAY_S,
     default: 300,
-    description: 'Longest time for a result, where neither the task, the job nor the blueprint names one.',
+    description:
+      'Longest time that a worker has for a task, from its pickup, where neither the task, the job nor the blueprint names one.',
   },
   workerLeaseSeconds: {
     names: ['WORKER_LEASE_SECONDS'],

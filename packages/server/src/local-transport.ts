@@ -43,8 +43,7 @@ export function createLocalTransport(engine: { readonly desk: Desk }, clock: Clo
         await giveBack()
         return { tasks: [] }
       }
-      const now = clock.now()
-      return { tasks: deliveries.map((delivery) => copied(taskBody(delivery, now))) }
+      return { tasks: deliveries.map((delivery) => copied(taskBody(delivery))) }
     },
     results: (workerId, results) => takeResults(desk, workerId, copied(results)),
     event: async (event) => {

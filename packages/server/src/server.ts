@@ -194,7 +194,7 @@ function compose(options: ServerOptions): Parts {
     taskAttemptsMax: attemptsMax,
     handlerAttemptsMax: attemptsMax,
     transitionsMax: settings.maxTransitionsPerJob,
-    resultTimeoutMs: settings.workerTimeoutSeconds * 1_000,
+    runTimeoutMs: settings.workerTimeoutSeconds * 1_000,
   })
   const health = new Health()
   const onFailure = (error: Error): void => {

@@ -133,8 +133,8 @@ function statusOf(status: Maybe<string>): WorkerStatus | undefined {
 }
 
 /** A task on its way to a worker. The deadline is absolute, in whole seconds, and rather late than early. */
-export function taskBody(delivery: Delivery, now: number): WireTask {
-  const { call, resultTimeoutMs } = delivery
+export function taskBody(delivery: Delivery): WireTask {
+  const { call, deadlineAt } = delivery
   return {
     job_id: delivery.jobId,
     task_id: delivery.taskId,
@@ -142,7 +142,7 @@ export function taskBody(delivery: Delivery, now: number): WireTask {
     params: call.params,
     tracing_context: delivery.tracing,
     priority: call.priority,
-    ...(resultTimeoutMs === undefined ? {} : { deadline: Math.ceil((now + resultTimeoutMs) / 1_000) }),
+    ...(deadlineAt === undefined ? {} : { deadline: Math.ceil(deadlineAt / 1_000) }),
     attempt: delivery.attempt,
     delivery: delivery.delivery,
     idempotency_key: delivery.idempotencyKey,

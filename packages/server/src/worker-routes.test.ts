@@ -63,6 +63,15 @@ describe('one worker and one job', () => {
     expect(left).toBeLessThanOrEqual(101)
   })
 
+  test('[C-04] a task without a deadline of its own has five minutes from its pickup (J-2)', async () => {
+    await app.register('w1')
+    await app.client('POST', '/api/v1/jobs', { blueprint: 'echo' })
+    const before = Date.now() / 1_000
+    const { body } = await app.poll('w1')
+    expect(Number(body['deadline'])).toBeGreaterThanOrEqual(before + 300)
+    expect(Number(body['deadline'])).toBeLessThanOrEqual(Math.ceil(Date.now() / 1_000 + 300))
+  })
+
   test('[E-01] each ending of a task has its answer', async () => {
     await app.register('w1')
     const post = async (name: string, more: object): Promise<unknown> => {

@@ -108,8 +108,6 @@ function majorOf(version: string): string {
 }
 
 function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {
-  const { clock } = options
-
   app.get<{ Params: Params; Querystring: { timeout?: string } }>(
     '/workers/:workerId/tasks/next',
     async (request, reply) => {
@@ -119,7 +117,7 @@ function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions):
       if (delivery === undefined) return reply.code(204).send()
       const { traceparent } = delivery.tracing
       if (traceparent !== undefined) void reply.header(HEADERS.traceparent, traceparent)
-      return sendJson(reply, taskBody(delivery, clock.now()))
+      return sendJson(reply, taskBody(delivery))
     },
   )
 
@@ -130,8 +128,7 @@ function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions):
       const { limit, timeout } = request.body
       const { workerId } = request.params
       const handout = await poll(options, reply, { workerId, limit, timeout: timeout ?? Number.NaN })
-      const now = clock.now()
-      return sendJson(reply, { tasks: handout.deliveries.map((delivery) => taskBody(delivery, now)) })
+      return sendJson(reply, { tasks: handout.deliveries.map((delivery) => taskBody(delivery)) })
     },
   )
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@impresario/protocol'
 import type { Action } from '../job/action.ts'
 import type { Job } from '../job/job.ts'
-import type { Script } from './script.ts'
+import type { Script, ScriptPolicy } from './script.ts'
 
 /** Where a state can lead, as far as it is known without running it. */
 export interface StateLink {
@@ -43,6 +43,8 @@ export interface Migration {
 /** A blueprint as the engine uses it: the script for the rules, and the user's code to run. */
 export interface RunnableBlueprint extends Script {
   readonly nodes: readonly StateNode[]
+  /** What of the policy the blueprint says itself; the rest are defaults, which a program may replace. Without it: all. */
+  readonly ownPolicy?: Partial<ScriptPolicy>
   /** The path under which clients start it, when the blueprint names one. */
   readonly endpoint?: string
   /** Runs the handler of the job's state. Rejects with whatever user code threw. */

@@ -55,12 +55,14 @@ export function taskCallOf(given: Given): TaskCall {
   }
 }
 
-function timeoutsOf(given: Given): Pick<TaskCall, 'dispatchTimeoutMs' | 'resultTimeoutMs'> {
+function timeoutsOf(given: Given): Pick<TaskCall, 'dispatchTimeoutMs' | 'resultTimeoutMs' | 'runTimeoutMs'> {
   const dispatchTimeoutMs = spanOf(given, 'dispatchTimeout')
   const resultTimeoutMs = spanOf(given, 'resultTimeout')
+  const runTimeoutMs = spanOf(given, 'runTimeout')
   return {
     ...(dispatchTimeoutMs === undefined ? {} : { dispatchTimeoutMs }),
     ...(resultTimeoutMs === undefined ? {} : { resultTimeoutMs }),
+    ...(runTimeoutMs === undefined ? {} : { runTimeoutMs }),
   }
 }
 

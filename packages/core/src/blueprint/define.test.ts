@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Job } from '../job/job.ts'
 import { blueprint, isBlueprint } from './define.ts'
+import type { PolicyOverrides } from './define.ts'
 
 const job: Job = {
   id: 'j1',
@@ -71,17 +72,34 @@ describe('[A-01] a blueprint is a script for the rules', () => {
       taskAttemptsMax: LIMITS.taskAttemptsMax,
       backoffMs: LIMITS.backoffMs,
       backoffMsMax: LIMITS.backoffMsMax,
-      resultTimeoutMs: 300_000,
+      runTimeoutMs: LIMITS.runTimeoutMs,
     })
     const policy = { transitionsMax: 5, handlerAttemptsMax: 1, taskAttemptsMax: 2, backoffMs: 3, backoffMsMax: 4 }
     const tuned = blueprint(
       'tuned',
-      { start: 'done', version: 3, endpoint: '/tuned', ...policy, resultTimeout: '10m', executionTimeout: '1h' },
+      { start: 'done', version: 3, endpoint: '/tuned', ...policy, runTimeout: '10m', executionTimeout: '1h' },
       (state) => ({ done: state.end() }),
     )
-    expect(tuned.policy).toEqual({ ...policy, resultTimeoutMs: 600_000, executionTimeoutMs: 3_600_000 })
+    expect(tuned.policy).toEqual({ ...policy, runTimeoutMs: 600_000, executionTimeoutMs: 3_600_000 })
     expect(tuned.version).toBe(3)
     expect(tuned.endpoint).toBe('/tuned')
+  })
+
+  test('[A-09] what it says itself stays apart from the defaults, also where it says the same', () => {
+    expect(plain.ownPolicy).toEqual({})
+    const same = { taskAttemptsMax: LIMITS.taskAttemptsMax, runTimeout: LIMITS.runTimeoutMs }
+    const own = blueprint('own', { start: 'done', ...same }, (state) => ({ done: state.end() }))
+    expect(own.policy).toEqual(plain.policy)
+    expect(own.ownPolicy).toEqual({ taskAttemptsMax: LIMITS.taskAttemptsMax, runTimeoutMs: LIMITS.runTimeoutMs })
+  })
+
+  test('[C-04] the default time for runs does not cut its own time for results short', () => {
+    const policyOf = (shape: PolicyOverrides) =>
+      blueprint('timed', { start: 'done', ...shape }, (state) => ({ done: state.end() })).policy
+    const timed = policyOf({ resultTimeout: '2h' })
+    expect([timed.resultTimeoutMs, timed.runTimeoutMs]).toEqual([7_200_000, undefined])
+    const both = policyOf({ resultTimeout: '2h', runTimeout: '1m' })
+    expect([both.resultTimeoutMs, both.runTimeoutMs]).toEqual([7_200_000, 60_000])
   })
 })
 
@@ -100,6 +118,7 @@ describe('[A-03] what is wrong in itself is refused where it is written', () => 
     ['version', define('b', { version: 1.5 }, { done }), /version is 1\.5/],
     ['limit', define('b', { transitionsMax: 5_000 }, { done }), /transitionsMax is 5000.* from 1 to 1000/],
     ['span', define('b', { resultTimeout: 'soon' }, { done }), /Blueprint "b": resultTimeout is "soon"/],
+    ['span', define('b', { runTimeout: 'soon' }, { done }), /Blueprint "b": runTimeout is "soon"/],
     ['no state', define('b', {}, { done: 1 }), /Blueprint "b", state "done": is not a state/],
     ['null', define('b', {}, { done: null }), /is not a state/],
     ['bare object', define('b', {}, { done: {} }), /is not a state/],

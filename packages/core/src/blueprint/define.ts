@@ -24,8 +24,10 @@ export interface PolicyOverrides {
   readonly taskAttemptsMax?: number
   readonly backoffMs?: number
   readonly backoffMsMax?: number
-  /** For tasks that name none. */
+  /** From dispatch to the result, for tasks that name none. */
   readonly resultTimeout?: Duration
+  /** From a worker's pickup to the result, for tasks that name no timeout. Five minutes without any. */
+  readonly runTimeout?: Duration
   /** Longest life of a job. */
   readonly executionTimeout?: Duration
 }
@@ -103,7 +105,7 @@ export function blueprint<
     version: versionOf(name, shape.version),
     start: shape.start,
     endpoint: shape.endpoint,
-    policy: policyOf(name, shape),
+    ownPolicy: policyOf(name, shape),
     input: shape.input,
     output: shape.output,
     dataStores: shape.dataStores ?? {},
@@ -127,35 +129,33 @@ function versionOf(name: string, version = 1): number {
   return positive(name, 'version', version, Number.MAX_SAFE_INTEGER)
 }
 
-/** Tasks of most blueprints are done in five minutes; those that are not should say so. */
-const RESULT_TIMEOUT_MS = 300_000
-
-function policyOf(name: string, given: PolicyOverrides): ScriptPolicy {
-  const place = (key: string) => `Blueprint "${name}": ${key}`
-  const timeouts =
-    given.executionTimeout === undefined
-      ? {}
-      : { executionTimeoutMs: durationMs(given.executionTimeout, place('executionTimeout')) }
-  return {
-    transitionsMax: positive(
-      name,
-      'transitionsMax',
-      given.transitionsMax ?? LIMITS.transitionsMaxDefault,
-      LIMITS.transitionsMaxCeiling,
-    ),
-    handlerAttemptsMax: positive(
-      name,
-      'handlerAttemptsMax',
-      given.handlerAttemptsMax ?? LIMITS.handlerAttemptsMax,
-      100,
-    ),
-    taskAttemptsMax: positive(name, 'taskAttemptsMax', given.taskAttemptsMax ?? LIMITS.taskAttemptsMax, 100),
-    backoffMs: durationMs(given.backoffMs ?? LIMITS.backoffMs, place('backoffMs')),
-    backoffMsMax: durationMs(given.backoffMsMax ?? LIMITS.backoffMsMax, place('backoffMsMax')),
-    resultTimeoutMs: durationMs(given.resultTimeout ?? RESULT_TIMEOUT_MS, place('resultTimeout')),
-    ...timeouts,
+/** Only what was given: what was not stays apart from the defaults, so that the program's configuration may fill it in. */
+function policyOf(name: string, given: PolicyOverrides): Partial<ScriptPolicy> {
+  const own: { -readonly [K in keyof ScriptPolicy]?: ScriptPolicy[K] } = {}
+  for (const [key, max] of COUNTS) {
+    const value = given[key]
+    if (value !== undefined) own[key] = positive(name, key, value, max)
   }
+  for (const [key, ownKey] of SPANS) {
+    const value = given[key]
+    if (value !== undefined) own[ownKey] = durationMs(value, `Blueprint "${name}": ${key}`)
+  }
+  return own
 }
+
+const COUNTS = [
+  ['transitionsMax', LIMITS.transitionsMaxCeiling],
+  ['handlerAttemptsMax', 100],
+  ['taskAttemptsMax', 100],
+] as const
+
+const SPANS = [
+  ['backoffMs', 'backoffMs'],
+  ['backoffMsMax', 'backoffMsMax'],
+  ['resultTimeout', 'resultTimeoutMs'],
+  ['runTimeout', 'runTimeoutMs'],
+  ['executionTimeout', 'executionTimeoutMs'],
+] as const
 
 function positive(name: string, key: string, value: number, max: number): number {
   if (Number.isInteger(value) && value >= 1 && value <= max) return value

@@ -75,6 +75,7 @@ describe('[B-03] dispatchTask', () => {
         attemptsMax: 2,
         dispatchTimeout: '30s',
         resultTimeout: 1_500,
+        runTimeout: '2m',
       }),
     )
     expect(action).toEqual({
@@ -90,6 +91,7 @@ describe('[B-03] dispatchTask', () => {
         attemptsMax: 2,
         dispatchTimeoutMs: 30_000,
         resultTimeoutMs: 1_500,
+        runTimeoutMs: 120_000,
       },
       transitions: { success: 'next', timeout: 'failed' },
     })

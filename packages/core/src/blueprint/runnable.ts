@@ -7,6 +7,7 @@ import { contextOf, withoutResults } from './context.ts'
 import type { RawContext } from './context.ts'
 import { jsonCopy, jsonObjectCopy, jsonSize } from './json-copy.ts'
 import { nodeOf } from './node.ts'
+import { POLICY_DEFAULTS, completePolicy } from './policy.ts'
 import { createRecorder, placed } from './recorder.ts'
 import type { ScriptPolicy, ScriptState } from './script.ts'
 import { definitionOf } from './states.ts'
@@ -17,7 +18,7 @@ export interface Parts {
   readonly version: number
   readonly start: string
   readonly endpoint: string | undefined
-  readonly policy: ScriptPolicy
+  readonly ownPolicy: Partial<ScriptPolicy>
   readonly input: Schema | undefined
   readonly output: Schema | undefined
   readonly dataStores: object
@@ -58,7 +59,8 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
     name,
     version: parts.version,
     start: parts.start,
-    policy: parts.policy,
+    policy: completePolicy(parts.ownPolicy, POLICY_DEFAULTS),
+    ownPolicy: parts.ownPolicy,
     ...(parts.endpoint === undefined ? {} : { endpoint: parts.endpoint }),
     state: find,
     // Reading the handlers' code takes a while, and only the registry and the graph need it.

@@ -25,6 +25,8 @@ export interface ScriptPolicy {
   readonly backoffMs: number
   readonly backoffMsMax: number
   /** For tasks that name none. */
-  readonly resultTimeoutMs: number
+  readonly resultTimeoutMs?: number
+  /** From a worker's pickup on; for tasks that have neither a run timeout nor a result timeout of their own or their job's. */
+  readonly runTimeoutMs?: number
   readonly executionTimeoutMs?: number
 }

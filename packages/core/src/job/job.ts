@@ -30,8 +30,10 @@ export interface TaskCall {
   readonly maxCost?: number
   /** Longest wait for a worker. */
   readonly dispatchTimeoutMs?: number
-  /** Longest time from dispatch to the result. */
+  /** Longest time from dispatch to the result, the wait for a worker included. */
   readonly resultTimeoutMs?: number
+  /** Longest time from a worker's pickup to the result. */
+  readonly runTimeoutMs?: number
   readonly attemptsMax?: number
 }
 

@@ -26,7 +26,7 @@ const POLICY: ScriptPolicy = {
   taskAttemptsMax: 3,
   backoffMs: 1_000,
   backoffMsMax: 60_000,
-  resultTimeoutMs: 300_000,
+  runTimeoutMs: 300_000,
 }
 
 export function aScript(policy: Partial<ScriptPolicy> = {}): Script {

@@ -23,7 +23,7 @@ test('[B-03] a handler sends a task, and the job pauses until its result', () =>
   const call = { params: { scene: 1 }, priority: 7, strategy: 'cheapest', maxCost: 2, requirements: { cpuCores: 4 } }
   const { job, effects, entries } = play(open(), chooses(task(ON, call)))
   expect(job).toMatchObject({ status: 'waiting_for_worker', wait: { kind: 'task', transitions: ON } })
-  const sent = { ...aTask(call), resultTimeoutMs: 300_000 }
+  const sent = { ...aTask(call), runTimeoutMs: 300_000 }
   expect(job.branches).toEqual({ 0: { call: sent, attempt: 1 } })
   expect(effects).toEqual([
     { type: 'task', visit: 1, branch: '0', attempt: 1, delayMs: 0, call: sent, failedWorkers: [] },
@@ -36,9 +36,26 @@ test('[B-03] [C-04] time limits: of the call, else of the job, else of the bluep
   const own = play(open(job), chooses(task(ON, { dispatchTimeoutMs: 1, resultTimeoutMs: 2 })))
   expect(own.effects).toMatchObject([{ call: { dispatchTimeoutMs: 1, resultTimeoutMs: 2 } }])
   expect(play(open(job), chooses(task(ON))).effects).toMatchObject([{ call: job }])
-  const [plain] = waiting.effects
-  expect(plain).toMatchObject({ call: { resultTimeoutMs: 300_000 } })
-  expect(plain).not.toHaveProperty('call.dispatchTimeoutMs')
+  const script = play(open({}, { resultTimeoutMs: 30 }), chooses(task(ON)))
+  expect(script.effects).toMatchObject([{ call: { resultTimeoutMs: 30 } }])
+})
+
+test('[D-04] [C-04] a task that nobody gave a deadline has none while it waits, and the time of its run once it is taken', () => {
+  expect(waiting.effects).toMatchObject([{ call: { runTimeoutMs: 300_000 } }])
+  expect(waiting.effects[0]).not.toHaveProperty('call.resultTimeoutMs')
+  expect(waiting.effects[0]).not.toHaveProperty('call.dispatchTimeoutMs')
+})
+
+test('[C-04] the time of a run: of the call, else of the blueprint unless call or job name a deadline for the result', () => {
+  const callOf = (job: object, policy: object, call: object) =>
+    play(open(job, policy), chooses(task(ON, call))).job.branches['0']?.call
+  const deadline = { resultTimeoutMs: 900_000 }
+  expect(callOf({}, {}, { runTimeoutMs: 5 })).toEqual(aTask({ runTimeoutMs: 5 }))
+  expect(callOf({}, {}, { runTimeoutMs: 5, ...deadline })).toEqual(aTask({ runTimeoutMs: 5, ...deadline }))
+  expect(callOf(deadline, {}, { runTimeoutMs: 5 })).toEqual(aTask({ runTimeoutMs: 5, ...deadline }))
+  expect(callOf({}, {}, deadline)).toEqual(aTask(deadline))
+  expect(callOf(deadline, {}, {})).toEqual(aTask(deadline))
+  expect(callOf({}, { runTimeoutMs: 7, ...deadline }, {})).toEqual(aTask({ runTimeoutMs: 7, ...deadline }))
 })
 
 test('[B-03] [B-07] the status picks the next state, and the data is merged into the state history', () => {
@@ -97,7 +114,7 @@ test('[C-02] a transient error is tried again after a while, with another worker
   const { job, effects, entries } = play(waiting, failsWith('TRANSIENT_ERROR'))
   expect(job).toMatchObject({ status: 'waiting_for_worker', visit: 1, progress: undefined })
   const lastError = { code: 'TRANSIENT_ERROR', message: 'no light' }
-  const call = aTask({ resultTimeoutMs: 300_000 })
+  const call = aTask({ runTimeoutMs: 300_000 })
   expect(job.branches['0']).toEqual({ call, attempt: 2, failedWorkers: ['w1'], lastError })
   expect(effects).toMatchObject([drop, { type: 'task', branch: '0', attempt: 2, delayMs: 750, failedWorkers: ['w1'] }])
   expect(entries).toMatchObject([{ event: 'task_failed', note: 'render TRANSIENT_ERROR: no light' }])

@@ -128,13 +128,20 @@ export function dispatch(draft: Draft, sent: Dispatch): void {
   draft.effects.push({ type: 'task', visit: draft.job.visit, ...sent })
 }
 
-/** The call with the job's and the blueprint's time limits where it names none, so that all its tries have them. */
-function timed({ job, script }: Draft, call: TaskCall): TaskCall {
+/**
+ * The call with the job's and the blueprint's time limits where it names none, so that all its tries have them. A
+ * deadline for the result that the call or the job names stands in place of the blueprint's time for runs.
+ */
+function timed({ job, script: { policy } }: Draft, call: TaskCall): TaskCall {
   const dispatchTimeoutMs = call.dispatchTimeoutMs ?? job.dispatchTimeoutMs
+  const asked = call.resultTimeoutMs ?? job.resultTimeoutMs
+  const resultTimeoutMs = asked ?? policy.resultTimeoutMs
+  const runTimeoutMs = call.runTimeoutMs ?? (asked === undefined ? policy.runTimeoutMs : undefined)
   return {
     ...call,
-    resultTimeoutMs: call.resultTimeoutMs ?? job.resultTimeoutMs ?? script.policy.resultTimeoutMs,
     ...(dispatchTimeoutMs === undefined ? {} : { dispatchTimeoutMs }),
+    ...(resultTimeoutMs === undefined ? {} : { resultTimeoutMs }),
+    ...(runTimeoutMs === undefined ? {} : { runTimeoutMs }),
   }
 }
 
