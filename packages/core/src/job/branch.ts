@@ -1,7 +1,7 @@
 import { isJsonObject, taskErrorKind } from '@impresario/protocol'
 import type { Json, JsonObject, TaskError } from '@impresario/protocol'
 import { backoffMs } from '../retry/backoff.ts'
-import { change, dropBranch, end, enter, fail, note, ownTransition, quarantine } from './draft.ts'
+import { dropBranch, end, enter, fail, note, ownTransition, quarantine } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf, TryRef } from './event.ts'
@@ -28,7 +28,7 @@ function findTask(job: Job, ref: TryRef): OpenTask | undefined {
 export function progressTask(draft: Draft, event: EventOf<'progressed'>): IgnoredReason | undefined {
   if (findTask(draft.job, event) === undefined) return 'stale_task'
   const { fraction, message } = event
-  change(draft, { progress: message === undefined ? { fraction } : { fraction, message } })
+  draft.job.progress = message === undefined ? { fraction } : { fraction, message }
   return undefined
 }
 
@@ -98,7 +98,8 @@ function failTry(draft: Draft, task: OpenTask, failed: FailedTry): void {
   const attempt = task.branch.attempt + 1
   const failedWorkers = addNewest(task.branch.failedWorkers ?? [], workerId)
   const branch: Branch = { ...task.branch, attempt, failedWorkers, lastError: error }
-  change(draft, { branches: { ...job.branches, [task.name]: branch }, progress: undefined })
+  draft.job.branches = { ...job.branches, [task.name]: branch }
+  draft.job.progress = undefined
   const { backoffMs: baseMs, backoffMsMax: maxMs } = script.policy
   const delayMs = backoffMs({ baseMs, maxMs, attempt: task.branch.attempt, chance: failed.chance })
   dispatch(draft, { branch: task.name, attempt, delayMs, call: task.call, failedWorkers })
@@ -134,7 +135,7 @@ function settleTask(draft: Draft, task: OpenTask, outcome: BranchOutcome): void 
   const { job } = draft
   const stateHistory = mergeData(job.stateHistory, task.call.type, outcome.data)
   markEnded(draft, task.name, task.branch, outcome)
-  change(draft, { stateHistory })
+  draft.job.stateHistory = stateHistory
   follow(draft, wait.transitions, outcome.status)
 }
 
@@ -172,7 +173,7 @@ export function endChild(draft: Draft, event: EventOf<'childEnded'>): IgnoredRea
     return undefined
   }
   markEnded(draft, event.branch, branch, outcome)
-  change(draft, { stateHistory: setOwn(job.stateHistory, blueprint, event.result) })
+  draft.job.stateHistory = setOwn(job.stateHistory, blueprint, event.result)
   const target = ownTransition(wait.transitions, event.outcome) ?? ownTransition(wait.transitions, status)
   if (error !== undefined) {
     failThrough(draft, target, { code: 'CHILD_FAILED', message: `"${blueprint}": ${error.message}`, state: job.state })
@@ -190,7 +191,7 @@ function failThrough(draft: Draft, target: string | undefined, error: JobError):
     fail(draft, error)
     return
   }
-  change(draft, { error })
+  draft.job.error = error
   enter(draft, target)
 }
 
@@ -216,7 +217,7 @@ function closeBranch(
     if (branch.outcome === undefined) return
     results[taskId(job.id, job.visit, name)] = branch.outcome
   }
-  change(draft, { aggregationResults: results })
+  draft.job.aggregationResults = results
   enter(draft, wait.into) // J5
 }
 
@@ -230,7 +231,7 @@ function closeOthers(draft: Draft): void {
 
 function markEnded(draft: Draft, name: string, branch: Branch, outcome: BranchOutcome): void {
   const { job } = draft
-  change(draft, { branches: { ...job.branches, [name]: { ...branch, outcome } } })
+  draft.job.branches = { ...job.branches, [name]: { ...branch, outcome } }
 }
 
 /** A result's object is merged into the state history; anything else is kept there under the task's type. */

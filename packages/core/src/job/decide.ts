@@ -16,7 +16,7 @@
  */
 import type { Script } from '../blueprint/script.ts'
 import { endChild, expireTask, abandonTask, endTask, progressTask } from './branch.ts'
-import { armLife, change, conclude, end, enter, fail, note, openDraft, ownTransition, quarantine } from './draft.ts'
+import { armLife, conclude, end, enter, fail, note, openDraft, ownTransition, quarantine } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { Decision, Ignored, IgnoredReason } from './effect.ts'
 import type { EventOf, JobEvent } from './event.ts'
@@ -122,12 +122,10 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
     return undefined
   }
   if (event.type !== 'retried') return 'job_quarantined'
-  change(draft, {
-    initialData: event.initialData ?? job.initialData,
-    stateHistory: event.stateHistory ?? job.stateHistory,
-    error: undefined,
-    loopFrom: job.visit,
-  })
+  draft.job.initialData = event.initialData ?? job.initialData
+  draft.job.stateHistory = event.stateHistory ?? job.stateHistory
+  draft.job.error = undefined
+  draft.job.loopFrom = job.visit
   note(draft, 'job_retried', `by ${event.by}`)
   enter(draft, job.state)
   // Time stood still while the job was in quarantine, and begins anew like the count of its transitions.
@@ -145,12 +143,10 @@ function makeDecision(draft: Draft, event: EventOf<'decisionMade'>): IgnoredReas
     'decision_made',
     `${event.decision} by ${event.by}${event.comment === undefined ? '' : `: ${event.comment}`}`,
   )
-  change(draft, {
-    stateHistory: {
-      ...job.stateHistory,
-      decision: { decision: event.decision, by: event.by, comment: event.comment ?? null },
-    },
-  })
+  draft.job.stateHistory = {
+    ...job.stateHistory,
+    decision: { decision: event.decision, by: event.by, comment: event.comment ?? null },
+  }
   enter(draft, target)
   return undefined
 }
@@ -187,6 +183,7 @@ function runOutOfTime(draft: Draft): IgnoredReason | undefined {
 function migrate(draft: Draft, event: EventOf<'migrated'>): undefined {
   const { job } = draft
   note(draft, 'job_migrated', `from version ${job.blueprintVersion} to ${event.version}`)
-  change(draft, { blueprintVersion: event.version, stateHistory: event.stateHistory })
+  draft.job.blueprintVersion = event.version
+  draft.job.stateHistory = event.stateHistory
   enter(draft, event.state)
 }

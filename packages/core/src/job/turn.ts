@@ -1,7 +1,7 @@
 import { LIMITS } from '@impresario/protocol'
 import { backoffMs } from '../retry/backoff.ts'
 import type { Action } from './action.ts'
-import { change, end, enter, note, quarantine } from './draft.ts'
+import { end, enter, note, quarantine } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf } from './event.ts'
@@ -11,7 +11,7 @@ import type { Branch, Call, ChildCall, Job, JobStatus, TaskCall, Wait } from './
 /** Applies what the handler of the present state chose. */
 export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReason | undefined {
   if (!isTurnOf(draft.job, event.visit)) return 'stale_turn' // J4
-  change(draft, { stateHistory: event.stateHistory })
+  draft.job.stateHistory = event.stateHistory
   applyAction(draft, event.action)
   return undefined
 }
@@ -21,7 +21,8 @@ export function failTurn(draft: Draft, event: EventOf<'turnFailed'>): IgnoredRea
   const { job, script } = draft
   if (!isTurnOf(job, event.visit)) return 'stale_turn' // J4
   const failures = job.failures + 1
-  change(draft, { status: 'running', failures })
+  draft.job.status = 'running'
+  draft.job.failures = failures
   note(draft, 'state_failed', event.message)
   if (failures >= script.policy.handlerAttemptsMax) {
     quarantine(draft, {
@@ -79,7 +80,7 @@ function startParallel(draft: Draft, action: Extract<Action, { type: 'parallel' 
   }
   if (action.calls.length === 0) {
     // Nothing to wait for: the aggregator still runs, once, with no results.
-    change(draft, { aggregationResults: {} })
+    draft.job.aggregationResults = {}
     enter(draft, action.into)
     return
   }
@@ -101,7 +102,9 @@ function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: reado
   for (const [index, call] of calls.entries()) {
     branches[String(index)] = { call: call.kind === 'task' ? timed(draft, call) : call, attempt: 1 }
   }
-  change(draft, { status, wait, branches })
+  draft.job.status = status
+  draft.job.wait = wait
+  draft.job.branches = branches
   for (const [branch, { call }] of Object.entries(branches)) {
     if (call.kind === 'task') dispatch(draft, { branch, attempt: 1, delayMs: 0, call, failedWorkers: [] })
     else startChild(draft, branch, call)
@@ -176,7 +179,8 @@ function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human' }>): v
     transitions,
     ...(expiresMs === undefined ? {} : { expiresAt: draft.at + expiresMs }),
   }
-  change(draft, { status: 'waiting_for_human', wait })
+  draft.job.status = 'waiting_for_human'
+  draft.job.wait = wait
   if (expiresMs !== undefined) {
     draft.effects.push({ type: 'timer', timer: 'approval', visit: job.visit, afterMs: expiresMs })
   }
