@@ -1,0 +1,158 @@
+import { ERROR_CODES, ImpresarioError, LIMITS, TASK_ERROR_CODES, taskErrorKind } from '@impresario/protocol'
+import type { ErrorCode, TaskErrorCode, TaskErrorKind } from '@impresario/protocol'
+import { describeConfig } from '@impresario/server'
+
+/*
+ * The pages of docs/reference that are made from the code: names and numbers come from there, and the sentences are
+ * here. The types see to it that nothing is left without its sentence.
+ */
+
+const GENERATED = '<!-- Made from the code by `npm run docs`. Change the code, not this page. -->'
+
+function page(title: string, parts: readonly string[]): string {
+  return [`# ${title}`, GENERATED, ...parts].join('\n\n').concat('\n')
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n')
+}
+
+export function configurationPage(): string {
+  return page('Configuration', [
+    'Every key can stand in the environment, or in lower case in a file: `impresario.toml` or `impresario.json` in the\n' +
+      'directory in which the server starts, or the file that `IMPRESARIO_CONFIG` names. The environment goes before the\n' +
+      'file, and the file before the default. A bad value and an unknown key in the file stop the start, with a sentence\n' +
+      'that says why. An empty variable counts as not set.',
+    describeConfig().trimEnd(),
+    'A server on more than the own machine (`API_HOST` is not a loopback address) does not start without a token for its\n' +
+      'clients, and takes no worker without a token.',
+    'Numbers that are not here are [limits](limits.md); a blueprint sets [its own](../guide/blueprints.md#time-and-tries).',
+  ])
+}
+
+const ERROR_MEANINGS: Readonly<Record<ErrorCode, string>> = {
+  INVALID_REQUEST: 'A field is missing or has the wrong shape. The message names it.',
+  INVALID_JSON: 'The body is no JSON.',
+  UNAUTHENTICATED: 'The token is missing or nobody’s.',
+  FORBIDDEN: 'Ids that contradict one another, or a request from elsewhere to a server without tokens.',
+  NOT_FOUND: 'There is no such path.',
+  JOB_NOT_FOUND: 'There is no such job, or it belongs to another client.',
+  BLUEPRINT_NOT_FOUND: 'No blueprint of that name is registered.',
+  WORKER_NOT_FOUND: 'The worker is not registered, or no longer. Register again.',
+  METHOD_NOT_ALLOWED: 'The path exists with another method; `Allow` names it.',
+  CONFLICT: 'Somebody else changed it at the same time. Not sent yet.',
+  NOT_WAITING: 'The job does not wait for what was sent: a decision, a retry, a discard.',
+  BODY_TOO_LARGE: 'The body is larger than `BODY_LIMIT_BYTES`.',
+  UNSUPPORTED_MEDIA: 'Send JSON, with the content type `application/json`.',
+  INPUT_REFUSED: 'The initial data does not fit the input schema of the blueprint.',
+  LIMIT_EXCEEDED: 'Over one of the [limits](limits.md).',
+  IDEMPOTENCY_KEY_REUSED: 'The key, or the id, was used for another request before.',
+  TOO_MANY_REQUESTS: 'Not sent yet: quotas and rate limits are open.',
+  INTERNAL: 'A mistake of ours. The server’s log has the rest.',
+  SHUTTING_DOWN: 'This server is about to stop.',
+  STORAGE_UNAVAILABLE: 'The storage does not answer, or another process has its directory.',
+  INVALID_BLUEPRINT:
+    'A blueprint that cannot work. Stops the start, or fails the handler run; never an answer over HTTP.',
+  INVALID_EXPRESSION: 'A condition that cannot be read. Stops the start; never an answer over HTTP.',
+  INVALID_CONFIGURATION: 'A setting or a file that cannot be used. Stops the start; never an answer over HTTP.',
+}
+
+const TASK_ERROR_MEANINGS: Readonly<Record<TaskErrorCode, string>> = {
+  TRANSIENT_ERROR: 'It may work next time. Also what every unknown or missing code counts as.',
+  PERMANENT_ERROR: 'It will never work like this.',
+  INVALID_INPUT_ERROR: 'The params are wrong.',
+  INTEGRITY_MISMATCH_ERROR: 'A file is not what it should be.',
+  RESOURCE_EXHAUSTED_ERROR: 'The worker ran out of something.',
+  TIMEOUT_ERROR: 'It took too long. Also the code for a result that did not come in time.',
+  DEPENDENCY_ERROR: 'Something that the task needs is broken.',
+  SECURITY_ERROR: 'The worker refuses for reasons of security.',
+  INTERNAL_ERROR: 'A mistake inside the worker.',
+  CONTRACT_VIOLATION_ERROR: 'What the handler returned does not fit its contract.',
+  LIMIT_EXCEEDED_ERROR: 'Over a limit of the worker.',
+  DEPENDENCY_MISSING_ERROR: 'Something that the task needs is not there yet.',
+  LATE_RESULT: 'The work was done too late.',
+}
+
+const RETRIES = { never: 'no', now: 'at once', later: 'after `Retry-After`' } as const
+
+const CONSEQUENCES: Readonly<Record<TaskErrorKind, string>> = {
+  transient: 'tried again, then quarantine',
+  permanent: 'quarantine',
+  invalid_input: 'the job fails',
+}
+
+export function errorsPage(): string {
+  const codes = ERROR_CODES.map((code) => {
+    const { status, retry } = new ImpresarioError(code, '')
+    return [`\`${code}\``, String(status), RETRIES[retry], ERROR_MEANINGS[code]]
+  })
+  const taskCodes = TASK_ERROR_CODES.map((code) => [
+    `\`${code}\``,
+    CONSEQUENCES[taskErrorKind(code)],
+    TASK_ERROR_MEANINGS[code],
+  ])
+  return page('Errors', [
+    'Every refusal has one shape. `code` is the contract and is never renamed; `error` is for people and may change.',
+    '```json\n{ "error": "Job not found", "code": "JOB_NOT_FOUND", "type": "urn:impresario:error:JOB_NOT_FOUND",\n' +
+      '  "title": "Job not found", "status": 404, "detail": "Job not found" }\n```',
+    'With `Accept: application/problem+json` it comes under that type (RFC 9457). In a batch, an item that is refused is\n' +
+      'answered in its place with `error` and `code`.',
+    table(['code', 'status', 'try again?', 'meaning'], codes),
+    '## What workers report',
+    'A worker that reports `failure` gives its error one of these codes. The code decides what becomes of the task; when\n' +
+      'it is given up, a transition named `failure` is taken if the blueprint has one (`timeout` before it, for\n' +
+      '`TIMEOUT_ERROR`), else what the second column says.',
+    table(['code', 'what follows', 'meaning'], taskCodes),
+  ])
+}
+
+const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
+  bodyBytesMax: 'Body of a request, unless `BODY_LIMIT_BYTES` says otherwise.',
+  jsonDepthMax: 'Levels of a JSON body.',
+  jsonKeysMax: 'Keys of a JSON body; twenty times as many in a batch.',
+  jsonStringBytesMax: 'One string of a JSON body.',
+  batchItemsMax: 'Jobs in one batched create, tasks in one batched poll, results in one batched post.',
+  headersTimeoutMs: 'Time for the headers of a request to arrive.',
+  requestTimeoutMs: 'Time for a whole request to arrive.',
+  keepAliveMs: 'How long an idle connection is kept.',
+  longPollMs: 'How long a poll is held when nobody names a time.',
+  longPollMsMax: 'Longest time that a poll or a wait is held.',
+  fanOutMax: 'Branches of one fan-out; more quarantine the job.',
+  transitionsMaxDefault: 'States that a job may enter, unless configuration or blueprint say otherwise.',
+  transitionsMaxCeiling: 'The most that they may say.',
+  contextBytesMax: 'State history of a job as JSON.',
+  childDepthMax: 'Children of children of children.',
+  handlerMs: 'Time of one handler run.',
+  handlerAttemptsMax: 'Runs of a handler that throws, unless configuration or blueprint say otherwise.',
+  taskAttemptsMax: 'Tries of a task, unless configuration, blueprint or task say otherwise.',
+  taskDeliveriesMax: 'How often one try is handed out when every worker that has it falls silent.',
+  runTimeoutMs: 'Time of a task from its pickup, unless somebody says otherwise.',
+  backoffMs: 'First wait between tries; it doubles with each one.',
+  backoffMsMax: 'Longest wait between tries.',
+  trailEntriesMax: 'Notable moments that a job’s record keeps; the oldest are dropped.',
+  handlerErrorCharsMax: 'What is kept of the message of a handler’s error.',
+  handlerStackCharsMax: 'What is kept of its stack.',
+  taskErrorCharsMax: 'What is kept of the message of a worker’s error.',
+  idempotencyKeyCharsMax: 'Idempotency key.',
+  pageSizeDefault: 'Jobs on one page of a list, when nobody names a number.',
+  pageSizeMax: 'The most that may be named.',
+  identifierCharsMax: 'Names of blueprints, states, tasks and workers.',
+  expressionCharsMax: 'Condition of a handler.',
+  expressionDepthMax: 'Levels of brackets in a condition.',
+}
+
+export function limitsPage(): string {
+  const rows = limitNames().map((name) => [`\`${name}\``, LIMITS[name].toLocaleString('en-US'), LIMIT_MEANINGS[name]])
+  return page('Limits', [
+    'What is over a limit is refused, never queued without end: 413 for a body that is too large, 422 for one that is too\n' +
+      'deep or too wide, a handler error or the quarantine for what a blueprint asks. `Ms` means milliseconds.',
+    table(['name', 'limit', 'of what'], rows),
+    'They stand in `packages/protocol/src/limits.ts`, each with its reason where it is not plain.',
+  ])
+}
+
+/** Boundary: the keys of a constant are the names of its type. */
+function limitNames(): readonly (keyof typeof LIMITS)[] {
+  return Object.keys(LIMITS) as (keyof typeof LIMITS)[]
+}

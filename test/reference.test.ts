@@ -1,0 +1,13 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { configurationPage, errorsPage, limitsPage } from './reference-pages.ts'
+
+const REFERENCE = join(import.meta.dirname, '../docs/reference')
+
+test.for([
+  ['configuration', configurationPage],
+  ['errors', errorsPage],
+  ['limits', limitsPage],
+] as const)('[M-04] docs/reference/%s.md says what the code says; else run `npm run docs`', async ([name, page]) => {
+  await expect(page()).toMatchFileSnapshot(join(REFERENCE, `${name}.md`))
+})
