@@ -36,8 +36,16 @@ function pathsIn(cell: string): readonly string[] {
 
 /** The ids in brackets at the beginning of a title: `'[A-03] …'`, `'[A-03, B-01] …'`, `'[A-03] [B-01] …'`. */
 function idsInTitles(source: string): readonly string[] {
-  const titles = source.matchAll(/['"`]((?:\s*\[[A-Z]-\d\d(?:[,\s]+[A-Z]-\d\d)*\])+)/g)
-  return [...titles].flatMap(([, brackets = '']) => brackets.match(/[A-Z]-\d\d/g) ?? [])
+  const titles = source.matchAll(/['"`]((?:\s*\[[A-Z]-\d+(?:[,\s]+[A-Z]-\d+)*\])+)/g)
+  return [...titles].flatMap(([, brackets = '']) => brackets.match(/[A-Z]-\d+/g) ?? [])
+}
+
+/**
+ * Defects of earlier orchestrators, which must not come back, are numbered from J-1 to J-22. The leading zero tells
+ * J-01, a requirement about files, from J-1, a defect.
+ */
+function isDefect(id: string): boolean {
+  return /^J-(?:[1-9]|1\d|2[0-2])$/.test(id)
 }
 
 const rows = readRows()
@@ -87,7 +95,7 @@ function testFiles(): readonly string[] {
 test('titles name requirements that exist', () => {
   const unknown = testFiles().flatMap((file) =>
     idsInTitles(readFileSync(join(ROOT, file), 'utf8'))
-      .filter((id) => !IDS.includes(id))
+      .filter((id) => !IDS.includes(id) && !isDefect(id))
       .map((id) => `${file}: ${id}`),
   )
   expect(unknown).toEqual([])
