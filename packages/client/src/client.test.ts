@@ -127,6 +127,8 @@ test('[H-01] waiting can be given up', async () => {
 test('[H-01] waiting longer than allowed is an error, and the job goes on', async () => {
   const job = await connect().start('b', {})
   await expect(job.wait({ timeoutMs: 0 })).rejects.toMatchObject({ name: 'TimeoutError' })
+  // A span that is no whole number of milliseconds, as every span is that a clock gave.
+  await expect(job.wait({ timeoutMs: 12.5 })).rejects.toMatchObject({ name: 'TimeoutError' })
   expect(await job.status()).toMatchObject({ status: 'running' })
 })
 

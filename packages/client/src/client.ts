@@ -13,7 +13,7 @@ import { JobHandle, jobOf, type Job } from './job.ts'
 
 export interface ClientOptions {
   readonly url: string
-  readonly token?: string
+  readonly token?: string | undefined
   readonly fetch?: Fetch
   /** Longest wait for an answer, without the time that a long poll is meant to last. */
   readonly timeoutMs?: number

@@ -63,7 +63,7 @@ export class Connection {
   }
 
   async #once(path: string, call: Call): Promise<Answer> {
-    const timeout = AbortSignal.timeout(this.#timeoutMs + (call.holdMs ?? 0))
+    const timeout = AbortSignal.timeout(Math.ceil(this.#timeoutMs + (call.holdMs ?? 0)))
     const signal = call.signal === undefined ? timeout : AbortSignal.any([call.signal, timeout])
     const type = call.body === undefined ? {} : { 'content-type': 'application/json' }
     const init: RequestInit = {

@@ -13,6 +13,7 @@ interface Poll {
   readonly id: string
   readonly version: number
   readonly untilEnd: boolean
+  readonly waitMs: number
   readonly response: ServerResponse
 }
 
@@ -105,7 +106,13 @@ export class TestServer {
     if (path === '/blueprints') return send(response, 200, [{ name: 'b', version: 1 }])
     const waits = Number(query.get('wait') ?? 0) > 0
     const version = waits ? Number(query.get('version') ?? -1) : -1
-    this.#read({ id: id ?? '', version, untilEnd: waits && query.get('until') === 'end', response })
+    this.#read({
+      id: id ?? '',
+      version,
+      untilEnd: waits && query.get('until') === 'end',
+      waitMs: Number(query.get('wait') ?? 0) * 1_000,
+      response,
+    })
   }
 
   #create(body: unknown): object {
@@ -148,6 +155,16 @@ export class TestServer {
     const ended = ['finished', 'failed', 'cancelled', 'error', 'quarantined'].includes(job.status)
     if (ended || (!poll.untilEnd && job.version > poll.version)) return send(poll.response, 200, job)
     this.#polls.push(poll)
+    if (poll.waitMs > 0) setTimeout(() => this.#giveUp(poll), poll.waitMs).unref()
+  }
+
+  /** As the real server does when the time that was asked for is up: the job as it is. */
+  #giveUp(poll: Poll): void {
+    const job = this.jobs.get(poll.id)
+    const at = this.#polls.indexOf(poll)
+    if (at === -1 || job === undefined) return
+    this.#polls.splice(at, 1)
+    send(poll.response, 200, job)
   }
 }
 

@@ -331,7 +331,7 @@ test('[E-03] a worker that comes back before anybody took its task may go on wit
   expect(await worker.report(taskId)).toMatchObject({ type: 'accepted' })
 })
 
-test('[E-03] a silent worker leaves dispatch by itself and is back with its next heartbeat', async () => {
+test('[E-03] [F-03] a silent worker leaves dispatch by itself and is back with its next heartbeat', async () => {
   const stage = new Stage([oneTask()])
   const worker = await stage.worker('a')
   await stage.after(120_000)

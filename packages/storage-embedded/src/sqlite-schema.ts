@@ -19,7 +19,7 @@ export const PRAGMAS: readonly string[] = [
   'PRAGMA journal_mode = WAL',
   'PRAGMA synchronous = FULL',
   'PRAGMA wal_autocheckpoint = 8000',
-  'PRAGMA cache_size = -32768',
+  'PRAGMA cache_size = -8192',
   'PRAGMA temp_store = MEMORY',
   'PRAGMA foreign_keys = OFF',
 ]

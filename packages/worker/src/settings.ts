@@ -14,7 +14,7 @@ import type { WorkerTransport } from './transport.ts'
 
 export interface OrchestratorOptions {
   readonly url: string
-  readonly token?: string
+  readonly token?: string | undefined
   /** Lower first. */
   readonly priority?: number
   /** Its share in the round-robin mode. */
@@ -24,7 +24,7 @@ export interface OrchestratorOptions {
 /** Everything has a default, most of them from the environment. */
 export interface WorkerOptions {
   readonly url?: string
-  readonly token?: string
+  readonly token?: string | undefined
   /** Several orchestrators instead of `url`. The worker registers with all of them. */
   readonly orchestrators?: readonly OrchestratorOptions[]
   /** `failover`: work comes from the first that answers. `round_robin`: from all in turn, by their weight. */

@@ -27,7 +27,13 @@ export type TaskTransitions<T> = { readonly [K in 'success' | keyof OutcomesOf<T
 type LooseTransitions = Readonly<Record<string, string>>
 interface ChildTransitions {
   readonly success: string
+  /** Any end but `finished`; the names below are for one kind of it. */
   readonly failure?: string
+  readonly failed?: string
+  readonly cancelled?: string
+  readonly error?: string
+  /** Do not wait until a person has mended the child. */
+  readonly quarantined?: string
 }
 interface HumanTransitions {
   readonly [decision: string]: string
