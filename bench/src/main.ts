@@ -10,6 +10,7 @@ import { createClient } from '@impresario/client'
 import type { Client } from '@impresario/client'
 import { cpus, release } from 'node:os'
 import { parseArgs } from 'node:util'
+import { httpFloorMs, syncFloorMs } from './floor.ts'
 import { cpuSeconds, foreignLoad, inFlight, memoryMiB, now, percentile, sleep } from './measure.ts'
 import { CLIENT_TOKEN, startServer, startWorker } from './processes.ts'
 import type { ServerProcess, WorkerProcess } from './processes.ts'
@@ -27,6 +28,8 @@ const JOBS = Number(values.jobs)
 const WIDTH = Number(values.width)
 const DIAMONDS = Math.round(JOBS / 4)
 const SINGLES = 300
+/** The collector of a program that rests gives memory back after a while. */
+const REST_MS = 20_000
 
 type Figures = Record<string, number>
 
@@ -107,7 +110,13 @@ async function diamonds(stage: Stage): Promise<Figures> {
 
 async function memory(stage: Stage): Promise<Figures> {
   await sleep(1000)
-  return { serverMiB: memoryMiB(stage.server.pid), workerMiB: memoryMiB(workerOf(stage).pid) }
+  const figures = { serverMiB: memoryMiB(stage.server.pid), workerMiB: memoryMiB(workerOf(stage).pid) }
+  await sleep(REST_MS)
+  return { ...figures, serverRestedMiB: memoryMiB(stage.server.pid) }
+}
+
+async function floors(): Promise<Figures> {
+  return { floorHttpMs: await httpFloorMs(), floorSyncMs: await syncFloorMs() }
 }
 
 async function round(): Promise<Figures> {
@@ -117,7 +126,7 @@ async function round(): Promise<Figures> {
   const figures: Figures = {}
   let foreignMax = 0
   try {
-    for (const measure of [enqueue, drain, endToEnd, latency, diamonds, memory]) {
+    for (const measure of [floors, enqueue, drain, endToEnd, latency, diamonds, memory]) {
       const [found, foreign] = await foreignLoad(pids, () => measure(stage))
       Object.assign(figures, found)
       foreignMax = Math.max(foreignMax, foreign)
