@@ -5,6 +5,7 @@
  *   npm run bench                       all measures, three rounds, the median of each
  *   npm run bench -- --rounds 1         quicker
  *   npm run bench -- --storage memory   without the disk, to see what the disk costs
+ *   npm run bench -- --only enqueue,drain,endToEnd
  */
 import { createClient } from '@impresario/client'
 import type { Client } from '@impresario/client'
@@ -22,6 +23,7 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: '20000' },
     width: { type: 'string', default: '100' },
     json: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
   },
 })
 const JOBS = Number(values.jobs)
@@ -119,6 +121,13 @@ async function floors(): Promise<Figures> {
   return { floorHttpMs: await httpFloorMs(), floorSyncMs: await syncFloorMs() }
 }
 
+/** All of them, or those that were named; what needs the worker comes after `drain`, which starts it. */
+function measures(): readonly ((stage: Stage) => Promise<Figures>)[] {
+  const all = [floors, enqueue, drain, endToEnd, latency, diamonds, memory]
+  const wanted = values.only.split(',')
+  return values.only === '' ? all : all.filter(({ name }) => wanted.includes(name))
+}
+
 async function round(): Promise<Figures> {
   const server = await startServer(values.storage === 'memory' ? 'memory' : 'file')
   const stage: Stage = { server, client: createClient({ url: server.url, token: CLIENT_TOKEN }), worker: undefined }
@@ -126,7 +135,7 @@ async function round(): Promise<Figures> {
   const figures: Figures = {}
   let foreignMax = 0
   try {
-    for (const measure of [floors, enqueue, drain, endToEnd, latency, diamonds, memory]) {
+    for (const measure of measures()) {
       const [found, foreign] = await foreignLoad(pids, () => measure(stage))
       Object.assign(figures, found)
       foreignMax = Math.max(foreignMax, foreign)

@@ -22,8 +22,6 @@ interface Waiting {
 const BODY_CHARS_MAX = 300_000
 /** More than one full batch may be on its way, so that the server never waits for us. */
 const FLIGHTS_MAX = 4
-/** From so many jobs on, a second request costs less than it gains. */
-const SPLIT_MIN = 16
 
 /**
  * Creates jobs, many with one request when many are wanted.
@@ -62,24 +60,22 @@ export class JobCreator {
 
   #launch(): void {
     while (this.#waiting.length > 0) {
-      const wanted = this.#waiting.length
-      if (this.#flights >= (wanted >= LIMITS.batchItemsMax ? FLIGHTS_MAX : wanted >= SPLIT_MIN ? 2 : 1)) return
-      // Two halves instead of one whole: while one is made durable, the server works on the other.
-      const count = this.#flights === 0 && wanted >= SPLIT_MIN ? Math.ceil(wanted / 2) : wanted
+      const full = this.#waiting.length >= LIMITS.batchItemsMax
+      if (this.#flights >= (full ? FLIGHTS_MAX : 1)) return
       this.#flights += 1
-      void this.#send(this.#take(count)).then(() => {
+      void this.#send(this.#take()).then(() => {
         this.#flights -= 1
         this.#launch()
       })
     }
   }
 
-  #take(most: number): readonly Waiting[] {
+  #take(): readonly Waiting[] {
     let chars = 0
     let count = 0
     for (const { text } of this.#waiting) {
       chars += text.length
-      if (count > 0 && (chars > BODY_CHARS_MAX || count >= Math.min(most, LIMITS.batchItemsMax))) break
+      if (count > 0 && (chars > BODY_CHARS_MAX || count >= LIMITS.batchItemsMax)) break
       count += 1
     }
     return this.#waiting.splice(0, count)
