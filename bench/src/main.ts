@@ -121,11 +121,12 @@ async function floors(): Promise<Figures> {
   return { floorHttpMs: await httpFloorMs(), floorSyncMs: await syncFloorMs() }
 }
 
-/** All of them, or those that were named; what needs the worker comes after `drain`, which starts it. */
+/** All of them, or those that were named. What is drained must have been enqueued, and draining starts the worker. */
 function measures(): readonly ((stage: Stage) => Promise<Figures>)[] {
   const all = [floors, enqueue, drain, endToEnd, latency, diamonds, memory]
   const wanted = values.only.split(',')
-  return values.only === '' ? all : all.filter(({ name }) => wanted.includes(name))
+  const needs = wanted.some((name) => !['', 'floors', 'enqueue'].includes(name)) ? ['enqueue', 'drain'] : []
+  return values.only === '' ? all : all.filter(({ name }) => wanted.includes(name) || needs.includes(name))
 }
 
 async function round(): Promise<Figures> {
