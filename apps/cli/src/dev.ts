@@ -4,7 +4,6 @@ import { createClient } from '@impresario/client'
 import { devStateBody, devTokens, writeDevState } from './dev-state.ts'
 import type { DevState } from './dev-state.ts'
 import { COMMAND, EXIT, Failure } from './failure.ts'
-import { restrainHeap } from './heap.ts'
 import type { Screen } from './screen.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
@@ -21,7 +20,6 @@ export interface DevOptions extends GlobalOptions {
 
 /** Everything on this machine: server, storage in a directory, tokens, and a demo if there is nothing else to run. */
 export async function dev(options: DevOptions): Promise<number> {
-  restrainHeap()
   const screen = storyScreen(options)
   const directory = absolute(options.data)
   const { createLog, createServer, loadSettings } = await import('@impresario/server')

@@ -1,12 +1,10 @@
 import { EXIT } from './failure.ts'
-import { restrainHeap } from './heap.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
 import { untilStopped } from './signals.ts'
 
 /** A server for production: what it does is in its log, and in its configuration what it may do. */
 export async function start(options: GlobalOptions): Promise<number> {
-  restrainHeap()
   const { createServer, loadSettings } = await import('@impresario/server')
   const settings = loadSettings({ environment: process.env, directory: process.cwd() })
   const server = createServer({ settings })
