@@ -34,6 +34,8 @@ export interface ExecutorOptions {
 
 /** A turn's lease outlives its handler's time by this much, so that nobody runs it a second time meanwhile. */
 const LEASE_MARGIN_MS = 15_000
+/** Turns begun in one go; more would keep the event loop from the requests and the flush that wait. */
+const ROUND_MAX = 32
 /** Without a hint the queue is looked at this often. */
 const IDLE_MS = 1_000
 
@@ -109,7 +111,12 @@ export class Executor implements Service {
 
   /** Claims what is ready, runs it and waits for its end. */
   async tick(): Promise<{ readonly worked: number }> {
-    const { worked } = await this.#round()
+    let worked = 0
+    let begun = ROUND_MAX
+    while (begun === ROUND_MAX) {
+      begun = (await this.#round()).worked
+      worked += begun
+    }
     await this.#drained()
     return { worked }
   }
@@ -126,7 +133,7 @@ export class Executor implements Service {
   async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
     const { storage, concurrencyMax, handlerMs } = this.#options
     const sweepInMs = this.#sweep()
-    const limit = concurrencyMax - this.#running.size
+    const limit = Math.min(concurrencyMax - this.#running.size, ROUND_MAX)
     if (limit <= 0) return { worked: 0, nextInMs: sweepInMs }
     const claimed = await storage.claim('turns', { limit, leaseMs: handlerMs + LEASE_MARGIN_MS })
     for (const lease of claimed.leases) this.#begin(lease)

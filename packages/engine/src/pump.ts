@@ -11,6 +11,8 @@ export interface PumpOptions {
   readonly idleMs: number
 }
 
+const NEVER = new AbortController().signal
+
 /** A pause after a round that failed, so that a broken storage is not asked in a tight loop. */
 const FAILURE_PAUSE_MS = 500
 
@@ -76,7 +78,10 @@ export class Pump implements Service {
     while (!run.isEnding) {
       this.#woken = false
       const sleepMs = await this.#round(run)
-      if (sleepMs > 0) await this.#sleep(run, sleepMs)
+      if (run.isEnding) return
+      if (sleepMs > 0 && (!this.#woken || run.isPausing)) await this.#sleep(sleepMs)
+      // Whatever else waits, requests or a flush that could start, gets its turn first.
+      await this.#options.clock.sleep(0, NEVER)
     }
   }
 
@@ -93,8 +98,7 @@ export class Pump implements Service {
     }
   }
 
-  async #sleep(run: Run, ms: number): Promise<void> {
-    if (run.isEnding || (this.#woken && !run.isPausing)) return
+  async #sleep(ms: number): Promise<void> {
     const nap = new AbortController()
     this.#nap = nap
     await this.#options.clock.sleep(ms, nap.signal)
