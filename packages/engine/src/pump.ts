@@ -80,8 +80,8 @@ export class Pump implements Service {
       const sleepMs = await this.#round(run)
       if (run.isEnding) return
       if (sleepMs > 0 && (!this.#woken || run.isPausing)) await this.#sleep(sleepMs)
-      // Whatever else waits, requests or a flush that could start, gets its turn first.
-      await this.#options.clock.sleep(0, NEVER)
+      // Woken by work: whatever else waits, requests or a flush that could start, gets its turn first.
+      if (this.#woken || sleepMs === 0) await this.#options.clock.sleep(0, NEVER)
     }
   }
 
