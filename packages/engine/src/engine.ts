@@ -1,4 +1,4 @@
-import { isEnded } from '@impresario/core'
+import { isEnded, taskId, workerOfLane } from '@impresario/core'
 import type {
   Clock,
   Explanation,
@@ -10,7 +10,6 @@ import type {
   Service,
   Storage,
   Stored,
-  TaskCall,
 } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
@@ -316,7 +315,7 @@ export class Engine implements Service {
   /** For each call of the job's present state: where it is, and how the workers compare for it. */
   async explainJob(job: Job): Promise<readonly TaskExplanation[]> {
     const names = Object.keys(job.branches)
-    const ids = names.map((name) => `${job.id}.${job.visit}.${name}`)
+    const ids = names.map((name) => taskId(job.id, job.visit, name))
     const views = await this.#storage.peek('tasks', ids)
     const found: TaskExplanation[] = []
     for (const [index, name] of names.entries()) {
@@ -324,14 +323,10 @@ export class Engine implements Service {
       if (branch?.call.kind !== 'task') continue
       const { call, failedWorkers } = branch
       const where = whereIs(branch.outcome !== undefined, views[index])
-      const explanation = where.where === 'ended' ? undefined : this.#explain(call, failedWorkers ?? [])
+      const explanation = where.where === 'ended' ? undefined : this.dispatcher.explain(call, failedWorkers ?? [])
       found.push({ taskId: ids[index] ?? name, type: call.type, ...where, explanation })
     }
     return found
-  }
-
-  #explain(call: TaskCall, failedWorkers: readonly string[]): Explanation {
-    return this.dispatcher.explain(call, failedWorkers)
   }
 }
 
@@ -346,6 +341,6 @@ function whereIs(
   if (isEndedBranch || view === undefined) return { where: 'ended', worker: undefined }
   if (view.lease !== undefined) return { where: 'running', worker: view.lease.holder }
   if (view.dueInMs > 0) return { where: 'delayed', worker: undefined }
-  const own = view.lane.startsWith('worker:') ? view.lane.slice('worker:'.length) : undefined
+  const own = workerOfLane(view.lane)
   return own === undefined ? { where: 'waiting', worker: undefined } : { where: 'assigned', worker: own }
 }

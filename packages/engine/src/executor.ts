@@ -16,7 +16,7 @@ import { LIMITS, isImpresarioError } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import type { Director } from './director.ts'
 import { excerpt } from './excerpt.ts'
-import { Pump } from './pump.ts'
+import { earlier, Pump } from './pump.ts'
 import { readTurn } from './payload.ts'
 
 export interface ExecutorOptions {
@@ -274,9 +274,4 @@ function messageOf(error: unknown): string {
 function stackOf(error: unknown): string | undefined {
   const stack: unknown = error instanceof Error ? error.stack : undefined
   return typeof stack === 'string' ? excerpt(stack, LIMITS.handlerStackCharsMax) : undefined
-}
-
-function earlier(a: number | undefined, b: number | undefined): number | undefined {
-  if (a === undefined) return b
-  return b === undefined ? a : Math.min(a, b)
 }

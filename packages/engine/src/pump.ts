@@ -11,6 +11,7 @@ export interface PumpOptions {
   readonly idleMs: number
 }
 
+/** For sleeps that nobody ends early. */
 const NEVER = new AbortController().signal
 
 /** A pause after a round that failed, so that a broken storage is not asked in a tight loop. */
@@ -104,4 +105,10 @@ export class Pump implements Service {
     await this.#options.clock.sleep(ms, nap.signal)
     this.#nap = undefined
   }
+}
+
+/** The shorter of two waits, of which either may be unknown. */
+export function earlier(a: number | undefined, b: number | undefined): number | undefined {
+  if (a === undefined) return b
+  return b === undefined ? a : Math.min(a, b)
 }

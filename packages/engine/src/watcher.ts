@@ -1,7 +1,7 @@
 import type { Clock, JobEvent, Lease, Log, Random, Service, Storage } from '@impresario/core'
 import type { Director } from './director.ts'
 import { readTask, readTimer } from './payload.ts'
-import { Pump } from './pump.ts'
+import { earlier, Pump } from './pump.ts'
 
 export interface WatcherOptions {
   readonly storage: Storage
@@ -50,11 +50,7 @@ export class Watcher implements Service {
       ...due.leases.map((lease) => this.#apply(readTimer(lease.payload).jobId, this.#timerEvent(lease), lease)),
       ...expired.leases.map((lease) => this.#apply(readTask(lease.payload).jobId, this.#expiryEvent(lease), lease)),
     ])
-    const nextInMs = [due.nextInMs, expired.nextInMs].reduce<number | undefined>(
-      (a, b) => (a === undefined ? b : b === undefined ? a : Math.min(a, b)),
-      undefined,
-    )
-    return { worked: due.leases.length + expired.leases.length, nextInMs }
+    return { worked: due.leases.length + expired.leases.length, nextInMs: earlier(due.nextInMs, expired.nextInMs) }
   }
 
   #timerEvent(lease: Lease): JobEvent {

@@ -106,16 +106,6 @@ export class LaneReader {
     this.#read.set(lane, waiting)
     return waiting
   }
-
-  /** Those of the lanes from which the worker may take. */
-  matching(worker: WorkerRecord, lanes: Iterable<string>): string[] {
-    const found: string[] = []
-    for (const lane of lanes) {
-      const waiting = this.read(lane)
-      if (waiting !== undefined && laneMatchesWorker(waiting, worker)) found.push(lane)
-    }
-    return found
-  }
 }
 
 function canonicalDemand({ type, requirements, maxCost, strategy }: WaitingDemand): string {
