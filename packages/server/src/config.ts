@@ -1,217 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { ImpresarioError } from '@impresario/protocol'
 import { parse as parseToml } from 'smol-toml'
-import { LOG_LEVELS } from './log.ts'
-import type { LogLevel } from './log.ts'
+import { CONFIG_KEYS } from './config-keys.ts'
+import type { ConfigKey, Settings } from './config-keys.ts'
 
-/** Everything that can be set, with the types that the program uses. */
-export interface Settings {
-  readonly apiHost: string
-  readonly apiPort: number
-  readonly clientApiPrefix: string
-  readonly blueprintsDir: string
-  readonly clientsConfigPath: string
-  readonly workersConfigPath: string
-  readonly clientToken: string
-  readonly workerToken: string
-  readonly instanceId: string
-  readonly timeZone: string
-  readonly logLevel: LogLevel
-  readonly logFormat: 'json' | 'text'
-  readonly storageUrl: string
-  readonly workerPollTimeoutSeconds: number
-  readonly workerHealthCheckIntervalSeconds: number
-  readonly workerTimeoutSeconds: number
-  readonly workerLeaseSeconds: number
-  readonly workerPickupSeconds: number
-  readonly jobMaxRetries: number
-  readonly executorMaxConcurrentJobs: number
-  readonly maxTransitionsPerJob: number
-  readonly shutdownTimeoutSeconds: number
-  readonly bodyLimitBytes: number
-}
+export { CONFIG_KEYS } from './config-keys.ts'
+export type { ConfigKey, Settings } from './config-keys.ts'
 
-interface Text {
-  readonly type: 'text' | 'secret' | 'path' | 'prefix' | 'time zone'
-}
-interface Count {
-  readonly type: 'integer' | 'seconds'
-  readonly min: number
-  readonly max: number
-}
-interface Choice {
-  readonly type: 'choice'
-  readonly of: readonly string[]
-}
-
-export type ConfigKey = (Text | Count | Choice) & {
-  /** The names in the environment, the preferred one first. In a file: the same in lower case. */
-  readonly names: readonly [string, ...string[]]
-  readonly default: string | number
-  readonly description: string
-}
-
-const DAY_S = 86_400
-
-/** The one table of all keys: it is read by the parser and printed as the reference. */
-export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
-  apiHost: { names: ['API_HOST'], type: 'text', default: '0.0.0.0', description: 'Address to listen on.' },
-  apiPort: {
-    names: ['API_PORT'],
-    type: 'integer',
-    min: 0,
-    max: 65_535,
-    default: 8_080,
-    description: 'Port to listen on; 0 takes any that is free.',
-  },
-  clientApiPrefix: {
-    names: ['CLIENT_API_PREFIX'],
-    type: 'prefix',
-    default: 'api',
-    description: 'First part of the path of the client API.',
-  },
-  blueprintsDir: {
-    names: ['BLUEPRINTS_DIR'],
-    type: 'path',
-    default: '',
-    description: 'Directory with blueprints (.ts, .js, .mjs). Empty: only those that are registered in code.',
-  },
-  clientsConfigPath: {
-    names: ['CLIENTS_CONFIG_PATH'],
-    type: 'path',
-    default: '',
-    description: 'TOML file with one table per client: token, plan, monthly_attempts, params.',
-  },
-  workersConfigPath: {
-    names: ['WORKERS_CONFIG_PATH'],
-    type: 'path',
-    default: '',
-    description: 'TOML file with one table per worker id: token, description.',
-  },
-  clientToken: {
-    names: ['CLIENT_TOKEN'],
-    type: 'secret',
-    default: '',
-    description: 'Token of a single client named "default".',
-  },
-  workerToken: {
-    names: ['WORKER_TOKEN', 'GLOBAL_WORKER_TOKEN'],
-    type: 'secret',
-    default: '',
-    description: 'Token of every worker that has none of its own.',
-  },
-  instanceId: {
-    names: ['INSTANCE_ID'],
-    type: 'text',
-    default: hostname(),
-    description: 'Name of this instance, in every line of the log. The host name without it.',
-  },
-  timeZone: { names: ['TZ'], type: 'time zone', default: 'UTC', description: 'Time zone of the log.' },
-  logLevel: {
-    names: ['LOG_LEVEL'],
-    type: 'choice',
-    of: LOG_LEVELS,
-    default: 'info',
-    description: 'Least level that is logged.',
-  },
-  logFormat: {
-    names: ['LOG_FORMAT'],
-    type: 'choice',
-    of: ['json', 'text'],
-    default: 'json',
-    description: 'json for programs, text for people.',
-  },
-  storageUrl: {
-    names: ['STORAGE_URL'],
-    type: 'text',
-    default: 'file:./impresario-data',
-    description: 'memory: (nothing survives a restart) or file:<directory>.',
-  },
-  workerPollTimeoutSeconds: {
-    names: ['WORKER_POLL_TIMEOUT_SECONDS'],
-    type: 'seconds',
-    min: 0,
-    max: LIMITS.longPollMsMax / 1_000,
-    default: 30,
-    description: 'How long a poll is held when the worker names no time.',
-  },
-  workerHealthCheckIntervalSeconds: {
-    names: ['WORKER_HEALTH_CHECK_INTERVAL_SECONDS'],
-    type: 'seconds',
-    min: 0.1,
-    max: DAY_S,
-    default: 60,
-    description: 'A worker that is silent for twice as long gets no more tasks.',
-  },
-  workerTimeoutSeconds: {
-    names: ['WORKER_TIMEOUT_SECONDS'],
-    type: 'seconds',
-    min: 0.1,
-    max: 30 * DAY_S,
-    default: 300,
-    description:
-      'Longest time that a worker has for a task, from its pickup, where neither the task, the job nor the blueprint names one.',
-  },
-  workerLeaseSeconds: {
-    names: ['WORKER_LEASE_SECONDS'],
-    type: 'seconds',
-    min: 0.1,
-    max: DAY_S,
-    default: 30,
-    description: 'How long a worker keeps its tasks without a sign of life.',
-  },
-  workerPickupSeconds: {
-    names: ['WORKER_PICKUP_SECONDS'],
-    type: 'seconds',
-    min: 0.01,
-    max: DAY_S,
-    default: 5,
-    description: 'A task that its chosen worker has not picked up for so long is open to others.',
-  },
-  jobMaxRetries: {
-    names: ['JOB_MAX_RETRIES'],
-    type: 'integer',
-    min: 0,
-    max: 99,
-    default: 3,
-    description: 'Tries after the first one, for a task or a handler that failed, where the blueprint names no number.',
-  },
-  executorMaxConcurrentJobs: {
-    names: ['EXECUTOR_MAX_CONCURRENT_JOBS'],
-    type: 'integer',
-    min: 1,
-    max: 100_000,
-    default: 1_000,
-    description: 'Handlers that run at the same time.',
-  },
-  maxTransitionsPerJob: {
-    names: ['MAX_TRANSITIONS_PER_JOB'],
-    type: 'integer',
-    min: 1,
-    max: LIMITS.transitionsMaxCeiling,
-    default: LIMITS.transitionsMaxDefault,
-    description: 'States that a job may enter before it counts as a loop, where the blueprint names no number.',
-  },
-  shutdownTimeoutSeconds: {
-    names: ['SHUTDOWN_TIMEOUT_SECONDS'],
-    type: 'seconds',
-    min: 0,
-    max: 3_600,
-    default: 25,
-    description: 'How long a stop waits for what is running.',
-  },
-  bodyLimitBytes: {
-    names: ['BODY_LIMIT_BYTES'],
-    type: 'integer',
-    min: 1_024,
-    max: 64 * LIMITS.bodyBytesMax,
-    default: LIMITS.bodyBytesMax,
-    description: 'Largest body of a request.',
-  },
-}
-
+/** A value of the configuration, as it is written or as it is used. */
 type Raw = string | number | boolean
 
 export interface ConfigSource {
@@ -223,7 +20,7 @@ export interface ConfigSource {
 /** Reads the environment and, below it, the configuration file. Refuses what it does not understand. */
 export function loadSettings(source: ConfigSource): Settings {
   const file = readConfigFile(source)
-  const values: Partial<Record<keyof Settings, string | number>> = {}
+  const values: Partial<Record<keyof Settings, Raw>> = {}
   for (const field of settingNames()) {
     const key = CONFIG_KEYS[field]
     const found = lookUp(key, source.environment, file)
@@ -234,7 +31,7 @@ export function loadSettings(source: ConfigSource): Settings {
 
 /** The defaults, with what the program itself sets on top. */
 export function settingsOf(given: Partial<Settings> = {}): Settings {
-  const values: Partial<Record<keyof Settings, string | number>> = {}
+  const values: Partial<Record<keyof Settings, Raw>> = {}
   for (const field of settingNames()) {
     const key = CONFIG_KEYS[field]
     const value = given[field]
@@ -248,7 +45,7 @@ function settingNames(): readonly (keyof Settings)[] {
 }
 
 /** Every value has passed `parseValue` with the key that stands for its type. */
-function asSettings(values: Partial<Record<keyof Settings, string | number>>): Settings {
+function asSettings(values: Partial<Record<keyof Settings, Raw>>): Settings {
   return values as unknown as Settings
 }
 
@@ -303,7 +100,7 @@ export function parseFile(path: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function parseValue(key: ConfigKey, value: unknown, from: string): string | number {
+function parseValue(key: ConfigKey, value: unknown, from: string): Raw {
   if (!isRaw(value)) throw invalid(`${from} must be ${allowed(key)}, not a list or a table.`)
   switch (key.type) {
     case 'integer':
@@ -320,6 +117,12 @@ function parseValue(key: ConfigKey, value: unknown, from: string): string | numb
       if (key.of.includes(word)) return word
       throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
     }
+    case 'switch': {
+      const word = String(value).trim().toLowerCase()
+      if (SWITCH_ON.has(word)) return true
+      if (SWITCH_OFF.has(word)) return false
+      throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
+    }
     case 'prefix': {
       const text = String(value).replaceAll(/^\/+|\/+$/g, '')
       if (/^[a-z\d][\w-]*(?:\/[\w-]+)*$/i.test(text)) return text
@@ -334,6 +137,9 @@ function parseValue(key: ConfigKey, value: unknown, from: string): string | numb
       return String(value)
   }
 }
+
+const SWITCH_ON = new Set(['true', 'yes', 'on', '1'])
+const SWITCH_OFF = new Set(['false', 'no', 'off', '0'])
 
 function isRaw(value: unknown): value is Raw {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
@@ -359,6 +165,8 @@ function allowed(key: ConfigKey): string {
       return `a number of seconds from ${key.min} to ${key.max}`
     case 'choice':
       return `one of ${key.of.join(', ')}`
+    case 'switch':
+      return 'true or false'
     case 'prefix':
       return 'a path of letters, digits, "_" and "-", such as api'
     case 'time zone':

@@ -64,6 +64,7 @@ function ownerOf(queue: Queue, id: string): string | undefined {
       return id.slice(0, id.lastIndexOf('.'))
     case 'mail':
       return id.slice(0, id.indexOf('.'))
+    case 'outbox':
     case 'leaders':
       return undefined
   }

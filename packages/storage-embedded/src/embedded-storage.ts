@@ -37,7 +37,18 @@ export interface EmbeddedStorageOptions {
 }
 
 const CACHE_MAX = 4096
-const KINDS: readonly Kind[] = ['job', 'worker', 'key']
+const KINDS: readonly Kind[] = [
+  'job',
+  'worker',
+  'key',
+  'standing',
+  'quota',
+  'schedule',
+  'delivery',
+  'endpoint',
+  'token',
+  'nonce',
+]
 
 /**
  * Storage inside the process. Memory is the truth; a journal, if there is one, follows behind.
@@ -62,15 +73,24 @@ export class EmbeddedStorage implements Storage {
       tasks: new QueueIndex(),
       timers: new QueueIndex(),
       mail: new QueueIndex(),
+      outbox: new QueueIndex(),
       leaders: new QueueIndex(),
     }
     const opened = journal?.open()
     this.#now = notBefore(opened?.time ?? 0, options.now)
     this.#tokens = new TokenSource(opened?.epoch ?? 1)
+    const cacheOf = (kind: Kind): RecordCache => new RecordCache(kind, journal, cacheMax)
     this.#records = {
-      job: new RecordCache('job', journal, cacheMax),
-      worker: new RecordCache('worker', journal, cacheMax),
-      key: new RecordCache('key', journal, cacheMax),
+      job: cacheOf('job'),
+      worker: cacheOf('worker'),
+      key: cacheOf('key'),
+      standing: cacheOf('standing'),
+      quota: cacheOf('quota'),
+      schedule: cacheOf('schedule'),
+      delivery: cacheOf('delivery'),
+      endpoint: cacheOf('endpoint'),
+      token: cacheOf('token'),
+      nonce: cacheOf('nonce'),
     }
     if (journal === undefined || opened === undefined) return
     const now = this.#now()

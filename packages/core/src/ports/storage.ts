@@ -1,6 +1,7 @@
-import type { Json } from '@impresario/protocol'
+import type { Json, JsonObject } from '@impresario/protocol'
 import type { Job } from '../job/job.ts'
 import type { WorkerRecord } from '../worker/worker.ts'
+import type { Standing } from '../worker/standing.ts'
 
 /** What can be stored by id. Each kind has one shape and one owner. */
 export interface Records {
@@ -8,6 +9,35 @@ export interface Records {
   readonly worker: WorkerRecord
   /** An idempotency key that a client used, and the job that it stands for. */
   readonly key: { readonly jobId: string; readonly fingerprint: string; readonly createdAt: number }
+  /** What became of a worker's tasks lately; by worker id. Its reputation is computed from it. */
+  readonly standing: Standing
+  /** Jobs that a client has started in a month; by client id. */
+  readonly quota: { readonly period: string; readonly used: number }
+  /** When a schedule fired last, on the calendar of its time zone; by its name. */
+  readonly schedule: ScheduleRecord
+  /** One webhook message and what became of it; by its message id. */
+  readonly delivery: JsonObject
+  /** How a webhook endpoint has fared; by client and address. */
+  readonly endpoint: JsonObject
+  /** A short-lived token of a worker; by the token's SHA-256 in hex. */
+  readonly token: {
+    readonly workerId: string
+    readonly use: 'access' | 'refresh'
+    /** All tokens that came from one sign-in: revoked together when a refresh token is used twice. */
+    readonly family: string
+    readonly expiresAt: number
+  }
+  /** A signed message that was taken once and must not be taken again; by signer and signature. */
+  readonly nonce: { readonly at: number }
+}
+
+export interface ScheduleRecord {
+  /** The firing that was served last: its own time, not the moment when it was served. */
+  readonly firedFor: number
+  readonly firedAt: number
+  readonly jobId: string | undefined
+  /** Names the trigger that this record belongs to: another trigger under the same name begins anew. */
+  readonly trigger: string
 }
 export type Kind = keyof Records
 
@@ -21,6 +51,8 @@ export interface Facets {
   readonly owner?: string
   readonly status?: string
   readonly name?: string
+  /** What `search` looks in. Short: the storage may read it for every record of an owner. */
+  readonly text?: string
 }
 
 export type Put = {
@@ -31,10 +63,22 @@ export type Put = {
     /** Written only if the stored version is exactly one less; 1 means "must not exist yet". */
     readonly version: number
     readonly facets?: Facets
+    /**
+     * The record is gone so long after this commit, on the storage's clock: reads, lists and counts do not find it, and its
+     * id is free again. Each put sets it anew; without it the record stays.
+     */
+    readonly expiresMs?: number
   }
 }[Kind]
 
-export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'leaders'
+/** `outbox`: messages to the outside, such as webhooks. `leaders`: one item for each process that runs once in a cluster. */
+export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'outbox' | 'leaders'
+
+/**
+ * Waiting this long counts as much as one level of priority, so that nothing waits for ever behind more important work. As
+ * it is the same for all items, their order never changes while they wait: it is the order of `dueAt - priority * AGEING_MS`.
+ */
+export const AGEING_MS = 60_000
 
 /**
  * Something that has to happen. All spans count on the storage's own clock, from the moment the item
@@ -45,7 +89,7 @@ export interface Item {
   readonly id: string
   /** Who it is for: a client, a worker, a kind of work. Claims name the lanes they take from. */
   readonly lane: string
-  /** Higher first; equal priorities in the order in which they became due. */
+  /** Higher first, each level worth `AGEING_MS` of waiting; equal ones in the order in which they became due. */
   readonly priority: number
   /** Due this long after the commit. */
   readonly delayMs: number
@@ -118,7 +162,7 @@ export interface LaneView {
   readonly ready: number
 }
 
-/** Applied in this order: settle, remove, put, enqueue. So one batch can take an item back and send it out anew. */
+/** Applied in this order: settle, remove, drop, put, enqueue. So one batch can take an item back and send it out anew. */
 export interface Batch {
   readonly put?: readonly Put[]
   /** Replaces an item of the same queue and id; whoever had claimed the old one has lost it. */
@@ -126,11 +170,19 @@ export interface Batch {
   readonly remove?: readonly { readonly queue: Queue; readonly id: string }[]
   /** The claim that this batch answers; its item is removed. If the claim was lost, nothing in the batch happens. */
   readonly settle?: LeaseRef
+  /** The claim under whose authority the batch is written; its item stays. If the claim was lost, nothing in the batch happens. */
+  readonly guard?: LeaseRef
+  /** Records to delete, whatever their version. One that is not there is no conflict. */
+  readonly drop?: readonly { readonly kind: Kind; readonly id: string }[]
 }
 
-export interface ListQuery extends Facets {
+export interface ListQuery extends Omit<Facets, 'text'> {
   /** Only ids that sort before this one: the next page. */
   readonly before?: string
+  /** Only ids that sort after this one, or are it. */
+  readonly from?: string
+  /** Only records whose `text` facet contains this, whatever the case of its letters. */
+  readonly search?: string
   readonly limit: number
   /** Any of these statuses; `status` is for one. */
   readonly statuses?: readonly string[]
@@ -148,6 +200,8 @@ export interface Storage {
   read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined>
   /** Newest first by id. */
   list<K extends Kind>(kind: K, query: ListQuery): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]>
+  /** How many records there are of each status. Exact, and cheap enough to be asked every second. */
+  counts?(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>>
   /** The items as they are now, in the order asked for; `undefined` for one that is not there. */
   peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]>
   /** Lanes that hold at least one claimable item. */

@@ -1,0 +1,214 @@
+import { hostname } from 'node:os'
+import { LIMITS } from '@impresario/protocol'
+import { LOG_LEVELS } from './log.ts'
+import type { LogLevel } from './log.ts'
+
+/** Everything that can be set, with the types that the program uses. */
+export interface Settings {
+  readonly apiHost: string
+  readonly apiPort: number
+  readonly clientApiPrefix: string
+  readonly blueprintsDir: string
+  readonly clientsConfigPath: string
+  readonly workersConfigPath: string
+  readonly clientToken: string
+  readonly workerToken: string
+  readonly instanceId: string
+  readonly timeZone: string
+  readonly logLevel: LogLevel
+  readonly logFormat: 'json' | 'text'
+  readonly storageUrl: string
+  readonly workerPollTimeoutSeconds: number
+  readonly workerHealthCheckIntervalSeconds: number
+  readonly workerTimeoutSeconds: number
+  readonly workerLeaseSeconds: number
+  readonly workerPickupSeconds: number
+  readonly jobMaxRetries: number
+  readonly executorMaxConcurrentJobs: number
+  readonly maxTransitionsPerJob: number
+  readonly shutdownTimeoutSeconds: number
+  readonly bodyLimitBytes: number
+}
+
+interface Text {
+  readonly type: 'text' | 'secret' | 'path' | 'prefix' | 'time zone'
+}
+interface Count {
+  readonly type: 'integer' | 'seconds'
+  readonly min: number
+  readonly max: number
+}
+interface Choice {
+  readonly type: 'choice'
+  readonly of: readonly string[]
+}
+
+interface Switch {
+  readonly type: 'switch'
+}
+
+export type ConfigKey = (Text | Count | Choice | Switch) & {
+  /** The names in the environment, the preferred one first. In a file: the same in lower case. */
+  readonly names: readonly [string, ...string[]]
+  readonly default: string | number | boolean
+  readonly description: string
+}
+
+const DAY_S = 86_400
+
+/** The one table of all keys: it is read by the parser and printed as the reference. */
+export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
+  apiHost: { names: ['API_HOST'], type: 'text', default: '0.0.0.0', description: 'Address to listen on.' },
+  apiPort: {
+    names: ['API_PORT'],
+    type: 'integer',
+    min: 0,
+    max: 65_535,
+    default: 8_080,
+    description: 'Port to listen on; 0 takes any that is free.',
+  },
+  clientApiPrefix: {
+    names: ['CLIENT_API_PREFIX'],
+    type: 'prefix',
+    default: 'api',
+    description: 'First part of the path of the client API.',
+  },
+  blueprintsDir: {
+    names: ['BLUEPRINTS_DIR'],
+    type: 'path',
+    default: '',
+    description: 'Directory with blueprints (.ts, .js, .mjs). Empty: only those that are registered in code.',
+  },
+  clientsConfigPath: {
+    names: ['CLIENTS_CONFIG_PATH'],
+    type: 'path',
+    default: '',
+    description: 'TOML file with one table per client: token, plan, monthly_attempts, params.',
+  },
+  workersConfigPath: {
+    names: ['WORKERS_CONFIG_PATH'],
+    type: 'path',
+    default: '',
+    description: 'TOML file with one table per worker id: token, description.',
+  },
+  clientToken: {
+    names: ['CLIENT_TOKEN'],
+    type: 'secret',
+    default: '',
+    description: 'Token of a single client named "default".',
+  },
+  workerToken: {
+    names: ['WORKER_TOKEN', 'GLOBAL_WORKER_TOKEN'],
+    type: 'secret',
+    default: '',
+    description: 'Token of every worker that has none of its own.',
+  },
+  instanceId: {
+    names: ['INSTANCE_ID'],
+    type: 'text',
+    default: hostname(),
+    description: 'Name of this instance, in every line of the log. The host name without it.',
+  },
+  timeZone: { names: ['TZ'], type: 'time zone', default: 'UTC', description: 'Time zone of the log.' },
+  logLevel: {
+    names: ['LOG_LEVEL'],
+    type: 'choice',
+    of: LOG_LEVELS,
+    default: 'info',
+    description: 'Least level that is logged.',
+  },
+  logFormat: {
+    names: ['LOG_FORMAT'],
+    type: 'choice',
+    of: ['json', 'text'],
+    default: 'json',
+    description: 'json for programs, text for people.',
+  },
+  storageUrl: {
+    names: ['STORAGE_URL'],
+    type: 'text',
+    default: 'file:./impresario-data',
+    description: 'memory: (nothing survives a restart) or file:<directory>.',
+  },
+  workerPollTimeoutSeconds: {
+    names: ['WORKER_POLL_TIMEOUT_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: LIMITS.longPollMsMax / 1_000,
+    default: 30,
+    description: 'How long a poll is held when the worker names no time.',
+  },
+  workerHealthCheckIntervalSeconds: {
+    names: ['WORKER_HEALTH_CHECK_INTERVAL_SECONDS'],
+    type: 'seconds',
+    min: 0.1,
+    max: DAY_S,
+    default: 60,
+    description: 'A worker that is silent for twice as long gets no more tasks.',
+  },
+  workerTimeoutSeconds: {
+    names: ['WORKER_TIMEOUT_SECONDS'],
+    type: 'seconds',
+    min: 0.1,
+    max: 30 * DAY_S,
+    default: 300,
+    description:
+      'Longest time that a worker has for a task, from its pickup, where neither the task, the job nor the blueprint names one.',
+  },
+  workerLeaseSeconds: {
+    names: ['WORKER_LEASE_SECONDS'],
+    type: 'seconds',
+    min: 0.1,
+    max: DAY_S,
+    default: 30,
+    description: 'How long a worker keeps its tasks without a sign of life.',
+  },
+  workerPickupSeconds: {
+    names: ['WORKER_PICKUP_SECONDS'],
+    type: 'seconds',
+    min: 0.01,
+    max: DAY_S,
+    default: 5,
+    description: 'A task that its chosen worker has not picked up for so long is open to others.',
+  },
+  jobMaxRetries: {
+    names: ['JOB_MAX_RETRIES'],
+    type: 'integer',
+    min: 0,
+    max: 99,
+    default: 3,
+    description: 'Tries after the first one, for a task or a handler that failed, where the blueprint names no number.',
+  },
+  executorMaxConcurrentJobs: {
+    names: ['EXECUTOR_MAX_CONCURRENT_JOBS'],
+    type: 'integer',
+    min: 1,
+    max: 100_000,
+    default: 1_000,
+    description: 'Handlers that run at the same time.',
+  },
+  maxTransitionsPerJob: {
+    names: ['MAX_TRANSITIONS_PER_JOB'],
+    type: 'integer',
+    min: 1,
+    max: LIMITS.transitionsMaxCeiling,
+    default: LIMITS.transitionsMaxDefault,
+    description: 'States that a job may enter before it counts as a loop, where the blueprint names no number.',
+  },
+  shutdownTimeoutSeconds: {
+    names: ['SHUTDOWN_TIMEOUT_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: 3_600,
+    default: 25,
+    description: 'How long a stop waits for what is running.',
+  },
+  bodyLimitBytes: {
+    names: ['BODY_LIMIT_BYTES'],
+    type: 'integer',
+    min: 1_024,
+    max: 64 * LIMITS.bodyBytesMax,
+    default: LIMITS.bodyBytesMax,
+    description: 'Largest body of a request.',
+  },
+}
