@@ -1,3 +1,5 @@
+import type { ClientInfo } from '@impresario/core'
+
 /**
  * What a client's token lets it do. `viewer` reads its own jobs; `client` also starts and commands them; `admin` sees and
  * commands everybody's, and may change the running server.
@@ -11,7 +13,17 @@ export type Access = 'public' | 'worker' | ClientRole
 /** Which rate limit counts a route. */
 export type RateKind = 'general' | 'heartbeat' | 'poll'
 
+/** Whoever makes a request with a client's token. */
+export interface Caller {
+  readonly client: ClientInfo
+  readonly role: ClientRole
+}
+
 declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before the body is read, for every route that clients may call. */
+    caller: Caller | undefined
+  }
   interface FastifyContextConfig {
     /** Every route names it; registration refuses one that does not. */
     readonly access?: Access
