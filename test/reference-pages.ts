@@ -1,5 +1,12 @@
-import { ERROR_CODES, ImpresarioError, LIMITS, TASK_ERROR_CODES, taskErrorKind } from '@impresario/protocol'
-import type { ErrorCode, TaskErrorCode, TaskErrorKind } from '@impresario/protocol'
+import {
+  ERROR_CODES,
+  ERROR_MEANINGS,
+  ImpresarioError,
+  LIMITS,
+  TASK_ERROR_CODES,
+  taskErrorKind,
+} from '@impresario/protocol'
+import type { TaskErrorCode, TaskErrorKind } from '@impresario/protocol'
 import { describeConfig } from '@impresario/server'
 
 /*
@@ -31,33 +38,6 @@ export function configurationPage(): string {
   ])
 }
 
-const ERROR_MEANINGS: Readonly<Record<ErrorCode, string>> = {
-  INVALID_REQUEST: 'A field is missing or has the wrong shape. The message names it.',
-  INVALID_JSON: 'The body is no JSON.',
-  UNAUTHENTICATED: 'The token is missing or nobody’s.',
-  FORBIDDEN: 'Ids that contradict one another, or a request from elsewhere to a server without tokens.',
-  NOT_FOUND: 'There is no such path.',
-  JOB_NOT_FOUND: 'There is no such job, or it belongs to another client.',
-  BLUEPRINT_NOT_FOUND: 'No blueprint of that name is registered.',
-  WORKER_NOT_FOUND: 'The worker is not registered, or no longer. Register again.',
-  METHOD_NOT_ALLOWED: 'The path exists with another method; `Allow` names it.',
-  CONFLICT: 'Somebody else changed it at the same time. Not sent yet.',
-  NOT_WAITING: 'The job does not wait for what was sent: a decision, a retry, a discard.',
-  BODY_TOO_LARGE: 'The body is larger than `BODY_LIMIT_BYTES`.',
-  UNSUPPORTED_MEDIA: 'Send JSON, with the content type `application/json`.',
-  INPUT_REFUSED: 'The initial data does not fit the input schema of the blueprint.',
-  LIMIT_EXCEEDED: 'Over one of the [limits](limits.md).',
-  IDEMPOTENCY_KEY_REUSED: 'The key, or the id, was used for another request before.',
-  TOO_MANY_REQUESTS: 'Not sent yet: quotas and rate limits are open.',
-  INTERNAL: 'A mistake of ours. The server’s log has the rest.',
-  SHUTTING_DOWN: 'This server is about to stop.',
-  STORAGE_UNAVAILABLE: 'The storage does not answer, or another process has its directory.',
-  INVALID_BLUEPRINT:
-    'A blueprint that cannot work. Stops the start, or fails the handler run; never an answer over HTTP.',
-  INVALID_EXPRESSION: 'A condition that cannot be read. Stops the start; never an answer over HTTP.',
-  INVALID_CONFIGURATION: 'A setting or a file that cannot be used. Stops the start; never an answer over HTTP.',
-}
-
 const TASK_ERROR_MEANINGS: Readonly<Record<TaskErrorCode, string>> = {
   TRANSIENT_ERROR: 'It may work next time. Also what every unknown or missing code counts as.',
   PERMANENT_ERROR: 'It will never work like this.',
@@ -85,7 +65,8 @@ const CONSEQUENCES: Readonly<Record<TaskErrorKind, string>> = {
 export function errorsPage(): string {
   const codes = ERROR_CODES.map((code) => {
     const { status, retry } = new ImpresarioError(code, '')
-    return [`\`${code}\``, String(status), RETRIES[retry], ERROR_MEANINGS[code]]
+    const { meaning, fix } = ERROR_MEANINGS[code]
+    return [`\`${code}\``, String(status), RETRIES[retry], meaning, fix]
   })
   const taskCodes = TASK_ERROR_CODES.map((code) => [
     `\`${code}\``,
@@ -98,7 +79,7 @@ export function errorsPage(): string {
       '  "title": "Job not found", "status": 404, "detail": "Job not found" }\n```',
     'With `Accept: application/problem+json` it comes under that type (RFC 9457). In a batch, an item that is refused is\n' +
       'answered in its place with `error` and `code`.',
-    table(['code', 'status', 'try again?', 'meaning'], codes),
+    table(['code', 'status', 'try again?', 'meaning', 'what to do'], codes),
     '## What workers report',
     'A worker that reports `failure` gives its error one of these codes. The code decides what becomes of the task; when\n' +
       'it is given up, a transition named `failure` is taken if the blueprint has one (`timeout` before it, for\n' +
@@ -137,6 +118,11 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   idempotencyKeyCharsMax: 'Idempotency key.',
   pageSizeDefault: 'Jobs on one page of a list, when nobody names a number.',
   pageSizeMax: 'The most that may be named.',
+  pageOffsetMax: 'Jobs that an older client may leave out with `offset`.',
+  historyPageMax: 'Moments of a job in one answer.',
+  scanRecordsMax: 'Records that a filter without an index looks through for one page.',
+  commentCharsMax: 'Comment of a decision.',
+  capabilityMs: 'How long a link to an open question is good, where the question has no end of its own.',
   identifierCharsMax: 'Names of blueprints, states, tasks and workers.',
   expressionCharsMax: 'Condition of a handler.',
   expressionDepthMax: 'Levels of brackets in a condition.',

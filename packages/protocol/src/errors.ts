@@ -11,6 +11,7 @@ const CATALOGUE = {
   METHOD_NOT_ALLOWED: { status: 405, retry: 'never' },
   CONFLICT: { status: 409, retry: 'now' },
   NOT_WAITING: { status: 409, retry: 'never' },
+  STALE_DECISION: { status: 409, retry: 'never' },
   BODY_TOO_LARGE: { status: 413, retry: 'never' },
   UNSUPPORTED_MEDIA: { status: 415, retry: 'never' },
   INPUT_REFUSED: { status: 422, retry: 'never' },

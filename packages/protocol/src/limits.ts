@@ -19,6 +19,11 @@ export const LIMITS = {
   longPollMsMax: 120_000,
   /** Branches of one fan-out. */
   fanOutMax: 1_000,
+  /**
+   * Data that all branches of one fan-out may leave in their job's record, which is written whole with every step: 4 kB
+   * for each of 1,000 branches. A branch beyond it counts as failed; its data belongs into files.
+   */
+  branchResultsBytesMax: 4_194_304,
   /** States that a job may enter before it counts as a loop. */
   transitionsMaxDefault: 100,
   transitionsMaxCeiling: 1_000,
@@ -44,9 +49,33 @@ export const LIMITS = {
   handlerStackCharsMax: 8_000,
   /** More than for handlers, because the output of a foreign program is often all that there is to go by. */
   taskErrorCharsMax: 4_000,
+  /** Each event of a worker writes the job's record. Whoever sends more while one state lasts sends a stream. */
+  workerEventsMax: 1_000,
+  /** A sender repeats what it sent last, so that the newest ids are enough to know a repeated event by. */
+  workerEventIdsMax: 100,
+  eventTypeCharsMax: 100,
+  /** Who has not answered so many reminders will not answer the next one. */
+  remindersMax: 30,
+  remindMsMin: 1_000,
+  /** Receivers of webhooks take 20 kB (Standard Webhooks); a longer result is left out and read by the API. */
+  webhookResultCharsMax: 16_384,
+  /** What a list of jobs is searched in, for each of them. */
+  searchTextCharsMax: 500,
+  /** How long an idempotency key is known, unless the retention says otherwise: longer than any client tries again. */
+  idempotencyKeyMs: 86_400_000,
   idempotencyKeyCharsMax: 255,
   pageSizeDefault: 50,
   pageSizeMax: 100,
+  /** Older clients count from the beginning, which reads all that is left out. */
+  pageOffsetMax: 1_000,
+  /** Moments of one job in one answer. */
+  historyPageMax: 1_000,
+  /** Records that a filter without an index looks through for one page. */
+  scanRecordsMax: 2_000,
+  /** What a person may add to a decision; it becomes a part of the job's record. */
+  commentCharsMax: 2_000,
+  /** How long a link to an open question is good, where the question has no end of its own. */
+  capabilityMs: 604_800_000,
   identifierCharsMax: 200,
   expressionCharsMax: 2_000,
   expressionDepthMax: 64,

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 
+export * from './client-schemas.ts'
+
 /**
  * What the server checks before it believes a request; the types are in `wire.ts`. These become JSON Schema, so they
  * hold no transforms and no refinements. They are tolerant by intent: unknown fields stay, `null` means absent, and
@@ -123,41 +125,3 @@ export const eventRequest = z.looseObject({
   priority: number,
   ...signed,
 })
-
-export const createJobRequest = z.looseObject({
-  blueprint: identifier,
-  initial_data: object,
-  idempotency_key: z.string().min(1).max(LIMITS.idempotencyKeyCharsMax).nullish(),
-  job_id: z
-    .string()
-    .regex(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
-    .nullish(),
-  priority: number,
-  dispatch_timeout: seconds,
-  result_timeout: seconds,
-  execution_timeout: seconds,
-  metadata: object,
-  webhook_url: text,
-})
-
-/** The items are checked one by one, with `createJobRequest`, so that a bad one spoils only its own answer. */
-export const createJobBatchRequest = z.looseObject({
-  jobs: z.array(z.unknown()).max(LIMITS.batchItemsMax),
-})
-
-export const jobQuery = z.looseObject({
-  wait: z.number().min(0).optional(),
-  version: z.int().min(0).optional(),
-  until: z.enum(['end']).optional(),
-})
-
-export const jobListQuery = z.looseObject({
-  status: z.string().optional(),
-  blueprint: z.string().optional(),
-  limit: z.int().min(1).max(LIMITS.pageSizeMax).optional(),
-  cursor: z.string().max(LIMITS.identifierCharsMax).optional(),
-})
-
-export const cancelJobRequest = z.looseObject({ reason: text })
-
-export const approvalRequest = z.looseObject({ decision: identifier, comment: text })

@@ -13,9 +13,21 @@ export const CLIENT_PATHS = {
   job: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}`,
   cancel: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/cancel`,
   explain: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/explain`,
+  history: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/history`,
+  retry: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/retry`,
+  discard: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/discard`,
+  /** The open question of a job, with links for people. */
+  question: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/approval`,
   approval: (jobId: string) => `/_public/webhooks/approval/${segment(jobId)}`,
+  quarantine: `${CLIENT_API_PREFIX}/quarantine`,
+  quarantined: (jobId: string) => `${CLIENT_API_PREFIX}/quarantine/${segment(jobId)}`,
+  quarantineRetry: `${CLIENT_API_PREFIX}/quarantine/retry`,
+  quarantineDiscard: `${CLIENT_API_PREFIX}/quarantine/discard`,
   workers: `${CLIENT_API_PREFIX}/workers`,
+  worker: (workerId: string) => `${CLIENT_API_PREFIX}/workers/${segment(workerId)}`,
+  catalogue: `${CLIENT_API_PREFIX}/workers/catalog`,
   blueprints: `${CLIENT_API_PREFIX}/blueprints`,
+  blueprint: (name: string) => `${CLIENT_API_PREFIX}/blueprints/${segment(name)}`,
   graph: (name: string) => `${CLIENT_API_PREFIX}/blueprints/${segment(name)}/graph`,
   dashboard: `${CLIENT_API_PREFIX}/dashboard`,
 } as const
@@ -62,9 +74,31 @@ export interface WireTrailEntry {
   readonly note?: string
 }
 
+/** What a job asks a person. */
+export interface WireApproval {
+  readonly message: string
+  readonly decisions: readonly string[]
+  /** Tells this question from a later one of the same job. */
+  readonly visit: number
+  readonly expires_at?: number
+  /** How often somebody has been reminded so far. */
+  readonly reminders: number
+}
+
+/** The open question of a job, for its owner. Whoever has one of the links may decide, once. */
+export interface ApprovalBody extends WireApproval {
+  readonly job_id: string
+  readonly blueprint_name: string
+  readonly url: string
+  readonly decision_urls: Readonly<Record<string, string>>
+  readonly urls_expire_at: number
+}
+
 export interface JobBody {
   readonly id: string
   readonly job_id: string
+  /** Id of the client who started it. */
+  readonly owner?: string
   readonly blueprint_name: string
   readonly blueprint_version: number
   readonly status: string
@@ -78,6 +112,8 @@ export interface JobBody {
   readonly error_code?: string
   readonly parent_job_id?: string
   readonly metadata?: JsonObject
+  /** While it waits for a person. */
+  readonly approval?: WireApproval
   readonly created_at: number
   readonly updated_at: number
   readonly ended_at?: number
@@ -86,19 +122,86 @@ export interface JobBody {
   readonly trail: readonly WireTrailEntry[]
 }
 
+export interface WireJobError {
+  readonly code: string
+  readonly message: string
+  readonly state: string
+  readonly stack?: string
+}
+
+export interface QuarantinedBody extends JobBody {
+  readonly error?: WireJobError
+  readonly quarantined_at: number
+}
+
 export interface JobQuery {
   /** Seconds to wait for something newer. */
   readonly wait?: number
   readonly version?: number
   readonly until?: 'end'
+  /** Comma-separated. */
+  readonly fields?: string
 }
 
 export interface JobListQuery {
   /** Comma-separated. */
   readonly status?: string
   readonly blueprint?: string
+  /** ISO 8601, or Unix seconds. */
+  readonly created_after?: string
+  readonly created_before?: string
+  readonly q?: string
+  readonly owner?: string
+  readonly fields?: string
   readonly limit?: number
   readonly cursor?: string
+}
+
+/** One event of a job's history, oldest first. */
+export interface HistoryBody {
+  readonly event_id: string
+  readonly job_id: string
+  readonly timestamp: number
+  readonly event_type: string
+  readonly state: Maybe<string>
+  readonly previous_state: Maybe<string>
+  readonly next_state: Maybe<string>
+  readonly worker_id: Maybe<string>
+  readonly task_id: Maybe<string>
+  readonly attempt_number: Maybe<number>
+  readonly duration_ms: Maybe<number>
+  readonly note: Maybe<string>
+  readonly context_snapshot: Maybe<JsonObject>
+}
+
+export interface RetryJobRequest {
+  readonly initial_data?: Maybe<JsonObject>
+  readonly state_history?: Maybe<JsonObject>
+}
+
+export interface QuarantineFilter {
+  readonly blueprint?: string
+  readonly error_code?: string
+  /** Seconds in quarantine. */
+  readonly older_than?: number
+}
+
+/** Either `ids` or `filter`. */
+export interface BulkRequest {
+  readonly ids?: readonly string[]
+  readonly filter?: QuarantineFilter
+  readonly limit?: number
+}
+
+export interface CommandReply {
+  readonly status: string
+  readonly job_id: string
+}
+
+export interface BulkReply {
+  readonly results: readonly (CommandReply | (ItemError & { readonly job_id: string }))[]
+  /** Whether the filter may fit jobs beyond the limit. */
+  readonly has_more: boolean
 }
 
 export interface CancelJobRequest {
@@ -112,6 +215,9 @@ export interface CancelJobReply {
 export interface ApprovalRequest {
   readonly decision: string
   readonly comment?: Maybe<string>
+  /** Which question it answers; a later one is not decided by it. */
+  readonly visit?: Maybe<number>
+  readonly capability?: Maybe<string>
 }
 
 export interface ApprovalReply {
@@ -125,6 +231,19 @@ export interface WorkerBody {
   readonly status: string
   readonly supported_skills: readonly string[]
   readonly [field: string]: Json
+}
+
+/** A skill, as its providers offer it. */
+export interface CatalogueEntry {
+  readonly contract: Maybe<JsonObject>
+  readonly providers_count: number
+  readonly worker_types: readonly string[]
+  readonly average_reputation: number
+}
+
+export interface DashboardBody {
+  readonly workers: { readonly total: number; readonly [status: string]: number }
+  readonly jobs: { readonly queued: number; readonly [status: string]: number }
 }
 
 export interface BlueprintBody {

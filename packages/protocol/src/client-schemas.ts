@@ -1,0 +1,296 @@
+import { z } from 'zod'
+import { LIMITS } from './limits.ts'
+
+/**
+ * What clients send and get. The types are in `wire-client.ts`. Requests are checked with these, and the API document
+ * is made of them. Bodies of commands on jobs are strict, because a misspelt field would do something else than meant;
+ * all others keep what they do not know, for clients that were written for older servers.
+ */
+const object = z.record(z.string(), z.unknown())
+const nullable = object.nullish()
+const text = z.string().nullish()
+const number = z.number().nullish()
+const seconds = z.number().min(0).nullish()
+const moment = z.number().describe('Unix seconds.')
+const identifier = z.string().min(1).max(LIMITS.identifierCharsMax)
+
+export const createJobRequest = z.looseObject({
+  blueprint: identifier.describe('Name of the blueprint to run.'),
+  initial_data: nullable.describe('What the job begins with; checked by the blueprint’s input schema.'),
+  idempotency_key: z
+    .string()
+    .min(1)
+    .max(LIMITS.idempotencyKeyCharsMax)
+    .nullish()
+    .describe('The same key gives the same job. May stand in the header Idempotency-Key instead.'),
+  job_id: z
+    .string()
+    .regex(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+    .nullish()
+    .describe('A UUIDv7 of the caller’s making that becomes the job’s id.'),
+  priority: number.describe('Higher first; 0 without it.'),
+  dispatch_timeout: seconds.describe('Longest wait of a task for a worker, in seconds.'),
+  result_timeout: seconds.describe('Longest time from the dispatch of a task to its result, in seconds.'),
+  execution_timeout: seconds.describe('Longest life of the job, in seconds.'),
+  metadata: nullable.describe('Kept with the job and shown with it; nothing is decided by it.'),
+  webhook_url: text.describe('Where the end of the job is told.'),
+})
+
+/** The body of a blueprint's own endpoint: the same, without its name. */
+export const endpointRequest = createJobRequest.omit({ blueprint: true })
+
+/** The items are checked one by one, with `createJobRequest`, so that a bad one spoils only its own answer. */
+export const createJobBatchRequest = z.looseObject({
+  jobs: z.array(z.unknown()).max(LIMITS.batchItemsMax).describe('Each as in the request for one job.'),
+})
+
+export const createJobReply = z.object({ status: z.literal('accepted'), job_id: z.string() })
+const itemError = z.object({ error: z.string(), code: z.string() })
+export const createJobBatchReply = z.object({
+  results: z.array(z.union([createJobReply, itemError])).describe('One for each job, in the same order.'),
+})
+
+export const jobParams = z.object({ job_id: z.string().describe('Id of a job.') })
+export const nameParams = z.object({ name: z.string().describe('Name of a blueprint.') })
+export const workerParams = z.object({ worker_id: z.string().describe('Id of a worker.') })
+export const endpointParams = z.object({ endpoint: z.string().describe('Endpoint of a blueprint.') })
+
+export const jobQuery = z.looseObject({
+  wait: z.coerce.number().min(0).optional().describe('Seconds to wait for something newer.'),
+  version: z.coerce.number().int().min(0).optional().describe('With `wait`: return once the version is beyond it.'),
+  until: z.enum(['end']).optional().describe('With `wait`: return once the job has ended.'),
+  fields: z.string().optional().describe('Only these fields, separated by commas.'),
+})
+
+const page = {
+  limit: z.coerce.number().int().min(1).max(LIMITS.pageSizeMax).optional().describe('Jobs on one page.'),
+  cursor: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),
+  owner: z.string().optional().describe('Only jobs of this client. Admins may name any, others themselves.'),
+}
+
+const time = z
+  .string()
+  .max(40)
+  .describe('ISO 8601 with its offset, such as 2026-01-31T12:00:00Z, or Unix seconds.')
+  .optional()
+
+export const jobListQuery = z.looseObject({
+  status: z.string().optional().describe('One or several statuses, separated by commas.'),
+  blueprint: z.string().optional().describe('Only jobs of this blueprint.'),
+  created_after: time,
+  created_before: time,
+  q: z
+    .string()
+    .max(LIMITS.identifierCharsMax)
+    .optional()
+    .describe('Only jobs whose id, blueprint or data contains this, whatever the case of its letters.'),
+  fields: z.string().optional().describe('Only these fields of each job, separated by commas.'),
+  ...page,
+  offset: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(LIMITS.pageOffsetMax)
+    .optional()
+    .describe('Jobs to leave out, for older clients. Use `cursor`: it costs the same on every page.'),
+})
+
+export const quarantineQuery = z.looseObject({
+  blueprint: z.string().optional().describe('Only jobs of this blueprint.'),
+  error_code: z.string().optional().describe('Only jobs with this error.'),
+  older_than: z.coerce.number().min(0).optional().describe('Only jobs that have been there for so many seconds.'),
+  ...page,
+})
+
+export const cancelJobRequest = z.looseObject({ reason: text.describe('Kept as the job’s error message.') })
+export const cancelJobReply = z.object({ status: z.literal('cancellation_request_accepted') })
+
+export const retryJobRequest = z.strictObject({
+  initial_data: nullable.describe('Instead of what the job began with; checked by the blueprint’s input schema.'),
+  state_history: nullable.describe('Instead of what its states have written so far.'),
+})
+export const discardJobRequest = z.strictObject({})
+
+export const bulkRequest = z.strictObject({
+  ids: z.array(identifier).min(1).max(LIMITS.batchItemsMax).optional().describe('These jobs.'),
+  filter: z
+    .strictObject({
+      blueprint: identifier.optional(),
+      error_code: identifier.optional(),
+      older_than: z.number().min(0).optional().describe('Seconds in quarantine.'),
+    })
+    .optional()
+    .describe('Or all that fit; an empty filter fits all.'),
+  limit: z.int().min(1).max(LIMITS.batchItemsMax).optional().describe('With `filter`: so many at most.'),
+})
+export const bulkReply = z.object({
+  results: z.array(
+    z.union([
+      z.object({ job_id: z.string(), status: z.string() }),
+      z.object({ job_id: z.string(), error: z.string(), code: z.string() }),
+    ]),
+  ),
+  has_more: z.boolean().describe('Whether the filter may fit jobs beyond the limit: ask again.'),
+})
+export const commandReply = z.object({ status: z.string(), job_id: z.string() })
+
+export const approvalRequest = z.looseObject({
+  decision: identifier.describe('One of the decisions that the job asks for.'),
+  comment: z.string().max(LIMITS.commentCharsMax).nullish().describe('Kept with the decision.'),
+  visit: z.int().min(0).nullish().describe('Which question it answers; a later one is not decided by it.'),
+  capability: text.describe('A signed permission for this one decision, instead of a token.'),
+})
+export const approvalReply = z.object({ status: z.literal('approval_received'), job_id: z.string() })
+export const approvalQuery = z.looseObject({
+  capability: z.string().optional().describe('A signed permission for this one decision, instead of a token.'),
+})
+
+const approval = z.looseObject({
+  message: z.string(),
+  decisions: z.array(z.string()),
+  visit: z.int(),
+  expires_at: moment.nullish(),
+  reminders: z.int().describe('How often somebody has been reminded so far.'),
+})
+export const approvalBody = approval.extend({
+  job_id: z.string(),
+  blueprint_name: z.string(),
+  url: z.string().describe('A page on which a person decides. Whoever has it may decide, once.'),
+  decision_urls: z.record(z.string(), z.string()).describe('The same page for one decision only.'),
+  urls_expire_at: moment,
+})
+
+const trailEntry = z.looseObject({ at: moment, event: z.string(), state: text, note: text })
+
+export const jobBody = z.looseObject({
+  id: z.string(),
+  job_id: z.string(),
+  owner: z.string().describe('Id of the client who started it.'),
+  blueprint_name: z.string(),
+  blueprint_version: z.int(),
+  status: z.string(),
+  current_state: z.string(),
+  initial_data: object,
+  state_history: object,
+  result: z.unknown().optional(),
+  progress: z.number().optional().describe('From 0 to 1.'),
+  progress_message: z.string().optional(),
+  error_message: z.string().optional(),
+  error_code: z.string().optional(),
+  parent_job_id: z.string().optional(),
+  metadata: object.optional(),
+  approval: approval.optional().describe('While it waits for a person.'),
+  created_at: moment,
+  updated_at: moment,
+  ended_at: moment.optional(),
+  version: z.int().describe('Grows with every change.'),
+  trail: z.array(trailEntry).describe('The newest notable moments.'),
+})
+export const jobList = z.array(jobBody.partial())
+export const quarantinedBody = jobBody.extend({
+  error: z
+    .looseObject({ code: z.string(), message: z.string(), state: z.string(), stack: z.string().optional() })
+    .optional(),
+  quarantined_at: moment,
+})
+export const quarantineList = z.array(quarantinedBody)
+
+export const historyQuery = z.looseObject({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(LIMITS.historyPageMax)
+    .optional()
+    .describe('Events on one page; as many as possible without it.'),
+  after: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),
+})
+export const historyList = z.array(
+  z.looseObject({
+    event_id: z.string(),
+    job_id: z.string(),
+    timestamp: moment,
+    event_type: z.string(),
+    state: z.string().nullable(),
+    previous_state: z.string().nullable(),
+    next_state: z.string().nullable(),
+    worker_id: z.string().nullable(),
+    task_id: z.string().nullable(),
+    attempt_number: z.int().nullable(),
+    duration_ms: z.number().nullable(),
+    note: z.string().nullable(),
+    context_snapshot: object.nullable(),
+  }),
+)
+
+export const explanationBody = z.looseObject({
+  job_id: z.string(),
+  status: z.string(),
+  current_state: z.string(),
+  tasks: z.array(
+    z.looseObject({
+      task_id: z.string(),
+      type: z.string(),
+      where: z.enum(['waiting', 'assigned', 'running', 'delayed', 'ended']),
+      worker: z.string().nullable(),
+      explanation: object.nullable().describe('Every worker that is live: what keeps it out, or how it scores.'),
+    }),
+  ),
+})
+
+export const workerBody = z.looseObject({
+  worker_id: z.string(),
+  worker_type: z.string(),
+  status: z.string(),
+  supported_skills: z.array(z.string()),
+  load: z.int(),
+  reputation: z.number(),
+})
+export const workerList = z.array(workerBody)
+export const catalogueBody = z
+  .record(
+    z.string(),
+    z.object({
+      contract: object.nullable().describe('The skill as its newest provider describes it.'),
+      providers_count: z.int(),
+      worker_types: z.array(z.string()),
+      average_reputation: z.number(),
+    }),
+  )
+  .describe('By the name of the skill.')
+
+export const blueprintBody = z.looseObject({
+  name: z.string(),
+  version: z.int(),
+  start: z.string(),
+  endpoint: z.string().nullable(),
+  api_version: z.string().nullable(),
+  states: z.array(z.looseObject({ name: z.string(), kind: z.string() })),
+})
+export const blueprintList = z.array(blueprintBody)
+export const blueprintQuery = z.looseObject({
+  version: z.coerce.number().int().min(1).optional().describe('The latest without it.'),
+})
+export const graphQuery = blueprintQuery.extend({
+  format: z.enum(['dot', 'svg']).optional().describe('Goes before the header Accept; DOT without both.'),
+})
+
+export const dashboardBody = z.looseObject({
+  workers: z.looseObject({ total: z.int() }),
+  jobs: z.record(z.string(), z.int()).describe('By status; `queued` are those that nothing has begun yet.'),
+})
+
+export const statusBody = z.looseObject({ status: z.string() })
+export const readinessBody = z.looseObject({
+  status: z.enum(['ready', 'not_ready']),
+  components: z.record(z.string(), z.looseObject({ status: z.string(), reason: text })),
+})
+
+export const problem = z.looseObject({
+  error: z.string().describe('For people; may change.'),
+  code: z.string().describe('For programs; never renamed.'),
+  type: z.string().optional(),
+  title: z.string().optional(),
+  status: z.int().optional(),
+  detail: z.string().optional(),
+})
