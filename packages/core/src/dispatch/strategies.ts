@@ -17,6 +17,8 @@ export interface Criterion {
   readonly name: string
   /** Smaller is better. Infinity is the worst; NaN counts as that. */
   measure(candidate: Candidate, question: Question): number
+  /** It depends on nothing but the worker's record, its load, and the task's type and model: its order can be kept. */
+  readonly isSteady?: boolean
   /** Why the first of two goes before the second, after "it". */
   because(candidate: Candidate, next: Candidate, question: Question): string
 }
@@ -36,6 +38,7 @@ export type Strategies = ReadonlyMap<string, Strategy>
 /** Holds the skill or the model that the task needs already in memory. */
 const warm: Criterion = {
   name: 'warm',
+  isSteady: true,
   measure: ({ worker }, question) => (isWarm(worker, question) ? 0 : 1),
   because: (_candidate, next) => `is warm and '${next.worker.id}' is not`,
 }
@@ -43,6 +46,7 @@ const warm: Criterion = {
 /** An unknown price comes after every known one: nobody should get work for keeping quiet about its price. */
 const cost: Criterion = {
   name: 'cost',
+  isSteady: true,
   measure: ({ worker }, { type }) => costOf(worker, type) ?? Infinity,
   because: ({ worker }, next, { type }) => {
     const other = costOf(next.worker, type)
@@ -53,6 +57,7 @@ const cost: Criterion = {
 
 const reputation: Criterion = {
   name: 'reputation',
+  isSteady: true,
   measure: ({ worker }) => -worker.reputation,
   because: ({ worker }, next) =>
     `has the reputation ${worker.reputation} and '${next.worker.id}' has ${next.worker.reputation}`,
@@ -60,6 +65,7 @@ const reputation: Criterion = {
 
 const load: Criterion = {
   name: 'load',
+  isSteady: true,
   measure: (candidate) => candidate.load,
   because: (candidate, next) => `has ${candidate.load} tasks and '${next.worker.id}' has ${next.load}`,
 }
@@ -67,6 +73,7 @@ const load: Criterion = {
 /** Cost for reputation. Whoever has no reputation left comes last, whatever it costs, because `reputation` follows. */
 const value: Criterion = {
   name: 'value',
+  isSteady: true,
   measure: ({ worker }, { type }) =>
     worker.reputation > 0 ? (costOf(worker, type) ?? Infinity) / worker.reputation : Infinity,
   because: (_candidate, next) => `asks less for its reputation than '${next.worker.id}'`,

@@ -3,9 +3,10 @@ import type { WorkerRecord } from '../worker/worker.ts'
 import { hasFreeSlot, isAccepting, isStaying } from './demand.ts'
 import type { Candidate, Demand } from './demand.ts'
 import { fits } from './match.ts'
+import { Ordering, isKeepable } from './ordering.ts'
 import { Contest } from './rank.ts'
 import { STRATEGIES, questionOf, strategyNamed } from './strategies.ts'
-import type { Strategies } from './strategies.ts'
+import type { Strategies, Strategy } from './strategies.ts'
 
 /** All workers that can start one type of task, and those of them that can do so at this moment. */
 interface Skill {
@@ -15,7 +16,19 @@ interface Skill {
   readonly open: Seat[]
   /** Who got the last task of this type, for strategies that take turns. */
   last: string | undefined
+  /** Orders that are kept because they are asked for often, the one that was asked for last at the end. */
+  readonly orderings: Map<string, Ordering>
+  /** How often an order was asked for that is not kept. */
+  readonly asked: Map<string, number>
 }
+
+/** Fewer open workers than this are looked at one by one: that is faster than to keep them in order. */
+const KEPT_FROM = 256
+/** To put n workers in order costs about as much as looking at all of them this often. */
+const ASKED_MIN = 32
+/** Every change of a worker is told to each kept order. */
+const ORDERINGS_MAX = 8
+const ASKED_MAX = 1_000
 
 /** A worker's place in one of its skills. */
 interface Seat {
@@ -122,6 +135,13 @@ export class WorkerIndex {
     const strategy = strategyNamed(call.strategy, this.#strategies)
     const skill = this.#skills.get(call.type)
     if (skill === undefined || skill.open.length === 0) return undefined
+    const ordering = skill.open.length < KEPT_FROM ? undefined : orderingFor(skill, strategy, call)
+    const chosen = ordering ? ordering.best(exclude, skill.last) : this.#compete(skill, strategy, call, exclude)
+    if (chosen !== undefined) skill.last = chosen.worker.id
+    return chosen
+  }
+
+  #compete(skill: Skill, strategy: Strategy, call: TaskCall, exclude: readonly string[]): Candidate | undefined {
     const contest = this.#contest
     contest.begin(strategy, questionOf(call, skill.last))
     for (const { entry } of skill.open) {
@@ -129,9 +149,7 @@ export class WorkerIndex {
       if (!contest.wouldLead(entry)) continue
       if (!exclude.includes(entry.worker.id) && fits(call, entry.worker)) contest.lead(entry)
     }
-    const chosen = contest.end()
-    if (chosen !== undefined) skill.last = chosen.worker.id
-    return chosen
+    return contest.end()
   }
 
   /**
@@ -149,7 +167,7 @@ export class WorkerIndex {
   #list(entry: Entry): void {
     const seats: Seat[] = []
     for (const name of startable(entry.worker)) {
-      const skill = this.#skills.get(name) ?? { name, workers: new Set(), open: [], last: undefined }
+      const skill = this.#skills.get(name) ?? newSkill(name)
       this.#skills.set(name, skill)
       skill.workers.add(entry)
       seats.push({ entry, skill, at: -1 })
@@ -168,6 +186,8 @@ export class WorkerIndex {
 
   #settle(entry: Entry): void {
     this.#setOpen(entry, isAccepting(entry.worker.status) && hasFreeSlot(entry))
+    if (!entry.isOpen) return
+    for (const { skill } of entry.seats) for (const ordering of skill.orderings.values()) ordering.put(entry)
   }
 
   #setOpen(entry: Entry, isOpen: boolean): void {
@@ -191,6 +211,37 @@ function rise(seat: Seat): void {
   open[seat.at] = moved
   moved.at = seat.at
   open.pop()
+  for (const ordering of seat.skill.orderings.values()) ordering.remove(seat.entry.worker.id)
+}
+
+function newSkill(name: string): Skill {
+  return { name, workers: new Set(), open: [], last: undefined, orderings: new Map(), asked: new Map() }
+}
+
+/** The kept order for such tasks, if they come often enough for one. */
+function orderingFor(skill: Skill, strategy: Strategy, call: TaskCall): Ordering | undefined {
+  if (!isKeepable(strategy)) return undefined
+  const question = questionOf(call, undefined)
+  const { orderings, asked } = skill
+  const key = JSON.stringify([strategy.name, question.model, call.requirements, call.maxCost])
+  let ordering = orderings.get(key)
+  if (ordering === undefined) {
+    const times = (asked.get(key) ?? 0) + 1
+    if (asked.size >= ASKED_MAX) asked.clear()
+    asked.set(key, times)
+    if (times < ASKED_MIN) return undefined
+    asked.delete(key)
+    ordering = new Ordering(strategy, question, call)
+    for (const { entry } of skill.open) ordering.put(entry)
+    for (const oldest of orderings.keys()) {
+      if (orderings.size < ORDERINGS_MAX) break
+      orderings.delete(oldest)
+    }
+  } else {
+    orderings.delete(key)
+  }
+  orderings.set(key, ordering)
+  return ordering
 }
 
 /** Of a list that is known to hold something: here the seat that is being given up. */
