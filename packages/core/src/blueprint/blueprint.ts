@@ -47,6 +47,8 @@ export interface RunnableBlueprint extends Script {
   readonly ownPolicy?: Partial<ScriptPolicy>
   /** The path under which clients start it, when the blueprint names one. */
   readonly endpoint?: string
+  /** The first part of that path, such as `v2`; the server’s own version without it. */
+  readonly apiVersion?: string
   /** Runs the handler of the job's state. Rejects with whatever user code threw. */
   perform(input: TurnInput): Promise<TurnOutput>
   /** Returns what the input schema makes of the data, or what is wrong with it, one sentence per problem. */

@@ -77,12 +77,21 @@ describe('[A-01] a blueprint is a script for the rules', () => {
     const policy = { transitionsMax: 5, handlerAttemptsMax: 1, taskAttemptsMax: 2, backoffMs: 3, backoffMsMax: 4 }
     const tuned = blueprint(
       'tuned',
-      { start: 'done', version: 3, endpoint: '/tuned', ...policy, runTimeout: '10m', executionTimeout: '1h' },
+      {
+        start: 'done',
+        version: 3,
+        endpoint: '/tuned',
+        apiVersion: 'v2',
+        ...policy,
+        runTimeout: '10m',
+        executionTimeout: '1h',
+      },
       (state) => ({ done: state.end() }),
     )
     expect(tuned.policy).toEqual({ ...policy, runTimeoutMs: 600_000, executionTimeoutMs: 3_600_000 })
     expect(tuned.version).toBe(3)
     expect(tuned.endpoint).toBe('/tuned')
+    expect(tuned.apiVersion).toBe('v2')
   })
 
   test('[A-09] what it says itself stays apart from the defaults, also where it says the same', () => {
@@ -116,6 +125,7 @@ describe('[A-03] what is wrong in itself is refused where it is written', () => 
     ['no states', define('b', {}, {}), /it starts in "done"/],
     ['version', define('b', { version: 0 }, { done }), /version is 0\. Give a whole number from 1/],
     ['version', define('b', { version: 1.5 }, { done }), /version is 1\.5/],
+    ['apiVersion', define('b', { apiVersion: 'v2/x' }, { done }), /apiVersion is "v2\/x"\. It is one part of a path/],
     ['limit', define('b', { transitionsMax: 5_000 }, { done }), /transitionsMax is 5000.* from 1 to 1000/],
     ['span', define('b', { resultTimeout: 'soon' }, { done }), /Blueprint "b": resultTimeout is "soon"/],
     ['span', define('b', { runTimeout: 'soon' }, { done }), /Blueprint "b": runTimeout is "soon"/],

@@ -52,6 +52,8 @@ export interface BlueprintShape<
   readonly version?: number
   /** The path under which clients start it. */
   readonly endpoint?: string
+  /** The version of your API that the endpoint belongs to: `v2` makes it /api/v2/… instead of /api/v1/…. */
+  readonly apiVersion?: string
   /** How a job of an older version goes on under this one; `undefined` when it cannot. */
   readonly migrate?: (job: MigratingJob) => { readonly state: string; readonly stateHistory: LooseData } | undefined
 }
@@ -105,6 +107,7 @@ export function blueprint<
     version: versionOf(name, shape.version),
     start: shape.start,
     endpoint: shape.endpoint,
+    apiVersion: apiVersionOf(name, shape.apiVersion),
     ownPolicy: policyOf(name, shape),
     input: shape.input,
     output: shape.output,
@@ -128,6 +131,16 @@ function checkName(name: unknown): void {
 function versionOf(name: string, version = 1): number {
   return positive(name, 'version', version, Number.MAX_SAFE_INTEGER)
 }
+
+function apiVersionOf(name: string, apiVersion: string | undefined): string | undefined {
+  if (apiVersion === undefined || API_VERSION.test(apiVersion)) return apiVersion
+  throw new ImpresarioError(
+    'INVALID_BLUEPRINT',
+    `Blueprint "${name}": apiVersion is ${JSON.stringify(apiVersion)}. It is one part of a path, such as "v2".`,
+  )
+}
+
+const API_VERSION = /^v\d[\w.-]{0,30}$/
 
 /** Only what was given: what was not stays apart from the defaults, so that the program's configuration may fill it in. */
 function policyOf(name: string, given: PolicyOverrides): Partial<ScriptPolicy> {

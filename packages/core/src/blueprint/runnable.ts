@@ -18,6 +18,7 @@ export interface Parts {
   readonly version: number
   readonly start: string
   readonly endpoint: string | undefined
+  readonly apiVersion?: string | undefined
   readonly ownPolicy: Partial<ScriptPolicy>
   readonly input: Schema | undefined
   readonly output: Schema | undefined
@@ -62,6 +63,7 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
     policy: completePolicy(parts.ownPolicy, POLICY_DEFAULTS),
     ownPolicy: parts.ownPolicy,
     ...(parts.endpoint === undefined ? {} : { endpoint: parts.endpoint }),
+    ...(parts.apiVersion === undefined ? {} : { apiVersion: parts.apiVersion }),
     state: find,
     // Reading the handlers' code takes a while, and only the registry and the graph need it.
     get nodes() {
