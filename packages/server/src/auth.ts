@@ -1,69 +1,91 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ClientInfo } from '@impresario/core'
 import { HEADERS, ImpresarioError } from '@impresario/protocol'
+import type { Caller, ClientRole } from './access.ts'
+import { hashToken, sameSecret } from './secret.ts'
+import type { TokenHash } from './secret.ts'
+import type { WorkerCredentials } from './worker-credentials.ts'
 
-/** Tokens are kept as hashes only: who reads the memory or the log of this process cannot use them. */
-export type TokenHash = Buffer
-
-export function hashToken(token: string): TokenHash {
-  return createHash('sha256').update(token).digest()
-}
+export { hashToken } from './secret.ts'
+export type { TokenHash } from './secret.ts'
+export type { WorkerCredentials } from './worker-credentials.ts'
 
 export interface ClientCredential {
-  readonly tokenHash: TokenHash
+  /** Any of them is right: while a token is changed, the old and the new one. */
+  readonly tokens: readonly TokenHash[]
   readonly client: ClientInfo
-  /** Jobs that it may start in a month. */
+  readonly role: ClientRole
+  /** Jobs that it may start in a month; without it, as many as it likes. */
   readonly monthlyAttempts?: number
 }
 
-export interface WorkerCredentials {
-  /** By worker id. */
-  readonly individual: ReadonlyMap<string, TokenHash>
-  readonly global: TokenHash | undefined
-}
-
-/** Who a client is. Without any credentials everybody is the one client; the server then listens to its own machine only. */
+/**
+ * Who a client is. Without any credentials at the start everybody is the one client; the server then listens to its own
+ * machine only. Credentials that all go away later leave nobody who may call: what was closed never opens by itself.
+ */
 export class ClientAuth {
-  readonly #byHash = new Map<string, ClientCredential>()
+  readonly isOpen: boolean
+  #byToken: ReadonlyMap<string, ClientCredential>
+  #byId: ReadonlyMap<string, ClientCredential>
 
   constructor(credentials: readonly ClientCredential[]) {
-    for (const credential of credentials) this.#byHash.set(credential.tokenHash.toString('latin1'), credential)
+    this.isOpen = credentials.length === 0
+    this.#byToken = tokenIndex(credentials)
+    this.#byId = new Map(credentials.map((credential) => [credential.client.id, credential]))
   }
 
-  authenticate(headers: IncomingHttpHeaders): ClientInfo {
-    if (this.#byHash.size === 0) {
+  /** From now on these. Tokens that are not among them are nobody's at once. */
+  replace(credentials: readonly ClientCredential[]): void {
+    this.#byToken = tokenIndex(credentials)
+    this.#byId = new Map(credentials.map((credential) => [credential.client.id, credential]))
+  }
+
+  authenticate(headers: IncomingHttpHeaders): Caller {
+    if (this.isOpen) {
       mustBeLocal(headers)
-      return OPEN_CLIENT
+      return OPEN_CALLER
     }
     const token = headerOf(headers, HEADERS.clientToken) ?? bearerOf(headers)
     if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Client-Token header')
     const hash = hashToken(token)
-    const found = this.#byHash.get(hash.toString('latin1'))
-    if (found === undefined || !timingSafeEqual(found.tokenHash, hash)) {
-      throw new ImpresarioError('UNAUTHENTICATED', 'Unauthorized: Invalid token')
-    }
-    return found.client
+    const found = this.#byToken.get(hash.toString('latin1'))
+    if (found?.tokens.some((known) => sameSecret(known, hash)) !== true) throw unauthorised()
+    return found
+  }
+
+  /** What is configured for this client now. */
+  credentialOf(clientId: string): ClientCredential | undefined {
+    return this.#byId.get(clientId)
   }
 }
 
-const OPEN_CLIENT: ClientInfo = { id: 'default' }
+function tokenIndex(credentials: readonly ClientCredential[]): ReadonlyMap<string, ClientCredential> {
+  const index = new Map<string, ClientCredential>()
+  for (const credential of credentials) {
+    for (const token of credential.tokens) index.set(token.toString('latin1'), credential)
+  }
+  return index
+}
+
+/** On the own machine, without tokens, everybody may do everything. */
+const OPEN_CALLER: Caller = { client: { id: 'default' }, role: 'admin' }
 
 /**
  * Who a worker is. A worker with a token of its own must use that one: it never falls back to the global token. A
  * token is first recognised, before the body is read, and then held against the id that the request names.
  */
 export class WorkerAuth {
-  readonly #credentials: WorkerCredentials
-  readonly #known = new Set<string>()
   readonly #isOpen: boolean
+  #credentials: WorkerCredentials
 
   constructor(credentials: WorkerCredentials, options: { readonly allowOpen: boolean }) {
     this.#credentials = credentials
-    const { individual, global } = credentials
-    for (const hash of individual.values()) this.#known.add(hash.toString('latin1'))
-    if (global !== undefined) this.#known.add(global.toString('latin1'))
-    this.#isOpen = options.allowOpen && this.#known.size === 0
+    this.#isOpen = options.allowOpen && credentials.isEmpty
+  }
+
+  /** From now on these. Tokens that are not among them are nobody's at once. */
+  replace(credentials: WorkerCredentials): void {
+    this.#credentials = credentials
   }
 
   /** Refuses a token that is nobody's. Gives its hash for `identify`. */
@@ -75,21 +97,15 @@ export class WorkerAuth {
     const token = headerOf(headers, HEADERS.workerToken) ?? bearerOf(headers)
     if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Worker-Token header')
     const hash = hashToken(token)
-    if (!this.#known.has(hash.toString('latin1'))) throw unauthorised()
+    if (!this.#credentials.knows(hash)) throw unauthorised()
     return hash
   }
 
   /** The worker that makes the request. `hinted` is the id that it names, if any. */
   identify(hash: TokenHash | undefined, hinted: string | undefined): string | undefined {
     if (this.#isOpen || hash === undefined) return hinted
-    const { individual, global } = this.#credentials
-    if (hinted === undefined) {
-      for (const [id, own] of individual) if (timingSafeEqual(own, hash)) return id
-      return undefined
-    }
-    const own = individual.get(hinted)
-    const wanted = own ?? global
-    if (wanted === undefined || !timingSafeEqual(wanted, hash)) throw unauthorised()
+    if (hinted === undefined) return this.#credentials.ownerOf(hash)
+    if (!this.#credentials.accepts(hinted, hash)) throw unauthorised()
     return hinted
   }
 }
@@ -98,7 +114,7 @@ export class WorkerAuth {
  * Without tokens, what protects a server on the own machine is that others cannot reach it. A web page can, by letting
  * its own name point here; but its requests then carry that name.
  */
-function mustBeLocal(headers: IncomingHttpHeaders): void {
+export function mustBeLocal(headers: IncomingHttpHeaders): void {
   if (LOCAL_HOST.test(headers.host ?? '')) return
   throw new ImpresarioError(
     'FORBIDDEN',
@@ -108,11 +124,11 @@ function mustBeLocal(headers: IncomingHttpHeaders): void {
 
 const LOCAL_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 
-function unauthorised(): ImpresarioError {
+export function unauthorised(): ImpresarioError {
   return new ImpresarioError('UNAUTHENTICATED', 'Unauthorized: Invalid token')
 }
 
-function headerOf(headers: IncomingHttpHeaders, names: readonly string[]): string | undefined {
+export function headerOf(headers: IncomingHttpHeaders, names: readonly string[]): string | undefined {
   for (const name of names) {
     const value = headers[name]
     if (typeof value === 'string' && value !== '') return value
@@ -120,7 +136,7 @@ function headerOf(headers: IncomingHttpHeaders, names: readonly string[]): strin
   return undefined
 }
 
-function bearerOf(headers: IncomingHttpHeaders): string | undefined {
+export function bearerOf(headers: IncomingHttpHeaders): string | undefined {
   const { authorization } = headers
   return authorization?.toLowerCase().startsWith('bearer ') === true
     ? authorization.slice('bearer '.length).trim()

@@ -2,9 +2,11 @@ import { hostname } from 'node:os'
 import { LIMITS } from '@impresario/protocol'
 import { LOG_LEVELS } from './log.ts'
 import type { LogLevel } from './log.ts'
+import { SECURITY_KEYS } from './security-keys.ts'
+import type { SecuritySettings } from './security-keys.ts'
 
 /** Everything that can be set, with the types that the program uses. */
-export interface Settings {
+export interface Settings extends SecuritySettings {
   readonly apiHost: string
   readonly apiPort: number
   readonly clientApiPrefix: string
@@ -28,6 +30,14 @@ export interface Settings {
   readonly maxTransitionsPerJob: number
   readonly shutdownTimeoutSeconds: number
   readonly bodyLimitBytes: number
+  readonly tlsEnabled: boolean
+  readonly tlsCertPath: string
+  readonly tlsKeyPath: string
+  readonly tlsCaPath: string
+  readonly tlsRequireClientCert: boolean
+  readonly workerAuthMode: 'mixed' | 'token-only' | 'mtls-only'
+  readonly accessTokenSeconds: number
+  readonly refreshTokenSeconds: number
 }
 
 interface Text {
@@ -83,13 +93,13 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     names: ['CLIENTS_CONFIG_PATH'],
     type: 'path',
     default: '',
-    description: 'TOML file with one table per client: token, plan, monthly_attempts, params.',
+    description: 'TOML file with one table per client: token, role, plan, monthly_attempts, params.',
   },
   workersConfigPath: {
     names: ['WORKERS_CONFIG_PATH'],
     type: 'path',
     default: '',
-    description: 'TOML file with one table per worker id: token, description.',
+    description: 'TOML file with one table per worker id or pattern: token, description, signed.',
   },
   clientToken: {
     names: ['CLIENT_TOKEN'],
@@ -211,4 +221,49 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     default: LIMITS.bodyBytesMax,
     description: 'Largest body of a request.',
   },
+  tlsEnabled: { names: ['TLS_ENABLED'], type: 'switch', default: false, description: 'Speak HTTPS, TLS 1.2 or newer.' },
+  tlsCertPath: {
+    names: ['TLS_CERT_PATH'],
+    type: 'path',
+    default: '',
+    description: 'PEM file with the certificate of this server, and those between it and its root.',
+  },
+  tlsKeyPath: { names: ['TLS_KEY_PATH'], type: 'path', default: '', description: 'PEM file with its private key.' },
+  tlsCaPath: {
+    names: ['TLS_CA_PATH'],
+    type: 'path',
+    default: '',
+    description: 'PEM file with the roots that the certificates of workers must come from. Empty: none is asked for.',
+  },
+  tlsRequireClientCert: {
+    names: ['TLS_REQUIRE_CLIENT_CERT'],
+    type: 'switch',
+    default: false,
+    description: 'Refuse every connection without a valid certificate, also of clients.',
+  },
+  workerAuthMode: {
+    names: ['WORKER_AUTH_MODE'],
+    type: 'choice',
+    of: ['mixed', 'token-only', 'mtls-only'],
+    default: 'mixed',
+    description:
+      'How workers show who they are: by certificate or token, by token only, or by certificate (and the short-lived tokens that it gives).',
+  },
+  accessTokenSeconds: {
+    names: ['ACCESS_TOKEN_SECONDS'],
+    type: 'seconds',
+    min: 1,
+    max: DAY_S,
+    default: 3_600,
+    description: 'How long a short-lived token of a worker lasts.',
+  },
+  refreshTokenSeconds: {
+    names: ['REFRESH_TOKEN_SECONDS'],
+    type: 'seconds',
+    min: 1,
+    max: 30 * DAY_S,
+    default: DAY_S,
+    description: 'How long it can be renewed.',
+  },
+  ...SECURITY_KEYS,
 }

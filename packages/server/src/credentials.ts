@@ -1,32 +1,33 @@
-import type { JsonObject } from '@impresario/protocol'
-import { hashToken } from './auth.ts'
-import type { ClientCredential, TokenHash, WorkerCredentials } from './auth.ts'
+import { LIMITS } from '@impresario/protocol'
+import { CLIENT_ROLES } from './access.ts'
+import type { ClientRole } from './access.ts'
+import type { ClientCredential } from './auth.ts'
 import { invalid, parseFile } from './config.ts'
 import type { Settings } from './config.ts'
+import { refuseMisspelt, tomlJson } from './credential-keys.ts'
+import { TOKEN_KEYS, TokenBook } from './token-book.ts'
+import { WorkerCredentials } from './worker-credentials.ts'
+import type { WorkerCredential } from './worker-credentials.ts'
 
 export interface Credentials {
   readonly clients: readonly ClientCredential[]
   readonly workers: WorkerCredentials
 }
 
-/** Secrets that stand in documents and examples: everybody knows them. */
-const WELL_KNOWN: ReadonlySet<string> = new Set([
-  'secure-orchestrator-token',
-  'secure-worker-token',
-  'your-secret-worker-token',
-  'changeme',
-  'change-me',
-  'secret',
-  'token',
-  'password',
-])
+type CredentialSettings = Pick<
+  Settings,
+  'apiHost' | 'clientsConfigPath' | 'workersConfigPath' | 'clientToken' | 'workerToken'
+>
 
 /** Reads who may call, and refuses a server that anybody on the network could use. */
-export function loadCredentials(settings: Settings): Credentials {
-  const tokens = new TokenBook(!isLoopback(settings.apiHost))
-  const clients = [...fileClients(settings.clientsConfigPath, tokens)]
+export function loadCredentials(settings: CredentialSettings): Credentials {
+  const book = new TokenBook(!isLoopback(settings.apiHost))
+  const clients = [...fileClients(settings.clientsConfigPath, book)]
   if (settings.clientToken !== '') {
-    clients.push({ tokenHash: tokens.add('CLIENT_TOKEN', settings.clientToken), client: { id: 'default' } })
+    const tokens = [book.add('CLIENT_TOKEN', settings.clientToken)]
+    // The only client that there is runs the place; beside others, the file says who does.
+    const role = settings.clientsConfigPath === '' ? 'admin' : 'client'
+    clients.push({ tokens, client: { id: 'default' }, role })
   }
   const ids = clients.map(({ client }) => client.id)
   if (new Set(ids).size < ids.length) {
@@ -38,39 +39,13 @@ export function loadCredentials(settings: Settings): Credentials {
         'Set CLIENT_TOKEN or CLIENTS_CONFIG_PATH, or set API_HOST to 127.0.0.1.',
     )
   }
-  const individual = fileWorkers(settings.workersConfigPath, tokens)
-  const global = settings.workerToken === '' ? undefined : tokens.check('WORKER_TOKEN', settings.workerToken)
-  return { clients, workers: { individual, global } }
+  const individual = [...fileWorkers(settings.workersConfigPath, book)]
+  const global = settings.workerToken === '' ? undefined : book.add('WORKER_TOKEN', settings.workerToken)
+  return { clients, workers: new WorkerCredentials(individual, global) }
 }
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
-}
-
-/** Hashes tokens on their way in; a token that two clients share would make one of them the other. */
-class TokenBook {
-  readonly #isExposed: boolean
-  readonly #owners = new Map<string, string>()
-
-  constructor(isExposed: boolean) {
-    this.#isExposed = isExposed
-  }
-
-  add(place: string, token: string): TokenHash {
-    const hash = this.check(place, token)
-    const key = hash.toString('latin1')
-    const other = this.#owners.get(key)
-    if (other !== undefined) throw invalid(`${place} is the same as ${other}. Every token must be a different one.`)
-    this.#owners.set(key, place)
-    return hash
-  }
-
-  check(place: string, token: string): TokenHash {
-    if (this.#isExposed && WELL_KNOWN.has(token.toLowerCase())) {
-      throw invalid(`${place} is a well-known default that anybody can guess. Choose a long random one.`)
-    }
-    return hashToken(token)
-  }
 }
 
 type Table = Readonly<Record<string, unknown>>
@@ -78,56 +53,74 @@ type Table = Readonly<Record<string, unknown>>
 function* tables(path: string): Generator<readonly [string, Table]> {
   if (path === '') return
   for (const [name, table] of Object.entries(parseFile(path))) {
-    if (typeof table !== 'object' || table === null || Array.isArray(table)) {
+    if (!isTable(table)) {
       throw invalid(`${path}: ${name} stands outside of a table. Begin the file with a table such as [my_name].`)
     }
-    yield [name, table as Table]
+    if (name === '' || name.length > LIMITS.identifierCharsMax) {
+      throw invalid(`${path}: [${name.slice(0, 32)}] must have a name of 1 to ${LIMITS.identifierCharsMax} characters.`)
+    }
+    yield [name, table]
   }
 }
 
-function* fileClients(path: string, tokens: TokenBook): Generator<ClientCredential> {
+function isTable(value: unknown): value is Table {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+}
+
+const CLIENT_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'role', 'plan', 'monthly_attempts', 'params'])
+const WORKER_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'description', 'signed'])
+
+function* fileClients(path: string, book: TokenBook): Generator<ClientCredential> {
   for (const [id, table] of tables(path)) {
-    const { token, plan, monthly_attempts: attempts, params, ...others } = table
     const at = `${path}: [${id}]`
-    const tokenHash = tokens.add(`${at}.token`, tokenIn(at, token))
+    const { role, plan, monthly_attempts: attempts, params } = table
+    const others = Object.fromEntries(Object.entries(table).filter(([key]) => !CLIENT_KEYS.has(key)))
+    refuseMisspelt(at, Object.keys(others), CLIENT_KEYS, `or put it into [${id}.params] if it is meant for handlers`)
+    const { hashes } = book.read(at, table)
     if (plan !== undefined && typeof plan !== 'string') throw invalid(`${at}.plan must be a text.`)
-    if (attempts !== undefined && !(typeof attempts === 'number' && Number.isInteger(attempts) && attempts >= 0)) {
-      throw invalid(`${at}.monthly_attempts must be a whole number of at least 0.`)
+    if (attempts !== undefined && !(typeof attempts === 'number' && Number.isSafeInteger(attempts) && attempts >= 0)) {
+      throw invalid(`${at}.monthly_attempts must be a whole number of at least 0. Leave it out for no limit.`)
     }
-    if (params !== undefined && (typeof params !== 'object' || params === null || Array.isArray(params))) {
-      throw invalid(`${at}.params must be a table.`)
-    }
-    const custom = jsonOf({ ...others, ...params })
+    if (params !== undefined && !isTable(params)) throw invalid(`${at}.params must be a table.`)
+    const custom = tomlJson({ ...others, ...params })
     const client = {
       id,
       ...(plan === undefined ? {} : { plan }),
       ...(Object.keys(custom).length === 0 ? {} : { params: custom }),
     }
-    yield { tokenHash, client, ...(attempts === undefined ? {} : { monthlyAttempts: attempts }) }
+    const quota = attempts === undefined ? {} : { monthlyAttempts: attempts }
+    yield { tokens: hashes, client, role: roleOf(at, role), ...quota }
   }
 }
 
-function fileWorkers(path: string, tokens: TokenBook): ReadonlyMap<string, TokenHash> {
-  const individual = new Map<string, TokenHash>()
-  for (const [id, table] of tables(path)) {
-    const at = `${path}: [${id}]`
-    const { token, description, ...others } = table
+function roleOf(at: string, role: unknown): ClientRole {
+  if (role === undefined) return 'client'
+  const found = CLIENT_ROLES.find((known) => known === role)
+  if (found === undefined) throw invalid(`${at}.role must be one of ${CLIENT_ROLES.join(', ')}.`)
+  return found
+}
+
+/** A pattern of many stars takes long to hold against an id, and nobody needs one. */
+const STARS_MAX = 3
+
+function* fileWorkers(path: string, book: TokenBook): Generator<WorkerCredential> {
+  for (const [name, table] of tables(path)) {
+    const at = `${path}: [${name}]`
+    const { description, signed } = table
+    const unknown = Object.keys(table).filter((key) => !WORKER_KEYS.has(key))
+    refuseMisspelt(at, unknown, WORKER_KEYS)
+    const [other] = unknown
+    if (other !== undefined) throw invalid(`${at}.${other} is not known. A worker has ${[...WORKER_KEYS].join(', ')}.`)
     if (description !== undefined && typeof description !== 'string') throw invalid(`${at}.description must be a text.`)
-    const [unknown] = Object.keys(others)
-    if (unknown !== undefined) throw invalid(`${at}.${unknown} is not known. A worker has token and description.`)
-    individual.set(id, tokens.add(`${at}.token`, tokenIn(at, token)))
+    if (signed !== undefined && typeof signed !== 'boolean') throw invalid(`${at}.signed must be true or false.`)
+    if (name.split('*').length - 1 > STARS_MAX) throw invalid(`${at} must have at most ${STARS_MAX} "*" in its name.`)
+    const { hashes, plain } = book.read(at, table)
+    if (signed === true && plain.length < hashes.length) {
+      throw invalid(
+        `${at}.signed needs the token itself, because a signature cannot be checked with a hash. ` +
+          'Use token instead of token_sha256; it is then kept in memory, and nowhere else.',
+      )
+    }
+    yield { name, tokens: hashes, signing: signed === true ? plain : undefined }
   }
-  return individual
-}
-
-function tokenIn(at: string, token: unknown): string {
-  if (typeof token === 'string' && token.trim() !== '') return token
-  throw invalid(`${at}.token ${token === undefined ? 'is missing' : 'must be a text that is not empty'}.`)
-}
-
-/** Dates and large numbers of TOML become what JSON has for them. */
-function jsonOf(table: Table): JsonObject {
-  return JSON.parse(
-    JSON.stringify(table, (_key, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),
-  ) as JsonObject
 }

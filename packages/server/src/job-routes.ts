@@ -54,7 +54,7 @@ export function clientOf(request: FastifyRequest): ClientInfo {
 export function authenticateClients(app: FastifyInstance, auth: ClientAuth): void {
   app.decorateRequest('client', undefined)
   app.addHook('onRequest', async (request) => {
-    request.client = auth.authenticate(request.headers)
+    request.client = auth.authenticate(request.headers).client
   })
 }
 
