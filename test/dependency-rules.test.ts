@@ -56,6 +56,10 @@ const IMPORT_RULES: Readonly<
     refused: ['@impresario/protocol', '@impresario/engine', '@impresario/server'],
     allowed: ['@impresario/core', '@viz-js/viz'],
   },
+  'packages/webhooks/src': {
+    refused: ['@impresario/server', '@impresario/storage-embedded', '@impresario/worker'],
+    allowed: ['@impresario/core', '@impresario/engine', '@impresario/protocol', 'node:https'],
+  },
   'packages/worker/src': {
     refused: ['@impresario/core', '@impresario/client', '@impresario/server', 'zod'],
     allowed: ['@impresario/protocol', 'node:http', 'node:timers/promises'],

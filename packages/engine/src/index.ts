@@ -3,3 +3,5 @@ export type { CreateOptions, EngineOptions, EngineSettings, TaskExplanation, Wai
 export type { Applied } from './director.ts'
 export type { BlueprintSource } from './blueprint-shelf.ts'
 export type { Delivery, Desk, Handout, PollOptions, Receipt, Report } from './desk.ts'
+export { Pump } from './pump.ts'
+export type { PumpOptions } from './pump.ts'

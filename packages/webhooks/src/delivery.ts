@@ -1,0 +1,103 @@
+import type { Item, Put, Stored } from '@impresario/core'
+import type { JsonObject } from '@impresario/protocol'
+import { endpointAddress, endpointId } from './endpoint.ts'
+import type { OutgoingMessage } from './message.ts'
+
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
+/** One try to send. `status` is the receiver's, if it gave one; `error` says in a sentence why it did not count. */
+export type Attempt = {
+  readonly at: number
+  readonly durationMs: number
+  readonly status: number | null
+  readonly error: string | null
+}
+
+/**
+ * A message and what became of it: `pending` → `delivered`, or `failed` when its attempts are used up or nobody is there to
+ * take it. A redelivery makes it `pending` again, with all attempts anew. It is kept for `retentionMs` after its last change.
+ */
+export type Delivery = OutgoingMessage & {
+  readonly endpointId: string
+  readonly status: DeliveryStatus
+  /** The newest ones. */
+  readonly attempts: readonly Attempt[]
+  /** Since it was enqueued last. */
+  readonly tries: number
+  readonly nextAttemptAt: number | null
+  /** Somebody asked for it by name: the next attempt is made whatever the state of the endpoint. */
+  readonly isForced: boolean
+  /** Why it waits, or why it failed. */
+  readonly note: string | null
+  readonly endedAt: number | null
+}
+
+/** Three redeliveries of ten attempts each can be told apart; nobody reads more. */
+const ATTEMPTS_KEPT = 40
+
+export function newDelivery(message: OutgoingMessage): Delivery {
+  return {
+    ...message,
+    endpointId: endpointId(message.clientId, endpointAddress(message.url)),
+    status: 'pending',
+    attempts: [],
+    tries: 0,
+    nextAttemptAt: null,
+    isForced: false,
+    note: null,
+    endedAt: null,
+  }
+}
+
+/** The boundary where a record gets its type back. Only this file makes such records. */
+export function asDelivery({ value, version }: Stored<JsonObject>): Stored<Delivery> {
+  return { value: value as unknown as Delivery, version }
+}
+
+export function putDelivery(value: Delivery, version: number, retentionMs: number): Put {
+  const { messageId, clientId, status, event, jobId } = value
+  return {
+    kind: 'delivery',
+    id: messageId,
+    value,
+    version,
+    facets: { owner: clientId, status, name: event, text: jobId },
+    expiresMs: retentionMs,
+  }
+}
+
+/** The message's item in the outbox. Its id is the message's, so that there is never more than one. */
+export function outboxItem(
+  { messageId, url, clientId, jobId, event, at, body }: OutgoingMessage,
+  delayMs: number,
+  priority = 0,
+): Item {
+  const payload: OutgoingMessage = { messageId, url, clientId, jobId, event, at, body }
+  return { queue: 'outbox', id: messageId, lane: clientId, priority, delayMs, payload }
+}
+
+export function attempted(delivery: Delivery, attempt: Attempt): Delivery {
+  return {
+    ...delivery,
+    attempts: [...delivery.attempts, attempt].slice(-ATTEMPTS_KEPT),
+    tries: delivery.tries + 1,
+    isForced: false,
+  }
+}
+
+export function arrived(delivery: Delivery, now: number): Delivery {
+  return { ...delivery, status: 'delivered', nextAttemptAt: null, note: null, endedAt: now }
+}
+
+export function givenUp(delivery: Delivery, note: string, now: number): Delivery {
+  return { ...delivery, status: 'failed', nextAttemptAt: null, isForced: false, note, endedAt: now }
+}
+
+export function waiting(delivery: Delivery, nextAttemptAt: number, note: string | null): Delivery {
+  return { ...delivery, status: 'pending', nextAttemptAt, note, endedAt: null }
+}
+
+export function redelivered(delivery: Delivery, now: number): Delivery {
+  return { ...waiting(delivery, now, 'redelivery was asked for'), tries: 0, isForced: true }
+}

@@ -1,0 +1,215 @@
+import type { Clock, ListQuery, Storage, Stored } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+import { asDelivery, outboxItem, putDelivery, redelivered } from './delivery.ts'
+import type { Delivery, DeliveryStatus } from './delivery.ts'
+import {
+  asEndpoint,
+  enabled,
+  endpointAddress,
+  endpointId,
+  newEndpoint,
+  putEndpoint,
+  rotated,
+  SECRET_OVERLAP_MS,
+} from './endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
+import { checkUrl } from './outbound.ts'
+import type { OutboundPolicy } from './outbound.ts'
+import { RETENTION_MS } from './sender.ts'
+import { webhookSecret } from './signature.ts'
+import type { DeriveSecret } from './signature.ts'
+
+export interface WebhooksOptions {
+  readonly storage: Storage
+  readonly clock: Clock
+  readonly deriveSecret: DeriveSecret
+  readonly policy: OutboundPolicy
+  readonly retentionMs?: number
+}
+
+/** Whose records are meant; `undefined`: everybody's. */
+export type Owner = string | undefined
+
+export interface DeliveryQuery {
+  readonly owner: Owner
+  readonly jobId?: string | undefined
+  readonly event?: string | undefined
+  readonly status?: DeliveryStatus | undefined
+  /** The id that the page before ended with. */
+  readonly before?: string | undefined
+  readonly limit: number
+}
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** `before` for the next page, if there is one. */
+  readonly next: string | undefined
+}
+
+/** The secret of an endpoint, and until when the one before it is also used. */
+export interface EndpointSecret {
+  readonly secret: string
+  readonly oldSecretUntil: number | undefined
+}
+
+/** An item that is due later than this cannot be claimed while it is being replaced, even if clocks differ a little. */
+const CLAIMABLE_MS = 5_000
+
+/** Pages that are read for one page of a filter that the storage does not know exactly. */
+const READS_MAX = 20
+
+const COMMITS_MAX = 20
+
+/** The log of deliveries and the state of endpoints, for those whom they belong to. What is another's is not there. */
+export class Webhooks {
+  readonly #options: WebhooksOptions
+
+  constructor(options: WebhooksOptions) {
+    this.#options = options
+  }
+
+  async listDeliveries({ owner, jobId, event, status, before, limit }: DeliveryQuery): Promise<Page<Delivery>> {
+    const query: Omit<ListQuery, 'limit' | 'before'> = {
+      ...(owner === undefined ? {} : { owner }),
+      ...(event === undefined ? {} : { name: event }),
+      ...(status === undefined ? {} : { status }),
+      ...(jobId === undefined ? {} : { search: jobId }),
+    }
+    const items: Delivery[] = []
+    let last = before
+    for (let reads = 0; reads < READS_MAX; reads += 1) {
+      const wanted = limit + 1 - items.length
+      const page = { ...query, ...(last === undefined ? {} : { before: last }), limit: Math.max(wanted, limit) }
+      const found = await this.#options.storage.list('delivery', page)
+      // A search finds ids that contain the one that is asked for; only the very same is meant.
+      items.push(
+        ...found.map((one) => asDelivery(one).value).filter((one) => jobId === undefined || one.jobId === jobId),
+      )
+      last = found.at(-1)?.id
+      if (items.length > limit) return { items: items.slice(0, limit), next: items[limit - 1]?.messageId }
+      if (found.length < page.limit) return { items, next: undefined }
+    }
+    return { items, next: last }
+  }
+
+  async delivery(owner: Owner, messageId: string): Promise<Delivery> {
+    return (await this.#readDelivery(owner, messageId)).value
+  }
+
+  /**
+   * Sends a message once more, under its old id and with all attempts anew, whatever the state of its endpoint. One that
+   * is about to be sent anyway stays as it is: nobody sends the same message twice at a time.
+   */
+  async redeliver(owner: Owner, messageId: string): Promise<Delivery> {
+    const { storage, clock, retentionMs = RETENTION_MS } = this.#options
+    return insist(async () => {
+      const { value, version } = await this.#readDelivery(owner, messageId)
+      const now = clock.now()
+      const { status, nextAttemptAt } = value
+      if (status === 'pending' && (nextAttemptAt ?? 0) - now < CLAIMABLE_MS) return value
+      const next = redelivered(value, now)
+      const put = [putDelivery(next, version + 1, retentionMs)]
+      const done = await storage.commit({ put, enqueue: [outboxItem(value, 0)] })
+      if (done === 'conflict') return undefined
+      await storage.sync()
+      return next
+    })
+  }
+
+  async listEndpoints(owner: Owner, before: string | undefined, limit: number): Promise<Page<Endpoint>> {
+    const found = await this.#options.storage.list('endpoint', {
+      ...(owner === undefined ? {} : { owner }),
+      ...(before === undefined ? {} : { before }),
+      limit: limit + 1,
+    })
+    const page = found.slice(0, limit)
+    const next = found.length > limit ? page.at(-1)?.id : undefined
+    return { items: page.map((one) => asEndpoint(one).value), next }
+  }
+
+  async endpoint(owner: Owner, id: string): Promise<Endpoint> {
+    return (await this.#readEndpoint(owner, id)).value
+  }
+
+  /** The endpoint for an address, made if it is new: so its secret can be known before the first message. */
+  async declareEndpoint(clientId: string, url: string): Promise<Endpoint> {
+    const { storage, clock, policy } = this.#options
+    const checked = checkUrl(url, policy)
+    if ('problem' in checked) throw new ImpresarioError('INVALID_REQUEST', `"url" ${checked.problem}.`)
+    const address = endpointAddress(url)
+    return insist(async () => {
+      const stored = await storage.read('endpoint', endpointId(clientId, address))
+      if (stored !== undefined) return asEndpoint(stored).value
+      const endpoint = newEndpoint(clientId, address, clock.now())
+      if ((await storage.commit({ put: [putEndpoint(endpoint, 1)] })) === 'conflict') return undefined
+      await storage.sync()
+      return endpoint
+    })
+  }
+
+  enable(owner: Owner, id: string): Promise<Endpoint> {
+    return this.#change(owner, id, enabled)
+  }
+
+  async secret(owner: Owner, id: string): Promise<EndpointSecret> {
+    return this.#secretOf(await this.endpoint(owner, id))
+  }
+
+  /** A new secret. The old one signs beside it for a while, so that receivers can be changed without losing a message. */
+  async rotateSecret(owner: Owner, id: string, overlapMs: number = SECRET_OVERLAP_MS): Promise<EndpointSecret> {
+    const { clock } = this.#options
+    return this.#secretOf(await this.#change(owner, id, (endpoint) => rotated(endpoint, clock.now(), overlapMs)))
+  }
+
+  #secretOf(endpoint: Endpoint): EndpointSecret {
+    const { deriveSecret, clock } = this.#options
+    const { rotation, oldSecretUntil } = endpoint
+    const isOverlapping = oldSecretUntil !== null && oldSecretUntil > clock.now()
+    return {
+      secret: webhookSecret(deriveSecret, endpoint, rotation),
+      oldSecretUntil: isOverlapping ? oldSecretUntil : undefined,
+    }
+  }
+
+  #change(owner: Owner, id: string, change: (endpoint: Endpoint) => Endpoint): Promise<Endpoint> {
+    const { storage } = this.#options
+    return insist(async () => {
+      const { value, version } = await this.#readEndpoint(owner, id)
+      const next = change(value)
+      if ((await storage.commit({ put: [putEndpoint(next, version + 1)] })) === 'conflict') return undefined
+      await storage.sync()
+      return next
+    })
+  }
+
+  async #readDelivery(owner: Owner, messageId: string): Promise<Stored<Delivery>> {
+    const stored = await this.#options.storage.read('delivery', messageId)
+    const delivery = stored === undefined ? undefined : asDelivery(stored)
+    if (delivery === undefined || !isOf(owner, delivery.value)) {
+      throw new ImpresarioError('NOT_FOUND', 'There is no such delivery.')
+    }
+    return delivery
+  }
+
+  async #readEndpoint(owner: Owner, id: string): Promise<Stored<Endpoint>> {
+    const stored = await this.#options.storage.read('endpoint', id)
+    const endpoint = stored === undefined ? undefined : asEndpoint(stored)
+    if (endpoint === undefined || !isOf(owner, endpoint.value)) {
+      throw new ImpresarioError('NOT_FOUND', 'There is no such endpoint.')
+    }
+    return endpoint
+  }
+}
+
+function isOf(owner: Owner, { clientId }: { readonly clientId: string }): boolean {
+  return owner === undefined || clientId === owner
+}
+
+/** Tries again when somebody else has written meanwhile. */
+async function insist<T>(work: () => Promise<T | undefined>): Promise<T> {
+  for (let tries = 0; tries < COMMITS_MAX; tries += 1) {
+    const result = await work()
+    if (result !== undefined) return result
+  }
+  throw new ImpresarioError('CONFLICT', 'Others are changing the same thing. Try again.')
+}
