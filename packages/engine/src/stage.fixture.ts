@@ -15,7 +15,7 @@ import type {
 import type { JsonObject, TaskErrorCode, TaskOptions } from '@impresario/protocol'
 import { createMemoryStorage } from '@impresario/storage-embedded'
 import type { BlueprintSource } from './blueprint-shelf.ts'
-import type { Delivery, Handout, Receipt } from './desk.ts'
+import type { Delivery, Handout, Receipt } from './desk-messages.ts'
 import { Engine } from './engine.ts'
 import type { CreateOptions, EngineSettings } from './engine.ts'
 
@@ -131,6 +131,7 @@ export function guarded(
   return {
     read: (kind, id) => pass('read', () => storage.read(kind, id)),
     list: (kind, query) => pass('list', () => storage.list(kind, query)),
+    counts: (kind, facets) => pass('counts', () => storage.counts(kind, facets)),
     peek: (queue, ids) => pass('peek', () => storage.peek(queue, ids)),
     lanes: (queue) => pass('lanes', () => storage.lanes(queue)),
     claim: (queue, options) => pass('claim', () => storage.claim(queue, options)),

@@ -2,6 +2,7 @@ import type {
   Batch,
   Claimed,
   ClaimOptions,
+  Facets,
   ItemView,
   Kind,
   LaneView,
@@ -13,7 +14,7 @@ import type {
   Stored,
 } from '@impresario/core'
 
-export type CallName = 'read' | 'list' | 'peek' | 'lanes' | 'claim' | 'claimExpired' | 'renew' | 'commit' | 'sync'
+export type CallName = Exclude<keyof Storage, 'watch' | 'close'>
 
 /** How one process reaches its storage: what happens to a call on its way there and back. */
 export interface Link {
@@ -38,6 +39,10 @@ export class Connection implements Storage {
 
   list<K extends Kind>(kind: K, query: ListQuery): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]> {
     return this.#link.carry('list', () => this.#inner.list(kind, query))
+  }
+
+  counts(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
+    return this.#link.carry('counts', () => this.#inner.counts(kind, facets))
   }
 
   peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]> {

@@ -112,6 +112,7 @@ function watchedJournal(
     },
     read: (kind, id) => disk.read(kind, id),
     list: (kind, query) => disk.list(kind, query),
+    expiring: (after, until) => disk.expiring(after, until),
     lastId: (kind) => disk.lastId(kind),
     close: () => disk.close(),
   }

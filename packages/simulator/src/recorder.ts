@@ -3,6 +3,7 @@ import type {
   Batch,
   Claimed,
   ClaimOptions,
+  Facets,
   ItemView,
   Job,
   Kind,
@@ -53,6 +54,10 @@ export class Recorder implements Storage {
 
   list<K extends Kind>(kind: K, query: ListQuery): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]> {
     return this.#options.inner.list(kind, query)
+  }
+
+  counts(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
+    return this.#options.inner.counts(kind, facets)
   }
 
   peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]> {

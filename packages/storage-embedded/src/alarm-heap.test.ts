@@ -11,9 +11,9 @@ test('[G-01] alarms ring in order, and those that were cancelled do not ring', (
   const step = fc.record({ at: fc.nat(50), cancel: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 300, size: 'max' }), (steps) => {
-      const heap = new AlarmHeap()
+      const heap = new AlarmHeap<Entry>()
       const kept: number[] = []
-      const cancelled: Alarm[] = []
+      const cancelled: Alarm<Entry>[] = []
       for (const { at, cancel } of steps) {
         const alarm = heap.push(at, entry)
         if (cancel) cancelled.push(alarm)
@@ -31,7 +31,7 @@ test('[G-01] alarms ring in order, and those that were cancelled do not ring', (
 })
 
 test('[G-01] cancelled alarms are never more than half of a large heap', () => {
-  const heap = new AlarmHeap()
+  const heap = new AlarmHeap<Entry>()
   for (let round = 0; round < 10_000; round++) heap.cancel(heap.push(round, entry))
   expect(heap.size).toBeLessThan(200)
 })

@@ -1,9 +1,7 @@
-import type { Entry } from './entry.ts'
-
 /** A moment at which an entry wants to be looked at. Without an entry it was cancelled. */
-export interface Alarm {
+export interface Alarm<T> {
   at: number
-  entry: Entry | undefined
+  entry: T | undefined
 }
 
 /** Below this many cancelled alarms a sweep is not worth its pass over the heap. */
@@ -13,29 +11,29 @@ const GARBAGE_MIN = 64
  * A binary heap by time. Cancelling only marks, because most alarms (the end of a lease) are
  * cancelled long before they ring; once more than half is cancelled, one pass drops them all.
  */
-export class AlarmHeap {
-  #alarms: Alarm[] = []
+export class AlarmHeap<T> {
+  #alarms: Alarm<T>[] = []
   #cancelled = 0
 
   get size(): number {
     return this.#alarms.length
   }
 
-  push(at: number, entry: Entry): Alarm {
-    const alarm: Alarm = { at, entry }
+  push(at: number, entry: T): Alarm<T> {
+    const alarm: Alarm<T> = { at, entry }
     this.#alarms.push(alarm)
     this.#siftUp(this.#alarms.length - 1)
     return alarm
   }
 
-  cancel(alarm: Alarm): void {
+  cancel(alarm: Alarm<T>): void {
     alarm.entry = undefined
     this.#cancelled++
     if (this.#cancelled > GARBAGE_MIN && this.#cancelled * 2 > this.#alarms.length) this.#sweep()
   }
 
   /** The earliest alarm that was not cancelled. */
-  first(): Alarm | undefined {
+  first(): Alarm<T> | undefined {
     for (;;) {
       const top = this.#alarms[0]
       if (top === undefined || top.entry !== undefined) return top

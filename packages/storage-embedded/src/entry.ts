@@ -1,3 +1,4 @@
+import { AGEING_MS } from '@impresario/core'
 import type { Item, ItemView, Lease, Queue } from '@impresario/core'
 import type { Json } from '@impresario/protocol'
 import type { Alarm } from './alarm-heap.ts'
@@ -18,6 +19,8 @@ export class Entry {
   readonly item: Item
   readonly seq: number
   readonly dueAt: number
+  /** Smaller first: when it became due, with every level of priority worth so much waiting. */
+  readonly rank: number
   readonly fallbackAt: number
   readonly settleAt: number
   /** Counts as long as nobody has claimed it: while `deliveries` is zero. */
@@ -37,18 +40,21 @@ export class Entry {
   /** Whether it has a slot, perhaps a dead one, in the heap of its own lane and of its fallback lane. */
   inLane = false
   inFallback = false
-  wake: Alarm | undefined = undefined
-  fallback: Alarm | undefined = undefined
-  expiry: Alarm | undefined = undefined
+  wake: Alarm<Entry> | undefined = undefined
+  fallback: Alarm<Entry> | undefined = undefined
+  expiry: Alarm<Entry> | undefined = undefined
   /** Whether the journal has a row by this queue and id, this whole row, and a lease in it. */
   idStored = false
   rowStored = false
   leaseStored = false
+  /** Whether an earlier process of this storage has left it behind. */
+  isReloaded = false
 
   constructor(item: Item, seq: number, dueAt: number) {
     this.item = item
     this.seq = seq
     this.dueAt = dueAt
+    this.rank = dueAt - item.priority * AGEING_MS
     const fallback = item.fallback
     this.fallbackAt = fallback === undefined || fallback.lane === item.lane ? Infinity : dueAt + fallback.afterMs
     this.settleAt = item.settleMs === undefined ? Infinity : dueAt + item.settleMs
@@ -74,9 +80,7 @@ export class Entry {
 
 /** Which of two ready items is taken first. */
 export function comesBefore(a: Entry, b: Entry): boolean {
-  if (a.item.priority !== b.item.priority) return a.item.priority > b.item.priority
-  if (a.dueAt !== b.dueAt) return a.dueAt < b.dueAt
-  return a.seq < b.seq
+  return a.rank === b.rank ? a.seq < b.seq : a.rank < b.rank
 }
 
 export function leaseOf(entry: Entry, now: number): Lease {
@@ -174,6 +178,7 @@ export function entryFromRow(row: ItemRow): Entry {
   entry.idStored = true
   entry.rowStored = true
   entry.leaseStored = row.token !== 0
+  entry.isReloaded = true
   return entry
 }
 

@@ -2,8 +2,8 @@ import type { Queue } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { itemRowOf, leaseRowOf } from './entry.ts'
 import type { Entry } from './entry.ts'
-import type { Changes, ItemRow, Journal, LeaseRow, RecordRow, RecordUpdate } from './journal.ts'
-import type { RecordCache } from './record-cache.ts'
+import type { Changes, ItemRow, Journal, LeaseRow } from './journal.ts'
+import type { RecordStore } from './record-store.ts'
 import type { TokenSource } from './token-source.ts'
 
 interface FlusherOptions {
@@ -32,7 +32,7 @@ interface Waiters {
 export class Flusher {
   readonly #journal: Journal
   readonly #tokens: TokenSource
-  readonly #caches: readonly RecordCache[]
+  readonly #records: RecordStore
   readonly #options: FlusherOptions
   readonly #schedule: (run: () => void) => void
   /** By queue and id: the entry whose row is out of date, or nothing if the row has to go. */
@@ -44,10 +44,10 @@ export class Flusher {
   #writing: Waiters | undefined = undefined
   #failure: ImpresarioError | undefined = undefined
 
-  constructor(journal: Journal, tokens: TokenSource, caches: readonly RecordCache[], options: FlusherOptions) {
+  constructor(journal: Journal, tokens: TokenSource, records: RecordStore, options: FlusherOptions) {
     this.#journal = journal
     this.#tokens = tokens
-    this.#caches = caches
+    this.#records = records
     this.#options = options
     this.#schedule = options.schedule ?? ((run) => setImmediate(() => this.#waitIfSmall(run)))
   }
@@ -128,8 +128,7 @@ export class Flusher {
    * both travel in the same flush. Many changes go at once, and are written while the work that follows them is done.
    */
   #waitIfSmall(run: () => void): void {
-    const dirty = this.#caches.reduce((sum, cache) => sum + cache.dirtyCount, 0)
-    if (dirty >= LARGE_MIN) run()
+    if (this.#records.dirtyCount >= LARGE_MIN) run()
     else setImmediate(() => setImmediate(run))
   }
 
@@ -146,18 +145,22 @@ export class Flusher {
       this.#fail(error)
       return
     }
-    for (const cache of this.#caches) cache.settle()
+    this.#records.settle()
     this.#state = 'idle'
     const done = this.#writing
     this.#writing = undefined
+    // Of many records that expire at once each flush deletes some.
+    if (this.#records.hasRemains) this.#dirty = true
     if (this.#dirty) this.#plan()
     done?.resolve()
   }
 
   #collect(): Changes | undefined {
-    const records: RecordRow[] = []
-    const updates: RecordUpdate[] = []
-    for (const cache of this.#caches) cache.take(records, updates)
+    const time = this.#options.now()
+    this.#records.advance(time)
+    const isSweeping = this.#records.hasRemains
+    const taken = this.#records.take()
+    const { records, updates, dropped, counts } = taken
     const items: ItemRow[] = []
     const leases: LeaseRow[] = []
     const removed: { queue: string; id: string }[] = []
@@ -173,8 +176,9 @@ export class Flusher {
       }
       changed.clear()
     }
-    if (records.length + updates.length + items.length + leases.length + removed.length === 0) return undefined
-    return { time: this.#options.now(), epoch: this.#tokens.epoch, records, updates, items, leases, removed }
+    const recordCount = records.length + updates.length + dropped.length + counts.length
+    if (recordCount + items.length + leases.length + removed.length === 0 && !isSweeping) return undefined
+    return { time, epoch: this.#tokens.epoch, ...taken, items, leases, removed }
   }
 
   #fail(cause: unknown): void {

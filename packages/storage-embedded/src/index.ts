@@ -1,6 +1,17 @@
 export { createMemoryStorage, EmbeddedStorage } from './embedded-storage.ts'
 export type { EmbeddedStorageOptions } from './embedded-storage.ts'
-export type { Changes, ItemRow, Journal, JournalQuery, LeaseRow, Opened, RecordRow, RecordUpdate } from './journal.ts'
+export type {
+  Changes,
+  CountRow,
+  ExpiringRow,
+  ItemRow,
+  Journal,
+  JournalQuery,
+  LeaseRow,
+  Opened,
+  RecordRow,
+  RecordUpdate,
+} from './journal.ts'
 export { openEmbeddedStorage } from './open.ts'
 export type { FileStorage, OpenOptions } from './open.ts'
 export { createVolatileJournal } from './volatile-journal.ts'

@@ -6,11 +6,27 @@ export interface RecordRow {
   readonly owner: string | null
   readonly status: string | null
   readonly name: string | null
+  /** Folded, so that to search in it is to compare characters. */
+  readonly text: string | null
+  /** The record is gone from this moment on, whether the row is still there or not. */
+  readonly expiresAt: number | null
   readonly data: string
 }
 
 /** The part of a record that nearly every write changes. */
-export type RecordUpdate = Omit<RecordRow, 'owner' | 'name'>
+export type RecordUpdate = Omit<RecordRow, 'owner' | 'name' | 'text'>
+
+/** What must be known of a record before it expires. */
+export type ExpiringRow = Pick<RecordRow, 'kind' | 'id' | 'owner' | 'status' | 'name'> & { readonly expiresAt: number }
+
+/** How many records share a kind, an owner, a name and a status. */
+export interface CountRow {
+  readonly kind: string
+  readonly owner: string | null
+  readonly name: string | null
+  readonly status: string
+  readonly count: number
+}
 
 /** The part of an item that claims change. Without a named holder it carries no lease. */
 export interface LeaseRow {
@@ -43,8 +59,13 @@ export interface Changes {
   readonly epoch: number
   /** Whole records, new or replaced. */
   readonly records: readonly RecordRow[]
-  /** Records that are there already and keep their owner and name. */
+  /** Records that are there already and keep their owner, name and text. */
   readonly updates: readonly RecordUpdate[]
+  readonly dropped: readonly { readonly kind: string; readonly id: string }[]
+  /** At most so many records that have expired by `time` are deleted. */
+  readonly sweepMax: number
+  /** Counts that have changed. They leave out whatever has expired by `time`, deleted or not. */
+  readonly counts: readonly CountRow[]
   /** Whole rows, new or replaced. */
   readonly items: readonly ItemRow[]
   /** Rows that are there already and have another lease. */
@@ -57,6 +78,11 @@ export interface JournalQuery {
   readonly name?: string
   readonly statuses?: readonly string[]
   readonly before?: string
+  readonly from?: string
+  /** Folded. */
+  readonly search?: string
+  /** What has expired by then is not listed. */
+  readonly now: number
   readonly limit: number
 }
 
@@ -66,6 +92,7 @@ export interface Opened {
   /** The latest time that was ever written; the clock must not start before it. */
   readonly time: number
   readonly items: Iterable<ItemRow>
+  readonly counts: Iterable<CountRow>
 }
 
 /** What `EmbeddedStorage` needs of a disk. It never has more than one write under way. */
@@ -76,6 +103,8 @@ export interface Journal {
   read(kind: string, id: string): RecordRow | undefined
   /** Newest first by id. */
   list(kind: string, query: JournalQuery): readonly RecordRow[]
+  /** Records that expire after the one moment and not after the other, in any order. */
+  expiring(after: number, until: number): readonly ExpiringRow[]
   /** The greatest id of a kind, so that a new greater one is known to be new without a look. */
   lastId(kind: string): string | undefined
   close(): Promise<void>

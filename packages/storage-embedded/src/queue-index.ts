@@ -25,11 +25,11 @@ export class QueueIndex {
   #readyCount = 0
   readonly #turns = new LaneTurns()
   /** Ends of waiting and of leases. */
-  readonly #wake = new AlarmHeap()
-  readonly #fallback = new AlarmHeap()
-  readonly #expiry = new AlarmHeap()
+  readonly #wake = new AlarmHeap<Entry>()
+  readonly #fallback = new AlarmHeap<Entry>()
+  readonly #expiry = new AlarmHeap<Entry>()
   /** Entries in state `expired`, in the order in which they expired. */
-  readonly #expired = new AlarmHeap()
+  readonly #expired = new AlarmHeap<Entry>()
 
   get(id: string): Entry | undefined {
     return this.#entries.get(id)
@@ -266,7 +266,7 @@ export class QueueIndex {
   }
 
   /** The first alarm that rings for something: stale ones before it are dropped or set right. */
-  #firstWake(): Alarm | undefined {
+  #firstWake(): Alarm<Entry> | undefined {
     for (;;) {
       const alarm = this.#wake.first()
       const entry = alarm?.entry

@@ -1,14 +1,25 @@
 import type { Facets, Kind, ListQuery, Put, Records, Stored } from '@impresario/core'
+import { foldedText } from './folded-text.ts'
 import type { Journal, JournalQuery, RecordRow, RecordUpdate } from './journal.ts'
 
 /** A record in memory. Never changed in place: a write puts a new one. */
-interface Cached extends Stored<unknown> {
+export interface Cached extends Stored<unknown> {
   readonly put: Put
-  /** The journal has it, or will have it by then, with the same owner and name. */
+  /** Folded. */
+  readonly text: string | undefined
+  readonly expiresAt: number
+  /** The journal has it, or will have it by then, with the same owner, name and text. */
   readonly stored: boolean
 }
 
 export type Listed<K extends Kind> = Stored<Records[K]> & { readonly id: string }
+
+/** What is handed to the journal. */
+export interface Taken {
+  readonly records: RecordRow[]
+  readonly updates: RecordUpdate[]
+  readonly dropped: { readonly kind: string; readonly id: string }[]
+}
 
 /** Ids of plain characters compare alike here and in the journal, so they can be told to be new by being greater. */
 const PLAIN = /^[ -~]+$/
@@ -16,14 +27,17 @@ const PLAIN = /^[ -~]+$/
 /**
  * The records of one kind. A record is in `dirty` until it is handed to the journal, in `flight`
  * until that write is durable, then in `clean`, from where the least recently used ones are dropped.
- * Without a journal all records stay in `clean` for ever.
+ * A dropped record is in `dirty` and `flight` too, as nothing. Without a journal all records stay in
+ * `clean` until they are dropped or expire.
+ *
+ * An expired record may stay in any of these and in the journal for a while: every look compares times.
  */
 export class RecordCache {
   readonly #kind: Kind
   readonly #journal: Journal | undefined
   readonly #cleanMax: number
-  #dirty = new Map<string, Cached>()
-  #flight = new Map<string, Cached>()
+  #dirty = new Map<string, Cached | undefined>()
+  #flight = new Map<string, Cached | undefined>()
   readonly #clean = new Map<string, Cached>()
   /** No id of this kind is greater. */
   #lastId: string
@@ -43,13 +57,87 @@ export class RecordCache {
     return this.#clean.size
   }
 
-  versionOf(id: string): number {
-    return this.read(id)?.version ?? 0
+  read(id: string, now: number): Cached | undefined {
+    const found = this.#find(id)
+    return found === undefined || found.expiresAt <= now ? undefined : found
   }
 
-  read(id: string): Stored<unknown> | undefined {
-    const fresh = this.#dirty.get(id) ?? this.#flight.get(id)
-    if (fresh !== undefined) return fresh
+  /** The record's version must have been checked. Gives back what it replaces. */
+  write(put: Put, expiresAt: number, now: number): Cached | undefined {
+    const { id, value, version, facets } = put
+    // A first version replaces nothing that is still there.
+    const old = version === 1 ? undefined : this.read(id, now)
+    if (id > this.#lastId) this.#lastId = id
+    const text = facets?.text === undefined ? undefined : foldedText(facets.text)
+    if (this.#journal === undefined) {
+      this.#clean.set(id, { value, version, put, text, expiresAt, stored: false })
+      return old
+    }
+    const dirty = this.#dirty.get(id)
+    const stored = old !== undefined && (dirty === undefined || dirty.stored) && hasSameIndex(old, put, text)
+    this.#clean.delete(id)
+    this.#dirty.set(id, { value, version, put, text, expiresAt, stored })
+    return old
+  }
+
+  /** Gives back what was there. */
+  drop(id: string, now: number): Cached | undefined {
+    const old = this.read(id, now)
+    if (old === undefined) return undefined
+    this.#clean.delete(id)
+    if (this.#journal !== undefined) this.#dirty.set(id, undefined)
+    return old
+  }
+
+  /** The record has expired. What is on its way to the journal goes there all the same: it may replace one that had not. */
+  forget(id: string): void {
+    this.#clean.delete(id)
+  }
+
+  /** Whether the journal's row, if there is one, is out of date. */
+  isFresh(id: string): boolean {
+    return this.#dirty.has(id) || this.#flight.has(id)
+  }
+
+  /** The records that the journal does not have yet. */
+  *fresh(): Iterable<Cached> {
+    for (const cached of this.#dirty.values()) if (cached !== undefined) yield cached
+    for (const [id, cached] of this.#flight) if (cached !== undefined && !this.#dirty.has(id)) yield cached
+  }
+
+  /** Hands over what is dirty; until `settle` it counts as being in flight. */
+  take({ records, updates, dropped }: Taken): void {
+    for (const [id, cached] of this.#dirty) {
+      if (cached === undefined) dropped.push({ kind: this.#kind, id })
+      else if (cached.stored) updates.push(updateOf(cached))
+      else records.push(rowOf(cached))
+    }
+    this.#flight = this.#dirty
+    this.#dirty = new Map()
+  }
+
+  /** What was in flight is durable. */
+  settle(): void {
+    for (const [id, cached] of this.#flight) {
+      if (cached === undefined || this.#dirty.has(id)) continue
+      // Nobody asks much for a job that has ended, and every job ends.
+      if (cached.put.kind === 'job' && cached.put.value.endedAt !== undefined) continue
+      this.#keep(id, cached)
+    }
+    this.#flight = new Map()
+  }
+
+  list(query: ListQuery, now: number): readonly (Stored<unknown> & { readonly id: string })[] {
+    const filter = filterOf(query, now)
+    const found = this.#inMemory(filter)
+    if (this.#journal !== undefined) this.#addFromJournal(this.#journal, filter, found)
+    found.sort(newestFirst)
+    return found.slice(0, query.limit).map(({ put, value, version }) => ({ id: put.id, value, version }))
+  }
+
+  #find(id: string): Cached | undefined {
+    if (this.#dirty.has(id)) return this.#dirty.get(id)
+    if (this.#flight.has(id)) return this.#flight.get(id)
     const clean = this.#clean.get(id)
     if (this.#journal === undefined) return clean
     if (clean !== undefined) {
@@ -66,74 +154,28 @@ export class RecordCache {
     return cached
   }
 
-  write(put: Put): void {
-    if (put.id > this.#lastId) this.#lastId = put.id
-    if (this.#journal === undefined) {
-      this.#clean.set(put.id, { value: put.value, version: put.version, put, stored: false })
-      return
-    }
-    const dirty = this.#dirty.get(put.id)
-    const old = dirty ?? this.#flight.get(put.id) ?? this.#clean.get(put.id)
-    const stored = old !== undefined && (dirty === undefined || dirty.stored) && haveSameIndex(old.put, put)
-    this.#clean.delete(put.id)
-    this.#dirty.set(put.id, { value: put.value, version: put.version, put, stored })
-  }
-
-  /** Hands over what is dirty; until `settle` it counts as being in flight. */
-  take(rows: RecordRow[], updates: RecordUpdate[]): void {
-    for (const { put, stored } of this.#dirty.values()) {
-      if (stored) updates.push(updateOf(put))
-      else rows.push(rowOf(put))
-    }
-    this.#flight = this.#dirty
-    this.#dirty = new Map()
-  }
-
-  /** What was in flight is durable. */
-  settle(): void {
-    for (const [id, cached] of this.#flight) {
-      // Nobody asks much for a job that has ended, and every job ends.
-      if (this.#dirty.has(id) || (cached.put.kind === 'job' && cached.put.value.endedAt !== undefined)) continue
-      this.#keep(id, cached)
-    }
-    this.#flight = new Map()
-  }
-
-  list(query: ListQuery): readonly (Stored<unknown> & { readonly id: string })[] {
-    const found = this.#inMemory(query)
-    if (this.#journal !== undefined) this.#addFromJournal(this.#journal, query, found)
-    found.sort(newestFirst)
-    return found.slice(0, query.limit).map(({ put, value, version }) => ({ id: put.id, value, version }))
-  }
-
-  #inMemory(query: ListQuery): Cached[] {
+  #inMemory(filter: JournalQuery): Cached[] {
     const found: Cached[] = []
-    const consider = (cached: Cached): void => {
-      if (matches(cached.put, query)) found.push(cached)
+    for (const cached of this.#journal === undefined ? this.#clean.values() : this.fresh()) {
+      if (matches(cached, filter)) found.push(cached)
     }
-    if (this.#journal === undefined) {
-      for (const cached of this.#clean.values()) consider(cached)
-      return found
-    }
-    for (const cached of this.#dirty.values()) consider(cached)
-    for (const [id, cached] of this.#flight) if (!this.#dirty.has(id)) consider(cached)
     return found
   }
 
   /** Pages through the journal, because any of its rows may be out of date by now. */
-  #addFromJournal(journal: Journal, query: ListQuery, found: Cached[]): void {
-    let before = query.before
-    let missing = query.limit
+  #addFromJournal(journal: Journal, filter: JournalQuery, found: Cached[]): void {
+    let before = filter.before
+    let missing = filter.limit
     while (missing > 0) {
-      const rows = journal.list(this.#kind, journalQuery(query, before, missing))
-      const page = missing
+      const limit = missing
+      const rows = journal.list(this.#kind, { ...filter, limit, ...(before === undefined ? {} : { before }) })
       for (const row of rows) {
         before = row.id
-        if (this.#dirty.has(row.id) || this.#flight.has(row.id)) continue
+        if (this.isFresh(row.id)) continue
         found.push(this.#clean.get(row.id) ?? fromRow(row))
         missing--
       }
-      if (rows.length < page) return
+      if (rows.length < limit) return
     }
   }
 
@@ -145,46 +187,43 @@ export class RecordCache {
   }
 }
 
-function journalQuery(query: ListQuery, before: string | undefined, limit: number): JournalQuery {
-  const { owner, name } = query
-  const statuses = statusesOf(query)
+function filterOf({ status, statuses, search, ...query }: ListQuery, now: number): JournalQuery {
+  // With both given, a record has to meet both.
+  const either = status === undefined ? statuses : statuses?.includes(status) === false ? [] : [status]
   return {
-    limit,
-    ...(owner === undefined ? {} : { owner }),
-    ...(name === undefined ? {} : { name }),
-    ...(statuses === undefined ? {} : { statuses }),
-    ...(before === undefined ? {} : { before }),
+    ...query,
+    now,
+    ...(either === undefined ? {} : { statuses: either }),
+    ...(search === undefined || search === '' ? {} : { search: foldedText(search) }),
   }
 }
 
-/** With both given, a record has to meet both. */
-function statusesOf({ status, statuses }: ListQuery): readonly string[] | undefined {
-  if (status === undefined) return statuses
-  return statuses === undefined || statuses.includes(status) ? [status] : []
-}
-
-function matches(put: Put, query: ListQuery): boolean {
+function matches({ put, text, expiresAt }: Cached, query: JournalQuery): boolean {
   const facets: Facets = put.facets ?? {}
+  if (expiresAt <= query.now) return false
   if (query.before !== undefined && put.id >= query.before) return false
+  if (query.from !== undefined && put.id < query.from) return false
   if (query.owner !== undefined && facets.owner !== query.owner) return false
   if (query.name !== undefined && facets.name !== query.name) return false
-  const statuses = statusesOf(query)
-  return statuses === undefined || (facets.status !== undefined && statuses.includes(facets.status))
+  if (query.search !== undefined && text?.includes(query.search) !== true) return false
+  return query.statuses === undefined || (facets.status !== undefined && query.statuses.includes(facets.status))
 }
 
 function newestFirst(a: Cached, b: Cached): number {
   return a.put.id < b.put.id ? 1 : -1
 }
 
-function haveSameIndex({ facets: a }: Put, { facets: b }: Put): boolean {
-  return a?.owner === b?.owner && a?.name === b?.name
+function hasSameIndex(old: Cached, { facets }: Put, text: string | undefined): boolean {
+  const { facets: before } = old.put
+  return before?.owner === facets?.owner && before?.name === facets?.name && old.text === text
 }
 
-function updateOf({ kind, id, version, value, facets }: Put): RecordUpdate {
-  return { kind, id, version, status: facets?.status ?? null, data: JSON.stringify(value) }
+function updateOf({ put: { kind, id, version, value, facets }, expiresAt }: Cached): RecordUpdate {
+  const status = facets?.status ?? null
+  return { kind, id, version, status, expiresAt: finite(expiresAt), data: JSON.stringify(value) }
 }
 
-function rowOf({ kind, id, version, value, facets }: Put): RecordRow {
+function rowOf({ put: { kind, id, version, value, facets }, text, expiresAt }: Cached): RecordRow {
   return {
     kind,
     id,
@@ -192,18 +231,28 @@ function rowOf({ kind, id, version, value, facets }: Put): RecordRow {
     owner: facets?.owner ?? null,
     status: facets?.status ?? null,
     name: facets?.name ?? null,
+    text: text ?? null,
+    expiresAt: finite(expiresAt),
     data: JSON.stringify(value),
   }
+}
+
+function finite(at: number): number | null {
+  return at === Infinity ? null : at
 }
 
 /** The boundary where stored text becomes a record again: only this package writes that text. */
 function fromRow(row: RecordRow): Cached {
   const value: unknown = JSON.parse(row.data)
-  const facets: Facets = {
-    ...(row.owner === null ? {} : { owner: row.owner }),
-    ...(row.status === null ? {} : { status: row.status }),
-    ...(row.name === null ? {} : { name: row.name }),
+  const put = { kind: row.kind, id: row.id, version: row.version, value, facets: facetsOf(row) } as Put
+  const { text, expiresAt } = row
+  return { value, version: row.version, put, text: text ?? undefined, expiresAt: expiresAt ?? Infinity, stored: true }
+}
+
+export function facetsOf({ owner, status, name }: Pick<RecordRow, 'owner' | 'status' | 'name'>): Facets {
+  return {
+    ...(owner === null ? {} : { owner }),
+    ...(status === null ? {} : { status }),
+    ...(name === null ? {} : { name }),
   }
-  const put = { kind: row.kind, id: row.id, version: row.version, value, facets } as Put
-  return { value, version: row.version, put, stored: true }
 }

@@ -1,8 +1,8 @@
 import { DatabaseSync } from '@photostructure/sqlite'
-import type { Changes, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
-import { BUSY_MS, prepareDatabase } from './sqlite-schema.ts'
+import type { Changes, CountRow, ExpiringRow, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
+import { BUSY_MS, countedRows, prepareDatabase } from './sqlite-schema.ts'
 import type { Database, Value } from './sqlite-schema.ts'
-import { pack } from './sqlite-write.ts'
+import { countFrom, countKeyOf, pack } from './sqlite-write.ts'
 import { SqliteWriter } from './sqlite-writer.ts'
 
 type Statement = ReturnType<Database['prepare']>
@@ -10,6 +10,8 @@ type Statement = ReturnType<Database['prepare']>
 const ITEM_COLUMNS = `queue, id, lane, priority, seq, due_at AS dueAt, payload, fallback_lane AS fallbackLane,
   fallback_at AS fallbackAt, settle_at AS settleAt, unclaimed_at AS unclaimedAt, run_ms AS runMs, run_at AS runAt, token,
   leased_until AS leasedUntil, holder, deliveries`
+
+const RECORD_COLUMNS = 'kind, id, version, owner, status, name, text, expires_at AS expiresAt, data'
 
 /**
  * The journal in one SQLite file. One connection here, for reading; one in a thread, for writing.
@@ -28,7 +30,8 @@ export class SqliteJournal implements Journal {
   }
 
   open(): Opened {
-    return { ...this.#opened, items: itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS} FROM items`).all()) }
+    const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS} FROM items`).all())
+    return { ...this.#opened, items, counts: this.#counts() }
   }
 
   write(changes: Changes): Promise<void> {
@@ -36,7 +39,7 @@ export class SqliteJournal implements Journal {
   }
 
   read(kind: string, id: string): RecordRow | undefined {
-    return recordRow(this.#prepare('SELECT * FROM records WHERE kind = ? AND id = ?').get(kind, id))
+    return recordRow(this.#prepare(`SELECT ${RECORD_COLUMNS} FROM records WHERE kind = ? AND id = ?`).get(kind, id))
   }
 
   list(kind: string, query: JournalQuery): readonly RecordRow[] {
@@ -50,6 +53,12 @@ export class SqliteJournal implements Journal {
       this.#listWhere(kind, query, "AND status = ? AND status <> 'finished'", [status]),
     )
     return found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, query.limit)
+  }
+
+  expiring(after: number, until: number): readonly ExpiringRow[] {
+    const sql = `SELECT kind, id, owner, status, name, expires_at AS expiresAt FROM records
+      WHERE expires_at > ? AND expires_at <= ?`
+    return expiringRows(this.#prepare(sql).all(after, until))
   }
 
   lastId(kind: string): string | undefined {
@@ -68,7 +77,24 @@ export class SqliteJournal implements Journal {
         this.#prepare('SELECT queue AS kind, id FROM items WHERE NOT json_valid(payload)').all() as readonly Named[]
       ).map(({ kind, id }) => `The payload of the item ${kind} ${id} is not JSON.`),
     ]
-    return [...broken, ...texts]
+    return [...broken, ...texts, ...this.#countErrors()]
+  }
+
+  #counts(): readonly CountRow[] {
+    return (this.#prepare('SELECT key, count FROM counts').all() as readonly Counted[]).map(countFrom)
+  }
+
+  /** Counts beside what they count, both as of one moment. */
+  #countErrors(): readonly string[] {
+    this.#db.exec('BEGIN')
+    try {
+      const kept = new Map(this.#counts().map((row) => [countKeyOf(row), row.count]))
+      const real = new Map(countedRows(this.#db).map((row) => [countKeyOf(row), row.count]))
+      const keys = [...new Set([...kept.keys(), ...real.keys()])].filter((key) => kept.get(key) !== real.get(key))
+      return keys.map((key) => `The count of ${key} is ${kept.get(key) ?? 0} and should be ${real.get(key) ?? 0}.`)
+    } finally {
+      this.#db.exec('COMMIT')
+    }
   }
 
   async close(): Promise<void> {
@@ -77,8 +103,8 @@ export class SqliteJournal implements Journal {
   }
 
   #listWhere(kind: string, query: JournalQuery, where: string, values: readonly string[]): readonly RecordRow[] {
-    const { owner, name, before, limit } = query
-    const parts = ['SELECT * FROM records WHERE kind = ?', where]
+    const { owner, name, before, from, search, now, limit } = query
+    const parts = [`SELECT ${RECORD_COLUMNS} FROM records WHERE kind = ?`, where]
     const bound: Value[] = [kind, ...values]
     if (owner !== undefined) {
       // The unary plus keeps SQLite from the index by owner where the one by status is the shorter way.
@@ -93,6 +119,16 @@ export class SqliteJournal implements Journal {
       parts.push('AND id < ?')
       bound.push(before)
     }
+    if (from !== undefined) {
+      parts.push('AND id >= ?')
+      bound.push(from)
+    }
+    if (search !== undefined) {
+      parts.push('AND instr(text, ?) > 0')
+      bound.push(search)
+    }
+    parts.push('AND (expires_at IS NULL OR expires_at > ?)')
+    bound.push(now)
     parts.push('ORDER BY id DESC LIMIT ?')
     bound.push(limit)
     return recordRows(this.#prepare(parts.join(' ')).all(...bound))
@@ -108,6 +144,11 @@ export class SqliteJournal implements Journal {
   }
 }
 
+interface Counted {
+  readonly key: string
+  readonly count: number
+}
+
 interface Named {
   readonly kind: string
   readonly id: string
@@ -120,6 +161,10 @@ function recordRow(row: unknown): RecordRow | undefined {
 
 function recordRows(rows: readonly unknown[]): readonly RecordRow[] {
   return rows as readonly RecordRow[]
+}
+
+function expiringRows(rows: readonly unknown[]): readonly ExpiringRow[] {
+  return rows as readonly ExpiringRow[]
 }
 
 function itemRows(rows: readonly unknown[]): readonly ItemRow[] {

@@ -1,5 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite'
 import { ImpresarioError } from '@impresario/protocol'
+import type { CountRow } from './journal.ts'
+import { countKeyOf } from './sqlite-write.ts'
 
 /** How long a connection waits for another one of this process before it gives up. */
 export const BUSY_MS = 10_000
@@ -8,7 +10,7 @@ export type Value = string | number | null
 export type Database = InstanceType<typeof DatabaseSync>
 
 /** Raised with every change that an older program could not read. */
-const SCHEMA_VERSION = 1
+const SCHEMA_VERSION = 2
 
 /**
  * Every connection of this process. `FULL` makes a commit wait for the disk; the checkpoint comes after
@@ -25,19 +27,24 @@ export const PRAGMAS: readonly string[] = [
 ]
 
 /**
- * Tables without row ids, so that each row is in one tree only. The index by status leaves out finished
- * jobs, which are nearly all: an open job costs it two small writes, a finished one nothing for ever.
+ * Tables without row ids, so that each row is in one tree only; the data comes last in it, because long data is
+ * kept in other pages and a column behind it could be read only through them. The index by status leaves out finished
+ * jobs, which are nearly all: an open job costs it two small writes, a finished one nothing for ever. The counts
+ * are kept beside the records, because to count a million of them at every start would take seconds.
  */
 const TABLES = `
 CREATE TABLE IF NOT EXISTS meta (
   one INTEGER PRIMARY KEY CHECK (one = 1), schema_version INTEGER NOT NULL, epoch INTEGER NOT NULL, time REAL NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS records (
-  kind TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, owner TEXT, status TEXT, name TEXT, data TEXT NOT NULL,
+  kind TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, owner TEXT, status TEXT, name TEXT,
+  text TEXT, expires_at REAL, data TEXT NOT NULL,
   PRIMARY KEY (kind, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS records_by_owner ON records (kind, owner, id) WHERE owner IS NOT NULL;
 CREATE INDEX IF NOT EXISTS records_by_status ON records (kind, status, id) WHERE status <> 'finished';
+CREATE INDEX IF NOT EXISTS records_by_expiry ON records (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE IF NOT EXISTS counts (key TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS items (
   queue TEXT NOT NULL, id TEXT NOT NULL, lane TEXT NOT NULL, priority REAL NOT NULL, seq INTEGER NOT NULL,
   due_at REAL NOT NULL, payload TEXT NOT NULL, fallback_lane TEXT, fallback_at REAL, settle_at REAL,
@@ -52,9 +59,11 @@ export function prepareDatabase(file: string): { readonly epoch: number; readonl
   const db = new DatabaseSync(file)
   try {
     for (const pragma of PRAGMAS) db.exec(pragma)
-    checkVersion(schemaVersionOf(db), file)
+    const found = schemaVersionOf(db)
+    checkVersion(found, file)
     db.exec('BEGIN IMMEDIATE')
-    db.exec(TABLES)
+    if (found === 1) migrateFrom1(db)
+    else db.exec(TABLES)
     db.exec('UPDATE meta SET epoch = epoch + 1')
     db.exec('COMMIT')
     return metaOf(db)
@@ -64,13 +73,32 @@ export function prepareDatabase(file: string): { readonly epoch: number; readonl
 }
 
 function checkVersion(found: number | undefined, file: string): void {
-  if (found === undefined || found === SCHEMA_VERSION) return
+  if (found === undefined || (found >= 1 && found <= SCHEMA_VERSION)) return
   const advice = found > SCHEMA_VERSION ? 'Use the newer program that wrote it.' : 'It is too old to be read.'
   throw new ImpresarioError(
     'INVALID_CONFIGURATION',
     `${file} has schema version ${found}; this program knows version ${SCHEMA_VERSION}. ${advice}`,
     { details: { file, found, known: SCHEMA_VERSION } },
   )
+}
+
+/** Version 1 had no text, no expiry and no counts. Its records get no text until they are written again. */
+function migrateFrom1(db: Database): void {
+  db.exec('DROP INDEX records_by_owner; DROP INDEX records_by_status; ALTER TABLE records RENAME TO records_1')
+  db.exec(TABLES)
+  db.exec(`INSERT INTO records SELECT kind, id, version, owner, status, name, NULL, NULL, data FROM records_1;
+    DROP TABLE records_1`)
+  const insert = db.prepare('INSERT INTO counts VALUES (?, ?)')
+  for (const row of countedRows(db)) insert.run(countKeyOf(row), row.count)
+  db.exec('UPDATE meta SET schema_version = 2')
+}
+
+/** How many records there really are, without those that had expired at the last write. */
+export function countedRows(db: Database): readonly CountRow[] {
+  const sql = `SELECT kind, owner, name, status, count(*) AS count FROM records
+    WHERE status IS NOT NULL AND (expires_at IS NULL OR expires_at > (SELECT time FROM meta))
+    GROUP BY kind, owner, name, status`
+  return db.prepare(sql).all() as readonly CountRow[]
 }
 
 function schemaVersionOf(db: Database): number | undefined {

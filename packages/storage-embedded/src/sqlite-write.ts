@@ -1,14 +1,20 @@
-import type { Changes, ItemRow, LeaseRow } from './journal.ts'
+import type { Changes, CountRow, ItemRow, LeaseRow, RecordRow } from './journal.ts'
 
 /** The statements that a write uses, in the order in which it uses them. */
 export const WRITE_STATEMENTS: readonly string[] = [
   'DELETE FROM items WHERE queue = ? AND id = ?',
   'INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   'UPDATE items SET run_at = ?, token = ?, leased_until = ?, holder = ?, deliveries = ? WHERE queue = ? AND id = ?',
-  `INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO UPDATE SET
+  `INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO UPDATE SET
    version = excluded.version, owner = excluded.owner, status = excluded.status, name = excluded.name,
-   data = excluded.data`,
-  'UPDATE records SET version = ?, status = ?, data = ? WHERE kind = ? AND id = ?',
+   text = excluded.text, expires_at = excluded.expires_at, data = excluded.data`,
+  'UPDATE records SET version = ?, status = ?, expires_at = ?, data = ? WHERE kind = ? AND id = ?',
+  'DELETE FROM records WHERE kind = ? AND id = ?',
+  // After the records: one of them may replace a row that has expired since it was decided.
+  `DELETE FROM records WHERE (kind, id) IN
+   (SELECT kind, id FROM records WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`,
+  'INSERT OR REPLACE INTO counts VALUES (?, ?)',
+  'DELETE FROM counts WHERE key = ?',
   'UPDATE meta SET epoch = ?, time = ?',
 ]
 
@@ -27,7 +33,8 @@ export interface PackedWrite {
 const IS_NULL = -1
 export const IS_NUMBER = -2
 
-export function pack({ removed, items, leases, records, updates, epoch, time }: Changes): PackedWrite {
+export function pack(changes: Changes): PackedWrite {
+  const { removed, items, leases, records, updates, dropped, counts, epoch, time } = changes
   const values = new Values()
   for (const { queue, id } of removed) {
     values.text(queue)
@@ -35,32 +42,65 @@ export function pack({ removed, items, leases, records, updates, epoch, time }: 
   }
   for (const row of items) packItem(values, row)
   for (const row of leases) packLease(values, row)
-  for (const row of records) {
-    values.text(row.kind)
-    values.text(row.id)
-    values.number(row.version)
-    values.text(row.owner)
-    values.text(row.status)
-    values.text(row.name)
-    values.text(row.data)
-  }
+  for (const row of records) packRecord(values, row)
   for (const row of updates) {
     values.number(row.version)
     values.text(row.status)
+    values.number(row.expiresAt)
     values.text(row.data)
     values.text(row.kind)
     values.text(row.id)
   }
+  for (const { kind, id } of dropped) {
+    values.text(kind)
+    values.text(id)
+  }
+  values.number(time)
+  values.number(changes.sweepMax)
+  const some = counts.filter(({ count }) => count > 0)
+  for (const row of some) {
+    values.text(countKeyOf(row))
+    values.number(row.count)
+  }
+  const none = counts.filter(({ count }) => count === 0)
+  for (const row of none) values.text(countKeyOf(row))
   values.number(epoch)
   values.number(time)
   return values.packed([
     [2, removed.length],
     [17, items.length],
     [7, leases.length],
-    [7, records.length],
-    [5, updates.length],
+    [9, records.length],
+    [6, updates.length],
+    [2, dropped.length],
+    [2, 1],
+    [2, some.length],
+    [1, none.length],
     [2, 1],
   ])
+}
+
+function packRecord(values: Values, row: RecordRow): void {
+  values.text(row.kind)
+  values.text(row.id)
+  values.number(row.version)
+  values.text(row.owner)
+  values.text(row.status)
+  values.text(row.name)
+  values.text(row.text)
+  values.number(row.expiresAt)
+  values.text(row.data)
+}
+
+/** One text for all that is counted together, because a primary key takes no nothing. */
+export function countKeyOf({ kind, owner, name, status }: Omit<CountRow, 'count'>): string {
+  return JSON.stringify([kind, owner, name, status])
+}
+
+/** The boundary where that text becomes a row again: only this package writes it. */
+export function countFrom({ key, count }: { readonly key: string; readonly count: number }): CountRow {
+  const [kind, owner, name, status] = JSON.parse(key) as readonly [string, string | null, string | null, string]
+  return { kind, owner, name, status, count }
 }
 
 function packItem(values: Values, row: ItemRow): void {

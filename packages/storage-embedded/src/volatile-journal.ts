@@ -1,4 +1,4 @@
-import type { Changes, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
+import type { Changes, CountRow, ExpiringRow, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
 
 export interface VolatileJournalOptions {
   /** Awaited before a write takes effect. What never resolves is lost in the crash; a rejection is a failed disk. */
@@ -14,6 +14,9 @@ interface Image {
   epoch: number
   time: number
   readonly records: Map<string, RecordRow>
+  /** The names of the records that expire. */
+  readonly mortal: Set<string>
+  readonly counts: Map<string, CountRow>
   readonly items: Map<string, ItemRow>
   /** Which journal may write. */
   owner: object | undefined
@@ -21,7 +24,8 @@ interface Image {
 
 /** A disk in memory, for tests and simulations: deterministic, without timers. */
 export function createVolatileJournal(options: VolatileJournalOptions = {}): VolatileJournal {
-  return onImage({ epoch: 0, time: 0, records: new Map(), items: new Map(), owner: undefined }, options)
+  const image = { records: new Map(), mortal: new Set<string>(), counts: new Map(), items: new Map() }
+  return onImage({ epoch: 0, time: 0, ...image, owner: undefined }, options)
 }
 
 function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal {
@@ -30,7 +34,8 @@ function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal
     open(): Opened {
       image.owner = self
       image.epoch++
-      return { epoch: image.epoch, time: image.time, items: [...image.items.values()] }
+      const { epoch, time } = image
+      return { epoch, time, items: [...image.items.values()], counts: [...image.counts.values()] }
     },
     async write(changes) {
       await options.beforeWrite?.(changes)
@@ -39,7 +44,8 @@ function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal
     },
     read: (kind, id) => image.records.get(keyOf(kind, id)),
     list: (kind, query) => listOf(image, kind, query),
-    lastId: (kind) => listOf(image, kind, { limit: 1 })[0]?.id,
+    expiring: (after, until) => expiringOf(image, after, until),
+    lastId: (kind) => listOf(image, kind, { now: -Infinity, limit: 1 })[0]?.id,
     async close() {
       if (image.owner === self) image.owner = undefined
     },
@@ -47,9 +53,14 @@ function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal
   }
 }
 
-function apply(image: Image, { epoch, time, records, updates, items, leases, removed }: Changes): void {
-  image.epoch = epoch
-  image.time = time
+function apply(image: Image, changes: Changes): void {
+  image.epoch = changes.epoch
+  image.time = changes.time
+  applyItems(image, changes)
+  applyRecords(image, changes)
+}
+
+function applyItems(image: Image, { items, leases, removed }: Changes): void {
   for (const { queue, id } of removed) image.items.delete(keyOf(queue, id))
   for (const row of items) image.items.set(keyOf(row.queue, row.id), row)
   for (const row of leases) {
@@ -57,12 +68,41 @@ function apply(image: Image, { epoch, time, records, updates, items, leases, rem
     const old = image.items.get(key)
     if (old !== undefined) image.items.set(key, { ...old, ...row })
   }
-  for (const row of records) image.records.set(keyOf(row.kind, row.id), row)
+}
+
+function applyRecords(image: Image, { time, records, updates, dropped, sweepMax, counts }: Changes): void {
+  for (const row of records) setRecord(image, row)
   for (const row of updates) {
-    const key = keyOf(row.kind, row.id)
-    const old = image.records.get(key)
-    if (old !== undefined) image.records.set(key, { ...old, ...row })
+    const old = image.records.get(keyOf(row.kind, row.id))
+    if (old !== undefined) setRecord(image, { ...old, ...row })
   }
+  const expired = expiringOf(image, -Infinity, time)
+  for (const { kind, id } of [...dropped, ...expired.slice(0, sweepMax)]) {
+    image.records.delete(keyOf(kind, id))
+    image.mortal.delete(keyOf(kind, id))
+  }
+  for (const row of counts) {
+    const key = JSON.stringify([row.kind, row.owner, row.name, row.status])
+    if (row.count === 0) image.counts.delete(key)
+    else image.counts.set(key, row)
+  }
+}
+
+function setRecord(image: Image, row: RecordRow): void {
+  const key = keyOf(row.kind, row.id)
+  image.records.set(key, row)
+  if (row.expiresAt === null) image.mortal.delete(key)
+  else image.mortal.add(key)
+}
+
+function expiringOf(image: Image, after: number, until: number): readonly ExpiringRow[] {
+  const found: ExpiringRow[] = []
+  for (const key of image.mortal) {
+    const row = image.records.get(key)
+    if (row === undefined || row.expiresAt === null) continue
+    if (row.expiresAt > after && row.expiresAt <= until) found.push({ ...row, expiresAt: row.expiresAt })
+  }
+  return found
 }
 
 function listOf(image: Image, kind: string, query: JournalQuery): readonly RecordRow[] {
@@ -70,6 +110,9 @@ function listOf(image: Image, kind: string, query: JournalQuery): readonly Recor
     .filter(
       (row) =>
         row.kind === kind &&
+        (row.expiresAt === null || row.expiresAt > query.now) &&
+        (query.from === undefined || row.id >= query.from) &&
+        (query.search === undefined || row.text?.includes(query.search) === true) &&
         (query.before === undefined || row.id < query.before) &&
         (query.owner === undefined || row.owner === query.owner) &&
         (query.name === undefined || row.name === query.name) &&

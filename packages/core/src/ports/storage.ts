@@ -25,7 +25,11 @@ export interface Records {
     readonly use: 'access' | 'refresh'
     /** All tokens that came from one sign-in: revoked together when a refresh token is used twice. */
     readonly family: string
+    /** Names what the worker signed in with. Its tokens stop working when that does. */
+    readonly credential: string
     readonly expiresAt: number
+    /** When a refresh token was used. It is kept, so that a second use is noticed. */
+    readonly usedAt?: number
   }
   /** A signed message that was taken once and must not be taken again; by signer and signature. */
   readonly nonce: { readonly at: number }
@@ -200,8 +204,11 @@ export interface Storage {
   read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined>
   /** Newest first by id. */
   list<K extends Kind>(kind: K, query: ListQuery): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]>
-  /** How many records there are of each status. Exact, and cheap enough to be asked every second. */
-  counts?(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>>
+  /**
+   * How many records there are of each status that any has; those without a status are not counted. Exact, and cheap
+   * enough to be asked every second.
+   */
+  counts(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>>
   /** The items as they are now, in the order asked for; `undefined` for one that is not there. */
   peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]>
   /** Lanes that hold at least one claimable item. */

@@ -62,6 +62,7 @@ function forwarding(journal: Journal): Journal {
     write: (changes) => journal.write(changes),
     read: (kind, id) => journal.read(kind, id),
     list: (kind, query) => journal.list(kind, query),
+    expiring: (after, until) => journal.expiring(after, until),
     lastId: (kind) => journal.lastId(kind),
     close: () => journal.close(),
   }

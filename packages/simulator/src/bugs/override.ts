@@ -7,6 +7,7 @@ export function override(storage: Storage, changed: Changed): Storage {
   return {
     read: (kind, id) => storage.read(kind, id),
     list: (kind, query) => storage.list(kind, query),
+    counts: (kind, facets) => storage.counts(kind, facets),
     peek: (queue, ids) => storage.peek(queue, ids),
     lanes: (queue) => storage.lanes(queue),
     claim: (queue, options) => storage.claim(queue, options),

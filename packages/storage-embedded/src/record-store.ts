@@ -1,0 +1,152 @@
+import type { Batch, Facets, Kind, ListQuery, Put, Stored } from '@impresario/core'
+import type { Changes, Journal, Opened } from './journal.ts'
+import { facetsOf, RecordCache } from './record-cache.ts'
+import { RecordCounts } from './record-counts.ts'
+import { RecordExpiry } from './record-expiry.ts'
+
+/** Records that expire this soon are known beforehand: a look into the journal every five seconds, and no long one. */
+const LOOK_AHEAD_MS = 5_000
+
+/** Deletions that one flush takes along: about 5 ms of the thread that writes. */
+export const SWEEP_MAX = 500
+
+interface Shelf {
+  readonly cache: RecordCache
+  readonly counts: RecordCounts
+}
+
+/** The records of all kinds, with how many there are and when they expire. Every question asks `advance` first. */
+export class RecordStore {
+  readonly #journal: Journal | undefined
+  readonly #shelves: Readonly<Record<Kind, Shelf>>
+  readonly #expiry: RecordExpiry
+  /** Rows of expired records that the journal may still hold. */
+  #remains = 0
+
+  constructor(journal: Journal | undefined, opened: Opened | undefined, cacheMax: number) {
+    this.#journal = journal
+    const shelf = (kind: Kind): Shelf => ({
+      cache: new RecordCache(kind, journal, cacheMax),
+      counts: new RecordCounts(kind, journal !== undefined),
+    })
+    this.#shelves = {
+      job: shelf('job'),
+      worker: shelf('worker'),
+      key: shelf('key'),
+      standing: shelf('standing'),
+      quota: shelf('quota'),
+      schedule: shelf('schedule'),
+      delivery: shelf('delivery'),
+      endpoint: shelf('endpoint'),
+      token: shelf('token'),
+      nonce: shelf('nonce'),
+    }
+    for (const row of opened?.counts ?? []) this.#shelves[kindOf(row.kind)].counts.load(row)
+    // What had expired by the last write is neither counted nor found, and goes with the next writes.
+    this.#expiry = new RecordExpiry(opened === undefined ? Infinity : opened.time)
+  }
+
+  get dirtyCount(): number {
+    let count = 0
+    for (const { cache } of Object.values(this.#shelves)) count += cache.dirtyCount
+    return count
+  }
+
+  /** Whether there is something to delete that no flush has taken along. */
+  get hasRemains(): boolean {
+    return this.#remains > 0
+  }
+
+  /** Brings the counts up to this moment. True if records have expired that the journal may hold. */
+  advance(now: number): boolean {
+    if (this.#journal !== undefined && now > this.#expiry.horizon) this.#lookAhead(this.#journal, now + LOOK_AHEAD_MS)
+    let count = 0
+    for (let gone = this.#expiry.next(now); gone !== undefined; gone = this.#expiry.next(now)) {
+      const { cache, counts } = this.#shelves[gone.kind]
+      cache.forget(gone.id)
+      counts.move(gone.facets, undefined)
+      count++
+    }
+    if (count === 0 || this.#journal === undefined) return false
+    this.#remains += count
+    return true
+  }
+
+  read(kind: Kind, id: string, now: number): Stored<unknown> | undefined {
+    return this.#shelves[kind].cache.read(id, now)
+  }
+
+  list(kind: Kind, query: ListQuery, now: number): readonly (Stored<unknown> & { readonly id: string })[] {
+    return this.#shelves[kind].cache.list(query, now)
+  }
+
+  counts(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Readonly<Record<string, number>> {
+    return this.#shelves[kind].counts.counts(facets)
+  }
+
+  /** Whether the batch's records follow on those that are there once it has dropped what it drops. */
+  fits({ put = [], drop = [] }: Batch, now: number): boolean {
+    for (const { kind, id, version } of put) {
+      const isDropped = drop.some((one) => one.kind === kind && one.id === id)
+      const stored = isDropped ? 0 : (this.#shelves[kind].cache.read(id, now)?.version ?? 0)
+      if (stored !== version - 1) return false
+    }
+    return true
+  }
+
+  drop(kind: Kind, id: string, now: number): boolean {
+    const { cache, counts } = this.#shelves[kind]
+    const old = cache.drop(id, now)
+    if (old === undefined) return false
+    counts.move(old.put.facets, undefined)
+    this.#expiry.set({ kind, id, facets: undefined }, Infinity)
+    return true
+  }
+
+  put(put: Put, now: number): void {
+    const { kind, id, facets, expiresMs } = put
+    const { cache, counts } = this.#shelves[kind]
+    const expiresAt = expiresMs === undefined ? Infinity : now + expiresMs
+    const old = cache.write(put, expiresAt, now)
+    counts.move(old?.put.facets, facets)
+    this.#expiry.set({ kind, id, facets }, expiresAt)
+  }
+
+  /** Hands over everything that has changed; `advance` has been asked for the moment of the write. */
+  take(): Pick<Changes, 'records' | 'updates' | 'dropped' | 'counts' | 'sweepMax'> {
+    const taken = { records: [], updates: [], dropped: [] }
+    const rows: Changes['counts'][number][] = []
+    for (const { cache, counts } of Object.values(this.#shelves)) {
+      cache.take(taken)
+      counts.take(rows)
+    }
+    this.#remains = Math.max(0, this.#remains - SWEEP_MAX)
+    return { ...taken, counts: rows, sweepMax: SWEEP_MAX }
+  }
+
+  /** What was handed over is durable. */
+  settle(): void {
+    for (const { cache } of Object.values(this.#shelves)) cache.settle()
+  }
+
+  #lookAhead(journal: Journal, until: number): void {
+    const after = this.#expiry.horizon
+    this.#expiry.widen(until)
+    for (const row of journal.expiring(after, until)) {
+      const kind = kindOf(row.kind)
+      if (this.#shelves[kind].cache.isFresh(row.id)) continue
+      this.#expiry.set({ kind, id: row.id, facets: facetsOf(row) }, row.expiresAt)
+    }
+    for (const { cache } of Object.values(this.#shelves)) {
+      for (const { put, expiresAt } of cache.fresh()) {
+        const { kind, id, facets } = put
+        if (expiresAt > after) this.#expiry.set({ kind, id, facets }, expiresAt)
+      }
+    }
+  }
+}
+
+/** The boundary where a name from the journal becomes a kind again: only this package writes it. */
+function kindOf(name: string): Kind {
+  return name as Kind
+}
