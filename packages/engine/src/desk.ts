@@ -1,25 +1,27 @@
-import { deliveryId, mergeHeartbeat, parseDeliveryId, taskId } from '@impresario/core'
+import { deliveryId, isStaying, mergeHeartbeat, parseDeliveryId, taskId } from '@impresario/core'
 import type {
   Clock,
+  Decision,
   DeliveryRef,
   WorkerPatch,
-  IgnoredReason,
-  Job,
   Lease,
   LeaseRef,
   Log,
   Put,
   Random,
   Storage,
-  TaskCall,
   WorkerRecord,
 } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import type { Json, TaskError } from '@impresario/protocol'
+import type { TaskError } from '@impresario/protocol'
 import type { Applied, Director } from './director.ts'
 import type { Dispatcher } from './dispatcher.ts'
+import type { Delivery, Handout, PollOptions, Receipt, Report } from './desk-messages.ts'
 import { excerpt } from './excerpt.ts'
+import { Holdings } from './holdings.ts'
+import type { Recall } from './holdings.ts'
 import { readTask } from './payload.ts'
+import { heldTasks } from './recovery.ts'
 import { Parking } from './parking.ts'
 
 export interface DeskOptions {
@@ -33,45 +35,6 @@ export interface DeskOptions {
   readonly leaseMs: number
 }
 
-/** One task as it is handed to a worker. */
-export interface Delivery {
-  readonly taskId: string
-  readonly jobId: string
-  readonly idempotencyKey: string
-  readonly attempt: number
-  readonly delivery: number
-  readonly call: TaskCall
-  readonly tracing: Readonly<Record<string, string>>
-  /** When it expires, on the engine's clock, if the worker keeps it. */
-  readonly deadlineAt: number | undefined
-}
-
-export interface Handout {
-  readonly deliveries: readonly Delivery[]
-  /** Takes everything back into the queue: it could not be handed over. */
-  readonly giveBack: () => Promise<void>
-}
-
-export interface Report {
-  readonly taskId: string
-  readonly status: string
-  readonly data?: Json | undefined
-  readonly error?: TaskError | undefined
-}
-
-/** What a worker hears about a result. */
-export type Receipt =
-  | { readonly type: 'accepted'; readonly job: Job; readonly before: Job | undefined }
-  | { readonly type: 'ignored'; readonly reason: IgnoredReason | 'worker_mismatch'; readonly job: Job | undefined }
-
-export interface PollOptions {
-  readonly limit: number
-  readonly waitMs: number
-  readonly signal: AbortSignal
-  /** The worker lives in this process: what it holds is free again when the process ends. */
-  readonly isLocal?: boolean
-}
-
 /**
  * The desk where workers come for tasks and bring results. Knows no transport.
  *
@@ -82,8 +45,10 @@ export interface PollOptions {
 export class Desk {
   readonly #options: DeskOptions
   readonly #parking: Parking
-  /** The deliveries that are in each worker's hands, as far as this instance knows. */
-  readonly #held = new Map<string, Map<string, LeaseRef>>()
+  readonly #holdings = new Holdings()
+  /** Workers whose poll waits because their hands are full. */
+  readonly #full = new Set<string>()
+  readonly #recallListeners = new Set<(recall: Recall) => void>()
   #isOpen = true
 
   constructor(options: DeskOptions) {
@@ -116,7 +81,7 @@ export class Desk {
   /** Durable when this resolves. Whoever registers begins anew: nobody keeps for it what an earlier life of it held. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
     const { storage, dispatcher, log } = this.#options
-    this.#held.delete(worker.id)
+    this.#holdings.clear(worker.id)
     const record = await this.#save(worker.id, (known) =>
       known === undefined ? worker : { ...worker, reputation: known.reputation },
     )
@@ -135,14 +100,31 @@ export class Desk {
     workerId: string,
     patch: WorkerPatch | undefined,
     currentTasks: readonly string[] | undefined,
+    load?: number,
   ): Promise<{ readonly worker: WorkerRecord; readonly cancelled: readonly string[] }> {
     const { clock, dispatcher } = this.#options
-    const worker = await this.#save(workerId, (known) => known && mergeHeartbeat(known, patch ?? {}, clock.now()))
+    let heardBefore = 0
+    const worker = await this.#save(workerId, (known) => {
+      heardBefore = known?.seenAt ?? 0
+      return known && mergeHeartbeat(known, patch ?? {}, clock.now())
+    })
     if (worker === undefined) {
       throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
     }
     dispatcher.put(worker)
-    return { worker, cancelled: await this.#renew(workerId, currentTasks) }
+    if (currentTasks === undefined && load === 0) this.#forgetUntil(heardBefore, workerId)
+    const lost = await this.#renew(workerId, currentTasks)
+    return { worker, cancelled: [...new Set([...this.#holdings.tellRecalls(workerId), ...lost])] }
+  }
+
+  /**
+   * The oldest workers do not name their tasks, but say how many they have. One that has none never got what it was given
+   * before its last sign of life: that lease shall end.
+   */
+  #forgetUntil(before: number, workerId: string): void {
+    for (const { lease, takenAt } of this.#holdings.of(workerId).values()) {
+      if (takenAt < before) this.#release(workerId, lease)
+    }
   }
 
   /** Changes a worker's record from what is stored, not from what is remembered: another instance may have heard more. */
@@ -171,28 +153,37 @@ export class Desk {
    */
   async #renew(workerId: string, currentTasks: readonly string[] | undefined): Promise<readonly string[]> {
     const { storage, leaseMs, dispatcher } = this.#options
-    const held = this.#heldBy(workerId)
+    const holdings = this.#holdings
     const named = new Set(currentTasks)
     const cancelled: string[] = []
     for (const id of named) {
-      if (held.has(id)) continue
       const ref = parseDeliveryId(id)
-      if (ref !== undefined && (await this.#standing(workerId, ref)) === 'own') held.set(id, leaseOf(ref))
+      if (ref === undefined) {
+        cancelled.push(id)
+        continue
+      }
+      const lease = leaseOf(ref)
+      if (holdings.of(workerId).get(lease.id)?.deliveryId === id) continue
+      if ((await this.#standing(workerId, ref)) === 'own') this.#hold(workerId, ref)
       else cancelled.push(id)
     }
     if (currentTasks !== undefined) {
-      for (const id of held.keys()) if (!named.has(id)) held.delete(id)
+      for (const { deliveryId: id, lease } of holdings.of(workerId).values()) {
+        if (!named.has(id)) this.#release(workerId, lease)
+      }
     }
-    const ids = [...held.keys()]
-    if (ids.length === 0) return cancelled
-    const kept = await storage.renew([...held.values()], leaseMs)
-    for (const [index, id] of ids.entries()) {
-      const ref = held.get(id)
-      if (kept[index] === true && ref !== undefined) {
-        dispatcher.assign(ref.id, workerId)
+    const held = [...holdings.of(workerId).values()]
+    if (held.length === 0) return cancelled
+    const kept = await storage.renew(
+      held.map(({ lease }) => lease),
+      leaseMs,
+    )
+    for (const [index, { lease, deliveryId: id }] of held.entries()) {
+      if (kept[index] === true) {
+        dispatcher.assign(lease.id, workerId)
         continue
       }
-      held.delete(id)
+      this.#release(workerId, lease)
       cancelled.push(id)
     }
     return cancelled
@@ -204,14 +195,17 @@ export class Desk {
     const until = clock.now() + options.waitMs
     for (;;) {
       if (!this.#isOpen || options.signal.aborted) return NOTHING
-      const worker = dispatcher.worker(workerId) ?? (await storage.read('worker', workerId))?.value
-      if (worker === undefined) {
+      const known = dispatcher.worker(workerId) ?? (await storage.read('worker', workerId))?.value
+      if (known === undefined) {
         throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
       }
+      const worker = this.#hear(known, options)
       const ticket = this.#parking.enter(workerId)
       try {
         const handout = await this.#claim(worker, options)
-        if (handout.deliveries.length > 0 || options.signal.aborted) return handout
+        const cancelled = options.wantsCancelled === true ? this.#holdings.tellRecalls(workerId) : []
+        if (handout.deliveries.length > 0 || cancelled.length > 0) return { ...handout, cancelled }
+        if (options.signal.aborted) return handout
         const leftMs = until - clock.now()
         if (leftMs <= 0) return NOTHING
         await ticket.wait(leftMs, options.signal)
@@ -223,10 +217,69 @@ export class Desk {
     }
   }
 
+  /** What a poll says of the worker's skills counts at once; it is written down with the next heartbeat. */
+  #hear(worker: WorkerRecord, { availableSkills, hotSkills }: PollOptions): WorkerRecord {
+    if (availableSkills === undefined && hotSkills === undefined) return worker
+    const heard: WorkerRecord = {
+      ...worker,
+      ...(availableSkills === undefined ? {} : { availableSkills }),
+      ...(hotSkills === undefined ? {} : { hotSkills }),
+    }
+    if (this.#options.dispatcher.worker(worker.id) !== undefined) this.#options.dispatcher.put(heard)
+    return heard
+  }
+
+  /** As much as fits into the worker's hands, whatever it asks for; nothing for one that is leaving. */
   async #claim(worker: WorkerRecord, options: PollOptions): Promise<Handout> {
+    if (!isStaying(worker.status)) return NOTHING
+    if (this.#roomOf(worker) <= 0) await this.#lookAtHands(worker.id)
+    const limit = Math.min(options.limit, LIMITS.batchItemsMax, this.#roomOf(worker))
+    if (limit <= 0) {
+      this.#full.add(worker.id)
+      return NOTHING
+    }
+    const done = this.#holdings.reserve(worker.id, limit)
+    try {
+      return await this.#claimUpTo(limit, worker, options)
+    } finally {
+      done()
+      this.#wakeIfFull(worker.id)
+    }
+  }
+
+  #roomOf(worker: WorkerRecord): number {
+    return worker.concurrencyMax - this.#holdings.count(worker.id)
+  }
+
+  /** Whose leases have ended holds nothing any more, though it never said so. */
+  async #lookAtHands(workerId: string): Promise<void> {
+    const held = [...this.#holdings.of(workerId).values()]
+    const views = await this.#options.storage.peek(
+      'tasks',
+      held.map(({ lease }) => lease.id),
+    )
+    for (const [index, { lease }] of held.entries()) {
+      if (views[index]?.lease?.token !== lease.token) this.#release(workerId, lease)
+    }
+  }
+
+  #hold(workerId: string, ref: DeliveryRef): void {
+    const takenAt = this.#options.clock.now()
+    this.#holdings.add(workerId, { deliveryId: deliveryId(ref), jobId: ref.jobId, lease: leaseOf(ref), takenAt })
+  }
+
+  #release(workerId: string, lease: LeaseRef): boolean {
+    const isHeld = this.#holdings.take(workerId, lease)
+    if (isHeld) this.#wakeIfFull(workerId)
+    return isHeld
+  }
+
+  #wakeIfFull(workerId: string): void {
+    if (this.#full.delete(workerId)) this.#parking.wake(workerId)
+  }
+
+  async #claimUpTo(limit: number, worker: WorkerRecord, options: PollOptions): Promise<Handout> {
     const { storage, dispatcher, clock, leaseMs } = this.#options
-    const limit = Math.min(options.limit, LIMITS.batchItemsMax)
-    if (limit <= 0) return NOTHING
     const lanes = await dispatcher.lanesFor(worker)
     const holder = options.isLocal === true ? {} : { holder: worker.id }
     const { leases } = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder })
@@ -241,7 +294,7 @@ export class Desk {
       return NOTHING
     }
     // All of it was stale and is cleared away. More may lie behind it, and its hint has perhaps come already.
-    return deliveries.length === 0 ? this.#claim(worker, options) : { deliveries, giveBack }
+    return deliveries.length === 0 ? this.#claimUpTo(limit, worker, options) : { deliveries, cancelled: [], giveBack }
   }
 
   /** Durable when this resolves: a worker must not be told of what a crash could undo. */
@@ -266,10 +319,10 @@ export class Desk {
       return undefined
     }
     dispatcher.assign(lease.id, workerId)
-    const id = deliveryId({ jobId, visit, branch, attempt, token: lease.token })
-    this.#heldBy(workerId).set(id, { queue: 'tasks', id: lease.id, token: lease.token })
+    const ref = { jobId, visit, branch, attempt, token: lease.token }
+    this.#hold(workerId, ref)
     return {
-      taskId: id,
+      taskId: deliveryId(ref),
       jobId,
       idempotencyKey: lease.id,
       attempt,
@@ -282,11 +335,7 @@ export class Desk {
 
   /** First of all nobody keeps the leases alive any longer: should the storage refuse, they end by themselves. */
   async #giveBack(workerId: string, leases: readonly Lease[]): Promise<void> {
-    const held = this.#heldBy(workerId)
-    const tokens = new Set(leases.map(({ token }) => token))
-    for (const [id, { token }] of held) {
-      if (tokens.has(token)) held.delete(id)
-    }
+    for (const lease of leases) this.#release(workerId, lease)
     await this.#options.storage.renew(leases, 0)
   }
 
@@ -301,8 +350,10 @@ export class Desk {
     const { director, clock, random } = this.#options
     const ref = parseDeliveryId(report.taskId)
     if (ref === undefined) return { type: 'ignored', reason: 'stale_task', job: undefined }
-    const held = this.#heldBy(workerId)
-    if (!held.delete(report.taskId)) {
+    this.#holdings.forgetRecall(workerId, report.taskId)
+    const lease = leaseOf(ref)
+    const isHeld = this.#holdings.of(workerId).get(lease.id)?.deliveryId === report.taskId
+    if (!isHeld || !this.#release(workerId, lease)) {
       const standing = await this.#standing(workerId, ref)
       if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
       if (standing === 'stale') return this.#late(ref)
@@ -353,20 +404,57 @@ export class Desk {
     await this.#options.director.apply(ref.jobId, { type: 'progressed', at, visit, branch, attempt, fraction, message })
   }
 
-  #heldBy(workerId: string): Map<string, LeaseRef> {
-    let held = this.#held.get(workerId)
-    if (held === undefined) {
-      held = new Map()
-      this.#held.set(workerId, held)
+  /** The worker that holds this delivery, if one does. */
+  async holderOf(id: string): Promise<string | undefined> {
+    const ref = parseDeliveryId(id)
+    if (ref === undefined) return undefined
+    const [view] = await this.#options.storage.peek('tasks', [taskId(ref.jobId, ref.visit, ref.branch)])
+    return view?.lease?.token === ref.token ? view.lease.holder : undefined
+  }
+
+  /** Calls `listener` with every task that is taken back from a worker that holds it, once that is durable. */
+  onRecall(listener: (recall: Recall) => void): () => void {
+    this.#recallListeners.add(listener)
+    return () => {
+      this.#recallListeners.delete(listener)
     }
-    return held
+  }
+
+  /** A decision took tasks back: whoever holds one of them is told. A task that ended by its result is in no hands any more. */
+  onDecided(decision: Decision): void {
+    const { dispatcher, storage, log } = this.#options
+    for (const effect of decision.effects) {
+      if (effect.type !== 'dropTask') continue
+      const id = taskId(decision.job.id, effect.visit, effect.branch)
+      const workerId = dispatcher.workerOf(id)
+      const recall = workerId === undefined ? undefined : this.#holdings.recall(workerId, id)
+      if (recall === undefined) continue
+      storage.sync().then(
+        () => this.#tell(recall),
+        (error: unknown) => log.warn('a worker could not be told to stop a task', { ...recall, error: String(error) }),
+      )
+    }
+  }
+
+  #tell(recall: Recall): void {
+    for (const listener of this.#recallListeners) listener(recall)
+    this.#full.delete(recall.workerId)
+    this.#parking.wake(recall.workerId)
+  }
+
+  /** Learns from the storage what workers hold, after a restart. */
+  async recover(): Promise<void> {
+    for await (const { holder, ref } of heldTasks(this.#options.storage)) {
+      this.#hold(holder, ref)
+      this.#options.dispatcher.assign(taskId(ref.jobId, ref.visit, ref.branch), holder)
+    }
   }
 }
 
 /** Heartbeats of one worker are seconds apart; more conflicts than this are not a matter of timing. */
 const SAVES_MAX = 5
 
-const NOTHING: Handout = { deliveries: [], giveBack: () => Promise.resolve() }
+const NOTHING: Handout = { deliveries: [], cancelled: [], giveBack: () => Promise.resolve() }
 
 function leaseOf(ref: DeliveryRef): LeaseRef {
   return { queue: 'tasks', id: taskId(ref.jobId, ref.visit, ref.branch), token: ref.token }

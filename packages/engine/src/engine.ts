@@ -110,6 +110,8 @@ export class Engine implements Service {
       log,
       place: (task, job) => this.dispatcher.place(task, job),
       onDecided: (decision, before, version) => {
+        // First whom to tell, then whose place is free: the second forgets who it was.
+        this.desk.onDecided(decision)
         this.dispatcher.onDecided(decision, before)
         this.#news.publish(decision.job, version)
         if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
@@ -138,8 +140,9 @@ export class Engine implements Service {
 
   start(): Promise<void> {
     return this.#afterwards(async () => {
-      this.desk.openPolls()
       for (const service of this.#services) await service.start()
+      await this.desk.recover()
+      this.desk.openPolls()
     })
   }
 

@@ -1,0 +1,51 @@
+import type { IgnoredReason, Job, TaskCall } from '@impresario/core'
+import type { Json, TaskError } from '@impresario/protocol'
+
+/* What passes over the desk between workers and the engine. */
+
+/** One task as it is handed to a worker. */
+export interface Delivery {
+  readonly taskId: string
+  readonly jobId: string
+  readonly idempotencyKey: string
+  readonly attempt: number
+  readonly delivery: number
+  readonly call: TaskCall
+  readonly tracing: Readonly<Record<string, string>>
+  /** When it expires, on the engine's clock, if the worker keeps it. */
+  readonly deadlineAt: number | undefined
+}
+
+export interface Handout {
+  readonly deliveries: readonly Delivery[]
+  /** Tasks that the worker shall stop. Only in the answer to a poll that asked for them. */
+  readonly cancelled: readonly string[]
+  /** Takes everything back into the queue: it could not be handed over. */
+  readonly giveBack: () => Promise<void>
+}
+
+export interface Report {
+  readonly taskId: string
+  readonly status: string
+  readonly data?: Json | undefined
+  readonly error?: TaskError | undefined
+}
+
+/** What a worker hears about a result. */
+export type Receipt =
+  | { readonly type: 'accepted'; readonly job: Job; readonly before: Job | undefined }
+  | { readonly type: 'ignored'; readonly reason: IgnoredReason | 'worker_mismatch'; readonly job: Job | undefined }
+
+export interface PollOptions {
+  readonly limit: number
+  readonly waitMs: number
+  readonly signal: AbortSignal
+  /** The worker lives in this process: what it holds is free again when the process ends. */
+  readonly isLocal?: boolean
+  /** What the worker could start at this moment, when it says so. */
+  readonly availableSkills?: readonly string[] | undefined
+  /** What is warm there, when it says so. */
+  readonly hotSkills?: readonly string[] | undefined
+  /** The answer can name tasks that the worker shall stop: such a poll ends as soon as there is one. */
+  readonly wantsCancelled?: boolean
+}
