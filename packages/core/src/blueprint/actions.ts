@@ -25,6 +25,7 @@ export type TaskTransitions<T> = { readonly [K in 'success' | keyof OutcomesOf<T
   readonly [K in BuiltInStatus]?: string
 }
 type LooseTransitions = Readonly<Record<string, string>>
+type NoTransitions = Readonly<Record<string, never>>
 interface ChildTransitions {
   readonly success: string
   /** Any end but `finished`; the names below are for one kind of it. */
@@ -35,7 +36,9 @@ interface ChildTransitions {
   /** Do not wait until a person has mended the child. */
   readonly quarantined?: string
 }
+/** By decision; `expired` is the way when nobody decides in time. */
 interface HumanTransitions {
+  readonly expired?: string
   readonly [decision: string]: string
 }
 
@@ -76,7 +79,8 @@ export interface Actions<History = LooseData> {
 
   /**
    * Sends a task and pauses the job until it has ended; `transitions` says where each status leads.
-   * Several calls that all lead to one aggregator are a fan-out.
+   * Several calls that all lead to one aggregator are a fan-out. `eventTransitions` says where an event of the worker
+   * leads: the job goes there at once, with the event's payload in its state history, and the worker is told to stop.
    */
   readonly dispatchTask: DispatchTask
 
@@ -86,11 +90,16 @@ export interface Actions<History = LooseData> {
     options: { readonly into: Into; readonly policy?: BranchPolicy },
   ) => ActionToken<Into>
 
-  /** Pauses until a person decides. After `expires` the decision is `expired`. */
+  /**
+   * Pauses until a person decides. When nobody has after `expires`, the way `expired` is taken. Reminders go to the
+   * job's webhook and its trail: the first one after `remindAfter`, then one every `remindEvery`, at most 30.
+   */
   readonly awaitHumanApproval: <const On extends HumanTransitions>(options: {
     readonly message: string
     readonly transitions: On
     readonly expires?: Duration
+    readonly remindAfter?: Duration
+    readonly remindEvery?: Duration
   }) => ActionToken<TargetsIn<On>>
 
   /** Runs another blueprint as a part of this job and pauses until it has ended. */
@@ -98,16 +107,26 @@ export interface Actions<History = LooseData> {
 }
 
 interface DispatchTask {
-  <T extends AnyTaskContract, const On extends TaskTransitions<T>>(
+  <
+    T extends AnyTaskContract,
+    const On extends TaskTransitions<T>,
+    const Event extends LooseTransitions = NoTransitions,
+  >(
     task: T,
     options: TaskOptions & {
       readonly params: NoInfer<InputOf<T>>
       readonly transitions: Only<On, 'success' | BuiltInStatus | keyof OutcomesOf<T>>
+      readonly eventTransitions?: Event
     },
-  ): ActionToken<TargetsIn<On>>
-  <const On extends LooseTransitions>(
-    options: TaskOptions & { readonly type: string; readonly params?: LooseData; readonly transitions: On },
-  ): ActionToken<TargetsIn<On>>
+  ): ActionToken<TargetsIn<On> | TargetsIn<Event>>
+  <const On extends LooseTransitions, const Event extends LooseTransitions = NoTransitions>(
+    options: TaskOptions & {
+      readonly type: string
+      readonly params?: LooseData
+      readonly transitions: On
+      readonly eventTransitions?: Event
+    },
+  ): ActionToken<TargetsIn<On> | TargetsIn<Event>>
 }
 
 interface RunBlueprint {

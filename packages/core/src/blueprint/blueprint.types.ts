@@ -169,6 +169,34 @@ blueprint('wrong_loose_transition', { start: 'a' }, (state) => ({
   done: state.end(),
 }))
 
+blueprint('wrong_event', { start: 'a' }, (state) => ({
+  // @ts-expect-error "nowhere" is not a state
+  a: state.handler((_context, actions) =>
+    actions.dispatchTask({ type: 't', transitions: { success: 'done' }, eventTransitions: { found: 'nowhere' } }),
+  ),
+  done: state.end(),
+}))
+
+blueprint('wrong_event_by_contract', { start: 'a' }, (state) => ({
+  // @ts-expect-error "nowhere" is not a state
+  a: state.handler((_context, actions) =>
+    actions.dispatchTask(media.thumbnail, {
+      params: { url: 'u', at: 1 },
+      transitions: { success: 'done' },
+      eventTransitions: { found: 'nowhere' },
+    }),
+  ),
+  done: state.end(),
+}))
+
+blueprint('wrong_expiry', { start: 'a' }, (state) => ({
+  // @ts-expect-error "nowhere" is not a state
+  a: state.handler((_context, actions) =>
+    actions.awaitHumanApproval({ message: 'm', transitions: { yes: 'done', expired: 'nowhere' }, remindEvery: '1d' }),
+  ),
+  done: state.end(),
+}))
+
 blueprint('wrong_decision', { start: 'a' }, (state) => ({
   // @ts-expect-error "nowhere" is not a state
   a: state.handler((_context, actions) =>

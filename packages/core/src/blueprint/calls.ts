@@ -1,4 +1,4 @@
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { JsonObject, ResourceRequirements } from '@impresario/protocol'
 import type { ChildCall, TaskCall, Transitions } from '../job/job.ts'
 import { durationMs } from './duration.ts'
@@ -13,20 +13,30 @@ export function optionsOf(value: unknown, name: string): Given {
 }
 
 export function transitionsOf(given: Given, name: string): Transitions {
-  const { transitions } = given
+  const checked = targetsIn(given['transitions'], name, 'a transition')
+  if (checked.length === 0) {
+    throw invalid(`calls ${name} without transitions. Say where each status leads: { success: 'next_state' }.`)
+  }
+  return Object.fromEntries(checked)
+}
+
+/** Where events of the worker lead, if anywhere. */
+export function eventTransitionsOf(given: Given): Transitions | undefined {
+  const checked = targetsIn(given['eventTransitions'], 'dispatchTask', 'an event transition')
+  return checked.length === 0 ? undefined : Object.fromEntries(checked)
+}
+
+function targetsIn(transitions: unknown, name: string, what: string): readonly (readonly [string, string])[] {
   const entries = typeof transitions === 'object' && transitions !== null ? Object.entries(transitions) : []
   const checked: [string, string][] = []
   for (const [status, to] of entries) {
     if (to === undefined) continue
     if (typeof to !== 'string') {
-      throw invalid(`calls ${name} with a transition for "${status}" that is no state's name.`)
+      throw invalid(`calls ${name} with ${what} for "${status}" that is no state's name.`)
     }
     checked.push([status, to])
   }
-  if (checked.length === 0) {
-    throw invalid(`calls ${name} without transitions. Say where each status leads: { success: 'next_state' }.`)
-  }
-  return Object.fromEntries(checked)
+  return checked
 }
 
 /** A task as a handler described it, with the defaults filled in and everything checked. */
@@ -76,6 +86,20 @@ export function spanOf(given: Given, key: string): number | undefined {
   const span = given[key]
   if (span === undefined) return undefined
   return durationMs(typeof span === 'number' || typeof span === 'string' ? span : Number.NaN, key)
+}
+
+/** When a person who was asked is reminded. */
+export function remindersOf(given: Given): { readonly remindAfterMs?: number; readonly remindEveryMs?: number } {
+  const remindAfterMs = spanOf(given, 'remindAfter')
+  const remindEveryMs = spanOf(given, 'remindEvery')
+  for (const [key, ms] of Object.entries({ remindAfter: remindAfterMs, remindEvery: remindEveryMs })) {
+    if (ms === undefined || ms >= LIMITS.remindMsMin) continue
+    throw invalid(`reminds after ${ms} ms. Give ${key} at least ${LIMITS.remindMsMin / 1_000} s.`)
+  }
+  return {
+    ...(remindAfterMs === undefined ? {} : { remindAfterMs }),
+    ...(remindEveryMs === undefined ? {} : { remindEveryMs }),
+  }
 }
 
 function dataOf(value: unknown, place: string): JsonObject {

@@ -56,3 +56,17 @@ test('[A-06] names with odd characters are quoted', () => {
   expect(dot).toMatch(/"x" \[peripheries=2, color="#6e7781"/)
   expect(dot).toMatch(/"y" \[peripheries=2, color="#2da44e"/)
 })
+
+test('[A-06] [B-04] [E-01] the ways of events and of expiry are drawn like others', () => {
+  const watch = blueprint('watch', { start: 'look' }, (state) => ({
+    look: state.handler((_context, actions) =>
+      actions.dispatchTask({ type: 't', transitions: { success: 'done' }, eventTransitions: { found: 'ask' } }),
+    ),
+    ask: state.handler((_context, actions) =>
+      actions.awaitHumanApproval({ message: 'm', transitions: { yes: 'done', expired: 'failed' }, expires: '1d' }),
+    ),
+    done: state.end(),
+  }))
+  expect(toDot(watch)).toContain('"look" -> "ask" [label=" event found "]')
+  expect(toDot(watch)).toContain('"ask" -> "failed" [label=" expired "]')
+})

@@ -45,6 +45,14 @@ describe('[A-06] literal targets are read from the code', () => {
       [{ to: 'a', label: 'success' }],
     ],
     [
+      'events of a task',
+      "(c, a) => a.dispatchTask({ type: 't', transitions: { success: 'a' }, eventTransitions: { found: 'b' } })",
+      [
+        { to: 'a', label: 'success' },
+        { to: 'b', label: 'event found' },
+      ],
+    ],
+    [
       'person',
       "(c, a) => a.awaitHumanApproval({ message: 'm', transitions: { approved: 'a' } })",
       [{ to: 'a', label: 'approved' }],
@@ -69,6 +77,11 @@ describe('[A-06] literal targets are read from the code', () => {
       isDynamic: false,
     })
   })
+})
+
+test('[A-06] a status that is computed has no label', () => {
+  const source = "(c, a) => a.dispatchTask({ type: 't', transitions: { [c.status]: 'a' } })"
+  expect(readLinks(written(source)).links).toEqual([{ to: 'a' }])
 })
 
 describe('[A-06] what the code does not show makes it dynamic', () => {

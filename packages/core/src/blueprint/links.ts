@@ -143,6 +143,8 @@ function readTargets(reader: Reader, method: Method, args: readonly Argument[]):
       break
     default:
       withProperty(reader, args[1] ?? args[0], 'transitions', (value) => addTransitions(reader, value))
+      if (method === 'runBlueprint') return
+      withProperty(reader, args[1] ?? args[0], 'eventTransitions', (value) => addTransitions(reader, value, 'event '))
   }
 }
 
@@ -154,12 +156,15 @@ function withProperty(reader: Reader, options: Argument, key: string, use: (valu
   for (const property of propertiesOf(reader, options)) if (keyOf(property) === key) use(property.value)
 }
 
-function addTransitions(reader: Reader, value: Expression): void {
+function addTransitions(reader: Reader, value: Expression, prefix = ''): void {
   if (value.type !== 'ObjectExpression') {
     reader.isDynamic = true
     return
   }
-  for (const property of propertiesOf(reader, value)) addTargets(reader, property.value, keyOf(property), false)
+  for (const property of propertiesOf(reader, value)) {
+    const key = keyOf(property)
+    addTargets(reader, property.value, key === undefined ? undefined : `${prefix}${key}`, false)
+  }
 }
 
 function propertiesOf(reader: Reader, object: ObjectExpression): readonly Property[] {

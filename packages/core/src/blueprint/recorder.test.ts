@@ -117,6 +117,61 @@ describe('[B-04] awaitHumanApproval', () => {
   })
 })
 
+describe('[B-04] reminders', () => {
+  const transitions = { approved: 'next', expired: 'failed' } as const
+  test('are spans of time', () => {
+    expect(
+      chosen((actions) =>
+        actions.awaitHumanApproval({ message: 'm', transitions, remindAfter: '1h', remindEvery: '1d', expires: '7d' }),
+      ),
+    ).toMatchObject({ remindAfterMs: 3_600_000, remindEveryMs: 86_400_000, transitions })
+  })
+  test('do not follow one another without a pause', () => {
+    expect(refusalOf(loosely('awaitHumanApproval', { message: 'm', transitions, remindEvery: '10ms' }))).toMatch(
+      /reminds after 10 ms\. Give remindEvery at least 1 s/,
+    )
+    expect(refusalOf(loosely('awaitHumanApproval', { message: 'm', transitions, remindAfter: 0 }))).toMatch(
+      /Give remindAfter at least/,
+    )
+    expect(refusalOf(loosely('awaitHumanApproval', { message: 'm', transitions, remindAfter: 'soon' }))).toMatch(
+      /remindAfter is "soon"/,
+    )
+  })
+})
+
+describe('[E-01] eventTransitions', () => {
+  const transitions = { success: 'next' } as const
+  test('say where events of the worker lead', () => {
+    const eventTransitions = { spotted: 'failed' } as const
+    const expected = { type: 'task', call: { ...TASK, type: 't' }, transitions, eventTransitions }
+    expect(chosen((actions) => actions.dispatchTask({ type: 't', transitions, eventTransitions }))).toEqual(expected)
+    const cut = { params: { at: 1 }, transitions, eventTransitions: { spotted: 'a' } } as const
+    expect(chosen((actions) => actions.dispatchTask(media.cut, cut))).toMatchObject({
+      eventTransitions: { spotted: 'a' },
+    })
+  })
+  test('may be empty', () => {
+    const action = chosen(loosely('dispatchTask', { type: 't', transitions, eventTransitions: { x: undefined } }))
+    expect(action).not.toHaveProperty('eventTransitions')
+  })
+  test('lead to states that exist', () => {
+    const wrong = loosely('dispatchTask', { type: 't', transitions, eventTransitions: { x: 'nowhere' } })
+    expect(refusalOf(wrong)).toMatch(/leads to "nowhere", which is not a state/)
+    expect(refusalOf(loosely('dispatchTask', { type: 't', transitions, eventTransitions: { x: 7 } }))).toMatch(
+      /with an event transition for "x" that is no state's name/,
+    )
+  })
+  test('have no place in a fan-out, where events are only noted', () => {
+    const branch = { type: 't', eventTransitions: { x: 'next' } }
+    expect(refusalOf(loosely('dispatchTask', { ...branch, transitions: { success: 'join' } }))).toMatch(
+      /eventTransitions to a branch of a fan-out/,
+    )
+    expect(refusalOf(loosely('dispatchParallel', [branch], { into: 'join' }))).toMatch(
+      /eventTransitions to a branch of a fan-out.*on its own/,
+    )
+  })
+})
+
 describe('[B-05] runBlueprint', () => {
   const call = { kind: 'child', blueprint: 'other', initialData: { n: 1 } }
   const transitions = { success: 'next' } as const
@@ -131,7 +186,7 @@ describe('[B-05] runBlueprint', () => {
   })
 })
 
-describe('[B-08] dispatchParallel', () => {
+describe('[B-08] [J-5] dispatchParallel', () => {
   test('takes calls of contracts, loose ones, and children', () => {
     const calls = [
       media.cut({ at: 1 }, { priority: 2 }),
@@ -161,7 +216,7 @@ describe('[B-08] dispatchParallel', () => {
   })
 })
 
-describe('[B-06] one action per run', () => {
+describe('[B-06] [J-16] one action per run', () => {
   const send = (actions: Actions, type: string, to = 'join') =>
     actions.dispatchTask({ type, transitions: { success: to } })
   const fanOut = {

@@ -3,7 +3,7 @@ import type { JsonObject } from '@impresario/protocol'
 import type { Action } from '../job/action.ts'
 import type { Call } from '../job/job.ts'
 import type { Actions, ActionToken } from './actions.ts'
-import { childCallOf, optionsOf, spanOf, taskCallOf, transitionsOf } from './calls.ts'
+import { childCallOf, eventTransitionsOf, optionsOf, remindersOf, spanOf, taskCallOf, transitionsOf } from './calls.ts'
 import { jsonObjectCopy, jsonSize } from './json-copy.ts'
 import type { ScriptState } from './script.ts'
 
@@ -92,7 +92,9 @@ function actionsFor(choose: Choose, keep: (patch: JsonObject) => void): Actions 
       choose('dispatchTask', () => {
         const given = optionsOf(isTaskContract(first) ? second : first, 'dispatchTask')
         const call = isTaskContract(first) ? taskCallOf({ ...given, type: first.name }) : taskCallOf(given)
-        return { type: 'task', call, transitions: transitionsOf(given, 'dispatchTask') }
+        const eventTransitions = eventTransitionsOf(given)
+        const transitions = transitionsOf(given, 'dispatchTask')
+        return { type: 'task', call, transitions, ...(eventTransitions === undefined ? {} : { eventTransitions }) }
       }),
     dispatchParallel: (calls: unknown, second: unknown) =>
       choose('dispatchParallel', () => parallelOf(calls, optionsOf(second, 'dispatchParallel'))),
@@ -102,7 +104,8 @@ function actionsFor(choose: Choose, keep: (patch: JsonObject) => void): Actions 
         const message = typeof given['message'] === 'string' ? given['message'] : ''
         const transitions = transitionsOf(given, 'awaitHumanApproval')
         const expiresMs = spanOf(given, 'expires')
-        return { type: 'human', message, transitions, ...(expiresMs === undefined ? {} : { expiresMs }) }
+        const expiry = expiresMs === undefined ? {} : { expiresMs }
+        return { type: 'human', message, transitions, ...expiry, ...remindersOf(given) }
       }),
     runBlueprint: (first: unknown, second?: unknown) =>
       choose('runBlueprint', () => {
@@ -126,14 +129,19 @@ function parallelOf(calls: unknown, given: Readonly<Record<string, unknown>>): C
   return { type: 'parallel', calls: calls.map(callOf), into, policy }
 }
 
+const NO_EVENTS_IN_FAN_OUT =
+  'gives eventTransitions to a branch of a fan-out, where events are only noted. Dispatch that task on its own.'
+
 function callOf(given: unknown, index: number): Call {
   const call = optionsOf(given, `dispatchParallel, branch ${index},`)
+  if (call['eventTransitions'] !== undefined) throw misuse(NO_EVENTS_IN_FAN_OUT)
   return call['kind'] === 'child' ? childCallOf(call) : taskCallOf(call)
 }
 
 function choiceOf(action: Chosen, find: RecorderOptions['find']): Choice {
   const targets = new Set(targetsOf(action))
-  for (const target of targets) {
+  const eventTransitions = action.type === 'task' ? action.eventTransitions : undefined
+  for (const target of [...targets, ...Object.values(eventTransitions ?? {})]) {
     if (find(target) === undefined) {
       throw misuse(`leads to "${target}", which is not a state of this blueprint. Correct the name or add the state.`)
     }
@@ -143,6 +151,7 @@ function choiceOf(action: Chosen, find: RecorderOptions['find']): Choice {
   if (action.type === 'parallel' && !isFanIn) {
     throw misuse(`sends branches into "${only}", which is not an aggregator. Make it one with state.aggregator(…).`)
   }
+  if (eventTransitions !== undefined && isFanIn) throw misuse(NO_EVENTS_IN_FAN_OUT)
   const into = action.type === 'task' && isFanIn ? only : undefined
   return { token: Object.freeze({ action: action.type }), action, into }
 }

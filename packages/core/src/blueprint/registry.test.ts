@@ -77,6 +77,20 @@ describe('[A-03] a blueprint that cannot work is refused with the state and the 
     expect(refusalOf(loose)).toMatch(/Blueprint "loose": state "a": it leads to "b"/)
   })
 
+  test('[E-01] an event transition to a state that does not exist', () => {
+    interface Loose {
+      handler: (f: unknown) => unknown
+      end: () => unknown
+    }
+    const loose = blueprint('loose', { start: 'a' }, ((state: Loose) => ({
+      a: state.handler((_context: never, actions: { dispatchTask: (options: unknown) => unknown }) =>
+        actions.dispatchTask({ type: 't', transitions: { success: 'done' }, eventTransitions: { found: 'b' } }),
+      ),
+      done: state.end(),
+    })) as never)
+    expect(refusalOf(loose)).toMatch(/Blueprint "loose": state "a": it leads to "b"/)
+  })
+
   test('no start, or two', () => {
     expect(refusalOf(withNodes([done]))).toMatch(/it has 0 start states.*Exactly one/)
     expect(refusalOf(withNodes([start([{ to: 'done' }]), node('b', { isStart: true }), done]))).toMatch(

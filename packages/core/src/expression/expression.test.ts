@@ -80,7 +80,7 @@ describe('[A-04] paths', () => {
   })
 })
 
-describe('[A-04] values and operators', () => {
+describe('[A-04] [J-21] values and operators', () => {
   test.each([
     ["context.initial_data.quality == 'low'", true],
     ['context.initial_data.quality == "low"', true],

@@ -4,7 +4,12 @@ import type { BranchPolicy, Call, ChildCall, TaskCall, Transitions } from './job
 /** What a handler chose. Made by user code through `actions`, applied by `decide`. */
 export type Action =
   | { readonly type: 'transition'; readonly to: string }
-  | { readonly type: 'task'; readonly call: TaskCall; readonly transitions: Transitions }
+  | {
+      readonly type: 'task'
+      readonly call: TaskCall
+      readonly transitions: Transitions
+      readonly eventTransitions?: Transitions
+    }
   | {
       readonly type: 'parallel'
       readonly calls: readonly Call[]
@@ -16,6 +21,9 @@ export type Action =
       readonly message: string
       readonly transitions: Transitions
       readonly expiresMs?: number
+      /** Until the first reminder; without it, `remindEveryMs` counts from the beginning. */
+      readonly remindAfterMs?: number
+      readonly remindEveryMs?: number
     }
   | { readonly type: 'child'; readonly call: ChildCall; readonly transitions: Transitions }
   | { readonly type: 'end'; readonly result?: Json }

@@ -1,12 +1,13 @@
-import { isJsonObject, taskErrorKind } from '@impresario/protocol'
+import { LIMITS, isJsonObject, taskErrorKind } from '@impresario/protocol'
 import type { Json, JsonObject, TaskError } from '@impresario/protocol'
+import { jsonSize } from '../blueprint/json-copy.ts'
 import { backoffMs } from '../retry/backoff.ts'
 import { dropBranch, end, enter, fail, note, ownTransition, quarantine } from './draft.ts'
-import type { Draft } from './draft.ts'
+import type { Draft, Facts } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf, TryRef } from './event.ts'
 import { taskId } from './identity.ts'
-import type { Branch, BranchOutcome, Job, JobError, TaskCall, Transitions, Wait } from './job.ts'
+import type { Branch, BranchOutcome, Call, Job, JobError, TaskCall, Transitions, Wait } from './job.ts'
 import { dispatch } from './turn.ts'
 
 interface OpenTask {
@@ -17,7 +18,7 @@ interface OpenTask {
 }
 
 /** Finds the try that an event speaks of, unless it is over. */
-function findTask(job: Job, ref: TryRef): OpenTask | undefined {
+export function findTask(job: Job, ref: TryRef): OpenTask | undefined {
   const { wait } = job
   if (job.visit !== ref.visit || (wait?.kind !== 'task' && wait?.kind !== 'parallel')) return undefined
   const branch = Object.hasOwn(job.branches, ref.branch) ? job.branches[ref.branch] : undefined
@@ -32,6 +33,13 @@ export function progressTask(draft: Draft, event: EventOf<'progressed'>): Ignore
   return undefined
 }
 
+/** What the history says of a try. */
+function factsOf({ job, at }: Draft, { name, branch }: OpenTask, workerId?: string): Facts {
+  const { attempt, sentAt } = branch
+  const durationMs = sentAt === undefined ? undefined : at - sentAt
+  return { taskId: taskId(job.id, job.visit, name), attempt, workerId, durationMs }
+}
+
 /** A worker reported. The status picks the way; for failures the error's code decides first. */
 export function endTask(draft: Draft, event: EventOf<'taskEnded'>): IgnoredReason | undefined {
   const task = findTask(draft.job, event)
@@ -42,7 +50,8 @@ export function endTask(draft: Draft, event: EventOf<'taskEnded'>): IgnoredReaso
     failTry(draft, task, { error, workerId: event.workerId, chance: event.chance })
     return undefined
   }
-  note(draft, 'task_finished', `${task.call.type} ${event.status} by ${event.workerId}`)
+  const { type } = task.call
+  note(draft, 'task_finished', `${type} ${event.status} by ${event.workerId}`, factsOf(draft, task, event.workerId))
   settleTask(draft, task, { status: event.status, data: event.data, error: event.error })
   return undefined
 }
@@ -58,7 +67,7 @@ export function expireTask(draft: Draft, event: EventOf<'taskExpired'>): Ignored
     return undefined
   }
   const error: TaskError = { code: 'TIMEOUT_ERROR', message: `No worker took "${type}" in time.` }
-  note(draft, 'task_expired', error.message)
+  note(draft, 'task_expired', error.message, factsOf(draft, task))
   giveUp(draft, task, error, 'fail')
   return undefined
 }
@@ -69,7 +78,7 @@ export function abandonTask(draft: Draft, event: EventOf<'taskAbandoned'>): Igno
   if (task === undefined) return 'stale_task' // J3
   draft.effects.push({ type: 'dropTask', visit: event.visit, branch: event.branch })
   const message = `"${task.call.type}" was handed out ${event.deliveries} times, and every worker that had it fell silent.`
-  note(draft, 'task_abandoned', message)
+  note(draft, 'task_abandoned', message, factsOf(draft, task))
   giveUp(draft, task, { code: 'PERMANENT_ERROR', message }, 'quarantine')
   return undefined
 }
@@ -85,7 +94,7 @@ function failTry(draft: Draft, task: OpenTask, failed: FailedTry): void {
   const { error, workerId } = failed
   const kind = taskErrorKind(error.code)
   const attemptsMax = task.call.attemptsMax ?? script.policy.taskAttemptsMax
-  note(draft, 'task_failed', `${task.call.type} ${error.code}: ${error.message}`)
+  note(draft, 'task_failed', `${task.call.type} ${error.code}: ${error.message}`, factsOf(draft, task, workerId))
   if (kind !== 'transient') {
     giveUp(draft, task, error, kind === 'permanent' ? 'quarantine' : 'fail')
     return
@@ -97,7 +106,7 @@ function failTry(draft: Draft, task: OpenTask, failed: FailedTry): void {
   }
   const attempt = task.branch.attempt + 1
   const failedWorkers = addNewest(task.branch.failedWorkers ?? [], workerId)
-  const branch: Branch = { ...task.branch, attempt, failedWorkers, lastError: error }
+  const branch: Branch = { ...task.branch, attempt, sentAt: draft.at, failedWorkers, lastError: error }
   draft.job.branches = { ...job.branches, [task.name]: branch }
   draft.job.progress = undefined
   const { backoffMs: baseMs, backoffMsMax: maxMs } = script.policy
@@ -206,9 +215,10 @@ function noticeQuarantinedChild(draft: Draft, wait: Wait, blueprint: string): un
 function closeBranch(
   draft: Draft,
   closed: { readonly name: string; readonly branch: Branch },
-  outcome: BranchOutcome,
-  wait: Extract<Wait, { kind: 'parallel' }>,
+  reported: BranchOutcome,
+  wait: ParallelWait,
 ): void {
+  const outcome = bounded(draft, closed.branch.call, reported, wait)
   markEnded(draft, closed.name, closed.branch, outcome)
   if (wait.policy === 'fail_fast' && outcome.status === 'failure') closeOthers(draft)
   const { job } = draft
@@ -219,6 +229,28 @@ function closeBranch(
   }
   draft.job.aggregationResults = results
   enter(draft, wait.into) // J5
+}
+
+type ParallelWait = Extract<Wait, { kind: 'parallel' }>
+
+/**
+ * All branches leave their data in one record. What no longer fits is refused for its branch alone: the others, and the
+ * aggregator's view of them, stay as they are.
+ */
+function bounded(draft: Draft, call: Call, outcome: BranchOutcome, wait: ParallelWait): BranchOutcome {
+  if (outcome.data === undefined) return outcome
+  const size = jsonSize(outcome.data)
+  const resultBytes = (wait.resultBytes ?? 0) + size
+  if (resultBytes <= LIMITS.branchResultsBytesMax) {
+    draft.job.wait = { ...wait, resultBytes }
+    return outcome
+  }
+  const name = call.kind === 'task' ? call.type : call.blueprint
+  const message =
+    `The branches of this fan-out may leave ${LIMITS.branchResultsBytesMax} bytes together; the ${size} bytes of ` +
+    `"${name}" are too many and were dropped. Return a reference to a file instead.`
+  note(draft, 'branch_result_refused', message)
+  return { status: 'failure', error: { code: 'LIMIT_EXCEEDED_ERROR', message } }
 }
 
 function closeOthers(draft: Draft): void {

@@ -75,7 +75,7 @@ const late: readonly JobEvent[] = [
   happens({ type: 'stranded', error: { code: 'BLUEPRINT_GONE', message: 'gone', state: 'start' } }),
 ].map((cue) => cue(open().job))
 
-test.each(places)('[C-05] J-3: a job that was %s and is cancelled never becomes anything else', (_, scene) => {
+test.each(places)('[C-05] [J-3] a job that was %s and is cancelled never becomes anything else', (_, scene) => {
   const cancelled = play(scene, cancels)
   for (const event of late) {
     const after = play(cancelled, () => event)

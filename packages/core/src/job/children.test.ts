@@ -43,7 +43,8 @@ test('[B-05] a child is created by mail, for the same client, one level deeper',
       },
     },
   ])
-  expect(entries).toMatchObject([{ event: 'child_started', note: 'trailer' }])
+  expect(entries).toMatchObject([{ event: 'child_started', note: 'trailer j-1-0' }])
+  expect(job.trail.at(-1)).toMatchObject({ event: 'child_started', note: 'trailer' })
 })
 
 test("[B-05] the child's result reaches the parent, which goes on", () => {

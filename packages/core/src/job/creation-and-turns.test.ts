@@ -35,8 +35,9 @@ test('[B-09] a new job is pending in the start state and has a turn', () => {
     initialData: { title: 'x' },
   })
   expect(effects).toEqual([{ type: 'turn', visit: 1, delayMs: 0 }])
-  expect(entries).toEqual([{ at: 1_000, event: 'job_created', state: 'start' }])
-  expect(job.trail).toEqual(entries)
+  const created = { at: 1_000, event: 'job_created', state: 'start' }
+  expect(entries).toEqual([created, { at: 1_000, event: 'state_started', state: 'start' }])
+  expect(job.trail).toEqual([created])
 })
 
 test('[B-09] a new job keeps what its client asked for', () => {
@@ -93,10 +94,14 @@ test('[A-01] [B-02] a handler picks the next state, which gets its turn at once'
     updatedAt: 2_000,
   })
   expect(effects).toEqual([{ type: 'turn', visit: 2, delayMs: 0 }])
-  expect(entries).toEqual([{ at: 2_000, event: 'state_started', state: 'work' }])
+  expect(entries).toEqual([
+    { at: 2_000, event: 'state_finished', state: 'start', durationMs: 1_000, nextState: 'work' },
+    { at: 2_000, event: 'state_started', state: 'work', previousState: 'start' },
+  ])
+  expect(job.trail.at(-1)).toEqual({ at: 2_000, event: 'state_started', state: 'work' })
 })
 
-test('[A-01] an end state with nothing to run ends the job, with the state history as its result', () => {
+test('[A-01] [J-19] an end state with nothing to run ends the job, with the whole state history as its result', () => {
   const { job, effects } = play(open(), chooses(goTo('done'), { frames: 3 }))
   expect(job).toMatchObject({
     status: 'finished',
@@ -115,7 +120,7 @@ test('[A-01] an end state says how the job ends', () => {
   expect(OUTCOMES).toEqual(['finished', 'failed', 'cancelled', 'error'])
 })
 
-test('[A-01] an end state that computes its result has a turn of its own first', () => {
+test('[A-01] [J-19] an end state that computes its result has a turn of its own first', () => {
   const total = play(open(), chooses(goTo('total'), { sum: 1 }))
   expect(total.job).toMatchObject({ status: 'running', state: 'total' })
   expect(total.effects).toEqual([{ type: 'turn', visit: 2, delayMs: 0 }])
@@ -162,7 +167,9 @@ test('[C-03] a handler that throws runs again after a while that grows', () => {
   const first = play(open(), throws('no film'))
   expect(first.job).toMatchObject({ status: 'running', state: 'start', visit: 1, failures: 1 })
   expect(first.effects).toEqual([{ type: 'turn', visit: 1, delayMs: 750 }])
-  expect(first.entries).toEqual([{ at: 2_000, event: 'state_failed', state: 'start', note: 'no film' }])
+  const failed = { at: 2_000, event: 'state_failed', state: 'start', note: 'no film' }
+  expect(first.entries).toEqual([{ ...failed, attempt: 1, durationMs: 1_000 }])
+  expect(first.job.trail.at(-1)).toEqual(failed)
   expect(play(first, throws('no film')).effects).toEqual([{ type: 'turn', visit: 1, delayMs: 1_250 }])
 })
 
@@ -215,5 +222,5 @@ test('[B-09] the record keeps the newest moments and drops the oldest', () => {
   let scene = under(open(), { transitionsMax: 1_000 })
   for (let turn = 0; turn < LIMITS.trailEntriesMax + 5; turn += 1) scene = play(scene, chooses(goTo('work')))
   expect(scene.job.trail).toHaveLength(LIMITS.trailEntriesMax)
-  expect(scene.job.trail.at(-1)).toEqual(scene.entries[0])
+  expect(scene.job.trail.at(-1)).toMatchObject({ at: scene.job.updatedAt, event: 'state_started' })
 })

@@ -39,11 +39,12 @@ const taskCall = fc
   .map((over) => aTask(over))
 const childCall = fc.constantFrom('trailer', '__proto__').map((name) => aChild(name))
 const calls = fc.array(fc.oneof(taskCall, taskCall, childCall), { maxLength: 4 })
+const reminders = fc.record({ remindAfterMs: fc.nat(), remindEveryMs: fc.nat() }, { requiredKeys: [] })
 const expiresMs = fc.option(fc.nat(), { nil: undefined })
 
 const action: fc.Arbitrary<Action> = fc.oneof(
   state.map((to): Action => ({ type: 'transition', to })),
-  fc.record({ type: fc.constant('task' as const), call: taskCall, transitions }),
+  fc.record({ type: fc.constant('task' as const), call: taskCall, transitions, eventTransitions: transitions }),
   fc.record({ type: fc.constant('child' as const), call: childCall, transitions }),
   fc.record({
     type: fc.constant('parallel' as const),
@@ -51,8 +52,8 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     into: fc.oneof(fc.constant('gather'), state),
     policy: fc.constantFrom('wait_all' as const, 'fail_fast' as const),
   }),
-  fc.tuple(transitions, expiresMs).map(([on, ms]): Action => {
-    const human = { type: 'human', message: 'ok?', transitions: on } as const
+  fc.tuple(transitions, expiresMs, reminders).map(([on, ms, when]): Action => {
+    const human = { type: 'human', message: 'ok?', transitions: on, ...when } as const
     return ms === undefined ? human : { ...human, expiresMs: ms }
   }),
   json.map((result): Action => ({ type: 'end', result })),
@@ -93,9 +94,11 @@ const TYPES: readonly JobEvent['type'][] = [
   'taskExpired',
   'taskAbandoned',
   'progressed',
+  'eventRaised',
   'childEnded',
   'decisionMade',
   'approvalExpired',
+  'reminderDue',
   'cancelled',
   'timeRanOut',
   'retried',
@@ -108,10 +111,10 @@ const TYPES: readonly JobEvent['type'][] = [
 const FITTING: Partial<Record<JobStatus, readonly JobEvent['type'][]>> = {
   pending: ['turnTaken', 'turnTaken', 'turnTaken', 'turnFailed'],
   running: ['turnTaken', 'turnTaken', 'turnTaken', 'turnFailed'],
-  waiting_for_worker: ['taskEnded', 'taskEnded', 'taskExpired', 'progressed', 'taskAbandoned'],
-  waiting_for_parallel: ['taskEnded', 'taskEnded', 'childEnded', 'taskExpired', 'taskAbandoned'],
+  waiting_for_worker: ['taskEnded', 'taskEnded', 'taskExpired', 'progressed', 'eventRaised', 'taskAbandoned'],
+  waiting_for_parallel: ['taskEnded', 'taskEnded', 'childEnded', 'taskExpired', 'eventRaised', 'taskAbandoned'],
   waiting_for_child: ['childEnded'],
-  waiting_for_human: ['decisionMade', 'decisionMade', 'approvalExpired'],
+  waiting_for_human: ['decisionMade', 'decisionMade', 'approvalExpired', 'reminderDue'],
   quarantined: ['retried', 'retried', 'discarded'],
 }
 
@@ -147,9 +150,12 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
       return { type, ...ref, fraction: chance }
     case 'childEnded':
       return { type, at, visit, branch, outcome: drawn.outcome, result: data }
+    case 'eventRaised':
+      return { type, ...ref, workerId, name: decision, payload: stateHistory, eventId: said === '' ? undefined : said }
     case 'decisionMade':
-      return { type, at, decision, by: 'bob' }
+      return { type, at, decision, by: 'bob', ...(code === undefined ? {} : { visit }) }
     case 'approvalExpired':
+    case 'reminderDue':
       return { type, at, visit }
     case 'cancelled':
     case 'discarded':
@@ -195,6 +201,8 @@ function itemOf(job: Job, effect: Effect): [string, Json] | undefined {
       return [`timers ${timerId(jobId, effect.timer)}`, { jobId, timer: effect.timer, visit: effect.visit }]
     case 'mail':
       return [`mail ${effect.letterId}`, { to: effect.to, type: effect.letter.type }]
+    case 'webhook':
+      return [`outbox ${effect.messageId}`, { event: effect.event }]
     case 'dropTask':
     case 'dropTimer':
       return undefined
@@ -240,6 +248,7 @@ function checkStep(scene: Scene, event: JobEvent, decision: Decision): void {
   expect(job.id).toBe(before.id)
   expect(job.visit - before.visit).toBeOneOf([0, 1])
   for (const effect of effects) if (effect.type === 'mail') expect(effect.to).not.toBe(job.id) // J6
+  checkNews(before, decision)
   if ('visit' in event) expect(event.visit).toBe(before.visit) // J3, J4
   if ('attempt' in event) expect(before.branches[event.branch]?.attempt).toBe(event.attempt) // J3
   const isRepeatable = event.type === 'childEnded' && event.outcome === 'quarantined'
@@ -247,14 +256,25 @@ function checkStep(scene: Scene, event: JobEvent, decision: Decision): void {
   expect(Object.getPrototypeOf(job.stateHistory)).toBe(Object.prototype)
 }
 
+/** Whoever gave a webhook hears of every end and of every quarantine, and of nothing twice. */
+function checkNews(before: Job, { job, effects }: Decision): void {
+  const news = effects.filter((effect) => effect.type === 'webhook')
+  const isOver = isEnded(job) || (job.status === 'quarantined' && before.status !== 'quarantined')
+  if (job.webhookUrl === undefined) expect(news).toEqual([])
+  else if (isOver) expect(news.filter(({ event }) => event === `job_${job.status}`)).toHaveLength(1)
+  expect(new Set(news.map(({ messageId }) => messageId)).size).toBe(news.length)
+}
+
 interface Opening {
   readonly executionTimeoutMs: number | undefined
+  readonly webhookUrl: string | undefined
   readonly isChild: boolean
   readonly depth: number
 }
 
 const opening: fc.Arbitrary<Opening> = fc.record({
   executionTimeoutMs: fc.option(fc.nat(), { nil: undefined }),
+  webhookUrl: fc.constantFrom(undefined, 'https://hear.example/me'),
   isChild: fc.boolean(),
   depth: fc.constantFrom(0, 0, 0, 16),
 })

@@ -15,15 +15,17 @@
  *   J6. A job writes no other job: parents and children reach each other by mail alone.
  */
 import type { Script } from '../blueprint/script.ts'
+import { remindPerson, expireApproval, makeDecision } from './approval.ts'
 import { endChild, expireTask, abandonTask, endTask, progressTask } from './branch.ts'
-import { armLife, conclude, end, enter, fail, note, openDraft, ownTransition, quarantine } from './draft.ts'
+import { armLife, conclude, end, enter, note, openDraft, quarantine, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { Decision, Ignored, IgnoredReason } from './effect.ts'
 import type { EventOf, JobEvent } from './event.ts'
 import { taskId } from './identity.ts'
-import type { Job } from './job.ts'
+import type { Job, TrailEntry } from './job.ts'
 import { isEnded } from './job.ts'
 import { failTurn, takeTurn } from './turn.ts'
+import { raiseEvent } from './worker-event.ts'
 
 /** Decides what follows from `event`, or says why it no longer matters. Never throws. */
 export function decide(script: Script, job: Job | undefined, event: JobEvent): Decision | Ignored {
@@ -38,9 +40,19 @@ export function decide(script: Script, job: Job | undefined, event: JobEvent): D
 /** A late result leaves a note for the history. The job's record stays as it is. */
 function ignored(event: JobEvent, job: Job | undefined, reason: IgnoredReason): Ignored {
   if (event.type !== 'taskEnded' || job === undefined) return { type: 'ignored', reason, entries: [] }
+  return { type: 'ignored', reason, entries: [ignoredResult(job, event, reason)] }
+}
+
+/** What the history says of a result that came too late, from the wrong try, or from a worker that had lost its task. */
+export function ignoredResult(
+  job: Job,
+  event: Pick<EventOf<'taskEnded'>, 'at' | 'visit' | 'branch' | 'attempt' | 'status' | 'workerId'>,
+  reason: string,
+): TrailEntry {
   const { at, visit, branch, attempt, status, workerId } = event
-  const late = `${status} of ${taskId(job.id, visit, branch)}, try ${attempt}, by ${workerId}: ${reason}`
-  return { type: 'ignored', reason, entries: [{ at, event: 'result_ignored', state: job.state, note: late }] }
+  const task = taskId(job.id, visit, branch)
+  const late = `${status} of ${task}, try ${attempt}, by ${workerId}: ${reason}`
+  return { at, event: 'result_ignored', state: job.state, note: late, workerId, taskId: task, attempt }
 }
 
 function create(script: Script, event: EventOf<'created'>): Decision {
@@ -53,6 +65,7 @@ function create(script: Script, event: EventOf<'created'>): Decision {
     status: 'pending',
     state: script.start,
     visit: 1,
+    enteredAt: at,
     failures: 0,
     initialData: request.initialData,
     stateHistory: {},
@@ -72,6 +85,7 @@ function create(script: Script, event: EventOf<'created'>): Decision {
   }
   const draft = openDraft(script, job, at)
   note(draft, 'job_created')
+  remark(draft, 'state_started')
   draft.effects.push({ type: 'turn', visit: 1, delayMs: 0 })
   armLife(draft)
   return conclude(draft)
@@ -91,12 +105,16 @@ function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>
       return abandonTask(draft, event)
     case 'progressed':
       return progressTask(draft, event)
+    case 'eventRaised':
+      return raiseEvent(draft, event)
     case 'childEnded':
       return endChild(draft, event)
     case 'decisionMade':
       return makeDecision(draft, event)
     case 'approvalExpired':
       return expireApproval(draft, event)
+    case 'reminderDue':
+      return remindPerson(draft, event)
     case 'cancelled':
       return cancel(draft, event)
     case 'timeRanOut':
@@ -130,37 +148,6 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
   enter(draft, job.state)
   // Time stood still while the job was in quarantine, and begins anew like the count of its transitions.
   if (draft.job.status === 'running') armLife(draft)
-  return undefined
-}
-
-function makeDecision(draft: Draft, event: EventOf<'decisionMade'>): IgnoredReason | undefined {
-  const { job } = draft
-  if (job.wait?.kind !== 'human') return 'not_waiting_for_human'
-  const target = ownTransition(job.wait.transitions, event.decision)
-  if (target === undefined) return 'unknown_decision'
-  note(
-    draft,
-    'decision_made',
-    `${event.decision} by ${event.by}${event.comment === undefined ? '' : `: ${event.comment}`}`,
-  )
-  draft.job.stateHistory = {
-    ...job.stateHistory,
-    decision: { decision: event.decision, by: event.by, comment: event.comment ?? null },
-  }
-  enter(draft, target)
-  return undefined
-}
-
-function expireApproval(draft: Draft, event: EventOf<'approvalExpired'>): IgnoredReason | undefined {
-  const { job } = draft
-  if (job.wait?.kind !== 'human' || job.visit !== event.visit) return 'not_waiting_for_human'
-  note(draft, 'approval_expired')
-  const target = ownTransition(job.wait.transitions, 'expired')
-  if (target === undefined) {
-    fail(draft, { code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time.', state: job.state })
-  } else {
-    enter(draft, target)
-  }
   return undefined
 }
 

@@ -2,7 +2,8 @@ import { LIMITS } from '@impresario/protocol'
 import type { Script } from '../blueprint/script.ts'
 import type { Decision, Effect } from './effect.ts'
 import type { Branch, Job, JobError, Outcome, TrailEntry } from './job.ts'
-import { childJobId, endedId, orderId } from './identity.ts'
+import type { JsonObject } from '@impresario/protocol'
+import { childJobId, endedId, messageId, orderId } from './identity.ts'
 
 /**
  * A decision in the making: the job as it will be, and what must follow. Lives only inside one
@@ -17,13 +18,16 @@ export interface Draft {
   readonly at: number
   readonly job: Mutable<Job>
   readonly effects: Effect[]
+  /** For the history. */
   readonly entries: TrailEntry[]
+  /** For the job's record. */
+  readonly kept: TrailEntry[]
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export function openDraft(script: Script, job: Job, at: number): Draft {
-  return { script, at, job: copyOf(job), effects: [], entries: [] }
+  return { script, at, job: copyOf(job), effects: [], entries: [], kept: [] }
 }
 
 /** Every field is written out, so that all jobs have one shape, whether they were just made or come from a disk. */
@@ -36,6 +40,7 @@ function copyOf(job: Job): Mutable<Job> {
     status: job.status,
     state: job.state,
     visit: job.visit,
+    enteredAt: job.enteredAt,
     loopFrom: job.loopFrom,
     failures: job.failures,
     initialData: job.initialData,
@@ -52,6 +57,7 @@ function copyOf(job: Job): Mutable<Job> {
     tracing: job.tracing,
     metadata: job.metadata,
     webhookUrl: job.webhookUrl,
+    workerEvents: job.workerEvents,
     progress: job.progress,
     error: job.error,
     result: job.result,
@@ -64,26 +70,58 @@ function copyOf(job: Job): Mutable<Job> {
 
 /** Closes the draft: the newest moments go into the record, older ones make room. */
 export function conclude(draft: Draft): Decision {
-  const { job, effects, entries } = draft
-  const trail = [...job.trail, ...entries]
+  const { job, effects, entries, kept } = draft
+  const trail = [...job.trail, ...kept]
   const extra = trail.length - LIMITS.trailEntriesMax
   draft.job.trail = extra > 0 ? trail.slice(extra) : trail
   draft.job.updatedAt = draft.at
   return { type: 'decided', job, effects, entries }
 }
 
-export function note(draft: Draft, event: string, text?: string): void {
-  const entry = { at: draft.at, event, state: draft.job.state }
-  draft.entries.push(text === undefined ? entry : { ...entry, note: text })
+/** What the history says of a moment beyond what fits into a record that is written with every step. */
+export type Facts = Omit<TrailEntry, 'at' | 'event' | 'state' | 'note'>
+
+/** A notable moment: for the record and for the history. */
+export function note(draft: Draft, event: string, text?: string, facts?: Facts): void {
+  keep(draft, event, text)
+  remark(draft, event, text, facts)
+}
+
+/** For the record alone: one line where the history has many. */
+export function keep(draft: Draft, event: string, text?: string): void {
+  draft.kept.push(entryOf(draft, event, text))
+}
+
+/** For the history alone: the record says it in other words. */
+export function remark(draft: Draft, event: string, text?: string, facts?: Facts): void {
+  draft.entries.push({ ...entryOf(draft, event, text), ...facts })
+}
+
+function entryOf({ at, job }: Draft, event: string, text: string | undefined): TrailEntry {
+  return text === undefined ? { at, event, state: job.state } : { at, event, state: job.state, note: text }
+}
+
+/** The handler's state is behind the job. */
+export function finishState(draft: Draft, nextState: string | undefined): void {
+  const { enteredAt, createdAt } = draft.job
+  remark(draft, 'state_finished', undefined, { durationMs: draft.at - (enteredAt ?? createdAt), nextState })
+}
+
+/** Tells the job's webhook, if it has one. `what` names the message among those of this visit. */
+export function announce(draft: Draft, event: string, what: string, details?: JsonObject): void {
+  const { webhookUrl, id, visit } = draft.job
+  if (webhookUrl === undefined) return
+  const message = { type: 'webhook', event, messageId: messageId(id, visit, what) } as const
+  draft.effects.push(details === undefined ? message : { ...message, details })
 }
 
 /** Leaves whatever the job is waiting for: open tasks are taken back, open children are told to stop. */
 function leaveVisit(draft: Draft): void {
   const { job } = draft
   for (const [name, branch] of Object.entries(job.branches)) dropBranch(draft, name, branch)
-  if (job.wait?.kind === 'human' && job.wait.expiresAt !== undefined) {
-    draft.effects.push({ type: 'dropTimer', timer: 'approval' })
-  }
+  if (job.wait?.kind !== 'human') return
+  if (job.wait.expiresAt !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'approval' })
+  if (job.wait.remindAt !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'reminder' })
 }
 
 export function dropBranch(draft: Draft, name: string, branch: Branch): void {
@@ -121,16 +159,21 @@ export function enter(draft: Draft, state: string): void {
     return
   }
   leaveVisit(draft)
+  // From quarantine a job comes back to a state that it had not finished.
+  if (job.status !== 'quarantined') finishState(draft, state)
+  const previousState = job.state
   const visit = job.visit + 1
   const keepResults = target.kind === 'aggregator' ? job.aggregationResults : undefined
   draft.job.status = 'running'
   draft.job.state = state
   draft.job.visit = visit
+  draft.job.enteredAt = draft.at
   draft.job.failures = 0
   draft.job.wait = undefined
   draft.job.branches = {}
   draft.job.aggregationResults = keepResults
   draft.job.progress = undefined
+  draft.job.workerEvents = undefined
   if (visit - (job.loopFrom ?? 0) > script.policy.transitionsMax) {
     quarantine(draft, {
       code: 'LOOP_LIMIT',
@@ -140,7 +183,7 @@ export function enter(draft: Draft, state: string): void {
   } else if (target.kind === 'end' && !target.computes) {
     end(draft, target.outcome, { result: job.stateHistory })
   } else {
-    note(draft, 'state_started')
+    note(draft, 'state_started', undefined, { previousState })
     draft.effects.push({ type: 'turn', visit, delayMs: 0 })
   }
 }
@@ -162,8 +205,9 @@ export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
   draft.job.result = ending.result
   draft.job.error = ending.error ?? (outcome === 'finished' ? undefined : job.error)
   draft.job.endedAt = draft.at
-  note(draft, `job_${outcome}`, ending.error?.message)
+  note(draft, `job_${outcome}`, ending.error?.message, { durationMs: draft.at - job.createdAt })
   mailParent(draft, outcome)
+  announce(draft, `job_${outcome}`, outcome)
 }
 
 /** The job stands aside for a person. Nothing moves it until somebody retries or discards it, its time limit included. */
@@ -174,8 +218,9 @@ export function quarantine(draft: Draft, error: JobError): void {
   draft.job.wait = undefined
   draft.job.branches = {}
   draft.job.error = error
-  note(draft, 'job_quarantined', error.message)
+  note(draft, 'job_quarantined', error.message, { durationMs: draft.at - draft.job.createdAt })
   mailParent(draft, 'quarantined')
+  announce(draft, 'job_quarantined', 'quarantined')
 }
 
 /** Gives the job its whole time limit, if it has one. */

@@ -1,3 +1,4 @@
+import type { JsonObject } from '@impresario/protocol'
 import type { Job, TaskCall, TrailEntry } from './job.ts'
 import type { EventOf, JobRequest } from './event.ts'
 
@@ -23,9 +24,17 @@ export type Effect =
   | { readonly type: 'timer'; readonly timer: TimerName; readonly visit: number; readonly afterMs: number }
   | { readonly type: 'dropTimer'; readonly timer: TimerName }
   | { readonly type: 'mail'; readonly to: string; readonly letterId: string; readonly letter: Letter }
+  /** A message to the job's webhook. `messageId`: the same whenever the same is decided again. */
+  | {
+      readonly type: 'webhook'
+      readonly event: string
+      readonly messageId: string
+      /** What this kind of event has beside the job's own fields, as it goes over the wire. */
+      readonly details?: JsonObject
+    }
 
-/** `life`: the execution timeout of the job. `approval`: the end of the wait for a person. */
-export type TimerName = 'life' | 'approval'
+/** `life`: the execution timeout of the job. `approval`: the end of the wait for a person. `reminder`: the next word to him. */
+export type TimerName = 'life' | 'approval' | 'reminder'
 
 export interface Decision {
   readonly type: 'decided'
@@ -46,6 +55,9 @@ export type IgnoredReason =
   | 'stale_child'
   | 'not_waiting_for_human'
   | 'unknown_decision'
+  | 'stale_decision'
+  | 'repeated_event'
+  | 'too_many_events'
   | 'no_time_limit'
 
 export interface Ignored {

@@ -56,6 +56,15 @@ export type JobEvent = { readonly at: number } & (
   /** The task was handed out again and again, and every worker that had it fell silent. */
   | ({ readonly type: 'taskAbandoned'; readonly deliveries: number } & TryRef)
   | ({ readonly type: 'progressed'; readonly fraction: number; readonly message?: string | undefined } & TryRef)
+  /** A worker says something about a task that it holds, before its result. */
+  | ({
+      readonly type: 'eventRaised'
+      readonly workerId: string
+      readonly name: string
+      readonly payload: JsonObject
+      /** The sender's own id for it, by which a repeated event is known. */
+      readonly eventId?: string | undefined
+    } & TryRef)
   | {
       readonly type: 'childEnded'
       readonly visit: number
@@ -69,8 +78,11 @@ export type JobEvent = { readonly at: number } & (
       readonly decision: string
       readonly by: string
       readonly comment?: string | undefined
+      /** Which request for approval it answers. Without it: the one that is open. */
+      readonly visit?: number | undefined
     }
   | { readonly type: 'approvalExpired'; readonly visit: number }
+  | { readonly type: 'reminderDue'; readonly visit: number }
   | { readonly type: 'cancelled'; readonly by: string; readonly reason?: string | undefined }
   | { readonly type: 'timeRanOut' }
   /** A person sends a quarantined job back into the state where it failed, perhaps with other data. */

@@ -21,17 +21,22 @@ import {
 const fan = play(open(), chooses(fanOut(aTask(), aTask({ type: 'mix' }), aTask())))
 const quick: Action = { type: 'parallel', calls: [aTask(), aTask(), aChild()], into: 'gather', policy: 'fail_fast' }
 
-test('[B-08] a fan-out sends all its tasks at once', () => {
+test('[B-08] [J-16] a fan-out sends all its tasks at once', () => {
   expect(fan.job).toMatchObject({ status: 'waiting_for_parallel', wait: { kind: 'parallel', into: 'gather' } })
   expect(fan.effects).toMatchObject([
     { type: 'task', branch: '0', attempt: 1, call: { type: 'render' } },
     { type: 'task', branch: '1', attempt: 1, call: { type: 'mix' } },
     { type: 'task', branch: '2', attempt: 1, call: { type: 'render' } },
   ])
-  expect(fan.entries).toMatchObject([{ event: 'task_dispatched', note: '3 branches: render, mix' }])
+  expect(fan.job.trail.at(-1)).toMatchObject({ event: 'task_dispatched', note: '3 branches: render, mix' })
+  expect(fan.entries).toMatchObject([
+    { event: 'task_dispatched', note: 'render', taskId: 'j.1.0' },
+    { event: 'task_dispatched', note: 'mix', taskId: 'j.1.1' },
+    { event: 'task_dispatched', note: 'render', taskId: 'j.1.2' },
+  ])
 })
 
-test('[A-05] [B-08] the aggregator runs once, after the last branch, with every result by task id', () => {
+test('[A-05] [B-08] [J-5] the aggregator runs once, after the last branch, with every result by task id', () => {
   const two = play(fan, reports('success', { branch: '2', data: { n: 2 } }), reports('odd', { branch: '0', data: 0 }))
   expect(two.job).toMatchObject({ status: 'waiting_for_parallel', state: 'start', visit: 1 })
   expect(two.effects).toEqual([{ type: 'dropTask', visit: 1, branch: '0' }])
@@ -151,4 +156,40 @@ test('[A-05] [C-07] an aggregator that is retried has its results again', () => 
       aggregationResults: { 'j.1.0': { data: 1 } },
     })
   }
+})
+
+test('[B-08] branches leave only so much data in their job; one that is over the limit fails alone', () => {
+  const big = 'x'.repeat(LIMITS.branchResultsBytesMax - 100)
+  const started = play(open(), chooses(fanOut(aTask(), aTask({ type: 'mix' }), aChild(), aTask())))
+  const full = play(
+    started,
+    reports('success', { data: big }),
+    reports('success', { branch: '1', data: { text: 'y'.repeat(200) } }),
+    childEnds('finished', 'z'.repeat(200), { branch: '2' }),
+  )
+  expect(full.job.wait).toMatchObject({ kind: 'parallel', resultBytes: big.length + 2 })
+  expect(full.entries).toMatchObject([{ event: 'child_ended' }, { event: 'branch_result_refused' }])
+  const { job } = play(full, reports('success', { branch: '3', data: { n: 1 } }))
+  expect(job).toMatchObject({ status: 'running', state: 'gather' })
+  const limit = `The branches of this fan-out may leave ${LIMITS.branchResultsBytesMax} bytes together; `
+  const refused = (what: string) => ({
+    status: 'failure',
+    error: {
+      code: 'LIMIT_EXCEEDED_ERROR',
+      message: `${limit}the ${what} are too many and were dropped. Return a reference to a file instead.`,
+    },
+  })
+  expect(job.aggregationResults).toMatchObject({
+    'j.1.0': { status: 'success', data: big },
+    'j.1.1': refused('211 bytes of "mix"'),
+    'j.1.2': refused('202 bytes of "trailer"'),
+    'j.1.3': { status: 'success', data: { n: 1 } },
+  })
+  expect(job.aggregationResults?.['j.1.1']).not.toHaveProperty('data')
+})
+
+test('[B-08] `fail fast` counts a refused result as a failure', () => {
+  const data = 'x'.repeat(LIMITS.branchResultsBytesMax)
+  const { job } = play(play(open(), chooses(quick)), reports('success', { data }))
+  expect(job).toMatchObject({ state: 'gather', aggregationResults: { 'j.1.1': { status: 'cancelled' } } })
 })

@@ -32,6 +32,14 @@ export function endedId(childId: string): string {
   return `${childId}.ended`
 }
 
+/**
+ * Names a message to a job's webhook. `what` tells apart those of one visit. Receivers know a repeated message by it,
+ * and their signature is over `id.timestamp.body`: a full stop in it would be ambiguous.
+ */
+export function messageId(jobId: string, visit: number, what: string): string {
+  return `msg_${jobId.replaceAll('.', '_')}_${visit}_${what}`
+}
+
 /** One delivery of one try: what a worker sees as `task_id`. A later delivery has another token. */
 export interface DeliveryRef extends TryRef {
   readonly jobId: string

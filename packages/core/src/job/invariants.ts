@@ -69,6 +69,9 @@ function timersOf(job: Job): WakeUpItem[] {
   if (wait?.kind === 'human' && wait.expiresAt !== undefined) {
     found.push({ queue: 'timers', id: timerId(jobId, 'approval'), payload: { jobId, timer: 'approval', visit } })
   }
+  if (wait?.kind === 'human' && wait.remindAt !== undefined) {
+    found.push({ queue: 'timers', id: timerId(jobId, 'reminder'), payload: { jobId, timer: 'reminder', visit } })
+  }
   return found
 }
 

@@ -57,6 +57,8 @@ export interface Branch {
   readonly call: Call
   /** Tries so far, the present one included. */
   readonly attempt: number
+  /** When the present try was sent out. */
+  readonly sentAt?: number | undefined
   /** Workers that failed it, newest last: the next try prefers others. */
   readonly failedWorkers?: readonly string[] | undefined
   readonly lastError?: TaskError | undefined
@@ -67,16 +69,35 @@ export type Transitions = Readonly<Record<string, string>>
 
 /** What an open job stands still for. */
 export type Wait =
-  | { readonly kind: 'task'; readonly transitions: Transitions }
-  | { readonly kind: 'child'; readonly transitions: Transitions }
-  | { readonly kind: 'parallel'; readonly into: string; readonly policy: BranchPolicy }
   | {
-      readonly kind: 'human'
-      readonly message: string
+      readonly kind: 'task'
       readonly transitions: Transitions
-      /** When the decision `expired` is taken by itself. */
-      readonly expiresAt?: number
+      /** Where an event leads that the worker sends before its result; by the event's name. */
+      readonly eventTransitions?: Transitions
     }
+  | { readonly kind: 'child'; readonly transitions: Transitions }
+  | {
+      readonly kind: 'parallel'
+      readonly into: string
+      readonly policy: BranchPolicy
+      /** What the data of the ended branches comes to. */
+      readonly resultBytes?: number
+    }
+  | HumanWait
+
+/** A request for a person's decision. The job's visit is its identity: a later request has another. */
+export interface HumanWait {
+  readonly kind: 'human'
+  readonly message: string
+  readonly transitions: Transitions
+  /** When the way `expired` is taken by itself. */
+  readonly expiresAt?: number
+  /** When the next reminder is due; absent when there is none. */
+  readonly remindAt?: number | undefined
+  readonly remindEveryMs?: number
+  /** Reminders so far. */
+  readonly reminders?: number
+}
 
 /** `wait_all`: the aggregator runs when every branch has ended. `fail_fast`: the first failure ends the others. */
 export type BranchPolicy = 'wait_all' | 'fail_fast'
@@ -89,12 +110,20 @@ export interface JobError {
   readonly stack?: string
 }
 
-/** A notable moment of a job. The newest are kept in its record. */
+/** A notable moment of a job. The newest are kept in its record, without the fields that only the history has. */
 export interface TrailEntry {
   readonly at: number
   readonly event: string
   readonly state?: string
   readonly note?: string
+  readonly workerId?: string | undefined
+  /** The same for all tries and deliveries of a task. */
+  readonly taskId?: string | undefined
+  readonly attempt?: number | undefined
+  /** Of a state: since the job entered it. Of a task: since its present try was sent. Of a job: since its creation. */
+  readonly durationMs?: number | undefined
+  readonly previousState?: string | undefined
+  readonly nextState?: string | undefined
 }
 
 export interface ParentRef {
@@ -119,6 +148,8 @@ export interface Job {
   readonly state: string
   /** How many states this job has entered. Tells this stay in a state from an earlier one. */
   readonly visit: number
+  /** When it entered the present state. */
+  readonly enteredAt?: number | undefined
   /** Visits before this one do not count as a loop: a person has looked at the job since. */
   readonly loopFrom?: number | undefined
   /** Handler runs in this visit that failed. */
@@ -140,6 +171,8 @@ export interface Job {
   readonly tracing?: Readonly<Record<string, string>> | undefined
   readonly metadata?: JsonObject | undefined
   readonly webhookUrl?: string | undefined
+  /** What workers have sent in this visit: how many events, and the ids of the newest. */
+  readonly workerEvents?: { readonly count: number; readonly ids: readonly string[] } | undefined
   readonly progress?: { readonly fraction: number; readonly message?: string } | undefined
   readonly error?: JobError | undefined
   readonly result?: Json | undefined

@@ -60,11 +60,13 @@ export const fanOut = (...calls: readonly (TaskCall | ChildCall)[]): Action => (
   into: 'gather',
   policy: 'wait_all',
 })
-export const approval = (transitions: Transitions, expiresMs?: number): Action => ({
+type HumanAction = Extract<Action, { type: 'human' }>
+export const approval = (transitions: Transitions, expiresMs?: number, over: Partial<HumanAction> = {}): Action => ({
   type: 'human',
   message: 'Is it good?',
   transitions,
   ...(expiresMs === undefined ? {} : { expiresMs }),
+  ...over,
 })
 
 /** What came of the newest event. Nothing follows from one that was ignored. */
@@ -165,13 +167,28 @@ export const falls: Cue = (job) => ({
   attempt: 1,
 })
 
+/** A worker says something about the present try of a branch. */
+export const says =
+  (name: string, over: Partial<EventOf<'eventRaised'>> = {}): Cue =>
+  (job) => ({
+    type: 'eventRaised',
+    at: at(job),
+    workerId: 'w1',
+    name,
+    payload: {},
+    visit: job.visit,
+    branch: '0',
+    attempt: job.branches[over.branch ?? '0']?.attempt ?? 1,
+    ...over,
+  })
+
 export const childEnds =
   (outcome: EventOf<'childEnded'>['outcome'], result?: Json, over: Partial<EventOf<'childEnded'>> = {}): Cue =>
   (job) => ({ type: 'childEnded', at: at(job), visit: job.visit, branch: '0', outcome, result, ...over })
 
 export const decides =
-  (decision: string, comment?: string): Cue =>
-  (job) => ({ type: 'decisionMade', at: at(job), decision, by: 'bob', comment })
+  (decision: string, comment?: string, visit?: number): Cue =>
+  (job) => ({ type: 'decisionMade', at: at(job), decision, by: 'bob', comment, visit })
 
 /** An event that needs nothing but its own fields. */
 export const happens =

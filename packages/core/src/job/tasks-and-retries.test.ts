@@ -12,6 +12,7 @@ import {
   open,
   play,
   reports,
+  throws,
   task,
 } from './samples.ts'
 
@@ -24,11 +25,13 @@ test('[B-03] a handler sends a task, and the job pauses until its result', () =>
   const { job, effects, entries } = play(open(), chooses(task(ON, call)))
   expect(job).toMatchObject({ status: 'waiting_for_worker', wait: { kind: 'task', transitions: ON } })
   const sent = { ...aTask(call), runTimeoutMs: 300_000 }
-  expect(job.branches).toEqual({ 0: { call: sent, attempt: 1 } })
+  expect(job.branches).toEqual({ 0: { call: sent, attempt: 1, sentAt: 2_000 } })
   expect(effects).toEqual([
     { type: 'task', visit: 1, branch: '0', attempt: 1, delayMs: 0, call: sent, failedWorkers: [] },
   ])
-  expect(entries).toEqual([{ at: 2_000, event: 'task_dispatched', state: 'start', note: 'render' }])
+  const dispatched = { at: 2_000, event: 'task_dispatched', state: 'start', note: 'render' }
+  expect(entries).toEqual([{ ...dispatched, taskId: 'j.1.0', attempt: 1 }])
+  expect(job.trail.at(-1)).toEqual(dispatched)
 })
 
 test('[B-03] [C-04] time limits: of the call, else of the job, else of the blueprint', () => {
@@ -66,8 +69,11 @@ test('[B-03] [B-07] the status picks the next state, and the data is merged into
   expect(effects).toEqual([drop, { type: 'turn', visit: 2, delayMs: 0 }])
   expect(entries.map(({ event, note }) => [event, note])).toEqual([
     ['task_finished', 'render retake by w1'],
+    ['state_finished', undefined],
     ['state_started', undefined],
   ])
+  expect(job.trail.slice(-2).map(({ event }) => event)).toEqual(['task_finished', 'state_started'])
+  expect(entries[0]).toMatchObject({ workerId: 'w1', taskId: 'j.1.0', attempt: 1, durationMs: 1_000 })
 })
 
 test('[B-07] data that is no object is kept under the type of its task; no data changes nothing', () => {
@@ -110,14 +116,18 @@ test('[C-05] a worker that cancelled its task cancels the job, unless the bluepr
   expect(play(prepared, reports('cancelled')).job).toMatchObject({ status: 'running', state: 'work' })
 })
 
-test('[C-02] a transient error is tried again after a while, with another worker if there is one', () => {
+test('[C-02] [J-6] a transient error is tried again after a while, with another worker if there is one', () => {
   const { job, effects, entries } = play(waiting, failsWith('TRANSIENT_ERROR'))
   expect(job).toMatchObject({ status: 'waiting_for_worker', visit: 1, progress: undefined })
   const lastError = { code: 'TRANSIENT_ERROR', message: 'no light' }
   const call = aTask({ runTimeoutMs: 300_000 })
-  expect(job.branches['0']).toEqual({ call, attempt: 2, failedWorkers: ['w1'], lastError })
+  expect(job.branches['0']).toEqual({ call, attempt: 2, sentAt: 3_000, failedWorkers: ['w1'], lastError })
   expect(effects).toMatchObject([drop, { type: 'task', branch: '0', attempt: 2, delayMs: 750, failedWorkers: ['w1'] }])
-  expect(entries).toMatchObject([{ event: 'task_failed', note: 'render TRANSIENT_ERROR: no light' }])
+  const facts = { taskId: 'j.1.0', attempt: 1, workerId: 'w1', durationMs: 1_000 }
+  expect(entries).toMatchObject([
+    { event: 'task_failed', note: 'render TRANSIENT_ERROR: no light', ...facts },
+    { event: 'task_dispatched', taskId: 'j.1.0', attempt: 2 },
+  ])
 })
 
 test('[C-02] the next try remembers every worker that failed, the newest last', () => {
@@ -229,6 +239,9 @@ test('[C-04] [C-09] what an older try or visit sends is ignored, and a late resu
       event: 'result_ignored',
       state: 'start',
       note: 'success of j.1.0, try 1, by w1: stale_task',
+      workerId: 'w1',
+      taskId: 'j.1.0',
+      attempt: 1,
     },
   ])
   expect(play(second, expires('result', { attempt: 1 }))).toMatchObject({ ignored: 'stale_task', entries: [] })
@@ -263,4 +276,18 @@ test('[B-03] progress shows in the record until the try is over', () => {
   expect(play(half, failsWith('TRANSIENT_ERROR')).job.progress).toBeUndefined()
   expect(play(half, reports('retake')).job.progress).toBeUndefined()
   expect(play(half, happens({ ...ref, attempt: 2, fraction: 1 })).ignored).toBe('stale_task')
+})
+
+test('[G-04] a job that was stored before states and tries had a time goes on; what is not known is left out', () => {
+  const { enteredAt: _entered, ...job } = waiting.job
+  const branch = { call: aTask(), attempt: 1 }
+  const older = { ...waiting, job: { ...job, branches: { 0: branch } } }
+  const { entries } = play(older, reports('retake'))
+  expect(entries).toMatchObject([
+    { event: 'task_finished', durationMs: undefined },
+    { event: 'state_finished', durationMs: 2_000 },
+    { event: 'state_started' },
+  ])
+  const { enteredAt: _begun, ...fresh } = open().job
+  expect(play({ ...open(), job: fresh }, throws('x')).entries).toMatchObject([{ durationMs: 1_000 }])
 })

@@ -1,11 +1,12 @@
 import { LIMITS } from '@impresario/protocol'
 import { backoffMs } from '../retry/backoff.ts'
 import type { Action } from './action.ts'
-import { end, enter, note, quarantine } from './draft.ts'
+import { awaitHuman } from './approval.ts'
+import { end, enter, finishState, keep, note, quarantine, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf } from './event.ts'
-import { childJobId, orderId } from './identity.ts'
+import { childJobId, orderId, taskId } from './identity.ts'
 import type { Branch, Call, ChildCall, Job, JobStatus, TaskCall, Wait } from './job.ts'
 
 /** Applies what the handler of the present state chose. */
@@ -23,7 +24,8 @@ export function failTurn(draft: Draft, event: EventOf<'turnFailed'>): IgnoredRea
   const failures = job.failures + 1
   draft.job.status = 'running'
   draft.job.failures = failures
-  note(draft, 'state_failed', event.message)
+  const durationMs = event.at - (job.enteredAt ?? job.createdAt)
+  note(draft, 'state_failed', event.message, { attempt: failures, durationMs })
   if (failures >= script.policy.handlerAttemptsMax) {
     quarantine(draft, {
       code: 'HANDLER_FAILED',
@@ -52,7 +54,7 @@ function applyAction(draft: Draft, action: Action): void {
       enter(draft, action.to)
       break
     case 'task':
-      startBranches(draft, 'waiting_for_worker', { kind: 'task', transitions: action.transitions }, [action.call])
+      startTask(draft, action)
       break
     case 'child':
       startBranches(draft, 'waiting_for_child', { kind: 'child', transitions: action.transitions }, [action.call])
@@ -67,6 +69,11 @@ function applyAction(draft: Draft, action: Action): void {
       endHere(draft, action)
       break
   }
+}
+
+function startTask(draft: Draft, { call, transitions, eventTransitions }: Extract<Action, { type: 'task' }>): void {
+  const wait: Wait = { kind: 'task', transitions, ...(eventTransitions === undefined ? {} : { eventTransitions }) }
+  startBranches(draft, 'waiting_for_worker', wait, [call])
 }
 
 function startParallel(draft: Draft, action: Extract<Action, { type: 'parallel' }>): void {
@@ -100,7 +107,10 @@ function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: reado
   }
   const branches: Record<string, Branch> = {}
   for (const [index, call] of calls.entries()) {
-    branches[String(index)] = { call: call.kind === 'task' ? timed(draft, call) : call, attempt: 1 }
+    branches[String(index)] =
+      call.kind === 'task'
+        ? { call: timed(draft, call), attempt: 1, sentAt: draft.at }
+        : { call, attempt: 1, sentAt: draft.at }
   }
   draft.job.status = status
   draft.job.wait = wait
@@ -109,7 +119,7 @@ function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: reado
     if (call.kind === 'task') dispatch(draft, { branch, attempt: 1, delayMs: 0, call, failedWorkers: [] })
     else startChild(draft, branch, call)
   }
-  note(draft, status === 'waiting_for_child' ? 'child_started' : 'task_dispatched', describeCalls(calls))
+  keep(draft, status === 'waiting_for_child' ? 'child_started' : 'task_dispatched', describeCalls(calls))
 }
 
 function describeCalls(calls: readonly Call[]): string {
@@ -128,7 +138,10 @@ export interface Dispatch {
 
 /** Sends out one try of a task. */
 export function dispatch(draft: Draft, sent: Dispatch): void {
-  draft.effects.push({ type: 'task', visit: draft.job.visit, ...sent })
+  const { id, visit } = draft.job
+  draft.effects.push({ type: 'task', visit, ...sent })
+  const { branch, attempt } = sent
+  remark(draft, 'task_dispatched', sent.call.type, { taskId: taskId(id, visit, branch), attempt })
 }
 
 /**
@@ -168,28 +181,13 @@ function startChild(draft: Draft, branch: string, call: ChildCall): void {
       },
     },
   })
-}
-
-function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human' }>): void {
-  const { job } = draft
-  const { message, transitions, expiresMs } = action
-  const wait: Wait = {
-    kind: 'human',
-    message,
-    transitions,
-    ...(expiresMs === undefined ? {} : { expiresAt: draft.at + expiresMs }),
-  }
-  draft.job.status = 'waiting_for_human'
-  draft.job.wait = wait
-  if (expiresMs !== undefined) {
-    draft.effects.push({ type: 'timer', timer: 'approval', visit: job.visit, afterMs: expiresMs })
-  }
-  note(draft, 'approval_requested', message)
+  remark(draft, 'child_started', `${call.blueprint} ${childId}`)
 }
 
 function endHere(draft: Draft, action: Extract<Action, { type: 'end' }>): void {
   const { job, script } = draft
   const state = script.state(job.state)
   const result = action.result === undefined ? job.stateHistory : action.result
+  finishState(draft, undefined)
   end(draft, state?.kind === 'end' ? state.outcome : 'finished', { result })
 }

@@ -1,0 +1,87 @@
+import { LIMITS } from '@impresario/protocol'
+import type { Json, JsonObject } from '@impresario/protocol'
+import type { Effect } from './effect.ts'
+import type { HumanWait, Job } from './job.ts'
+
+/** What an item of the queue `outbox` carries: one message for one address, as it will be sent. */
+export interface OutboxMessage extends JsonObject {
+  /** Without full stops. A message that is sent again has the same one. */
+  readonly messageId: string
+  readonly url: string
+  readonly clientId: string
+  readonly jobId: string
+  readonly event: string
+  readonly at: number
+  /** In wire form. */
+  readonly body: WebhookBody
+}
+
+/** Approvals add `message`, `decisions`, `visit` and more, events of workers `payload`. */
+export interface WebhookBody extends JsonObject {
+  readonly event: string
+  readonly job_id: string
+  readonly status: string
+  readonly result: Json
+  readonly error: { readonly code: string; readonly message: string } | null
+  /** Seconds since 1970. */
+  readonly timestamp: number
+}
+
+/** The message for a job's webhook, from the job as the decision leaves it; `undefined` when it has none. */
+export function outboxMessage(job: Job, effect: Extract<Effect, { type: 'webhook' }>): OutboxMessage | undefined {
+  const { webhookUrl, error, metadata, updatedAt: at } = job
+  if (webhookUrl === undefined) return undefined
+  const { event, messageId, details } = effect
+  const body: WebhookBody = {
+    ...details,
+    event,
+    job_id: job.id,
+    status: job.status,
+    ...resultOf(job),
+    error: error === undefined ? null : { code: error.code, message: error.message },
+    timestamp: at / 1_000,
+    ...(metadata === undefined ? {} : { metadata }),
+  }
+  return { messageId, url: webhookUrl, clientId: job.client.id, jobId: job.id, event, at, body }
+}
+
+function resultOf({ result }: Job): { readonly result: Json; readonly result_omitted?: true } {
+  if (result === undefined) return { result: null }
+  const isShort = JSON.stringify(result).length <= LIMITS.webhookResultCharsMax
+  return isShort ? { result } : { result: null, result_omitted: true }
+}
+
+/** An open request for a person's decision, as those who may decide see it. */
+export interface Approval {
+  /** Its identity: a decision that names another visit answers another request. */
+  readonly visit: number
+  readonly message: string
+  readonly decisions: readonly string[]
+  readonly expiresAt: number | undefined
+  readonly reminders: number
+}
+
+export function approvalOf(job: Job): Approval | undefined {
+  return job.wait?.kind === 'human' ? approvalIn(job.visit, job.wait) : undefined
+}
+
+export function approvalIn(visit: number, wait: HumanWait): Approval {
+  const { message, transitions, expiresAt, reminders = 0 } = wait
+  return { visit, message, decisions: Object.keys(transitions).filter(isDecision), expiresAt, reminders }
+}
+
+/** `expired` is what happens when nobody decides; nobody can choose it. */
+export function isDecision(name: string): boolean {
+  return name !== 'expired'
+}
+
+/** What webhooks say of an approval. */
+export function approvalDetails({ visit, message, decisions, expiresAt, reminders }: Approval): JsonObject {
+  return {
+    message,
+    decisions,
+    visit,
+    reminders,
+    ...(expiresAt === undefined ? {} : { expires_at: expiresAt / 1_000 }),
+  }
+}
