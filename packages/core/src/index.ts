@@ -40,6 +40,7 @@ export { LaneReader, laneMatchesWorker, parseLane, requirementLane, workerLane, 
 export type { WaitingLane } from './dispatch/lane.ts'
 export { CRITERIA, STRATEGIES, isStrategyName, questionOf, strategyNamed, strategySet } from './dispatch/strategies.ts'
 export type { Criterion, Question, Strategies, Strategy } from './dispatch/strategies.ts'
+export { strategiesWith } from './dispatch/trust.ts'
 export { rank } from './dispatch/rank.ts'
 export type { Ranked } from './dispatch/rank.ts'
 export { WorkerIndex } from './dispatch/worker-index.ts'

@@ -33,6 +33,8 @@ export interface DeskOptions {
   readonly log: Log
   /** How long a worker keeps its tasks without a sign of life. */
   readonly leaseMs: number
+  /** A worker fell silent over a task, and another one has it now. */
+  readonly onAbandoned: (workerId: string) => void
 }
 
 /**
@@ -82,9 +84,11 @@ export class Desk {
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
     const { storage, dispatcher, log } = this.#options
     this.#holdings.clear(worker.id)
-    const record = await this.#save(worker.id, (known) =>
-      known === undefined ? worker : { ...worker, reputation: known.reputation },
-    )
+    const earned = (await storage.read('standing', worker.id))?.value.score
+    const record = await this.#save(worker.id, (known) => {
+      // What it has earned outlasts its record.
+      return { ...worker, reputation: earned ?? known?.reputation ?? worker.reputation }
+    })
     if (record === undefined) return worker
     dispatcher.put(record)
     await storage.sync()
@@ -318,6 +322,8 @@ export class Desk {
       await storage.commit({ settle: lease })
       return undefined
     }
+    const before = dispatcher.workerOf(lease.id)
+    if (lease.deliveries > 1 && before !== undefined && before !== workerId) this.#options.onAbandoned(before)
     dispatcher.assign(lease.id, workerId)
     const ref = { jobId, visit, branch, attempt, token: lease.token }
     this.#hold(workerId, ref)

@@ -18,9 +18,16 @@ export interface DirectorOptions {
   readonly log: Log
   readonly place: Place
   /** Tells the dispatcher what has become of tasks, after the commit. */
-  readonly onDecided: (decision: Decision, before: Job | undefined, version: number) => void
+  readonly onDecided: (decision: Decision, before: Job | undefined, version: number, event: JobEvent) => void
   /** Takes back the places that a batch reserved and that a conflict made void. */
   readonly onRefused: (decision: Decision) => void
+}
+
+/** What a commit depends on beside the job, and what is written with it. */
+interface Conditions {
+  readonly settle: LeaseRef | undefined
+  readonly extra: readonly Put[] | undefined
+  readonly guard: LeaseRef | undefined
 }
 
 /** After this many conflicts in a row something is wrong with the storage, not with the timing. */
@@ -44,7 +51,14 @@ export class Director {
     this.#options = options
   }
 
-  async apply(jobId: string, event: JobEvent, settle?: LeaseRef, extra?: readonly Put[]): Promise<Applied> {
+  /** `settle`: the claim that the event answers. `guard`: the lead under which it is applied; it stays. */
+  async apply(
+    jobId: string,
+    event: JobEvent,
+    settle?: LeaseRef,
+    extra?: readonly Put[],
+    guard?: LeaseRef,
+  ): Promise<Applied> {
     const waiting = this.#busy.get(jobId)
     if (waiting === undefined) {
       this.#busy.set(jobId, [])
@@ -54,7 +68,7 @@ export class Director {
       })
     }
     try {
-      return await this.#apply(jobId, event, settle, extra)
+      return await this.#apply(jobId, event, { settle, extra, guard })
     } finally {
       const next = this.#busy.get(jobId)?.shift()
       if (next === undefined) this.#busy.delete(jobId)
@@ -62,13 +76,9 @@ export class Director {
     }
   }
 
-  async #apply(
-    jobId: string,
-    event: JobEvent,
-    settle: LeaseRef | undefined,
-    extra: readonly Put[] | undefined,
-  ): Promise<Applied> {
+  async #apply(jobId: string, event: JobEvent, conditions: Conditions): Promise<Applied> {
     const { storage, shelf } = this.#options
+    const { settle } = conditions
     let versionSeen = -1
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const stored = await storage.read('job', jobId)
@@ -84,12 +94,12 @@ export class Director {
         }
         return { type: 'ignored', reason: decision.reason, job: before }
       }
-      const outcome = await this.#commit(decision, version + 1, settle, extra)
+      const outcome = await this.#commit(decision, version + 1, conditions)
       if (outcome === 'committed') {
-        this.#options.onDecided(decision, before, version + 1)
+        this.#options.onDecided(decision, before, version + 1, event)
         return { type: 'applied', job: decision.job, before, version: version + 1 }
       }
-      if (extra !== undefined) return { type: 'lost' }
+      if (conditions.extra !== undefined) return { type: 'lost' }
     }
     throw new ImpresarioError(
       'STORAGE_UNAVAILABLE',
@@ -101,14 +111,14 @@ export class Director {
   async #commit(
     decision: Decision,
     version: number,
-    settle: LeaseRef | undefined,
-    extra: readonly Put[] | undefined,
+    { settle, extra = [], guard }: Conditions,
   ): Promise<'committed' | 'conflict'> {
     const { storage, place, onRefused } = this.#options
     let outcome: 'committed' | 'conflict' = 'conflict'
     try {
       const batch = batchOf(decision, version, settle, place)
-      outcome = await storage.commit(extra === undefined ? batch : { ...batch, put: [...batch.put, ...extra] })
+      const put = [...batch.put, ...extra]
+      outcome = await storage.commit(guard === undefined ? { ...batch, put } : { ...batch, put, guard })
       return outcome
     } finally {
       if (outcome === 'conflict') onRefused(decision)

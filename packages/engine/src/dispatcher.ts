@@ -23,6 +23,7 @@ import type {
   Log,
   Service,
   Storage,
+  Strategies,
   Strategy,
   TaskCall,
   WorkerRecord,
@@ -40,6 +41,8 @@ export interface DispatcherOptions {
   readonly workerTtlMs: number
   /** Other instances share the storage: learn of their workers from it. */
   readonly isShared: boolean
+  /** Every way to choose that tasks may ask for. */
+  readonly strategies: Strategies
   /** Wakes the worker's parked poll, if it has one here. */
   readonly wakeWorker: (workerId: string) => boolean
   /** Whether the worker has a parked poll here. */
@@ -67,7 +70,7 @@ type TaskEffect = Extract<Effect, { type: 'task' }>
 export class Dispatcher implements Service {
   readonly name = 'dispatcher'
   readonly #options: DispatcherOptions
-  readonly #index = new WorkerIndex()
+  readonly #index: WorkerIndex
   readonly #lanes = new LaneReader()
   /** Which worker each placed task counts for. */
   readonly #placed = new Map<string, string>()
@@ -82,7 +85,8 @@ export class Dispatcher implements Service {
 
   constructor(options: DispatcherOptions) {
     this.#options = options
-    const { clock, log } = options
+    const { clock, log, strategies } = options
+    this.#index = new WorkerIndex(strategies)
     this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
   }
 
@@ -202,7 +206,8 @@ export class Dispatcher implements Service {
 
   explain(call: TaskCall, failedWorkers: readonly string[]): Explanation {
     const exclude = this.#index.exclusion(call, failedWorkers)
-    return explain(call, this.#index.all(), { exclude, last: this.#index.last(call.type) })
+    const { strategies } = this.#options
+    return explain(call, this.#index.all(), { exclude, last: this.#index.last(call.type), strategies })
   }
 
   #onHint(lane: string): void {
@@ -236,9 +241,15 @@ export class Dispatcher implements Service {
       .available(waiting.type)
       .filter(({ worker }) => isParked(worker.id) && !exclude.includes(worker.id) && matches(waiting, worker))
     const question = questionOf({ type: waiting.type, params: {} }, this.#index.last(waiting.type))
-    const ranked = rank(knownStrategy(waiting.strategy), candidates, question)
+    const ranked = rank(this.#strategyOf(waiting.strategy), candidates, question)
     for (const { candidate } of ranked.slice(0, ready)) wakeWorker(candidate.worker.id)
     return Math.min(ready, ranked.length)
+  }
+
+  /** A lane may ask for a strategy of another program or version. Its tasks are still to be done, and so are all others. */
+  #strategyOf(name: string | undefined): Strategy {
+    const { strategies } = this.#options
+    return strategyNamed(name !== undefined && isStrategyName(name, strategies) ? name : 'default', strategies)
   }
 
   /**
@@ -278,9 +289,4 @@ export class Dispatcher implements Service {
       before = page.at(-1)?.id
     }
   }
-}
-
-/** A lane may ask for a strategy of another program or version. Its tasks are still to be done, and so are all others. */
-function knownStrategy(name: string | undefined): Strategy {
-  return strategyNamed(name !== undefined && isStrategyName(name) ? name : 'default')
 }

@@ -383,8 +383,8 @@ test('[I-07] starts and stops follow one another as they were called, however sl
   expect(clock.sleeping).toBe(0)
   await Promise.all([engine.start(), engine.stop(), engine.start()])
   for (let turns = 0; turns < 9; turns += 1) await settled()
-  // Dispatcher, executor, postman and watcher.
-  expect(clock.sleeping).toBe(4)
+  // Dispatcher, executor, postman, watcher, reputation and leadership; the two processes that are led.
+  expect(clock.sleeping).toBe(8)
   await engine.stop()
   expect(clock.sleeping).toBe(0)
 })

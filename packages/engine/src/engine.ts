@@ -1,4 +1,4 @@
-import { isEnded, taskId, workerOfLane } from '@impresario/core'
+import { isEnded, strategiesWith, taskId, workerOfLane } from '@impresario/core'
 import type {
   Clock,
   Explanation,
@@ -10,9 +10,12 @@ import type {
   Service,
   Storage,
   Stored,
+  Strategy,
 } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
+import { BACKGROUND_DEFAULTS, createBackground } from './background.ts'
+import type { Background, BackgroundSettings } from './background.ts'
 import { BlueprintShelf } from './blueprint-shelf.ts'
 import type { BlueprintSource } from './blueprint-shelf.ts'
 import { Desk } from './desk.ts'
@@ -22,7 +25,9 @@ import { Dispatcher } from './dispatcher.ts'
 import { Executor } from './executor.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { JobNews } from './job-news.ts'
+import type { Leadership } from './leadership.ts'
 import { Postman } from './postman.ts'
+import type { Scheduler } from './scheduler.ts'
 import { Watcher } from './watcher.ts'
 
 export interface EngineOptions {
@@ -32,9 +37,11 @@ export interface EngineOptions {
   readonly random: Random
   readonly log: Log
   readonly settings?: Partial<EngineSettings>
+  /** Ways to choose a worker beside those that are built in. */
+  readonly strategies?: readonly Strategy[]
 }
 
-export interface EngineSettings {
+export interface EngineSettings extends BackgroundSettings {
   readonly executorConcurrencyMax: number
   readonly handlerMs: number
   readonly workerLeaseMs: number
@@ -42,6 +49,8 @@ export interface EngineSettings {
   readonly pickupMs: number
   /** Other instances work on the same storage. */
   readonly isShared: boolean
+  /** Workers below it get only what nobody better has room for. */
+  readonly reputationMin: number
 }
 
 const DEFAULTS: EngineSettings = {
@@ -51,6 +60,8 @@ const DEFAULTS: EngineSettings = {
   workerTtlMs: 120_000,
   pickupMs: 5_000,
   isShared: false,
+  reputationMin: 0,
+  ...BACKGROUND_DEFAULTS,
 }
 
 export interface CreateOptions {
@@ -84,6 +95,7 @@ export class Engine implements Service {
   readonly desk: Desk
   readonly dispatcher: Dispatcher
   readonly executor: Executor
+  readonly #background: Background
   readonly #storage: Storage
   readonly #options: EngineOptions
   readonly #shelf: BlueprintShelf
@@ -100,16 +112,19 @@ export class Engine implements Service {
     this.#shelf = new BlueprintShelf(options.blueprints)
     this.#news = new JobNews(clock)
     const { pickupMs, workerTtlMs, isShared } = settings
+    const strategies = strategiesWith(options.strategies ?? [], settings.reputationMin)
     const wakeWorker = (id: string): boolean => this.desk.wakeWorker(id)
     const isParked = (id: string): boolean => this.desk.isParked(id)
-    this.dispatcher = new Dispatcher({ storage, clock, log, pickupMs, workerTtlMs, isShared, wakeWorker, isParked })
+    const places = { pickupMs, workerTtlMs, isShared, strategies, wakeWorker, isParked }
+    this.dispatcher = new Dispatcher({ storage, clock, log, ...places })
     this.#director = new Director({
       storage,
       shelf: this.#shelf,
       clock,
       log,
       place: (task, job) => this.dispatcher.place(task, job),
-      onDecided: (decision, before, version) => {
+      onDecided: (decision, before, version, event) => {
+        this.#background.reputation.onEvent(event)
         // First whom to tell, then whose place is free: the second forgets who it was.
         this.desk.onDecided(decision)
         this.dispatcher.onDecided(decision, before)
@@ -120,7 +135,9 @@ export class Engine implements Service {
     })
     const { dispatcher } = this
     const director = this.#director
-    this.desk = new Desk({ storage, director, dispatcher, clock, random, log, leaseMs: settings.workerLeaseMs })
+    const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
+    const leaseMs = settings.workerLeaseMs
+    this.desk = new Desk({ storage, director, dispatcher, clock, random, log, leaseMs, onAbandoned })
     const { handlerMs, executorConcurrencyMax: concurrencyMax } = settings
     this.executor = new Executor({
       storage,
@@ -135,7 +152,19 @@ export class Engine implements Service {
     const postman = new Postman({ storage, shelf: this.#shelf, director, clock, log })
     const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
     const watcher = new Watcher({ storage, director, clock, random, log, workerOf })
-    this.#services = [this.dispatcher, this.executor, postman, watcher]
+    const shelf = this.#shelf
+    this.#background = createBackground({ storage, director, dispatcher, shelf, clock, random, log, settings })
+    this.#services = [this.dispatcher, this.executor, postman, watcher, ...this.#background.services]
+  }
+
+  /** Jobs by the calendar. */
+  get scheduler(): Scheduler {
+    return this.#background.scheduler
+  }
+
+  /** Which background processes are led from here. */
+  get leadership(): Leadership {
+    return this.#background.leadership
   }
 
   start(): Promise<void> {

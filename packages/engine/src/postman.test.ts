@@ -145,6 +145,7 @@ test('[B-05] a letter that could not be delivered is delivered later', async () 
       if (isBroken && verb === 'commit') throw new Error('The disk is gone.')
     })
   const stage = new Stage([outer, inner], { storage: ({ now }) => storage(now) })
+  await stage.run()
   const jobId = await stage.create('outer')
   await stage.engine.executor.tick()
   isBroken = true

@@ -2,6 +2,8 @@
 export interface Clock {
   /** Milliseconds since 1970. Never goes back within one process. */
   now(): number
+  /** The time of day that people go by. May jump when the machine's clock is set. Without it: `now`. */
+  wall?(): number
   /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
 }

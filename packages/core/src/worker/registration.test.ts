@@ -108,3 +108,7 @@ test('[E-01] numbers that would break every comparison are not taken over', () =
   expect(odd.costPerSkill).toEqual({ b: 1 })
   expect(odd.costPerSecond).toBeUndefined()
 })
+
+test('[F-02] nobody raises its own reputation by a heartbeat', () => {
+  expect(mergeHeartbeat(full, { reputation: 1 }, 20)).toEqual({ ...full, seenAt: 20 })
+})

@@ -28,7 +28,7 @@ export function createWorker(said: NewWorker, now: number): WorkerRecord {
     costPerSecond: undefined,
     costPerSkill: {},
     // Newcomers are trusted: with zero they would never get a task to prove themselves with.
-    reputation: 1,
+    reputation: Math.min(1, atLeast(0, said.reputation ?? 1)),
     registeredAt: now,
     seenAt: now,
   }
@@ -60,7 +60,8 @@ export function mergeHeartbeat(record: WorkerRecord, patch: WorkerPatch, now: nu
     properties: patch.properties ?? record.properties,
     costPerSecond: isPrice(patch.costPerSecond) ? patch.costPerSecond : record.costPerSecond,
     costPerSkill: patch.costPerSkill ? onlyPrices(patch.costPerSkill) : record.costPerSkill,
-    reputation: Math.min(1, atLeast(0, patch.reputation ?? record.reputation)),
+    // Earned, not said: whatever a worker claims of itself later, its record keeps what its tasks came to.
+    reputation: record.reputation,
     registeredAt: record.registeredAt,
     // Heartbeats that overtake each other must not make a worker look older than it is.
     seenAt: Math.max(record.seenAt, now),
