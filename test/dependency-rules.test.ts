@@ -62,7 +62,7 @@ const IMPORT_RULES: Readonly<
   },
   'packages/worker/src': {
     refused: ['@impresario/core', '@impresario/client', '@impresario/server', 'zod'],
-    allowed: ['@impresario/protocol', 'node:http', 'node:timers/promises'],
+    allowed: ['@impresario/protocol', 'node:http', 'node:timers/promises', 'ws'],
   },
   'packages/client/src': {
     refused: ['@impresario/core', '@impresario/worker', '@impresario/server', 'node:http', 'zod'],

@@ -8,6 +8,7 @@ import {
 } from '@impresario/protocol'
 import type { TaskErrorCode, TaskErrorKind } from '@impresario/protocol'
 import { describeConfig } from '@impresario/server'
+import { describeEnvironment } from '@impresario/worker'
 
 /*
  * The pages of docs/reference that are made from the code: names and numbers come from there, and the sentences are
@@ -23,6 +24,19 @@ function page(title: string, parts: readonly string[]): string {
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n')
+}
+
+export function workerConfigurationPage(): string {
+  return page('Configuration of a worker', [
+    'What the [TypeScript SDK](../../packages/worker) reads from the environment when a worker is made. What the program\n' +
+      'gives to `createWorker` goes before it. A value that makes no sense stops the start, with the name of its variable; an\n' +
+      'empty variable counts as not set. Times are in seconds, and fractions are allowed.',
+    describeEnvironment().trimEnd(),
+    'Every `WORKER_EXTRA_<NAME>` is told to the orchestrator as a property `<name>` that tasks may require; its value is read\n' +
+      'as JSON where it is JSON, and as text otherwise.',
+    'Three defaults differ from those of earlier workers: there is no token that everybody knows, results are kept until the\n' +
+      'orchestrator has taken them, and nothing listens on a port unless `WORKER_PORT` names one.',
+  ])
 }
 
 export function configurationPage(): string {

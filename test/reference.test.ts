@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { configurationPage, errorsPage, limitsPage } from './reference-pages.ts'
+import { configurationPage, errorsPage, limitsPage, workerConfigurationPage } from './reference-pages.ts'
 
 const REFERENCE = join(import.meta.dirname, '../docs/reference')
 
@@ -8,6 +8,7 @@ test.for([
   ['configuration', configurationPage],
   ['errors', errorsPage],
   ['limits', limitsPage],
+  ['worker-configuration', workerConfigurationPage],
 ] as const)('[M-04] docs/reference/%s.md says what the code says; else run `npm run docs`', async ([name, page]) => {
   await expect(page()).toMatchFileSnapshot(join(REFERENCE, `${name}.md`))
 })

@@ -1,46 +1,73 @@
-import type { HeartbeatReply, HeartbeatRequest, RegisterRequest, TaskBatchReply, WireTask } from '@impresario/protocol'
+import type {
+  HeartbeatReply,
+  HeartbeatRequest,
+  JsonObject,
+  RegisterRequest,
+  TaskBatchReply,
+  WireTask,
+} from '@impresario/protocol'
+import { EventSender } from './events.ts'
 import { messageOf, type Log } from './log.ts'
 import { Backoff, Bell, sleep } from './pause.ts'
-import { ProgressSender } from './progress.ts'
+import { eventOf, ProgressSender } from './progress.ts'
 import { ResultSender } from './results.ts'
 import type { TaskOrigin } from './running.ts'
-import { TransportError, transportFailure, type PollRequest, type WorkerTransport } from './transport.ts'
+import type { WorkerSettings } from './settings.ts'
+import {
+  isUnreached,
+  peaceMs,
+  transportFailure,
+  type Command,
+  type PollRequest,
+  type WorkerSocket,
+  type WorkerTransport,
+} from './transport.ts'
 
 interface ConnectionOptions {
-  readonly workerId: string
+  readonly settings: WorkerSettings
   readonly transport: WorkerTransport
   readonly weight: number
-  readonly heartbeatMs: number
-  readonly resultRetriesMax: number
-  readonly resultRetryMs: number
   readonly log: Log
   readonly registration: () => RegisterRequest
   readonly state: (origin: TaskOrigin) => HeartbeatRequest
   readonly onCancel: (taskIds: readonly string[]) => void
+  readonly onCommand: (command: Command) => void
   /** It can be asked for work now. */
   readonly onReady: () => void
 }
 
-const DEBOUNCE_MS = 100
+/** The first wait after a heartbeat that failed: a restarted orchestrator is found soon, and its leases are short. */
+const BEAT_RETRY_MS = 250
 
 /**
  * One orchestrator, as the worker knows it.
  *
  * Unregistered at first, and again whenever the orchestrator says that it does not know this worker; it then registers
  * until it succeeds, however long that takes. Registered, it sends heartbeats. A failed heartbeat or poll changes
- * nothing but the time of the next: an orchestrator that comes back in time still knows its workers.
+ * nothing but the time of the next: an orchestrator that comes back in time still knows its workers. When a heartbeat
+ * reaches nobody, a poll that is under way is given up too, so that the next orchestrator is asked; when one reaches the
+ * orchestrator again, it may be asked for work at once.
  */
 export class Connection implements TaskOrigin {
   readonly #options: ConnectionOptions
   readonly results: ResultSender
+  readonly #events: EventSender
   readonly #progress: ProgressSender
   readonly #bell = new Bell()
   readonly #stop = new AbortController()
-  readonly #pollBackoff = new Backoff()
+  readonly #pollBackoff: Backoff
   #registered = false
   #batched = false
   #tasksMax = 1
   #readyAt = 0
+  /** The last poll found nobody there. */
+  #unreached = false
+  #givePollUp: (() => void) | undefined
+  /** The next heartbeat holds everything, as a registration does. */
+  #owesAll = false
+  #jitterMs = 0
+  #beatAt = Number.NEGATIVE_INFINITY
+  #socket: WorkerSocket | undefined
   readonly #waitingForRegistration: (() => void)[] = []
   #loop: Promise<void> | undefined
   /** For the round-robin choice. */
@@ -48,20 +75,23 @@ export class Connection implements TaskOrigin {
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    const { workerId, transport, log } = options
-    this.#progress = new ProgressSender(workerId, transport, log)
-    this.results = new ResultSender({
-      workerId,
-      transport,
-      log,
-      retriesMax: options.resultRetriesMax,
-      retryMs: options.resultRetryMs,
-      onUnknownWorker: () => this.#registerAgain(),
-    })
+    const { transport, log, settings } = options
+    const { id: workerId, rateLimitMs, resultRetryMs: retryMs } = settings
+    const onUnknownWorker = (): Promise<void> => this.#registerAgain()
+    const socket = (): WorkerSocket | undefined => this.#socket
+    this.#pollBackoff = new Backoff(settings.pollRetryMs, settings.pollRetryMsMax, settings.pollRetryFactor)
+    this.#events = new EventSender({ transport, log, socket, retryMs, rateLimitMs, onUnknownWorker })
+    this.#progress = new ProgressSender(workerId, this.#events, log)
+    const retriesMax = settings.resultRetriesMax
+    this.results = new ResultSender({ workerId, transport, log, retriesMax, retryMs, rateLimitMs, onUnknownWorker })
+  }
+
+  get name(): string {
+    return this.#options.transport.name
   }
 
   get workerId(): string {
-    return this.#options.workerId
+    return this.#options.settings.id
   }
 
   get weight(): number {
@@ -70,6 +100,10 @@ export class Connection implements TaskOrigin {
 
   get batched(): boolean {
     return this.#batched
+  }
+
+  get isRegistered(): boolean {
+    return this.#registered
   }
 
   /** Milliseconds until it may be asked for work; `undefined` while it is not registered. */
@@ -93,12 +127,16 @@ export class Connection implements TaskOrigin {
     this.#bell.ring()
   }
 
-  result(result: Parameters<TaskOrigin['result']>[0]): void {
-    this.results.add(result)
+  result(...[result, after]: Parameters<TaskOrigin['result']>): void {
+    this.results.add(result, after)
   }
 
   progress(task: WireTask, fraction: number, message: string | undefined): void {
     this.#progress.say(task, fraction, message)
+  }
+
+  event(task: WireTask, type: string, payload: JsonObject): Promise<void> {
+    return this.#events.send(eventOf(type, this.workerId, task, payload), this.#stop.signal)
   }
 
   ended(taskId: string): void {
@@ -108,38 +146,60 @@ export class Connection implements TaskOrigin {
   /** Never rejects: no tasks and a later `readyInMs` when the orchestrator could not be asked. */
   async poll(request: PollRequest, signal: AbortSignal): Promise<readonly WireTask[]> {
     if (signal.aborted) return []
-    const { transport, workerId, log } = this.#options
+    const { transport } = this.#options
     const limit = Math.min(request.limit, this.#tasksMax)
+    const ours = new AbortController()
+    const giveUp = (): void => ours.abort()
+    signal.addEventListener('abort', giveUp)
+    this.#givePollUp = giveUp
     let reply: TaskBatchReply
     try {
-      reply = await transport.poll(workerId, { ...request, limit }, signal)
+      reply = await transport.poll(this.workerId, { ...request, limit }, ours.signal)
     } catch (error) {
-      if (signal.aborted) return []
-      if (transportFailure(error) === 'unknown_worker') this.#forgotten()
-      const retryAfterMs = (error instanceof TransportError ? error.retryAfterMs : undefined) ?? 0
-      const waitMs = Math.max(this.#pollBackoff.next(), retryAfterMs)
-      this.#readyAt = performance.now() + waitMs
-      log.warn('The orchestrator could not be asked for work.', {
-        error: messageOf(error),
-        wait_ms: Math.round(waitMs),
-      })
+      if (!signal.aborted) this.#pollFailed(error)
       return []
+    } finally {
+      signal.removeEventListener('abort', giveUp)
+      this.#givePollUp = undefined
     }
     this.#pollBackoff.reset()
+    this.#unreached = false
     this.#options.onCancel(reply.cancel_task_ids ?? [])
     return reply.tasks
   }
 
-  /** One heartbeat now. Never rejects. */
-  async beat(): Promise<boolean> {
-    const { transport, workerId, log } = this.#options
+  #pollFailed(error: unknown): void {
+    const { log, settings } = this.#options
+    const isFirst = this.#pollBackoff.failures === 0
+    const waitMs = Math.max(this.#pollBackoff.next(), peaceMs(error, settings.rateLimitMs))
+    if (transportFailure(error) === 'unknown_worker') {
+      // Registered, it is asked at once, unless it takes registrations and forgets them again and again.
+      if (!isFirst) this.#readyAt = performance.now() + waitMs
+      return this.#forgotten()
+    }
+    this.#readyAt = performance.now() + waitMs
+    this.#unreached = isUnreached(error)
+    const wait = { wait_ms: Math.round(waitMs) }
+    log.warn('The orchestrator could not be asked for work.', { error: messageOf(error), ...wait })
+    // A heartbeat finds out sooner than the next poll that it is there again.
+    if (this.#unreached) this.#bell.ring()
+  }
+
+  /** One heartbeat now. Never rejects; says how long to wait for the next one when it failed. */
+  async beat(): Promise<{ readonly reached: boolean; readonly peaceMs: number }> {
+    const { transport, log, settings } = this.#options
+    const owedAll = this.#owesAll
+    this.#owesAll = false
+    this.#beatAt = performance.now()
     try {
-      this.#heed(await transport.heartbeat(workerId, this.#state()))
-      return true
+      this.#heed(await transport.heartbeat(this.workerId, this.#state(owedAll)))
+      return { reached: true, peaceMs: 0 }
     } catch (error) {
+      this.#owesAll ||= owedAll
       if (transportFailure(error) === 'unknown_worker') this.#forgotten()
+      else if (isUnreached(error)) this.#givePollUp?.()
       log.warn('A heartbeat failed.', { orchestrator: transport.name, error: messageOf(error) })
-      return false
+      return { reached: false, peaceMs: peaceMs(error, settings.rateLimitMs) }
     }
   }
 
@@ -149,57 +209,74 @@ export class Connection implements TaskOrigin {
     this.results.stop()
     this.#progress.stop()
     this.#registrationDone()
+    await this.#socket?.close()
     await this.#options.transport.close()
     await this.#loop
   }
 
-  #state(): HeartbeatRequest {
+  #state(withAll: boolean): HeartbeatRequest {
     const state = this.#options.state(this)
     const undelivered = this.results.pendingIds()
-    return undelivered.length === 0
-      ? state
-      : { ...state, current_tasks: [...(state.current_tasks ?? []), ...undelivered] }
+    const running = undelivered.length === 0 ? {} : { current_tasks: [...(state.current_tasks ?? []), ...undelivered] }
+    const all = withAll ? { supported_skills: this.#options.registration().supported_skills ?? [] } : {}
+    return { ...state, ...running, ...all }
   }
 
   async #run(): Promise<void> {
-    const backoff = new Backoff()
-    let waitMs = this.#options.heartbeatMs
+    const { heartbeatMs, registrationRetryMs, registrationRetryMsMax } = this.#options.settings
+    const registering = new Backoff(registrationRetryMs, registrationRetryMsMax)
+    const beating = new Backoff(BEAT_RETRY_MS, heartbeatMs)
+    let waitMs = heartbeatMs
     while (!this.#stop.signal.aborted) {
       if (!this.#registered) {
-        if (await this.#register()) backoff.reset()
-        else await sleep(backoff.next(), this.#stop.signal)
+        const wishMs = await this.#register()
+        if (wishMs === undefined) registering.reset()
+        else await sleep(Math.max(registering.next(), wishMs), this.#stop.signal)
+        waitMs = heartbeatMs
         continue
       }
-      const called = await this.#bell.wait(waitMs)
-      // What changes within a moment is told together.
-      if (called) await sleep(DEBOUNCE_MS, this.#stop.signal)
+      if (await this.#bell.wait(waitMs)) await this.#settle()
       if (this.#stop.signal.aborted || !this.#registered) continue
-      const reached = await this.beat()
-      if (reached) backoff.reset()
-      waitMs = Math.min(this.#options.heartbeatMs, reached ? Number.POSITIVE_INFINITY : backoff.next())
+      const { reached, peaceMs: wishMs } = await this.beat()
+      if (reached) beating.reset()
+      waitMs = reached ? heartbeatMs + this.#jitterMs : Math.max(Math.min(heartbeatMs, beating.next()), wishMs)
     }
   }
 
-  async #register(): Promise<boolean> {
-    const { transport, log } = this.#options
+  /** What changes within a moment is told together, and not so often that the orchestrator has enough of it. */
+  async #settle(): Promise<void> {
+    if (!this.#registered) return
+    const { heartbeatDebounceMs, heartbeatCooldownMs } = this.#options.settings
+    const cooldownMs = this.#beatAt + heartbeatCooldownMs - performance.now()
+    await sleep(Math.max(heartbeatDebounceMs, cooldownMs), this.#stop.signal)
+  }
+
+  /** Nothing when it succeeded, else how long the orchestrator wants to be left in peace. */
+  async #register(): Promise<number | undefined> {
+    const { transport, log, settings } = this.#options
     try {
       const reply = await transport.register(this.#options.registration())
+      if (this.#stop.signal.aborted) return undefined
       this.#batched = reply.batch !== undefined
       this.#tasksMax = Math.max(1, reply.batch?.tasks_max ?? 1)
       this.results.batchMax = this.#tasksMax
       this.#registered = true
-      this.#readyAt = 0
+      this.#reachable()
+      this.#owesAll = false
       log.info('Registered.', { orchestrator: transport.name, worker_id: this.workerId, batched: this.#batched })
       if (reply.warning !== undefined && reply.warning !== null) log.warn(reply.warning)
+      if (settings.webSockets) this.#socket ??= transport.socket?.(this.workerId, this.#options.onCommand)
+      // Who forgot the worker forgot its leases: what is running here is named before somebody else gets it.
+      if ((this.#state(false).current_tasks ?? []).length > 0) this.#bell.ring()
       this.#registrationDone()
       this.#options.onReady()
-      return true
+      return undefined
     } catch (error) {
       log.warn('Registration failed; it will be tried again.', {
         orchestrator: transport.name,
         error: messageOf(error),
       })
-      return false
+      return peaceMs(error, settings.rateLimitMs)
     }
   }
 
@@ -219,7 +296,23 @@ export class Connection implements TaskOrigin {
   }
 
   #heed(reply: HeartbeatReply): void {
+    const { heartbeatMs } = this.#options.settings
     this.#options.onCancel(reply.cancel_task_ids ?? [])
-    if (reply.require_full_sync === true) this.#forgotten()
+    // More than a second interval of silence would cost the worker its leases.
+    this.#jitterMs = Math.min(heartbeatMs, Math.max(0, reply.next_heartbeat_jitter_ms ?? 0))
+    if (reply.require_full_sync === true) {
+      this.#owesAll = true
+      this.#bell.ring()
+    }
+    this.#reachable()
+  }
+
+  /** It has answered; if the last poll found nobody there, that is over. */
+  #reachable(): void {
+    if (!this.#unreached) return
+    this.#unreached = false
+    this.#readyAt = 0
+    this.#pollBackoff.reset()
+    this.#options.onReady()
   }
 }

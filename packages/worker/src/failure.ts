@@ -42,12 +42,61 @@ export class InvalidInputError extends TaskFailure {
   }
 }
 
+/** A file is not what it should be. */
+export class IntegrityMismatchError extends TaskFailure {
+  override readonly name = 'IntegrityMismatchError'
+  constructor(message: string, options?: FailureOptions) {
+    super('INTEGRITY_MISMATCH_ERROR', message, options)
+  }
+}
+
+/** This worker ran out of something: memory, disk, a quota. */
+export class ResourceExhaustedError extends TaskFailure {
+  override readonly name = 'ResourceExhaustedError'
+  constructor(message: string, options?: FailureOptions) {
+    super('RESOURCE_EXHAUSTED_ERROR', message, options)
+  }
+}
+
+/** It took too long. */
+export class TimeoutError extends TaskFailure {
+  override readonly name = 'TimeoutError'
+  constructor(message: string, options?: FailureOptions) {
+    super('TIMEOUT_ERROR', message, options)
+  }
+}
+
+/** Something that the task needs is broken. */
+export class DependencyError extends TaskFailure {
+  override readonly name = 'DependencyError'
+  constructor(message: string, options?: FailureOptions) {
+    super('DEPENDENCY_ERROR', message, options)
+  }
+}
+
+/** Something that the task needs is not there yet. */
+export class DependencyMissingError extends TaskFailure {
+  override readonly name = 'DependencyMissingError'
+  constructor(message: string, options?: FailureOptions) {
+    super('DEPENDENCY_MISSING_ERROR', message, options)
+  }
+}
+
+/** The worker refuses for reasons of security. */
+export class SecurityError extends TaskFailure {
+  override readonly name = 'SecurityError'
+  constructor(message: string, options?: FailureOptions) {
+    super('SECURITY_ERROR', message, options)
+  }
+}
+
 /** Why a task's signal aborted. */
-export type AbortCause = 'cancelled' | 'deadline' | 'shutdown'
+export type AbortCause = 'cancelled' | 'deadline' | 'timeout' | 'shutdown'
 
 const ABORT_MESSAGES: Record<AbortCause, string> = {
   cancelled: 'The task was cancelled.',
   deadline: 'The deadline of the task has passed.',
+  timeout: 'The task took longer than this worker allows.',
   shutdown: 'The worker is shutting down.',
 }
 

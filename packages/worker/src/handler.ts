@@ -1,3 +1,4 @@
+import { isJsonObject } from '@impresario/protocol'
 import type {
   AnyTaskContract,
   JsonObject,
@@ -5,6 +6,8 @@ import type {
   ReturnedOutcomesOf,
   ReturnedOutputOf,
   Schema,
+  SchemaOutput,
+  SkillInfo,
 } from '@impresario/protocol'
 import { InvalidInputError, TaskFailure } from './failure.ts'
 
@@ -24,8 +27,14 @@ export interface Task {
   readonly signal: AbortSignal
   /** The trace that this work belongs to (W3C `traceparent`). */
   readonly tracing: Readonly<Record<string, string>>
-  /** From 0 to 1. Sent at most once a second; the last one wins. */
+  /** From 0 to 1. Sent at most once a second; the last one wins, and is sent until it has arrived. */
   progress(fraction: number, message?: string): void
+  /**
+   * Tells the job that something has happened. Sent until the orchestrator has it, so it may arrive twice (with the same
+   * event id). Resolves when it has arrived; the task's result waits for that, whether the handler does or not. Rejects
+   * when the event is refused.
+   */
+  sendEvent(type: string, payload?: JsonObject): Promise<void>
   /** Says that a skill or a model is loaded here, so that work for it comes here first. */
   setHot(name: string): void
   unsetHot(name: string): void
@@ -79,28 +88,58 @@ export interface Ending {
   readonly data: unknown
 }
 
-/** A kind of work that this worker does. `perform` returns no promise when the handler needs none. */
+/** A kind of work that this worker does. Nothing here returns a promise unless it has to wait. */
 export interface Skill {
   readonly name: string
-  readonly outcomes: readonly string[]
-  perform(params: JsonObject, task: Task): Ending | Promise<Ending>
+  /** What the orchestrator is told about it. */
+  readonly info: SkillInfo
+  /** The longest time for one run, if this worker sets one. */
+  readonly timeoutMs: number | undefined
+  /** What its events hold, by their type; without it they are not checked. */
+  readonly events: Readonly<Record<string, Schema>> | undefined
+  /** Makes what the handler gets from what came over the wire, or throws what is wrong with it. */
+  read(params: JsonObject): unknown
+  call(input: unknown, task: Task): unknown
+  /** Makes the ending from what the handler returned. */
+  finish(returned: unknown): Ending | Promise<Ending>
 }
+
+/** What can be said about a task without a contract. */
+export interface SkillOptions<Input extends Schema = Schema> {
+  /** A standard schema (zod and others), or `jsonSchema({…})`. Params that do not fit fail as `INVALID_INPUT_ERROR`. */
+  readonly input?: Input
+  readonly output?: Schema
+  /** Named ways to end beside success, with their data. */
+  readonly outcomes?: Readonly<Record<string, Schema>>
+  /** The events that it may send, with their payload. */
+  readonly events?: Readonly<Record<string, Schema>>
+  /** The signal of a task that takes longer aborts, and the task fails as `TIMEOUT_ERROR`. */
+  readonly timeoutMs?: number
+  readonly description?: string
+  readonly version?: string
+}
+
+export type HandlerWith<Input extends Schema> = (input: SchemaOutput<Input>, task: Task) => unknown
 
 type AnyHandler = (input: never, task: Task) => unknown
 
-export function typedSkill(contract: AnyTaskContract, handler: AnyHandler): Skill {
-  const call = callable(handler)
-  const finish = (returned: unknown) => checked(contract, returned)
-  return {
-    name: contract.name,
-    outcomes: Object.keys(contract.outcomes),
-    perform: (params, task) =>
-      chain(check(contract.input, params, wrongInput), (input) => chain(call(input, task), finish)),
-  }
+export function typedSkill(contract: AnyTaskContract, handler: AnyHandler, checksResults: boolean): Skill {
+  const { name, input, output, outcomes } = contract
+  return makeSkill(name, { input, output, outcomes }, handler, checksResults)
 }
 
-export function untypedSkill(name: string, handler: UntypedHandler): Skill {
-  return { name, outcomes: [], perform: (params, task) => chain(handler(params, task), endingOf) }
+export function makeSkill(name: string, options: SkillOptions, handler: AnyHandler, checksResults: boolean): Skill {
+  const { input, output } = options
+  const wrongInput = (problems: string): TaskFailure => new InvalidInputError(`The input is not as agreed: ${problems}`)
+  return {
+    name,
+    info: infoOf(name, options),
+    timeoutMs: options.timeoutMs,
+    events: options.events,
+    read: input === undefined ? (params) => params : (params) => check(input, params, wrongInput),
+    call: callable(handler),
+    finish: checksResults && output !== undefined ? (returned) => checked(name, options, returned) : endingOf,
+  }
 }
 
 /** The boundary between the types that the compiler has checked and the values that arrive at run time. */
@@ -108,29 +147,63 @@ function callable(handler: AnyHandler): (input: unknown, task: Task) => unknown 
   return handler as (input: unknown, task: Task) => unknown
 }
 
+function infoOf(name: string, options: SkillOptions): SkillInfo {
+  const { input, output, outcomes = {}, events, description, version } = options
+  const inputSchema = describedBy(input, 'input')
+  const outputSchema = describedBy(output, 'output')
+  const eventSchemas = Object.entries(events ?? {}).map(([type, schema]) => [type, describedBy(schema, 'input') ?? {}])
+  const statuses = Object.keys(outcomes)
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    ...(version === undefined ? {} : { version }),
+    ...(inputSchema === undefined ? {} : { input_schema: inputSchema }),
+    ...(outputSchema === undefined ? {} : { output_schema: outputSchema }),
+    ...(eventSchemas.length === 0 ? {} : { events_schema: Object.fromEntries(eventSchemas) as JsonObject }),
+    ...(statuses.length === 0 ? {} : { output_statuses: statuses }),
+  }
+}
+
+/** Libraries that can describe their schemas as JSON Schema do it under this name; the others describe nothing. */
+interface Describing {
+  readonly jsonSchema?: Readonly<Record<'input' | 'output', (options: { readonly target: string }) => unknown>>
+}
+
+function describedBy(schema: Schema | undefined, side: 'input' | 'output'): JsonObject | undefined {
+  if (schema === undefined) return undefined
+  try {
+    const described = describing(schema).jsonSchema?.[side]({ target: 'draft-2020-12' })
+    return isJsonObject(described) ? described : undefined
+  } catch {
+    // A schema with parts that JSON Schema has no words for, such as a transformation: it works, and is not shown.
+    return undefined
+  }
+}
+
+/** The boundary: an optional part of the standard that our own interface does not name. */
+function describing(schema: Schema): Describing {
+  return schema['~standard'] as Describing
+}
+
 function endingOf(returned: unknown): Ending {
   if (isNamedOutcome(returned)) return { status: returned.outcome, data: returned.data }
   return { status: 'success', data: returned }
 }
 
-function checked(contract: AnyTaskContract, returned: unknown): Ending | Promise<Ending> {
+function checked(name: string, options: SkillOptions, returned: unknown): Ending | Promise<Ending> {
   const ending = endingOf(returned)
-  const schema = ending.status === 'success' ? contract.output : contract.outcomes[ending.status]
+  const schema = ending.status === 'success' ? options.output : options.outcomes?.[ending.status]
   if (schema === undefined) {
-    const message = `The handler of "${contract.name}" ended with "${ending.status}", which its contract does not name.`
+    const message = `The handler of "${name}" ended with "${ending.status}", which its contract does not name.`
     throw new TaskFailure('CONTRACT_VIOLATION_ERROR', message)
   }
   const wrong = (problems: string): TaskFailure =>
-    new TaskFailure(
-      'CONTRACT_VIOLATION_ERROR',
-      `The handler of "${contract.name}" returned something else: ${problems}`,
-    )
+    new TaskFailure('CONTRACT_VIOLATION_ERROR', `The handler of "${name}" returned something else: ${problems}`)
   return chain(check(schema, ending.data, wrong), (data) => ({ status: ending.status, data }))
 }
 
-const wrongInput = (problems: string): TaskFailure => new InvalidInputError(`The input is not as agreed: ${problems}`)
-
-function check(schema: Schema, value: unknown, refuse: (problems: string) => Error): unknown {
+/** What the schema makes of the value. Throws, or rejects, when it does not fit. */
+export function check(schema: Schema, value: unknown, refuse: (problems: string) => Error): unknown {
   return chain(schema['~standard'].validate(value), (result) => {
     if (result.issues === undefined) return result.value
     throw refuse(result.issues.map(problemOf).join('; '))
@@ -148,6 +221,6 @@ function problemOf(issue: Issue): string {
 }
 
 /** Goes on at once with a value and later with a promise: most tasks never wait, and then a promise is a waste. */
-function chain<A, B>(value: A | Promise<A>, next: (value: A) => B | Promise<B>): B | Promise<B> {
+export function chain<A, B>(value: A | Promise<A>, next: (value: A) => B | Promise<B>): B | Promise<B> {
   return value instanceof Promise ? value.then(next) : next(value)
 }

@@ -1,14 +1,15 @@
-import { Agent as HttpAgent, request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { randomUUID } from 'node:crypto'
 import {
-  HEADERS,
-  isJsonObject,
-  WIRE_VERSION,
+  EVENT_UNSIGNED,
+  ImpresarioError,
   WORKER_PATHS,
+  withSignature,
+  type EventReply,
   type EventRequest,
   type HeartbeatReply,
   type HeartbeatRequest,
   type ItemError,
+  type JsonObject,
   type RegisterReply,
   type RegisterRequest,
   type ResultReply,
@@ -17,18 +18,27 @@ import {
   type TaskBatchRequest,
   type WireTask,
 } from '@impresario/protocol'
-import { messageOf } from './log.ts'
-import { TransportError, type PollRequest, type WorkerTransport } from './transport.ts'
+import { HttpLine, refusalOf, replyOf, type HttpAnswer } from './http-line.ts'
+import { messageOf, type Log } from './log.ts'
+import type { TlsMaterial } from './settings.ts'
+import { SignIn } from './sign-in.ts'
+import { SocketLine } from './socket-line.ts'
+import { TransportError, type Command, type PollRequest, type WorkerSocket, type WorkerTransport } from './transport.ts'
 
 export interface HttpTransportOptions {
   readonly url: string
-  readonly token?: string
+  readonly token: string | undefined
   readonly workerId: string
   /** `single`: never use the batched calls, even when the orchestrator offers them. */
-  readonly mode?: 'auto' | 'single'
+  readonly mode: 'auto' | 'single'
+  readonly sts: 'yes' | 'no' | 'if offered'
+  readonly signing: boolean
+  readonly tls: TlsMaterial
+  readonly log: Log
 }
 
-const REQUEST_MS = 30_000
+/** A heartbeat that takes longer says that the orchestrator is not well; the lease of its tasks is 30 seconds. */
+const HEARTBEAT_REQUEST_MS = 10_000
 /** An orchestrator answers a long poll when its time is up; this much later it counts as dead. */
 const POLL_GRACE_MS = 5_000
 /** Below the orchestrator's limit of 1 MiB, with room for the frame around the results. */
@@ -37,14 +47,10 @@ const RESULTS_BYTES_MAX = 900_000
 interface Call {
   readonly method: 'GET' | 'POST' | 'PATCH'
   readonly path: string
-  readonly body?: string
+  /** Written anew for every try: a signed message may be sent only once. */
+  readonly body?: () => string | Promise<string>
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
-}
-
-interface Answer {
-  readonly status: number
-  readonly body: unknown
 }
 
 /**
@@ -55,28 +61,30 @@ interface Answer {
  */
 export class HttpTransport implements WorkerTransport {
   readonly name: string
-  readonly #base: URL
-  readonly #agent: HttpAgent
-  readonly #headers: Readonly<Record<string, string>>
+  readonly #line: HttpLine
+  readonly #signIn: SignIn
+  /** What messages are signed with, if they are. */
+  readonly #secret: string | undefined
+  readonly #log: Log
   readonly #single: boolean
   #batched = false
 
   constructor(options: HttpTransportOptions) {
-    this.#base = new URL(options.url)
-    this.name = this.#base.origin
-    const agentOptions = { keepAlive: true, maxFreeSockets: 64 }
-    this.#agent = this.#base.protocol === 'https:' ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions)
-    this.#single = options.mode === 'single'
-    this.#headers = {
-      'content-type': 'application/json',
-      [HEADERS.workerId]: options.workerId,
-      [HEADERS.wireVersion]: WIRE_VERSION,
-      ...(options.token === undefined ? {} : { [HEADERS.workerToken[0]]: options.token }),
+    const { url, token, workerId, tls, sts, log } = options
+    if (options.signing && token === undefined) {
+      throw new ImpresarioError('INVALID_CONFIGURATION', `Messages to ${url} are to be signed, and there is no token.`)
     }
+    this.name = url
+    this.#line = new HttpLine(url, workerId, tls)
+    this.#signIn = new SignIn({ line: this.#line, token, sts, log })
+    this.#secret = options.signing ? token : undefined
+    this.#log = log
+    this.#single = options.mode === 'single'
   }
 
   async register(request: RegisterRequest): Promise<RegisterReply> {
-    const answer = await this.#call({ method: 'POST', path: WORKER_PATHS.register, body: JSON.stringify(request) })
+    const body = () => this.#sealed(request)
+    const answer = await this.#call({ method: 'POST', path: WORKER_PATHS.register, body })
     const { batch, ...reply } = replyOf<RegisterReply>(answer)
     this.#batched = !this.#single && batch !== undefined
     return this.#batched && batch !== undefined ? { ...reply, batch } : reply
@@ -84,7 +92,8 @@ export class HttpTransport implements WorkerTransport {
 
   async heartbeat(workerId: string, request: HeartbeatRequest): Promise<HeartbeatReply> {
     const path = WORKER_PATHS.worker(workerId)
-    return replyOf<HeartbeatReply>(await this.#call({ method: 'PATCH', path, body: JSON.stringify(request) }))
+    const body = () => this.#sealed(request)
+    return replyOf<HeartbeatReply>(await this.#call({ method: 'PATCH', path, body, timeoutMs: HEARTBEAT_REQUEST_MS }))
   }
 
   async poll(workerId: string, request: PollRequest, signal: AbortSignal): Promise<TaskBatchReply> {
@@ -104,7 +113,8 @@ export class HttpTransport implements WorkerTransport {
       ...(availableSkills === undefined ? {} : { available_skills: availableSkills }),
     }
     const path = WORKER_PATHS.taskBatch(workerId)
-    const answer = await this.#call({ method: 'POST', path, body: JSON.stringify(wanted), timeoutMs, signal })
+    const body = (): string => JSON.stringify(wanted)
+    const answer = await this.#call({ method: 'POST', path, body, timeoutMs, signal })
     return answer.status === 204 ? { tasks: [] } : replyOf<TaskBatchReply>(answer)
   }
 
@@ -112,13 +122,15 @@ export class HttpTransport implements WorkerTransport {
     const replies: (ResultReply | ItemError)[] = []
     if (!this.#batched) {
       for (const result of results) {
-        const answer = await this.#call({ method: 'POST', path: WORKER_PATHS.result, body: encode(result) })
-        replies.push(replyOf<ResultReply>(answer))
+        const text = encode(result)
+        const body = () => this.#sealedText(text)
+        replies.push(replyOf<ResultReply>(await this.#call({ method: 'POST', path: WORKER_PATHS.result, body })))
       }
       return replies
     }
     for (const part of parts(results.map(encode))) {
-      const body = `{"worker_id":${JSON.stringify(workerId)},"results":[${part.join(',')}]}`
+      const text = `{"worker_id":${JSON.stringify(workerId)},"results":[${part.join(',')}]}`
+      const body = () => this.#sealedText(text)
       const answer = await this.#call({ method: 'POST', path: WORKER_PATHS.results, body })
       replies.push(...replyOf<{ results: readonly ResultReply[] }>(answer).results)
     }
@@ -126,92 +138,62 @@ export class HttpTransport implements WorkerTransport {
   }
 
   async event(event: EventRequest): Promise<void> {
-    await this.#call({ method: 'POST', path: WORKER_PATHS.events, body: JSON.stringify(event) })
+    const body = () => this.#sealed(event, EVENT_UNSIGNED)
+    const reply = replyOf<EventReply>(await this.#call({ method: 'POST', path: WORKER_PATHS.events, body }))
+    if (reply.status === 'error') throw new TransportError('refused', reply.message, { status: 200 })
   }
 
-  async close(): Promise<void> {
-    this.#agent.destroy()
-  }
-
-  async #call(call: Call): Promise<Answer> {
-    const response = await this.#send(call)
-    const { status, text } = response
-    if (status >= 200 && status < 300) return { status, body: text === '' ? {} : parse(text) }
-    throw refusal(call, response)
-  }
-
-  #send(call: Call): Promise<{ status: number; text: string; retryAfter: string | undefined }> {
-    return new Promise((resolve, reject) => {
-      const send = this.#base.protocol === 'https:' ? httpsRequest : httpRequest
-      const length = call.body === undefined ? {} : { 'content-length': String(Buffer.byteLength(call.body)) }
-      const request: ClientRequest = send(new URL(this.#prefixed(call.path), this.#base), {
-        method: call.method,
-        agent: this.#agent,
-        headers: { ...this.#headers, ...length },
-        ...(call.signal === undefined ? {} : { signal: call.signal }),
-      })
-      const late = (): void => {
-        request.destroy(new Error('no answer in time'))
-      }
-      const timer = setTimeout(late, call.timeoutMs ?? REQUEST_MS)
-      const fail = (error: unknown): void => {
-        clearTimeout(timer)
-        const message = `${call.method} ${this.name}${call.path}: ${messageOf(error)}`
-        reject(new TransportError('unavailable', message, { cause: error }))
-      }
-      request.on('error', fail)
-      request.on('response', (response) => {
-        readText(response).then((text) => {
-          clearTimeout(timer)
-          resolve({ status: response.statusCode ?? 0, text, retryAfter: response.headers['retry-after'] })
-        }, fail)
-      })
-      request.end(call.body)
+  socket(workerId: string, onCommand: (command: Command) => void): WorkerSocket {
+    return new SocketLine({
+      url: this.#line.address(WORKER_PATHS.socket(workerId)),
+      tls: this.#line.tls,
+      headers: async () => this.#line.headers(await this.#signIn.token()),
+      seal: (event) => this.#sealed(event, EVENT_UNSIGNED),
+      onCommand,
+      log: this.#log,
     })
   }
 
-  /** An orchestrator may live under a path of a shared host. */
-  #prefixed(path: string): string {
-    return `${this.#base.pathname.replace(/\/$/, '')}${path}`
+  async close(): Promise<void> {
+    this.#line.close()
+  }
+
+  /** A token that has ended before its time is replaced, and the call made again, once. */
+  async #call(call: Call): Promise<HttpAnswer> {
+    const token = await this.#signIn.token()
+    let answer = await this.#request(call, token)
+    if (answer.status === 401 && (await this.#signIn.renew(token))) {
+      answer = await this.#request(call, await this.#signIn.token())
+    }
+    if (answer.status >= 200 && answer.status < 300) return answer
+    throw refusalOf(call, answer)
+  }
+
+  async #request(call: Call, token: string | undefined): Promise<HttpAnswer> {
+    const { body, ...rest } = call
+    return this.#line.request(body === undefined ? { ...rest, token } : { ...rest, token, body: await body() })
+  }
+
+  #sealed(message: object, unsigned?: readonly string[]): string | Promise<string> {
+    return this.#sealedText(JSON.stringify(message), unsigned)
+  }
+
+  /** Signed with the time and something that never repeats, so that whoever overhears it cannot send it again. */
+  async #signed(text: string, secret: string, unsigned: readonly string[] | undefined): Promise<string> {
+    const message = messageIn(text)
+    const metadata = { ...(message['metadata'] as JsonObject | undefined), nonce: randomUUID() }
+    const stamped = { ...message, timestamp: Math.floor(Date.now() / 1_000), metadata }
+    return JSON.stringify(await withSignature(stamped, { id: this.#line.workerId, secret }, unsigned))
+  }
+
+  #sealedText(text: string, unsigned?: readonly string[]): string | Promise<string> {
+    return this.#secret === undefined ? text : this.#signed(text, this.#secret, unsigned)
   }
 }
 
-function readText(response: IncomingMessage): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    response.on('data', (chunk: Buffer) => chunks.push(chunk))
-    response.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
-    response.on('aborted', () => reject(new Error('the connection broke off')))
-    response.on('error', reject)
-  })
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw new TransportError('unavailable', 'The answer is not JSON; something else may be listening there.', { cause })
-  }
-}
-
-/** The boundary at which an orchestrator's answer is believed to have the shape that the protocol gives it. */
-function replyOf<T>(answer: Answer): T {
-  if (isJsonObject(answer.body)) return answer.body as T
-  throw new TransportError('unavailable', 'The answer is not a JSON object.')
-}
-
-const REFUSED = new Set([400, 405, 409, 413, 415, 422])
-
-function refusal(call: Call, response: { status: number; text: string; retryAfter: string | undefined }): Error {
-  const { status, text } = response
-  const message = `${call.method} ${call.path}: ${status} ${text.slice(0, 300)}`
-  if (status === 404) {
-    const aboutResult = call.path.startsWith('/_worker/tasks/')
-    return new TransportError(aboutResult && !/worker/i.test(text) ? 'refused' : 'unknown_worker', message)
-  }
-  if (REFUSED.has(status)) return new TransportError('refused', message)
-  const retryAfterMs = Number(response.retryAfter ?? Number.NaN) * 1_000
-  return new TransportError('unavailable', message, Number.isFinite(retryAfterMs) ? { retryAfterMs } : {})
+/** The boundary: the text is a message that was written a moment ago. */
+function messageIn(text: string): JsonObject {
+  return JSON.parse(text) as JsonObject
 }
 
 /** What cannot be written as JSON is a mistake in the handler; trying again would not help. */

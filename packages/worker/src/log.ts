@@ -7,18 +7,30 @@ export interface Log {
   error(message: string, fields?: Fields): void
 }
 
-function line(level: string) {
-  return (message: string, fields: Fields = {}): void => {
-    process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), level, message, ...fields })}\n`)
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const
+
+/** On the error stream: standard output belongs to the worker's own program. */
+export function stderrLog(format: 'text' | 'json', least: keyof Log): Log {
+  const from = LEVELS.indexOf(least)
+  const writer = (level: keyof Log) => {
+    if (LEVELS.indexOf(level) < from) return () => undefined
+    return (message: string, fields: Fields = {}): void => {
+      const time = new Date().toISOString()
+      process.stderr.write(
+        `${format === 'json' ? json(time, level, message, fields) : text(time, level, message, fields)}\n`,
+      )
+    }
   }
+  return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') }
 }
 
-/** One JSON object per line, on the error stream: standard output belongs to the worker's own program. */
-export const stderrLog: Log = {
-  debug: () => undefined,
-  info: line('info'),
-  warn: line('warn'),
-  error: line('error'),
+function json(time: string, level: string, message: string, fields: Fields): string {
+  return JSON.stringify({ time, level, message, ...fields })
+}
+
+function text(time: string, level: string, message: string, fields: Fields): string {
+  const said = Object.entries(fields).map(([name, value]) => ` ${name}=${JSON.stringify(value)}`)
+  return `${time} ${level.toUpperCase().padEnd(5)} ${message}${said.join('')}`
 }
 
 export function messageOf(error: unknown): string {

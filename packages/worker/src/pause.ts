@@ -45,22 +45,20 @@ export class Bell {
   }
 }
 
-const FIRST_MS = 100
-const LONGEST_MS = 60_000
-
 /**
- * How long to wait before the next try. It begins at 100 ms, so that a restarted orchestrator is found at once, and
- * doubles up to a minute, so that a dead one is left in peace. Half of each wait is chance: a thousand workers that
- * lost the same orchestrator must not return in the same instant.
+ * How long to wait before the next try: longer each time, up to a limit, so that a dead orchestrator is left in peace.
+ * Half of each wait is chance: a thousand workers that lost the same orchestrator must not return in the same instant.
  */
 export class Backoff {
   #failures = 0
   readonly #firstMs: number
   readonly #longestMs: number
+  readonly #factor: number
 
-  constructor(firstMs: number = FIRST_MS, longestMs: number = LONGEST_MS) {
+  constructor(firstMs: number, longestMs: number, factor = 2) {
     this.#firstMs = firstMs
     this.#longestMs = longestMs
+    this.#factor = factor
   }
 
   get failures(): number {
@@ -68,7 +66,7 @@ export class Backoff {
   }
 
   next(): number {
-    const ms = Math.min(this.#longestMs, this.#firstMs * 2 ** Math.min(this.#failures, 30))
+    const ms = Math.min(this.#longestMs, this.#firstMs * this.#factor ** Math.min(this.#failures, 30))
     this.#failures += 1
     return ms / 2 + (Math.random() * ms) / 2
   }

@@ -1,7 +1,7 @@
 import type { ResultRequest } from '@impresario/protocol'
 import { messageOf, type Log } from './log.ts'
 import { Backoff, nextTurn, sleep } from './pause.ts'
-import { TransportError, transportFailure, type WorkerTransport } from './transport.ts'
+import { peaceMs, transportFailure, type WorkerTransport } from './transport.ts'
 
 interface SenderOptions {
   readonly workerId: string
@@ -10,6 +10,7 @@ interface SenderOptions {
   /** Tries after the first one when the orchestrator cannot be reached. */
   readonly retriesMax: number
   readonly retryMs: number
+  readonly rateLimitMs: number
   readonly onUnknownWorker: () => Promise<void>
 }
 
@@ -44,8 +45,14 @@ export class ResultSender {
     return [...this.#pending].map((result) => result.task_id)
   }
 
-  add(result: ResultRequest): void {
+  /** `after`: what the orchestrator has to know before, such as the task's events. Must not reject. */
+  add(result: ResultRequest, after?: Promise<unknown>): void {
     this.#pending.add(result)
+    if (after === undefined) this.#enqueue(result)
+    else void after.then(() => this.#enqueue(result))
+  }
+
+  #enqueue(result: ResultRequest): void {
     if (this.batchMax === 1) {
       void this.#deliver([result]).then(() => this.#done([result]))
       return
@@ -85,7 +92,7 @@ export class ResultSender {
 
   /** Resolves when the results have been answered or must be given up. Never rejects. */
   async #deliver(batch: readonly ResultRequest[]): Promise<void> {
-    const { transport, workerId, log, retriesMax, retryMs } = this.#options
+    const { transport, workerId, log, retriesMax, retryMs, rateLimitMs } = this.#options
     const backoff = new Backoff(retryMs, RETRY_MS_MAX)
     while (!this.#stop.signal.aborted) {
       try {
@@ -99,7 +106,7 @@ export class ResultSender {
           log.error('Results were given up: the orchestrator could not be reached.', ids(batch, error))
           return
         }
-        const waitMs = Math.max(backoff.next(), (error instanceof TransportError ? error.retryAfterMs : 0) ?? 0)
+        const waitMs = Math.max(backoff.next(), peaceMs(error, rateLimitMs))
         log.warn('Results could not be delivered; they will be sent again.', { ...ids(batch, error), wait_ms: waitMs })
         await sleep(waitMs, this.#stop.signal)
       }

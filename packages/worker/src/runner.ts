@@ -1,12 +1,16 @@
 import type { WireTask } from '@impresario/protocol'
 import { TaskFailure, type AbortCause } from './failure.ts'
-import type { Ending, Skill } from './handler.ts'
+import { makeSkill, type Ending, type Skill } from './handler.ts'
 import type { Log } from './log.ts'
+import { perform, type Middleware } from './middleware.ts'
 import { RunningTask, type TaskOrigin } from './running.ts'
 
 interface RunnerOptions {
   readonly concurrency: number
   readonly taskLimits: Readonly<Record<string, number>>
+  readonly capacityChecker: ((type: string) => boolean) | undefined
+  readonly skillDependencies: Readonly<Record<string, readonly string[]>>
+  readonly strictEvents: boolean
   readonly log: Log
   /** Something ended, began, or became hot. */
   readonly onChange: () => void
@@ -29,6 +33,7 @@ export class TaskRunner {
   readonly #waiting = new Map<string, RunningTask[]>()
   readonly #counts = new Map<string, number>()
   readonly #hot = new Set<string>()
+  readonly #middlewares: Middleware[] = []
   readonly #options: RunnerOptions
   #sweeper: NodeJS.Timeout | undefined
   #whenEmpty: (() => void) | undefined
@@ -52,7 +57,7 @@ export class TaskRunner {
   /** What could be started now; `undefined` when that is everything. */
   get available(): readonly string[] | undefined {
     const names = [...this.#skills.keys()]
-    const able = names.filter((name) => this.#hasRoom(name))
+    const able = names.filter((name) => this.#hasRoom(name) && this.#hasCapacity(name))
     return able.length === names.length ? undefined : able
   }
 
@@ -60,13 +65,13 @@ export class TaskRunner {
     return [...this.#held.values()].filter((task) => task.origin === origin).map((task) => task.taskId)
   }
 
-  /** Loaded things, by whether they are skills of this worker; the others are models. */
+  /** Loaded things, by whether they are skills of this worker; the others are models. A skill is hot with its models. */
   hot(): { readonly skills: readonly string[]; readonly models: readonly string[] } {
     const names = [...this.#hot]
-    return {
-      skills: names.filter((name) => this.#skills.has(name)),
-      models: names.filter((name) => !this.#skills.has(name)),
-    }
+    const needs = Object.entries(this.#options.skillDependencies)
+    const complete = needs.filter(([, models]) => models.length > 0 && models.every((model) => this.#hot.has(model)))
+    const skills = [...names, ...complete.map(([skill]) => skill)].filter((name) => this.#skills.has(name))
+    return { skills: [...new Set(skills)], models: names.filter((name) => !this.#skills.has(name)) }
   }
 
   setHot(name: string, hot: boolean): void {
@@ -81,6 +86,10 @@ export class TaskRunner {
     this.#skills.set(skill.name, skill)
   }
 
+  use(middleware: Middleware): void {
+    this.#middlewares.push(middleware)
+  }
+
   accept(wire: WireTask, origin: TaskOrigin): void {
     if (this.#held.has(wire.task_id)) {
       // The orchestrator gave up on it and gave it to us again. One run is enough: its result counts for both.
@@ -89,9 +98,10 @@ export class TaskRunner {
     }
     const skill = this.#skills.get(wire.type) ?? missing(wire.type)
     const setHot = (name: string, hot: boolean): void => this.setHot(name, hot)
-    const task = new RunningTask({ wire, skill, origin, setHot })
+    const { strictEvents, log } = this.#options
+    const task = new RunningTask({ wire, skill, origin, setHot, strictEvents, log })
     this.#held.set(wire.task_id, task)
-    if (task.deadline !== undefined) this.#watchDeadlines()
+    if (task.deadline !== undefined || skill.timeoutMs !== undefined) this.#watchDeadlines()
     if (this.#hasRoom(wire.type)) this.#start(task)
     else this.#queue(task)
   }
@@ -133,6 +143,16 @@ export class TaskRunner {
     return limit === undefined || (this.#counts.get(type) ?? 0) < limit
   }
 
+  #hasCapacity(type: string): boolean {
+    const { capacityChecker, log } = this.#options
+    try {
+      return capacityChecker?.(type) ?? true
+    } catch (error) {
+      log.error('The capacity checker failed; the type counts as full.', { type, error: String(error) })
+      return false
+    }
+  }
+
   #queue(task: RunningTask): void {
     const queue = this.#waiting.get(task.type)
     if (queue === undefined) this.#waiting.set(task.type, [task])
@@ -146,9 +166,10 @@ export class TaskRunner {
 
   #perform(task: RunningTask): void {
     if (task.ended) return
+    task.started()
     let ending: Ending | Promise<Ending>
     try {
-      ending = task.skill.perform(task.wire.params ?? {}, task)
+      ending = perform(task.skill, task, task.wire.params ?? {}, this.#middlewares)
     } catch (error) {
       return this.#fail(task, error)
     }
@@ -195,6 +216,7 @@ export class TaskRunner {
     const now = Date.now()
     for (const task of this.#held.values()) {
       if ((task.deadline ?? Number.POSITIVE_INFINITY) <= now) this.abort(task.taskId, 'deadline')
+      else if (task.timeoutAt <= now) this.abort(task.taskId, 'timeout')
     }
   }
 
@@ -205,11 +227,8 @@ export class TaskRunner {
 }
 
 function missing(type: string): Skill {
-  return {
-    name: type,
-    outcomes: [],
-    perform: () => {
-      throw new TaskFailure('PERMANENT_ERROR', `This worker has no handler for "${type}".`)
-    },
+  const handler = (): never => {
+    throw new TaskFailure('PERMANENT_ERROR', `This worker has no handler for "${type}".`)
   }
+  return makeSkill(type, {}, handler, false)
 }

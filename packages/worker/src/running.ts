@@ -1,12 +1,16 @@
-import type { ResultRequest, WireTask } from '@impresario/protocol'
-import { TaskAborted, taskErrorOf, type AbortCause } from './failure.ts'
-import type { Ending, Skill, Task } from './handler.ts'
+import type { JsonObject, ResultRequest, WireTask } from '@impresario/protocol'
+import { TaskAborted, TaskFailure, taskErrorOf, type AbortCause } from './failure.ts'
+import { check, type Ending, type Skill, type Task } from './handler.ts'
+import type { Log } from './log.ts'
 
 /** Where a task came from, and where news of it go. */
 export interface TaskOrigin {
   readonly workerId: string
-  result(result: ResultRequest): void
+  /** `after`: what has to reach the orchestrator first. Must not reject. */
+  result(result: ResultRequest, after?: Promise<unknown>): void
   progress(task: WireTask, fraction: number, message: string | undefined): void
+  /** Resolves when the event has arrived; rejects when it was refused. */
+  event(task: WireTask, type: string, payload: JsonObject): Promise<void>
   /** The task has ended: no progress after that. */
   ended(taskId: string): void
 }
@@ -16,6 +20,8 @@ export interface RunningOptions {
   readonly skill: Skill
   readonly origin: TaskOrigin
   readonly setHot: (name: string, hot: boolean) => void
+  readonly strictEvents: boolean
+  readonly log: Log
 }
 
 const NO_TRACING = {}
@@ -25,7 +31,10 @@ export class RunningTask implements Task {
   readonly wire: WireTask
   readonly skill: Skill
   readonly origin: TaskOrigin
-  readonly #setHot: (name: string, hot: boolean) => void
+  readonly #options: RunningOptions
+  #startedAt: number | undefined
+  /** Events that have not arrived yet. */
+  #events: Promise<unknown>[] | undefined
   #controller: AbortController | undefined
   #aborted: AbortCause | undefined
   #ended = false
@@ -34,7 +43,7 @@ export class RunningTask implements Task {
     this.wire = options.wire
     this.skill = options.skill
     this.origin = options.origin
-    this.#setHot = options.setHot
+    this.#options = options
   }
 
   get jobId(): string {
@@ -66,6 +75,13 @@ export class RunningTask implements Task {
     return deadline === undefined || deadline === null ? undefined : deadline * 1_000
   }
 
+  /** When this worker gives up on it, whatever the orchestrator says; counts from its start. */
+  get timeoutAt(): number {
+    const { timeoutMs } = this.skill
+    if (timeoutMs === undefined || this.#startedAt === undefined) return Number.POSITIVE_INFINITY
+    return this.#startedAt + timeoutMs
+  }
+
   get tracing(): Readonly<Record<string, string>> {
     return this.wire.tracing_context ?? NO_TRACING
   }
@@ -87,12 +103,45 @@ export class RunningTask implements Task {
     this.origin.progress(this.wire, Math.min(1, Math.max(0, fraction)), message)
   }
 
+  sendEvent(type: string, payload: JsonObject = {}): Promise<void> {
+    if (this.#ended) return Promise.reject(new TypeError('The task has ended; its events mean nothing any more.'))
+    const sent = this.#checkedEvent(type, payload)
+    // The result waits for it, and a handler that does not is not to be ended by a rejection that nobody handles.
+    this.#events ??= []
+    this.#events.push(sent.catch(() => undefined))
+    return sent
+  }
+
+  async #checkedEvent(type: string, payload: JsonObject): Promise<void> {
+    const { skill, strictEvents, log } = this.#options
+    const refuse = (problems: string): TaskFailure =>
+      new TaskFailure(
+        'CONTRACT_VIOLATION_ERROR',
+        `The event "${type}" of "${skill.name}" is not as agreed: ${problems}`,
+      )
+    if (skill.events !== undefined) {
+      try {
+        const schema = Object.hasOwn(skill.events, type) ? skill.events[type] : undefined
+        if (schema === undefined) throw refuse('there is none of that name')
+        await check(schema, payload, refuse)
+      } catch (error) {
+        if (strictEvents) throw error
+        log.warn('An event is sent although it is not as agreed.', { type, task_id: this.taskId, error: String(error) })
+      }
+    }
+    await this.origin.event(this.wire, type, payload)
+  }
+
   setHot(name: string): void {
-    this.#setHot(name, true)
+    this.#options.setHot(name, true)
   }
 
   unsetHot(name: string): void {
-    this.#setHot(name, false)
+    this.#options.setHot(name, false)
+  }
+
+  started(): void {
+    this.#startedAt = Date.now()
   }
 
   /** Only the first reason counts. */
@@ -114,7 +163,7 @@ export class RunningTask implements Task {
     const ids = { job_id, task_id, worker_id: this.origin.workerId }
     if (this.#aborted === 'cancelled') return this.#end({ ...ids, status: 'cancelled' })
     if (this.#aborted === undefined) return this.#end({ ...ids, status: 'failure', error: taskErrorOf(error) })
-    const code = this.#aborted === 'deadline' ? 'TIMEOUT_ERROR' : 'TRANSIENT_ERROR'
+    const code = this.#aborted === 'deadline' || this.#aborted === 'timeout' ? 'TIMEOUT_ERROR' : 'TRANSIENT_ERROR'
     this.#end({ ...ids, status: 'failure', error: { code, message: new TaskAborted(this.#aborted).message } })
   }
 
@@ -122,7 +171,8 @@ export class RunningTask implements Task {
     if (this.#ended) return
     this.#ended = true
     this.origin.ended(this.wire.task_id)
-    this.origin.result(result)
+    if (this.#events === undefined) this.origin.result(result)
+    else this.origin.result(result, Promise.all(this.#events))
   }
 }
 

@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { hostname, networkInterfaces } from 'node:os'
-import {
-  ImpresarioError,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  type RegisterRequest,
-  type WireArtifact,
-} from '@impresario/protocol'
-import type { Skill } from './handler.ts'
+import { readFileSync } from 'node:fs'
+import { ImpresarioError, type JsonObject, type RegisterRequest, type WireDevice } from '@impresario/protocol'
+import { selfDescription } from './description.ts'
+import { extraFrom, objectsIn, readEnvironment, wrong, type Environment } from './environment.ts'
+import type { WorkerEnvironment } from './environment-keys.ts'
 import { stderrLog, type Log } from './log.ts'
 import type { WorkerTransport } from './transport.ts'
 
@@ -21,26 +16,50 @@ export interface OrchestratorOptions {
   readonly weight?: number
 }
 
-/** Everything has a default, most of them from the environment. */
+export type OrchestratorMode = 'failover' | 'round_robin' | 'waterfall'
+
+export interface TlsOptions {
+  /** PEM files. The authority for a server with a certificate of one's own; certificate and key to be known by. */
+  readonly caPath?: string
+  readonly certPath?: string
+  readonly keyPath?: string
+}
+
+/** Everything has a default, most of them from the environment: docs/reference/worker-configuration.md. */
 export interface WorkerOptions {
   readonly url?: string
   readonly token?: string | undefined
   /** Several orchestrators instead of `url`. The worker registers with all of them. */
   readonly orchestrators?: readonly OrchestratorOptions[]
-  /** `failover`: work comes from the first that answers. `round_robin`: from all in turn, by their weight. */
-  readonly orchestratorMode?: 'failover' | 'round_robin'
+  /**
+   * `failover`: work comes from the first that answers. `round_robin`: from all in turn, by their weight. `waterfall`:
+   * from the first that has work.
+   */
+  readonly orchestratorMode?: OrchestratorMode
   /** Instead of HTTP: an engine in the same process, for example. */
   readonly transport?: WorkerTransport
   /** `single`: never use the batched calls. */
   readonly mode?: 'auto' | 'single'
+  /** Keeps a WebSocket open beside the polls: commands arrive at once, and progress costs no request. */
+  readonly webSockets?: boolean
+  /** Trades the token or the client certificate for short-lived tokens. */
+  readonly sts?: boolean
+  /** Signs every message with the token. */
+  readonly signing?: boolean
+  readonly tls?: TlsOptions
   readonly id?: string
   readonly type?: string
   readonly concurrency?: number
   /** The most tasks of a type at once. */
   readonly taskLimits?: Readonly<Record<string, number>>
+  /** Asked before each poll for every type that has room: `false` keeps new tasks of the type away for now. */
+  readonly capacityChecker?: (type: string) => boolean
+  /** A skill is hot when all the models that it is listed with here are. */
+  readonly skillDependencies?: Readonly<Record<string, readonly string[]>>
   readonly cpuCores?: number
   readonly ramGb?: number
-  readonly gpu?: { readonly model: string; readonly vramGb: number }
+  readonly gpu?: { readonly model: string; readonly vramGb: number; readonly id?: string }
+  readonly devices?: readonly WireDevice[]
   readonly costPerSecond?: number
   readonly costPerSkill?: Readonly<Record<string, number>>
   readonly models?: readonly (string | { readonly name: string; readonly version?: string })[]
@@ -48,219 +67,244 @@ export interface WorkerOptions {
   /** Anything else that tasks may require. */
   readonly extra?: JsonObject
   readonly heartbeatMs?: number
+  /** What changes within this time is told in one heartbeat. */
+  readonly heartbeatDebounceMs?: number
+  /** The least time between two heartbeats that changes cause. */
+  readonly heartbeatCooldownMs?: number
+  readonly registrationRetryMs?: number
+  readonly registrationRetryMsMax?: number
   readonly pollMs?: number
+  readonly idlePollMs?: number
+  readonly pollRetryMs?: number
+  readonly pollRetryMsMax?: number
+  readonly pollRetryFactor?: number
+  /** How long to leave an orchestrator in peace that says "too many requests" and not for how long. */
+  readonly rateLimitMs?: number
   /** How long `stop` waits for running tasks before it hands them back. */
   readonly shutdownMs?: number
   /** Without it, undelivered results are kept and sent again for as long as the worker runs. */
   readonly resultRetriesMax?: number
   readonly resultRetryMs?: number
+  /** Checks what handlers return against their contract; true without it. */
+  readonly validateResults?: boolean
+  /** Refuses events that their skill does not describe; true without it. */
+  readonly strictEvents?: boolean
+  /** Tells the use of processor and memory in heartbeats. */
+  readonly telemetry?: boolean
+  readonly telemetryDeadband?: number
+  readonly telemetryForceMs?: number
+  /** Answers `GET /health` on this port. */
+  readonly healthPort?: number
+  readonly skillsDir?: string
   readonly log?: Log
 }
 
+/** What a TLS connection needs, read from the files. */
+export interface TlsMaterial {
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+}
+
+export interface OrchestratorSettings {
+  readonly url: string
+  readonly priority: number
+  readonly weight: number
+  readonly token: string | undefined
+}
+
 export interface WorkerSettings {
-  readonly orchestrators: readonly Required<Omit<OrchestratorOptions, 'token'>>[]
-  readonly tokens: readonly (string | undefined)[]
-  readonly orchestratorMode: 'failover' | 'round_robin'
+  readonly orchestrators: readonly OrchestratorSettings[]
+  readonly orchestratorMode: OrchestratorMode
   readonly mode: 'auto' | 'single'
+  readonly webSockets: boolean
+  /** `if offered`: a client certificate is there, and an orchestrator that has no short-lived tokens is taken as it is. */
+  readonly sts: 'yes' | 'no' | 'if offered'
+  readonly signing: boolean
+  readonly tls: TlsMaterial
   readonly id: string
   readonly type: string
   readonly concurrency: number
   readonly taskLimits: Readonly<Record<string, number>>
+  readonly capacityChecker: ((type: string) => boolean) | undefined
+  readonly skillDependencies: Readonly<Record<string, readonly string[]>>
   readonly description: Omit<RegisterRequest, 'worker_id'>
   readonly heartbeatMs: number
+  readonly heartbeatDebounceMs: number
+  readonly heartbeatCooldownMs: number
+  readonly registrationRetryMs: number
+  readonly registrationRetryMsMax: number
   readonly pollMs: number
+  readonly idlePollMs: number
+  readonly pollRetryMs: number
+  readonly pollRetryMsMax: number
+  readonly pollRetryFactor: number
+  readonly rateLimitMs: number
   readonly shutdownMs: number
   readonly resultRetriesMax: number
   readonly resultRetryMs: number
+  readonly validateResults: boolean
+  readonly strictEvents: boolean
+  readonly telemetry: { readonly deadband: number; readonly forceMs: number } | undefined
+  readonly healthPort: number | undefined
+  readonly skillsDir: string | undefined
   readonly log: Log
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
-
 /** What was given counts first, then the environment, then the default. */
 export function settingsOf(options: WorkerOptions, env: Environment): WorkerSettings {
-  const concurrency = options.concurrency ?? numberFrom(env, 'MAX_CONCURRENT_TASKS') ?? 10
-  if (!Number.isInteger(concurrency) || concurrency < 1) throw wrong('MAX_CONCURRENT_TASKS', 'a positive whole number')
-  const token = options.token ?? env['WORKER_INDIVIDUAL_TOKEN'] ?? env['WORKER_TOKEN']
-  const orchestrators = orchestratorsFrom(options, env)
+  const said = readEnvironment(env)
+  const concurrency = options.concurrency ?? said.maxConcurrentTasks
+  if (!Number.isInteger(concurrency) || concurrency < 1) throw wrong('concurrency', 'a positive whole number')
+  const tlsFiles = options.tls ?? tlsFrom(said)
+  const sts = options.sts ?? said.useSts
   return {
-    orchestrators: orchestrators.map(({ url, priority = 10, weight = 1 }) => ({ url, priority, weight })),
-    tokens: orchestrators.map((one) => one.token ?? token),
-    orchestratorMode: options.orchestratorMode ?? orchestratorModeFrom(env),
+    ...timesOf(options, said),
+    orchestrators: orchestratorsFrom(options, said),
+    orchestratorMode: options.orchestratorMode ?? said.multiOrchestratorMode,
     mode: options.mode ?? 'auto',
-    id: options.id ?? env['WORKER_ID'] ?? `worker-${randomUUID()}`,
-    type: options.type ?? env['WORKER_TYPE'] ?? 'generic-cpu-worker',
+    webSockets: options.webSockets ?? said.enableWebsockets,
+    sts: sts === undefined ? (tlsFiles.certPath === undefined ? 'no' : 'if offered') : sts ? 'yes' : 'no',
+    signing: options.signing ?? said.signMessages,
+    tls: tlsMaterial(tlsFiles),
+    id: workerId(options.id ?? said.workerId ?? `worker-${randomUUID()}`),
+    type: options.type ?? said.workerType,
     concurrency,
     taskLimits: options.taskLimits ?? {},
-    description: describe(options, env, concurrency),
-    heartbeatMs: options.heartbeatMs ?? secondsFrom(env, 'HEARTBEAT_INTERVAL') ?? 15_000,
-    pollMs: options.pollMs ?? secondsFrom(env, 'TASK_POLL_TIMEOUT') ?? 30_000,
-    shutdownMs: options.shutdownMs ?? secondsFrom(env, 'WORKER_SHUTDOWN_TIMEOUT') ?? 30_000,
-    resultRetriesMax: options.resultRetriesMax ?? numberFrom(env, 'RESULT_MAX_RETRIES') ?? Number.POSITIVE_INFINITY,
-    resultRetryMs: options.resultRetryMs ?? secondsFrom(env, 'RESULT_RETRY_INITIAL_DELAY') ?? 1_000,
-    log: options.log ?? stderrLog,
+    capacityChecker: options.capacityChecker,
+    skillDependencies: options.skillDependencies ?? {},
+    description: selfDescription(options, said, { concurrency, extra: extraFrom(env) }),
+    resultRetriesMax: options.resultRetriesMax ?? said.resultMaxRetries ?? Number.POSITIVE_INFINITY,
+    validateResults: options.validateResults ?? true,
+    strictEvents: options.strictEvents ?? said.strictEventValidation,
+    telemetry: telemetryOf(options, said),
+    healthPort: options.healthPort ?? said.port,
+    skillsDir: options.skillsDir ?? said.skillsDir,
+    log: options.log ?? stderrLog(said.logFormat, said.logLevel),
   }
 }
 
-function orchestratorsFrom(options: WorkerOptions, env: Environment): readonly OrchestratorOptions[] {
-  if (options.url !== undefined) return [{ url: options.url }]
-  const several = options.orchestrators ?? orchestratorListFrom(env)
-  if (several === undefined) return [{ url: env['ORCHESTRATOR_URL'] ?? 'http://localhost:8080' }]
-  return several.toSorted((a, b) => (a.priority ?? 10) - (b.priority ?? 10) || a.url.localeCompare(b.url))
+type Times = Pick<
+  WorkerSettings,
+  | 'heartbeatMs'
+  | 'heartbeatDebounceMs'
+  | 'heartbeatCooldownMs'
+  | 'registrationRetryMs'
+  | 'registrationRetryMsMax'
+  | 'pollMs'
+  | 'idlePollMs'
+  | 'pollRetryMs'
+  | 'pollRetryMsMax'
+  | 'pollRetryFactor'
+  | 'rateLimitMs'
+  | 'shutdownMs'
+  | 'resultRetryMs'
+>
+
+function timesOf(options: WorkerOptions, said: WorkerEnvironment): Times {
+  return {
+    heartbeatMs: options.heartbeatMs ?? said.heartbeatInterval * 1_000,
+    heartbeatDebounceMs: options.heartbeatDebounceMs ?? said.heartbeatDebounceDelay * 1_000,
+    heartbeatCooldownMs: options.heartbeatCooldownMs ?? said.heartbeatCooldown * 1_000,
+    registrationRetryMs: options.registrationRetryMs ?? said.registrationRetryInitialDelay * 1_000,
+    registrationRetryMsMax: options.registrationRetryMsMax ?? said.registrationRetryMaxDelay * 1_000,
+    pollMs: options.pollMs ?? said.taskPollTimeout * 1_000,
+    idlePollMs: options.idlePollMs ?? said.idlePollDelay * 1_000,
+    pollRetryMs: options.pollRetryMs ?? said.pollBackoffInitial * 1_000,
+    pollRetryMsMax: options.pollRetryMsMax ?? said.pollBackoffMax * 1_000,
+    pollRetryFactor: options.pollRetryFactor ?? said.pollBackoffFactor,
+    rateLimitMs: options.rateLimitMs ?? said.rateLimitBackoffFloor * 1_000,
+    shutdownMs: options.shutdownMs ?? said.shutdownTimeout * 1_000,
+    resultRetryMs: options.resultRetryMs ?? said.resultRetryInitialDelay * 1_000,
+  }
 }
 
-function orchestratorListFrom(env: Environment): readonly OrchestratorOptions[] | undefined {
-  const list = jsonFrom(env, 'ORCHESTRATORS_CONFIG')
-  if (list === undefined) return undefined
-  if (!Array.isArray(list) || list.length === 0) throw wrong('ORCHESTRATORS_CONFIG', 'a list of objects with "url"')
-  return list.map((entry: unknown) => {
-    if (!isJsonObject(entry) || typeof entry['url'] !== 'string') {
-      throw wrong('ORCHESTRATORS_CONFIG', 'a list of objects with "url"')
-    }
-    const { url, token, priority, weight } = entry
+function telemetryOf(options: WorkerOptions, said: WorkerEnvironment): WorkerSettings['telemetry'] {
+  if (!(options.telemetry ?? said.enableMetrics)) return undefined
+  return {
+    deadband: options.telemetryDeadband ?? said.telemetryDeadband,
+    forceMs: options.telemetryForceMs ?? said.telemetryForceInterval * 1_000,
+  }
+}
+
+function workerId(id: string): string {
+  if (/^[\w-]{1,200}$/.test(id)) return id
+  throw wrong('WORKER_ID', 'at most 200 letters, digits, "_" and "-"', id)
+}
+
+function orchestratorsFrom(options: WorkerOptions, said: WorkerEnvironment): readonly OrchestratorSettings[] {
+  const token = options.token ?? said.individualToken ?? said.token
+  const several = options.url === undefined ? (options.orchestrators ?? listFrom(said.orchestratorsConfig)) : undefined
+  const list = several ?? [{ url: options.url ?? said.orchestratorUrl }]
+  return list
+    .map((one) => {
+      if (!isHttp(one.url)) throw wrong('The address of an orchestrator', 'one with http: or https:', one.url)
+      const { url, priority = 10, weight = 1 } = one
+      return { url, priority, weight, token: one.token ?? token }
+    })
+    .toSorted((a, b) => a.priority - b.priority || a.url.localeCompare(b.url))
+}
+
+function isHttp(url: string): boolean {
+  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+}
+
+const LIST = 'ORCHESTRATORS_CONFIG'
+
+function listFrom(text: string | undefined): readonly OrchestratorOptions[] | undefined {
+  if (text === undefined) return undefined
+  const list = objectsIn(LIST, text, 'url')
+  if (list.length === 0) throw wrong(LIST, 'a list with at least one orchestrator')
+  return list.map(({ key: url, fields: entry }) => {
+    const token = entry['token']
+    const isText = token === undefined || token === null || typeof token === 'string'
+    if (!isText) throw wrong(LIST, 'a list in which every "token" is a text')
     return {
       url,
+      priority: numberIn(entry, 'priority') ?? 10,
+      weight: weightIn(entry),
       ...(typeof token === 'string' ? { token } : {}),
-      ...(typeof priority === 'number' ? { priority } : {}),
-      ...(typeof weight === 'number' ? { weight } : {}),
     }
   })
 }
 
-function orchestratorModeFrom(env: Environment): 'failover' | 'round_robin' {
-  const mode = env['MULTI_ORCHESTRATOR_MODE'] ?? 'FAILOVER'
-  if (mode === 'FAILOVER') return 'failover'
-  if (mode === 'ROUND_ROBIN') return 'round_robin'
-  throw wrong('MULTI_ORCHESTRATOR_MODE', 'FAILOVER or ROUND_ROBIN')
+function weightIn(entry: JsonObject): number {
+  const weight = numberIn(entry, 'weight') ?? 1
+  if (weight > 0) return weight
+  throw wrong(LIST, 'a list in which every "weight" is more than zero', JSON.stringify(entry))
 }
 
-function describe(options: WorkerOptions, env: Environment, concurrency: number): Omit<RegisterRequest, 'worker_id'> {
-  const gpu = options.gpu ?? gpuFrom(env)
-  const costPerSecond = options.costPerSecond ?? numberFrom(env, 'WORKER_COST_PER_SECOND')
-  const ramGb = options.ramGb ?? numberFrom(env, 'RAM_GB')
-  const address = addressOf()
+function numberIn(entry: JsonObject, field: string): number | undefined {
+  const value = entry[field]
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'number') return value
+  throw wrong(LIST, `a list in which every "${field}" is a number`, JSON.stringify(value))
+}
+
+function tlsFrom(said: WorkerEnvironment): TlsOptions {
+  const { tlsCaPath, tlsCertPath, tlsKeyPath } = said
   return {
-    resources: {
-      max_concurrent_tasks: concurrency,
-      cpu_cores: options.cpuCores ?? numberFrom(env, 'CPU_CORES') ?? 4,
-      gpu_info: gpu === undefined ? null : { model: gpu.model, vram_gb: gpu.vramGb },
-      ...(ramGb === undefined ? {} : { ram_gb: ramGb }),
-    },
-    installed_software: options.software ?? textsFrom(env, 'INSTALLED_SOFTWARE') ?? { node: process.versions.node },
-    installed_models: options.models?.map(artifactOf) ?? modelsFrom(env),
-    capabilities: {
-      hostname: hostname(),
-      ...(address === undefined ? {} : { ip_address: address }),
-      cost_per_skill: options.costPerSkill ?? numbersFrom(env, 'COST_PER_SKILL') ?? {},
-      ...(costPerSecond === undefined ? {} : { cost_per_second: costPerSecond }),
-      extra: { ...extraFrom(env), ...options.extra },
-    },
+    ...(tlsCaPath === undefined ? {} : { caPath: tlsCaPath }),
+    ...(tlsCertPath === undefined ? {} : { certPath: tlsCertPath }),
+    ...(tlsKeyPath === undefined ? {} : { keyPath: tlsKeyPath }),
   }
 }
 
-/** The whole message with which a worker introduces itself. The oldest orchestrators read `supported_tasks`. */
-export function registration(settings: WorkerSettings, skills: readonly Skill[]): RegisterRequest {
+function tlsMaterial({ caPath, certPath, keyPath }: TlsOptions): TlsMaterial {
+  if ((certPath === undefined) !== (keyPath === undefined)) {
+    throw wrong('TLS_CERT_PATH and TLS_KEY_PATH', 'both set or both not')
+  }
   return {
-    worker_id: settings.id,
-    worker_type: settings.type,
-    supported_skills: skills.map(({ name, outcomes }) =>
-      outcomes.length === 0 ? { name } : { name, output_statuses: outcomes },
-    ),
-    supported_tasks: skills.map((skill) => skill.name),
-    ...settings.description,
+    ...(caPath === undefined ? {} : { ca: fileOf('TLS_CA_PATH', caPath) }),
+    ...(certPath === undefined ? {} : { cert: fileOf('TLS_CERT_PATH', certPath) }),
+    ...(keyPath === undefined ? {} : { key: fileOf('TLS_KEY_PATH', keyPath) }),
   }
 }
 
-function addressOf(): string | undefined {
-  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
-  return all.find((one) => !one.internal && one.family === 'IPv4')?.address
-}
-
-function artifactOf(model: string | { readonly name: string; readonly version?: string }): WireArtifact {
-  return typeof model === 'string' ? { name: model } : model
-}
-
-function modelsFrom(env: Environment): readonly WireArtifact[] {
-  const list = jsonFrom(env, 'INSTALLED_MODELS') ?? []
-  if (!Array.isArray(list)) throw wrong('INSTALLED_MODELS', 'a list')
-  return list.map((entry: unknown) => {
-    if (typeof entry === 'string') return { name: entry }
-    if (!isJsonObject(entry) || typeof entry['name'] !== 'string') throw wrong('INSTALLED_MODELS', 'a list with names')
-    const version = entry['version']
-    return { name: entry['name'], ...(typeof version === 'string' ? { version } : {}) }
-  })
-}
-
-function gpuFrom(env: Environment): { readonly model: string; readonly vramGb: number } | undefined {
-  const model = env['GPU_MODEL']
-  return model === undefined || model === '' ? undefined : { model, vramGb: numberFrom(env, 'GPU_VRAM_GB') ?? 0 }
-}
-
-const EXTRA = 'WORKER_EXTRA_'
-
-/** Values are JSON where they can be read so, and text otherwise. */
-function extraFrom(env: Environment): JsonObject {
-  const names = Object.keys(env).filter((name) => name.startsWith(EXTRA) && name.length > EXTRA.length)
-  return Object.fromEntries(names.map((name) => [name.slice(EXTRA.length).toLowerCase(), valueOf(env[name] ?? '')]))
-}
-
-function valueOf(text: string): Json {
+function fileOf(name: string, path: string): string {
   try {
-    return jsonOf(text)
-  } catch {
-    return text
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new ImpresarioError('INVALID_CONFIGURATION', `${name}: the file ${path} cannot be read.`, { cause })
   }
-}
-
-/** The boundary: what `JSON.parse` returns is JSON. */
-function jsonOf(text: string): Json {
-  return JSON.parse(text) as Json
-}
-
-function jsonFrom(env: Environment, name: string): Json | undefined {
-  const text = env[name]
-  if (text === undefined || text === '') return undefined
-  try {
-    return jsonOf(text)
-  } catch {
-    throw wrong(name, 'JSON')
-  }
-}
-
-function numberFrom(env: Environment, name: string): number | undefined {
-  const text = env[name]
-  if (text === undefined || text.trim() === '') return undefined
-  const value = Number(text)
-  if (!Number.isFinite(value) || value < 0) throw wrong(name, 'a number that is not negative')
-  return value
-}
-
-function secondsFrom(env: Environment, name: string): number | undefined {
-  const seconds = numberFrom(env, name)
-  return seconds === undefined ? undefined : seconds * 1_000
-}
-
-function numbersFrom(env: Environment, name: string): Readonly<Record<string, number>> | undefined {
-  const value = jsonFrom(env, name)
-  if (value === undefined) return undefined
-  if (!isJsonObject(value)) throw wrong(name, 'an object of numbers')
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => {
-      if (typeof one !== 'number') throw wrong(name, 'an object of numbers')
-      return [key, one]
-    }),
-  )
-}
-
-function textsFrom(env: Environment, name: string): Readonly<Record<string, string>> | undefined {
-  const value = jsonFrom(env, name)
-  if (value === undefined) return undefined
-  if (!isJsonObject(value)) throw wrong(name, 'an object of texts')
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, typeof one === 'string' ? one : JSON.stringify(one)]),
-  )
-}
-
-function wrong(name: string, wanted: string): ImpresarioError {
-  return new ImpresarioError('INVALID_CONFIGURATION', `${name} must be ${wanted}.`)
 }

@@ -4,6 +4,7 @@ import {
   type HeartbeatReply,
   type HeartbeatRequest,
   type ItemError,
+  type JsonObject,
   type RegisterReply,
   type RegisterRequest,
   type ResultReply,
@@ -16,6 +17,27 @@ export interface PollRequest {
   readonly timeoutMs: number
   /** What can be started now, when that is less than everything. */
   readonly availableSkills?: readonly string[]
+}
+
+/** What an orchestrator tells a worker over the socket. */
+export interface Command {
+  readonly name: string
+  readonly taskId: string | undefined
+  readonly jobId: string | undefined
+  readonly params: JsonObject
+}
+
+export type Delivered = 'accepted' | 'refused' | 'unknown'
+
+/** A line that is kept open beside the calls, and opened again whenever it breaks. */
+export interface WorkerSocket {
+  readonly isOpen: boolean
+  /**
+   * Sends an event if the line is open. `unknown`: nobody has said that it arrived, so that another way must be taken.
+   * With `mayBeLost`, being sent is enough on a line whose other side never answers.
+   */
+  send(event: EventRequest, mayBeLost: boolean): Promise<Delivered>
+  close(): Promise<void>
 }
 
 /**
@@ -34,22 +56,34 @@ export interface WorkerTransport {
   poll(workerId: string, request: PollRequest, signal: AbortSignal): Promise<TaskBatchReply>
   /** Resolves once the results are safe with the orchestrator. The same result may arrive more than once. */
   results(workerId: string, results: readonly ResultRequest[]): Promise<readonly (ResultReply | ItemError)[]>
+  /** Resolves once the event is with the orchestrator. The same event, by its id, may arrive more than once. */
   event(event: EventRequest): Promise<void>
+  /** Opens a line for commands, where the transport has such a thing. */
+  socket?(workerId: string, onCommand: (command: Command) => void): WorkerSocket
   close(): Promise<void>
 }
 
 /** `unavailable`: try again later. `unknown_worker`: register first. `refused`: the same request will never pass. */
 export type TransportFailure = 'unavailable' | 'unknown_worker' | 'refused'
 
+interface TransportErrorOptions {
+  readonly retryAfterMs?: number
+  /** The status of the answer; without it there was none. */
+  readonly status?: number
+  readonly cause?: unknown
+}
+
 export class TransportError extends Error {
   override readonly name = 'TransportError'
   readonly kind: TransportFailure
   readonly retryAfterMs: number | undefined
+  readonly status: number | undefined
 
-  constructor(kind: TransportFailure, message: string, options: { retryAfterMs?: number; cause?: unknown } = {}) {
+  constructor(kind: TransportFailure, message: string, options: TransportErrorOptions = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause })
     this.kind = kind
     this.retryAfterMs = options.retryAfterMs
+    this.status = options.status
   }
 }
 
@@ -58,4 +92,15 @@ export function transportFailure(error: unknown): TransportFailure {
   if (error instanceof TransportError) return error.kind
   if (isImpresarioError(error, 'WORKER_NOT_FOUND')) return 'unknown_worker'
   return isImpresarioError(error) && error.retry === 'never' ? 'refused' : 'unavailable'
+}
+
+/** How long the orchestrator wants to be left in peace: as it says, or for so long when it has had too many requests. */
+export function peaceMs(error: unknown, rateLimitMs: number): number {
+  if (!(error instanceof TransportError)) return 0
+  return error.retryAfterMs ?? (error.status === 429 ? rateLimitMs : 0)
+}
+
+/** Whether nobody answered at all. */
+export function isUnreached(error: unknown): boolean {
+  return error instanceof TransportError && error.status === undefined
 }

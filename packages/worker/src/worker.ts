@@ -1,21 +1,41 @@
-import type { HeartbeatRequest } from '@impresario/protocol'
+import { readdir } from 'node:fs/promises'
+import { join, resolve as resolvePath } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { ImpresarioError, type HeartbeatRequest, type Schema } from '@impresario/protocol'
 import { Connection } from './connection.ts'
-import { typedSkill, untypedSkill, type ContractGroup, type HandlersFor, type UntypedHandler } from './handler.ts'
+import { registration, skillsHash } from './description.ts'
+import {
+  makeSkill,
+  typedSkill,
+  type ContractGroup,
+  type HandlersFor,
+  type HandlerWith,
+  type SkillOptions,
+  type UntypedHandler,
+} from './handler.ts'
+import { HealthPage } from './health.ts'
 import { HttpTransport } from './http-transport.ts'
+import { messageOf } from './log.ts'
+import type { Middleware } from './middleware.ts'
 import { Bell, nextTurn, sleep } from './pause.ts'
+import { Rota } from './rota.ts'
 import type { TaskOrigin } from './running.ts'
 import { TaskRunner } from './runner.ts'
-import { registration, settingsOf, type WorkerOptions, type WorkerSettings } from './settings.ts'
-import type { WorkerTransport } from './transport.ts'
+import { settingsOf, type WorkerOptions, type WorkerSettings } from './settings.ts'
+import { Gauge, Telemetry } from './telemetry.ts'
+import type { Command, WorkerTransport } from './transport.ts'
 
-/** With more than one orchestrator to ask in turn, an idle one must not hold the poll for long. */
-const TURN_POLL_MS = 2_000
 /** Finished work that could not be delivered holds back new work beyond this. */
 const UNDELIVERED_MAX = 10_000
-const UNDELIVERED_PAUSE_MS = 500
+/** How long until it is looked again whether there is room, where nobody announces it. */
+const FULL_PAUSE_MS = 500
 /** How long the last words may take when the orchestrator does not answer. */
 const FAREWELL_MS = 5_000
+const CANCEL = 'cancel_task'
 const END_SIGNALS = ['SIGTERM', 'SIGINT'] as const
+
+/** Does what an orchestrator tells over the socket. */
+export type CommandHandler = (command: Command) => unknown
 
 /**
  * Takes tasks from orchestrators, runs their handlers, and brings the results back.
@@ -26,10 +46,15 @@ const END_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 export class Worker {
   readonly #settings: WorkerSettings
   readonly #connections: readonly Connection[]
+  readonly #rota: Rota
   readonly #runner: TaskRunner
+  readonly #commands = new Map<string, CommandHandler>()
+  readonly #health = new HealthPage(() => this.#condition())
+  readonly #telemetry: Telemetry | undefined
   readonly #bell = new Bell()
   readonly #draining = new AbortController()
   #polling: Promise<void> | undefined
+  #listening: Promise<void> | undefined
   #stopped: Promise<void> | undefined
   #offline = false
   #wasFree = true
@@ -38,14 +63,20 @@ export class Worker {
 
   constructor(options: WorkerOptions = {}) {
     this.#settings = settingsOf(options, process.env)
-    const { concurrency, taskLimits, log } = this.#settings
-    this.#hasLimits = Object.keys(taskLimits).length > 0
+    const { concurrency, taskLimits, capacityChecker, skillDependencies, strictEvents, log } = this.#settings
+    const { telemetry, orchestratorMode, pollMs } = this.#settings
+    this.#hasLimits = Object.keys(taskLimits).length > 0 || capacityChecker !== undefined
+    const limits = { concurrency, taskLimits, capacityChecker, skillDependencies, strictEvents }
     const onChange = (): void => this.#changed()
     const onHot = (): void => this.#announce()
-    this.#runner = new TaskRunner({ concurrency, taskLimits, log, onChange, onHot })
+    this.#runner = new TaskRunner({ ...limits, log, onChange, onHot })
     this.#connections = transports(options, this.#settings).map(({ transport, weight }) =>
       this.#connect(transport, weight),
     )
+    this.#rota = new Rota(this.#connections, orchestratorMode, pollMs)
+    if (telemetry === undefined) return
+    const gauge = new Gauge()
+    this.#telemetry = new Telemetry({ ...telemetry, read: () => gauge.read(), now: () => performance.now() })
   }
 
   get id(): string {
@@ -57,20 +88,53 @@ export class Worker {
     return this.#connections.flatMap((connection) => this.#runner.taskIds(connection))
   }
 
+  /** Where `GET /health` is answered, if anywhere. */
+  get healthPort(): number | undefined {
+    return this.#health.port
+  }
+
   /** Handlers for every task of a contract. What they get and return is checked by the contract's schemas. */
   handle<C extends ContractGroup>(contract: C, handlers: NoInfer<HandlersFor<C>>): this {
     for (const key of Object.keys(contract)) {
       const entry = contract[key]
       const handler = handlers[key]
       if (entry === undefined || handler === undefined) throw new TypeError(`There is no handler for "${key}".`)
-      this.#runner.add(typedSkill(entry, handler))
+      this.#runner.add(typedSkill(entry, handler, this.#settings.validateResults))
     }
     return this
   }
 
-  /** A handler for a task type without a contract. */
-  task(type: string, handler: UntypedHandler): this {
-    this.#runner.add(untypedSkill(type, handler))
+  /** A handler for a task type without a contract, with as much of one as the options hold. */
+  task(type: string, handler: UntypedHandler): this
+  task<const Input extends Schema>(
+    type: string,
+    options: SkillOptions<Input> & { readonly input: Input },
+    handler: HandlerWith<NoInfer<Input>>,
+  ): this
+  task(type: string, options: SkillOptions, handler: UntypedHandler): this
+  task(type: string, ...rest: readonly [UntypedHandler] | readonly [SkillOptions, UntypedHandler]): this {
+    const [options, handler] = rest.length === 1 ? [{}, rest[0]] : rest
+    this.#runner.add(makeSkill(type, options, handler, this.#settings.validateResults))
+    return this
+  }
+
+  /** Runs around every handler; the one that is added first is the outermost. */
+  use(middleware: Middleware): this {
+    this.#runner.use(middleware)
+    return this
+  }
+
+  /** For commands of your own over the socket. `cancel_task` is not among them: it aborts the task's signal. */
+  onCommand(name: string, handler: CommandHandler): this {
+    if (name === CANCEL) throw new TypeError(`"${CANCEL}" aborts the signal of the task; it has no handler of its own.`)
+    this.#commands.set(name, handler)
+    return this
+  }
+
+  /** Adds the skills of a directory (`WORKER_SKILLS_DIR`): every module exports a function that is given the worker. */
+  async loadSkills(directory: string | undefined = this.#settings.skillsDir): Promise<this> {
+    if (directory === undefined) return this
+    for (const add of await modulesIn(resolvePath(directory))) await add(this)
     return this
   }
 
@@ -86,6 +150,11 @@ export class Worker {
   async start(): Promise<void> {
     if (this.#stopped !== undefined) return
     if (this.#polling === undefined) {
+      const { healthPort } = this.#settings
+      if (healthPort !== undefined) this.#listening ??= this.#health.listen(healthPort)
+      await this.#listening
+    }
+    if (this.#stopped === undefined && this.#polling === undefined) {
       for (const connection of this.#connections) connection.start()
       this.#polling = this.#poll()
     }
@@ -112,27 +181,53 @@ export class Worker {
   }
 
   #connect(transport: WorkerTransport, weight: number): Connection {
-    const { id, heartbeatMs, resultRetriesMax, resultRetryMs, log } = this.#settings
     return new Connection({
-      workerId: id,
+      settings: this.#settings,
       transport,
       weight,
-      heartbeatMs,
-      resultRetriesMax,
-      resultRetryMs,
-      log,
+      log: this.#settings.log,
       registration: () => registration(this.#settings, this.#runner.skills),
       state: (origin) => this.#state(origin),
       onCancel: (taskIds) => {
         for (const taskId of taskIds) this.#runner.abort(taskId, 'cancelled')
       },
+      onCommand: (command) => this.#obey(command),
       onReady: () => this.#bell.ring(),
     })
+  }
+
+  #obey(command: Command): void {
+    const { log } = this.#settings
+    if (command.name === CANCEL) {
+      if (command.taskId !== undefined) this.#runner.abort(command.taskId, 'cancelled')
+      return
+    }
+    const handler = this.#commands.get(command.name)
+    if (handler === undefined) return log.warn('An unknown command came over the socket.', { command: command.name })
+    const failed = (error: unknown): void => {
+      log.error('A command failed.', { command: command.name, error: messageOf(error) })
+    }
+    try {
+      Promise.resolve(handler(command)).catch(failed)
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  #condition() {
+    return {
+      status: this.#status(),
+      worker_id: this.id,
+      running: this.#runner.size,
+      orchestrators: this.#connections.map(({ name, isRegistered }) => ({ name, registered: isRegistered })),
+    }
   }
 
   #state(origin: TaskOrigin): HeartbeatRequest {
     const hot = this.#runner.hot()
     const available = this.#runner.available
+    const { skillDependencies } = this.#settings
+    const usage = this.#telemetry?.next(origin)
     return {
       worker_id: this.id,
       status: this.#status(),
@@ -141,6 +236,9 @@ export class Worker {
       available_skills: available ?? this.#runner.skills.map((skill) => skill.name),
       hot_skills: hot.skills,
       hot_cache: hot.models,
+      skills_hash: skillsHash(this.#settings, this.#runner.skills),
+      ...(Object.keys(skillDependencies).length === 0 ? {} : { skill_dependencies: skillDependencies }),
+      ...(usage === undefined ? {} : { usage }),
     }
   }
 
@@ -173,16 +271,19 @@ export class Worker {
     while (!signal.aborted) {
       await nextTurn()
       const limit = this.#limit()
-      const connection = limit > 0 ? this.#choose() : undefined
-      if (connection === undefined) {
+      const turn = limit > 0 ? this.#rota.next() : undefined
+      if (turn === undefined) {
         await this.#bell.wait(this.#nextReadyMs())
         continue
       }
+      const { connection, timeoutMs } = turn
       const availableSkills = this.#runner.available
-      const timeoutMs = this.#takesTurns() ? Math.min(TURN_POLL_MS, this.#settings.pollMs) : this.#settings.pollMs
       const request = { limit, timeoutMs, ...(availableSkills === undefined ? {} : { availableSkills }) }
-      for (const task of await connection.poll(request, signal)) this.#runner.accept(task, connection)
+      const tasks = await connection.poll(request, signal)
+      for (const task of tasks) this.#runner.accept(task, connection)
+      this.#rota.done(connection, tasks.length)
       this.#changed()
+      if (tasks.length === 0 && connection.readyInMs === 0) await sleep(this.#settings.idlePollMs, signal)
     }
   }
 
@@ -192,36 +293,19 @@ export class Worker {
     return undelivered > UNDELIVERED_MAX ? 0 : this.#runner.free
   }
 
-  #takesTurns(): boolean {
-    return this.#settings.orchestratorMode === 'round_robin' && this.#connections.length > 1
-  }
-
-  #choose(): Connection | undefined {
-    const ready = this.#connections.filter((connection) => connection.readyInMs === 0)
-    if (this.#settings.orchestratorMode === 'failover') return ready[0]
-    // Everybody gains its weight, the richest is asked and pays for all: turns come evenly spread.
-    let best: Connection | undefined
-    let total = 0
-    for (const connection of ready) {
-      connection.credit += connection.weight
-      total += connection.weight
-      if (best === undefined || connection.credit > best.credit) best = connection
-    }
-    if (best !== undefined) best.credit -= total
-    return best
-  }
-
   /** When to look again although nothing was announced. */
   #nextReadyMs(): number | undefined {
     const waits = this.#connections.map((connection) => connection.readyInMs ?? 0).filter((ms) => ms > 0)
-    if (waits.length > 0) return Math.min(...waits)
-    return this.#runner.free > 0 && this.#limit() === 0 ? UNDELIVERED_PAUSE_MS : undefined
+    const isHeldBack = this.#runner.free > 0 && this.#limit() === 0
+    if (waits.length > 0) return Math.min(...waits, isHeldBack ? FULL_PAUSE_MS : Number.POSITIVE_INFINITY)
+    return isHeldBack ? FULL_PAUSE_MS : undefined
   }
 
   async #shutDown(): Promise<void> {
     const { shutdownMs, log } = this.#settings
     this.#draining.abort()
     this.#bell.ring()
+    await this.#health.close()
     if (this.#polling === undefined) return
     await this.#polling
     await this.#tell()
@@ -239,7 +323,7 @@ export class Worker {
   }
 
   async #tell(): Promise<void> {
-    const registered = this.#connections.filter((connection) => connection.readyInMs !== undefined)
+    const registered = this.#connections.filter((connection) => connection.isRegistered)
     await within(FAREWELL_MS, Promise.all(registered.map((connection) => connection.beat())))
   }
 }
@@ -258,11 +342,41 @@ interface WeightedTransport {
 
 function transports(options: WorkerOptions, settings: WorkerSettings): readonly WeightedTransport[] {
   if (options.transport !== undefined) return [{ transport: options.transport, weight: 1 }]
-  return settings.orchestrators.map(({ url, weight }, index) => {
-    const token = settings.tokens[index]
-    const base = { url, workerId: settings.id, mode: settings.mode }
-    return { transport: new HttpTransport(token === undefined ? base : { ...base, token }), weight }
-  })
+  const { id: workerId, mode, sts, signing, tls, log } = settings
+  return settings.orchestrators.map(({ url, weight, token }) => ({
+    transport: new HttpTransport({ url, token, workerId, mode, sts, signing, tls, log }),
+    weight,
+  }))
+}
+
+type AddSkills = (worker: Worker) => unknown
+
+async function modulesIn(directory: string): Promise<readonly AddSkills[]> {
+  let names: string[]
+  try {
+    names = await readdir(directory)
+  } catch (cause) {
+    const message = `WORKER_SKILLS_DIR: the directory ${directory} cannot be read.`
+    throw new ImpresarioError('INVALID_CONFIGURATION', message, { cause })
+  }
+  const files = names.filter((name) => /\.m?js$/.test(name)).toSorted()
+  return Promise.all(
+    files.map(async (name) => {
+      const loaded: unknown = await import(pathToFileURL(join(directory, name)).href)
+      const add = isModule(loaded) ? loaded.default : undefined
+      if (isAddSkills(add)) return add
+      const message = `WORKER_SKILLS_DIR: ${join(directory, name)} must export a function by default.`
+      throw new ImpresarioError('INVALID_CONFIGURATION', message)
+    }),
+  )
+}
+
+function isModule(value: unknown): value is { readonly default?: unknown } {
+  return typeof value === 'object' && value !== null
+}
+
+function isAddSkills(value: unknown): value is AddSkills {
+  return typeof value === 'function'
 }
 
 export function createWorker(options: WorkerOptions = {}): Worker {
