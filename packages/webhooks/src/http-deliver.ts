@@ -112,6 +112,9 @@ function request({ url, addresses, isPublic }: Target, parcel: Parcel, channel: 
     sending.on('close', () => channel.deadline.removeEventListener('abort', abort))
     sending.on('error', reject)
     sending.on('response', (answer) => {
+      // From here on the status is known, and whatever breaks off only ends the answer.
+      sending.off('error', reject)
+      sending.on('error', () => {})
       void readAnswer(answer, isPublic).then((sent) => {
         resolve(sent)
         sending.destroy()
