@@ -12,7 +12,7 @@ import type {
   Stored,
   Strategy,
 } from '@impresario/core'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { BACKGROUND_DEFAULTS, createBackground } from './background.ts'
 import type { Background, BackgroundSettings } from './background.ts'
@@ -23,11 +23,13 @@ import { Director } from './director.ts'
 import type { Applied } from './director.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { Executor } from './executor.ts'
-import { fingerprintOf } from './fingerprint.ts'
+import { JobCreation } from './job-creation.ts'
+import type { CreateOptions, Created } from './job-creation.ts'
 import { JobNews } from './job-news.ts'
 import type { Leadership } from './leadership.ts'
 import { Postman } from './postman.ts'
 import type { Scheduler } from './scheduler.ts'
+import type { Quota, QuotaUse } from './quota.ts'
 import { Watcher } from './watcher.ts'
 
 export interface EngineOptions {
@@ -64,12 +66,6 @@ const DEFAULTS: EngineSettings = {
   ...BACKGROUND_DEFAULTS,
 }
 
-export interface CreateOptions {
-  readonly idempotencyKey?: string | undefined
-  /** A UUIDv7 that becomes the job's id; a repeated request finds the job again. */
-  readonly jobId?: string | undefined
-}
-
 export interface WaitOptions {
   /** Resolve once the version is beyond this one; without it, once the job has ended. */
   readonly afterVersion?: number | undefined
@@ -100,6 +96,7 @@ export class Engine implements Service {
   readonly #options: EngineOptions
   readonly #shelf: BlueprintShelf
   readonly #director: Director
+  readonly #creation: JobCreation
   readonly #news: JobNews
   readonly #services: readonly Service[]
   #changes: Promise<void> = Promise.resolve()
@@ -135,6 +132,7 @@ export class Engine implements Service {
     })
     const { dispatcher } = this
     const director = this.#director
+    this.#creation = new JobCreation({ storage, shelf: this.#shelf, director, clock, random })
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const leaseMs = settings.workerLeaseMs
     this.desk = new Desk({ storage, director, dispatcher, clock, random, log, leaseMs, onAbandoned })
@@ -201,11 +199,8 @@ export class Engine implements Service {
   }
 
   /** Creates a job. With a key that this client has used before, gives back the job of that time. */
-  async createJob(
-    request: JobRequest,
-    options: CreateOptions = {},
-  ): Promise<{ readonly jobId: string; readonly isNew: boolean }> {
-    const created = await this.#create(request, options)
+  async createJob(request: JobRequest, options: CreateOptions = {}): Promise<Created> {
+    const created = await this.#creation.create(request, options)
     await this.#storage.sync()
     return created
   }
@@ -215,76 +210,15 @@ export class Engine implements Service {
     requests: readonly (JobRequest & CreateOptions)[],
   ): Promise<readonly ({ readonly jobId: string } | { readonly error: unknown })[]> {
     const results = await Promise.all(
-      requests.map((request) => this.#create(request, request).catch((error: unknown) => ({ error }))),
+      requests.map((request) => this.#creation.create(request, request).catch((error: unknown) => ({ error }))),
     )
     await this.#storage.sync()
     return results
   }
 
-  async #create(
-    request: JobRequest,
-    { idempotencyKey, jobId }: CreateOptions,
-  ): Promise<{ jobId: string; isNew: boolean }> {
-    const blueprint = this.#shelf.latest(request.blueprint)
-    const checked = await blueprint.validateInput(request.initialData)
-    if ('problems' in checked) {
-      throw new ImpresarioError(
-        'INPUT_REFUSED',
-        `The initial data does not fit "${blueprint.name}": ${checked.problems.join('; ')}`,
-      )
-    }
-    const wanted = { ...request, initialData: checked.value }
-    if (idempotencyKey !== undefined) return this.#createOnce(request, checked.value, idempotencyKey)
-    if (jobId !== undefined) return this.#createAs(jobId, wanted)
-    const id = this.#options.random.id()
-    await this.#director.apply(id, { type: 'created', at: this.#options.clock.now(), id, request: wanted })
-    return { jobId: id, isNew: true }
-  }
-
-  /** The caller named the job: the same request again finds it, and needs no record beside it. */
-  async #createAs(id: string, request: JobRequest): Promise<{ jobId: string; isNew: boolean }> {
-    const at = this.#options.clock.now()
-    if (Math.abs(Number.parseInt(id.replace('-', '').slice(0, 12), 16) - at) > JOB_ID_SKEW_MS) {
-      throw new ImpresarioError('INVALID_REQUEST', 'The time in "job_id" is more than a day off. Check your clock.')
-    }
-    const created = await this.#director.apply(id, { type: 'created', at, id, request })
-    if (created.type !== 'ignored') return { jobId: id, isNew: true }
-    const known = created.job
-    const isSame =
-      known?.client.id === request.client.id &&
-      known.blueprint === request.blueprint &&
-      fingerprintOf(known.initialData) === fingerprintOf(request.initialData)
-    if (isSame) return { jobId: id, isNew: false }
-    throw new ImpresarioError('IDEMPOTENCY_KEY_REUSED', `The id "${id}" was used for another job before.`)
-  }
-
-  async #createOnce(
-    request: JobRequest,
-    initialData: JsonObject,
-    key: string,
-  ): Promise<{ jobId: string; isNew: boolean }> {
-    const { clock, random } = this.#options
-    const keyId = `${request.client.id}/${key}`
-    const fingerprint = fingerprintOf({ blueprint: request.blueprint, data: request.initialData })
-    for (;;) {
-      const known = (await this.#storage.read('key', keyId))?.value
-      if (known !== undefined) {
-        if (known.fingerprint === fingerprint) return { jobId: known.jobId, isNew: false }
-        throw new ImpresarioError(
-          'IDEMPOTENCY_KEY_REUSED',
-          `The idempotency key "${key}" was used for other data before. Use a new key for a new request.`,
-        )
-      }
-      const at = clock.now()
-      const id = random.id()
-      const created = await this.#director.apply(
-        id,
-        { type: 'created', at, id, request: { ...request, initialData } },
-        undefined,
-        [{ kind: 'key', id: keyId, version: 1, value: { jobId: id, fingerprint, createdAt: at } }],
-      )
-      if (created.type === 'applied') return { jobId: id, isNew: true }
-    }
+  /** How many jobs the client has started in the quota's period. */
+  quotaUse(clientId: string, quota: Quota): Promise<QuotaUse> {
+    return this.#creation.quotaUse(clientId, quota)
   }
 
   readJob(jobId: string): Promise<Stored<Job> | undefined> {
@@ -322,8 +256,9 @@ export class Engine implements Service {
     return this.#command(jobId, { type: 'cancelled', at: this.#options.clock.now(), by, reason })
   }
 
-  decideApproval(jobId: string, decision: string, by: string, comment?: string): Promise<Applied> {
-    return this.#command(jobId, { type: 'decisionMade', at: this.#options.clock.now(), decision, by, comment })
+  /** `visit` says which question it answers; without it, the one that is open. */
+  decideApproval(jobId: string, decision: string, by: string, comment?: string, visit?: number): Promise<Applied> {
+    return this.#command(jobId, { type: 'decisionMade', at: this.#options.clock.now(), decision, by, comment, visit })
   }
 
   retryJob(
@@ -363,8 +298,6 @@ export class Engine implements Service {
 }
 
 const RELOOK_MS = 1_000
-/** Ids sort by the time in them, and lists and look-ups rely on new ones being near the present. */
-const JOB_ID_SKEW_MS = 86_400_000
 
 function whereIs(
   isEndedBranch: boolean,

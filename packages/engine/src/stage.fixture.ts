@@ -17,7 +17,8 @@ import { createMemoryStorage } from '@impresario/storage-embedded'
 import type { BlueprintSource } from './blueprint-shelf.ts'
 import type { Delivery, Handout, Receipt } from './desk-messages.ts'
 import { Engine } from './engine.ts'
-import type { CreateOptions, EngineSettings } from './engine.ts'
+import type { EngineSettings } from './engine.ts'
+import type { CreateOptions } from './job-creation.ts'
 
 /** A signal that nobody aborts. */
 export const NEVER: AbortSignal = new AbortController().signal

@@ -69,8 +69,12 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     meaning: 'The key, or the id, was used for another request before.',
     fix: 'Use a new key for a new request, and the same body with the same key.',
   },
+  QUOTA_EXCEEDED: {
+    meaning: 'The client has started as many jobs in this month as its quota allows. The refused one cost nothing.',
+    fix: 'Wait for the next month (`Retry-After` says how long), or have `monthly_attempts` raised in `clients.toml`.',
+  },
   TOO_MANY_REQUESTS: {
-    meaning: 'More requests than the rate limit allows, or the quota of the month is used up.',
+    meaning: 'More requests than the rate limit allows, or too many wrong tokens from one address.',
     fix: 'Wait as long as `Retry-After` says.',
   },
   INTERNAL: { meaning: 'A mistake of ours.', fix: 'The server’s log has the rest; please report it.' },

@@ -17,6 +17,7 @@ const CATALOGUE = {
   INPUT_REFUSED: { status: 422, retry: 'never' },
   LIMIT_EXCEEDED: { status: 422, retry: 'never' },
   IDEMPOTENCY_KEY_REUSED: { status: 422, retry: 'never' },
+  QUOTA_EXCEEDED: { status: 429, retry: 'never' },
   TOO_MANY_REQUESTS: { status: 429, retry: 'later' },
   INTERNAL: { status: 500, retry: 'later' },
   SHUTTING_DOWN: { status: 503, retry: 'later' },
