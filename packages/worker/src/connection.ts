@@ -44,9 +44,9 @@ const BEAT_RETRY_MS = 250
  *
  * Unregistered at first, and again whenever the orchestrator says that it does not know this worker; it then registers
  * until it succeeds, however long that takes. Registered, it sends heartbeats. A failed heartbeat or poll changes
- * nothing but the time of the next: an orchestrator that comes back in time still knows its workers. When a heartbeat
- * reaches nobody, a poll that is under way is given up too, so that the next orchestrator is asked; when one reaches the
- * orchestrator again, it may be asked for work at once.
+ * nothing but the time of the next: an orchestrator that comes back in time still knows its workers. While nobody is
+ * there, only heartbeats are tried, so that other orchestrators are asked for work meanwhile; a poll that is under way is
+ * given up. The first heartbeat that is answered makes it ready again.
  */
 export class Connection implements TaskOrigin {
   readonly #options: ConnectionOptions
@@ -106,9 +106,9 @@ export class Connection implements TaskOrigin {
     return this.#registered
   }
 
-  /** Milliseconds until it may be asked for work; `undefined` while it is not registered. */
+  /** Milliseconds until it may be asked for work; `undefined` while it is not registered, or nobody is there. */
   get readyInMs(): number | undefined {
-    return this.#registered ? Math.max(0, this.#readyAt - performance.now()) : undefined
+    return this.#registered && !this.#unreached ? Math.max(0, this.#readyAt - performance.now()) : undefined
   }
 
   start(): void {
@@ -177,11 +177,12 @@ export class Connection implements TaskOrigin {
       if (!isFirst) this.#readyAt = performance.now() + waitMs
       return this.#forgotten()
     }
-    this.#readyAt = performance.now() + waitMs
+    // Once is no reason to wait longer than until somebody is there again.
     this.#unreached = isUnreached(error)
+    this.#readyAt = this.#unreached && isFirst ? 0 : performance.now() + waitMs
     const wait = { wait_ms: Math.round(waitMs) }
     log.warn('The orchestrator could not be asked for work.', { error: messageOf(error), ...wait })
-    // A heartbeat finds out sooner than the next poll that it is there again.
+    // A heartbeat finds out when it is there again; a poll would wait for its whole time.
     if (this.#unreached) this.#bell.ring()
   }
 
@@ -245,7 +246,7 @@ export class Connection implements TaskOrigin {
 
   /** What changes within a moment is told together, and not so often that the orchestrator has enough of it. */
   async #settle(): Promise<void> {
-    if (!this.#registered) return
+    if (!this.#registered || this.#unreached) return
     const { heartbeatDebounceMs, heartbeatCooldownMs } = this.#options.settings
     const cooldownMs = this.#beatAt + heartbeatCooldownMs - performance.now()
     await sleep(Math.max(heartbeatDebounceMs, cooldownMs), this.#stop.signal)
@@ -311,8 +312,6 @@ export class Connection implements TaskOrigin {
   #reachable(): void {
     if (!this.#unreached) return
     this.#unreached = false
-    this.#readyAt = 0
-    this.#pollBackoff.reset()
     this.#options.onReady()
   }
 }

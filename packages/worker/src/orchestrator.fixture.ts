@@ -1,4 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import type { TLSSocket } from 'node:tls'
 import type {
   EventRequest,
   HeartbeatRequest,
@@ -7,12 +9,35 @@ import type {
   TaskBatchRequest,
   WireTask,
 } from '@impresario/protocol'
+import { WebSocketServer, type WebSocket } from 'ws'
 import type { Log } from './log.ts'
 
 interface WaitingPoll {
   readonly limit: number
   readonly single: boolean
   readonly response: ServerResponse
+}
+
+export interface SeenRequest {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: Record<string, unknown>
+  /** The common name of the client's certificate. */
+  readonly certificate: string | undefined
+  readonly at: number
+}
+
+interface Substitute {
+  readonly status: number
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+interface Tls {
+  readonly key: string
+  readonly cert: string
+  readonly ca: string
 }
 
 /** A small orchestrator for tests: speaks the wire protocol over HTTP, knows no jobs, forgets when told to. */
@@ -22,11 +47,14 @@ export class TestOrchestrator {
   readonly polls: TaskBatchRequest[] = []
   readonly resultPosts: (readonly ResultRequest[])[] = []
   readonly events: EventRequest[] = []
-  readonly requests: {
-    readonly method: string
-    readonly path: string
-    readonly headers: IncomingMessage['headers']
-  }[] = []
+  readonly requests: SeenRequest[] = []
+  /** Answers a request instead of the usual: `drop` breaks the connection, `hold` never answers. */
+  intercept: ((request: SeenRequest) => Substitute | 'drop' | 'hold' | undefined) | undefined
+  /** Added to the answer to a heartbeat, once. */
+  heartbeatReply: object | undefined
+  readonly sockets: WebSocket[] = []
+  readonly frames: EventRequest[] = []
+  acknowledges = true
   readonly #batch: boolean
   readonly #known = new Set<string>()
   readonly #tasks: WireTask[] = []
@@ -39,12 +67,15 @@ export class TestOrchestrator {
   resultsFault: 'none' | 'drop' | 'refuse' | 'hold' = 'none'
   readonly #heldResponses: (() => void)[] = []
 
-  constructor(options: { readonly batch?: boolean } = {}) {
+  readonly #tls: Tls | undefined
+
+  constructor(options: { readonly batch?: boolean; readonly tls?: Tls } = {}) {
     this.#batch = options.batch ?? true
+    this.#tls = options.tls
   }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`
+    return this.#tls === undefined ? `http://127.0.0.1:${this.#port}` : `https://localhost:${this.#port}`
   }
 
   get results(): readonly ResultRequest[] {
@@ -52,9 +83,14 @@ export class TestOrchestrator {
   }
 
   async listen(): Promise<this> {
-    const server = createServer((request, response) => {
+    const listener = (request: IncomingMessage, response: ServerResponse): void => {
       void this.#answer(request, response)
-    })
+    }
+    const server =
+      this.#tls === undefined
+        ? createServer(listener)
+        : createTlsServer({ ...this.#tls, requestCert: true, rejectUnauthorized: true }, listener)
+    this.#takeSockets(server)
     this.#server = server
     await new Promise<void>((resolve) => {
       server.listen(this.#port, '127.0.0.1', resolve)
@@ -68,6 +104,7 @@ export class TestOrchestrator {
     const server = this.#server
     this.#waiting = []
     if (server === undefined) return
+    for (const socket of this.sockets) socket.terminate()
     await new Promise<void>((resolve) => {
       server.close(() => resolve())
       server.closeAllConnections()
@@ -104,12 +141,57 @@ export class TestOrchestrator {
     }
   }
 
+  tell(command: object): void {
+    for (const socket of this.sockets) socket.send(JSON.stringify(command))
+  }
+
+  #takeSockets(server: Server): void {
+    const sockets = new WebSocketServer({ noServer: true })
+    server.on('upgrade', (request, socket, head) => {
+      this.#seen(request, {})
+      sockets.handleUpgrade(request, socket, head, (open) => {
+        this.sockets.push(open)
+        open.on('close', () => this.sockets.splice(this.sockets.indexOf(open), 1))
+        open.on('message', (data: Buffer) => {
+          const event = as<EventRequest>(JSON.parse(data.toString('utf8')))
+          this.frames.push(event)
+          const answer = { status: 'event_accepted', event_id: event.event_id }
+          if (this.acknowledges) open.send(JSON.stringify(answer))
+          this.#wake()
+        })
+        this.#wake()
+      })
+    })
+  }
+
+  #seen(request: IncomingMessage, body: unknown): SeenRequest {
+    const url = new URL(request.url ?? '/', this.url)
+    const certificate =
+      this.#tls === undefined ? undefined : as<TLSSocket>(request.socket).getPeerCertificate().subject?.CN
+    const seen = {
+      method: request.method ?? '',
+      path: url.pathname,
+      headers: request.headers,
+      body: as<Record<string, unknown>>(body),
+      certificate: typeof certificate === 'string' ? certificate : undefined,
+      at: performance.now(),
+    }
+    this.requests.push(seen)
+    return seen
+  }
+
+  #wake(): void {
+    for (const wake of this.#watchers.splice(0)) wake()
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readBody(request)
-    const url = new URL(request.url ?? '/', this.url)
-    this.requests.push({ method: request.method ?? '', path: url.pathname, headers: request.headers })
-    this.#route(url, body, response)
-    for (const wake of this.#watchers.splice(0)) wake()
+    const seen = this.#seen(request, body)
+    const instead = this.intercept?.(seen)
+    if (instead === undefined) this.#route(new URL(request.url ?? '/', this.url), body, response)
+    else if (instead === 'drop') response.destroy()
+    else if (instead !== 'hold') send(response, instead.status, instead.body ?? {}, instead.headers)
+    this.#wake()
   }
 
   #route(url: URL, body: unknown, response: ServerResponse): void {
@@ -126,10 +208,15 @@ export class TestOrchestrator {
     const id = pathname.split('/')[3] ?? ''
     if (!this.#known.has(id)) return send(response, 404, { error: 'Worker not found', code: 'WORKER_NOT_FOUND' })
     if (pathname.endsWith('/tasks/batch') && this.#batch) return this.#poll(as<TaskBatchRequest>(body), false, response)
-    if (pathname.endsWith('/tasks/next')) return this.#poll({ limit: 1 }, true, response)
+    if (pathname.endsWith('/tasks/next')) {
+      return this.#poll({ limit: 1, timeout: Number(url.searchParams.get('timeout')) }, true, response)
+    }
     this.heartbeats.push(as<HeartbeatRequest>(body))
     const cancelled = this.#batch ? [] : this.#cancelled.splice(0)
-    return send(response, 200, { status: 'ok', ...(cancelled.length > 0 ? { cancel_task_ids: cancelled } : {}) })
+    const more = this.heartbeatReply ?? {}
+    this.heartbeatReply = undefined
+    const cancels = cancelled.length > 0 ? { cancel_task_ids: cancelled } : {}
+    return send(response, 200, { status: 'ok', ...cancels, ...more })
   }
 
   #register(request: RegisterRequest, response: ServerResponse): void {
@@ -143,7 +230,10 @@ export class TestOrchestrator {
     this.polls.push(request)
     const poll = { limit: request.limit, single, response }
     this.#waiting.push(poll)
+    const idle = { tasks: [] }
+    const timer = setTimeout(() => send(response, single ? 204 : 200, idle), (request.timeout ?? 30) * 1_000)
     response.on('close', () => {
+      clearTimeout(timer)
       this.#waiting = this.#waiting.filter((one) => one !== poll)
     })
     this.#serve()
@@ -173,8 +263,12 @@ export class TestOrchestrator {
   }
 }
 
-function send(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+function send(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  if (status === 204) {
+    response.writeHead(204).end()
+    return
+  }
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }
 
 function as<T>(body: unknown): T {

@@ -3,8 +3,6 @@ import type { OrchestratorMode } from './settings.ts'
 
 /** With more than one orchestrator to ask in turn, an idle one must not hold the poll for long. */
 const TURN_POLL_MS = 2_000
-/** The same while the first one is away: so soon is it asked again after it came back. */
-const STANDBY_POLL_MS = 5_000
 
 export interface Turn {
   readonly connection: Connection
@@ -29,10 +27,9 @@ export class Rota {
     const ready = this.#connections.filter((connection) => connection.readyInMs === 0)
     const connection = this.#choose(ready)
     if (connection === undefined) return undefined
-    if (this.#connections.length === 1) return { connection, timeoutMs: this.#pollMs }
-    if (this.#mode !== 'failover') return { connection, timeoutMs: Math.min(TURN_POLL_MS, this.#pollMs) }
-    const isFirst = connection === this.#connections[0]
-    return { connection, timeoutMs: isFirst ? this.#pollMs : Math.min(STANDBY_POLL_MS, this.#pollMs) }
+    // While the first one is away its stand-in is asked for short: so soon does the first one get its work back.
+    const mayHold = this.#mode === 'failover' ? connection === this.#connections[0] : this.#connections.length === 1
+    return { connection, timeoutMs: mayHold ? this.#pollMs : Math.min(TURN_POLL_MS, this.#pollMs) }
   }
 
   /** What came of a turn. */

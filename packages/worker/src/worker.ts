@@ -323,8 +323,8 @@ export class Worker {
   }
 
   async #tell(): Promise<void> {
-    const registered = this.#connections.filter((connection) => connection.isRegistered)
-    await within(FAREWELL_MS, Promise.all(registered.map((connection) => connection.beat())))
+    const there = this.#connections.filter((connection) => connection.readyInMs !== undefined)
+    await within(FAREWELL_MS, Promise.all(there.map((connection) => connection.beat())))
   }
 }
 
