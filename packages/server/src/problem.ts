@@ -36,7 +36,8 @@ function titleOf(code: string): string {
 
 export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: ImpresarioError): void {
   const accepts = request.headers.accept?.includes('application/problem+json') === true
-  if (error.retry === 'later') void reply.header('retry-after', '1')
+  const retryAfter = error.details['retry_after_s'] ?? (error.retry === 'later' ? 1 : undefined)
+  if (retryAfter !== undefined) void reply.header('retry-after', String(retryAfter))
   void reply
     .code(error.status)
     .header('content-type', accepts ? 'application/problem+json' : 'application/json; charset=utf-8')

@@ -56,7 +56,9 @@ export class TokenBook {
     if (hashes.length === 0) {
       throw invalid(`${at}.token is missing. Write a long random text, or its SHA-256 in hex as token_sha256.`)
     }
-    if (hashes.length > TOKENS_MAX) throw invalid(`${at} has ${hashes.length} tokens. At most ${TOKENS_MAX} may be valid.`)
+    if (hashes.length > TOKENS_MAX) {
+      throw invalid(`${at} has ${hashes.length} tokens. At most ${TOKENS_MAX} may be valid.`)
+    }
     return { hashes, plain }
   }
 
@@ -110,9 +112,13 @@ function* textsIn(place: string, value: unknown, isList: boolean): Generator<rea
     yield [place, value]
     return
   }
-  if (!Array.isArray(value) || value.length === 0) throw invalid(`${place} must be a list of texts, such as ["…", "…"].`)
+  if (!Array.isArray(value) || value.length === 0) {
+    throw invalid(`${place} must be a list of texts, such as ["…", "…"].`)
+  }
   for (const [index, one] of value.entries()) {
-    if (typeof one !== 'string' || one.trim() === '') throw invalid(`${place}[${index}] must be a text that is not empty.`)
+    if (typeof one !== 'string' || one.trim() === '') {
+      throw invalid(`${place}[${index}] must be a text that is not empty.`)
+    }
     yield [`${place}[${index}]`, one]
   }
 }

@@ -47,9 +47,7 @@ export class WorkerCredentials {
 
   /** The table that is meant for this id. */
   tableOf(workerId: string): WorkerCredential | undefined {
-    return (
-      this.#individual.get(workerId) ?? this.#patterns.find(({ pattern }) => pattern.test(workerId))?.credential
-    )
+    return this.#individual.get(workerId) ?? this.#patterns.find(({ pattern }) => pattern.test(workerId))?.credential
   }
 
   /** What opens the door for this id. */

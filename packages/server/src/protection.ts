@@ -1,0 +1,38 @@
+import type { FastifyInstance } from 'fastify'
+import type { Clock, Log } from '@impresario/core'
+import { compressAnswers } from './compression.ts'
+import { allowOrigins } from './cors.ts'
+import type { RateLimiter } from './rate-limiter.ts'
+import { limitRates } from './rate-limits.ts'
+import { unpackBodies } from './request-encoding.ts'
+import { secureHeaders } from './secure-headers.ts'
+import type { SecuritySettings } from './security-keys.ts'
+
+export interface ProtectionOptions {
+  readonly settings: SecuritySettings
+  readonly limiter: RateLimiter
+  readonly clock: Clock
+  readonly log: Log
+  /** Nobody needs a token, because only the own machine can call: then nobody is limited either. */
+  readonly isOpen: boolean
+}
+
+/**
+ * What stands between the network and the routes, in the order in which a request meets it. To be called before anything
+ * that refuses, so that refusals too have the headers.
+ */
+export function protectRoutes(app: FastifyInstance, options: ProtectionOptions): void {
+  const { settings, limiter, clock, log, isOpen } = options
+  secureHeaders(app)
+  allowOrigins(app, settings.corsOrigins)
+  if (!isOpen) limitRates(app, { settings, limiter, clock })
+  unpackBodies(app)
+  if (settings.compressionEnabled) compressAnswers(app, { minBytes: settings.compressionMinBytes, log })
+}
+
+/** `true` stands for proxies on the own machine and in private networks. */
+export function trustedProxies(setting: string): string | false {
+  const text = setting.trim().toLowerCase()
+  if (text === '' || text === 'false') return false
+  return text === 'true' ? 'loopback, linklocal, uniquelocal' : text
+}

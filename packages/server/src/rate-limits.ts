@@ -1,0 +1,172 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Clock } from '@impresario/core'
+import { HEADERS, ImpresarioError } from '@impresario/protocol'
+import type { RateKind } from './access.ts'
+import { isLoopback } from './credentials.ts'
+import { problemBody } from './problem.ts'
+import { hashToken } from './secret.ts'
+import { headerOf, bearerOf } from './auth.ts'
+import type { RateLimiter, RateRule, Verdict } from './rate-limiter.ts'
+import type { SecuritySettings } from './security-keys.ts'
+
+export interface RateLimitOptions {
+  readonly settings: SecuritySettings
+  readonly limiter: RateLimiter
+  readonly clock: Clock
+}
+
+export interface RateRules extends Readonly<Record<RateKind, RateRule>> {
+  /** Whoever shows no token; by address. */
+  readonly public: RateRule
+  /** Wrong tokens; by address. */
+  readonly failed: RateRule
+}
+
+export function rateRules(settings: SecuritySettings): RateRules {
+  const periodMs = settings.rateLimitPeriodSeconds * 1_000
+  return {
+    general: { limit: settings.rateLimitGeneral, periodMs },
+    heartbeat: { limit: settings.rateLimitHeartbeat, periodMs },
+    poll: { limit: settings.rateLimitPoll, periodMs },
+    public: { limit: settings.rateLimitPublic, periodMs },
+    failed: { limit: settings.rateLimitFailedAuth, periodMs },
+  }
+}
+
+/** Whoever has come in from an address lately; more than this are forgotten, the oldest first. */
+const GUESTS_MAX = 50_000
+
+/**
+ * Limits per client, per worker and, for whoever shows no token, per address. They are counted when the caller is known
+ * and before the body is read.
+ *
+ * Wrong tokens are counted per address, always. Once there were too many of them, that address gets the same answer for
+ * wrong and right ones, so that guessing tells nothing; only who has come in from there before goes on being served,
+ * because many honest callers may share the address with one that guesses.
+ *
+ * The own machine is not limited by address: who is there needs no guessing, and a proxy that is there and not named in
+ * TRUST_PROXY would be locked out for all that come through it.
+ */
+export function limitRates(app: FastifyInstance, options: RateLimitOptions): void {
+  const { settings, limiter, clock } = options
+  const rules = rateRules(settings)
+  const guests = new Guests()
+
+  // Every request comes through here: as long as the limiter answers at once, no promise is made.
+  const judge = (request: FastifyRequest): Refusable => {
+    const now = clock.now()
+    const who = callerKey(request)
+    const address = addressKey(request)
+    if (who === undefined) {
+      if (!settings.rateLimitingEnabled || address === undefined) return undefined
+      return limiter.take(`public ${address}`, rules.public, now)
+    }
+    const kind = request.routeOptions.config.rate ?? 'general'
+    const count = (): Refusable =>
+      settings.rateLimitingEnabled ? limiter.take(`${kind} ${who}`, rules[kind], now) : undefined
+    if (address === undefined || guests.has(address, who)) return count()
+    return followed(limiter.look(`failed ${address}`, rules.failed, now), (verdict) => {
+      if (!verdict.isAllowed) return verdict
+      guests.add(address, who)
+      return count()
+    })
+  }
+
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    const go = (verdict: Verdict | undefined): void => {
+      if (verdict === undefined || verdict.isAllowed) done(null, payload)
+      else done(tooMany(verdict))
+    }
+    const verdict = judge(request)
+    if (verdict instanceof Promise) verdict.then(go, done)
+    else go(verdict)
+  })
+
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const address = reply.statusCode === 401 ? addressKey(request) : undefined
+    if (address === undefined) {
+      done(null, payload)
+      return
+    }
+    const answer = (verdict: Verdict): void => {
+      if (verdict.isAllowed) {
+        done(null, payload)
+        return
+      }
+      void reply.code(429).header('retry-after', String(seconds(verdict.retryMs)))
+      done(null, JSON.stringify(problemBody(tooMany(verdict))))
+    }
+    const verdict = limiter.take(`failed ${address}`, rules.failed, clock.now())
+    if (verdict instanceof Promise) verdict.then(answer, done)
+    else answer(verdict)
+  })
+}
+
+type Refusable = Verdict | undefined | Promise<Verdict | undefined>
+
+function followed(verdict: Verdict | Promise<Verdict>, next: (verdict: Verdict) => Refusable): Refusable {
+  return verdict instanceof Promise ? verdict.then(next) : next(verdict)
+}
+
+/** Who has come in from where. */
+class Guests {
+  readonly #known = new Set<string>()
+
+  has(address: string, who: string): boolean {
+    return this.#known.has(`${address} ${who}`)
+  }
+
+  add(address: string, who: string): void {
+    this.#known.add(`${address} ${who}`)
+    if (this.#known.size <= GUESTS_MAX) return
+    const [oldest] = this.#known
+    if (oldest !== undefined) this.#known.delete(oldest)
+  }
+}
+
+/** A client by its id. A worker by its token and the id that it names: a token may be shared by many workers. */
+function callerKey(request: FastifyRequest): string | undefined {
+  const { caller, headers } = request
+  if (caller !== undefined) return `client ${caller.client.id}`
+  if (request.routeOptions.config.access !== 'worker') return undefined
+  const workerId = pathWorker(request.params) ?? headers[HEADERS.workerId] ?? ''
+  const token = headerOf(headers, HEADERS.workerToken) ?? bearerOf(headers)
+  const credential = token === undefined ? '' : hashToken(token).toString('base64url').slice(0, 22)
+  return `worker ${credential} ${String(workerId).slice(0, 200)}`
+}
+
+function pathWorker(params: unknown): string | undefined {
+  const found = typeof params === 'object' && params !== null && 'workerId' in params ? params.workerId : undefined
+  return typeof found === 'string' ? found : undefined
+}
+
+/**
+ * The address as far as it tells callers apart: whoever has an IPv6 address has 2⁶⁴ of them. `undefined` for the own
+ * machine.
+ */
+export function addressKey(request: Pick<FastifyRequest, 'ip'>): string | undefined {
+  const address = request.ip.startsWith('::ffff:') ? request.ip.slice('::ffff:'.length) : request.ip
+  if (isLoopback(address)) return undefined
+  return address.includes(':') ? networkOf(address) : address
+}
+
+function networkOf(address: string): string {
+  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? []
+  const groups = head === '' ? [] : head.split(':')
+  const last = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - last.length)
+  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...last]
+    .slice(0, 4)
+    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
+    .join(':')
+}
+
+function tooMany(verdict: Verdict): ImpresarioError {
+  const details = { retry_after_s: seconds(verdict.retryMs) }
+  return new ImpresarioError('TOO_MANY_REQUESTS', 'Too Many Requests', { details })
+}
+
+/** Whole seconds, rounded up: who waits as long as it says is let in. */
+function seconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000))
+}
