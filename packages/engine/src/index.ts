@@ -1,5 +1,5 @@
 export { Engine } from './engine.ts'
-export type { EngineOptions, EngineSettings, TaskExplanation, WaitOptions } from './engine.ts'
+export type { EngineOptions, EngineSettings, HistorySink, TaskExplanation, WaitOptions } from './engine.ts'
 export type { Applied } from './director.ts'
 export type { CreateOptions, Created } from './job-creation.ts'
 export type { Quota, QuotaUse } from './quota.ts'
