@@ -1,10 +1,13 @@
 import { describe, test } from 'vitest'
 import { checkDurability } from './durability.ts'
-import { checkItems, checkLanes } from './items.ts'
+import { checkDurableGuards, checkGuards } from './guards.ts'
+import { checkAgeing, checkItems, checkLanes } from './items.ts'
 import { checkExpiry, checkFallback, checkLeases } from './leases.ts'
 import { checkAgainstModel } from './model.ts'
+import { checkDrops, checkDurableLives, checkRecordExpiry } from './record-lives.ts'
 import { checkAtomicity, checkLists, checkRecords } from './records.ts'
 import { checkDurableRuns, checkHandBack, checkRuns } from './runs.ts'
+import { checkCounts, checkDurableSearches, checkSearches } from './searches.ts'
 import type { Check, CheckDurable, StorageUnderTest } from './storage-under-test.ts'
 import { checkConcurrency, checkHints, checkPeek } from './views.ts'
 
@@ -51,18 +54,27 @@ export function describeStorage(
     checkRecords(check)
     checkAtomicity(check)
     checkLists(check)
+    checkRecordExpiry(check)
+    checkDrops(check)
+    checkSearches(check)
+    checkCounts(check)
     checkItems(check)
+    checkAgeing(check)
     checkLanes(check)
     checkLeases(check)
     checkFallback(check)
     checkExpiry(check)
     checkRuns(check)
+    checkGuards(check)
     checkHandBack(check)
     checkPeek(check)
     checkHints(check)
     checkConcurrency(check)
     checkDurability(checkDurable)
     checkDurableRuns(checkDurable)
+    checkDurableLives(checkDurable)
+    checkDurableSearches(checkDurable)
+    checkDurableGuards(checkDurable)
     register(
       '[G-01] 100 sequences of 40 commands agree with the reference model',
       () => checkAgainstModel(open),

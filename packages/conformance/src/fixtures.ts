@@ -24,15 +24,25 @@ export function job(id: string, status: JobStatus = 'running'): Job {
   }
 }
 
+/** What a case wants of a record beside its value. */
 interface JobFacets {
   readonly owner?: string
   readonly status?: JobStatus
   readonly name?: string
+  readonly text?: string
+  readonly expiresMs?: number
 }
 
 export function putJob(id: string, version: number, facets: JobFacets = {}): Put {
-  const { owner = 'client', status = 'running', name = 'press' } = facets
-  return { kind: 'job', id, version, value: { ...job(id, status), visit: version }, facets: { owner, status, name } }
+  const { owner = 'client', status = 'running', name = 'press', text, expiresMs } = facets
+  return {
+    kind: 'job',
+    id,
+    version,
+    value: { ...job(id, status), visit: version },
+    facets: { owner, status, name, ...(text === undefined ? {} : { text }) },
+    ...(expiresMs === undefined ? {} : { expiresMs }),
+  }
 }
 
 export function item(id: string, fields: Partial<Item> = {}): Item {

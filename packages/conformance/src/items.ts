@@ -1,4 +1,6 @@
 import { expect } from 'vitest'
+import { AGEING_MS } from '@impresario/core'
+import type { Queue } from '@impresario/core'
 import { claim, claimedIds, claimOne, idsOf, item, only, SECOND } from './fixtures.ts'
 import type { Check } from './storage-under-test.ts'
 
@@ -62,6 +64,17 @@ export function checkItems(check: Check): void {
     expect(second.nextInMs).not.toBe(0)
   })
 
+  check('[G-01] every queue takes, gives and settles items', async ({ storage }) => {
+    const queues: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders']
+    await storage.commit({ enqueue: queues.map((queue) => item('i1', { queue, payload: queue })) })
+    for (const queue of queues) {
+      const lease = only((await storage.claim(queue, { limit: 5, leaseMs: SECOND })).leases)
+      expect(lease).toMatchObject({ queue, payload: queue })
+      expect(await storage.commit({ settle: lease })).toBe('committed')
+      expect(await storage.peek(queue, ['i1'])).toEqual([undefined])
+    }
+  })
+
   check('[G-01] queues are separate, also for items of one id', async ({ storage }) => {
     await storage.commit({ enqueue: [item('i1'), item('i1', { queue: 'mail', payload: 'letter' })] })
     expect(await claimedIds(storage)).toEqual(['i1'])
@@ -95,6 +108,46 @@ export function checkItems(check: Check): void {
     await advance(SECOND)
     await storage.commit({ enqueue: [item('i1')] })
     expect(await claimedIds(storage)).toEqual(['i2', 'i1'])
+  })
+}
+
+export function checkAgeing(check: Check): void {
+  check('[D-04] who has waited long enough goes before a higher priority', async ({ storage, advance }) => {
+    await storage.commit({ enqueue: [item('patient'), item('urgent', { priority: 2 })] })
+    await advance(AGEING_MS + SECOND)
+    await storage.commit({ enqueue: [item('next', { priority: 1 }), item('express', { priority: 3 })] })
+    expect(await claimedIds(storage)).toEqual(['urgent', 'express', 'patient', 'next'])
+  })
+
+  check('[D-04] a negative priority goes later, and its turn comes too', async ({ storage, advance }) => {
+    await storage.commit({ enqueue: [item('low', { priority: -1 }), item('lower', { priority: -2 }), item('none')] })
+    expect(await claimedIds(storage, { limit: 1 })).toEqual(['none'])
+    await advance(AGEING_MS + SECOND)
+    await storage.commit({ enqueue: [item('new')] })
+    expect(await claimedIds(storage)).toEqual(['none', 'low', 'new', 'lower'])
+  })
+
+  check('[D-04] the wait of a delayed item begins when it is due', async ({ storage, advance }) => {
+    await storage.commit({ enqueue: [item('delayed', { delayMs: 5 * SECOND }), item('high', { priority: 1 / 32 })] })
+    await advance(4 * SECOND)
+    await storage.commit({ enqueue: [item('late', { priority: 1 / 16 })] })
+    await advance(SECOND)
+    expect(await claimedIds(storage)).toEqual(['high', 'late', 'delayed'])
+  })
+
+  check('[D-04] lanes and fallback lanes together have one order', async ({ storage, advance }) => {
+    // A level of 1/32 is worth 1.875 seconds of waiting.
+    const fallback = { lane: 'any', afterMs: SECOND }
+    await storage.commit({
+      enqueue: [item('b1', { lane: 'b' }), item('x1', { lane: 'x', fallback, priority: -1 / 32 })],
+    })
+    await advance(SECOND)
+    await storage.commit({
+      enqueue: [item('b2', { lane: 'b', priority: 1 / 32 }), item('any1', { lane: 'any' }), item('b3', { lane: 'b' })],
+    })
+    await advance(SECOND)
+    await storage.commit({ enqueue: [item('any2', { lane: 'any', priority: 1 / 64 })] })
+    expect(await claimedIds(storage, { lanes: ['any', 'b'] })).toEqual(['b2', 'b1', 'any1', 'b3', 'any2', 'x1'])
   })
 }
 

@@ -1,7 +1,7 @@
 /* oxlint-disable vitest/no-standalone-expect -- this is the inside of a case that `describeStorage` registers */
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import type { Batch, Item, Lease, LeaseRef, Queue } from '@impresario/core'
+import type { Batch, Item, JobStatus, Lease, LeaseRef, Queue } from '@impresario/core'
 import { idsOf, putJob, SECOND } from './fixtures.ts'
 import { ReferenceModel } from './reference-model.ts'
 import type { StorageUnderTest } from './storage-under-test.ts'
@@ -9,14 +9,28 @@ import type { StorageUnderTest } from './storage-under-test.ts'
 const QUEUES = ['turns', 'tasks'] as const
 const LANES = ['a', 'b', 'c'] as const
 const IDS = ['i1', 'i2', 'i3', 'i4', 'i5', 'i6'] as const
+const JOBS = ['j1', 'j2', 'j3', 'j4'] as const
+const OWNERS = ['ann', 'bob'] as const
+/** Levels of 1/32 are worth 1.875 seconds of waiting: between whole seconds, and exact for every backend. */
+const PRIORITIES = [-1, -1 / 32, 0, 0, 1 / 32, 1 / 16, 1] as const
+
+interface PutCommand {
+  readonly id: string
+  readonly ahead: number
+  readonly owner: string
+  readonly status: JobStatus
+  readonly expiresMs?: number
+}
 
 /** Something to do to the storage and to the model. Leases are named by how long ago they were got. */
 type Command =
   | {
       readonly do: 'commit'
       readonly items: readonly Item[]
-      readonly put?: { id: string; ahead: number }
+      readonly puts?: readonly PutCommand[]
+      readonly drops?: readonly string[]
       readonly settle?: number
+      readonly guard?: number
     }
   | { readonly do: 'remove'; readonly queue: Queue; readonly id: string }
   | {
@@ -41,7 +55,7 @@ const anItem: fc.Arbitrary<Item> = fc
     queue,
     id: fc.constantFrom<string>(...IDS),
     lane,
-    priority: fc.integer({ min: 0, max: 2 }),
+    priority: fc.constantFrom<number>(...PRIORITIES),
     delayMs: fc.oneof(fc.constant(0), span(4)),
     payload: fc.integer({ min: 0, max: 99 }),
     fallback: maybe(fc.record({ lane, afterMs: span(4) })),
@@ -51,17 +65,49 @@ const anItem: fc.Arbitrary<Item> = fc
   })
   .map((fields) => withoutUndefined(fields))
 
+const aPut: fc.Arbitrary<PutCommand> = fc
+  .record({
+    id: fc.constantFrom<string>(...JOBS),
+    ahead: fc.constantFrom(1, 1, 1, 1, 0, 2),
+    owner: fc.constantFrom<string>(...OWNERS),
+    status: fc.constantFrom<JobStatus>('running', 'failed', 'finished'),
+    expiresMs: maybe(span(6)),
+  })
+  .map((fields) => withoutUndefined(fields))
+const somePuts = (max: number): fc.Arbitrary<readonly PutCommand[]> =>
+  fc.uniqueArray(aPut, { minLength: 1, maxLength: max, selector: ({ id }) => id })
+
 const command: fc.Arbitrary<Command> = fc.oneof(
   {
-    weight: 4,
+    weight: 7,
     arbitrary: fc.record({ do: fc.constant('commit' as const), items: fc.array(anItem, { maxLength: 3 }) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('commit' as const),
+      items: fc.array(anItem, { maxLength: 1 }),
+      puts: somePuts(2),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .record({
+        do: fc.constant('commit' as const),
+        items: fc.constant([]),
+        drops: fc.uniqueArray(fc.constantFrom<string>(...JOBS), { minLength: 1, maxLength: 2 }),
+        puts: maybe(somePuts(1)),
+      })
+      .map((fields) => withoutUndefined(fields)),
   },
   {
     weight: 2,
     arbitrary: fc.record({
       do: fc.constant('commit' as const),
-      items: fc.array(anItem, { maxLength: 2 }),
-      put: fc.record({ id: fc.constantFrom('j1', 'j2', 'j3'), ahead: fc.constantFrom(1, 1, 1, 0, 2) }),
+      items: fc.array(anItem, { maxLength: 1 }),
+      puts: somePuts(1),
+      guard: fc.nat(3),
     }),
   },
   {
@@ -77,7 +123,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     arbitrary: fc.record({ do: fc.constant('remove' as const), queue, id: fc.constantFrom<string>(...IDS) }),
   },
   {
-    weight: 5,
+    weight: 9,
     arbitrary: fc
       .record({
         do: fc.constant('claim' as const),
@@ -109,26 +155,31 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 
 /** 100 sequences of 40 commands against the model; `open` gives an empty storage for each. */
 export async function checkAgainstModel(open: () => Promise<StorageUnderTest>): Promise<void> {
-  let applied = 0
+  let claims = 0
+  let ends = 0
   await fc.assert(
     fc.asyncProperty(fc.array(command, { minLength: 40, maxLength: 40, size: 'max' }), async (commands) => {
       const it = await open()
       try {
         const run = new Run(it)
         for (const one of commands) await run.apply(one)
-        applied += run.claims
+        claims += run.claims
+        ends += run.ends
       } finally {
         await it.close()
       }
     }),
     { numRuns: 100, seed: 20_260_101 },
   )
-  // A run in which nothing is ever claimed would pass as well, and say nothing.
-  expect(applied).toBeGreaterThan(500)
+  // A run in which nothing is ever claimed and no record ever ends would pass as well, and say nothing.
+  expect(claims).toBeGreaterThan(500)
+  expect(ends).toBeGreaterThan(100)
 }
 
 class Run {
   claims = 0
+  /** Records that were there before a command that wrote none of them, and not after it. */
+  ends = 0
   readonly #it: StorageUnderTest
   readonly #model = new ReferenceModel()
   readonly #leases: Lease[] = []
@@ -138,6 +189,7 @@ class Run {
   }
 
   async apply(one: Command): Promise<void> {
+    const before = this.#model.records.length
     if (one.do === 'commit') await this.#commit(one)
     else if (one.do === 'remove') await this.#both({ remove: [{ queue: one.queue, id: one.id }] })
     else if (one.do === 'claim') await this.#claim(one)
@@ -147,6 +199,7 @@ class Run {
       await this.#it.advance(one.ms)
       this.#model.now += one.ms
     } else await this.#it.storage.sync()
+    this.ends += Math.max(0, before - this.#model.records.length)
     await this.#compare()
   }
 
@@ -154,15 +207,21 @@ class Run {
     expect(await this.#it.storage.commit(batch)).toBe(this.#model.commit(batch))
   }
 
-  async #commit({ items, put, settle }: Command & { readonly do: 'commit' }): Promise<void> {
+  async #commit({ items, puts = [], drops = [], settle, guard }: Command & { readonly do: 'commit' }): Promise<void> {
     // One item per name: what two of them in one batch mean is not part of the contract.
     const enqueue = items.filter((a, index) => !items.slice(0, index).some((b) => a.id === b.id && a.queue === b.queue))
-    const lease = settle === undefined ? undefined : this.#leaseOf(settle)
-    const version = put === undefined ? 0 : (this.#model.read(put.id)?.version ?? 0) + put.ahead
+    const settled = settle === undefined ? undefined : this.#leaseOf(settle)
+    const guarding = guard === undefined ? undefined : this.#leaseOf(guard)
+    const put = puts.map(({ id, ahead, ...facets }) => {
+      const stored = drops.includes(id) ? 0 : (this.#model.read(id)?.version ?? 0)
+      return putJob(id, Math.max(1, stored + ahead), facets)
+    })
     await this.#both({
       enqueue,
-      ...(put === undefined || version < 1 ? {} : { put: [putJob(put.id, version)] }),
-      ...(lease === undefined ? {} : { settle: lease }),
+      put,
+      drop: drops.map((id) => ({ kind: 'job', id })),
+      ...(settled === undefined ? {} : { settle: settled }),
+      ...(guarding === undefined ? {} : { guard: guarding }),
     })
   }
 
@@ -241,6 +300,17 @@ class Run {
     seen.push((await storage.list('job', { limit: 9 })).map(({ id, version }) => [id, version]))
     const records = this.#model.records.toSorted((a, b) => (a.id < b.id ? 1 : -1))
     expected.push(records.map(({ id, version }) => [id, version]))
+    seen.push(
+      (await storage.list('job', { limit: 2, owner: 'ann', statuses: ['failed', 'finished'] })).map(({ id }) => id),
+    )
+    const some = records.filter(({ facets }) => facets?.owner === 'ann' && facets.status !== 'running')
+    expected.push(some.slice(0, 2).map(({ id }) => id))
+    for (const id of JOBS) {
+      seen.push((await storage.read('job', id))?.version)
+      expected.push(this.#model.read(id)?.version)
+    }
+    seen.push(await storage.counts('job', {}), await storage.counts('job', { owner: 'ann' }))
+    expected.push(this.#model.counts('job', undefined), this.#model.counts('job', 'ann'))
     expect(seen).toEqual(expected)
   }
 

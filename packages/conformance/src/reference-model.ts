@@ -1,4 +1,5 @@
-import type { Batch, Item, LeaseRef, Put, Queue } from '@impresario/core'
+import { AGEING_MS } from '@impresario/core'
+import type { Batch, Item, Kind, LeaseRef, Put, Queue } from '@impresario/core'
 
 /** An item of the model: the item, when it came, and its last claim. */
 interface Held {
@@ -14,20 +15,31 @@ interface Held {
   deliveries: number
 }
 
+/** A record of the model, and when it is gone. */
+interface Kept {
+  readonly put: Put
+  readonly expiresAt: number
+}
+
 /**
  * What a storage is, said as plainly as possible: two arrays, and every question answered by looking
  * at all of them. Slow on purpose, and written without looking at any backend.
  */
 export class ReferenceModel {
   now = 0
-  records: Put[] = []
+  kept: Kept[] = []
   items: Held[] = []
   #order = 0
 
   commit(batch: Batch): 'committed' | 'conflict' {
-    const { put = [], enqueue = [], remove = [], settle } = batch
+    const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
     if (settle !== undefined && !this.#isCurrent(settle)) return 'conflict'
-    if (put.some(({ kind, id, version }) => this.#versionOf(kind, id) !== version - 1)) return 'conflict'
+    if (guard !== undefined && !this.#isCurrent(guard)) return 'conflict'
+    const isNamed = (name: { kind: string; id: string }, { kind, id }: Put): boolean =>
+      name.kind === kind && name.id === id
+    const left = this.records.filter((old) => !drop.some((name) => isNamed(name, old)))
+    const follows = (one: Put): boolean => (left.find((old) => isNamed(one, old))?.version ?? 0) === one.version - 1
+    if (!put.every(follows)) return 'conflict'
     const gone = [...remove, ...enqueue, ...(settle === undefined ? [] : [settle])]
     this.items = this.items.filter(({ item }) => !gone.some(({ queue, id }) => item.queue === queue && item.id === id))
     for (const item of enqueue) {
@@ -36,9 +48,23 @@ export class ReferenceModel {
       const untouched = { token: 0, until: 0, takenAt: undefined, closing: false, deliveries: 0 }
       this.items.push({ item, order, dueAt, ...untouched })
     }
-    this.records = this.records.filter((old) => !put.some(({ kind, id }) => old.kind === kind && old.id === id))
-    this.records.push(...put)
+    this.kept = this.kept.filter(({ put: old }) => ![...drop, ...put].some((name) => isNamed(name, old)))
+    for (const one of put) this.kept.push({ put: one, expiresAt: this.now + (one.expiresMs ?? Infinity) })
     return 'committed'
+  }
+
+  get records(): readonly Put[] {
+    return this.kept.filter(({ expiresAt }) => expiresAt > this.now).map(({ put }) => put)
+  }
+
+  /** How many records of a kind each status has. */
+  counts(kind: Kind, owner: string | undefined): Readonly<Record<string, number>> {
+    const counts: Record<string, number> = {}
+    for (const { kind: other, facets } of this.records) {
+      if (other !== kind || facets?.status === undefined) continue
+      if (owner === undefined || facets.owner === owner) counts[facets.status] = (counts[facets.status] ?? 0) + 1
+    }
+    return counts
   }
 
   /** What a claim of these lanes would get, best first. */
@@ -46,7 +72,7 @@ export class ReferenceModel {
     return this.items
       .filter((held) => held.item.queue === queue && this.#isReady(held))
       .filter((held) => this.lanesOf(held).some((lane) => lanes.includes(lane)))
-      .sort((a, b) => b.item.priority - a.item.priority || a.dueAt - b.dueAt || a.order - b.order)
+      .sort((a, b) => rankOf(a) - rankOf(b) || a.order - b.order)
   }
 
   expired(queue: Queue): readonly Held[] {
@@ -109,10 +135,6 @@ export class ReferenceModel {
     return token !== 0 && this.itemOf(queue, id)?.token === token
   }
 
-  #versionOf(kind: string, id: string): number {
-    return this.records.find((record) => record.kind === kind && record.id === id)?.version ?? 0
-  }
-
   #isReady(held: Held): boolean {
     return held.dueAt <= this.now && held.until <= this.now && !this.#isExpired(held)
   }
@@ -124,4 +146,8 @@ export class ReferenceModel {
     if (runMs === undefined || takenAt === undefined) return false
     return this.now >= takenAt + runMs && until >= takenAt + runMs
   }
+}
+
+function rankOf({ item, dueAt }: Held): number {
+  return dueAt - item.priority * AGEING_MS
 }
