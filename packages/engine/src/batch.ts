@@ -1,6 +1,7 @@
-import { taskId, timerId, turnId } from '@impresario/core'
+import { isEnded, outboxMessage, taskId, timerId, turnId } from '@impresario/core'
 import type { Batch, Decision, Effect, Item, Job, LeaseRef, Letter, Put, Queue } from '@impresario/core'
 import type { Json, JsonObject } from '@impresario/protocol'
+import { searchText } from './search-text.ts'
 
 type TaskEffect = Extract<Effect, { type: 'task' }>
 
@@ -10,6 +11,22 @@ export interface Placement {
   readonly fallback?: NonNullable<Item['fallback']>
 }
 export type Place = (task: TaskEffect, job: Job) => Placement
+
+/** How long records are kept that nothing needs any more. Without a span: for ever. */
+export interface Retention {
+  /**
+   * Ended jobs, from their end. What a parent or a webhook gets of them is in the mail and in the outbox by then, so
+   * nothing else refers to the record. Quarantined jobs wait for a person and stay.
+   */
+  readonly endedJobMs?: number | undefined
+  /** Idempotency keys, from their first use; a day unless said otherwise. A key may outlive its job's record, or end before. */
+  readonly keyMs?: number | undefined
+}
+
+interface BatchSettings {
+  readonly place: Place
+  readonly retention?: Retention | undefined
+}
 
 /** What a task's item carries. The rest is in the job's record: one place, no copies. */
 export interface TaskPayload extends JsonObject {
@@ -29,18 +46,20 @@ export function batchOf(
   decision: Decision,
   version: number,
   settle: LeaseRef | undefined,
-  place: Place,
+  { place, retention }: BatchSettings,
 ): Batch & Required<Pick<Batch, 'put'>> {
   const { job } = decision
   const enqueue: Item[] = []
   const remove: { queue: Queue; id: string }[] = []
   for (const effect of decision.effects) addEffect(effect, job, place, enqueue, remove)
+  const expiresMs = isEnded(job) ? retention?.endedJobMs : undefined
   const put: Put = {
     kind: 'job',
     id: job.id,
     value: job,
     version,
-    facets: { owner: job.client.id, status: job.status, name: job.blueprint },
+    facets: { owner: job.client.id, status: job.status, name: job.blueprint, text: searchText(job) },
+    ...(expiresMs === undefined ? {} : { expiresMs }),
   }
   return { put: [put], enqueue, remove, ...(settle === undefined ? {} : { settle }) }
 }
@@ -75,6 +94,11 @@ function addEffect(
     case 'mail':
       enqueue.push(item(job, 'mail', effect.letterId, 0, letterPayload(effect.to, effect.letter)))
       break
+    case 'webhook': {
+      const message = outboxMessage(job, effect)
+      if (message !== undefined) enqueue.push(item(job, 'outbox', message.messageId, 0, message))
+      break
+    }
   }
 }
 

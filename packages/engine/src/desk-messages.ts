@@ -1,5 +1,5 @@
 import type { IgnoredReason, Job, TaskCall } from '@impresario/core'
-import type { Json, TaskError } from '@impresario/protocol'
+import type { Json, JsonObject, TaskError } from '@impresario/protocol'
 
 /* What passes over the desk between workers and the engine. */
 
@@ -31,7 +31,23 @@ export interface Report {
   readonly error?: TaskError | undefined
 }
 
-/** What a worker hears about a result. */
+/** Something that a worker says about a task before its result. */
+export interface WorkerEvent {
+  readonly type: string
+  readonly payload: JsonObject
+  /** The sender's own id. Without one, an event that is sent twice counts twice. */
+  readonly eventId?: string | undefined
+}
+
+/** An event that was taken, for listeners in this process. */
+export interface WorkerEventNews extends WorkerEvent {
+  readonly workerId: string
+  readonly jobId: string
+  /** The delivery that it is about, as the worker names it. */
+  readonly taskId: string
+}
+
+/** What a worker hears about a result or an event. */
 export type Receipt =
   | { readonly type: 'accepted'; readonly job: Job; readonly before: Job | undefined }
   | { readonly type: 'ignored'; readonly reason: IgnoredReason | 'worker_mismatch'; readonly job: Job | undefined }

@@ -13,16 +13,15 @@ import type {
   WorkerRecord,
 } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import type { TaskError } from '@impresario/protocol'
-import type { Applied, Director } from './director.ts'
+import type { Director } from './director.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import type { Delivery, Handout, PollOptions, Receipt, Report } from './desk-messages.ts'
-import { excerpt } from './excerpt.ts'
+import type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
 import { Holdings } from './holdings.ts'
 import type { Recall } from './holdings.ts'
 import { readTask } from './payload.ts'
 import { heldTasks } from './recovery.ts'
 import { Parking } from './parking.ts'
+import { Reception, leaseOf } from './reception.ts'
 
 export interface DeskOptions {
   readonly storage: Storage
@@ -47,6 +46,7 @@ export interface DeskOptions {
 export class Desk {
   readonly #options: DeskOptions
   readonly #parking: Parking
+  readonly #reception: Reception
   readonly #holdings = new Holdings()
   /** Workers whose poll waits because their hands are full. */
   readonly #full = new Set<string>()
@@ -56,6 +56,9 @@ export class Desk {
   constructor(options: DeskOptions) {
     this.#options = options
     this.#parking = new Parking(options.clock)
+    const { storage, director, clock, random, log } = options
+    const release = (workerId: string, id: string, lease: LeaseRef): boolean => this.#takeFromHands(workerId, id, lease)
+    this.#reception = new Reception({ storage, director, clock, random, log, release })
   }
 
   get parked(): number {
@@ -168,7 +171,7 @@ export class Desk {
       }
       const lease = leaseOf(ref)
       if (holdings.of(workerId).get(lease.id)?.deliveryId === id) continue
-      if ((await this.#standing(workerId, ref)) === 'own') this.#hold(workerId, ref)
+      if ((await this.#reception.standing(workerId, ref)) === 'own') this.#hold(workerId, ref)
       else cancelled.push(id)
     }
     if (currentTasks !== undefined) {
@@ -346,68 +349,28 @@ export class Desk {
   }
 
   /** Takes results. Each counts once; all of them are durable when this resolves. */
-  async results(workerId: string, reports: readonly Report[]): Promise<readonly Receipt[]> {
-    const receipts = await Promise.all(reports.map((report) => this.#result(workerId, report)))
-    await this.#options.storage.sync()
-    return receipts
+  results(workerId: string, reports: readonly Report[]): Promise<readonly Receipt[]> {
+    return this.#reception.results(workerId, reports)
   }
 
-  async #result(workerId: string, report: Report): Promise<Receipt> {
-    const { director, clock, random } = this.#options
-    const ref = parseDeliveryId(report.taskId)
-    if (ref === undefined) return { type: 'ignored', reason: 'stale_task', job: undefined }
-    this.#holdings.forgetRecall(workerId, report.taskId)
-    const lease = leaseOf(ref)
-    const isHeld = this.#holdings.of(workerId).get(lease.id)?.deliveryId === report.taskId
-    if (!isHeld || !this.#release(workerId, lease)) {
-      const standing = await this.#standing(workerId, ref)
-      if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
-      if (standing === 'stale') return this.#late(ref)
-    }
-    const { visit, branch, attempt } = ref
-    const applied = await director.apply(
-      ref.jobId,
-      {
-        type: 'taskEnded',
-        at: clock.now(),
-        visit,
-        branch,
-        attempt,
-        workerId,
-        status: report.status,
-        data: report.data,
-        error: report.error && shortened(report.error),
-        chance: random.next(),
-      },
-      leaseOf(ref),
-    )
-    return applied.type === 'lost' ? this.#late(ref) : receiptOf(applied)
+  progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<void> {
+    return this.#reception.progress(workerId, id, fraction, message)
   }
 
-  async #late(ref: DeliveryRef): Promise<Receipt> {
-    return { type: 'ignored', reason: 'stale_task', job: (await this.#options.storage.read('job', ref.jobId))?.value }
+  /** Takes an event of a task that the worker holds: durable when this resolves. See `Reception.event`. */
+  event(workerId: string, id: string, event: WorkerEvent): Promise<Receipt> {
+    return this.#reception.event(workerId, id, event)
   }
 
-  /**
-   * After a restart the desk does not know who holds what; the storage does. `own` also for what nobody
-   * holds now: the rules decide about it. `stale` for a delivery or a try that another one has followed,
-   * and for an id that we never gave out: nothing may be settled by it.
-   */
-  async #standing(workerId: string, ref: DeliveryRef): Promise<'own' | 'other' | 'stale'> {
-    const [view] = await this.#options.storage.peek('tasks', [taskId(ref.jobId, ref.visit, ref.branch)])
-    if (view === undefined) return 'own'
-    const { lease } = view
-    if (lease !== undefined && lease.token !== ref.token) return 'stale'
-    if (lease?.holder !== undefined && lease.holder !== workerId) return 'other'
-    return readTask(view.payload).attempt === ref.attempt ? 'own' : 'stale'
+  onEvent(listener: (news: WorkerEventNews) => void): () => void {
+    return this.#reception.onEvent(listener)
   }
 
-  async progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<void> {
-    const ref = parseDeliveryId(id)
-    if (ref === undefined || (await this.#standing(workerId, ref)) !== 'own') return
-    const { visit, branch, attempt } = ref
-    const at = this.#options.clock.now()
-    await this.#options.director.apply(ref.jobId, { type: 'progressed', at, visit, branch, attempt, fraction, message })
+  /** The result of a delivery is here: whatever became of it, the worker has its hands free. */
+  #takeFromHands(workerId: string, id: string, lease: LeaseRef): boolean {
+    this.#holdings.forgetRecall(workerId, id)
+    const isHeld = this.#holdings.of(workerId).get(lease.id)?.deliveryId === id
+    return isHeld && this.#release(workerId, lease)
   }
 
   /** The worker that holds this delivery, if one does. */
@@ -461,17 +424,3 @@ export class Desk {
 const SAVES_MAX = 5
 
 const NOTHING: Handout = { deliveries: [], cancelled: [], giveBack: () => Promise.resolve() }
-
-function leaseOf(ref: DeliveryRef): LeaseRef {
-  return { queue: 'tasks', id: taskId(ref.jobId, ref.visit, ref.branch), token: ref.token }
-}
-
-function shortened({ code, message }: TaskError): TaskError {
-  return { code, message: excerpt(message, LIMITS.taskErrorCharsMax) }
-}
-
-function receiptOf(applied: Exclude<Applied, { type: 'lost' }>): Receipt {
-  return applied.type === 'applied'
-    ? { type: 'accepted', job: applied.job, before: applied.before }
-    : { type: 'ignored', reason: applied.reason, job: applied.job }
-}

@@ -1,9 +1,20 @@
 import { decide } from '@impresario/core'
-import type { Clock, Decision, IgnoredReason, Job, JobEvent, LeaseRef, Log, Put, Storage } from '@impresario/core'
+import type {
+  Clock,
+  Decision,
+  IgnoredReason,
+  Job,
+  JobEvent,
+  LeaseRef,
+  Log,
+  Put,
+  Storage,
+  TrailEntry,
+} from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import { batchOf } from './batch.ts'
-import type { Place } from './batch.ts'
+import type { Place, Retention } from './batch.ts'
 
 /** What came of an event. `lost`: the claim that it answered is somebody else's by now. */
 export type Applied =
@@ -21,6 +32,9 @@ export interface DirectorOptions {
   readonly onDecided: (decision: Decision, before: Job | undefined, version: number, event: JobEvent) => void
   /** Takes back the places that a batch reserved and that a conflict made void. */
   readonly onRefused: (decision: Decision) => void
+  readonly retention?: Retention
+  /** Gets the notable moments of jobs, after the commit, and those of events that came too late. */
+  readonly onEntries?: ((jobId: string, entries: readonly TrailEntry[], job: Job | undefined) => void) | undefined
 }
 
 /** What a commit depends on beside the job, and what is written with it. */
@@ -76,6 +90,16 @@ export class Director {
     }
   }
 
+  /** For the history. What goes wrong there is no concern of the job. */
+  remark(jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
+    if (entries.length === 0) return
+    try {
+      this.#options.onEntries?.(jobId, entries, job)
+    } catch (error) {
+      this.#options.log.error('the history could not be written', { job_id: jobId, error: String(error) })
+    }
+  }
+
   async #apply(jobId: string, event: JobEvent, conditions: Conditions): Promise<Applied> {
     const { storage, shelf } = this.#options
     const { settle } = conditions
@@ -92,11 +116,13 @@ export class Director {
         for (const { note } of decision.entries) {
           this.#options.log.info('an event came too late', { job_id: jobId, reason: decision.reason, note })
         }
+        this.remark(jobId, before, decision.entries)
         return { type: 'ignored', reason: decision.reason, job: before }
       }
       const outcome = await this.#commit(decision, version + 1, conditions)
       if (outcome === 'committed') {
         this.#options.onDecided(decision, before, version + 1, event)
+        this.remark(jobId, decision.job, decision.entries)
         return { type: 'applied', job: decision.job, before, version: version + 1 }
       }
       if (conditions.extra !== undefined) return { type: 'lost' }
@@ -113,10 +139,10 @@ export class Director {
     version: number,
     { settle, extra = [], guard }: Conditions,
   ): Promise<'committed' | 'conflict'> {
-    const { storage, place, onRefused } = this.#options
+    const { storage, place, onRefused, retention } = this.#options
     let outcome: 'committed' | 'conflict' = 'conflict'
     try {
-      const batch = batchOf(decision, version, settle, place)
+      const batch = batchOf(decision, version, settle, { place, retention })
       const put = [...batch.put, ...extra]
       outcome = await storage.commit(guard === undefined ? { ...batch, put } : { ...batch, put, guard })
       return outcome

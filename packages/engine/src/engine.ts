@@ -11,14 +11,17 @@ import type {
   Storage,
   Stored,
   Strategy,
+  TrailEntry,
 } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { BACKGROUND_DEFAULTS, createBackground } from './background.ts'
 import type { Background, BackgroundSettings } from './background.ts'
+import type { Retention } from './batch.ts'
 import { BlueprintShelf } from './blueprint-shelf.ts'
 import type { BlueprintSource } from './blueprint-shelf.ts'
 import { Desk } from './desk.ts'
+import type { WorkerEventNews } from './desk-messages.ts'
 import { Director } from './director.ts'
 import type { Applied } from './director.ts'
 import { Dispatcher } from './dispatcher.ts'
@@ -41,6 +44,13 @@ export interface EngineOptions {
   readonly settings?: Partial<EngineSettings>
   /** Ways to choose a worker beside those that are built in. */
   readonly strategies?: readonly Strategy[]
+  readonly history?: HistorySink
+}
+
+/** Gets every notable moment of every job after its commit; keeps it as it likes, and never makes a job wait. */
+export interface HistorySink {
+  /** `job`: as the moment left it, if it is there at all. */
+  append(jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void
 }
 
 export interface EngineSettings extends BackgroundSettings {
@@ -53,6 +63,7 @@ export interface EngineSettings extends BackgroundSettings {
   readonly isShared: boolean
   /** Workers below it get only what nobody better has room for. */
   readonly reputationMin: number
+  readonly retention: Retention
 }
 
 const DEFAULTS: EngineSettings = {
@@ -63,6 +74,7 @@ const DEFAULTS: EngineSettings = {
   pickupMs: 5_000,
   isShared: false,
   reputationMin: 0,
+  retention: {},
   ...BACKGROUND_DEFAULTS,
 }
 
@@ -108,7 +120,7 @@ export class Engine implements Service {
     this.#storage = storage
     this.#shelf = new BlueprintShelf(options.blueprints)
     this.#news = new JobNews(clock)
-    const { pickupMs, workerTtlMs, isShared } = settings
+    const { pickupMs, workerTtlMs, isShared, retention } = settings
     const strategies = strategiesWith(options.strategies ?? [], settings.reputationMin)
     const wakeWorker = (id: string): boolean => this.desk.wakeWorker(id)
     const isParked = (id: string): boolean => this.desk.isParked(id)
@@ -129,10 +141,12 @@ export class Engine implements Service {
         if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
       },
       onRefused: (decision) => this.dispatcher.onRefused(decision),
+      onEntries: (jobId, entries, job) => options.history?.append(jobId, job, entries),
+      retention,
     })
     const { dispatcher } = this
     const director = this.#director
-    this.#creation = new JobCreation({ storage, shelf: this.#shelf, director, clock, random })
+    this.#creation = new JobCreation({ storage, shelf: this.#shelf, director, clock, random, retention })
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const leaseMs = settings.workerLeaseMs
     this.desk = new Desk({ storage, director, dispatcher, clock, random, log, leaseMs, onAbandoned })
@@ -277,6 +291,14 @@ export class Engine implements Service {
     const applied = await this.#director.apply(jobId, event)
     await this.#storage.sync()
     return applied
+  }
+
+  /**
+   * Calls `listener` with what workers say of tasks that they hold, once it is durable. Only what reached this instance;
+   * after a crash between the two it is not told again: whoever must hear everything has a webhook or the history.
+   */
+  onWorkerEvent(listener: (news: WorkerEventNews) => void): () => void {
+    return this.desk.onEvent(listener)
   }
 
   /** For each call of the job's present state: where it is, and how the workers compare for it. */

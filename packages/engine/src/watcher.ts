@@ -56,7 +56,14 @@ export class Watcher implements Service {
   #timerEvent(lease: Lease): JobEvent {
     const { timer, visit } = readTimer(lease.payload)
     const at = this.#options.clock.now()
-    return timer === 'life' ? { type: 'timeRanOut', at } : { type: 'approvalExpired', at, visit }
+    switch (timer) {
+      case 'life':
+        return { type: 'timeRanOut', at }
+      case 'approval':
+        return { type: 'approvalExpired', at, visit }
+      case 'reminder':
+        return { type: 'reminderDue', at, visit }
+    }
   }
 
   #expiryEvent(lease: Lease): JobEvent {

@@ -1,0 +1,177 @@
+import { ignoredResult, parseDeliveryId, taskId } from '@impresario/core'
+import type { Clock, DeliveryRef, LeaseRef, Log, Random, Storage } from '@impresario/core'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import type { JsonObject, TaskError } from '@impresario/protocol'
+import type { Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
+import type { Applied, Director } from './director.ts'
+import { excerpt } from './excerpt.ts'
+import { readTask } from './payload.ts'
+
+export interface ReceptionOptions {
+  readonly storage: Storage
+  readonly director: Director
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Takes the delivery out of the worker's hands; false when it is not known to be in them. */
+  readonly release: (workerId: string, deliveryId: string, lease: LeaseRef) => boolean
+}
+
+/** Where workers bring what they have to say about their tasks: results, progress, events. */
+export class Reception {
+  readonly #options: ReceptionOptions
+  readonly #listeners = new Set<(news: WorkerEventNews) => void>()
+
+  constructor(options: ReceptionOptions) {
+    this.#options = options
+  }
+
+  /** Takes results. Each counts once; all of them are durable when this resolves. */
+  async results(workerId: string, reports: readonly Report[]): Promise<readonly Receipt[]> {
+    const receipts = await Promise.all(reports.map((report) => this.#result(workerId, report)))
+    await this.#options.storage.sync()
+    return receipts
+  }
+
+  async #result(workerId: string, report: Report): Promise<Receipt> {
+    const { director, clock, random, release } = this.#options
+    const ref = parseDeliveryId(report.taskId)
+    if (ref === undefined) return { type: 'ignored', reason: 'stale_task', job: undefined }
+    const lease = leaseOf(ref)
+    if (!release(workerId, report.taskId, lease)) {
+      const standing = await this.standing(workerId, ref)
+      if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+      if (standing === 'stale') return this.#late(workerId, ref, report)
+    }
+    const { visit, branch, attempt } = ref
+    const applied = await director.apply(
+      ref.jobId,
+      {
+        type: 'taskEnded',
+        at: clock.now(),
+        visit,
+        branch,
+        attempt,
+        workerId,
+        status: report.status,
+        data: report.data,
+        error: report.error && shortened(report.error),
+        chance: random.next(),
+      },
+      lease,
+    )
+    return applied.type === 'lost' ? this.#late(workerId, ref, report) : receiptOf(applied)
+  }
+
+  /** Another delivery of the task has followed. Nothing changes; the history says that the result came. */
+  async #late(workerId: string, ref: DeliveryRef, { status }: Report): Promise<Receipt> {
+    const { storage, director, clock } = this.#options
+    const job = (await storage.read('job', ref.jobId))?.value
+    if (job !== undefined) {
+      const entry = ignoredResult(job, { ...ref, at: clock.now(), status, workerId }, 'stale_task')
+      director.remark(job.id, job, [entry])
+    }
+    return { type: 'ignored', reason: 'stale_task', job }
+  }
+
+  /**
+   * After a restart the desk does not know who holds what; the storage does. `own` also for what nobody
+   * holds now: the rules decide about it. `stale` for a delivery or a try that another one has followed,
+   * and for an id that we never gave out: nothing may be settled by it.
+   */
+  async standing(workerId: string, ref: DeliveryRef): Promise<'own' | 'other' | 'stale'> {
+    const [view] = await this.#options.storage.peek('tasks', [taskId(ref.jobId, ref.visit, ref.branch)])
+    if (view === undefined) return 'own'
+    const { lease } = view
+    if (lease !== undefined && lease.token !== ref.token) return 'stale'
+    if (lease?.holder !== undefined && lease.holder !== workerId) return 'other'
+    return readTask(view.payload).attempt === ref.attempt ? 'own' : 'stale'
+  }
+
+  async progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<void> {
+    const ref = parseDeliveryId(id)
+    if (ref === undefined || (await this.standing(workerId, ref)) !== 'own') return
+    const { visit, branch, attempt } = ref
+    const at = this.#options.clock.now()
+    await this.#options.director.apply(ref.jobId, { type: 'progressed', at, visit, branch, attempt, fraction, message })
+  }
+
+  /**
+   * Takes an event of a task that the worker holds. Durable when this resolves, and only then told to listeners.
+   *
+   * A sender that got no answer sends the event again. Under the same `eventId` it is ignored as `repeated_event`, or as
+   * stale when the first one made the job go on: both mean that there is nothing left to send.
+   */
+  async event(workerId: string, id: string, event: WorkerEvent): Promise<Receipt> {
+    const { storage, director, clock } = this.#options
+    checkEvent(event)
+    const ref = parseDeliveryId(id)
+    if (ref === undefined) return { type: 'ignored', reason: 'stale_task', job: undefined }
+    const standing = await this.standing(workerId, ref)
+    if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    const { visit, branch, attempt, jobId } = ref
+    const { type: name, payload, eventId } = event
+    const at = clock.now()
+    const raised = { type: 'eventRaised', at, visit, branch, attempt, workerId, name, payload, eventId } as const
+    // Only whoever holds the task speaks for it: the claim guards the commit.
+    const applied = await director.apply(jobId, raised, undefined, undefined, leaseOf(ref))
+    await storage.sync()
+    if (applied.type === 'lost') {
+      return { type: 'ignored', reason: 'stale_task', job: (await storage.read('job', jobId))?.value }
+    }
+    if (applied.type === 'applied') this.#tell({ workerId, jobId, taskId: id, type: name, payload, eventId })
+    return receiptOf(applied)
+  }
+
+  /** Calls `listener` with every event that was taken here. */
+  onEvent(listener: (news: WorkerEventNews) => void): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  #tell(news: WorkerEventNews): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(news)
+      } catch (error) {
+        const { jobId: job_id, type } = news
+        this.#options.log.error('a listener for events of workers failed', { job_id, type, error: String(error) })
+      }
+    }
+  }
+}
+
+function checkEvent({ type, eventId, payload }: WorkerEvent): void {
+  const charsMax = LIMITS.eventTypeCharsMax
+  if (type === '' || type.length > charsMax) throw refusal(`The type of an event has from 1 to ${charsMax} characters.`)
+  if (eventId !== undefined && (eventId === '' || eventId.length > LIMITS.identifierCharsMax)) {
+    throw refusal(`The id of an event has from 1 to ${LIMITS.identifierCharsMax} characters.`)
+  }
+  if (sizeOf(payload) > LIMITS.contextBytesMax) {
+    throw refusal(`The payload of an event has at most ${LIMITS.contextBytesMax} bytes. Put large data into files.`)
+  }
+}
+
+function sizeOf(payload: JsonObject): number {
+  return JSON.stringify(payload).length
+}
+
+function refusal(message: string): ImpresarioError {
+  return new ImpresarioError('INVALID_REQUEST', message)
+}
+
+export function leaseOf(ref: DeliveryRef): LeaseRef {
+  return { queue: 'tasks', id: taskId(ref.jobId, ref.visit, ref.branch), token: ref.token }
+}
+
+function shortened({ code, message }: TaskError): TaskError {
+  return { code, message: excerpt(message, LIMITS.taskErrorCharsMax) }
+}
+
+function receiptOf(applied: Exclude<Applied, { type: 'lost' }>): Receipt {
+  return applied.type === 'applied'
+    ? { type: 'accepted', job: applied.job, before: applied.before }
+    : { type: 'ignored', reason: applied.reason, job: applied.job }
+}

@@ -1,0 +1,25 @@
+import type { Job } from '@impresario/core'
+import { LIMITS } from '@impresario/protocol'
+import type { Json } from '@impresario/protocol'
+import { excerpt } from './excerpt.ts'
+
+/** What a list of jobs is searched in. Short, and the names that people know a job by come first. */
+export function searchText({ id, blueprint, state, error, metadata }: Job): string {
+  const parts = [id, blueprint, state]
+  if (error !== undefined) parts.push(error.code)
+  let roomChars = LIMITS.searchTextCharsMax
+  if (metadata !== undefined) {
+    for (const text of stringsIn(metadata)) {
+      parts.push(text)
+      roomChars -= text.length
+      if (roomChars <= 0) break
+    }
+  }
+  if (error !== undefined) parts.push(error.message)
+  return excerpt(parts.join(' ').replaceAll(/\s+/g, ' '), LIMITS.searchTextCharsMax)
+}
+
+function* stringsIn(value: Json): Iterable<string> {
+  if (typeof value === 'string') yield value
+  else if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) yield* stringsIn(part)
+}
