@@ -311,7 +311,8 @@ export class Engine implements Service {
       const branch = job.branches[name]
       if (branch?.call.kind !== 'task') continue
       const { call, failedWorkers } = branch
-      const where = whereIs(branch.outcome !== undefined, views[index])
+      const isLive = (id: string): boolean => this.dispatcher.worker(id) !== undefined
+      const where = whereIs(branch.outcome !== undefined, views[index], isLive)
       const explanation = where.where === 'ended' ? undefined : this.dispatcher.explain(call, failedWorkers ?? [])
       found.push({ taskId: ids[index] ?? name, type: call.type, ...where, explanation })
     }
@@ -324,10 +325,13 @@ const RELOOK_MS = 1_000
 function whereIs(
   isEndedBranch: boolean,
   view: Awaited<ReturnType<Storage['peek']>>[number],
+  isLive: (workerId: string) => boolean,
 ): Pick<TaskExplanation, 'where' | 'worker'> {
   if (isEndedBranch || view === undefined) return { where: 'ended', worker: undefined }
   if (view.lease !== undefined) return { where: 'running', worker: view.lease.holder }
   if (view.dueInMs > 0) return { where: 'delayed', worker: undefined }
   const own = workerOfLane(view.lane)
-  return own === undefined ? { where: 'waiting', worker: undefined } : { where: 'assigned', worker: own }
+  // What was given to a worker that has gone is open to everybody.
+  const isAssigned = own !== undefined && isLive(own)
+  return isAssigned ? { where: 'assigned', worker: own } : { where: 'waiting', worker: undefined }
 }

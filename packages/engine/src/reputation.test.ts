@@ -63,7 +63,7 @@ test('[F-02] a permanent failure and a broken contract cost at once; what the ca
 })
 
 test('[F-02] a task that runs out of time counts as a failure of the worker that had it', async () => {
-  const stage = new Stage([oneTask({ attemptsMax: 1, runTimeout: 1 }, {})])
+  const stage = new Stage([oneTask({ attemptsMax: 1, runTimeout: 1_000 })])
   await stage.worker('a').then((worker) => stage.begin('one').then(() => worker.takeOne()))
   await pass(stage, 2_000)
   await pass(stage, FLUSH_MS)

@@ -253,3 +253,21 @@ test('[F-01] a timeout that could not be written is applied later', async () => 
   await stage.after(15_000)
   expect(await stage.statusOf(jobId)).toBe('failed')
 })
+
+test('[F-01] [J-2] a task that waited long for its worker has its whole time from the pickup on', async () => {
+  const stage = new Stage([oneTask({ runTimeout: 300_000, attemptsMax: 1 })])
+  const jobId = await stage.begin('one')
+  // Far longer than it may run.
+  await stage.clock.advance(3_600_000)
+  const worker = await stage.worker('a')
+  const delivery = await worker.takeOne()
+  expect(delivery.deadlineAt).toBe(stage.clock.now() + 300_000)
+  for (let passedMs = 0; passedMs < 290_000; passedMs += 10_000) {
+    await stage.clock.advance(10_000)
+    await worker.heartbeat([delivery.taskId])
+    await stage.run()
+    expect(await stage.statusOf(jobId)).toBe('waiting_for_worker')
+  }
+  await stage.after(10_000)
+  expect((await stage.job(jobId)).error?.code).toBe('TIMEOUT_ERROR')
+})
