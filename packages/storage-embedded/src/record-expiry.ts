@@ -26,6 +26,10 @@ export class RecordExpiry {
     return this.#horizon
   }
 
+  get size(): number {
+    return this.#heap.size
+  }
+
   /** From now on whatever expires up to then is known; the caller brings it at once. */
   widen(horizon: number): void {
     this.#horizon = horizon
