@@ -71,7 +71,9 @@ const page = {
 const time = z
   .string()
   .max(40)
-  .describe('ISO 8601 with its offset, such as 2026-01-31T12:00:00Z, or Unix seconds.')
+  .describe(
+    'ISO 8601 with its offset, such as 2026-01-31T12:00:00Z, or Unix seconds. A job counts by the time in its id, a child with its parent.',
+  )
   .optional()
 
 export const jobListQuery = z.looseObject({
@@ -203,7 +205,12 @@ export const historyQuery = z.looseObject({
     .max(LIMITS.historyPageMax)
     .optional()
     .describe('Events on one page; as many as possible without it.'),
-  after: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),
+  after: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe('Only events after this one: its `event_id`, or X-Next-Cursor of the page before.'),
 })
 export const historyList = z.array(
   z.looseObject({
@@ -219,7 +226,7 @@ export const historyList = z.array(
     attempt_number: z.int().nullable(),
     duration_ms: z.number().nullable(),
     note: z.string().nullable(),
-    context_snapshot: object.nullable(),
+    context_snapshot: z.unknown().describe('What the job looked like then, as far as it is small.'),
   }),
 )
 

@@ -171,7 +171,7 @@ export interface HistoryBody {
   readonly attempt_number: Maybe<number>
   readonly duration_ms: Maybe<number>
   readonly note: Maybe<string>
-  readonly context_snapshot: Maybe<JsonObject>
+  readonly context_snapshot: Json
 }
 
 export interface RetryJobRequest {

@@ -1,4 +1,6 @@
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ClientInfo } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
 
 /**
  * What a client's token lets it do. `viewer` reads its own jobs; `client` also starts and commands them; `admin` sees and
@@ -7,8 +9,11 @@ import type { ClientInfo } from '@impresario/core'
 export const CLIENT_ROLES = ['viewer', 'client', 'admin'] as const
 export type ClientRole = (typeof CLIENT_ROLES)[number]
 
-/** Who may call a route: anybody, workers, or clients from this role upwards. */
-export type Access = 'public' | 'worker' | ClientRole
+/**
+ * Who may call a route: anybody, workers, or clients from this role upwards. `capability`: clients, and whoever has a
+ * signed permission for this one thing, which the handler then checks.
+ */
+export type Access = 'public' | 'worker' | 'capability' | ClientRole
 
 /** Which rate limit counts a route. */
 export type RateKind = 'general' | 'heartbeat' | 'poll'
@@ -17,6 +22,8 @@ export type RateKind = 'general' | 'heartbeat' | 'poll'
 export interface Caller {
   readonly client: ClientInfo
   readonly role: ClientRole
+  /** Jobs that it may start in a month; without it, as many as it likes. */
+  readonly monthlyAttempts?: number
 }
 
 declare module 'fastify' {
@@ -35,4 +42,56 @@ declare module 'fastify' {
 /** Whether somebody of role `has` may do what `needs` asks for. */
 export function isAllowed(has: ClientRole, needs: ClientRole): boolean {
   return CLIENT_ROLES.indexOf(has) >= CLIENT_ROLES.indexOf(needs)
+}
+
+export function isAdmin({ role }: Caller): boolean {
+  return isAllowed(role, 'admin')
+}
+
+export interface Gate {
+  /** Who calls; refuses whoever cannot say. */
+  authenticate(headers: FastifyRequest['headers']): Caller
+}
+
+/**
+ * The one place where clients are let in: by what the route says, before the body is read. Workers are recognised where
+ * their routes are. A route that does not say who may call it stops the start.
+ */
+export function guardRoutes(app: FastifyInstance, gate: Gate): void {
+  app.decorateRequest('caller', undefined)
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', (route) => {
+    routes.push(route)
+  })
+  app.addHook('onReady', async () => {
+    for (const route of routes) checkRoute(route)
+  })
+  app.addHook('onRequest', async (request) => {
+    const { access } = request.routeOptions.config
+    if (access === 'viewer' || access === 'client' || access === 'admin') request.caller = admit(gate, request, access)
+  })
+}
+
+/** Who calls, if the role is high enough. */
+export function admit(gate: Gate, { headers }: FastifyRequest, needs: ClientRole): Caller {
+  const caller = gate.authenticate(headers)
+  if (isAllowed(caller.role, needs)) return caller
+  throw new ImpresarioError('FORBIDDEN', `This needs the role ${needs}; the token has the role ${caller.role}.`)
+}
+
+function checkRoute({ method, url, config, schema }: RouteOptions): void {
+  const isHidden = schema !== undefined && 'hide' in schema && schema.hide === true
+  const missing = [
+    ...(config?.access === undefined ? ['config.access'] : []),
+    ...(isHidden || schema?.summary !== undefined ? [] : ['schema.summary']),
+  ]
+  if (missing.length === 0) return
+  throw new Error(`The route ${[method].flat().join(', ')} ${url} has no ${missing.join(' and no ')}.`)
+}
+
+/** Who calls. Only for routes that need a client. */
+export function callerOf(request: FastifyRequest): Caller {
+  const { caller } = request
+  if (caller === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Client-Token header')
+  return caller
 }

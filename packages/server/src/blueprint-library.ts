@@ -19,6 +19,7 @@ export class BlueprintLibrary implements BlueprintSource {
   readonly #defaults: PolicyDefaults
   #registry: BlueprintRegistry
   #endpoints: ReadonlyMap<string, string> = new Map()
+  #apiVersions: ReadonlySet<string> = new Set()
 
   constructor(given: readonly RunnableBlueprint[], defaults: Partial<ConfiguredPolicy> = {}) {
     this.#given = given
@@ -44,6 +45,7 @@ export class BlueprintLibrary implements BlueprintSource {
       }
     }
     this.#endpoints = endpointsOf(registry)
+    this.#apiVersions = new Set(registry.list().flatMap(({ apiVersion }) => apiVersion ?? []))
     this.#registry = registry
     return { warnings }
   }
@@ -60,9 +62,19 @@ export class BlueprintLibrary implements BlueprintSource {
     return this.#registry.list()
   }
 
-  /** The name of the blueprint that clients start under this path. */
-  byEndpoint(path: string): string | undefined {
-    return this.#endpoints.get(trimmed(path))
+  /**
+   * The name of the blueprint that clients start under this path. A version of the API may stand before it, as a part
+   * of the path or for itself; a blueprint that names none is found under every one that is given for itself.
+   */
+  byEndpoint(path: string, apiVersion?: string): string | undefined {
+    const bare = trimmed(path)
+    const own = apiVersion === undefined ? undefined : this.#endpoints.get(`${apiVersion}/${bare}`)
+    return own ?? this.#endpoints.get(bare)
+  }
+
+  /** Whether endpoints of blueprints belong to this version of the API. */
+  hasApiVersion(apiVersion: string): boolean {
+    return this.#apiVersions.has(apiVersion)
   }
 }
 
@@ -71,14 +83,15 @@ function trimmed(path: string): string {
 }
 
 /** Paths that mean something else. */
-const RESERVED = /^(?:|jobs|jobs\/batch|jobs\/[^/]+\/(?:cancel|retry|discard))$/
+const RESERVED = /^(?:|jobs|jobs\/batch|jobs\/[^/]+\/(?:cancel|retry|discard)|quarantine\/(?:retry|discard)|admin\/.*)$/
 
 function endpointsOf(registry: BlueprintRegistry): ReadonlyMap<string, string> {
   const endpoints = new Map<string, string>()
-  for (const { name, endpoint } of registry.list()) {
+  for (const { name, endpoint, apiVersion } of registry.list()) {
     if (endpoint === undefined) continue
-    const path = trimmed(endpoint)
-    if (RESERVED.test(path)) {
+    const bare = trimmed(endpoint)
+    const path = apiVersion === undefined ? bare : `${apiVersion}/${bare}`
+    if (RESERVED.test(bare)) {
       throw new ImpresarioError(
         'INVALID_BLUEPRINT',
         `"${name}" has the endpoint "${endpoint}", which the server needs itself.`,

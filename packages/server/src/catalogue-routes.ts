@@ -1,73 +1,163 @@
 import type { FastifyInstance } from 'fastify'
-import type { JobStatus } from '@impresario/core'
+import type { RunnableBlueprint, Storage } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
 import { renderGraph } from '@impresario/graph'
 import { ImpresarioError } from '@impresario/protocol'
-import type { JsonObject } from '@impresario/protocol'
-import { clientOf } from './job-routes.ts'
-import type { ClientRoutesOptions } from './job-routes.ts'
-import { blueprintBody } from './wire-job.ts'
+import type { DashboardBody } from '@impresario/protocol'
+import * as schemas from '@impresario/protocol/schemas'
+import { callerOf } from './access.ts'
+import type { BlueprintLibrary } from './blueprint-library.ts'
+import { ownerFilter } from './job-access.ts'
+import { contract, readQuery } from './route-contract.ts'
+import { catalogueOf } from './skill-catalogue.ts'
+import { blueprintBody, JOB_STATUSES } from './wire-job.ts'
 import { workerBody } from './wire-worker.ts'
 
-/** Jobs counted per status at most: an overview has to stay cheap, and nobody reads the difference beyond. */
-const COUNTED_MAX = 1_000
+export interface CatalogueOptions {
+  readonly engine: Engine
+  readonly storage: Storage
+  readonly blueprints: BlueprintLibrary
+}
 
-const STATUSES: readonly JobStatus[] = [
-  'pending',
-  'running',
-  'waiting_for_worker',
-  'waiting_for_human',
-  'waiting_for_parallel',
-  'waiting_for_child',
-  'quarantined',
-  'finished',
-  'failed',
-  'cancelled',
-  'error',
-]
+const WORKERS = contract({
+  access: 'viewer',
+  tag: 'workers',
+  id: 'listWorkers',
+  summary: 'List the workers that are live',
+  replies: { 200: { description: 'The workers.', body: schemas.workerList } },
+})
+
+const WORKER = contract({
+  access: 'viewer',
+  tag: 'workers',
+  id: 'getWorker',
+  summary: 'Read a worker',
+  params: schemas.workerParams,
+  replies: { 200: { description: 'The worker.', body: schemas.workerBody } },
+  refusals: ['WORKER_NOT_FOUND'],
+})
+
+const CATALOGUE = contract({
+  access: 'viewer',
+  tag: 'workers',
+  id: 'getSkillCatalogue',
+  summary: 'What the live workers can do',
+  replies: { 200: { description: 'The skills, by name.', body: schemas.catalogueBody } },
+})
+
+const DASHBOARD = contract({
+  access: 'viewer',
+  tag: 'server',
+  id: 'getDashboard',
+  summary: 'Counts of workers and jobs',
+  description: 'Of the own jobs; for an admin, of everybody’s.',
+  replies: { 200: { description: 'The counts.', body: schemas.dashboardBody } },
+})
+
+const BLUEPRINTS = contract({
+  access: 'viewer',
+  tag: 'blueprints',
+  id: 'listBlueprints',
+  summary: 'List the blueprints in all their versions',
+  replies: { 200: { description: 'The blueprints.', body: schemas.blueprintList } },
+})
+
+const BLUEPRINT = contract({
+  access: 'viewer',
+  tag: 'blueprints',
+  id: 'getBlueprint',
+  summary: 'Read a blueprint: its states and where they lead',
+  params: schemas.nameParams,
+  query: schemas.blueprintQuery,
+  replies: { 200: { description: 'The blueprint.', body: schemas.blueprintBody } },
+  refusals: ['INVALID_REQUEST', 'BLUEPRINT_NOT_FOUND'],
+})
+
+const GRAPH = contract({
+  access: 'viewer',
+  tag: 'blueprints',
+  id: 'getBlueprintGraph',
+  summary: 'Draw a blueprint',
+  params: schemas.nameParams,
+  query: schemas.graphQuery,
+  replies: { 200: { description: 'The graph, as DOT or as SVG.', types: ['text/vnd.graphviz', 'image/svg+xml'] } },
+  refusals: ['INVALID_REQUEST', 'BLUEPRINT_NOT_FOUND'],
+})
 
 /** What there is beside jobs: workers, blueprints and an overview. */
-export function registerCatalogueRoutes(app: FastifyInstance, { engine, blueprints }: ClientRoutesOptions): void {
-  const { dispatcher } = engine
+export function registerCatalogueRoutes(app: FastifyInstance, options: CatalogueOptions): void {
+  registerWorkerViews(app, options)
+  registerBlueprintViews(app, options)
+  app.get('/dashboard', DASHBOARD, async (request): Promise<DashboardBody> => {
+    const workers: Record<string, number> = {}
+    const live = options.engine.dispatcher.workers()
+    for (const { status } of live) workers[status] = (workers[status] ?? 0) + 1
+    const jobs = await jobCounts(options, ownerFilter(callerOf(request), undefined))
+    return { workers: { total: live.length, ...workers }, jobs: { queued: jobs['pending'] ?? 0, ...jobs } }
+  })
+}
 
-  app.get('/workers', async () =>
+function registerWorkerViews(app: FastifyInstance, { engine: { dispatcher } }: CatalogueOptions): void {
+  app.get('/workers', WORKERS, async () =>
     dispatcher.workers().map((worker) => workerBody(worker, dispatcher.loadOf(worker.id))),
   )
 
-  app.get('/blueprints', async () => blueprints.list().map(blueprintBody))
+  app.get('/workers/catalog', CATALOGUE, async () => catalogueOf(dispatcher.workers()))
 
-  app.get<{ Params: { name: string }; Querystring: { format?: string } }>(
-    '/blueprints/:name/graph',
-    async (request, reply) => {
-      const blueprint = blueprints.latest(request.params.name)
-      if (blueprint === undefined) throw new ImpresarioError('BLUEPRINT_NOT_FOUND', 'Blueprint not found')
-      const { format } = request.query
-      if (format !== undefined && format !== 'dot' && format !== 'svg') {
-        throw new ImpresarioError('INVALID_REQUEST', '"format" must be dot or svg.')
-      }
-      const isSvg = format === 'svg' || (format === undefined && wantsSvg(request.headers.accept))
-      const type = isSvg ? 'image/svg+xml' : 'text/vnd.graphviz'
-      const drawn = await renderGraph(blueprint, { format: isSvg ? 'svg' : 'dot' })
-      return reply
-        .header('content-type', `${type}; charset=utf-8`)
-        .header('vary', 'accept')
-        .header('x-content-type-options', 'nosniff')
-        .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
-        .send(drawn)
-    },
-  )
+  app.get<{ Params: { worker_id: string } }>('/workers/:worker_id', WORKER, async (request) => {
+    const { worker_id: id } = request.params
+    const worker = dispatcher.workers().find((one) => one.id === id)
+    if (worker === undefined) throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found')
+    return workerBody(worker, dispatcher.loadOf(id))
+  })
+}
 
-  app.get('/dashboard', async (request): Promise<JsonObject> => {
-    const owner = clientOf(request).id
-    const jobs: Record<string, number> = {}
-    for (const status of STATUSES) {
-      const found = await engine.listJobs({ owner, status, limit: COUNTED_MAX })
-      if (found.length > 0) jobs[status] = found.length
-    }
-    const queued = jobs['pending'] ?? 0
-    return { workers: { total: dispatcher.workers().length }, jobs: { queued, ...jobs }, counted_up_to: COUNTED_MAX }
+function registerBlueprintViews(app: FastifyInstance, { blueprints }: CatalogueOptions): void {
+  const find = (name: string, version: number | undefined): RunnableBlueprint => {
+    const found = version === undefined ? blueprints.latest(name) : blueprints.get(name, version)
+    if (found === undefined) throw new ImpresarioError('BLUEPRINT_NOT_FOUND', 'Blueprint not found')
+    return found
+  }
+
+  app.get('/blueprints', BLUEPRINTS, async () => blueprints.list().map(blueprintBody))
+
+  app.get<{ Params: { name: string } }>('/blueprints/:name', BLUEPRINT, async (request) => {
+    const { version } = readQuery(schemas.blueprintQuery, request.query)
+    return blueprintBody(find(request.params.name, version))
+  })
+
+  app.get<{ Params: { name: string } }>('/blueprints/:name/graph', GRAPH, async (request, reply) => {
+    const { version, format } = readQuery(schemas.graphQuery, request.query)
+    const blueprint = find(request.params.name, version)
+    const isSvg = format === 'svg' || (format === undefined && wantsSvg(request.headers.accept))
+    const type = isSvg ? 'image/svg+xml' : 'text/vnd.graphviz'
+    const drawn = await renderGraph(blueprint, { format: isSvg ? 'svg' : 'dot' })
+    return reply
+      .header('content-type', `${type}; charset=utf-8`)
+      .header('vary', 'accept')
+      .header('x-content-type-options', 'nosniff')
+      .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
+      .send(drawn)
   })
 }
 
 function wantsSvg(accept: string | undefined): boolean {
   return accept?.includes('image/svg+xml') === true && !accept.includes('text/vnd.graphviz')
+}
+
+/** Jobs counted per status at most where the storage keeps no counts: an overview has to stay cheap. */
+const COUNTED_MAX = 1_000
+
+async function jobCounts(
+  { engine, storage }: CatalogueOptions,
+  of: { readonly owner?: string },
+): Promise<Readonly<Record<string, number>>> {
+  const counted = await storage.counts?.('job', of)
+  if (counted !== undefined) return counted
+  const counts: Record<string, number> = {}
+  for (const status of JOB_STATUSES) {
+    const found = await engine.listJobs({ ...of, status, limit: COUNTED_MAX })
+    if (found.length > 0) counts[status] = found.length
+  }
+  return counts
 }

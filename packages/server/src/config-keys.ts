@@ -1,12 +1,16 @@
 import { hostname } from 'node:os'
 import { LIMITS } from '@impresario/protocol'
+import { BACKGROUND_KEYS } from './background-keys.ts'
+import type { BackgroundSettings } from './background-keys.ts'
 import { LOG_LEVELS } from './log.ts'
 import type { LogLevel } from './log.ts'
 import { SECURITY_KEYS } from './security-keys.ts'
 import type { SecuritySettings } from './security-keys.ts'
+import { WEBHOOK_KEYS } from './webhook-keys.ts'
+import type { WebhookSettings } from './webhook-keys.ts'
 
 /** Everything that can be set, with the types that the program uses. */
-export interface Settings extends SecuritySettings {
+export interface Settings extends BackgroundSettings, SecuritySettings, WebhookSettings {
   readonly apiHost: string
   readonly apiPort: number
   readonly clientApiPrefix: string
@@ -20,6 +24,8 @@ export interface Settings extends SecuritySettings {
   readonly logLevel: LogLevel
   readonly logFormat: 'json' | 'text'
   readonly storageUrl: string
+  readonly secretKey: string
+  readonly publicUrl: string
   readonly workerPollTimeoutSeconds: number
   readonly workerHealthCheckIntervalSeconds: number
   readonly workerTimeoutSeconds: number
@@ -44,7 +50,7 @@ interface Text {
   readonly type: 'text' | 'secret' | 'path' | 'prefix' | 'time zone'
 }
 interface Count {
-  readonly type: 'integer' | 'seconds'
+  readonly type: 'integer' | 'number' | 'seconds'
   readonly min: number
   readonly max: number
 }
@@ -119,7 +125,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     default: hostname(),
     description: 'Name of this instance, in every line of the log. The host name without it.',
   },
-  timeZone: { names: ['TZ'], type: 'time zone', default: 'UTC', description: 'Time zone of the log.' },
+  timeZone: { names: ['TZ'], type: 'time zone', default: 'UTC', description: 'Time zone of the log, of quotas, and of schedules that name none.' },
   logLevel: {
     names: ['LOG_LEVEL'],
     type: 'choice',
@@ -139,6 +145,19 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     type: 'text',
     default: 'file:./impresario-data',
     description: 'memory: (nothing survives a restart) or file:<directory>.',
+  },
+  secretKey: {
+    names: ['SECRET_KEY'],
+    type: 'secret',
+    default: '',
+    description:
+      'What links and capabilities are signed with; at least 16 characters. Empty: a key that lies beside the storage.',
+  },
+  publicUrl: {
+    names: ['PUBLIC_URL'],
+    type: 'text',
+    default: '',
+    description: 'Address under which people reach this server, for links. Empty: the one that a request was sent to.',
   },
   workerPollTimeoutSeconds: {
     names: ['WORKER_POLL_TIMEOUT_SECONDS'],
@@ -265,5 +284,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     default: DAY_S,
     description: 'How long it can be renewed.',
   },
+  ...BACKGROUND_KEYS,
   ...SECURITY_KEYS,
+  ...WEBHOOK_KEYS,
 }

@@ -1,24 +1,39 @@
+import type { IncomingMessage, ServerOptions } from 'node:http'
 import fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import type { Log } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import { BATCH_BOUNDS, BODY_BOUNDS, checkJsonText } from './json-guard.ts'
 import { createErrorHandler, pathOf, sendProblem } from './problem.ts'
+import type { TlsOptions } from './tls.ts'
 
 export interface HttpOptions {
   readonly bodyLimitBytes: number
   readonly log: Log
+  /** Proxies whose word about the caller's address is taken. */
+  readonly trustProxy?: string | false
+  /** Where a request goes instead of where it was sent. */
+  readonly rewriteUrl?: (url: string) => string
+  /** Speak HTTPS with these. */
+  readonly tls?: TlsOptions | undefined
 }
 
 /** Paths whose bodies hold many items. */
-const BATCHES = /\/(?:batch|results)(?:\?|$)/
+const BATCHES = /\/(?:batch|results|quarantine\/retry|quarantine\/discard)(?:\?|$)/
 
 /** Fastify with our limits, our parser and our errors; the routes are added by others. */
-export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstance {
+export function createHttp({
+  bodyLimitBytes,
+  log,
+  rewriteUrl = (url) => url,
+  tls,
+  trustProxy = false,
+}: HttpOptions): FastifyInstance {
   const answerError = createErrorHandler(log)
   const app = fastify({
     logger: false,
     bodyLimit: bodyLimitBytes,
+    trustProxy,
     requestTimeout: LIMITS.requestTimeoutMs,
     keepAliveTimeout: LIMITS.keepAliveMs,
     // A stop ends the waits first; whatever is left then may be cut.
@@ -26,6 +41,7 @@ export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstanc
     return503OnClosing: false,
     // Asking for the head of a poll would take a task and throw it away.
     exposeHeadRoutes: false,
+    rewriteUrl: ({ url = '/' }: IncomingMessage) => rewriteUrl(url),
     routerOptions: {
       maxParamLength: 1_024,
       ignoreTrailingSlash: true,
@@ -35,7 +51,7 @@ export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstanc
     frameworkErrors: (error, request, reply) => {
       answerError(error, request, reply)
     },
-    http: { headersTimeout: LIMITS.headersTimeoutMs },
+    ...transport(tls),
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, strict: false } },
   })
   const parse = app.getDefaultJsonParser('error', 'error')
@@ -54,9 +70,17 @@ export function createHttp({ bodyLimitBytes, log }: HttpOptions): FastifyInstanc
     }
     void parse(request, text, done)
   })
+  // Answers are described by schemas for readers; they are written as they are, and fast.
+  app.setSerializerCompiler(() => (answer) => JSON.stringify(answer))
   app.setErrorHandler(answerError)
   answerUnknownRoutes(app)
   return app
+}
+
+/** Fastify gives another type of server for HTTPS, which differs from the plain one in nothing that we use. */
+function transport(tls: TlsOptions | undefined): { readonly http: ServerOptions } {
+  const bounds = { headersTimeout: LIMITS.headersTimeoutMs }
+  return tls === undefined ? { http: bounds } : ({ https: { ...bounds, ...tls } } as unknown as { http: ServerOptions })
 }
 
 /** 404, or 405 where the path exists with another method. */

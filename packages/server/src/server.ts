@@ -1,28 +1,45 @@
 import type { AddressInfo } from 'node:net'
+import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import type { Clock, Log, Random, RunnableBlueprint, Storage } from '@impresario/core'
 import { Engine } from '@impresario/engine'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import { ClientAuth, WorkerAuth } from './auth.ts'
+import { ImpresarioError } from '@impresario/protocol'
+import type { OutboundPolicy } from '@impresario/webhooks'
+import { guardRoutes } from './access.ts'
+import { collectRoutes } from './api-document.ts'
+import type { ApiDescription, ApiDocument } from './api-document.ts'
+import { ClientAuth } from './auth.ts'
 import { BlueprintLibrary } from './blueprint-library.ts'
 import { loadBlueprints, watchDirectory } from './blueprint-loader.ts'
-import { registerCatalogueRoutes } from './catalogue-routes.ts'
+import { Capabilities } from './capabilities.ts'
+import { apiVersionRewriter, registerClientApi } from './client-api.ts'
 import { createClock } from './clock.ts'
 import { settingsOf } from './config.ts'
 import type { Settings } from './config.ts'
 import { OpenWaits } from './connection.ts'
-import { isLoopback, loadCredentials } from './credentials.ts'
+import { loadCredentials } from './credentials.ts'
 import type { Credentials } from './credentials.ts'
+import { CredentialBook } from './credential-book.ts'
 import { Health } from './health.ts'
+import { trailHistory } from './history.ts'
 import { createHttp } from './http.ts'
-import { authenticateClients, registerJobRoutes } from './job-routes.ts'
 import { createLocalTransport } from './local-transport.ts'
 import type { LocalTransport } from './local-transport.ts'
 import { createLog, errorFields } from './log.ts'
-import { registerApprovalRoute, registerPublicRoutes } from './public-routes.ts'
+import { protectRoutes, trustedProxies } from './protection.ts'
+import { QuotaCalendar } from './quota-calendar.ts'
 import { createRandom } from './random.ts'
-import { openStorage } from './storage.ts'
-import { registerWorkerRoutes } from './worker-routes.ts'
+import { MemoryRateLimiter } from './rate-limiter.ts'
+import { loadSecretKey } from './secret-key.ts'
+import type { SecretKey } from './secret-key.ts'
+import { directoryOf, openStorage } from './storage.ts'
+import { VERSION } from './version.ts'
+import { createWebhooks, webhookPolicy } from './webhook-service.ts'
+import type { WebhookService } from './webhook-service.ts'
+import { loadTls, reloadTls } from './tls.ts'
+import type { TlsOptions } from './tls.ts'
+import { registerWorkerApi } from './worker-api.ts'
+import type { WorkerApi } from './worker-api.ts'
 
 export interface ServerOptions {
   /** What differs from the defaults. `loadSettings` reads all of them from the environment. */
@@ -40,7 +57,7 @@ export interface ServerOptions {
   readonly onFatal?: (error: Error) => void
 }
 
-interface Parts {
+interface Parts extends WebhookService {
   readonly settings: Settings
   readonly credentials: Credentials
   readonly clock: Clock
@@ -50,6 +67,9 @@ interface Parts {
   readonly engine: Engine
   readonly health: Health
   readonly waits: OpenWaits
+  readonly tls: TlsOptions | undefined
+  readonly secretKey: SecretKey
+  readonly webhookPolicy: OutboundPolicy
 }
 
 /** Puts an orchestrator together. Refuses a configuration that cannot work, or that is open to everybody. */
@@ -67,6 +87,8 @@ export class Server {
   readonly #options: ServerOptions
   readonly #parts: Parts
   readonly #app: FastifyInstance
+  readonly #description: ApiDescription
+  readonly #workerApi: WorkerApi
   #address: string | undefined
   #unwatch: (() => void) | undefined
   #stopped: Promise<void> | undefined
@@ -75,7 +97,10 @@ export class Server {
     this.#options = options
     this.#parts = compose(options)
     this.engine = this.#parts.engine
-    this.#app = buildHttp(this.#parts)
+    const { app, description, workerApi } = buildHttp(this.#parts)
+    this.#app = app
+    this.#workerApi = workerApi
+    this.#description = description
   }
 
   /** Where it listens, such as `http://127.0.0.1:8080`; `undefined` until it does. */
@@ -93,6 +118,7 @@ export class Server {
     try {
       await this.#loadBlueprints()
       await engine.start()
+      await this.#parts.sender.start()
       await this.#app.listen({ host: settings.apiHost, port: settings.apiPort })
     } catch (error) {
       await this.stop()
@@ -113,7 +139,19 @@ export class Server {
 
   /** For workers of this process: `createWorker({ transport: server.localTransport() })`. */
   localTransport(): LocalTransport {
-    return createLocalTransport(this.engine, this.#parts.clock)
+    return createLocalTransport(this.engine, this.#workerApi.calls)
+  }
+
+  /** Reads certificate and key anew, for all connections from now on. Those that are open stay. */
+  reloadTls(): void {
+    const validTo = reloadTls(this.#app.server, this.#parts.settings)
+    if (validTo !== undefined) this.#parts.log.info('certificate reloaded', { valid_to: validTo })
+  }
+
+  /** Every route, as OpenAPI 3.1. Does not need a server that runs. */
+  async apiDocument(): Promise<ApiDocument> {
+    await this.#app.ready()
+    return this.#description.document
   }
 
   async #loadBlueprints(): Promise<void> {
@@ -146,7 +184,8 @@ export class Server {
     waits.stop()
     try {
       // The face stays while handlers finish: workers can bring results, and readiness says what is going on.
-      const inTime = await within(settings.shutdownTimeoutSeconds * 1_000, engine.stop())
+      const stopped = Promise.all([engine.stop(), this.#parts.sender.stop()])
+      const inTime = await within(settings.shutdownTimeoutSeconds * 1_000, stopped)
       if (!inTime) log.warn('the time to stop is up; what still runs is cut and repeated after the next start')
     } catch (error) {
       log.error('the engine did not stop cleanly', errorFields(error))
@@ -185,6 +224,8 @@ function compose(options: ServerOptions): Parts {
   const settings = settingsOf(options.settings)
   // Before the storage is opened: a refusal must leave nothing behind.
   const credentials = loadCredentials(settings)
+  const tls = loadTls(settings)
+  const policy = webhookPolicy(settings)
   const clock = options.clock ?? createClock()
   const random = options.random ?? createRandom(() => clock.now())
   const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
@@ -217,33 +258,52 @@ function compose(options: ServerOptions): Parts {
       pickupMs: settings.workerPickupSeconds * 1_000,
     },
   })
-  return { settings, credentials, clock, log, storage, blueprints, engine, health, waits: new OpenWaits() }
+  const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
+  const secretKey = loadSecretKey(settings.secretKey, directory)
+  const waits = new OpenWaits()
+  const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
+  const told = { ...webhooks, webhookPolicy: policy }
+  return { settings, credentials, clock, log, storage, blueprints, engine, health, waits, tls, secretKey, ...told }
 }
 
-function buildHttp(parts: Parts): FastifyInstance {
-  const { settings, credentials, engine, clock, log, waits, health, blueprints, storage } = parts
-  const app = createHttp({ bodyLimitBytes: settings.bodyLimitBytes, log })
-  refuseWhileStopping(app, health)
+function buildHttp(parts: Parts): {
+  readonly app: FastifyInstance
+  readonly description: ApiDescription
+  readonly workerApi: WorkerApi
+} {
+  const { settings, credentials, engine, clock, log, blueprints } = parts
+  const { clientApiPrefix, publicUrl } = settings
+  const rewriteUrl = apiVersionRewriter(clientApiPrefix, blueprints)
+  const trustProxy = trustedProxies(settings.trustProxy)
+  const app = createHttp({ bodyLimitBytes: settings.bodyLimitBytes, log, rewriteUrl, trustProxy, tls: parts.tls })
+  const isOpen = credentials.clients.length === 0 && credentials.workers.isEmpty
+  protectRoutes(app, { settings, limiter: new MemoryRateLimiter(), clock, log, isOpen })
+  refuseWhileStopping(app, parts.health)
   const clientAuth = new ClientAuth(credentials.clients)
-  const workerAuth = new WorkerAuth(credentials.workers, { allowOpen: isLoopback(settings.apiHost) })
-  const pollMs = Math.min(settings.workerPollTimeoutSeconds * 1_000, LIMITS.longPollMsMax)
-  const workerOptions = { desk: engine.desk, auth: workerAuth, clock, log, waits, pollMs }
-  void app.register(async (scope) => registerWorkerRoutes(scope, workerOptions), { prefix: '/_worker' })
-  const clientOptions = { engine, auth: clientAuth, blueprints, waits }
-  for (const prefix of [`/${settings.clientApiPrefix}/v1`, `/${settings.clientApiPrefix}`]) {
-    void app.register(
-      async (scope) => {
-        authenticateClients(scope, clientAuth)
-        registerJobRoutes(scope, clientOptions)
-        registerCatalogueRoutes(scope, clientOptions)
-      },
-      { prefix },
-    )
-  }
-  const publicOptions = { engine, auth: clientAuth, health, storage }
-  void app.register(async (scope) => registerPublicRoutes(scope, publicOptions), { prefix: '/_public' })
-  void app.register(async (scope) => registerApprovalRoute(scope, publicOptions), { prefix: '/_public' })
-  return app
+  const book = new CredentialBook(settings, log, credentials)
+  book.onChange(({ after }) => {
+    clientAuth.replace(after.clients)
+    workerApi.auth.replace(after.workers)
+  })
+  guardRoutes(app, clientAuth)
+  collectRoutes(app, VERSION)
+  const workerApi = registerWorkerApi(app, parts)
+  const description = registerClientApi(app, {
+    ...parts,
+    clientApiPrefix,
+    publicUrl,
+    gate: clientAuth,
+    capabilities: new Capabilities(parts.secretKey, clock),
+    history: trailHistory(engine),
+    reload: () => book.reload(),
+    quotas: new QuotaCalendar(clock, settings.timeZone),
+    bodyLimitBytes: settings.bodyLimitBytes,
+    rateLimit:
+      isOpen || !settings.rateLimitingEnabled
+        ? undefined
+        : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
+  })
+  return { app, description, workerApi }
 }
 
 /** Results and signs of life are taken to the last; connections close with their next answer. */
@@ -260,7 +320,8 @@ function refuseWhileStopping(app: FastifyInstance, health: Health): void {
 function addressOf(app: FastifyInstance): string {
   const found = app.server.address()
   if (!isAddressInfo(found)) throw new Error('The server listens on no port.')
-  return `http://${found.family === 'IPv6' ? `[${found.address}]` : found.address}:${found.port}`
+  const scheme = app.server instanceof TlsServer ? 'https' : 'http'
+  return `${scheme}://${found.family === 'IPv6' ? `[${found.address}]` : found.address}:${found.port}`
 }
 
 function isAddressInfo(value: unknown): value is AddressInfo {

@@ -12,7 +12,7 @@ export interface StorageOptions {
 export function openStorage(url: string, { clock, onFailure }: StorageOptions): Storage {
   if (url === 'memory:' || url === 'memory') return createMemoryStorage({ now: () => clock.now() })
   if (url.startsWith('file:')) {
-    const directory = url.slice('file:'.length).replace(/^\/\//, '')
+    const directory = directoryOf(url) ?? ''
     if (directory === '') throw invalid('STORAGE_URL names no directory. Write it as file:./impresario-data.')
     return openEmbeddedStorage({ directory, onFailure, now: () => clock.now() })
   }
@@ -21,4 +21,9 @@ export function openStorage(url: string, { clock, onFailure }: StorageOptions): 
     throw invalid(`STORAGE_URL: ${scheme} comes with a later release. Use memory: or file:<directory>.`)
   }
   throw invalid('STORAGE_URL is not understood. Use memory: or file:<directory>.')
+}
+
+/** Where the embedded storage lies; nowhere for others. */
+export function directoryOf(url: string): string | undefined {
+  return url.startsWith('file:') ? url.slice('file:'.length).replace(/^\/\//, '') : undefined
 }

@@ -1,14 +1,39 @@
-import type { ClientInfo, Job, JobRequest, RunnableBlueprint, Stored } from '@impresario/core'
-import type { CreateOptions, TaskExplanation } from '@impresario/engine'
-import { isJsonObject } from '@impresario/protocol'
-import type { BlueprintBody, CreateJobRequest, JobBody, Json, JsonObject } from '@impresario/protocol'
+import type { ClientInfo, Job, JobRequest, JobStatus, RunnableBlueprint, Stored } from '@impresario/core'
+import type { CreateOptions, Quota, TaskExplanation } from '@impresario/engine'
+import { ImpresarioError, isJsonObject } from '@impresario/protocol'
+import type {
+  BlueprintBody,
+  CreateJobRequest,
+  JobBody,
+  Json,
+  JsonObject,
+  QuarantinedBody,
+  WireApproval,
+} from '@impresario/protocol'
+import * as schemas from '@impresario/protocol/schemas'
+
+export const JOB_STATUSES: readonly JobStatus[] = [
+  'pending',
+  'running',
+  'waiting_for_worker',
+  'waiting_for_human',
+  'waiting_for_parallel',
+  'waiting_for_child',
+  'quarantined',
+  'finished',
+  'failed',
+  'cancelled',
+  'error',
+]
 
 /** A job as its owner sees it: never the client's configuration, never a stack. */
 export function jobBody({ value: job, version }: Stored<Job>): JobBody {
   const { error, progress, parent } = job
+  const approval = approvalOf(job)
   return {
     id: job.id,
     job_id: job.id,
+    owner: job.client.id,
     blueprint_name: job.blueprint,
     blueprint_version: job.blueprintVersion,
     status: job.status,
@@ -21,27 +46,76 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
     ...(error === undefined ? {} : { error_message: error.message, error_code: error.code }),
     ...(parent === undefined ? {} : { parent_job_id: parent.jobId }),
     ...(job.metadata === undefined ? {} : { metadata: job.metadata }),
+    ...(approval === undefined ? {} : { approval }),
     created_at: job.createdAt / 1_000,
     updated_at: job.updatedAt / 1_000,
     ...(job.endedAt === undefined ? {} : { ended_at: job.endedAt / 1_000 }),
     version,
-    trail: job.trail.map((entry) => ({ ...entry, at: entry.at / 1_000 })),
+    trail: job.trail.map(({ at, event, state, note }) => ({
+      at: at / 1_000,
+      event,
+      ...(state === undefined ? {} : { state }),
+      ...(note === undefined ? {} : { note }),
+    })),
   }
 }
 
-export interface Caller {
+/** What the job asks a person, while it does. */
+export function approvalOf(job: Job): WireApproval | undefined {
+  const { wait } = job
+  if (wait?.kind !== 'human') return undefined
+  return {
+    message: wait.message,
+    decisions: Object.keys(wait.transitions).filter((decision) => decision !== 'expired'),
+    visit: job.visit,
+    ...(wait.expiresAt === undefined ? {} : { expires_at: wait.expiresAt / 1_000 }),
+    reminders: wait.reminders ?? 0,
+  }
+}
+
+/** The job with all that is known of its failure. Only for those who may see the job. */
+export function quarantinedBody(stored: Stored<Job>, options: { readonly withStack: boolean }): QuarantinedBody {
+  const { error, updatedAt } = stored.value
+  if (error === undefined) return { ...jobBody(stored), quarantined_at: updatedAt / 1_000 }
+  const { code, message, state, stack } = error
+  return {
+    ...jobBody(stored),
+    error: { code, message, state, ...(options.withStack && stack !== undefined ? { stack } : {}) },
+    quarantined_at: updatedAt / 1_000,
+  }
+}
+
+const JOB_FIELDS: readonly string[] = Object.keys(schemas.jobBody.shape)
+
+/** Only the fields that are named; without names, all of them. */
+export function fieldPicker(fields: string | undefined): (body: JobBody) => Partial<JobBody> {
+  if (fields === undefined) return (body) => body
+  const wanted = new Set(fields.split(',').map((field) => field.trim()))
+  const unknown = [...wanted].filter((field) => !JOB_FIELDS.includes(field))
+  if (unknown.length > 0) {
+    throw new ImpresarioError(
+      'INVALID_REQUEST',
+      `"fields" has ${JSON.stringify(unknown[0])}, which no job has. Fields: ${JOB_FIELDS.join(', ')}.`,
+    )
+  }
+  return (body) => Object.fromEntries(Object.entries(body).filter(([key]) => wanted.has(key)))
+}
+
+export interface Origin {
   readonly client: ClientInfo
   /** The trace that the request belongs to, from its header. */
   readonly traceparent?: string | undefined
   /** From the header; the body's own key goes before it. */
   readonly idempotencyKey?: string | undefined
+  readonly quota?: Quota | undefined
 }
 
-export function readCreate(body: CreateJobRequest, caller: Caller): JobRequest & CreateOptions {
-  const { traceparent } = caller
+export function readCreate(body: CreateJobRequest, origin: Origin): JobRequest & CreateOptions {
+  const { traceparent } = origin
   return {
     blueprint: body.blueprint,
-    client: caller.client,
+    client: origin.client,
+    ...(origin.quota === undefined ? {} : { quota: origin.quota }),
     initialData: body.initial_data ?? {},
     priority: body.priority ?? undefined,
     dispatchTimeoutMs: milliseconds(body.dispatch_timeout),
@@ -49,7 +123,7 @@ export function readCreate(body: CreateJobRequest, caller: Caller): JobRequest &
     executionTimeoutMs: milliseconds(body.execution_timeout),
     metadata: body.metadata ?? undefined,
     webhookUrl: body.webhook_url ?? undefined,
-    idempotencyKey: body.idempotency_key ?? caller.idempotencyKey,
+    idempotencyKey: body.idempotency_key ?? origin.idempotencyKey,
     jobId: body.job_id ?? undefined,
     ...(traceparent === undefined ? {} : { tracing: { traceparent } }),
   }
@@ -78,6 +152,7 @@ export function blueprintBody(blueprint: RunnableBlueprint): BlueprintBody {
     version: blueprint.version,
     start: blueprint.start,
     endpoint: blueprint.endpoint ?? null,
+    api_version: blueprint.apiVersion ?? null,
     states: blueprint.nodes.map((node) => ({
       name: node.name,
       kind: node.kind,

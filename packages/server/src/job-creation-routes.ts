@@ -1,0 +1,158 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Engine } from '@impresario/engine'
+import { HEADERS, ImpresarioError, isImpresarioError, LIMITS } from '@impresario/protocol'
+import type { CreateJobBatchReply, CreateJobReply, CreateJobRequest, ItemError } from '@impresario/protocol'
+import * as schemas from '@impresario/protocol/schemas'
+import { mustBeWebhookUrl } from '@impresario/webhooks'
+import type { OutboundPolicy } from '@impresario/webhooks'
+import { callerOf } from './access.ts'
+import type { BlueprintLibrary } from './blueprint-library.ts'
+import { jsonSchema } from './json-schema.ts'
+import { problemBody } from './problem.ts'
+import type { QuotaCalendar } from './quota-calendar.ts'
+import { contract } from './route-contract.ts'
+import { readCreate, readEndpointBody } from './wire-job.ts'
+import type { Origin } from './wire-job.ts'
+
+export interface JobCreationOptions {
+  readonly engine: Engine
+  readonly blueprints: BlueprintLibrary
+  readonly quotas: QuotaCalendar
+  /** The version in the path of these routes, such as `v1`; none under the bare prefix. */
+  readonly apiVersion?: string | undefined
+  /** Where webhooks may go: a job that names another address is refused. */
+  readonly webhookPolicy: OutboundPolicy
+}
+
+const ACCEPTED = { 202: { description: 'The job is stored and will run.', body: schemas.createJobReply } }
+
+const CREATE = contract({
+  access: 'client',
+  tag: 'jobs',
+  id: 'createJob',
+  summary: 'Start a job',
+  description:
+    'Runs the latest version of a blueprint. What is accepted is durable. With an idempotency key (in the body, or in the header `Idempotency-Key`) a repeated request gives the same job.',
+  body: schemas.createJobRequest,
+  replies: ACCEPTED,
+  refusals: ['BLUEPRINT_NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED', 'QUOTA_EXCEEDED'],
+})
+
+const CREATE_BATCH = contract({
+  access: 'client',
+  tag: 'jobs',
+  id: 'createJobs',
+  summary: `Start up to ${LIMITS.batchItemsMax} jobs at once`,
+  description: 'Each job is accepted or refused for itself, in its place of the answer.',
+  body: schemas.createJobBatchRequest,
+  replies: { 202: { description: 'One answer for each job.', body: schemas.createJobBatchReply } },
+})
+
+const CREATE_BY_ENDPOINT = contract({
+  access: 'client',
+  tag: 'jobs',
+  id: 'createJobByEndpoint',
+  summary: 'Start a job by the endpoint of its blueprint',
+  description:
+    'A blueprint may have a path of its own, and a version of the API that it belongs to: `/api/v2/orders`. A body that has none of `initial_data`, `webhook_url`, `dispatch_timeout` and `result_timeout` is the initial data itself, as the oldest clients send it.',
+  params: schemas.endpointParams,
+  replies: ACCEPTED,
+  refusals: ['INVALID_REQUEST', 'INVALID_JSON', 'NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED'],
+})
+
+const CREATE_SCHEMA = jsonSchema(schemas.createJobRequest)
+
+export function registerJobCreationRoutes(app: FastifyInstance, options: JobCreationOptions): void {
+  const { engine, blueprints, quotas, apiVersion, webhookPolicy } = options
+  const create = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: CreateJobRequest,
+  ): Promise<CreateJobReply> => {
+    const wanted = readCreate(body, originOf(request, quotas))
+    checkWebhook(wanted, webhookPolicy)
+    const { jobId } = await engine.createJob(wanted, wanted)
+    void reply.code(202)
+    return { status: 'accepted', job_id: jobId }
+  }
+
+  app.post<{ Body: CreateJobRequest }>('/jobs', CREATE, (request, reply) => create(request, reply, request.body))
+
+  app.post<{ Body: { jobs: readonly unknown[] } }>(
+    '/jobs/batch',
+    CREATE_BATCH,
+    async (request, reply): Promise<CreateJobBatchReply> => {
+      const origin = { ...originOf(request, quotas), idempotencyKey: undefined }
+      const isValid = request.compileValidationSchema(CREATE_SCHEMA)
+      const read = request.body.jobs.map((job) => {
+        if (!isValid(job)) return problemIn(isValid.errors)
+        const wanted = readCreate(job as CreateJobRequest, origin)
+        try {
+          checkWebhook(wanted, webhookPolicy)
+        } catch (error) {
+          return itemError(error)
+        }
+        return wanted
+      })
+      const created = await engine.createJobs(read.filter((one) => 'blueprint' in one))
+      void reply.code(202)
+      let next = 0
+      const results = read.map((one): CreateJobReply | ItemError => {
+        if (!('blueprint' in one)) return one
+        const outcome = created[next]
+        next += 1
+        if (outcome !== undefined && 'jobId' in outcome) return { status: 'accepted', job_id: outcome.jobId }
+        return itemError(outcome?.error)
+      })
+      return { results }
+    },
+  )
+
+  // Blueprints come and go while the program runs, so their endpoints are looked up and not declared.
+  app.post<{ Params: { '*': string } }>('/*', CREATE_BY_ENDPOINT, async (request, reply) => {
+    const name = blueprints.byEndpoint(request.params['*'], apiVersion)
+    if (name === undefined) {
+      reply.callNotFound()
+      return reply
+    }
+    const body = readEndpointBody(name, request.body)
+    const isValid = request.compileValidationSchema(CREATE_SCHEMA)
+    if (!isValid(body)) throw new ImpresarioError('INVALID_REQUEST', problemIn(isValid.errors).error)
+    return create(request, reply, body)
+  })
+}
+
+const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
+
+function originOf(request: FastifyRequest, quotas: QuotaCalendar): Origin {
+  const { [HEADERS.traceparent]: traceparent, [HEADERS.idempotencyKey]: key } = request.headers
+  if (typeof key === 'string' && (key === '' || key.length > LIMITS.idempotencyKeyCharsMax)) {
+    throw new ImpresarioError(
+      'INVALID_REQUEST',
+      `The idempotency key must have from 1 to ${LIMITS.idempotencyKeyCharsMax} characters.`,
+    )
+  }
+  const caller = callerOf(request)
+  return {
+    client: caller.client,
+    quota: quotas.quotaOf(caller),
+    ...(typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? { traceparent } : {}),
+    ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+  }
+}
+
+function checkWebhook({ webhookUrl }: { readonly webhookUrl?: string | undefined }, policy: OutboundPolicy): void {
+  if (webhookUrl !== undefined) mustBeWebhookUrl(webhookUrl, policy)
+}
+
+function problemIn(errors: readonly { instancePath?: string; message?: string }[] | null | undefined): ItemError {
+  const [first] = errors ?? []
+  const error = `body${first?.instancePath ?? ''} ${first?.message ?? 'is not valid'}`
+  return { error, code: 'INVALID_REQUEST' }
+}
+
+export function itemError(error: unknown): ItemError {
+  const refusal = isImpresarioError(error) ? error : new ImpresarioError('INTERNAL', 'Internal error')
+  const { error: text, code } = problemBody(refusal)
+  return { error: text, code }
+}
