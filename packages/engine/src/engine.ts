@@ -231,8 +231,10 @@ export class Engine implements Service {
   }
 
   /** How many jobs the client has started in the quota's period. */
-  quotaUse(clientId: string, quota: Quota): Promise<QuotaUse> {
-    return this.#creation.quotaUse(clientId, quota)
+  async quotaUse(clientId: string, quota: Quota): Promise<QuotaUse> {
+    const use = await this.#creation.quotaUse(clientId, quota)
+    await this.#storage.sync()
+    return use
   }
 
   readJob(jobId: string): Promise<Stored<Job> | undefined> {

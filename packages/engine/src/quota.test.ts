@@ -7,7 +7,7 @@ import { guarded, oneTask, shelfOf, Stage } from './stage.fixture.ts'
 
 const NOVEMBER: Quota = { limit: 3, period: '2026-11', renewsInMs: 90_500 }
 const REQUEST: JobRequest = { blueprint: 'one', client: { id: 'a' }, initialData: {} }
-const BLUEPRINTS = [oneTask('one')]
+const BLUEPRINTS = [oneTask()]
 
 const usedOf = async (storage: Storage): Promise<number | undefined> => (await storage.read('quota', 'a'))?.value.used
 const jobsOf = async (storage: Storage): Promise<number> => (await storage.list('job', { limit: 1_000 })).length

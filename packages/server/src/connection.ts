@@ -1,8 +1,8 @@
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /** Requests that wait for something, so that a stop can end their wait. */
 export class OpenWaits {
-  readonly #open = new Set<AbortController>()
+  readonly #open = new Map<AbortController, FastifyReply>()
   #isStopping = false
 
   get size(): number {
@@ -16,7 +16,7 @@ export class OpenWaits {
     const gone = (): void => controller.abort()
     if (this.#isStopping || raw.destroyed) controller.abort()
     raw.once('close', gone)
-    this.#open.add(controller)
+    this.#open.set(controller, reply)
     const end = (): void => {
       raw.off('close', gone)
       this.#open.delete(controller)
@@ -24,9 +24,17 @@ export class OpenWaits {
     return { signal: controller.signal, end }
   }
 
+  /**
+   * Cuts the connections whose caller may no longer call. Cut and not answered: an answer would still tell him something,
+   * and what was about to be handed to him goes back when it cannot be sent.
+   */
+  cut(isRevoked: (request: FastifyRequest) => boolean): void {
+    for (const reply of this.#open.values()) if (isRevoked(reply.request)) reply.raw.destroy()
+  }
+
   stop(): void {
     this.#isStopping = true
-    for (const controller of this.#open) controller.abort()
+    for (const controller of this.#open.keys()) controller.abort()
   }
 }
 
