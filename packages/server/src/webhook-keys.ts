@@ -1,0 +1,40 @@
+import type { ConfigKey } from './config-keys.ts'
+
+/** Settings of messages to the outside. */
+export interface WebhookSettings {
+  readonly webhookAllowHttp: boolean
+  readonly webhookAllowPrivate: boolean
+  readonly webhookAllowedPorts: string
+  readonly webhookLogDays: number
+}
+
+export const WEBHOOK_KEYS: Readonly<Record<keyof WebhookSettings, ConfigKey>> = {
+  webhookAllowHttp: {
+    names: ['WEBHOOK_ALLOW_HTTP'],
+    type: 'switch',
+    default: false,
+    description: 'Send webhooks to http:// addresses too, where everybody on the way can read them.',
+  },
+  webhookAllowPrivate: {
+    names: ['WEBHOOK_ALLOW_PRIVATE'],
+    type: 'switch',
+    default: false,
+    description:
+      'Send webhooks to this machine and to private networks too. Every client can then reach what is there; ' +
+      'addresses of cloud metadata stay closed.',
+  },
+  webhookAllowedPorts: {
+    names: ['WEBHOOK_ALLOWED_PORTS'],
+    type: 'text',
+    default: '',
+    description: 'Ports of webhooks beside 443 (and 80 for http), such as 8443, 9000-9100.',
+  },
+  webhookLogDays: {
+    names: ['WEBHOOK_LOG_DAYS'],
+    type: 'integer',
+    min: 4,
+    max: 3_650,
+    default: 30,
+    description: 'How long a webhook message stays in the log of deliveries after its last change.',
+  },
+}

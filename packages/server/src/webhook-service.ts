@@ -1,0 +1,48 @@
+import type { Clock, Log, Random, Storage } from '@impresario/core'
+import { createHttpDeliver, readPorts, Webhooks, WebhookSender } from '@impresario/webhooks'
+import type { OutboundPolicy } from '@impresario/webhooks'
+import { invalid } from './config.ts'
+import type { SecretKey } from './secret-key.ts'
+import type { WebhookSettings } from './webhook-keys.ts'
+
+export interface WebhookPorts {
+  readonly storage: Storage
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly secretKey: SecretKey
+}
+
+export interface WebhookService {
+  readonly sender: WebhookSender
+  readonly webhooks: Webhooks
+}
+
+const DAY_MS = 86_400_000
+
+/** Where messages may go, by the settings. */
+export function webhookPolicy(settings: WebhookSettings): OutboundPolicy {
+  const { webhookAllowHttp: allowHttp, webhookAllowPrivate: allowPrivate, webhookAllowedPorts: ports } = settings
+  const allowedPorts = readPorts(ports)
+  if (allowedPorts === undefined) {
+    throw invalid(
+      `WEBHOOK_ALLOWED_PORTS is ${JSON.stringify(ports)}. It must be ports and ranges, such as 8443, 9000-9100.`,
+    )
+  }
+  return { allowHttp, allowPrivate, allowedPorts }
+}
+
+/** What sends webhooks, and what tells of them. */
+export function createWebhooks(
+  settings: WebhookSettings,
+  policy: OutboundPolicy,
+  { storage, clock, random, log, secretKey }: WebhookPorts,
+): WebhookService {
+  const deriveSecret = (purpose: string): Buffer => secretKey.derive(purpose)
+  const retentionMs = settings.webhookLogDays * DAY_MS
+  const deliver = createHttpDeliver({ policy })
+  return {
+    sender: new WebhookSender({ storage, deliver, deriveSecret, clock, random, log, retentionMs }),
+    webhooks: new Webhooks({ storage, clock, deriveSecret, policy, retentionMs }),
+  }
+}
