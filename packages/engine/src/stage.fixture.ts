@@ -17,7 +17,7 @@ import { createMemoryStorage } from '@impresario/storage-embedded'
 import type { BlueprintSource } from './blueprint-shelf.ts'
 import type { Delivery, Handout, Receipt } from './desk-messages.ts'
 import { Engine } from './engine.ts'
-import type { EngineSettings } from './engine.ts'
+import type { EngineSettings, HistorySink } from './engine.ts'
 import type { CreateOptions } from './job-creation.ts'
 
 /** A signal that nobody aborts. */
@@ -150,6 +150,7 @@ export interface StageOptions {
   readonly clock?: VirtualClock
   readonly storage?: (clock: VirtualClock) => Storage
   readonly source?: BlueprintSource
+  readonly history?: HistorySink
 }
 
 const STEP_MS = 1_000
@@ -162,6 +163,7 @@ export class Stage {
   readonly storage: Storage
   readonly #source: BlueprintSource
   readonly #settings: Partial<EngineSettings>
+  readonly #history: HistorySink | undefined
   engine: Engine
 
   constructor(blueprints: readonly RunnableBlueprint[], options: StageOptions = {}) {
@@ -169,12 +171,14 @@ export class Stage {
     this.storage = options.storage?.(this.clock) ?? createMemoryStorage({ now: this.clock.now })
     this.#source = options.source ?? shelfOf(blueprints)
     this.#settings = options.settings ?? {}
+    this.#history = options.history
     this.engine = this.#open()
   }
 
   #open(): Engine {
     const { storage, clock, random, log } = this
-    return new Engine({ storage, clock, random, log, blueprints: this.#source, settings: this.#settings })
+    const history = this.#history === undefined ? {} : { history: this.#history }
+    return new Engine({ storage, clock, random, log, blueprints: this.#source, settings: this.#settings, ...history })
   }
 
   /** Another engine on the same storage: it remembers nothing that is not written there. */
@@ -273,6 +277,10 @@ export class StageWorker {
 
   fail(taskId: string, code: TaskErrorCode = 'TRANSIENT_ERROR'): Promise<Receipt> {
     return this.report(taskId, { status: 'failure', code })
+  }
+
+  say(taskId: string, type: string, payload: JsonObject = {}, eventId?: string): Promise<Receipt> {
+    return this.#stage.engine.desk.event(this.id, taskId, { type, payload, eventId })
   }
 
   /** A sign of life; says which tasks are no longer its own. */
