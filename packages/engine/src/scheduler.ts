@@ -215,11 +215,12 @@ export class Scheduler implements LedService {
   async #request(schedule: Schedule, more: JsonObject = {}): Promise<JobRequest> {
     const blueprint = this.#options.shelf.find(schedule.blueprint)
     if (blueprint === undefined) {
-      throw refused(schedule, `names the blueprint "${schedule.blueprint}", which is not there.`)
+      throw refused(schedule, `names the blueprint "${schedule.blueprint}", which is not there.`, 'blueprint')
     }
     const checked = await blueprint.validateInput(schedule.initialData)
     if ('problems' in checked) {
-      throw refused(schedule, `has data that "${blueprint.name}" refuses: ${checked.problems.join('; ')}`)
+      const problems = checked.problems.join('; ')
+      throw refused(schedule, `has data that "${blueprint.name}" refuses: ${problems}`, 'input_data')
     }
     const { clientId, priority, dispatchTimeoutMs, resultTimeoutMs, metadata, webhookUrl } = schedule
     return {
@@ -246,8 +247,9 @@ function nextAt(schedule: Schedule, zone: Zone, record: ScheduleRecord | undefin
   return due.type === 'fire' ? now : firingAfter({ trigger: schedule.trigger, zone, anchor: due.upTo }, now)
 }
 
-function refused(schedule: Schedule, what: string): ImpresarioError {
+/** `key`: what it is called in a file of schedules. */
+function refused(schedule: Schedule, what: string, key?: string): ImpresarioError {
   return new ImpresarioError('INVALID_CONFIGURATION', `The schedule "${schedule.name}" ${what}`, {
-    details: { schedule: schedule.name },
+    details: { schedule: schedule.name, ...(key === undefined ? {} : { key }) },
   })
 }

@@ -5,6 +5,7 @@ export function createClock(): Clock {
   const start = Date.now() - performance.now()
   return {
     now: () => Math.floor(start + performance.now()),
+    wall: () => Date.now(),
     sleep: (ms, signal) => (ms <= 0 ? nextTurn() : sleep(ms, signal)),
   }
 }

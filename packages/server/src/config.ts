@@ -104,6 +104,7 @@ function parseValue(key: ConfigKey, value: unknown, from: string): Raw {
   if (!isRaw(value)) throw invalid(`${from} must be ${allowed(key)}, not a list or a table.`)
   switch (key.type) {
     case 'integer':
+    case 'number':
     case 'seconds': {
       const text = String(value).trim()
       const number = text === '' ? Number.NaN : Number(text)
@@ -161,6 +162,8 @@ function allowed(key: ConfigKey): string {
   switch (key.type) {
     case 'integer':
       return `a whole number from ${key.min} to ${key.max}`
+    case 'number':
+      return `a number from ${key.min} to ${key.max}`
     case 'seconds':
       return `a number of seconds from ${key.min} to ${key.max}`
     case 'choice':

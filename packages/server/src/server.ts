@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
-import type { Clock, Log, Random, RunnableBlueprint, Storage } from '@impresario/core'
+import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy } from '@impresario/core'
 import { Engine } from '@impresario/engine'
 import { ImpresarioError } from '@impresario/protocol'
 import type { OutboundPolicy } from '@impresario/webhooks'
@@ -30,6 +30,7 @@ import { protectRoutes, trustedProxies } from './protection.ts'
 import { QuotaCalendar } from './quota-calendar.ts'
 import { createRandom } from './random.ts'
 import { MemoryRateLimiter } from './rate-limiter.ts'
+import { applySchedules, backgroundSettings, readSchedules } from './schedules.ts'
 import { loadSecretKey } from './secret-key.ts'
 import type { SecretKey } from './secret-key.ts'
 import { directoryOf, openStorage } from './storage.ts'
@@ -46,6 +47,8 @@ export interface ServerOptions {
   readonly settings?: Partial<Settings>
   /** Blueprints that are registered in code. */
   readonly blueprints?: readonly RunnableBlueprint[]
+  /** Ways to choose a worker beside those that are built in. */
+  readonly strategies?: readonly Strategy[]
   /** Read the blueprints' directory anew when it changes. For development. */
   readonly watch?: boolean
   /** Instead of the one that `storageUrl` names. Whoever gives it closes it. */
@@ -70,6 +73,7 @@ interface Parts extends WebhookService {
   readonly tls: TlsOptions | undefined
   readonly secretKey: SecretKey
   readonly webhookPolicy: OutboundPolicy
+  readonly schedules: readonly Schedule[]
 }
 
 /** Puts an orchestrator together. Refuses a configuration that cannot work, or that is open to everybody. */
@@ -117,6 +121,7 @@ export class Server {
     const { settings, engine, health, log } = this.#parts
     try {
       await this.#loadBlueprints()
+      await applySchedules(engine.scheduler, settings.schedulesConfigPath, this.#parts.schedules)
       await engine.start()
       await this.#parts.sender.start()
       await this.#app.listen({ host: settings.apiHost, port: settings.apiPort })
@@ -146,6 +151,14 @@ export class Server {
   reloadTls(): void {
     const validTo = reloadTls(this.#app.server, this.#parts.settings)
     if (validTo !== undefined) this.#parts.log.info('certificate reloaded', { valid_to: validTo })
+  }
+
+  /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. */
+  async reloadSchedules(): Promise<void> {
+    const { settings, webhookPolicy: policy, log } = this.#parts
+    const schedules = readSchedules(settings, policy)
+    await applySchedules(this.engine.scheduler, settings.schedulesConfigPath, schedules)
+    log.info('schedules reloaded', { schedules: schedules.length })
   }
 
   /** Every route, as OpenAPI 3.1. Does not need a server that runs. */
@@ -226,6 +239,7 @@ function compose(options: ServerOptions): Parts {
   const credentials = loadCredentials(settings)
   const tls = loadTls(settings)
   const policy = webhookPolicy(settings)
+  const schedules = readSchedules(settings, policy)
   const clock = options.clock ?? createClock()
   const random = options.random ?? createRandom(() => clock.now())
   const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
@@ -256,13 +270,15 @@ function compose(options: ServerOptions): Parts {
       workerLeaseMs: settings.workerLeaseSeconds * 1_000,
       workerTtlMs: settings.workerHealthCheckIntervalSeconds * 2_000,
       pickupMs: settings.workerPickupSeconds * 1_000,
+      ...backgroundSettings(settings),
     },
+    ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
   })
   const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
   const secretKey = loadSecretKey(settings.secretKey, directory)
   const waits = new OpenWaits()
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
-  const told = { ...webhooks, webhookPolicy: policy }
+  const told = { ...webhooks, webhookPolicy: policy, schedules }
   return { settings, credentials, clock, log, storage, blueprints, engine, health, waits, tls, secretKey, ...told }
 }
 

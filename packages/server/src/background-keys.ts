@@ -1,0 +1,80 @@
+import type { ConfigKey } from './config-keys.ts'
+
+/** Settings of what goes on without being asked. */
+export interface BackgroundSettings {
+  readonly schedulesConfigPath: string
+  readonly leaderLeaseSeconds: number
+  readonly workerForgetSeconds: number
+  readonly reputationIntervalSeconds: number
+  readonly reputationMinThreshold: number
+  readonly reputationPenaltyContractViolation: number
+  readonly reputationPenaltyTaskFailure: number
+  readonly reputationRewardSuccess: number
+}
+
+const DAY_S = 86_400
+
+export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKey>> = {
+  schedulesConfigPath: {
+    names: ['SCHEDULES_CONFIG_PATH'],
+    type: 'path',
+    default: '',
+    description: 'TOML file with one table per schedule: blueprint, input_data, and when it fires.',
+  },
+  leaderLeaseSeconds: {
+    names: ['LEADER_LEASE_SECONDS'],
+    type: 'seconds',
+    min: 1,
+    max: 3_600,
+    default: 15,
+    description: 'Longest time until another instance goes on with the background processes of one that died.',
+  },
+  workerForgetSeconds: {
+    names: ['WORKER_FORGET_SECONDS'],
+    type: 'seconds',
+    min: 60,
+    max: 365 * DAY_S,
+    default: DAY_S,
+    description: 'The record of a worker that is silent for so long is removed.',
+  },
+  reputationIntervalSeconds: {
+    names: ['REPUTATION_INTERVAL_SECONDS'],
+    type: 'seconds',
+    min: 1,
+    max: 30 * DAY_S,
+    default: 3_600,
+    description: 'How often the reputation of the workers is worked out from what became of their tasks.',
+  },
+  reputationMinThreshold: {
+    names: ['REPUTATION_MIN_THRESHOLD'],
+    type: 'number',
+    min: 0,
+    max: 1,
+    default: 0,
+    description: 'A worker below this reputation gets only tasks that nobody better has room for.',
+  },
+  reputationPenaltyContractViolation: {
+    names: ['REPUTATION_PENALTY_CONTRACT_VIOLATION'],
+    type: 'number',
+    min: 0,
+    max: 1,
+    default: 0.2,
+    description: 'Taken off a worker’s reputation at once for a result that breaks its own contract.',
+  },
+  reputationPenaltyTaskFailure: {
+    names: ['REPUTATION_PENALTY_TASK_FAILURE'],
+    type: 'number',
+    min: 0,
+    max: 1,
+    default: 0.05,
+    description: 'Taken off at once for a permanent failure, and for a task that ran out of time or was left lying.',
+  },
+  reputationRewardSuccess: {
+    names: ['REPUTATION_REWARD_SUCCESS'],
+    type: 'number',
+    min: 0,
+    max: 1,
+    default: 0.001,
+    description: 'Added at once for a success.',
+  },
+}

@@ -1,0 +1,299 @@
+import { CATCH_UP_DEFAULT, SCHEDULER_CLIENT, Zone } from '@impresario/core'
+import type { Misfire, Schedule, Trigger } from '@impresario/core'
+import type { EngineSettings, Scheduler } from '@impresario/engine'
+import { LIMITS, isImpresarioError } from '@impresario/protocol'
+import { mustBeWebhookUrl } from '@impresario/webhooks'
+import type { OutboundPolicy } from '@impresario/webhooks'
+import type { BackgroundSettings } from './background-keys.ts'
+import { invalid, parseFile } from './config.ts'
+import type { Settings } from './config.ts'
+import { refuseMisspelt, tomlJson } from './credential-keys.ts'
+
+export interface ScheduleFileOptions {
+  /** The time zone of schedules that name none. */
+  readonly timeZone: string
+  /** Throws for an address that webhooks are not sent to. */
+  readonly checkWebhook: (url: string) => void
+}
+
+type Table = Readonly<Record<string, unknown>>
+
+const KEYS: ReadonlySet<string> = new Set([
+  'blueprint',
+  'input_data',
+  'initial_data',
+  'enabled',
+  'interval_seconds',
+  'daily_at',
+  'weekly_days',
+  'monthly_dates',
+  'time',
+  'timezone',
+  'dispatch_timeout',
+  'result_timeout',
+  'priority',
+  'metadata',
+  'client',
+  'misfire',
+  'catch_up_max',
+  'webhook_url',
+])
+
+const DAY_S = 86_400
+const INTERVAL_S_MAX = 366 * DAY_S
+const TIMEOUT_S_MAX = 30 * DAY_S
+/** Each firing that is made good is a job of its own, and all of them start at once. */
+const CATCH_UP_MAX = 100
+const MISFIRES: readonly Misfire[] = ['skip', 'run_once', 'catch_up']
+const WEEKDAYS: readonly string[] = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
+const WEEKDAYS_LONG: readonly string[] = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
+const TRIGGERS = ['interval_seconds', 'daily_at', 'weekly_days', 'monthly_dates'] as const
+
+/** Reads `schedules.toml`. Refuses the whole file, by table and key, for anything in it that cannot work. */
+export function loadSchedules(path: string, options: ScheduleFileOptions): readonly Schedule[] {
+  if (path === '') return []
+  const found: Schedule[] = []
+  for (const [name, table] of Object.entries(parseFile(path))) {
+    if (!isTable(table)) {
+      throw invalid(`${path}: ${name} stands outside of a table. Begin the file with a table such as [nightly_report].`)
+    }
+    if (name === '' || name.length > LIMITS.identifierCharsMax) {
+      throw invalid(`${path}: [${name.slice(0, 32)}] must have a name of 1 to ${LIMITS.identifierCharsMax} characters.`)
+    }
+    found.push(readSchedule(new Reader(`${path}: [${name}]`, table), name, options))
+  }
+  return found
+}
+
+/** The schedules of a server: only to addresses that its webhooks may go to. */
+export function readSchedules(
+  { schedulesConfigPath, timeZone }: Pick<Settings, 'schedulesConfigPath' | 'timeZone'>,
+  policy: OutboundPolicy,
+): readonly Schedule[] {
+  const checkWebhook = (url: string): void => mustBeWebhookUrl(url, policy)
+  return loadSchedules(schedulesConfigPath, { timeZone, checkWebhook })
+}
+
+/** What is set for background processes, in the words of the engine. */
+export function backgroundSettings(settings: BackgroundSettings): Partial<EngineSettings> {
+  return {
+    leaderLeaseMs: settings.leaderLeaseSeconds * 1_000,
+    workerForgetMs: settings.workerForgetSeconds * 1_000,
+    reputationMs: settings.reputationIntervalSeconds * 1_000,
+    reputationMin: settings.reputationMinThreshold,
+    reputationRules: {
+      violationPenalty: settings.reputationPenaltyContractViolation,
+      failurePenalty: settings.reputationPenaltyTaskFailure,
+      successReward: settings.reputationRewardSuccess,
+    },
+  }
+}
+
+/** Lets the schedules of a file run. What the engine refuses of them is told with the place in the file. */
+export async function applySchedules(
+  scheduler: Scheduler,
+  path: string,
+  schedules: readonly Schedule[],
+): Promise<void> {
+  try {
+    await scheduler.replace(schedules)
+  } catch (error) {
+    if (!isImpresarioError(error, 'INVALID_CONFIGURATION')) throw error
+    const { schedule, key } = error.details
+    if (schedule === undefined) throw error
+    throw invalid(`${path}: [${schedule}]${key === undefined ? '' : `.${key}`}: ${error.message}`, error)
+  }
+}
+
+function isTable(value: unknown): value is Table {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+}
+
+function readSchedule(reader: Reader, name: string, { timeZone, checkWebhook }: ScheduleFileOptions): Schedule {
+  reader.refuseUnknown()
+  const trigger = readTrigger(reader)
+  const misfire = reader.choice('misfire', MISFIRES) ?? 'run_once'
+  const catchUpMax = reader.number('catch_up_max', { min: 1, max: CATCH_UP_MAX, isWhole: true })
+  if (catchUpMax !== undefined && misfire !== 'catch_up') {
+    throw reader.refusal('catch_up_max', 'counts only with misfire = "catch_up". Set that, or leave it out.')
+  }
+  const data = readData(reader)
+  const dispatchTimeout = reader.number('dispatch_timeout', { min: 0.001, max: TIMEOUT_S_MAX })
+  const resultTimeout = reader.number('result_timeout', { min: 0.001, max: TIMEOUT_S_MAX })
+  return {
+    name,
+    blueprint: reader.required('blueprint', 'the name of a blueprint'),
+    initialData: tomlJson(data),
+    isEnabled: reader.flag('enabled') ?? true,
+    trigger,
+    timeZone: readZone(reader) ?? timeZone,
+    misfire,
+    catchUpMax: catchUpMax ?? CATCH_UP_DEFAULT,
+    clientId: reader.text('client') ?? SCHEDULER_CLIENT,
+    priority: reader.number('priority', { min: -1_000_000, max: 1_000_000 }),
+    dispatchTimeoutMs: dispatchTimeout === undefined ? undefined : dispatchTimeout * 1_000,
+    resultTimeoutMs: resultTimeout === undefined ? undefined : resultTimeout * 1_000,
+    metadata: tomlJson(reader.table('metadata') ?? {}),
+    webhookUrl: readWebhook(reader, checkWebhook),
+  }
+}
+
+function readData(reader: Reader): Table {
+  const data = reader.table('input_data')
+  const alias = reader.table('initial_data')
+  if (data !== undefined && alias !== undefined) {
+    throw reader.refusal('initial_data', 'is another name of input_data. Keep one of them.')
+  }
+  return data ?? alias ?? {}
+}
+
+function readZone(reader: Reader): string | undefined {
+  const name = reader.text('timezone')
+  if (name === undefined) return undefined
+  try {
+    return new Zone(name).name
+  } catch {
+    throw reader.refusal('timezone', `is "${name}". It must be the name of a time zone, such as UTC or Europe/Berlin.`)
+  }
+}
+
+function readWebhook(reader: Reader, check: (url: string) => void): string | undefined {
+  const url = reader.text('webhook_url')
+  if (url === undefined) return undefined
+  try {
+    check(url)
+  } catch (error) {
+    throw reader.refusal('webhook_url', `is refused: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  return url
+}
+
+function readTrigger(reader: Reader): Trigger {
+  const given = TRIGGERS.filter((key) => reader.has(key))
+  const [kind, second] = given
+  if (kind === undefined) throw reader.refusal(undefined, `says not when it fires. Give one of ${TRIGGERS.join(', ')}.`)
+  if (second !== undefined) throw reader.refusal(second, `and ${kind} are both there. Keep one of them.`)
+  const needsTime = kind === 'weekly_days' || kind === 'monthly_dates'
+  if (reader.has('time') && !needsTime) {
+    throw reader.refusal('time', 'belongs to weekly_days and monthly_dates. With daily_at the time is in it.')
+  }
+  switch (kind) {
+    case 'interval_seconds':
+      // Never undefined: the key is there.
+      return { kind: 'interval', everyMs: (reader.number(kind, { min: 1, max: INTERVAL_S_MAX }) ?? 1) * 1_000 }
+    case 'daily_at':
+      return { kind: 'daily', at: reader.time(kind) }
+    case 'weekly_days':
+      return {
+        kind: 'weekly',
+        days: reader.list(kind, weekdayOf, 'days such as ["mon", "fri"]'),
+        at: reader.time('time'),
+      }
+    case 'monthly_dates':
+      return {
+        kind: 'monthly',
+        dates: reader.list(kind, dateOf, 'days of the month from 1 to 31, or "last"'),
+        at: reader.time('time'),
+      }
+  }
+}
+
+function weekdayOf(value: unknown): number | undefined {
+  const word = typeof value === 'string' ? value.trim().toLowerCase() : ''
+  const at = Math.max(WEEKDAYS.indexOf(word), WEEKDAYS_LONG.indexOf(word))
+  return at < 0 ? undefined : at + 1
+}
+
+function dateOf(value: unknown): number | 'last' | undefined {
+  if (value === 'last') return value
+  return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 31 ? value : undefined
+}
+
+/** One table of the file. Everything that it refuses is named with file, table and key. */
+class Reader {
+  readonly #at: string
+  readonly #table: Table
+
+  constructor(at: string, table: Table) {
+    this.#at = at
+    this.#table = table
+  }
+
+  refusal(key: string | undefined, what: string): Error {
+    return invalid(`${this.#at}${key === undefined ? '' : `.${key}`} ${what}`)
+  }
+
+  refuseUnknown(): void {
+    const unknown = Object.keys(this.#table).filter((key) => !KEYS.has(key))
+    refuseMisspelt(this.#at, unknown, KEYS)
+    const [first] = unknown
+    if (first !== undefined) throw this.refusal(first, `is not known. A schedule has ${[...KEYS].join(', ')}.`)
+  }
+
+  has(key: string): boolean {
+    return Object.hasOwn(this.#table, key)
+  }
+
+  text(key: string): string | undefined {
+    if (!this.has(key)) return undefined
+    const value = this.#table[key]
+    if (typeof value === 'string' && value.trim() !== '') return value
+    throw this.refusal(key, 'must be a text that is not empty.')
+  }
+
+  required(key: string, what: string): string {
+    const value = this.text(key)
+    if (value === undefined) throw this.refusal(key, `is missing. It is ${what}.`)
+    return value
+  }
+
+  flag(key: string): boolean | undefined {
+    const value = this.#table[key]
+    if (value === undefined || typeof value === 'boolean') return value
+    throw this.refusal(key, 'must be true or false, without quotes.')
+  }
+
+  number(key: string, { min, max, isWhole }: { min: number; max: number; isWhole?: boolean }): number | undefined {
+    const value = this.#table[key]
+    if (value === undefined) return undefined
+    const isGood = typeof value === 'number' && value >= min && value <= max
+    if (isGood && (isWhole !== true || Number.isInteger(value))) return value
+    throw this.refusal(key, `must be a ${isWhole === true ? 'whole ' : ''}number from ${min} to ${max}.`)
+  }
+
+  choice<T extends string>(key: string, of: readonly T[]): T | undefined {
+    const value = this.#table[key]
+    if (value === undefined) return undefined
+    const found = of.find((one) => one === value)
+    if (found === undefined) throw this.refusal(key, `must be one of ${of.map((one) => `"${one}"`).join(', ')}.`)
+    return found
+  }
+
+  table(key: string): Table | undefined {
+    const value = this.#table[key]
+    if (value === undefined || isTable(value)) return value
+    throw this.refusal(key, 'must be a table, such as { name = "value" }.')
+  }
+
+  list<T>(key: string, read: (value: unknown) => T | undefined, what: string): readonly T[] {
+    const values = this.#table[key]
+    if (!Array.isArray(values) || values.length === 0) throw this.refusal(key, `must be a list of ${what}.`)
+    const found = values.map((value: unknown) => {
+      const one = read(value)
+      if (one === undefined) throw this.refusal(key, `holds ${JSON.stringify(value)}. It must be a list of ${what}.`)
+      return one
+    })
+    return [...new Set(found)]
+  }
+
+  /** `HH:MM`, as minutes since midnight. */
+  time(key: string): number {
+    if (this.#table[key] instanceof Date) throw this.refusal(key, 'must be a time in quotes, such as "07:30".')
+    const value = this.required(key, 'a time such as "07:30"')
+    const [, hours, minutes] = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(value) ?? []
+    if (hours === undefined || minutes === undefined) {
+      throw this.refusal(key, `is "${value}". It must be a time from "00:00" to "23:59".`)
+    }
+    return Number(hours) * 60 + Number(minutes)
+  }
+}
