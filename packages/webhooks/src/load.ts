@@ -41,8 +41,4 @@ export class EndpointLoads {
     if (durationMs !== undefined) load.averageMs = load.averageMs * 0.8 + durationMs * 0.2
     if (load.inFlight === 0 && load.bookedUntil <= now) this.#loads.delete(endpointId)
   }
-
-  inFlight(endpointId: string): number {
-    return this.#loads.get(endpointId)?.inFlight ?? 0
-  }
 }
