@@ -9,6 +9,8 @@ export async function start(options: GlobalOptions): Promise<number> {
   const settings = loadSettings({ environment: process.env, directory: process.cwd() })
   const server = createServer({ settings })
   await server.start()
+  // What came of it is in the log.
+  process.on('SIGHUP', () => server.reloadCredentials())
   await untilStopped({
     screen: screenFor(options),
     waitsFor: () => `waiting up to ${settings.shutdownTimeoutSeconds} s for what is running.`,

@@ -1,14 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ClientInfo } from '@impresario/core'
-import { HEADERS, ImpresarioError } from '@impresario/protocol'
+import { HEADERS, ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import type { Caller, ClientRole } from './access.ts'
 import { hashToken, sameSecret } from './secret.ts'
 import type { TokenHash } from './secret.ts'
-import type { WorkerCredentials } from './worker-credentials.ts'
 
 export { hashToken } from './secret.ts'
 export type { TokenHash } from './secret.ts'
-export type { WorkerCredentials } from './worker-credentials.ts'
 
 export interface ClientCredential {
   /** Any of them is right: while a token is changed, the old and the new one. */
@@ -26,18 +24,15 @@ export interface ClientCredential {
 export class ClientAuth {
   readonly isOpen: boolean
   #byToken: ReadonlyMap<string, ClientCredential>
-  #byId: ReadonlyMap<string, ClientCredential>
 
   constructor(credentials: readonly ClientCredential[]) {
     this.isOpen = credentials.length === 0
     this.#byToken = tokenIndex(credentials)
-    this.#byId = new Map(credentials.map((credential) => [credential.client.id, credential]))
   }
 
   /** From now on these. Tokens that are not among them are nobody's at once. */
   replace(credentials: readonly ClientCredential[]): void {
     this.#byToken = tokenIndex(credentials)
-    this.#byId = new Map(credentials.map((credential) => [credential.client.id, credential]))
   }
 
   authenticate(headers: IncomingHttpHeaders): Caller {
@@ -53,9 +48,14 @@ export class ClientAuth {
     return found
   }
 
-  /** What is configured for this client now. */
-  credentialOf(clientId: string): ClientCredential | undefined {
-    return this.#byId.get(clientId)
+  /** Whether a request with these headers would be let in now. */
+  admits(headers: IncomingHttpHeaders): boolean {
+    try {
+      return this.authenticate(headers) !== undefined
+    } catch (error) {
+      if (isImpresarioError(error)) return false
+      throw error
+    }
   }
 }
 
@@ -69,46 +69,6 @@ function tokenIndex(credentials: readonly ClientCredential[]): ReadonlyMap<strin
 
 /** On the own machine, without tokens, everybody may do everything. */
 const OPEN_CALLER: Caller = { client: { id: 'default' }, role: 'admin' }
-
-/**
- * Who a worker is. A worker with a token of its own must use that one: it never falls back to the global token. A
- * token is first recognised, before the body is read, and then held against the id that the request names.
- */
-export class WorkerAuth {
-  readonly #isOpen: boolean
-  #credentials: WorkerCredentials
-
-  constructor(credentials: WorkerCredentials, options: { readonly allowOpen: boolean }) {
-    this.#credentials = credentials
-    this.#isOpen = options.allowOpen && credentials.isEmpty
-  }
-
-  /** From now on these. Tokens that are not among them are nobody's at once. */
-  replace(credentials: WorkerCredentials): void {
-    this.#credentials = credentials
-  }
-
-  /** Refuses a token that is nobody's. Gives its hash for `identify`. */
-  recognise(headers: IncomingHttpHeaders): TokenHash | undefined {
-    if (this.#isOpen) {
-      mustBeLocal(headers)
-      return undefined
-    }
-    const token = headerOf(headers, HEADERS.workerToken) ?? bearerOf(headers)
-    if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Worker-Token header')
-    const hash = hashToken(token)
-    if (!this.#credentials.knows(hash)) throw unauthorised()
-    return hash
-  }
-
-  /** The worker that makes the request. `hinted` is the id that it names, if any. */
-  identify(hash: TokenHash | undefined, hinted: string | undefined): string | undefined {
-    if (this.#isOpen || hash === undefined) return hinted
-    if (hinted === undefined) return this.#credentials.ownerOf(hash)
-    if (!this.#credentials.accepts(hinted, hash)) throw unauthorised()
-    return hinted
-  }
-}
 
 /**
  * Without tokens, what protects a server on the own machine is that others cannot reach it. A web page can, by letting

@@ -3,11 +3,9 @@ import type { FSWatcher } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import type { Log } from '@impresario/core'
 import { isImpresarioError } from '@impresario/protocol'
-import type { ClientCredential } from './auth.ts'
 import type { Settings } from './config.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Credentials } from './credentials.ts'
-import { sameSecret } from './secret.ts'
 
 /** What a reload has done. Counts only: names of clients are nobody else's business. */
 export interface ReloadReport {
@@ -21,10 +19,7 @@ export type Reloaded =
   | { readonly status: 'refused'; readonly error: string }
 
 export interface CredentialChange {
-  readonly before: Credentials
   readonly after: Credentials
-  /** Whether this client has lost a token, or all of them. */
-  hasLostClient(clientId: string): boolean
   /** Whether this worker has lost a token, or all of them. */
   hasLostWorker(workerId: string): boolean
 }
@@ -66,8 +61,8 @@ export class CredentialBook {
     }
     const before = this.#current
     this.#current = after
-    const change = changeOf(before, after)
-    for (const listener of this.#listeners) listener(change)
+    const hasLostWorker = (id: string): boolean => after.workers.hasLost(id, before.workers)
+    for (const listener of this.#listeners) listener({ after, hasLostWorker })
     const report = { clients: after.clients.length, workers: after.workers.size }
     this.#log.info('clients and workers reloaded', report)
     return { status: 'reloaded', ...report }
@@ -78,20 +73,6 @@ export class CredentialBook {
     const { clientsConfigPath, workersConfigPath } = this.#settings
     const paths = [clientsConfigPath, workersConfigPath].filter((path) => path !== '').map((path) => resolve(path))
     return watchFiles(paths, () => this.reload())
-  }
-}
-
-function changeOf(before: Credentials, after: Credentials): CredentialChange {
-  const tokensOf = (clients: readonly ClientCredential[], id: string): ClientCredential['tokens'] =>
-    clients.find(({ client }) => client.id === id)?.tokens ?? []
-  return {
-    before,
-    after,
-    hasLostClient: (id) => {
-      const still = tokensOf(after.clients, id)
-      return tokensOf(before.clients, id).some((token) => !still.some((other) => sameSecret(token, other)))
-    },
-    hasLostWorker: (id) => after.workers.hasLost(id, before.workers),
   }
 }
 

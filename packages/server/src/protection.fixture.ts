@@ -30,12 +30,12 @@ export interface ProtectedApp {
   readonly app: FastifyInstance
   readonly clock: HandClock
   /** Over a real socket, and without any help with encodings. */
-  call(
+  readonly call: (
     method: string,
     path: string,
     headers?: Readonly<Record<string, string>>,
     body?: Buffer | string,
-  ): Promise<RawAnswer>
+  ) => Promise<RawAnswer>
 }
 
 export const TOKENS = { alpha: 'token-of-alpha-1', beta: 'token-of-beta-01' }

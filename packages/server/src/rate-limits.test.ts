@@ -92,7 +92,11 @@ describe('limits of those who are not known', () => {
     const there = from('203.0.113.7')
     const wrong = { ...there, 'x-client-token': 'wrong' }
     expect((await call('GET', '/mine', { ...BETA, ...there })).status).toBe(200)
-    expect(await statuses(12, () => call('GET', '/mine', wrong))).toEqual([...Array<number>(10).fill(401), 429, 429])
+    expect(await statuses(12, () => call('GET', '/mine', wrong))).toEqual([
+      ...Array.from({ length: 10 }, () => 401),
+      429,
+      429,
+    ])
     const refused = await call('GET', '/mine', wrong)
     const guessed = await call('GET', '/mine', { ...ALPHA, ...there })
     expect([guessed.status, guessed.body.toString()]).toEqual([429, refused.body.toString()])
