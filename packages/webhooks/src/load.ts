@@ -34,11 +34,11 @@ export class EndpointLoads {
     return { waitMs: Math.ceil(Math.min(Math.max(load.bookedUntil - now, WAIT_MS_MIN), WAIT_MS_MAX)) }
   }
 
-  leave(endpointId: string, now: number, durationMs: number | undefined): void {
+  leave(endpointId: string, durationMs: number | undefined): void {
     const load = this.#loads.get(endpointId)
     if (load === undefined) return
     load.inFlight -= 1
     if (durationMs !== undefined) load.averageMs = load.averageMs * 0.8 + durationMs * 0.2
-    if (load.inFlight === 0 && load.bookedUntil <= now) this.#loads.delete(endpointId)
+    if (load.inFlight === 0) this.#loads.delete(endpointId)
   }
 }

@@ -172,7 +172,7 @@ export class WebhookSender implements Service {
     try {
       durationMs = await this.#admitAndSend(claim)
     } finally {
-      this.#loads.leave(id, clock.now(), durationMs)
+      this.#loads.leave(id, durationMs)
     }
   }
 
