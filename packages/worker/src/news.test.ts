@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { ResultRequest, WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -180,9 +181,15 @@ test('[E-04] [E-05] other commands reach the handlers that were given for them, 
   expect(() => worker.onCommand('cancel_task', () => undefined)).toThrow('cancel_task')
 })
 
-test('[E-04] [E-05] progress and events go over the socket while it is open', async () => {
+test('[E-04] [E-05] progress goes over the socket while it is open, and events where they are acknowledged', async () => {
   const worker = makeWorker({ webSockets: true }).task('t', async (_params, task) => {
     task.progress(0.5)
+    await orchestrator.until(() => orchestrator.frames.length === 1)
+    // The answer to a ping comes after the acknowledgement that was sent before it.
+    for (const socket of orchestrator.sockets) {
+      socket.ping()
+      await once(socket, 'pong')
+    }
     await task.sendEvent('found', { n: 1 })
   })
   await worker.start()
@@ -194,17 +201,40 @@ test('[E-04] [E-05] progress and events go over the socket while it is open', as
   expect(orchestrator.events).toEqual([])
 })
 
-test('[E-04] [E-05] what nobody acknowledges on the socket is sent over HTTP with the same id', async () => {
-  orchestrator.acknowledges = false
-  const worker = makeWorker({ webSockets: true }).task('t', (_params, task) => task.sendEvent('found'))
+test('[E-04] [E-05] an event whose acknowledgement is lost with the socket is sent over HTTP with the same id', async () => {
+  const worker = makeWorker({ webSockets: true }).task('t', async (_params, task) => {
+    task.progress(0.5)
+    await orchestrator.until(() => orchestrator.frames.length === 1)
+    for (const socket of orchestrator.sockets) {
+      socket.ping()
+      await once(socket, 'pong')
+    }
+    orchestrator.acknowledges = false
+    await task.sendEvent('found')
+  })
   await worker.start()
   await untilConnected()
   const task = taskOf('t')
   orchestrator.give(task)
-  await orchestrator.until(() => orchestrator.frames.length === 1)
+  await orchestrator.until(() => orchestrator.frames.length === 2)
   for (const socket of orchestrator.sockets) socket.close(1_001)
   await resultOf(task)
-  expect(orchestrator.events.map((event) => event.event_id)).toEqual([orchestrator.frames[0]?.event_id])
+  expect(orchestrator.events.map((event) => event.event_id)).toEqual([orchestrator.frames[1]?.event_id])
+})
+
+test('[E-04] [E-05] where nobody acknowledges, progress goes over the socket and events over HTTP', async () => {
+  orchestrator.acknowledges = false
+  const worker = makeWorker({ webSockets: true }).task('t', async (_params, task) => {
+    task.progress(0.5)
+    await task.sendEvent('found')
+  })
+  await worker.start()
+  await untilConnected()
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await resultOf(task)
+  expect(orchestrator.frames.map((event) => event.event_type)).toEqual(['progress'])
+  expect(orchestrator.events.map((event) => event.event_type)).toEqual(['found'])
 })
 
 test('[E-04] [E-05] a socket that breaks is opened again', async () => {

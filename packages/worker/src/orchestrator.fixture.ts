@@ -54,6 +54,7 @@ export class TestOrchestrator {
   heartbeatReply: object | undefined
   readonly sockets: WebSocket[] = []
   readonly frames: EventRequest[] = []
+  /** Answers every message of a socket with its id. */
   acknowledges = true
   readonly #batch: boolean
   readonly #known = new Set<string>()

@@ -135,6 +135,7 @@ test('[E-05] where short-lived tokens are not offered, they are done without onl
 })
 
 test('[E-05] signed, every message but the polls carries its time, something that never repeats, and a signature', async () => {
+  orchestrator.acknowledges = false
   const worker = createWorker({
     url: orchestrator.url,
     id: 'w1',
@@ -147,6 +148,8 @@ test('[E-05] signed, every message but the polls carries its time, something tha
   })
   cleanUp.push(() => worker.stop())
   worker.task('t', async (_params, task) => {
+    task.progress(0.5)
+    await orchestrator.until(() => orchestrator.frames.length === 1)
     await task.sendEvent('found', { text: 'ü', n: 1, none: 1.5 })
     return { n: 1 }
   })
@@ -157,7 +160,12 @@ test('[E-05] signed, every message but the polls carries its time, something tha
   const sent = orchestrator.requests.filter(({ path }) => !path.endsWith('/tasks/batch') && !path.includes('/ws/'))
   const messages = [...sent.map(({ body }) => body), ...orchestrator.frames] as readonly JsonObject[]
   expect(new Set(sent.map(({ method, path }) => `${method} ${path}`))).toEqual(
-    new Set(['POST /_worker/workers/register', 'PATCH /_worker/workers/w1', 'POST /_worker/tasks/results']),
+    new Set([
+      'POST /_worker/workers/register',
+      'PATCH /_worker/workers/w1',
+      'POST /_worker/events',
+      'POST /_worker/tasks/results',
+    ]),
   )
   for (const message of messages) {
     const { signature, signer_id: signer } = message['security'] as { signature: string; signer_id: string }

@@ -30,15 +30,15 @@ const FRAME_MAX = 1_048_576
 /**
  * Closed, opening, open, and closed again: it opens until it is told to stop, with growing waits.
  *
- * Whether the other side acknowledges events is found out with the first one that is sent: from then on, on this line,
- * it is known, and on one that does not, only what may be lost is sent.
+ * Few orchestrators acknowledge what comes over the socket. Whether this one does is found out by what may be lost,
+ * which is progress; until it is known that it does, nothing else is sent.
  */
 export class SocketLine implements WorkerSocket {
   readonly #options: SocketOptions
   readonly #stop = new AbortController()
   readonly #unanswered = new Map<string, (delivered: Delivered) => void>()
   #socket: WebSocket | undefined
-  #acknowledges: boolean | undefined
+  #acknowledges = false
   readonly #running: Promise<void>
 
   constructor(options: SocketOptions) {
@@ -52,19 +52,16 @@ export class SocketLine implements WorkerSocket {
 
   async send(event: EventRequest, mayBeLost: boolean): Promise<Delivered> {
     const id = event.event_id
-    if (typeof id !== 'string' || !this.isOpen || (this.#acknowledges === false && !mayBeLost)) return 'unknown'
+    if (typeof id !== 'string' || !this.isOpen || (!this.#acknowledges && !mayBeLost)) return 'unknown'
     const text = await this.#options.seal(event)
     const socket = this.#socket
     if (socket === undefined || socket.bufferedAmount > BUFFERED_MAX) return 'unknown'
-    if (this.#acknowledges === false) {
+    if (!this.#acknowledges) {
       socket.send(text)
       return 'accepted'
     }
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#acknowledges ??= false
-        answered('unknown')
-      }, ACKNOWLEDGE_MS)
+      const timer = setTimeout(() => answered('unknown'), ACKNOWLEDGE_MS)
       const answered = (delivered: Delivered): void => {
         clearTimeout(timer)
         this.#unanswered.delete(id)
@@ -116,7 +113,7 @@ export class SocketLine implements WorkerSocket {
         if (this.#stop.signal.aborted) return socket.close(1_000)
         log.info('The socket is open.', { socket: url.href })
         this.#socket = socket
-        this.#acknowledges = undefined
+        this.#acknowledges = false
         pings = keepAlive(socket)
       })
       socket.on('message', (data, isBinary) => {
@@ -144,6 +141,11 @@ export class SocketLine implements WorkerSocket {
     if (typeof eventId === 'string' && typeof status === 'string') {
       this.#acknowledges = true
       this.#unanswered.get(eventId)?.(status === 'error' ? 'refused' : 'accepted')
+      return
+    }
+    if (message['type'] === 'error') {
+      const { code, message: why } = message
+      this.#options.log.warn('The orchestrator did not like what came over the socket.', { code, why })
       return
     }
     // Old orchestrators wrote one of the two, ours writes both.

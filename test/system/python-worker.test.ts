@@ -1,0 +1,160 @@
+/** The Python example against a real server: whoever can read the guide can write a worker. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { createClient } from '@impresario/client'
+import { blueprint } from '@impresario/core'
+import { isJsonObject, type JsonObject } from '@impresario/protocol'
+import { createServer } from '@impresario/server'
+import { afterEach, expect, test } from 'vitest'
+import { ensure } from './debian-packages.ts'
+
+const missing = ensure(['python3'])
+const PROGRAM = fileURLToPath(new URL('../../examples/python-worker/worker.py', import.meta.url))
+const TOKEN = 'python-worker-test-token'
+
+/** One task of the type that the job names. */
+const one = blueprint('one', { start: 'work' }, (state) => ({
+  work: state.handler((context, actions) =>
+    actions.dispatchTask({
+      type: String(context.initialData['type']),
+      params: paramsOf(context.initialData['params']),
+      transitions: { success: 'done', cancelled: 'stopped' },
+    }),
+  ),
+  done: state.end(),
+  stopped: state.end(),
+}))
+
+function paramsOf(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {}
+}
+
+const cleanUp: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const clean of cleanUp.splice(0).toReversed()) await clean()
+})
+
+async function startServer(apiPort = 0) {
+  const server = createServer({
+    blueprints: [one],
+    settings: { apiHost: '127.0.0.1', apiPort, storageUrl: 'memory:', logLevel: 'error', workerToken: TOKEN },
+  })
+  const { address } = await server.start()
+  cleanUp.push(() => server.stop())
+  return { server, address, client: createClient({ url: address }) }
+}
+
+class PythonWorker {
+  readonly #child: ChildProcess
+  #output = ''
+  readonly #watchers: (() => void)[] = []
+
+  constructor(address: string, env: NodeJS.ProcessEnv = {}) {
+    this.#child = spawn('python3', ['-B', PROGRAM], {
+      env: { ...process.env, ORCHESTRATOR_URL: address, WORKER_TOKEN: TOKEN, HEARTBEAT_INTERVAL: '0.2', ...env },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    this.#child.stderr?.on('data', (chunk: Buffer) => {
+      this.#output += chunk.toString()
+      for (const wake of this.#watchers.splice(0)) wake()
+    })
+    cleanUp.push(() => this.#end('SIGKILL'))
+  }
+
+  async says(text: string, times = 1): Promise<void> {
+    while (this.#output.split(`"${text}"`).length <= times) {
+      await new Promise<void>((resolve) => {
+        this.#watchers.push(resolve)
+      })
+    }
+  }
+
+  stop(): Promise<number | null> {
+    return this.#end('SIGTERM')
+  }
+
+  async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
+    const child = this.#child
+    if (child.exitCode === null && child.signalCode === null) {
+      const exited = once(child, 'exit')
+      child.kill(signal)
+      await exited
+    }
+    return child.exitCode
+  }
+}
+
+test.skipIf(missing !== undefined)(
+  `[E-06] a worker of Python's standard library does tasks of every kind${missing === undefined ? '' : ` (${missing})`}`,
+  async () => {
+    const { address, client } = await startServer()
+    const worker = new PythonWorker(address)
+    await worker.says('registered')
+    const run = async (type: string, params: JsonObject) => (await client.start('one', { type, params })).result()
+
+    expect(await run('texts.upper', { text: 'grüße' })).toMatchObject({ text: 'GRÜSSE' })
+    expect(await run('texts.count', { text: 'a b a\nb a' })).toMatchObject({ words: { a: 3, b: 2 } })
+    expect(await run('texts.flaky', { attempts: 2 })).toMatchObject({ attempt: 2 })
+    await expect(run('texts.upper', { text: 5 })).rejects.toThrow('text must be a string')
+    const many = await Promise.all(Array.from({ length: 20 }, (_, n) => run('texts.upper', { text: `n${n}` })))
+    expect(many).toMatchObject(Array.from({ length: 20 }, (_, n) => ({ text: `N${n}` })))
+
+    expect(await worker.stop()).toBe(0)
+  },
+)
+
+test.skipIf(missing !== undefined)(
+  '[E-06] a cancelled task stops in the Python worker, which learns it by its heartbeat',
+  async () => {
+    const { address, client } = await startServer()
+    const worker = new PythonWorker(address)
+    await worker.says('registered')
+    const job = await client.start('one', { type: 'texts.read_aloud', params: { seconds: 600 } })
+    await expect.poll(async () => (await job.status()).progress ?? 0, { timeout: 20_000 }).toBeGreaterThan(0)
+    await job.cancel()
+    await worker.says('cancelled')
+    await worker.says('delivered')
+    expect((await job.status()).status).toBe('cancelled')
+  },
+)
+
+test.skipIf(missing !== undefined)('[E-06] told to end, the Python worker finishes its task first', async () => {
+  const { address, client } = await startServer()
+  const worker = new PythonWorker(address)
+  await worker.says('registered')
+  const job = await client.start('one', { type: 'texts.read_aloud', params: { seconds: 2 } })
+  await expect.poll(async () => (await job.status()).progress ?? 0, { timeout: 20_000 }).toBeGreaterThan(0)
+  expect(await worker.stop()).toBe(0)
+  expect(await job.result()).toMatchObject({ read: true })
+})
+
+test.skipIf(missing !== undefined)(
+  '[E-06] the Python worker hands back what takes too long, and another one does it',
+  async () => {
+    const { address, client } = await startServer()
+    const first = new PythonWorker(address, { WORKER_ID: 'py-1', WORKER_SHUTDOWN_TIMEOUT: '0' })
+    await first.says('registered')
+    const job = await client.start('one', { type: 'texts.read_aloud', params: { seconds: 3 } })
+    await expect.poll(async () => (await job.status()).progress ?? 0, { timeout: 20_000 }).toBeGreaterThan(0)
+    expect(await first.stop()).toBe(0)
+    const second = new PythonWorker(address, { WORKER_ID: 'py-2' })
+    await second.says('delivered')
+    expect(await job.result()).toMatchObject({ read: true })
+  },
+)
+
+test.skipIf(missing !== undefined)(
+  '[E-06] a server that forgot everything is found again by the Python worker',
+  async () => {
+    const before = await startServer()
+    const worker = new PythonWorker(before.address)
+    await worker.says('registered')
+    await before.server.stop()
+    const after = await startServer(Number(new URL(before.address).port))
+    await worker.says('registered', 2)
+    const job = await after.client.start('one', { type: 'texts.upper', params: { text: 'again' } })
+    expect(await job.result()).toMatchObject({ text: 'AGAIN' })
+  },
+)
