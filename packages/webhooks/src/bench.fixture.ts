@@ -50,7 +50,7 @@ export function deriveSecret(purpose: string): Buffer {
 }
 
 /** Time that stands still until it is moved on. Sleeps last until they are ended. */
-export class StillClock implements Clock {
+class StillClock implements Clock {
   time = Date.parse('2026-03-01T12:00:00Z')
   readonly now = (): number => this.time
 
@@ -96,7 +96,7 @@ export function answered(status: number, more: Partial<Extract<Sent, { type: 'an
 }
 
 /** A way out that ends here: it keeps what is sent, and answers as it is told. */
-export class ScriptedDeliver implements Deliver {
+class ScriptedDeliver implements Deliver {
   readonly parcels: Parcel[] = []
   answer: (parcel: Parcel) => Sent | Promise<Sent> = () => answered(204)
   inFlight = 0

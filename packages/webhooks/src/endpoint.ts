@@ -95,7 +95,7 @@ export function asEndpoint({ value, version }: Stored<JsonObject>): Stored<Endpo
 
 export type EndpointStatus = 'active' | 'open' | 'disabled'
 
-export function endpointStatus({ disabled, circuit }: Endpoint): EndpointStatus {
+function endpointStatus({ disabled, circuit }: Endpoint): EndpointStatus {
   if (disabled !== null) return 'disabled'
   return circuit === 'open' ? 'open' : 'active'
 }
