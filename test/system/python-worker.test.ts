@@ -18,7 +18,7 @@ const TOKEN = 'python-worker-test-token'
 const one = blueprint('one', { start: 'work' }, (state) => ({
   work: state.handler((context, actions) =>
     actions.dispatchTask({
-      type: String(context.initialData['type']),
+      type: textOf(context.initialData['type']),
       params: paramsOf(context.initialData['params']),
       transitions: { success: 'done', cancelled: 'stopped' },
     }),
@@ -26,6 +26,10 @@ const one = blueprint('one', { start: 'work' }, (state) => ({
   done: state.end(),
   stopped: state.end(),
 }))
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
 
 function paramsOf(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {}

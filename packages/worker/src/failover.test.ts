@@ -109,7 +109,7 @@ test('[E-05] failover: a worker that starts while the first is down works for th
   await first.listen()
   const task = taskOf('t')
   first.give(task)
-  await resultOf(task, first)
+  expect(await resultOf(task, first)).toMatchObject({ status: 'success' })
 })
 
 test('[E-05] in turns by weight, evenly spread', async () => {
@@ -147,7 +147,7 @@ test('[E-05] in turns, an orchestrator that is down costs the others nothing', a
   const tasks = Array.from({ length: 5 }, () => taskOf('t'))
   for (const task of tasks) {
     second.give(task)
-    await resultOf(task, second)
+    expect(await resultOf(task, second)).toMatchObject({ status: 'success' })
   }
 })
 

@@ -92,7 +92,7 @@ test('[E-05] events that the skill does not describe are refused here, unless th
       't',
       { events },
       async ({ type, payload }, task) => {
-        await task.sendEvent(String(type), payload as { n: number })
+        await task.sendEvent(type === 'found' ? 'found' : 'lost', payload as { n: number })
       },
     )
     await worker.start()

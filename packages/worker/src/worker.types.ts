@@ -1,6 +1,6 @@
 import { contract } from '@impresario/protocol'
 import { z } from 'zod'
-import { createWorker, outcome } from './index.ts'
+import { createWorker, jsonSchema, outcome } from './index.ts'
 
 // Nothing here runs. Every `@ts-expect-error` stands for a mistake that the compiler has to find.
 
@@ -74,3 +74,43 @@ worker.handle(media, {
 
 // @ts-expect-error a limit is a number
 createWorker({ taskLimits: { 'media.transcode': 'two' } })
+
+worker.task('untyped', (params, task) => {
+  const text: unknown = params['text']
+  void task.sendEvent('seen', { count: 1 })
+  return text
+})
+
+worker.task('typed', { input: z.object({ n: z.number() }), events: { seen: z.object({}) } }, ({ n }) => n + 1)
+worker.task('described', { input: jsonSchema<{ n: number }>({ type: 'object' }), timeoutMs: 5 }, ({ n }) => n + 1)
+worker.task('without an input', { description: 'takes what comes' }, (params) => params['n'])
+
+// @ts-expect-error the schema gives a number
+worker.task('wrong', { input: z.object({ n: z.number() }) }, ({ n }) => n.length)
+
+// @ts-expect-error a payload is an object
+worker.task('wrong', (_params, task) => task.sendEvent('seen', 5))
+
+worker
+  .use(async (context, next) => {
+    context.params = { ...context.params, added: true }
+    return next()
+  })
+  .onCommand('reload', ({ params, taskId }) => [params['hard'], taskId?.length])
+
+// @ts-expect-error the task of a middleware's context is not to be replaced
+worker.use((context) => (context.task = context.task))
+
+createWorker({
+  orchestrators: [{ url: 'https://a', priority: 1, weight: 2, token: 't' }],
+  orchestratorMode: 'waterfall',
+  webSockets: true,
+  sts: true,
+  signing: true,
+  tls: { caPath: 'ca.pem', certPath: 'me.pem', keyPath: 'me.key' },
+  capacityChecker: (type) => type.length > 3,
+  skillDependencies: { 'media.transcode': ['scenes-v2'] },
+})
+
+// @ts-expect-error there is no such mode
+createWorker({ orchestratorMode: 'sometimes' })
