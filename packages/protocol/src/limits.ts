@@ -64,6 +64,23 @@ export const LIMITS = {
   /** How long an idempotency key is known, unless the retention says otherwise: longer than any client tries again. */
   idempotencyKeyMs: 86_400_000,
   idempotencyKeyCharsMax: 255,
+  /** How far the clock of a worker that signs may be off, and how long a message of it can be replayed if nobody looked. */
+  signatureWindowMs: 60_000,
+  /** Largest frame of a worker's socket: progress and events, never data. */
+  socketFrameBytesMax: 262_144,
+  /** Frames of one socket in a second, with as many again in a burst. Progress is worth telling a few times a second. */
+  socketFramesPerSecond: 50,
+  /** What may wait for a worker that does not read; then the socket is closed. Commands are 200 bytes each. */
+  socketBufferBytesMax: 1_048_576,
+  socketPingMs: 20_000,
+  /** Frames that are no messages, before the socket is closed. */
+  socketMistakesMax: 5,
+  /** Sockets that have not said whose they are. Each may be anybody's who knows the global token. */
+  socketsUnboundMax: 1_000,
+  /** What a worker declares about its events is compiled: larger contracts belong into the worker. */
+  eventSchemaCharsMax: 65_536,
+  eventSchemaRefsMax: 20,
+  eventSchemasMax: 256,
   pageSizeDefault: 50,
   pageSizeMax: 100,
   /** Older clients count from the beginning, which reads all that is left out. */

@@ -85,6 +85,7 @@ export const taskBatchRequest = z.looseObject({
   limit: z.int().min(1).max(LIMITS.batchItemsMax),
   timeout: seconds,
   available_skills: names,
+  hot_skills: names,
 })
 
 const resultBody = {

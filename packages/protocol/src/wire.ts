@@ -188,6 +188,9 @@ export interface WireTask {
   readonly priority?: number
   /** Unix seconds after which a result is ignored. */
   readonly deadline?: Maybe<number>
+  /** As the worker itself has described the skill. */
+  readonly skill_version?: string
+  readonly skill_type?: string
   /** From 1; an attempt follows a failed one. */
   readonly attempt?: number
   /** From 1; a delivery follows one whose worker vanished. */
@@ -202,6 +205,7 @@ export interface TaskBatchRequest {
   readonly timeout?: Maybe<number>
   /** What the worker could start now, when that is not everything. A hint: what it gets anyway waits there. */
   readonly available_skills?: Maybe<readonly string[]>
+  readonly hot_skills?: Maybe<readonly string[]>
 }
 
 export interface TaskBatchReply {
@@ -280,7 +284,11 @@ export interface EventRequest extends Signed {
 }
 
 export type EventReply =
-  | { readonly status: 'event_accepted' }
+  | {
+      readonly status: 'event_accepted'
+      /** Through whom it has come, us included, when it came through others. */
+      readonly bubbling_chain?: readonly string[]
+    }
   | { readonly status: 'error'; readonly code?: string; readonly message: string }
 
 /** Over the socket, to the worker. Old workers read `type`, newer ones `command`: both are sent. */
@@ -289,4 +297,26 @@ export interface CancelCommand {
   readonly command: 'cancel_task'
   readonly task_id: string
   readonly job_id: string
+}
+
+/** Commands that a worker does not know it ignores. */
+export interface SocketError {
+  readonly type: 'error'
+  readonly code: string
+  readonly message: string
+}
+
+/** A short-lived token and what renews it, once. */
+export interface TokenReply {
+  readonly access_token: string
+  readonly token_type: 'Bearer'
+  readonly expires_in: number
+  readonly refresh_token: string
+  readonly refresh_expires_in: number
+  readonly worker_id: string
+}
+
+export interface RevokeReply {
+  readonly status: 'revoked'
+  readonly revoked: number
 }

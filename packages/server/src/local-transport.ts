@@ -1,5 +1,4 @@
-import type { Clock } from '@impresario/core'
-import type { Desk } from '@impresario/engine'
+import type { Engine } from '@impresario/engine'
 import type {
   EventRequest,
   HeartbeatReply,
@@ -11,12 +10,13 @@ import type {
   ResultRequest,
   TaskBatchReply,
 } from '@impresario/protocol'
-import { registerWorker, takeEvent, takeHeartbeat, takeResults } from './worker-calls.ts'
+import type { WorkerCalls } from './worker-calls.ts'
 import { taskBody } from './wire-worker.ts'
 
 interface LocalPoll {
   readonly limit: number
   readonly timeoutMs: number
+  readonly availableSkills?: readonly string[]
 }
 
 /** Fits the transport of the worker SDK, without knowing it: the server stands below the SDKs. */
@@ -31,23 +31,28 @@ export interface LocalTransport {
 }
 
 /** Lets workers of the same process reach the engine without a network. */
-export function createLocalTransport(engine: { readonly desk: Desk }, clock: Clock): LocalTransport {
-  const { desk } = engine
+export function createLocalTransport(engine: Engine, calls: WorkerCalls): LocalTransport {
+  const { desk, dispatcher } = engine
   return {
     name: 'this process',
-    register: (request) => registerWorker(desk, clock, request),
-    heartbeat: (workerId, request) => takeHeartbeat(desk, workerId, request),
-    poll: async (workerId, { limit, timeoutMs }, signal) => {
-      const { deliveries, giveBack } = await desk.poll(workerId, { limit, waitMs: timeoutMs, signal, isLocal: true })
+    register: (request) => calls.register(request),
+    heartbeat: async (workerId, request) => (await calls.heartbeat(workerId, request)).reply,
+    poll: async (workerId, { limit, timeoutMs, availableSkills }, signal) => {
+      const options = { limit, waitMs: timeoutMs, signal, availableSkills, isLocal: true, wantsCancelled: true }
+      const { deliveries, cancelled, giveBack } = await desk.poll(workerId, options)
       if (signal.aborted && deliveries.length > 0) {
         await giveBack()
         return { tasks: [] }
       }
-      return { tasks: deliveries.map((delivery) => copied(taskBody(delivery))) }
+      const worker = dispatcher.worker(workerId)
+      return {
+        tasks: deliveries.map((delivery) => copied(taskBody(delivery, worker))),
+        ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }),
+      }
     },
-    results: (workerId, results) => takeResults(desk, workerId, copied(results)),
+    results: (workerId, results) => calls.results(workerId, copied(results)),
     event: async (event) => {
-      await takeEvent(desk, event.worker_id ?? undefined, event)
+      await calls.event(event.worker_id ?? undefined, event)
     },
     close: async () => {},
   }

@@ -3,6 +3,7 @@ import type { Gpu, NewWorker, WorkerPatch, WorkerRecord, WorkerStatus } from '@i
 import type { Delivery, Receipt, Report } from '@impresario/engine'
 import { isJsonObject, isTaskErrorCode } from '@impresario/protocol'
 import type {
+  FileMeta,
   HeartbeatRequest,
   IgnoredReason,
   ItemError,
@@ -39,7 +40,11 @@ export function readRegistration(body: RegisterRequest): NewWorker {
     hotSkills: namesOf(body.hot_skills),
     hotModels: body.hot_cache,
     concurrencyMax:
-      resources?.max_concurrent_tasks ?? body.max_concurrent_tasks ?? numberIn(properties, 'max_concurrent_tasks'),
+      resources?.max_concurrent_tasks ??
+      body.max_concurrent_tasks ??
+      numberIn(properties, 'max_concurrent_tasks') ??
+      numberIn(capabilities, 'max_concurrent_tasks') ??
+      numberIn(capabilities?.extra, 'max_concurrent_tasks'),
     cpuCores: resources?.cpu_cores ?? numberIn(properties, 'cpu_cores'),
     ramGb: resources?.ram_gb ?? numberIn(properties, 'ram_gb'),
     gpus: gpusOf(resources),
@@ -53,8 +58,11 @@ export function readRegistration(body: RegisterRequest): NewWorker {
   }
 }
 
-/** What has changed since. The older generations send as skills what they could start at this moment. */
-export function readHeartbeat(body: HeartbeatRequest): WorkerPatch {
+/**
+ * What has changed since. The older generations send as skills what they could start at this moment. `known`: what was
+ * said before, of which a list of skills changes the hash.
+ */
+export function readHeartbeat(body: HeartbeatRequest, known: JsonObject = {}): WorkerPatch {
   const skillInfo = infosOf(body.supported_skills)
   const named = namesOf(body.supported_skills) ?? body.supported_tasks
   return {
@@ -63,6 +71,9 @@ export function readHeartbeat(body: HeartbeatRequest): WorkerPatch {
     availableSkills: body.available_skills ?? named,
     hotSkills: namesOf(body.hot_skills),
     hotModels: body.hot_cache,
+    ...(skillInfo.length > 0 && typeof body.skills_hash === 'string'
+      ? { metadata: { ...known, skills_hash: body.skills_hash } }
+      : {}),
   }
 }
 
@@ -107,8 +118,8 @@ function textValues(map: Maybe<Readonly<Record<string, unknown>>>): Readonly<Rec
   return texts
 }
 
-function numberIn(map: Maybe<JsonObject>, key: string): number | undefined {
-  const value = map?.[key]
+function numberIn(map: Maybe<object>, key: string): number | undefined {
+  const value: unknown = isJsonObject(map) ? map[key] : undefined
   return typeof value === 'number' ? value : undefined
 }
 
@@ -133,8 +144,9 @@ function statusOf(status: Maybe<string>): WorkerStatus | undefined {
 }
 
 /** A task on its way to a worker. The deadline is absolute, in whole seconds, and rather late than early. */
-export function taskBody(delivery: Delivery): WireTask {
+export function taskBody(delivery: Delivery, worker?: WorkerRecord): WireTask {
   const { call, deadlineAt } = delivery
+  const skill = worker?.skillInfo?.find(({ name }) => name === call.type)
   return {
     job_id: delivery.jobId,
     task_id: delivery.taskId,
@@ -143,10 +155,28 @@ export function taskBody(delivery: Delivery): WireTask {
     tracing_context: delivery.tracing,
     priority: call.priority,
     ...(deadlineAt === undefined ? {} : { deadline: Math.ceil(deadlineAt / 1_000) }),
+    ...(typeof skill?.['version'] === 'string' ? { skill_version: skill['version'] } : {}),
+    ...(typeof skill?.['type'] === 'string' ? { skill_type: skill['type'] } : {}),
+    ...paramsMetadata(call.params),
     attempt: delivery.attempt,
     delivery: delivery.delivery,
     idempotency_key: delivery.idempotencyKey,
   }
+}
+
+/** Where a parameter is a file with its size and tag, workers check what they load against them. */
+function paramsMetadata(params: JsonObject): Pick<WireTask, 'params_metadata'> {
+  const found: Record<string, FileMeta> = {}
+  for (const [name, value] of Object.entries(params)) {
+    if (!isJsonObject(value) || typeof value['uri'] !== 'string') continue
+    const { uri, size, etag } = value
+    found[name] = {
+      uri,
+      ...(typeof size === 'number' ? { size } : {}),
+      ...(typeof etag === 'string' ? { etag } : {}),
+    }
+  }
+  return Object.keys(found).length === 0 ? {} : { params_metadata: found }
 }
 
 /** A result, flat or nested, or what is wrong with it. Plain checks: posts of 500 results go through here. */
@@ -208,7 +238,7 @@ const MESSAGES: Readonly<Record<IgnoredReason, string>> = {
   job_already_terminated: 'The job has ended.',
 }
 
-function whyIgnored(receipt: Extract<Receipt, { type: 'ignored' }>): { reason: IgnoredReason; message: string } {
+export function whyIgnored(receipt: Extract<Receipt, { type: 'ignored' }>): { reason: IgnoredReason; message: string } {
   const reason = ignoredReason(receipt)
   return { reason, message: MESSAGES[reason] }
 }

@@ -1,68 +1,160 @@
 import { createWorker } from '@impresario/core'
-import type { Clock } from '@impresario/core'
-import type { Desk, Report } from '@impresario/engine'
-import { LIMITS, WIRE_VERSION } from '@impresario/protocol'
+import type { Clock, WorkerRecord } from '@impresario/core'
+import type { Engine, Receipt, Report } from '@impresario/engine'
+import { isImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
 import type {
   EventReply,
   EventRequest,
   HeartbeatReply,
   HeartbeatRequest,
   ItemError,
+  JsonObject,
   RegisterReply,
   RegisterRequest,
   ResultReply,
 } from '@impresario/protocol'
-import { isEmptyBody, readHeartbeat, readProgress, readRegistration, readReport, receiptBody } from './wire-worker.ts'
+import { EventContracts } from './event-contracts.ts'
+import { HeartbeatPace } from './heartbeat-pace.ts'
+import {
+  isEmptyBody,
+  readHeartbeat,
+  readProgress,
+  readRegistration,
+  readReport,
+  receiptBody,
+  whyIgnored,
+} from './wire-worker.ts'
 
-/*
- * What a worker can ask, from its message to the answer. HTTP and the transport inside the process share it, so that
- * workers cannot tell the difference.
+export interface WorkerCallsOptions {
+  readonly engine: Engine
+  readonly clock: Clock
+  /** What an event that came through here is marked with. */
+  readonly instanceId: string
+}
+
+/**
+ * What a worker can ask, from its message to the answer. HTTP, sockets and the transport inside the process share it, so
+ * that workers cannot tell the difference.
  */
+export class WorkerCalls {
+  readonly #options: WorkerCallsOptions
+  readonly #pace: HeartbeatPace
+  readonly #contracts = new EventContracts()
 
-export async function registerWorker(desk: Desk, clock: Clock, request: RegisterRequest): Promise<RegisterReply> {
-  await desk.register(createWorker(readRegistration(request), clock.now()))
-  return { status: 'registered', version: WIRE_VERSION, batch: { tasks_max: LIMITS.batchItemsMax } }
-}
-
-export async function takeHeartbeat(
-  desk: Desk,
-  workerId: string,
-  request: HeartbeatRequest | null | undefined,
-): Promise<HeartbeatReply> {
-  const said = request === null || request === undefined || isEmptyBody(request) ? undefined : request
-  const patch = said === undefined ? undefined : readHeartbeat(said)
-  const { cancelled } = await desk.heartbeat(workerId, patch, said?.current_tasks ?? undefined)
-  const tasks = cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }
-  return { status: said === undefined ? 'ttl_refreshed' : 'ok', ...tasks }
-}
-
-/** One answer for each item, in its place; a malformed one spoils only its own. */
-export async function takeResults(
-  desk: Desk,
-  workerId: string,
-  items: readonly unknown[],
-): Promise<readonly (ResultReply | ItemError)[]> {
-  const read = items.map(readReport)
-  const reports = read.filter((item): item is Report => 'taskId' in item)
-  const receipts = await desk.results(workerId, reports)
-  let next = 0
-  return read.map((item) => {
-    if (!('taskId' in item)) return item
-    const receipt = receipts[next]
-    next += 1
-    return receipt === undefined ? { status: 'ignored', reason: 'stale_task' } : receiptBody(receipt, item.status)
-  })
-}
-
-/** Progress moves the job's own; other events have nobody to listen yet and are accepted all the same. */
-export async function takeEvent(desk: Desk, workerId: string | undefined, event: EventRequest): Promise<EventReply> {
-  if (event.event_type !== 'progress') return { status: 'event_accepted' }
-  const taskId = event.target_task_id ?? event.origin_task_id
-  const progress = readProgress(event.payload)
-  if (progress === undefined || typeof taskId !== 'string' || workerId === undefined) {
-    const message = 'Progress needs a worker id, a task id, and a number from 0 to 1.'
-    return { status: 'error', code: 'INVALID_REQUEST', message }
+  constructor(options: WorkerCallsOptions) {
+    this.#options = options
+    this.#pace = new HeartbeatPace(options.clock)
   }
-  await desk.progress(workerId, taskId, progress.fraction, progress.message)
-  return { status: 'event_accepted' }
+
+  async register(request: RegisterRequest): Promise<RegisterReply> {
+    const { engine, clock } = this.#options
+    await engine.desk.register(createWorker(readRegistration(request), clock.now()))
+    return { status: 'registered', version: WIRE_VERSION, batch: { tasks_max: LIMITS.batchItemsMax } }
+  }
+
+  async heartbeat(
+    workerId: string,
+    request: HeartbeatRequest | null | undefined,
+  ): Promise<{ readonly reply: HeartbeatReply; readonly worker: WorkerRecord }> {
+    const { desk, dispatcher } = this.#options.engine
+    const said = request === null || request === undefined || isEmptyBody(request) ? undefined : request
+    const known = dispatcher.worker(workerId)
+    const patch = said === undefined ? undefined : readHeartbeat(said, known?.metadata)
+    const { worker, cancelled } = await desk.heartbeat(
+      workerId,
+      patch,
+      said?.current_tasks ?? undefined,
+      said?.load ?? undefined,
+    )
+    const jitter = this.#pace.jitterFor(workerId)
+    const reply: HeartbeatReply = {
+      status: said === undefined ? 'ttl_refreshed' : 'ok',
+      ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }),
+      ...(isOutOfStep(worker, said) ? { require_full_sync: true } : {}),
+      ...(jitter === undefined ? {} : { next_heartbeat_jitter_ms: jitter }),
+    }
+    return { reply, worker }
+  }
+
+  /** One answer for each item, in its place; a malformed one spoils only its own. */
+  async results(workerId: string, items: readonly unknown[]): Promise<readonly (ResultReply | ItemError)[]> {
+    const read = items.map(readReport)
+    const reports = read.filter((item): item is Report => 'taskId' in item)
+    const receipts = await this.#options.engine.desk.results(workerId, reports)
+    let next = 0
+    const replies: (ResultReply | ItemError)[] = []
+    for (const [index, item] of read.entries()) {
+      if (!('taskId' in item)) {
+        replies.push(item)
+        continue
+      }
+      const receipt = receipts[next]
+      next += 1
+      replies.push(
+        receipt === undefined ||
+          (receipt.type === 'ignored' && receipt.job === undefined && !(await this.#hasJob(items[index])))
+          ? receiptBody({ type: 'ignored', reason: 'job_not_found', job: undefined }, item.status)
+          : receiptBody(receipt, item.status),
+      )
+    }
+    return replies
+  }
+
+  /** A result may name a task of ours that never was, of a job that never was. */
+  async #hasJob(item: unknown): Promise<boolean> {
+    const jobId = isJsonObject(item) ? item['job_id'] : undefined
+    return typeof jobId === 'string' && (await this.#options.engine.readJob(jobId)) !== undefined
+  }
+
+  /** Progress moves the job's own; every other event is the job's to judge. What is wrong with it is said, not thrown. */
+  async event(workerId: string | undefined, event: EventRequest): Promise<EventReply> {
+    if (workerId === undefined) return refusal('An event needs the id of its worker in worker_id.')
+    const { desk, dispatcher } = this.#options.engine
+    const payload = event.payload ?? {}
+    const verdict = this.#contracts.check(dispatcher.worker(workerId), event.event_type, payload)
+    if (!verdict.isValid) return { status: 'error', code: 'CONTRACT_VIOLATION_ERROR', message: verdict.problem }
+    const taskId = event.target_task_id ?? event.origin_task_id
+    if (event.event_type === 'progress') {
+      const progress = readProgress(payload)
+      if (progress === undefined || typeof taskId !== 'string') {
+        return refusal('Progress needs the task in target_task_id and a number from 0 to 1 in payload.progress.')
+      }
+      await desk.progress(workerId, taskId, progress.fraction, progress.message)
+      return ACCEPTED
+    }
+    // About no task: there is no job that it could concern.
+    return typeof taskId === 'string' ? this.#raise(workerId, taskId, event, payload) : ACCEPTED
+  }
+
+  async #raise(workerId: string, taskId: string, event: EventRequest, payload: JsonObject): Promise<EventReply> {
+    const { engine, instanceId } = this.#options
+    const chain = event.bubbling_chain ?? []
+    if (chain.includes(instanceId)) return refusal('The event has come through this orchestrator before.')
+    const eventId = event.event_id ?? undefined
+    let receipt: Receipt
+    try {
+      receipt = await engine.desk.event(workerId, taskId, { type: event.event_type, payload, eventId })
+    } catch (error) {
+      if (isImpresarioError(error, 'INVALID_REQUEST')) return refusal(error.message)
+      throw error
+    }
+    // Who sends it again got no answer to the first one.
+    if (receipt.type === 'ignored' && receipt.reason !== 'repeated_event') {
+      const { reason, message } = whyIgnored(receipt)
+      return { status: 'error', code: reason.toUpperCase(), message }
+    }
+    return chain.length === 0 ? ACCEPTED : { ...ACCEPTED, bubbling_chain: [...chain, instanceId] }
+  }
+}
+
+const ACCEPTED = { status: 'event_accepted' } as const
+
+function refusal(message: string): EventReply {
+  return { status: 'error', code: 'INVALID_REQUEST', message }
+}
+
+/** It names its skills by a hash that is not ours, and did not send them: it shall send them all. */
+function isOutOfStep(worker: WorkerRecord, said: HeartbeatRequest | undefined): boolean {
+  const hash = said?.skills_hash
+  return typeof hash === 'string' && !Array.isArray(said?.supported_skills) && worker.metadata?.['skills_hash'] !== hash
 }

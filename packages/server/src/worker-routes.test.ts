@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { HEARTBEATS, REGISTRATIONS, RESULTS } from './generations.fixture.ts'
+import { REGISTRATIONS } from './generations.fixture.ts'
 import { startTestServer, WORKER_TOKEN } from './server.fixture.ts'
 import type { Answer, TestServer } from './server.fixture.ts'
 
@@ -131,24 +131,6 @@ describe('generations', () => {
     expect(answer.body).not.toHaveProperty('batch')
     expect(app.server.engine.dispatcher.worker(body.worker_id)).toBeDefined()
   })
-
-  test.each(HEARTBEATS)('[E-03] a heartbeat of %s keeps the worker in work', async (_title, body) => {
-    await app.register('w1')
-    expect(await app.worker('PATCH', '/_worker/workers/w1', body)).toMatchObject({
-      status: 200,
-      body: { status: 'ok' },
-    })
-    const jobId = await app.createJob('echo')
-    expect((await app.poll('w1')).body).toMatchObject({ job_id: jobId })
-  })
-
-  test.each(RESULTS)('[E-01] J-12: a result of %s is accepted', async (_title, body) => {
-    await app.register('w1')
-    const jobId = await app.createJob('echo')
-    const answer = await app.worker('POST', '/_worker/tasks/result', result(await app.poll('w1'), body))
-    expect(answer).toMatchObject({ status: 200, body: { status: 'accepted', transition: 'success_transition' } })
-    expect((await app.ended(jobId)).body).toMatchObject({ status: 'finished', state_history: { answer: 42 } })
-  })
 })
 
 describe('results that no longer count', () => {
@@ -190,7 +172,11 @@ describe('results that no longer count', () => {
     expect(await post({ job_id: 'x', task_id: 'x.1.0.1.1', worker_id: 'w1' })).toMatchObject({
       reason: 'job_not_found',
     })
-    expect(await post({ job_id: 'x', task_id: 'nonsense', worker_id: 'w1' })).toMatchObject({ reason: 'stale_task' })
+    expect(await post({ job_id: 'x', task_id: 'nonsense', worker_id: 'w1' })).toMatchObject({
+      reason: 'job_not_found',
+    })
+    const { job_id } = task.body
+    expect(await post({ job_id, task_id: 'nonsense', worker_id: 'w1' })).toMatchObject({ reason: 'stale_task' })
   })
 
   test('[E-01] a result after the end of its time is ignored as such', async () => {
@@ -280,7 +266,7 @@ describe('signs of life', () => {
       progress_message: 'half',
     })
     expect((await app.worker('POST', '/_worker/events', event)).body).toMatchObject({ status: 'error' })
-    expect((await app.worker('POST', '/_worker/events', { event_type: 'other' })).body).toEqual({
+    expect((await app.worker('POST', '/_worker/events', { event_type: 'other', worker_id: 'w1' })).body).toEqual({
       status: 'event_accepted',
     })
   })

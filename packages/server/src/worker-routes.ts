@@ -1,104 +1,92 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Clock, Log } from '@impresario/core'
-import type { Desk, Handout } from '@impresario/engine'
+import type { Log } from '@impresario/core'
+import type { Engine, Handout, PollOptions } from '@impresario/engine'
 import { HEADERS, ImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
 import type {
+  EventReply,
   EventRequest,
   HeartbeatRequest,
   RegisterReply,
   RegisterRequest,
-  ResultReply,
   TaskBatchRequest,
 } from '@impresario/protocol'
-import { eventRequest, heartbeatRequest, registerRequest, taskBatchRequest } from '@impresario/protocol/schemas'
-import type { TokenHash, WorkerAuth } from './auth.ts'
+import type { AccessTokens } from './access-tokens.ts'
 import { ifNotSent } from './connection.ts'
 import type { OpenWaits } from './connection.ts'
-import { jsonSchema } from './json-schema.ts'
+import { isOldestHeartbeat, isOldestResult, oldestHeartbeatReply, oldestResultReply } from './generation.ts'
 import { errorFields } from './log.ts'
-import { readReport, receiptBody, taskBody } from './wire-worker.ts'
-import { registerWorker, takeEvent, takeHeartbeat, takeResults } from './worker-calls.ts'
+import { refuseRepeated } from './signatures.ts'
+import type { Signatures } from './signatures.ts'
+import { registerSocketRoutes } from './socket-routes.ts'
+import type { Sockets } from './sockets.ts'
+import { registerTokenRoutes } from './token-routes.ts'
+import { readReport, taskBody, workerBody } from './wire-worker.ts'
+import type { WorkerAuth } from './worker-auth.ts'
+import type { WorkerCalls } from './worker-calls.ts'
+import { ROUTES } from './worker-route-options.ts'
+import { identifyWorkers, workerOf } from './worker-identity.ts'
 
 export interface WorkerRoutesOptions {
-  readonly desk: Desk
+  readonly engine: Engine
+  readonly calls: WorkerCalls
   readonly auth: WorkerAuth
-  readonly clock: Clock
+  readonly tokens: AccessTokens
+  readonly signatures: Signatures
+  readonly sockets: Sockets
   readonly log: Log
   readonly waits: OpenWaits
   readonly pollMs: number
-}
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The worker that makes this request, once it is known. */
-    workerId: string | undefined
-    workerToken: TokenHash | undefined
-  }
 }
 
 interface Params {
   readonly workerId: string
 }
 
-const REGISTER_SCHEMA = jsonSchema(registerRequest)
-const BATCH_SCHEMA = jsonSchema(taskBatchRequest)
-const EVENT_SCHEMA = jsonSchema(eventRequest)
-const HEARTBEAT_SCHEMA = { anyOf: [{ type: 'null' }, jsonSchema(heartbeatRequest)] }
-
 /** The worker protocol. The transport is all that happens here: the desk decides. */
 export function registerWorkerRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {
-  const { auth } = options
-  app.decorateRequest('workerId', undefined)
-  app.decorateRequest('workerToken', undefined)
-  app.addHook('onRequest', async (request, reply) => {
-    void reply.header(HEADERS.wireVersion, WIRE_VERSION)
-    request.workerToken = auth.recognise(request.headers)
-  })
-  app.addHook('preValidation', async (request) => {
-    request.workerId = auth.identify(request.workerToken, hintedId(request))
-  })
+  identifyWorkers(app, options)
   registerLifeRoutes(app, options)
   registerPollRoutes(app, options)
   registerResultRoutes(app, options)
+  registerTokenRoutes(app, options)
+  registerSocketRoutes(app, options.sockets)
 }
 
-/** The id from the path, the header or the body; where two of them differ the request is refused. */
-function hintedId(request: FastifyRequest): string | undefined {
-  const { params, headers, body } = request
-  const inPath = isJsonObject(params) ? params['workerId'] : undefined
-  const inHeader = headers[HEADERS.workerId]
-  const inBody = isJsonObject(body) ? body['worker_id'] : undefined
-  const hints = [inPath, inHeader, inBody].filter((hint) => typeof hint === 'string' && hint !== '')
-  const [first] = hints
-  if (typeof first !== 'string') return undefined
-  if (hints.some((hint) => hint !== first)) {
-    throw new ImpresarioError('FORBIDDEN', 'The worker ids of the path, the header and the body differ.')
-  }
-  return first
-}
-
-function registerLifeRoutes(app: FastifyInstance, { desk, clock }: WorkerRoutesOptions): void {
-  app.post<{ Body: RegisterRequest }>(
-    '/workers/register',
-    { schema: { body: REGISTER_SCHEMA } },
-    async (request): Promise<RegisterReply> => {
-      const reply = await registerWorker(desk, clock, request.body)
-      const said = request.headers[HEADERS.wireVersion]
-      if (typeof said !== 'string' || majorOf(said) === majorOf(WIRE_VERSION)) return reply
-      const { batch: _, ...known } = reply
-      const warning = `The worker speaks version ${said.slice(0, 32)} of the protocol, this server ${WIRE_VERSION}.`
-      return { ...known, warning }
-    },
-  )
+function registerLifeRoutes(app: FastifyInstance, { calls, engine }: WorkerRoutesOptions): void {
+  app.post<{ Body: RegisterRequest }>('/workers/register', ROUTES.register, async (request): Promise<RegisterReply> => {
+    refuseRepeated(request.freshness)
+    const reply = await calls.register(request.body)
+    const said = request.headers[HEADERS.wireVersion]
+    if (typeof said !== 'string' || majorOf(said) === majorOf(WIRE_VERSION)) return reply
+    const { batch: _, ...known } = reply
+    const warning = `The worker speaks version ${said.slice(0, 32)} of the protocol, this server ${WIRE_VERSION}.`
+    return { ...known, warning }
+  })
 
   app.patch<{ Params: Params; Body: HeartbeatRequest | null | undefined }>(
     '/workers/:workerId',
-    { schema: { body: HEARTBEAT_SCHEMA } },
-    (request) => takeHeartbeat(desk, request.params.workerId, request.body),
+    ROUTES.heartbeat,
+    async (request) => {
+      const { headers, params, body } = request
+      // Two heartbeats of one second may be the same to the last letter: the second says nothing new.
+      if (request.freshness === 'repeated') return { status: 'ok' }
+      const { reply, worker } = await calls.heartbeat(params.workerId, body)
+      if (!isOldestHeartbeat(headers, body)) return reply
+      return oldestHeartbeatReply(workerBody(worker, engine.dispatcher.loadOf(worker.id)), reply)
+    },
   )
 
-  app.post<{ Body: EventRequest }>('/events', { schema: { body: EVENT_SCHEMA } }, (request) =>
-    takeEvent(desk, request.workerId, request.body),
+  app.post<{ Body: EventRequest }>(
+    '/events',
+    { ...ROUTES.event, attachValidation: true },
+    async (request): Promise<EventReply> => {
+      const { validationError } = request
+      if (validationError !== undefined) {
+        return { status: 'error', code: 'INVALID_REQUEST', message: validationError.message }
+      }
+      refuseRepeated(request.freshness)
+      return calls.event(request.workerId, request.body)
+    },
   )
 }
 
@@ -107,47 +95,76 @@ function majorOf(version: string): string {
   return version.split('.', 1)[0] ?? version
 }
 
+interface PollQuery {
+  readonly timeout?: string
+  readonly available_skills?: string
+  readonly hot_skills?: string
+}
+
 function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {
-  app.get<{ Params: Params; Querystring: { timeout?: string } }>(
+  const { dispatcher } = options.engine
+  app.get<{ Params: Params; Querystring: PollQuery }>(
     '/workers/:workerId/tasks/next',
+    ROUTES.nextTask,
     async (request, reply) => {
-      const timeout = Number(request.query.timeout)
-      const handout = await poll(options, reply, { workerId: request.params.workerId, limit: 1, timeout })
+      const { workerId } = request.params
+      const { timeout, available_skills: available, hot_skills: hot } = request.query
+      const handout = await poll(options, reply, workerId, {
+        limit: 1,
+        waitMs: waitOf(Number(timeout), options),
+        availableSkills: namesIn(available),
+        hotSkills: namesIn(hot),
+      })
       const [delivery] = handout.deliveries
       if (delivery === undefined) return reply.code(204).send()
       const { traceparent } = delivery.tracing
       if (traceparent !== undefined) void reply.header(HEADERS.traceparent, traceparent)
-      return sendJson(reply, taskBody(delivery))
+      return sendJson(reply, taskBody(delivery, dispatcher.worker(workerId)))
     },
   )
 
   app.post<{ Params: Params; Body: TaskBatchRequest }>(
     '/workers/:workerId/tasks/batch',
-    { schema: { body: BATCH_SCHEMA } },
+    ROUTES.taskBatch,
     async (request, reply) => {
-      const { limit, timeout } = request.body
+      const { limit, timeout, available_skills: available, hot_skills: hot } = request.body
       const { workerId } = request.params
-      const handout = await poll(options, reply, { workerId, limit, timeout: timeout ?? Number.NaN })
-      return sendJson(reply, { tasks: handout.deliveries.map((delivery) => taskBody(delivery)) })
+      const { deliveries, cancelled } = await poll(options, reply, workerId, {
+        limit,
+        waitMs: waitOf(timeout ?? Number.NaN, options),
+        availableSkills: available ?? undefined,
+        hotSkills: hot ?? undefined,
+        wantsCancelled: true,
+      })
+      const worker = dispatcher.worker(workerId)
+      return sendJson(reply, {
+        tasks: deliveries.map((delivery) => taskBody(delivery, worker)),
+        ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }),
+      })
     },
   )
 }
 
-interface Poll {
-  readonly workerId: string
-  readonly limit: number
-  /** Seconds; anything that is not a span means the default. */
-  readonly timeout: number
+/** Seconds as the worker named them; anything that is not a span means the default. */
+function waitOf(seconds: number, { pollMs }: WorkerRoutesOptions): number {
+  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1_000, LIMITS.longPollMsMax) : pollMs
+}
+
+/** An empty list says that nothing can be started now; no list at all says nothing. */
+function namesIn(list: string | undefined): readonly string[] | undefined {
+  return list?.split(',').flatMap((name) => (name.trim() === '' ? [] : [name.trim()]))
 }
 
 /** Waits for tasks as long as the caller is there. What cannot be handed over goes back into the queue at once. */
-async function poll(options: WorkerRoutesOptions, reply: FastifyReply, wanted: Poll): Promise<Handout> {
-  const { desk, waits, log, pollMs } = options
-  const { workerId, limit, timeout } = wanted
-  const waitMs = Number.isFinite(timeout) && timeout >= 0 ? Math.min(timeout * 1_000, LIMITS.longPollMsMax) : pollMs
+async function poll(
+  { engine, waits, log }: WorkerRoutesOptions,
+  reply: FastifyReply,
+  workerId: string,
+  wanted: Omit<PollOptions, 'signal'>,
+): Promise<Handout> {
   const wait = waits.begin(reply)
   try {
-    const handout = await desk.poll(workerId, { limit, waitMs, signal: wait.signal })
+    const handout = await engine.desk.poll(workerId, { ...wanted, signal: wait.signal })
     if (handout.deliveries.length > 0) {
       ifNotSent(reply, () => {
         handout.giveBack().catch((error: unknown) => {
@@ -168,26 +185,23 @@ function sendJson(reply: FastifyReply, body: unknown): FastifyReply {
   return reply.header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body))
 }
 
-function registerResultRoutes(app: FastifyInstance, { desk }: WorkerRoutesOptions): void {
-  app.post('/tasks/result', async (request): Promise<ResultReply> => {
+/** A signed result that comes again is no harm: each delivery of a task counts once, whoever repeats its result. */
+function registerResultRoutes(app: FastifyInstance, { calls }: WorkerRoutesOptions): void {
+  app.post('/tasks/result', ROUTES.result, async (request) => {
     const report = readReport(request.body)
     if ('error' in report && 'code' in report) throw new ImpresarioError('INVALID_REQUEST', report.error)
-    const [receipt] = await desk.results(workerOf(request), [report])
-    return receipt === undefined ? { status: 'ignored', reason: 'stale_task' } : receiptBody(receipt, report.status)
+    const [reply] = await calls.results(workerOf(request), [request.body])
+    if (reply === undefined || !('status' in reply)) throw new Error('A result was not answered.')
+    return isOldestResult(request.headers, request.body) ? oldestResultReply(reply) : reply
   })
 
-  app.post('/tasks/results', async (request, reply) => {
-    const { body } = request
-    const items = isJsonObject(body) ? body['results'] : undefined
-    if (!Array.isArray(items) || items.length > LIMITS.batchItemsMax) {
-      throw new ImpresarioError('INVALID_REQUEST', `"results" must be a list of at most ${LIMITS.batchItemsMax}.`)
-    }
-    return sendJson(reply, { results: await takeResults(desk, workerOf(request), items) })
+  app.post('/tasks/results', ROUTES.results, async (request, reply) => {
+    return sendJson(reply, { results: await calls.results(workerOf(request), resultsIn(request)) })
   })
 }
 
-function workerOf(request: FastifyRequest): string {
-  const { workerId } = request
-  if (workerId === undefined) throw new ImpresarioError('INVALID_REQUEST', 'worker_id is required.')
-  return workerId
+function resultsIn({ body }: FastifyRequest): readonly unknown[] {
+  const items = isJsonObject(body) ? body['results'] : undefined
+  if (Array.isArray(items) && items.length <= LIMITS.batchItemsMax) return items
+  throw new ImpresarioError('INVALID_REQUEST', `"results" must be a list of at most ${LIMITS.batchItemsMax}.`)
 }

@@ -1,0 +1,148 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import type { Clock, Put, Records, Storage } from '@impresario/core'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import type { TokenReply } from '@impresario/protocol'
+
+type TokenRecord = Records['token']
+
+export interface AccessTokensOptions {
+  readonly storage: Storage
+  readonly clock: Clock
+  readonly accessMs: number
+  readonly refreshMs: number
+}
+
+/**
+ * Short-lived tokens of workers. Only hashes are stored, so that who reads the storage cannot use them.
+ *
+ * A sign-in begins a family: an access token and a refresh token. A refresh token is used once and gives the next pair of
+ * its family. Used a second time, somebody has a copy of it, and nobody can tell who: the whole family ends, and the
+ * worker signs in anew with its own credential.
+ */
+export class AccessTokens {
+  readonly #options: AccessTokensOptions
+
+  constructor(options: AccessTokensOptions) {
+    this.#options = options
+  }
+
+  /** A new family. Durable when this resolves. */
+  async issue(workerId: string, credential: string): Promise<TokenReply> {
+    const pair = this.#pair({ workerId, credential, family: randomUUID() })
+    await this.#commit(pair.put)
+    return pair.reply
+  }
+
+  /** The access token with this hash, while it lasts. */
+  async find(hash: Buffer): Promise<TokenRecord | undefined> {
+    const found = (await this.#options.storage.read('token', hash.toString('hex')))?.value
+    if (found?.use !== 'access' || found.expiresAt <= this.#options.clock.now()) return undefined
+    return found
+  }
+
+  /** The next pair for a refresh token. `isCurrent` says whether what the worker signed in with still opens the door. */
+  async refresh(
+    token: string,
+    hinted: string | undefined,
+    isCurrent: (record: TokenRecord) => boolean,
+  ): Promise<TokenReply> {
+    const { storage, clock } = this.#options
+    const id = hashOf(token)
+    const stored = await storage.read('token', id)
+    const record = stored?.value
+    if (stored === undefined || record?.use !== 'refresh' || record.expiresAt <= clock.now()) throw refused('not found')
+    if (hinted !== undefined && hinted !== record.workerId) throw refused('owner mismatch')
+    if (!isCurrent(record)) {
+      await this.revokeFamily(record.family)
+      throw refused('its credential was removed')
+    }
+    const { family, workerId, credential } = record
+    const pair = this.#pair({ workerId, credential, family })
+    const used: Put = {
+      kind: 'token',
+      id,
+      value: { ...record, usedAt: clock.now() },
+      version: stored.version + 1,
+      facets: facetsOf(record),
+      expiresMs: record.expiresAt - clock.now(),
+    }
+    const isFirst = record.usedAt === undefined && (await this.#commit([used, ...pair.put])) === 'committed'
+    if (isFirst) return pair.reply
+    await this.revokeFamily(family)
+    throw refused('already used; its whole family is revoked')
+  }
+
+  revokeFamily(family: string): Promise<number> {
+    return this.#revoke({ name: family })
+  }
+
+  /** Every token of a worker. */
+  revokeWorker(workerId: string): Promise<number> {
+    return this.#revoke({ owner: workerId })
+  }
+
+  async #revoke(facets: { readonly name: string } | { readonly owner: string }): Promise<number> {
+    const { storage } = this.#options
+    let revoked = 0
+    for (;;) {
+      const found = await storage.list('token', { ...facets, limit: LIMITS.pageSizeMax })
+      if (found.length === 0) break
+      await storage.commit({ drop: found.map(({ id }) => ({ kind: 'token', id })) })
+      revoked += found.length
+    }
+    await storage.sync()
+    return revoked
+  }
+
+  async #commit(put: readonly Put[]): Promise<'committed' | 'conflict'> {
+    const outcome = await this.#options.storage.commit({ put })
+    await this.#options.storage.sync()
+    return outcome
+  }
+
+  #pair(owner: Pick<TokenRecord, 'workerId' | 'credential' | 'family'>): { put: readonly Put[]; reply: TokenReply } {
+    const { accessMs, refreshMs } = this.#options
+    const access = newToken()
+    const refresh = newToken()
+    const put = [this.#put(access, 'access', accessMs, owner), this.#put(refresh, 'refresh', refreshMs, owner)]
+    return {
+      put,
+      reply: {
+        access_token: access,
+        token_type: 'Bearer',
+        expires_in: Math.floor(accessMs / 1_000),
+        refresh_token: refresh,
+        refresh_expires_in: Math.floor(refreshMs / 1_000),
+        worker_id: owner.workerId,
+      },
+    }
+  }
+
+  #put(
+    token: string,
+    use: TokenRecord['use'],
+    expiresMs: number,
+    owner: Pick<TokenRecord, 'workerId' | 'credential' | 'family'>,
+  ): Put {
+    const value: TokenRecord = { ...owner, use, expiresAt: this.#options.clock.now() + expiresMs }
+    return { kind: 'token', id: hashOf(token), value, version: 1, facets: facetsOf(value), expiresMs }
+  }
+}
+
+const TOKEN_BYTES = 32
+
+function newToken(): string {
+  return randomBytes(TOKEN_BYTES).toString('base64url')
+}
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('hex')
+}
+
+function facetsOf({ workerId, family, use }: TokenRecord): { owner: string; name: string; status: string } {
+  return { owner: workerId, name: family, status: use }
+}
+
+function refused(why: string): ImpresarioError {
+  return new ImpresarioError('FORBIDDEN', `Invalid refresh token (${why})`)
+}

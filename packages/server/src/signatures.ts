@@ -1,0 +1,94 @@
+import type { Clock, Storage } from '@impresario/core'
+import { ImpresarioError, isJsonObject, LIMITS, verifyMessage } from '@impresario/protocol'
+import type { JsonObject } from '@impresario/protocol'
+
+export interface SignaturesOptions {
+  readonly storage: Storage
+  readonly clock: Clock
+  /** What a worker signs with; `undefined` for one that does not sign. */
+  readonly secretsOf: (workerId: string) => readonly string[] | undefined
+}
+
+/** `unsigned`: this worker need not sign. `repeated`: the very same message has been taken before. */
+export type Freshness = 'unsigned' | 'fresh' | 'repeated'
+
+/**
+ * Checks the signatures of the workers that must sign: who signed (403 for another), whether the signature is right (401),
+ * whether it is of this moment (403), and whether it was seen before.
+ *
+ * A message is known again by its signature, never by a nonce beside it: what stands in `security` is not signed, so a
+ * thief could change it. A nonce in `metadata` is signed, and makes messages of the same second differ.
+ */
+export class Signatures {
+  readonly #options: SignaturesOptions
+
+  constructor(options: SignaturesOptions) {
+    this.#options = options
+  }
+
+  async check(workerId: string | undefined, body: unknown, ignore: readonly string[] = []): Promise<Freshness> {
+    const secrets = workerId === undefined ? undefined : this.#options.secretsOf(workerId)
+    if (workerId === undefined || secrets === undefined) return 'unsigned'
+    const { message, signature, signer, timestamp } = readSigned(body)
+    if (signer !== workerId) throw forbidden(`The message is signed by another worker than ${workerId}.`)
+    if (!(await isSignedByOne(message, secrets, signature, ignore))) {
+      throw new ImpresarioError('UNAUTHENTICATED', 'The signature does not fit the message.')
+    }
+    const now = this.#options.clock.now()
+    if (Math.abs(Math.floor(now / 1_000) - timestamp) > LIMITS.signatureWindowMs / 1_000) {
+      throw forbidden('The message is too old or from the future. Set the clock of the worker.')
+    }
+    return this.#isNew(`${workerId}:${signature.toLowerCase()}`, now)
+  }
+
+  /** Known for as long as its timestamp could still be good: it may come from the future by a whole window. */
+  async #isNew(id: string, now: number): Promise<Freshness> {
+    const { storage } = this.#options
+    const expiresMs = 2 * LIMITS.signatureWindowMs + 2_000
+    const taken = await storage.commit({ put: [{ kind: 'nonce', id, value: { at: now }, version: 1, expiresMs }] })
+    await storage.sync()
+    return taken === 'committed' ? 'fresh' : 'repeated'
+  }
+}
+
+/** For messages that must not have an effect twice. */
+export function refuseRepeated(freshness: Freshness): void {
+  if (freshness === 'repeated') throw forbidden('The same signed message has been taken before.')
+}
+
+interface Signed {
+  readonly message: JsonObject
+  readonly signature: string
+  readonly signer: string
+  readonly timestamp: number
+}
+
+function readSigned(body: unknown): Signed {
+  const message = isJsonObject(body) ? body : undefined
+  const security = isJsonObject(message?.['security']) ? message['security'] : undefined
+  const signature = security?.['signature']
+  const signer = security?.['signer_id']
+  const timestamp = message?.['timestamp']
+  if (message === undefined || typeof signature !== 'string' || typeof signer !== 'string') {
+    throw new ImpresarioError('UNAUTHENTICATED', 'This worker must sign: security.signature and signer_id are missing.')
+  }
+  if (typeof timestamp !== 'number') {
+    throw new ImpresarioError('UNAUTHENTICATED', 'A signed message needs a timestamp in seconds.')
+  }
+  return { message, signature, signer, timestamp }
+}
+
+/** While a token is changed there are two of them. All are tried, whichever is right. */
+async function isSignedByOne(
+  message: JsonObject,
+  secrets: readonly string[],
+  signature: string,
+  ignore: readonly string[],
+): Promise<boolean> {
+  const verdicts = await Promise.all(secrets.map((secret) => verifyMessage(message, secret, signature, ignore)))
+  return verdicts.includes(true)
+}
+
+function forbidden(message: string): ImpresarioError {
+  return new ImpresarioError('FORBIDDEN', message)
+}
