@@ -122,7 +122,9 @@ export const ENVIRONMENT_KEYS: Readonly<Record<keyof WorkerEnvironment, Environm
     description:
       'FAILOVER: work comes from the first that answers. ROUND_ROBIN: from all in turn, by weight. WATERFALL: from the next while the first has none.',
   },
-  workerId: text('WORKER_ID', 'Name of this worker: letters, digits, `_` and `-`.', { standard: 'worker-<random>' }),
+  workerId: text('WORKER_ID', 'Name of this worker: letters, digits, `_` and `-`.', {
+    standard: '`worker-` and a random id',
+  }),
   workerType: text('WORKER_TYPE', 'Free text, for people.', { default: 'generic-cpu-worker' }),
   individualToken: secret('WORKER_INDIVIDUAL_TOKEN', 'The token of this worker alone. Goes before `WORKER_TOKEN`.'),
   token: secret('WORKER_TOKEN', 'The token that workers share.'),

@@ -7,12 +7,19 @@ async function problems(schema: JsonObject | boolean, value: unknown): Promise<r
   return (result.issues ?? []).map(({ path, message }) => `${(path ?? []).map(String).join('.')}: ${message}`)
 }
 
+/** As text: an object with `then` looks like a promise. */
+const CONDITIONAL = parsed('{"if":{"type":"string"},"then":{"minLength":2},"else":{"type":"number"}}')
+
+function parsed(text: string): JsonObject {
+  return JSON.parse(text) as JsonObject
+}
+
 /** A schema, values that fit, and values that do not. */
 const CASES: readonly (readonly [JsonObject | boolean, readonly unknown[], readonly unknown[]])[] = [
   [true, [1, null], []],
   [false, [], [1]],
   [{ type: 'string' }, ['a', ''], [1, null, {}]],
-  [{ type: ['integer', 'null'] }, [1, 1.0, null], [1.5, '1']],
+  [{ type: ['integer', 'null'] }, [1, -2, null], [1.5, '1']],
   [{ type: 'number' }, [1.5], ['1']],
   [{ type: 'boolean' }, [false], [0]],
   [{ type: 'array' }, [[]], [{}]],
@@ -51,7 +58,7 @@ const CASES: readonly (readonly [JsonObject | boolean, readonly unknown[], reado
   [{ anyOf: [{ type: 'string' }, { type: 'number' }] }, ['a', 1], [null]],
   [{ oneOf: [{ type: 'number' }, { minimum: 5 }] }, [1, 'x'], [6]],
   [{ not: { type: 'string' } }, [1], ['a']],
-  [{ if: { type: 'string' }, then: { minLength: 2 }, else: { type: 'number' } }, ['ab', 1], ['a', null]],
+  [CONDITIONAL, ['ab', 1], ['a', null]],
   [{ $ref: '#/$defs/a', $defs: { a: { type: 'string' } } }, ['x'], [1]],
   [{ type: 'string', format: 'email', title: 't', default: 'x' }, ['not an address'], []],
 ]

@@ -86,7 +86,7 @@ test('[E-05] a middleware that calls next twice is told so', async () => {
   await worker.start()
   expect(await resultOf(taskOf('t'))).toMatchObject({
     status: 'failure',
-    error: { message: expect.stringContaining('twice') },
+    error: { message: 'A middleware called next() twice.' },
   })
 })
 
@@ -97,7 +97,7 @@ test('[E-05] params are checked against a JSON Schema, and the schema is told to
   expect(orchestrator.registrations[0]?.supported_skills).toEqual([{ name: 't', input_schema: schema }])
   expect(await resultOf(taskOf('t', { n: 1 }))).toMatchObject({ data: { n: 2 } })
   expect(await resultOf(taskOf('t', { n: 'x' }))).toMatchObject({
-    error: { code: 'INVALID_INPUT_ERROR', message: expect.stringContaining('n: must be integer') },
+    error: { code: 'INVALID_INPUT_ERROR', message: 'The input is not as agreed: n: must be integer' },
   })
 })
 
@@ -131,17 +131,17 @@ test('[E-05] a task that takes longer than its skill allows sees its signal abor
 })
 
 test.for([
-  ['IntegrityMismatchError', 'INTEGRITY_MISMATCH_ERROR'],
-  ['ResourceExhaustedError', 'RESOURCE_EXHAUSTED_ERROR'],
-  ['TimeoutError', 'TIMEOUT_ERROR'],
-  ['DependencyError', 'DEPENDENCY_ERROR'],
-  ['DependencyMissingError', 'DEPENDENCY_MISSING_ERROR'],
-  ['SecurityError', 'SECURITY_ERROR'],
-  ['TransientError', 'TRANSIENT_ERROR'],
-  ['PermanentError', 'PERMANENT_ERROR'],
-  ['InvalidInputError', 'INVALID_INPUT_ERROR'],
-] as const)('[E-05] %s has the code %s', ([name, code]) => {
-  const error = new sdk[name]('why', { details: { a: 1 } })
+  ['IntegrityMismatchError', sdk.IntegrityMismatchError, 'INTEGRITY_MISMATCH_ERROR'],
+  ['ResourceExhaustedError', sdk.ResourceExhaustedError, 'RESOURCE_EXHAUSTED_ERROR'],
+  ['TimeoutError', sdk.TimeoutError, 'TIMEOUT_ERROR'],
+  ['DependencyError', sdk.DependencyError, 'DEPENDENCY_ERROR'],
+  ['DependencyMissingError', sdk.DependencyMissingError, 'DEPENDENCY_MISSING_ERROR'],
+  ['SecurityError', sdk.SecurityError, 'SECURITY_ERROR'],
+  ['TransientError', sdk.TransientError, 'TRANSIENT_ERROR'],
+  ['PermanentError', sdk.PermanentError, 'PERMANENT_ERROR'],
+  ['InvalidInputError', sdk.InvalidInputError, 'INVALID_INPUT_ERROR'],
+] as const)('[E-05] %s has its own code', ([name, Failure, code]) => {
+  const error = new Failure('why', { details: { a: 1 } })
   expect(error).toMatchObject({ name, code, message: 'why', details: { a: 1 } })
   expect(error).toBeInstanceOf(sdk.TaskFailure)
 })
@@ -180,7 +180,7 @@ test('[E-05] heartbeats tell the use of the machine when that is switched on', a
     .task('t', () => undefined)
     .start()
   await orchestrator.until(() => orchestrator.heartbeats.length > 0)
-  expect(orchestrator.heartbeats[0]?.usage).toMatchObject({ cpu_load_percent: expect.any(Number) })
+  expect(Object.keys(orchestrator.heartbeats[0]?.usage ?? {})).toEqual(['cpu_load_percent', 'ram_used_gb'])
 })
 
 test('[E-05] the log is text for people or JSON for programs, from the level on that is set', () => {
@@ -196,6 +196,6 @@ test('[E-05] the log is text for people or JSON for programs, from the level on 
     process.stderr.write = write
   }
   expect(lines).toHaveLength(2)
-  expect(lines[0]).toMatch(/^\S+Z WARN  this n=1\n$/)
+  expect(lines[0]).toMatch(/^\S+Z WARN {2}this n=1\n$/)
   expect(JSON.parse(lines[1] ?? '')).toMatchObject({ level: 'debug', message: 'that', n: 2 })
 })

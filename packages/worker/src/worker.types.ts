@@ -98,8 +98,10 @@ worker
   })
   .onCommand('reload', ({ params, taskId }) => [params['hard'], taskId?.length])
 
-// @ts-expect-error the task of a middleware's context is not to be replaced
-worker.use((context) => (context.task = context.task))
+worker.use((context) => {
+  // @ts-expect-error the task of a middleware's context is not to be replaced
+  context.task = undefined
+})
 
 createWorker({
   orchestrators: [{ url: 'https://a', priority: 1, weight: 2, token: 't' }],
