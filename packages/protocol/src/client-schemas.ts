@@ -85,7 +85,9 @@ export const jobListQuery = z.looseObject({
     .string()
     .max(LIMITS.identifierCharsMax)
     .optional()
-    .describe('Only jobs whose id, blueprint or data contains this, whatever the case of its letters.'),
+    .describe(
+      'Only jobs whose id, blueprint, state, error or metadata has this in it, whatever the case of its letters.',
+    ),
   fields: z.string().optional().describe('Only these fields of each job, separated by commas.'),
   ...page,
   offset: z.coerce

@@ -48,6 +48,18 @@ export function isAdmin({ role }: Caller): boolean {
   return isAllowed(role, 'admin')
 }
 
+/** A route as it was declared. */
+export interface DeclaredRoute {
+  readonly method: string
+  /** With its parameters as `:name`. */
+  readonly url: string
+  readonly access: Access
+  /** The same route is described under another path. */
+  readonly isAlias: boolean
+  /** Not in the API document. */
+  readonly isHidden: boolean
+}
+
 export interface Gate {
   /** Who calls; refuses whoever cannot say. */
   authenticate(headers: FastifyRequest['headers']): Caller
@@ -55,9 +67,9 @@ export interface Gate {
 
 /**
  * The one place where clients are let in: by what the route says, before the body is read. Workers are recognised where
- * their routes are. A route that does not say who may call it stops the start.
+ * their routes are. A route that does not say who may call it stops the start. Gives the table of all routes.
  */
-export function guardRoutes(app: FastifyInstance, gate: Gate): void {
+export function guardRoutes(app: FastifyInstance, gate: Gate): () => readonly DeclaredRoute[] {
   app.decorateRequest('caller', undefined)
   const routes: RouteOptions[] = []
   app.addHook('onRoute', (route) => {
@@ -70,6 +82,16 @@ export function guardRoutes(app: FastifyInstance, gate: Gate): void {
     const { access } = request.routeOptions.config
     if (access === 'viewer' || access === 'client' || access === 'admin') request.caller = admit(gate, request, access)
   })
+  return () => routes.flatMap(rowsOf)
+}
+
+function rowsOf({ method, url, config, schema }: RouteOptions): readonly DeclaredRoute[] {
+  const { access = 'public', isAlias = false } = config ?? {}
+  return [method].flat().map((one) => ({ method: one, url, access, isAlias, isHidden: isHiddenSchema(schema) }))
+}
+
+function isHiddenSchema(schema: RouteOptions['schema']): boolean {
+  return schema !== undefined && 'hide' in schema && schema.hide
 }
 
 /** Who calls, if the role is high enough. */
@@ -80,7 +102,7 @@ export function admit(gate: Gate, { headers }: FastifyRequest, needs: ClientRole
 }
 
 function checkRoute({ method, url, config, schema }: RouteOptions): void {
-  const isHidden = schema !== undefined && 'hide' in schema && schema.hide === true
+  const isHidden = isHiddenSchema(schema)
   const missing = [
     ...(config?.access === undefined ? ['config.access'] : []),
     ...(isHidden || schema?.summary !== undefined ? [] : ['schema.summary']),

@@ -5,6 +5,7 @@ import type { Log } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import { BATCH_BOUNDS, BODY_BOUNDS, checkJsonText } from './json-guard.ts'
 import { createErrorHandler, pathOf, sendProblem } from './problem.ts'
+import { SECURE_HEADERS } from './secure-headers.ts'
 import type { TlsOptions } from './tls.ts'
 
 export interface HttpOptions {
@@ -49,6 +50,8 @@ export function createHttp({
       querystringParser: (query) => Object.fromEntries(new URLSearchParams(query)),
     },
     frameworkErrors: (error, request, reply) => {
+      // No hook has seen this request.
+      void reply.headers(SECURE_HEADERS)
       answerError(error, request, reply)
     },
     ...transport(tls),

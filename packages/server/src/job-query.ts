@@ -1,6 +1,6 @@
 import type { ListQuery } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import * as schemas from '@impresario/protocol/schemas'
+import type * as schemas from '@impresario/protocol/schemas'
 import type { Caller } from './access.ts'
 import { ownerFilter } from './job-access.ts'
 import { decodeCursor } from './page.ts'

@@ -1,7 +1,7 @@
 import type { FastifyContextConfig, FastifySchema } from 'fastify'
-import { ERROR_MEANINGS, ImpresarioError } from '@impresario/protocol'
+import { ERROR_MEANINGS, ImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { ErrorCode } from '@impresario/protocol'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { Access, RateKind } from './access.ts'
 import { jsonSchema } from './json-schema.ts'
 
@@ -154,7 +154,7 @@ const BODY_REFUSALS: readonly ErrorCode[] = [
 
 /** Reads the query by its schema; what is wrong is named. */
 export function readQuery<T extends z.ZodType>(schema: T, query: unknown): z.output<T> {
-  const given = Object.fromEntries(Object.entries(Object(query)).filter(([, value]) => value !== ''))
+  const given = isJsonObject(query) ? Object.fromEntries(Object.entries(query).filter(([, value]) => value !== '')) : {}
   const read = schema.safeParse(given)
   if (read.success) return read.data
   const [issue] = read.error.issues

@@ -6,6 +6,7 @@ import { Engine } from '@impresario/engine'
 import { ImpresarioError } from '@impresario/protocol'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import { guardRoutes } from './access.ts'
+import type { DeclaredRoute } from './access.ts'
 import { collectRoutes } from './api-document.ts'
 import type { ApiDescription, ApiDocument } from './api-document.ts'
 import { ClientAuth } from './auth.ts'
@@ -20,6 +21,7 @@ import { OpenWaits } from './connection.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Credentials } from './credentials.ts'
 import { CredentialBook } from './credential-book.ts'
+import type { Reloaded } from './credential-book.ts'
 import { Health } from './health.ts'
 import { trailHistory } from './history.ts'
 import { createHttp } from './http.ts'
@@ -30,6 +32,7 @@ import { protectRoutes, trustedProxies } from './protection.ts'
 import { QuotaCalendar } from './quota-calendar.ts'
 import { createRandom } from './random.ts'
 import { MemoryRateLimiter } from './rate-limiter.ts'
+import type { RateLimiter } from './rate-limiter.ts'
 import { applySchedules, backgroundSettings, readSchedules } from './schedules.ts'
 import { loadSecretKey } from './secret-key.ts'
 import type { SecretKey } from './secret-key.ts'
@@ -56,6 +59,8 @@ export interface ServerOptions {
   readonly log?: Log
   readonly clock?: Clock
   readonly random?: Random
+  /** Instead of the one in memory: one that counts for several instances. */
+  readonly rateLimiter?: RateLimiter
   /** The storage has failed, and nothing can go on. Ends the process when it is not given. */
   readonly onFatal?: (error: Error) => void
 }
@@ -70,6 +75,7 @@ interface Parts extends WebhookService {
   readonly engine: Engine
   readonly health: Health
   readonly waits: OpenWaits
+  readonly limiter: RateLimiter
   readonly tls: TlsOptions | undefined
   readonly secretKey: SecretKey
   readonly webhookPolicy: OutboundPolicy
@@ -91,19 +97,24 @@ export class Server {
   readonly #options: ServerOptions
   readonly #parts: Parts
   readonly #app: FastifyInstance
+  readonly #routes: () => readonly DeclaredRoute[]
   readonly #description: ApiDescription
   readonly #workerApi: WorkerApi
+  readonly #book: CredentialBook
   #address: string | undefined
   #unwatch: (() => void) | undefined
+  #unwatchCredentials: (() => void) | undefined
   #stopped: Promise<void> | undefined
 
   constructor(options: ServerOptions) {
     this.#options = options
     this.#parts = compose(options)
     this.engine = this.#parts.engine
-    const { app, description, workerApi } = buildHttp(this.#parts)
+    const { app, routes, description, workerApi, book } = buildHttp(this.#parts)
     this.#app = app
     this.#workerApi = workerApi
+    this.#book = book
+    this.#routes = routes
     this.#description = description
   }
 
@@ -129,6 +140,7 @@ export class Server {
       await this.stop()
       throw error
     }
+    if (settings.credentialsWatch) this.#unwatchCredentials = this.#book.watch()
     const address = addressOf(this.#app)
     this.#address = address
     health.mark('ok')
@@ -145,6 +157,14 @@ export class Server {
   /** For workers of this process: `createWorker({ transport: server.localTransport() })`. */
   localTransport(): LocalTransport {
     return createLocalTransport(this.engine, this.#workerApi.calls)
+  }
+
+  /**
+   * Reads the files of clients and workers anew. Tokens that are gone stop working at once; files that are wrong change
+   * nothing.
+   */
+  reloadCredentials(): Reloaded {
+    return this.#book.reload()
   }
 
   /** Reads certificate and key anew, for all connections from now on. Those that are open stay. */
@@ -165,6 +185,12 @@ export class Server {
   async apiDocument(): Promise<ApiDocument> {
     await this.#app.ready()
     return this.#description.document
+  }
+
+  /** Every route with who may call it. Does not need a server that runs. */
+  async routes(): Promise<readonly DeclaredRoute[]> {
+    await this.#app.ready()
+    return this.#routes()
   }
 
   async #loadBlueprints(): Promise<void> {
@@ -192,6 +218,7 @@ export class Server {
     const { engine, health, waits, storage, settings, log } = this.#parts
     log.info('stopping')
     this.#unwatch?.()
+    this.#unwatchCredentials?.()
     health.mark('stopping')
     engine.desk.closePolls()
     waits.stop()
@@ -277,15 +304,18 @@ function compose(options: ServerOptions): Parts {
   const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
   const secretKey = loadSecretKey(settings.secretKey, directory)
   const waits = new OpenWaits()
+  const limiter = options.rateLimiter ?? new MemoryRateLimiter()
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
   const told = { ...webhooks, webhookPolicy: policy, schedules }
-  return { settings, credentials, clock, log, storage, blueprints, engine, health, waits, tls, secretKey, ...told }
+  return { settings, credentials, clock, log, storage, blueprints, engine, health, waits, limiter, tls, secretKey, ...told }
 }
 
 function buildHttp(parts: Parts): {
   readonly app: FastifyInstance
+  readonly routes: () => readonly DeclaredRoute[]
   readonly description: ApiDescription
   readonly workerApi: WorkerApi
+  readonly book: CredentialBook
 } {
   const { settings, credentials, engine, clock, log, blueprints } = parts
   const { clientApiPrefix, publicUrl } = settings
@@ -293,15 +323,19 @@ function buildHttp(parts: Parts): {
   const trustProxy = trustedProxies(settings.trustProxy)
   const app = createHttp({ bodyLimitBytes: settings.bodyLimitBytes, log, rewriteUrl, trustProxy, tls: parts.tls })
   const isOpen = credentials.clients.length === 0 && credentials.workers.isEmpty
-  protectRoutes(app, { settings, limiter: new MemoryRateLimiter(), clock, log, isOpen })
+  protectRoutes(app, { settings, limiter: parts.limiter, clock, log, isOpen })
   refuseWhileStopping(app, parts.health)
   const clientAuth = new ClientAuth(credentials.clients)
   const book = new CredentialBook(settings, log, credentials)
-  book.onChange(({ after }) => {
+  book.onChange(({ after, hasLostWorker }) => {
     clientAuth.replace(after.clients)
     workerApi.auth.replace(after.workers)
+    workerApi.sockets.lookAgain()
+    parts.waits.cut(({ caller, workerId, headers }) =>
+      caller === undefined ? workerId !== undefined && hasLostWorker(workerId) : !clientAuth.admits(headers),
+    )
   })
-  guardRoutes(app, clientAuth)
+  const routes = guardRoutes(app, clientAuth)
   collectRoutes(app, VERSION)
   const workerApi = registerWorkerApi(app, parts)
   const description = registerClientApi(app, {
@@ -319,7 +353,7 @@ function buildHttp(parts: Parts): {
         ? undefined
         : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
   })
-  return { app, description, workerApi }
+  return { app, routes, description, workerApi, book }
 }
 
 /** Results and signs of life are taken to the last; connections close with their next answer. */

@@ -142,7 +142,7 @@ const CONTRACTS: Readonly<Record<string, Described>> = {
 export function describeWorkerRoutes(scope: FastifyInstance): void {
   const { prefix } = scope
   scope.addHook('onRoute', (route) => {
-    const said = declarationOf(`${[route.method].flat().join()} ${route.url.slice(prefix.length)}`)
+    const said = declarationOf(`${[route.method].flat().join(', ')} ${route.url.slice(prefix.length)}`)
     if (said === undefined) return
     route.config = { ...said.config, ...route.config }
     route.schema = { ...said.schema, ...route.schema }
