@@ -39,7 +39,7 @@ export type Entry = { readonly at: number } &
       } & Try)
     /** A worker was told that its result counts. */
     | ({ readonly type: 'accepted'; readonly workerId: string } & Try)
-    | { readonly type: 'claimed'; readonly leases: readonly LeaseRef[] }
+    | { readonly type: 'claimed'; readonly leases: readonly (LeaseRef & { readonly deliveries?: number })[] }
     | {
         readonly type: 'committed'
         readonly jobs: readonly Version[]
@@ -52,6 +52,8 @@ export type Entry = { readonly at: number } &
         readonly type: 'reopened'
         readonly jobs: readonly Version[]
         readonly leases: readonly LeaseRef[]
+        /** How often each task had been handed out, as far as that was durable. */
+        readonly deliveries?: ReadonlyMap<string, number>
       }
     /** A call that changed nothing. */
     | { readonly type: 'nothing' }

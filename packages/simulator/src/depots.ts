@@ -79,7 +79,7 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
     })
     truth = storage
     const inner = bug?.below?.(storage, world) ?? storage
-    if (!isFirst) await reopened(parts, storage, opening.leases)
+    if (!isFirst) await reopened(parts, storage, opening)
     chronicle.note(node.name, `opened ${jobs.size} jobs`)
     return through(new Recorder({ ...parts, inner, truth: storage }), node, parts)
   }
@@ -92,16 +92,21 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
   }
 }
 
-function watchedJournal(
-  disk: Journal,
-  afterWrite: () => Promise<void>,
-): { readonly journal: Journal; readonly leases: LeaseRef[] } {
+/** What was on disk of the tasks when it was opened. */
+interface Survivors {
+  readonly leases: readonly LeaseRef[]
+  readonly deliveries: ReadonlyMap<string, number>
+}
+
+function watchedJournal(disk: Journal, afterWrite: () => Promise<void>): { readonly journal: Journal } & Survivors {
   const leases: LeaseRef[] = []
+  const deliveries = new Map<string, number>()
   const journal: Journal = {
     open: () => {
       const opened = disk.open()
       const items = [...opened.items]
-      for (const { queue, id, token } of items) {
+      for (const { queue, id, token, deliveries: count } of items) {
+        if (queue === 'tasks') deliveries.set(id, count)
         if (token !== 0) leases.push({ queue: queue as LeaseRef['queue'], id, token })
       }
       return { ...opened, items }
@@ -116,11 +121,11 @@ function watchedJournal(
     lastId: (kind) => disk.lastId(kind),
     close: () => disk.close(),
   }
-  return { journal, leases }
+  return { journal, leases, deliveries }
 }
 
 /** Writes down what survived a crash, and looks whether it is whole. */
-async function reopened(parts: Setting, storage: Storage, leases: readonly LeaseRef[]): Promise<void> {
+async function reopened(parts: Setting, storage: Storage, { leases, deliveries }: Survivors): Promise<void> {
   const { chronicle, tally, jobs } = parts
   const listed = await storage.list('job', { limit: 1_000_000 })
   const found: readonly Version[] = listed.map(({ id, version, value }) => ({ id, version, job: value }))
@@ -129,7 +134,7 @@ async function reopened(parts: Setting, storage: Storage, leases: readonly Lease
   tally.sometimes(isShort ? 'commits lost in a crash' : 'nothing lost in a crash')
   jobs.clear()
   for (const [id, version] of durable) jobs.set(id, version)
-  chronicle.add({ type: 'reopened', jobs: found, leases })
+  chronicle.add({ type: 'reopened', jobs: found, leases, deliveries })
   const { sight } = await lookAround(storage, found, [])
   for (const { job } of found) {
     for (const { rule, problem } of wakeUp(job, sight)) chronicle.broken(rule, problem)

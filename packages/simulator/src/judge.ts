@@ -8,6 +8,7 @@ import { durable } from './checkers/durable.ts'
 import { endsOnce } from './checkers/ends-once.ts'
 import { fenced } from './checkers/fenced.ts'
 import type { Finding } from './checkers/finding.ts'
+import { told } from './checkers/told.ts'
 import type { Entry, ItemRef, Version } from './chronicle.ts'
 import type { Fleet, Setting } from './fleet.ts'
 
@@ -35,6 +36,7 @@ export async function judge(world: Case): Promise<readonly Finding[]> {
     ...fenced(entries),
     ...durable(entries, stored),
     ...converges(stored),
+    ...(await told(stored, storage)),
     ...(world.isSettled ? [] : [{ rule: 'converges', problem: 'a client was never answered' }]),
     ...flaws(pieces, stored),
     ...(isEverythingEnded(stored) ? [...(await leftovers(storage, entries)), ...loads(world.fleet)] : []),
@@ -103,8 +105,7 @@ function placesOfEnded(entries: readonly Entry[]): Iterable<ItemRef> {
       for (const { letters } of wakeUps(job).children) for (const letter of letters) add('mail', letter)
       if (!isEnded(job)) continue
       add('turns', turnId(id))
-      add('timers', timerId(id, 'life'))
-      add('timers', timerId(id, 'approval'))
+      for (const timer of ['life', 'approval', 'reminder']) add('timers', timerId(id, timer))
     }
   }
   return places.values()

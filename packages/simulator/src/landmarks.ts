@@ -13,6 +13,9 @@ const BY_EVENT: Readonly<Record<string, Mark>> = {
   decision_made: 'approval decided',
   approval_expired: 'approval expired',
   child_ended: 'child ended',
+  approval_reminded: 'person reminded',
+  'worker_event:tick': 'event of a worker noted',
+  'worker_event:found': 'event of a worker moved its job',
 }
 
 const CANCELLED_IN: Partial<Record<JobStatus, Mark>> = {

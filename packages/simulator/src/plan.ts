@@ -96,6 +96,7 @@ function drawOrders(chance: Chance, pieces: readonly Piece[], stormMs: number): 
         client: { id: chance.pick(['ann', 'bob']) },
         initialData: { key },
         priority: chance.between(0, 2),
+        webhookUrl: chance.happens(0.5) ? 'https://hear.example/me' : undefined,
       },
       atMs: chance.between(0, Math.floor(stormMs / 2)),
       isTwin: chance.happens(0.15),

@@ -212,7 +212,9 @@ function leftBehind(puts: readonly Version[], before: readonly (Job | undefined)
     if (old === undefined) continue
     if (isEnded(job)) items.push({ queue: 'timers', id: timerId(job.id, 'life') })
     if (job.visit === old.visit && !isEnded(job)) continue
-    if (old.wait?.kind === 'human') items.push({ queue: 'timers', id: timerId(job.id, 'approval') })
+    if (old.wait?.kind === 'human') {
+      for (const timer of ['approval', 'reminder']) items.push({ queue: 'timers', id: timerId(job.id, timer) })
+    }
     for (const [name, { call, outcome }] of Object.entries(old.branches)) {
       if (call.kind === 'task' && outcome === undefined) {
         items.push({ queue: 'tasks', id: taskId(job.id, old.visit, name) })

@@ -2,7 +2,7 @@ import { createWorker, parseDeliveryId } from '@impresario/core'
 import type { NewWorker } from '@impresario/core'
 import type { Delivery, Engine, Handout, Receipt, Report } from '@impresario/engine'
 import { isImpresarioError } from '@impresario/protocol'
-import type { TaskError } from '@impresario/protocol'
+import type { JsonObject, TaskError } from '@impresario/protocol'
 import type { Chance } from '../chance.ts'
 import type { Setting } from '../fleet.ts'
 import type { CallOptions, Network } from '../network.ts'
@@ -197,8 +197,31 @@ export class WorkerActor {
       life.running.delete(id)
       return
     }
+    for (const name of saidIn(params)) await this.#say(life, id, name)
     await this.#hand(life, reportOf(delivery))
     life.running.delete(id)
+  }
+
+  /** Says it until it is heard, and sometimes once more: each time under the same id. */
+  async #say(life: Life, id: string, type: string): Promise<void> {
+    const { faults, tally } = this.#parts
+    const event = { type, payload: {}, eventId: `${id} ${type}` }
+    for (let isHeard = false; !isHeard; isHeard = !this.#chance.happens(faults.repeatedResult)) {
+      const receipt = await this.#insist(life, (engine) => engine.desk.event(this.#id, id, event))
+      if (receipt.type === 'ignored' && receipt.reason === 'repeated_event') {
+        tally.sometimes('event of a worker repeated')
+      }
+    }
+  }
+
+  async #insist<T>(life: Life, run: (engine: Engine) => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await this.#call(life, run)
+      } catch {
+        await this.#rest(life, this.#chance.between(100, 2_000))
+      }
+    }
   }
 
   /** Hands a result in, and sometimes once more; sometimes a stranger does it first. */
@@ -259,6 +282,10 @@ async function pollOnce(engine: Engine, id: string, options: Parameters<Engine['
   const handout = await engine.desk.poll(id, options)
   if (options.signal.aborted) await handout.giveBack()
   return handout
+}
+
+function saidIn({ says }: JsonObject): readonly string[] {
+  return typeof says === 'string' ? says.split(' ') : []
 }
 
 function reportOf({ taskId, attempt, call }: Delivery): Report {

@@ -123,7 +123,8 @@ function approval(): Piece {
     blueprint: blueprint('approval', { start: 'ask', ...QUICK }, (state) => ({
       ask: state.handler((context, actions) => {
         count(context)
-        return actions.awaitHumanApproval({ message: 'Shall it go on?', transitions: { yes: 'go', no: 'refused' } })
+        const transitions = { yes: 'go', no: 'refused' } as const
+        return actions.awaitHumanApproval({ message: 'Shall it go on?', transitions, remindEvery: '2s' })
       }),
       go: state.handler((context, actions) => {
         count(context)
@@ -143,10 +144,34 @@ function expiry(): Piece {
       ask: state.handler((context, actions) => {
         count(context)
         const transitions = { yes: 'failed', expired: 'done' } as const
-        return actions.awaitHumanApproval({ message: IGNORED_REQUEST, transitions, expires: '3s' })
+        return actions.awaitHumanApproval({ message: IGNORED_REQUEST, transitions, expires: '3s', remindEvery: '1s' })
       }),
       done: state.end(),
       failed: state.end(),
+    })),
+  }
+}
+
+/** Leaves its task as soon as the worker has found something, and must not hear of it twice. */
+function search(): Piece {
+  return {
+    finishes: true,
+    flaw: tookTurns(2),
+    blueprint: blueprint('search', { start: 'look', ...QUICK }, (state) => ({
+      look: state.handler((context, actions) => {
+        count(context)
+        return actions.dispatchTask({
+          ...task('gamma', { ms: 400, says: 'tick found' }),
+          attemptsMax: 8,
+          transitions: { success: 'look_on' },
+          eventTransitions: { found: 'look_on' },
+        })
+      }),
+      look_on: state.handler((context, actions) => {
+        count(context)
+        return actions.transitionTo('done')
+      }),
+      done: state.end(),
     })),
   }
 }
@@ -217,7 +242,7 @@ function poison(): Piece {
   }
 }
 
-/** The twelve that every fault is tried on. */
+/** The thirteen that every fault is tried on. */
 export function referencePieces(): readonly Piece[] {
   return [
     linear(),
@@ -228,6 +253,7 @@ export function referencePieces(): readonly Piece[] {
     failedChild(),
     approval(),
     expiry(),
+    search(),
     delay(),
     loop(),
     tour(),

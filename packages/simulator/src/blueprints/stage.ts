@@ -40,4 +40,6 @@ export interface Part {
   /** Deliveries that kill the worker which takes them. */
   readonly kills?: number
   readonly value?: number
+  /** Names of events that the worker sends before its result, with spaces between them. */
+  readonly says?: string
 }

@@ -67,6 +67,25 @@ export const STORAGE_BUGS = {
       },
     }),
   },
+  'lost-message': {
+    says: 'forgets now and then what shall be sent to the outside',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) => {
+        let messages = 0
+        return override(storage, {
+          commit: (batch) => {
+            const enqueue = (batch.enqueue ?? []).filter(({ queue }) => {
+              if (queue !== 'outbox') return true
+              messages += 1
+              return messages % 3 !== 0
+            })
+            return storage.commit({ ...batch, enqueue })
+          },
+        })
+      },
+    }),
+  },
   'version-blind': {
     says: 'writes a record whatever version is stored',
     setup: 'cluster',

@@ -2,7 +2,7 @@ import { blueprint, decide } from '@impresario/core'
 import type { Job } from '@impresario/core'
 import { expect, test } from 'vitest'
 import type { Entry, Version } from '../chronicle.ts'
-import { accounted, countsOnce, durable, endsOnce, fenced, floor, idempotency, wakeUp } from './index.ts'
+import { accounted, countsOnce, durable, endsOnce, fenced, floor, idempotency, told, wakeUp } from './index.ts'
 import { FAULTS, RARITIES } from '../marks.ts'
 
 const script = blueprint('b', { start: 'a' }, (state) => ({
@@ -53,6 +53,46 @@ test('[C-05] after a crash the story goes on from what was durable', () => {
   expect(endsOnce([written(v1), written(over), crash, written(over)], [over])).toEqual([])
   const known: Entry = { type: 'told', at: 2, jobId: 'j', version: 2 }
   expect(durable([written(v1), written(over), known, crash], [over])).toHaveLength(1)
+})
+
+test('[C-09] a task that was handed out and is free after a crash is found, unless somebody else had claimed it since', () => {
+  const taken = decide(script, v1.job, {
+    type: 'turnTaken',
+    at: 2,
+    visit: 1,
+    action: {
+      type: 'task',
+      call: { kind: 'task', type: 't', params: {}, priority: 0, strategy: 'default' },
+      transitions: {},
+    },
+    stateHistory: {},
+  })
+  if (taken.type === 'ignored') throw new Error(taken.reason)
+  const v2: Version = { id: 'j', version: 2, job: taken.job }
+  const claimed: Entry = { type: 'claimed', at: 3, leases: [{ queue: 'tasks', id: 'j.1.0', token: 7, deliveries: 1 }] }
+  const handed = { type: 'delivered', at: 4, workerId: 'w', isLocal: false } as const
+  const delivered: Entry = { ...handed, jobId: 'j', visit: 1, branch: '0', attempt: 1, token: 7 }
+  const crash = (deliveries: number): Entry => ({
+    type: 'reopened',
+    at: 5,
+    jobs: [v2],
+    leases: [],
+    deliveries: new Map([['j.1.0', deliveries]]),
+  })
+  expect(durable([claimed, delivered, crash(1)], [v2])).toHaveLength(1)
+  expect(durable([claimed, delivered, crash(2)], [v2])).toEqual([])
+})
+
+test('[H-07] an end that the webhook of its job is not told of is found', async () => {
+  const heard: Version = { ...over, job: { ...over.job, webhookUrl: 'https://hear.example/me' } }
+  const asked: string[] = []
+  const peek: Parameters<typeof told>[1]['peek'] = async (_queue, ids) => {
+    asked.push(...ids)
+    return [undefined]
+  }
+  expect(rules(await told([heard], { peek }))).toEqual(['told'])
+  expect(asked).toEqual(['msg_j_1_finished'])
+  expect(await told([v1, over], { peek })).toEqual([])
 })
 
 test('[C-04] a result that counts twice is found', () => {

@@ -30,7 +30,7 @@ class Known {
   readonly #versions = new Map<string, number>()
   readonly #tries = new Map<string, KnownTry>()
   /** The newest claim of each task. */
-  readonly #claims = new Map<string, number>()
+  readonly #claims = new Map<string, { readonly token: number; readonly deliveries: number | undefined }>()
 
   tell({ jobId, version }: EntryOf<'told'>): void {
     this.#versions.set(jobId, Math.max(version, this.#versions.get(jobId) ?? 0))
@@ -46,22 +46,29 @@ class Known {
   }
 
   claim({ leases }: EntryOf<'claimed'>): void {
-    for (const { queue, id, token } of leases) if (queue === 'tasks') this.#claims.set(id, token)
+    for (const { queue, id, token, deliveries } of leases) {
+      if (queue === 'tasks') this.#claims.set(id, { token, deliveries })
+    }
   }
 
-  reopen({ jobs, leases }: EntryOf<'reopened'>): void {
+  reopen({ jobs, leases, deliveries }: EntryOf<'reopened'>): void {
     const byId = this.compare(jobs)
     const held = new Set(leases.map(({ token }) => token))
     for (const known of this.#tries.values()) {
       const { jobId, visit, branch, attempt, token } = known
       const id = taskId(jobId, visit, branch)
-      if (token === undefined || this.#claims.get(id) !== token || held.has(token)) continue
+      const claim = this.#claims.get(id)
+      if (token === undefined || claim?.token !== token || held.has(token)) continue
+      // It was claimed once more after its lease had ended, by a process that died before it got its answer.
+      if ((deliveries?.get(id) ?? 0) > (claim.deliveries ?? Infinity)) continue
       if (isOpenTry(byId.get(jobId), known)) {
         this.#report(`try ${attempt} of ${id} was handed out, but its lease is lost`)
       }
     }
     this.#claims.clear()
-    for (const { queue, id, token } of leases) if (queue === 'tasks') this.#claims.set(id, token)
+    for (const { queue, id, token } of leases) {
+      if (queue === 'tasks') this.#claims.set(id, { token, deliveries: deliveries?.get(id) })
+    }
   }
 
   compare(versions: readonly Version[]): ReadonlyMap<string, Version> {
