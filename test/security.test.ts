@@ -82,3 +82,78 @@ test('[H-02] a bad file stops the start with its path, the key and the reason, a
   expect(start).toThrow(`${path}: [other].token is the same as ${path}: [studio].token`)
   expect(start).not.toThrow(CLIENT)
 })
+
+/** Texts that occur nowhere else: where one of them turns up, a secret has leaked. */
+const CANARIES = {
+  client: 'canary-client-7f3a9d21c4',
+  rotated: 'canary-rotated-55e0b8f6aa',
+  worker: 'canary-worker-0d92c7e13b',
+  signer: 'canary-signer-c81f4a6e90',
+  global: 'canary-global-3b6d05f7e2',
+  wrong: 'canary-wrong-e94c2a7b1d',
+}
+
+/** Everything that a server says, to whom ever: its log and its answers. */
+async function listenTo(said: string[]): Promise<void> {
+  const clientsConfigPath = join(directory, 'clients.toml')
+  const workersConfigPath = join(directory, 'workers.toml')
+  await writeFile(clientsConfigPath, `[a]\ntokens = ["${CANARIES.client}", "${CANARIES.rotated}"]\nrole = "admin"\n`)
+  await writeFile(
+    workersConfigPath,
+    `[w]\ntoken = "${CANARIES.worker}"\n[s]\ntoken = "${CANARIES.signer}"\nsigned = true\n`,
+  )
+  const destination = { write: (line: string): unknown => said.push(line) }
+  const server = createServer({
+    blueprints: [mirror],
+    log: createLog({ level: 'debug', format: 'json', timeZone: 'UTC', instance: 'one', destination }),
+    settings: {
+      apiHost: '127.0.0.1',
+      apiPort: 0,
+      storageUrl: 'memory:',
+      clientsConfigPath,
+      workersConfigPath,
+      workerToken: CANARIES.global,
+    },
+  })
+  const { address } = await server.start()
+  const shown: readonly Readonly<Record<string, string>>[] = [
+    { 'x-client-token': CANARIES.client, 'x-worker-token': CANARIES.worker, 'x-worker-id': 'w' },
+    { 'x-client-token': CANARIES.rotated, 'x-worker-token': CANARIES.signer, 'x-worker-id': 's' },
+    { authorization: `Bearer ${CANARIES.wrong}` },
+    { 'x-client-token': CANARIES.wrong, 'x-worker-token': CANARIES.wrong, 'x-worker-id': 'w' },
+    { 'x-client-token': CANARIES.global, 'x-worker-token': CANARIES.global, 'x-worker-id': 'free' },
+  ]
+  try {
+    for (const { method, url } of await server.routes()) {
+      const path = url.replaceAll(/:(\w+)|\*/g, 'some-id')
+      const answers = shown.map(async (headers) => {
+        const body =
+          method === 'GET' || method === 'HEAD' ? {} : { body: '{"limit":1,"timeout":0,"blueprint":"mirror"}' }
+        const type = 'body' in body ? { 'content-type': 'application/json' } : {}
+        const answer = await fetch(`${address}${path}?timeout=0`, {
+          method,
+          headers: { ...headers, ...type },
+          redirect: 'manual',
+          ...body,
+        })
+        said.push(`${method} ${path} ${answer.status}`, JSON.stringify([...answer.headers]), await answer.text())
+      })
+      await Promise.all(answers)
+    }
+    await writeFile(clientsConfigPath, `[a]\ntoken = "${CANARIES.client}"\n[b]\ntoken = "${CANARIES.client}"\n`)
+    said.push(JSON.stringify(server.reloadCredentials()))
+    await writeFile(clientsConfigPath, `[a]\ntoken = "${CANARIES.client}"\ntoken = "${CANARIES.client}"\n`)
+    said.push(JSON.stringify(server.reloadCredentials()))
+  } finally {
+    await server.stop()
+  }
+}
+
+test('[H-08] no token that is configured or sent is in any line of the log, in any answer or in any header', async () => {
+  const said: string[] = []
+  await listenTo(said)
+  expect(said.filter((text) => text.endsWith(' 401')).length).toBeGreaterThan(50)
+  expect(said.filter((text) => text.endsWith(' 200')).length).toBeGreaterThan(20)
+  const leaks = said.filter((text) => Object.values(CANARIES).some((canary) => text.includes(canary)))
+  expect(leaks).toEqual([])
+})
