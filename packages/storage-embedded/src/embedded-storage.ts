@@ -116,13 +116,17 @@ export class EmbeddedStorage implements Storage {
     const index = this.#queues[queue]
     index.advance(now)
     const leases: Lease[] = []
+    let hasSuspects = false
     while (leases.length < limit) {
       const entry = lanes === undefined ? index.nextInTurn() : index.bestOf(lanes)
       if (entry === undefined) break
+      if (entry.isSuspect && holder === undefined) hasSuspects = true
       leases.push(this.#lease(index, entry, { now, leaseMs, holder }))
     }
     const nextInMs = index.hasReady(lanes) ? 0 : until(index.nextReadyAt(), now)
-    if (holder === undefined) await this.#noteDeliveries(index, leases)
+    // Work that was left behind may be what ended an earlier process. That it is handed out once more is on disk before
+    // it is, so that its deliveries grow however soon this process ends. All other claims wait for nothing.
+    if (hasSuspects) await this.#flusher?.sync()
     return { leases, nextInMs }
   }
 
@@ -210,24 +214,9 @@ export class EmbeddedStorage implements Storage {
     const firstClaim = entry.deliveries === 0 && entry.unclaimedAt !== Infinity && entry.state === 'ready'
     index.lease(entry, { token: this.#tokens.next(), until: now + leaseMs, holder }, now)
     // A lease that ends with the process need not be written, unless the journal holds what it has overruled.
-    if (holder !== undefined || firstClaim || entry.leaseStored) this.#flusher?.itemChanged(entry)
+    if (holder !== undefined || firstClaim || entry.leaseStored || entry.isSuspect) this.#flusher?.itemChanged(entry)
+    entry.isSuspect = false
     return leaseOf(entry, now)
-  }
-
-  /**
-   * Work that an earlier process left behind may be what ended it. That it is handed out once more is on disk before
-   * it is, so that the count of its deliveries grows however soon this process ends. All other claims wait for nothing.
-   */
-  async #noteDeliveries(index: QueueIndex, leases: readonly Lease[]): Promise<void> {
-    if (this.#flusher === undefined) return
-    let mustSync = false
-    for (const { id } of leases) {
-      const entry = index.get(id)
-      if (entry?.isReloaded !== true) continue
-      this.#flusher.itemChanged(entry)
-      mustSync = true
-    }
-    if (mustSync) await this.#flusher.sync()
   }
 
   /** Brings the records up to this moment, which it gives back. */

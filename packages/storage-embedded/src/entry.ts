@@ -47,8 +47,8 @@ export class Entry {
   idStored = false
   rowStored = false
   leaseStored = false
-  /** Whether an earlier process of this storage has left it behind. */
-  isReloaded = false
+  /** An earlier process may have had it in its own hands when it ended, and this one has not claimed it yet. */
+  isSuspect = false
 
   constructor(item: Item, seq: number, dueAt: number) {
     this.item = item
@@ -178,7 +178,8 @@ export function entryFromRow(row: ItemRow): Entry {
   entry.idStored = true
   entry.rowStored = true
   entry.leaseStored = row.token !== 0
-  entry.isReloaded = true
+  // What somebody outside held was not what ended the process.
+  entry.isSuspect = row.token === 0
   return entry
 }
 
