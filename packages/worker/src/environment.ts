@@ -109,7 +109,7 @@ function jsonOf(text: string): Json {
   return JSON.parse(text) as Json
 }
 
-export function jsonIn(name: string, text: string): Json {
+function jsonIn(name: string, text: string): Json {
   try {
     return jsonOf(text)
   } catch {

@@ -106,7 +106,7 @@ export interface TlsMaterial {
   readonly key?: string
 }
 
-export interface OrchestratorSettings {
+interface OrchestratorSettings {
   readonly url: string
   readonly priority: number
   readonly weight: number
