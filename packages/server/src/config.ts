@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ImpresarioError } from '@impresario/protocol'
-import { parse as parseToml } from 'smol-toml'
+import { parse as parseToml, TomlError } from 'smol-toml'
 import { CONFIG_KEYS } from './config-keys.ts'
 import type { ConfigKey, Settings } from './config-keys.ts'
 
@@ -96,8 +96,19 @@ export function parseFile(path: string): Readonly<Record<string, unknown>> {
     if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) throw new Error('it must hold a table')
     return parsed as Record<string, unknown>
   } catch (error) {
-    throw invalid(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, error)
+    // Without the error as its cause: its text shows lines of the file, and these may be tokens.
+    throw invalid(`${path} cannot be read: ${reasonOf(error)}`)
   }
+}
+
+/** What is wrong and where, without what stands there. */
+function reasonOf(error: unknown): string {
+  if (error instanceof TomlError) {
+    const [what = ''] = error.message.split('\n', 1)
+    return `${what} (line ${error.line}, column ${error.column})`
+  }
+  if (error instanceof SyntaxError) return 'it is not valid JSON'
+  return error instanceof Error ? error.message : String(error)
 }
 
 function parseValue(key: ConfigKey, value: unknown, from: string): Raw {
