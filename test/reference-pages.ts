@@ -17,11 +17,11 @@ import { describeEnvironment } from '@impresario/worker'
 
 const GENERATED = '<!-- Made from the code by `npm run docs`. Change the code, not this page. -->'
 
-function page(title: string, parts: readonly string[]): string {
+export function page(title: string, parts: readonly string[]): string {
   return [`# ${title}`, GENERATED, ...parts].join('\n\n').concat('\n')
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n')
 }

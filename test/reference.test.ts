@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { httpApiPage } from './http-api-page.ts'
 import { configurationPage, errorsPage, limitsPage, workerConfigurationPage } from './reference-pages.ts'
 
 const REFERENCE = join(import.meta.dirname, '../docs/reference')
@@ -7,8 +8,9 @@ const REFERENCE = join(import.meta.dirname, '../docs/reference')
 test.for([
   ['configuration', configurationPage],
   ['errors', errorsPage],
+  ['http-api', httpApiPage],
   ['limits', limitsPage],
   ['worker-configuration', workerConfigurationPage],
 ] as const)('[M-04] docs/reference/%s.md says what the code says; else run `npm run docs`', async ([name, page]) => {
-  await expect(page()).toMatchFileSnapshot(join(REFERENCE, `${name}.md`))
+  await expect(await page()).toMatchFileSnapshot(join(REFERENCE, `${name}.md`))
 })

@@ -126,11 +126,9 @@ function asDocument(made: object): ApiDocument {
   return made as unknown as ApiDocument
 }
 
-const ENDPOINT_BODY = { content: { 'application/json': { schema: jsonSchema(schemas.endpointRequest) as JsonObject } } }
-
 function startOf(generic: Json | undefined, name: string): JsonObject {
   const { parameters: _, ...operation } = isJsonObject(generic) ? generic : {}
-  return { ...operation, operationId: `start_${name}`, summary: `Start “${name}”`, requestBody: ENDPOINT_BODY }
+  return { ...operation, operationId: `start_${name}`, summary: `Start “${name}”` }
 }
 
 const DOCUMENT = contract({

@@ -56,8 +56,11 @@ const CREATE_BY_ENDPOINT = contract({
   description:
     'A blueprint may have a path of its own, and a version of the API that it belongs to: `/api/v2/orders`. A body that has none of `initial_data`, `webhook_url`, `dispatch_timeout` and `result_timeout` is the initial data itself, as the oldest clients send it.',
   params: schemas.endpointParams,
+  body: schemas.endpointRequest,
+  isBodyOptional: true,
+  isBodyReadByHandler: true,
   replies: ACCEPTED,
-  refusals: ['INVALID_REQUEST', 'INVALID_JSON', 'NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED'],
+  refusals: ['NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED'],
 })
 
 const CREATE_SCHEMA = jsonSchema(schemas.createJobRequest)

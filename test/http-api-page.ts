@@ -1,0 +1,162 @@
+import { createServer } from '@impresario/server'
+import { page, table } from './reference-pages.ts'
+
+/*
+ * The page of docs/reference about the HTTP interface, made from the OpenAPI document that the server makes of its own
+ * routes.
+ */
+
+interface Schema {
+  readonly type?: string | readonly string[]
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly anyOf?: readonly Schema[]
+  readonly enum?: readonly unknown[]
+  readonly minimum?: number
+  readonly maximum?: number
+}
+
+interface Operation {
+  readonly summary: string
+  readonly description?: string
+  readonly tags: readonly [string]
+  readonly parameters?: readonly {
+    readonly name: string
+    readonly in: string
+    readonly required?: boolean
+    readonly description?: string
+    readonly schema: Schema
+  }[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
+  readonly responses: Readonly<Record<string, { readonly description: string }>>
+  readonly 'x-access': string
+}
+
+interface Document {
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+const WHO: Readonly<Record<string, string>> = {
+  public: 'everybody',
+  worker: 'workers',
+  capability: 'clients, and whoever has a signed link',
+  viewer: 'viewers, clients and admins',
+  client: 'clients and admins',
+  admin: 'admins',
+}
+
+/** Answers that every route may give. */
+const COMMON: ReadonlySet<string> = new Set(['401', '403', '413', '415', '429', 'default'])
+
+interface Entry {
+  readonly method: string
+  readonly path: string
+  readonly operation: Operation
+}
+
+export async function httpApiPage(): Promise<string> {
+  const entries = await readEntries()
+  const { tags, all } = entries
+  return page('HTTP interface', [
+    'Every running server has this as an OpenAPI 3.1 document at `/_public/openapi.json`, and as a page to read and try at\n' +
+      '`/_public/docs`. Every path under `/api/v1` also exists under `/api` (`CLIENT_API_PREFIX`), and under the API version of\n' +
+      'each blueprint that names one. Clients send their token as `X-Client-Token`, workers as `X-Worker-Token`; either may be\n' +
+      'a bearer token. Times are Unix seconds, spans are seconds, and `null` means absent. What is refused is refused as in\n' +
+      '[Errors](errors.md).',
+    'A client sees its own jobs; those of others do not exist for it. An admin sees all. Every route may also answer 401 (who\n' +
+      'are you), 403 (your role may not), 429 (too many requests), 5xx (not your fault), and those with a body 413 (too large)\n' +
+      'and 415 (no JSON).',
+    table(
+      ['route', 'who', ''],
+      all.map(({ method, path, operation }) => [
+        `[\`${method} ${path}\`](#${anchorOf(method, path)})`,
+        WHO[operation['x-access']] ?? operation['x-access'],
+        operation.summary,
+      ]),
+    ),
+    ...tags.flatMap(({ name, description }) => [
+      `## ${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+      description,
+      ...all.filter(({ operation }) => operation.tags[0] === name).flatMap(sectionOf),
+    ]),
+  ])
+}
+
+async function readEntries(): Promise<{ readonly tags: Document['tags']; readonly all: readonly Entry[] }> {
+  const server = createServer({
+    settings: { storageUrl: 'memory:', apiHost: '127.0.0.1', apiPort: 0, logLevel: 'error' },
+  })
+  try {
+    const { tags, paths } = asDocument(await server.apiDocument())
+    const all = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+    )
+    return { tags, all }
+  } finally {
+    await server.stop()
+  }
+}
+
+/** Boundary: the server's own tests hold the document to this shape. */
+function asDocument(made: object): Document {
+  return made as Document
+}
+
+/** As the viewers of Markdown make them: letters, digits and hyphens of the heading. */
+function anchorOf(method: string, path: string): string {
+  return `${method} ${path}`
+    .toLowerCase()
+    .replaceAll(/[^\w -]/g, '')
+    .replaceAll(' ', '-')
+}
+
+function sectionOf({ method, path, operation }: Entry): readonly string[] {
+  const { summary, description, parameters = [], requestBody, responses } = operation
+  const inQuery = parameters.filter((one) => one.in === 'query')
+  const body = bodyOf(requestBody)
+  return [
+    `### ${method} ${path}`,
+    `${summary}. For ${WHO[operation['x-access']] ?? operation['x-access']}.${description === undefined ? '' : ` ${description}`}`,
+    ...(inQuery.length === 0
+      ? []
+      : [
+          table(
+            ['in the query', 'value', ''],
+            inQuery.map(({ name, schema, description: text }) => [`\`${name}\``, kindOf(schema), text ?? '']),
+          ),
+        ]),
+    ...(body.length === 0 ? [] : [table(['in the body', 'value', ''], body)]),
+    table(
+      ['answer', ''],
+      Object.entries(responses)
+        .filter(([status]) => !COMMON.has(status))
+        .map(([status, { description: text }]) => [status, text.replaceAll(/\n+/g, ' ')]),
+    ),
+  ]
+}
+
+function bodyOf(requestBody: Operation['requestBody']): readonly (readonly string[])[] {
+  const schema = requestBody?.content['application/json']?.schema
+  const { properties = {}, required = [] } = schema?.anyOf?.find((one) => one.properties !== undefined) ?? schema ?? {}
+  return Object.entries(properties).map(([name, field]) => [
+    `\`${name}\`${required.includes(name) ? ' (required)' : ''}`,
+    kindOf(field),
+    (field.description ?? '').replaceAll('|', String.raw`\|`),
+  ])
+}
+
+function kindOf({ type, anyOf, enum: values, minimum, maximum }: Schema): string {
+  if (values !== undefined) return values.map((value) => `\`${String(value)}\``).join(' or ')
+  if (anyOf !== undefined) {
+    const kinds = anyOf.filter((one) => one.type !== 'null').map(kindOf)
+    return [...new Set(kinds)].join(' or ')
+  }
+  const name = [type ?? 'any'].flat().join(' or ')
+  const bounds = [
+    ...(minimum !== undefined && minimum > Number.MIN_SAFE_INTEGER ? [`from ${minimum}`] : []),
+    ...(maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER ? [`to ${maximum}`] : []),
+  ]
+  return [name, ...bounds].join(' ')
+}
