@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { blueprint } from '@impresario/core'
@@ -104,6 +104,29 @@ time = "00:00"
   ])
   expect(loadSchedules('', options)).toEqual([])
 })
+
+test('[F-04] the example of the guide is one that works, and names every key', () => {
+  const guide = readFileSync(new URL('../../../docs/guide/schedules.md', import.meta.url), 'utf8')
+  const [, example = ''] = /```toml\n(.*?)```/s.exec(guide) ?? []
+  expect(load(example).map(({ name, trigger }) => [name, trigger.kind])).toEqual([
+    ['refresh_prices', 'interval'],
+    ['morning_report', 'daily'],
+    ['payroll', 'monthly'],
+  ])
+  const told = (): unknown => load('[a]\nblueprint = "b"\ninterval_seconds = 60\nxyz = 1')
+  const keys = /A schedule has (.*)\./.exec(messageOf(told))?.[1]?.split(', ') ?? []
+  expect(keys.length).toBeGreaterThan(15)
+  for (const key of keys) expect(guide).toContain(`\`${key}\``)
+})
+
+function messageOf(act: () => unknown): string {
+  try {
+    act()
+    return ''
+  } catch (error) {
+    return String(error)
+  }
+}
 
 const due = 'blueprint = "b"\ninterval_seconds = 60\n'
 

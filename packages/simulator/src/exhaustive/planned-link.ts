@@ -53,10 +53,14 @@ export function plannedLink(node: Node, plan: FaultPlan): Link {
   }
 }
 
-/** Only commits, renewals and claims that will find something are numbered. */
+/**
+ * Only commits, renewals and claims that will find something are numbered. Who leads the background processes, and what is
+ * counted of workers, is left out: no job depends on it, and the pairs grow with the square of the calls.
+ */
 export function effectiveCalls(storage: Storage, truth: Storage, node: Node, plan: FaultPlan): Storage {
   const claim = async (queue: Queue, options: ClaimOptions): ReturnType<Storage['claim']> => {
     if (!node.isAlive) return never()
+    if (queue === 'leaders') return storage.claim(queue, options)
     const ready = new Set((await truth.lanes(queue)).map(({ lane }) => lane))
     const { lanes, limit } = options
     const finds = limit > 0 && (lanes === undefined ? ready.size > 0 : lanes.some((lane) => ready.has(lane)))
@@ -64,8 +68,21 @@ export function effectiveCalls(storage: Storage, truth: Storage, node: Node, pla
   }
   return override(storage, {
     claim,
-    commit: (batch: Batch) => (node.isAlive ? strike(node, plan.next(), () => storage.commit(batch)) : never()),
-    renew: (leases, leaseMs) =>
-      node.isAlive ? strike(node, plan.next(), () => storage.renew(leases, leaseMs)) : never(),
+    commit: (batch: Batch) => {
+      if (isOfBackground(batch)) return storage.commit(batch)
+      return node.isAlive ? strike(node, plan.next(), () => storage.commit(batch)) : never()
+    },
+    renew: (leases, leaseMs) => {
+      if (leases.every(({ queue }) => queue === 'leaders')) return storage.renew(leases, leaseMs)
+      return node.isAlive ? strike(node, plan.next(), () => storage.renew(leases, leaseMs)) : never()
+    },
   })
+}
+
+function isOfBackground({ guard, enqueue = [], put = [] }: Batch): boolean {
+  return (
+    guard !== undefined ||
+    enqueue.some(({ queue }) => queue === 'leaders') ||
+    put.some(({ kind }) => kind === 'standing')
+  )
 }
