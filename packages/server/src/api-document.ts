@@ -16,9 +16,13 @@ export interface ApiDocument extends JsonObject {
 const DESCRIPTION = `The whole HTTP interface: for clients, for workers, and for people who decide.
 
 Every path under \`/api/v1\` also exists under \`/api\`. Times are Unix seconds, spans are seconds; \`null\` means absent.
-Every refusal has the same shape; its \`code\` is one of these.
+Every refusal has the same shape, with a \`code\` for programs.
+
+<details><summary>Every code, what it means and what to do</summary>
 
 ${ERROR_CODES.map(describeCode).join('\n')}
+
+</details>
 `
 
 function describeCode(code: (typeof ERROR_CODES)[number]): string {
