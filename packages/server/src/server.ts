@@ -41,6 +41,7 @@ import { VERSION } from './version.ts'
 import { createWebhooks, webhookPolicy } from './webhook-service.ts'
 import type { WebhookService } from './webhook-service.ts'
 import { loadTls, reloadTls } from './tls.ts'
+import type { SocketBounds } from './sockets.ts'
 import type { TlsOptions } from './tls.ts'
 import { registerWorkerApi } from './worker-api.ts'
 import type { WorkerApi } from './worker-api.ts'
@@ -61,6 +62,8 @@ export interface ServerOptions {
   readonly random?: Random
   /** Instead of the one in memory: one that counts for several instances. */
   readonly rateLimiter?: RateLimiter
+  /** What the sockets of workers may do, where it differs from the limits of the protocol. */
+  readonly socketBounds?: Partial<SocketBounds>
   /** The storage has failed, and nothing can go on. Ends the process when it is not given. */
   readonly onFatal?: (error: Error) => void
 }
@@ -77,6 +80,7 @@ interface Parts extends WebhookService {
   readonly waits: OpenWaits
   readonly limiter: RateLimiter
   readonly tls: TlsOptions | undefined
+  readonly socketBounds: Partial<SocketBounds> | undefined
   readonly secretKey: SecretKey
   readonly webhookPolicy: OutboundPolicy
   readonly schedules: readonly Schedule[]
@@ -306,8 +310,22 @@ function compose(options: ServerOptions): Parts {
   const waits = new OpenWaits()
   const limiter = options.rateLimiter ?? new MemoryRateLimiter()
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
-  const told = { ...webhooks, webhookPolicy: policy, schedules }
-  return { settings, credentials, clock, log, storage, blueprints, engine, health, waits, limiter, tls, secretKey, ...told }
+  const told = { ...webhooks, webhookPolicy: policy, schedules, socketBounds: options.socketBounds }
+  return {
+    settings,
+    credentials,
+    clock,
+    log,
+    storage,
+    blueprints,
+    engine,
+    health,
+    waits,
+    limiter,
+    tls,
+    secretKey,
+    ...told,
+  }
 }
 
 function buildHttp(parts: Parts): {

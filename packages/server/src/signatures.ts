@@ -34,7 +34,8 @@ export class Signatures {
     if (!(await isSignedByOne(message, secrets, signature, ignore))) {
       throw new ImpresarioError('UNAUTHENTICATED', 'The signature does not fit the message.')
     }
-    const now = this.#options.clock.now()
+    const { clock } = this.#options
+    const now = clock.wall?.() ?? clock.now()
     if (Math.abs(Math.floor(now / 1_000) - timestamp) > LIMITS.signatureWindowMs / 1_000) {
       throw forbidden('The message is too old or from the future. Set the clock of the worker.')
     }
