@@ -4,7 +4,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import { contract } from './route-contract.ts'
 
 /** What came of reading the files of clients and workers anew. */
-export type ReloadOutcome =
+type ReloadOutcome =
   | { readonly status: 'reloaded'; readonly clients: number; readonly workers: number }
   | { readonly status: 'refused'; readonly error: string }
 

@@ -11,7 +11,7 @@ import type { Capabilities, Permission } from './capabilities.ts'
 import { jobNotFound, visibleJob } from './job-access.ts'
 import type { JobParams } from './job-routes.ts'
 import { contract, readQuery } from './route-contract.ts'
-import { approvalOf } from './wire-job.ts'
+import { approvalBody } from './wire-job.ts'
 
 export interface ApprovalRoutesOptions {
   readonly engine: Engine
@@ -89,7 +89,7 @@ function endOf({ expires_at: expiresAt }: WireApproval): number {
 }
 
 function openQuestion(job: Job): WireApproval {
-  const approval = approvalOf(job)
+  const approval = approvalBody(job)
   if (approval === undefined) throw notWaiting()
   return approval
 }

@@ -3,7 +3,7 @@ import type { Job, ListQuery, Stored } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { HEADERS, ImpresarioError, LIMITS } from '@impresario/protocol'
 
-export type ListedJob = Stored<Job> & { readonly id: string }
+type ListedJob = Stored<Job> & { readonly id: string }
 
 /** A place in a list, as clients get it: they give it back as it is and read nothing out of it. */
 export function encodeCursor(id: string): string {

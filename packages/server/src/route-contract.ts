@@ -15,7 +15,7 @@ export const TAGS = {
   server: 'The server itself: health, overview, configuration, this document.',
   'worker protocol': 'What workers call. Existing workers of every generation are understood.',
 } as const
-export type Tag = keyof typeof TAGS
+type Tag = keyof typeof TAGS
 
 interface Reply {
   readonly description: string

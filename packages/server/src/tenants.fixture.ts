@@ -17,7 +17,7 @@ export const TENANTS = {
 } as const
 export type Tenant = keyof typeof TENANTS
 
-export const ask = blueprint('ask', { start: 'wait' }, (state) => ({
+const ask = blueprint('ask', { start: 'wait' }, (state) => ({
   wait: state.handler((_context, actions) =>
     actions.awaitHumanApproval({
       message: 'Pay <b>100 €</b> & go on?',
@@ -31,7 +31,7 @@ export const ask = blueprint('ask', { start: 'wait' }, (state) => ({
 }))
 
 /** Falls over until its data says that it was mended. */
-export const broken = blueprint(
+const broken = blueprint(
   'broken',
   {
     start: 'fall',
@@ -48,7 +48,7 @@ export const broken = blueprint(
 )
 
 /** The same path as `echo`, in another version of the API. */
-export const second = blueprint('second', { start: 'done', endpoint: '/echo', apiVersion: 'v2' }, (state) => ({
+const second = blueprint('second', { start: 'done', endpoint: '/echo', apiVersion: 'v2' }, (state) => ({
   done: state.end(),
 }))
 

@@ -1,3 +1,4 @@
+import { approvalOf } from '@impresario/core'
 import type { ClientInfo, Job, JobRequest, JobStatus, RunnableBlueprint, Stored } from '@impresario/core'
 import type { CreateOptions, Quota, TaskExplanation } from '@impresario/engine'
 import { ImpresarioError, isJsonObject } from '@impresario/protocol'
@@ -29,7 +30,7 @@ export const JOB_STATUSES: readonly JobStatus[] = [
 /** A job as its owner sees it: never the client's configuration, never a stack. */
 export function jobBody({ value: job, version }: Stored<Job>): JobBody {
   const { error, progress, parent } = job
-  const approval = approvalOf(job)
+  const approval = approvalBody(job)
   return {
     id: job.id,
     job_id: job.id,
@@ -61,15 +62,16 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
 }
 
 /** What the job asks a person, while it does. */
-export function approvalOf(job: Job): WireApproval | undefined {
-  const { wait } = job
-  if (wait?.kind !== 'human') return undefined
+export function approvalBody(job: Job): WireApproval | undefined {
+  const approval = approvalOf(job)
+  if (approval === undefined) return undefined
+  const { message, decisions, visit, expiresAt, reminders } = approval
   return {
-    message: wait.message,
-    decisions: Object.keys(wait.transitions).filter((decision) => decision !== 'expired'),
-    visit: job.visit,
-    ...(wait.expiresAt === undefined ? {} : { expires_at: wait.expiresAt / 1_000 }),
-    reminders: wait.reminders ?? 0,
+    message,
+    decisions,
+    visit,
+    ...(expiresAt === undefined ? {} : { expires_at: expiresAt / 1_000 }),
+    reminders,
   }
 }
 
