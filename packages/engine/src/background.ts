@@ -15,6 +15,8 @@ export interface BackgroundSettings {
   readonly workerForgetMs: number
   /** How often reputations are worked out from what became of the workers' tasks. */
   readonly reputationMs: number
+  /** How long what became of tasks is gathered in memory before it is written to the workers' standing. */
+  readonly reputationFlushMs: number
   readonly reputationRules: ReputationRules
 }
 
@@ -22,6 +24,7 @@ export const BACKGROUND_DEFAULTS: BackgroundSettings = {
   leaderLeaseMs: 15_000,
   workerForgetMs: 86_400_000,
   reputationMs: 3_600_000,
+  reputationFlushMs: 5_000,
   reputationRules: REPUTATION_RULES,
 }
 
@@ -52,6 +55,7 @@ export function createBackground(options: BackgroundOptions): Background {
     clock,
     log,
     rules: settings.reputationRules,
+    flushMs: settings.reputationFlushMs,
     judgeMs: settings.reputationMs,
     // Only who is here already: a score is no sign of life.
     onScored: (worker) => {

@@ -62,6 +62,16 @@ test('[F-02] a permanent failure and a broken contract cost at once; what the ca
   expect(await scoreOf(stage, 'a')).toEqual([0.75, 0.75, 0.75])
 })
 
+test('[F-02] how long outcomes are gathered can be set', async () => {
+  const stage = stageOf({ settings: { reputationFlushMs: 100 } })
+  const worker = await stage.worker('a')
+  await work(stage, worker, 'PERMANENT_ERROR')
+  await pass(stage, 99)
+  expect(await stage.storage.read('standing', 'a')).toBeUndefined()
+  await pass(stage, 1)
+  expect(await scoreOf(stage, 'a')).toEqual([0.95, 0.95, 0.95])
+})
+
 test('[F-02] a task that runs out of time counts as a failure of the worker that had it', async () => {
   const stage = new Stage([oneTask({ attemptsMax: 1, runTimeout: 1_000 })])
   await stage.worker('a').then((worker) => stage.begin('one').then(() => worker.takeOne()))

@@ -22,15 +22,15 @@ export interface ReputationOptions {
   readonly clock: Clock
   readonly log: Log
   readonly rules: ReputationRules
+  /** News are gathered for so long: a worker that ends a thousand tasks in a second is still one write. */
+  readonly flushMs: number
   /** How often the scores are worked out anew. */
   readonly judgeMs: number
   /** A worker's record has another score. */
   readonly onScored: (worker: WorkerRecord) => void
 }
 
-/** News are gathered for so long: a worker that ends a thousand tasks in a second is still one write. */
-const FLUSH_MS = 5_000
-/** With `FLUSH_MS` this is at most 40 writes a second, however many workers there are. */
+/** With the default of five seconds this is at most 40 writes a second, however many workers there are. */
 const WORKERS_PER_FLUSH = 200
 const PAGE = 200
 /** Between two pages, so that a large fleet does not load the storage all at once. */
@@ -58,8 +58,8 @@ export class Reputation implements Service {
 
   constructor(options: ReputationOptions) {
     this.#options = options
-    const { clock, log } = options
-    this.#pump = new Pump({ name: this.name, clock, log, idleMs: FLUSH_MS, round: () => this.#round() })
+    const { clock, log, flushMs: idleMs } = options
+    this.#pump = new Pump({ name: this.name, clock, log, idleMs, round: () => this.#round() })
     this.judge = new Judge(options, (id, change, guard) => this.#change(id, change, guard))
   }
 
@@ -95,10 +95,11 @@ export class Reputation implements Service {
 
   async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
     if (this.#news.size === 0) return { worked: 0, nextInMs: undefined }
-    const leftMs = this.#newsSince + FLUSH_MS - this.#options.clock.now()
+    const { clock, flushMs } = this.#options
+    const leftMs = this.#newsSince + flushMs - clock.now()
     if (leftMs > 0) return { worked: 0, nextInMs: leftMs }
-    this.#newsSince = this.#options.clock.now()
-    return { worked: await this.#flush(WORKERS_PER_FLUSH), nextInMs: FLUSH_MS }
+    this.#newsSince = clock.now()
+    return { worked: await this.#flush(WORKERS_PER_FLUSH), nextInMs: flushMs }
   }
 
   /** Bad news first: it shall not wait behind the successes of ten thousand others. */

@@ -6,6 +6,7 @@ export interface BackgroundSettings {
   readonly leaderLeaseSeconds: number
   readonly workerForgetSeconds: number
   readonly reputationIntervalSeconds: number
+  readonly reputationFlushSeconds: number
   readonly reputationMinThreshold: number
   readonly reputationPenaltyContractViolation: number
   readonly reputationPenaltyTaskFailure: number
@@ -44,6 +45,15 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     max: 30 * DAY_S,
     default: 3_600,
     description: 'How often the reputation of the workers is worked out from what became of their tasks.',
+  },
+  reputationFlushSeconds: {
+    names: ['REPUTATION_FLUSH_SECONDS'],
+    type: 'seconds',
+    min: 0.1,
+    max: 60,
+    default: 5,
+    description:
+      'How long outcomes are gathered in memory before they count for a worker. A crash loses at most these.',
   },
   reputationMinThreshold: {
     names: ['REPUTATION_MIN_THRESHOLD'],

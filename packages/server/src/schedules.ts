@@ -80,6 +80,7 @@ export function backgroundSettings(settings: BackgroundSettings): Partial<Engine
     leaderLeaseMs: settings.leaderLeaseSeconds * 1_000,
     workerForgetMs: settings.workerForgetSeconds * 1_000,
     reputationMs: settings.reputationIntervalSeconds * 1_000,
+    reputationFlushMs: settings.reputationFlushSeconds * 1_000,
     reputationMin: settings.reputationMinThreshold,
     reputationRules: {
       violationPenalty: settings.reputationPenaltyContractViolation,
