@@ -6,6 +6,7 @@ import type { Dispatcher } from './dispatcher.ts'
 import { HealthChecker } from './health-checker.ts'
 import { Leadership } from './leadership.ts'
 import { Reputation } from './reputation.ts'
+import type { WorkerMoment } from './roster.ts'
 import { Scheduler } from './scheduler.ts'
 
 export interface BackgroundSettings {
@@ -37,6 +38,8 @@ export interface BackgroundOptions {
   readonly random: Random
   readonly log: Log
   readonly settings: BackgroundSettings
+  /** Gets what happens to workers, for the history. */
+  readonly onMoment?: ((moment: WorkerMoment) => void) | undefined
 }
 
 /** What goes on without being asked, most of it on one instance for the whole cluster. */
@@ -49,7 +52,7 @@ export interface Background {
 }
 
 export function createBackground(options: BackgroundOptions): Background {
-  const { storage, director, dispatcher, shelf, clock, random, log, settings } = options
+  const { storage, director, dispatcher, shelf, clock, random, log, settings, onMoment } = options
   const reputation = new Reputation({
     storage,
     clock,
@@ -60,6 +63,7 @@ export function createBackground(options: BackgroundOptions): Background {
     // Only who is here already: a score is no sign of life.
     onScored: (worker) => {
       if (dispatcher.worker(worker.id) !== undefined) dispatcher.put(worker)
+      onMoment?.({ at: clock.now(), event: 'reputation', worker })
     },
   })
   const onReplaced = (): void => leadership.wake('scheduler')
@@ -69,7 +73,10 @@ export function createBackground(options: BackgroundOptions): Background {
     clock,
     log,
     forgetMs: settings.workerForgetMs,
-    onForgotten: (id) => dispatcher.remove(id),
+    onForgotten: (worker) => {
+      dispatcher.remove(worker.id)
+      onMoment?.({ at: clock.now(), event: 'removed', worker })
+    },
   })
   const services = [scheduler, reputation.judge, healthChecker]
   const leadership = new Leadership({ storage, clock, log, services, leaseMs: settings.leaderLeaseMs })

@@ -1,4 +1,4 @@
-import { deliveryId, isStaying, mergeHeartbeat, parseDeliveryId, taskId } from '@impresario/core'
+import { deliveryId, isStaying, parseDeliveryId, taskId } from '@impresario/core'
 import type {
   Clock,
   Decision,
@@ -7,7 +7,6 @@ import type {
   Lease,
   LeaseRef,
   Log,
-  Put,
   Random,
   Storage,
   WorkerRecord,
@@ -22,6 +21,8 @@ import { readTask } from './payload.ts'
 import { heldTasks } from './recovery.ts'
 import { Parking } from './parking.ts'
 import { Reception, leaseOf } from './reception.ts'
+import { Roster } from './roster.ts'
+import type { WorkerMoment } from './roster.ts'
 
 export interface DeskOptions {
   readonly storage: Storage
@@ -34,6 +35,8 @@ export interface DeskOptions {
   readonly leaseMs: number
   /** A worker fell silent over a task, and another one has it now. */
   readonly onAbandoned: (workerId: string) => void
+  /** Gets what happens to workers, for the history. */
+  readonly onMoment?: ((moment: WorkerMoment) => void) | undefined
 }
 
 /**
@@ -47,6 +50,7 @@ export class Desk {
   readonly #options: DeskOptions
   readonly #parking: Parking
   readonly #reception: Reception
+  readonly #roster: Roster
   readonly #holdings = new Holdings()
   /** Workers whose poll waits because their hands are full. */
   readonly #full = new Set<string>()
@@ -56,9 +60,10 @@ export class Desk {
   constructor(options: DeskOptions) {
     this.#options = options
     this.#parking = new Parking(options.clock)
-    const { storage, director, clock, random, log } = options
+    const { storage, director, dispatcher, clock, random, log, onMoment } = options
     const release = (workerId: string, id: string, lease: LeaseRef): boolean => this.#takeFromHands(workerId, id, lease)
     this.#reception = new Reception({ storage, director, clock, random, log, release })
+    this.#roster = new Roster({ storage, dispatcher, clock, log, onMoment })
   }
 
   get parked(): number {
@@ -85,18 +90,8 @@ export class Desk {
 
   /** Durable when this resolves. Whoever registers begins anew: nobody keeps for it what an earlier life of it held. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
-    const { storage, dispatcher, log } = this.#options
     this.#holdings.clear(worker.id)
-    const earned = (await storage.read('standing', worker.id))?.value.score
-    const record = await this.#save(worker.id, (known) => {
-      // What it has earned outlasts its record.
-      return { ...worker, reputation: earned ?? known?.reputation ?? worker.reputation }
-    })
-    if (record === undefined) return worker
-    dispatcher.put(record)
-    await storage.sync()
-    log.info('worker registered', { worker_id: worker.id, skills: worker.skills })
-    return record
+    return this.#roster.register(worker)
   }
 
   /**
@@ -109,16 +104,7 @@ export class Desk {
     currentTasks: readonly string[] | undefined,
     load?: number,
   ): Promise<{ readonly worker: WorkerRecord; readonly cancelled: readonly string[] }> {
-    const { clock, dispatcher } = this.#options
-    let heardBefore = 0
-    const worker = await this.#save(workerId, (known) => {
-      heardBefore = known?.seenAt ?? 0
-      return known && mergeHeartbeat(known, patch ?? {}, clock.now())
-    })
-    if (worker === undefined) {
-      throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
-    }
-    dispatcher.put(worker)
+    const { worker, heardBefore } = await this.#roster.hear(workerId, patch)
     if (currentTasks === undefined && load === 0) this.#forgetUntil(heardBefore, workerId)
     const lost = await this.#renew(workerId, currentTasks)
     return { worker, cancelled: [...new Set([...this.#holdings.tellRecalls(workerId), ...lost])] }
@@ -131,25 +117,6 @@ export class Desk {
   #forgetUntil(before: number, workerId: string): void {
     for (const { lease, takenAt } of this.#holdings.of(workerId).values()) {
       if (takenAt < before) this.#release(workerId, lease)
-    }
-  }
-
-  /** Changes a worker's record from what is stored, not from what is remembered: another instance may have heard more. */
-  async #save(
-    id: string,
-    change: (known: WorkerRecord | undefined) => WorkerRecord | undefined,
-  ): Promise<WorkerRecord | undefined> {
-    const { storage, log } = this.#options
-    for (let conflicts = 0; ; conflicts += 1) {
-      const stored = await storage.read('worker', id)
-      const value = change(stored?.value)
-      if (value === undefined) return undefined
-      const facets = { status: value.status, name: value.type }
-      const put: Put = { kind: 'worker', id, value, version: (stored?.version ?? 0) + 1, facets }
-      if ((await storage.commit({ put: [put] })) === 'committed') return value
-      if (conflicts < SAVES_MAX) continue
-      log.warn('a worker record is contended and was not written', { worker_id: id })
-      return value
     }
   }
 
@@ -419,8 +386,5 @@ export class Desk {
     }
   }
 }
-
-/** Heartbeats of one worker are seconds apart; more conflicts than this are not a matter of timing. */
-const SAVES_MAX = 5
 
 const NOTHING: Handout = { deliveries: [], cancelled: [], giveBack: () => Promise.resolve() }

@@ -31,6 +31,7 @@ import type { CreateOptions, Created } from './job-creation.ts'
 import { JobNews } from './job-news.ts'
 import type { Leadership } from './leadership.ts'
 import { Postman } from './postman.ts'
+import type { WorkerMoment } from './roster.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Quota, QuotaUse } from './quota.ts'
 import { Watcher } from './watcher.ts'
@@ -47,10 +48,11 @@ export interface EngineOptions {
   readonly history?: HistorySink
 }
 
-/** Gets every notable moment of every job after its commit; keeps it as it likes, and never makes a job wait. */
+/** Gets every notable moment of jobs and workers after its commit; keeps it as it likes, and never makes anybody wait. */
 export interface HistorySink {
   /** `job`: as the moment left it, if it is there at all. */
   append(jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void
+  appendWorker(moment: WorkerMoment): void
 }
 
 export interface EngineSettings extends BackgroundSettings {
@@ -147,9 +149,10 @@ export class Engine implements Service {
     const { dispatcher } = this
     const director = this.#director
     this.#creation = new JobCreation({ storage, shelf: this.#shelf, director, clock, random, retention })
+    const onMoment = momentsOf(options)
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const leaseMs = settings.workerLeaseMs
-    this.desk = new Desk({ storage, director, dispatcher, clock, random, log, leaseMs, onAbandoned })
+    this.desk = new Desk({ storage, director, dispatcher, clock, random, log, leaseMs, onAbandoned, onMoment })
     const { handlerMs, executorConcurrencyMax: concurrencyMax } = settings
     this.executor = new Executor({
       storage,
@@ -165,7 +168,17 @@ export class Engine implements Service {
     const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
     const watcher = new Watcher({ storage, director, clock, random, log, workerOf })
     const shelf = this.#shelf
-    this.#background = createBackground({ storage, director, dispatcher, shelf, clock, random, log, settings })
+    this.#background = createBackground({
+      storage,
+      director,
+      dispatcher,
+      shelf,
+      clock,
+      random,
+      log,
+      settings,
+      onMoment,
+    })
     this.#services = [this.dispatcher, this.executor, postman, watcher, ...this.#background.services]
   }
 
@@ -323,6 +336,18 @@ export class Engine implements Service {
 }
 
 const RELOOK_MS = 1_000
+
+/** What goes wrong with the history is no concern of a worker. */
+function momentsOf({ history, log }: EngineOptions): ((moment: WorkerMoment) => void) | undefined {
+  if (history === undefined) return undefined
+  return (moment) => {
+    try {
+      history.appendWorker(moment)
+    } catch (error) {
+      log.error('the history could not be written', { worker_id: moment.worker.id, error: String(error) })
+    }
+  }
+}
 
 function whereIs(
   isEndedBranch: boolean,

@@ -8,7 +8,7 @@ export interface HealthCheckerOptions {
   readonly log: Log
   /** The record of a worker that has been silent for so long is removed. */
   readonly forgetMs: number
-  readonly onForgotten: (workerId: string) => void
+  readonly onForgotten: (worker: WorkerRecord) => void
 }
 
 const CHECK_MS = 60_000
@@ -60,7 +60,7 @@ export class HealthChecker implements LedService {
     const facets = { status: value.status, name: value.type }
     const put = { kind: 'worker', id: value.id, value, version: version + 1, facets, expiresMs: 1 } as const
     if ((await storage.commit({ put: [put], guard: term.guard })) !== 'committed') return false
-    onForgotten(value.id)
+    onForgotten(value)
     const own = (await storage.lanes('tasks')).find(({ lane }) => lane === workerLane(value.id))
     log.info('a worker was silent for long and is forgotten', {
       worker_id: value.id,

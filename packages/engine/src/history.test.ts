@@ -1,6 +1,7 @@
 import type { Job, TrailEntry } from '@impresario/core'
 import { blueprint } from '@impresario/core'
 import { expect, test } from 'vitest'
+import type { WorkerMoment } from './roster.ts'
 import { Stage, fanOut, oneTask } from './stage.fixture.ts'
 
 class ListHistory {
@@ -9,6 +10,10 @@ class ListHistory {
   append(jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
     this.jobs.push(job)
     this.entries.push(...entries.map((entry) => ({ jobId, ...entry })))
+  }
+  readonly moments: WorkerMoment[] = []
+  appendWorker(moment: WorkerMoment): void {
+    this.moments.push(moment)
   }
   get events(): readonly string[] {
     return this.entries.map(({ event }) => event)
@@ -90,6 +95,9 @@ test('[G-04] a history that fails is logged, and no job minds', async () => {
       append: () => {
         throw new Error('disk full')
       },
+      appendWorker: () => {
+        throw new Error('disk full')
+      },
     },
   })
   const worker = await stage.worker('w')
@@ -98,4 +106,33 @@ test('[G-04] a history that fails is logged, and no job minds', async () => {
   await stage.run()
   expect(await stage.statusOf(jobId)).toBe('finished')
   expect(new Set(stage.log.errors)).toEqual(new Set(['the history could not be written']))
+})
+
+test('[G-04] a worker’s history: registered, what it says when it is new, its score, and when it is forgotten', async () => {
+  const history = new ListHistory()
+  const stage = new Stage([oneTask()], { history })
+  const worker = await stage.worker('w')
+  await worker.heartbeat(undefined, { status: 'idle', skills: ['work'] })
+  await worker.heartbeat()
+  expect(history.moments).toMatchObject([{ event: 'registered', worker: { id: 'w' } }])
+  await worker.heartbeat(undefined, { status: 'busy', hotSkills: ['work'] })
+  await worker.heartbeat(undefined, { status: 'busy' })
+  expect(history.moments.slice(1)).toMatchObject([
+    { event: 'status_update', changed: ['status', 'hotSkills'], worker: { status: 'busy' }, at: stage.clock.now() },
+  ])
+  await worker.heartbeat(undefined, { status: 'idle' })
+  await stage.begin('one')
+  await worker.fail((await worker.takeOne()).taskId, 'PERMANENT_ERROR')
+  await stage.after(10_000)
+  expect(history.moments.at(-1)).toMatchObject({ event: 'reputation', worker: { id: 'w', reputation: 0.95 } })
+  await stage.clock.advance(2 * 86_400_000)
+  await stage.run()
+  await stage.after(60_000)
+  expect(history.moments.map(({ event }) => event)).toEqual([
+    'registered',
+    'status_update',
+    'status_update',
+    'reputation',
+    'removed',
+  ])
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createWorker, mergeHeartbeat } from './registration.ts'
+import { changedFields, createWorker, mergeHeartbeat } from './registration.ts'
 
 test('[E-01] a worker that says nothing but its id gets modest values', () => {
   expect(createWorker({ id: 'w' }, 5)).toEqual({
@@ -111,4 +111,15 @@ test('[E-01] numbers that would break every comparison are not taken over', () =
 
 test('[F-02] nobody raises its own reputation by a heartbeat', () => {
   expect(mergeHeartbeat(full, { reputation: 1 }, 20)).toEqual({ ...full, seenAt: 20 })
+})
+
+test('[G-04] what a heartbeat changed is told apart from what it only said again', () => {
+  const says = (patch: Parameters<typeof mergeHeartbeat>[1]): readonly string[] =>
+    changedFields(full, mergeHeartbeat(full, patch, 20))
+  expect(says({})).toEqual([])
+  expect(says({ status: full.status, skills: [...full.skills], software: { ...full.software } })).toEqual([])
+  expect(says({ status: 'draining', hotSkills: ['other'] })).toEqual(['status', 'hotSkills'])
+  const { availableSkills: _, ...unsaid } = full
+  expect(changedFields(unsaid, { ...unsaid, availableSkills: [] })).toEqual(['availableSkills'])
+  expect(changedFields(full, { ...full, reputation: 0.5, registeredAt: 99 })).toEqual([])
 })

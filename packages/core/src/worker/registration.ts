@@ -70,6 +70,24 @@ export function mergeHeartbeat(record: WorkerRecord, patch: WorkerPatch, now: nu
   }
 }
 
+/** Not what a worker says of itself: when it was heard of, and what it has earned. */
+const KEPT_APART: ReadonlySet<string> = new Set(['seenAt', 'registeredAt', 'reputation'])
+
+/** What a worker says of itself now that it did not say before. */
+export function changedFields(before: WorkerRecord, after: WorkerRecord): readonly (keyof WorkerRecord)[] {
+  return workerFields(before, after).filter((field) => {
+    const [was, is] = [before[field], after[field]]
+    // A heartbeat keeps what it does not name, as the very same value; only the rest has to be looked into.
+    return was !== is && JSON.stringify(was) !== JSON.stringify(is)
+  })
+}
+
+/** Boundary: the keys of a record are those of its type. */
+function workerFields(...records: readonly WorkerRecord[]): readonly (keyof WorkerRecord)[] {
+  const names = new Set(records.flatMap((record) => Object.keys(record)))
+  return [...names].filter((name) => !KEPT_APART.has(name)) as (keyof WorkerRecord)[]
+}
+
 /** Also for NaN and infinity, which would make every later comparison wrong. */
 function atLeast(least: number, value: number): number {
   return Number.isFinite(value) && value > least ? value : least
