@@ -68,7 +68,7 @@ export const LIMITS = {
   signatureWindowMs: 60_000,
   /** Largest frame of a worker's socket: progress and events, never data. */
   socketFrameBytesMax: 262_144,
-  /** Frames of one socket in a second, with as many again in a burst. Progress is worth telling a few times a second. */
+  /** Frames of one socket in a second. Progress is worth telling a few times a second, for as many tasks as run at once. */
   socketFramesPerSecond: 50,
   /** What may wait for a worker that does not read; then the socket is closed. Commands are 200 bytes each. */
   socketBufferBytesMax: 1_048_576,
