@@ -28,3 +28,7 @@ test('[B-04] 04-approval: a job goes on as a person decides, and as its blueprin
     'failed in "refused"',
   ])
 })
+
+test('[E-07, C-09] 06-embedded: an order that was taken before the program ended is served after it starts again', async () => {
+  expect(await printed(() => import('./06-embedded.ts'))).toEqual(['a plate of soup'])
+})

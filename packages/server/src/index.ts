@@ -1,5 +1,6 @@
 export { createServer, Server } from './server.ts'
 export type { ServerOptions } from './server.ts'
+export * from './embedded.ts'
 export { CONFIG_KEYS, describeConfig, loadSettings } from './config.ts'
 export type { ConfigKey, ConfigSource, Settings } from './config.ts'
 export { loadBlueprints } from './blueprint-loader.ts'

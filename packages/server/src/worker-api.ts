@@ -11,7 +11,7 @@ import { Signatures } from './signatures.ts'
 import { Sockets } from './sockets.ts'
 import type { SocketBounds } from './sockets.ts'
 import { WorkerAuth } from './worker-auth.ts'
-import { WorkerCalls } from './worker-calls.ts'
+import type { WorkerCalls } from './worker-calls.ts'
 import { describeWorkerRoutes } from './worker-contracts.ts'
 import type { WorkerCredentials } from './worker-credentials.ts'
 import { registerWorkerRoutes } from './worker-routes.ts'
@@ -21,6 +21,7 @@ export interface WorkerApiOptions {
   readonly credentials: { readonly workers: WorkerCredentials }
   readonly storage: Storage
   readonly engine: Engine
+  readonly calls: WorkerCalls
   readonly clock: Clock
   readonly log: Log
   readonly waits: OpenWaits
@@ -35,14 +36,13 @@ export interface WorkerApi {
 
 /** Everything that workers reach: its parts, and its routes under `/_worker`. */
 export function registerWorkerApi(app: FastifyInstance, options: WorkerApiOptions): WorkerApi {
-  const { settings, credentials, storage, engine, clock, log, waits, socketBounds: bounds } = options
+  const { settings, credentials, storage, engine, calls, clock, log, waits, socketBounds: bounds } = options
   const accessMs = settings.accessTokenSeconds * 1_000
   const refreshMs = settings.refreshTokenSeconds * 1_000
   const tokens = new AccessTokens({ storage, clock, accessMs, refreshMs })
   const allowOpen = isLoopback(settings.apiHost)
   const auth = new WorkerAuth(credentials.workers, { tokens, mode: settings.workerAuthMode, allowOpen })
   const signatures = new Signatures({ storage, clock, secretsOf: (workerId) => auth.signingOf(workerId) })
-  const calls = new WorkerCalls({ engine, clock, instanceId: settings.instanceId })
   const { desk } = engine
   const sockets = new Sockets({
     calls,

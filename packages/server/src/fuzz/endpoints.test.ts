@@ -1,0 +1,247 @@
+import { request as httpRequest, Agent } from 'node:http'
+import { blueprint } from '@impresario/core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createServer } from '../index.ts'
+import type { Server } from '../index.ts'
+import { Chance } from './chance.fixture.ts'
+import { generate } from './requests.fixture.ts'
+import type { GeneratedRequest, Operation, Parameter } from './requests.fixture.ts'
+import type { Sampler, SchemaNode } from './schema-sampler.fixture.ts'
+
+/*
+ * Every endpoint of the API's own document takes generated inputs: such as the document allows, on each of its bounds and one
+ * beside, with one thing wrong, and noise. Nothing may come of them but an answer below 500, soon.
+ */
+
+const INPUTS = 2_000
+const IN_FLIGHT = 16
+const SLOW_MS = 1_000
+const HOOK = 'https://receiver.invalid/hook'
+const TOKENS = { 'x-client-token': 'client-token-of-the-fuzz-test', 'x-worker-token': 'worker-token-of-the-fuzz-test' }
+
+const hello = blueprint('hello', { start: 'greet', endpoint: '/hello' }, (state) => ({
+  greet: state.handler((_context, actions) =>
+    actions.dispatchTask({ type: 'greet', params: {}, transitions: { success: 'asked' } }),
+  ),
+  asked: state.handler((_context, actions) =>
+    actions.awaitHumanApproval({ message: 'Good?', transitions: { yes: 'done', no: 'failed' } }),
+  ),
+  done: state.end(),
+}))
+
+const ask = blueprint('ask', { start: 'asked' }, (state) => ({
+  asked: state.handler((_context, actions) =>
+    actions.awaitHumanApproval({ message: 'Good?', transitions: { yes: 'asked', no: 'done' } }),
+  ),
+  done: state.end(),
+}))
+
+const broken = blueprint('broken', { start: 'stuck', handlerAttemptsMax: 1 }, (state) => ({
+  stuck: state.handler((_context, actions) => {
+    if (Date.now() > 0) throw new Error('It never works.')
+    return actions.transitionTo('done')
+  }),
+  done: state.end(),
+}))
+
+let server: Server
+let address = ''
+const agent = new Agent({ keepAlive: true, maxSockets: IN_FLIGHT })
+const rejections: unknown[] = []
+const onRejection = (reason: unknown): void => {
+  rejections.push(reason)
+}
+
+beforeAll(async () => {
+  process.on('unhandledRejection', onRejection)
+  server = createServer({
+    blueprints: [hello, ask, broken],
+    settings: {
+      apiHost: '127.0.0.1',
+      apiPort: 0,
+      storageUrl: 'memory:',
+      logLevel: 'silent',
+      clientToken: TOKENS['x-client-token'],
+      workerToken: TOKENS['x-worker-token'],
+      rateLimitingEnabled: false,
+      // A poll that names no sensible time waits for this one.
+      workerPollTimeoutSeconds: 0,
+    },
+  })
+  ;({ address } = await server.start())
+})
+
+afterAll(async () => {
+  agent.destroy()
+  await server.stop()
+  process.off('unhandledRejection', onRejection)
+})
+
+/** What needs more than an input: an upgrade to a socket, a token that was given out before, a signed link. */
+const UNREACHED: readonly string[] = [
+  'post /_worker/auth/token/refresh',
+  'get /_worker/ws',
+  'get /_worker/ws/{workerId}',
+  'get /_public/webhooks/approval/{job_id}',
+]
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+  readonly tookMs: number
+}
+
+function send({ method, url, headers, body }: Omit<GeneratedRequest, 'kind'>): Promise<Answer> {
+  const startedAt = performance.now()
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest(
+      `${address}/`,
+      { method: method.toUpperCase(), path: url, headers: { ...TOKENS, ...headers, ...framing(body) }, agent },
+      (response) => {
+        let text = ''
+        response.setEncoding('utf8')
+        response.on('data', (chunk: string) => {
+          text += chunk
+        })
+        response.on('end', () => {
+          resolve({ status: response.statusCode ?? 0, body: text, tookMs: performance.now() - startedAt })
+        })
+        response.on('error', reject)
+      },
+    )
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+/** Node sends the body of a DELETE without saying where it ends, and the rest would be taken for another request. */
+function framing(body: string | undefined): Record<string, string> {
+  return body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+}
+
+interface ApiDocument {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
+  readonly components?: { readonly schemas?: Readonly<Record<string, SchemaNode>> }
+}
+interface OperationObject {
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly content?: Readonly<Record<string, { readonly schema?: SchemaNode }>> }
+}
+
+/** The boundary at which our own document is believed. */
+async function apiDocument(): Promise<ApiDocument> {
+  const { body } = await send({ method: 'get', url: '/_public/openapi.json', headers: {}, body: undefined })
+  return JSON.parse(body) as ApiDocument
+}
+
+function operationsOf(api: ApiDocument): readonly Operation[] {
+  return Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      method,
+      path,
+      parameters: operation.parameters ?? [],
+      body: operation.requestBody?.content?.['application/json']?.schema,
+    })),
+  )
+}
+
+/** Jobs, workers and tasks that generated requests can meet. */
+async function populate(): Promise<Sampler['known']> {
+  const json = { 'content-type': 'application/json' }
+  const post = (url: string, body: unknown): Promise<Answer> =>
+    send({ method: 'post', url, headers: json, body: JSON.stringify(body) })
+  await post('/_worker/workers/register', { worker_id: 'w1', supported_skills: ['greet'], max_concurrent_tasks: 9 })
+  const jobs: string[] = []
+  for (const name of ['hello', 'ask', 'broken', 'ask', 'broken', 'hello', 'broken', 'ask']) {
+    const { body } = await post('/api/v1/jobs', { blueprint: name, webhook_url: HOOK })
+    jobs.push(textIn(body, 'job_id'))
+  }
+  const endpoint = await post('/api/v1/webhooks/endpoints', { url: HOOK })
+  return {
+    job_id: jobs,
+    ids: jobs,
+    endpoint_id: [textIn(endpoint.body, 'id')],
+    url: [HOOK],
+    webhook_url: [HOOK],
+    created_after: ['2026-11-16T00:00:00Z', '1700000000'],
+    created_before: ['2099-11-16T00:00:00Z'],
+    status: ['finished', 'pending,running', 'quarantined'],
+    fields: ['status', 'status,trail'],
+    endpoint: ['hello'],
+    worker_id: ['w1', 'w2'],
+    workerId: ['w1', 'w2'],
+    name: ['hello', 'ask'],
+    blueprint: ['hello', 'ask', 'broken', 'none'],
+    decision: ['yes', 'no'],
+    event_type: ['progress', 'hint'],
+    supported_skills: ['greet'],
+  }
+}
+
+function textIn(body: string, field: string): string {
+  const parsed: unknown = JSON.parse(body)
+  const fields = new Map<string, unknown>(typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : [])
+  const found = fields.get(field)
+  if (typeof found === 'string') return found
+  throw new Error(`There is no ${field} in ${body}`)
+}
+
+/** The token of all workers does not say who asks for a token of his own. */
+function withWorker(request: GeneratedRequest): GeneratedRequest {
+  const isNamed = request.kind !== 'noise' && request.url.startsWith('/_worker/auth/')
+  return isNamed ? { ...request, headers: { ...request.headers, 'x-worker-id': 'w1' } } : request
+}
+
+async function trial(request: GeneratedRequest): Promise<{ status: number; finding?: string | undefined }> {
+  const sent = `${request.method} ${request.url} ${JSON.stringify(request.headers)} ${request.body?.slice(0, 300) ?? ''}`
+  const answer = await send(request).catch((error: unknown) => ({ status: 0, body: String(error), tookMs: 0 }))
+  const told = `${sent} -> ${answer.status} ${answer.body.slice(0, 300)}`
+  const { status } = answer
+  if (status >= 500 || status < 200) return { status, finding: told }
+  const hasStack = answer.body.includes('node_modules') || /\n\s+at /.test(answer.body)
+  if (hasStack) return { status, finding: `a stack: ${told}` }
+  if (answer.tookMs <= SLOW_MS) return { status }
+  // A busy machine may be slow once; an input that is slow is so again.
+  const again = await send(request)
+  return {
+    status,
+    finding: again.tookMs > SLOW_MS ? `slow twice (${Math.round(again.tookMs)} ms): ${told}` : undefined,
+  }
+}
+
+test(
+  '[H-01] every endpoint answers 2,000 generated inputs without an error of its own',
+  { timeout: 600_000 },
+  async () => {
+    const api = await apiDocument()
+    const operations = operationsOf(api)
+    expect(operations.length).toBeGreaterThan(20)
+    const findings: string[] = []
+    const reached = new Set<string>()
+    for (const [number, operation] of operations.entries()) {
+      const sampler: Sampler = {
+        chance: new Chance(number + 1),
+        known: await populate(),
+        resolve: (ref) => api.components?.schemas?.[ref.slice(ref.lastIndexOf('/') + 1)] ?? {},
+      }
+      let index = 0
+      const lane = async (): Promise<void> => {
+        while (index < INPUTS) {
+          const request = generate(operation, sampler, index)
+          index += 1
+          const { finding, status } = await trial(withWorker(request))
+          if (status < 300) reached.add(`${operation.method} ${operation.path}`)
+          if (finding !== undefined) findings.push(`[${request.kind}] ${finding}`)
+        }
+      }
+      await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+    }
+    expect(findings.slice(0, 20)).toEqual([])
+    // Inputs that never get past the first check would prove little.
+    const unreached = operations.map(({ method, path }) => `${method} ${path}`).filter((one) => !reached.has(one))
+    expect(unreached).toEqual(UNREACHED)
+    expect(rejections).toEqual([])
+    const { status } = await send({ method: 'get', url: '/_public/status', headers: {}, body: undefined })
+    expect(status).toBe(200)
+  },
+)
