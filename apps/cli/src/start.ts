@@ -10,7 +10,10 @@ export async function start(options: GlobalOptions): Promise<number> {
   const server = createServer({ settings })
   await server.start()
   // What came of it is in the log.
-  process.on('SIGHUP', () => server.reloadCredentials())
+  process.on('SIGHUP', () => {
+    server.reloadCredentials()
+    server.reloadTls()
+  })
   await untilStopped({
     screen: screenFor(options),
     waitsFor: () => `waiting up to ${settings.shutdownTimeoutSeconds} s for what is running.`,

@@ -128,7 +128,7 @@ export interface Exchange {
 }
 
 /** A result, for the task that `ids` names; the blueprint says which job it is for. */
-export interface ResultExchange extends Exchange {
+interface ResultExchange extends Exchange {
   readonly blueprint: string
   readonly result: object
   /** What becomes of the job; nothing is said where it is tried again. */

@@ -28,7 +28,7 @@ import { MemoryRateLimiter } from './rate-limiter.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import { loadTls, reloadTls } from './tls.ts'
 import type { SocketBounds } from './sockets.ts'
-import type { TlsOptions } from './tls.ts'
+import type { TlsOptions, TlsReloaded } from './tls.ts'
 import { VERSION } from './version.ts'
 import { within } from './within.ts'
 import { registerWorkerApi } from './worker-api.ts'
@@ -144,10 +144,9 @@ export class Server {
   }
 
   /** Reads certificate and key anew, for all connections from now on. Those that are open stay. */
-  reloadTls(): void {
+  reloadTls(): TlsReloaded {
     const { settings, log } = this.#orchestrator.parts
-    const validTo = reloadTls(this.#app.server, settings)
-    if (validTo !== undefined) log.info('certificate reloaded', { valid_to: validTo })
+    return reloadTls(this.#app.server, settings, log)
   }
 
   /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. */

@@ -20,7 +20,7 @@ export interface SocketBounds {
   readonly unboundMax: number
 }
 
-export const SOCKET_BOUNDS: SocketBounds = {
+const SOCKET_BOUNDS: SocketBounds = {
   pingMs: LIMITS.socketPingMs,
   bufferBytesMax: LIMITS.socketBufferBytesMax,
   mistakesMax: LIMITS.socketMistakesMax,

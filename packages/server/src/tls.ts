@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import type { Server as HttpsServer } from 'node:https'
 import { createSecureContext, Server as TlsServer } from 'node:tls'
 import type { SecureContextOptions } from 'node:tls'
+import type { Log } from '@impresario/core'
+import { isImpresarioError } from '@impresario/protocol'
 import { invalid } from './config.ts'
 import type { Settings } from './config.ts'
 
@@ -43,15 +45,28 @@ export function loadTls(settings: Settings): TlsOptions | undefined {
   }
 }
 
+export type TlsReloaded =
+  | { readonly status: 'reloaded'; readonly validTo: string }
+  | { readonly status: 'refused'; readonly error: string }
+  | { readonly status: 'off' }
+
 /**
- * Reads the files anew and uses them for every connection from now on; those that are open stay as they are. What cannot
- * be read is refused, and the old ones stay. Gives the time when the new certificate ends.
+ * Reads the files anew and uses them for every connection from now on; those that are open stay as they are. Files that
+ * cannot work change nothing. What came of it is in the log too.
  */
-export function reloadTls(server: object, settings: Settings): string | undefined {
-  const options = loadTls(settings)
-  if (options === undefined || !isTlsServer(server)) return undefined
-  server.setSecureContext(options)
-  return new X509Certificate(read('TLS_CERT_PATH', settings.tlsCertPath)).validTo
+export function reloadTls(server: object, settings: Settings, log: Log): TlsReloaded {
+  try {
+    const options = loadTls(settings)
+    if (options === undefined || !isTlsServer(server)) return { status: 'off' }
+    server.setSecureContext(options)
+    const { validTo } = new X509Certificate(read('TLS_CERT_PATH', settings.tlsCertPath))
+    log.info('certificate reloaded', { valid_to: validTo })
+    return { status: 'reloaded', validTo }
+  } catch (error) {
+    if (!isImpresarioError(error)) throw error
+    log.error('the certificate was not reloaded; the old one stays', { error: error.message })
+    return { status: 'refused', error: error.message }
+  }
 }
 
 function isTlsServer(server: object): server is HttpsServer {
