@@ -151,7 +151,51 @@ test('[H-01] a list is read page after page, and filtered by the server', async 
   for await (const job of client.list({ status: ['running', 'finished'], limit: 3 })) ids.push(job.id)
   expect(ids).toEqual(['job-1', 'job-3', 'job-4', 'job-5'])
   const page = await client.list({ limit: 2 }).page()
-  expect([page.jobs.length, page.cursor]).toEqual([2, '2'])
+  expect([page.items.length, page.cursor]).toEqual([2, '2'])
+  expect((await client.list({ limit: 2 }).all(3)).map(({ id }) => id)).toEqual(['job-1', 'job-2', 'job-3'])
+  expect(await client.list().all(0)).toEqual([])
+})
+
+test('[H-01] what a list is filtered by reaches the server in its words', async () => {
+  const createdAfter = new Date(Date.UTC(2026, 0, 31, 12))
+  await connect()
+    .list({ search: 'Paris', createdAfter, createdBefore: 1_800_000_000, owner: 'me', fields: ['id', 'status'] })
+    .page()
+  expect(Object.fromEntries(server.seen[0]?.query ?? [])).toEqual({
+    q: 'Paris',
+    created_after: '2026-01-31T12:00:00.000Z',
+    created_before: '1800000000',
+    owner: 'me',
+    fields: 'id,status',
+  })
+})
+
+const question = (visit: number) => ({ message: 'Go on?', decisions: ['approved', 'rejected'], visit, reminders: 0 })
+const visitsSent = () =>
+  server.seen.filter(({ path }) => path.startsWith('/_public')).map(({ body }) => (body as { visit?: number }).visit)
+
+test('[B-04] [H-01] an answer goes to the question that was seen, however often it is sent', async () => {
+  const job = await connect().start('b', {})
+  server.change(job.id, { status: 'waiting_for_human', approval: question(3) })
+  await job.status()
+  server.change(job.id, { approval: question(5) })
+  await Promise.all([job.approve('approved'), job.approve('approved', { comment: 'twice' })])
+  expect(visitsSent()).toEqual([3, 3])
+  await job.status()
+  await job.approve('approved')
+  await job.approve('approved', { visit: 4 })
+  expect(visitsSent()).toEqual([3, 3, 5, 4])
+})
+
+test('[B-04] [H-01] an answer without a look takes the question that is open, and stays with it', async () => {
+  const { id } = await connect().start('b', {})
+  const job = connect().job(id)
+  await expect(job.approve('approved')).rejects.toMatchObject({ code: 'NOT_WAITING' })
+  server.change(id, { status: 'waiting_for_human', approval: question(1) })
+  await job.approve('approved')
+  server.change(id, { approval: question(2) })
+  await job.approve('approved')
+  expect(visitsSent()).toEqual([1, 1])
 })
 
 test('[H-01] the other calls reach their routes', async () => {

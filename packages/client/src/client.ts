@@ -1,15 +1,20 @@
 import {
   CLIENT_PATHS,
-  HEADERS,
   type BlueprintBody,
+  type CatalogueEntry,
   type CreateJobRequest,
-  type Json,
+  type DashboardBody,
   type JsonObject,
   type WorkerBody,
 } from '@impresario/protocol'
+import { ACCOUNT_PATH, Admin, type Account } from './account.ts'
 import { Connection, type Fetch } from './connection.ts'
 import { JobCreator } from './creator.ts'
+import type { Explanation } from './explanation.ts'
 import { JobHandle, jobOf, type Job } from './job.ts'
+import { listing, type Listing, type PageQuery } from './listing.ts'
+import { Quarantine } from './quarantine.ts'
+import { Webhooks } from './webhooks.ts'
 
 export interface ClientOptions {
   readonly url: string
@@ -22,6 +27,11 @@ export interface ClientOptions {
    * id of the SDK's making, so that a repeated request makes no second job: 0 turns both off.
    */
   readonly retries?: number
+  /**
+   * A server that is asked too much says how long to wait (`Retry-After`), and a retry waits as long; 60,000 without it.
+   * When it asks for more than this, the call is refused at once, and `details.retry_after_s` of the error says for how long.
+   */
+  readonly retryAfterMsMax?: number
 }
 
 /** A blueprint, as far as a client needs it: its name, and types that exist only for the compiler. */
@@ -46,36 +56,38 @@ export interface StartOptions {
   readonly webhookUrl?: string
 }
 
-export interface ListQuery {
-  readonly status?: string | readonly string[]
-  readonly blueprint?: string
-  /** Jobs per page. */
-  readonly limit?: number
-  readonly cursor?: string
-}
-
-export interface JobPage {
-  readonly jobs: readonly Job[]
-  /** Where the next page begins; absent on the last one. */
-  readonly cursor?: string
-}
-
-/** Newest first. Iterating fetches page after page; `page` fetches one. */
-export interface JobList extends AsyncIterable<Job> {
-  page(): Promise<JobPage>
+export interface ListQuery extends PageQuery {
+  readonly status?: string | readonly string[] | undefined
+  readonly blueprint?: string | undefined
+  /** Only jobs whose id, blueprint, state, error or metadata has this in it, whatever the case of its letters. */
+  readonly search?: string | undefined
+  /** A date, or ISO 8601 with its offset, or Unix seconds. */
+  readonly createdAfter?: Date | string | number | undefined
+  readonly createdBefore?: Date | string | number | undefined
+  /** Only jobs of this client. Admins may name any, others themselves. */
+  readonly owner?: string | undefined
 }
 
 const TIMEOUT_MS = 30_000
+/** As long as the usual window of a rate limit. */
+const RETRY_AFTER_MS_MAX = 60_000
 
-/** Starts, watches, cancels and lists jobs. */
+/** Starts, watches, steers and lists jobs, and looks at everything around them. */
 export class Client {
+  readonly quarantine: Quarantine
+  readonly webhooks: Webhooks
+  readonly admin: Admin
   readonly #connection: Connection
   readonly #creator: JobCreator
 
   constructor(options: ClientOptions) {
-    const { url, token, fetch, timeoutMs = TIMEOUT_MS, retries = 2 } = options
-    this.#connection = new Connection({ url, token, fetch, timeoutMs, retries })
-    this.#creator = new JobCreator(this.#connection)
+    const { url, token, fetch, timeoutMs = TIMEOUT_MS, retries = 2, retryAfterMsMax = RETRY_AFTER_MS_MAX } = options
+    const connection = new Connection({ url, token, fetch, timeoutMs, retries, retryAfterMsMax })
+    this.#connection = connection
+    this.#creator = new JobCreator(connection)
+    this.quarantine = new Quarantine(connection)
+    this.webhooks = new Webhooks(connection)
+    this.admin = new Admin(connection)
   }
 
   /** Resolves once the server has the job safe. Calls of the same moment travel together. */
@@ -95,73 +107,99 @@ export class Client {
     return new JobHandle(this.#connection, id)
   }
 
-  list(query: ListQuery = {}): JobList {
-    const page = (cursor = query.cursor): Promise<JobPage> => this.#page(query, cursor)
-    return {
-      page: () => page(),
-      async *[Symbol.asyncIterator]() {
-        let cursor = query.cursor
-        do {
-          const found: JobPage = await page(cursor)
-          yield* found.jobs
-          cursor = found.cursor
-        } while (cursor !== undefined)
+  /** Newest first. With `fields` each job has only these, which saves what is long. */
+  list(query?: ListQuery): Listing<Job>
+  list<const Field extends keyof Job>(
+    query: ListQuery & { readonly fields: readonly Field[] },
+  ): Listing<Pick<Job, Field>>
+  list(query: ListQuery & { readonly fields?: readonly string[] } = {}): Listing<Job> {
+    const { status, blueprint, search, createdAfter, createdBefore, owner, fields, limit, cursor } = query
+    return listing(this.#connection, {
+      path: CLIENT_PATHS.jobs,
+      query: {
+        status: typeof status === 'string' ? status : status?.join(','),
+        blueprint,
+        q: search,
+        created_after: timeOf(createdAfter),
+        created_before: timeOf(createdBefore),
+        owner,
+        fields: fields?.join(','),
+        limit,
       },
-    }
+      cursor,
+      read: (body) => jobOf<unknown, string>(body),
+    })
   }
 
   async cancel(id: string, reason?: string): Promise<void> {
     await this.job(id).cancel(reason)
   }
 
-  /** Answers a job that waits for a person. */
+  /** Answers whatever the job asks at this moment. `job(id).approve` answers only the question that was seen. */
   async approve(id: string, decision: string, comment?: string): Promise<void> {
     const body = JSON.stringify(comment === undefined ? { decision } : { decision, comment })
     await this.#connection.call(CLIENT_PATHS.approval(id), { method: 'POST', body, repeatable: false })
   }
 
+  /** Those that are live. */
   async workers(): Promise<readonly WorkerBody[]> {
     return this.#get(CLIENT_PATHS.workers)
   }
 
+  async worker(id: string): Promise<WorkerBody> {
+    return this.#get(CLIENT_PATHS.worker(id))
+  }
+
+  /** What the live workers can do, by the name of the skill. */
+  async catalogue(): Promise<Readonly<Record<string, CatalogueEntry>>> {
+    return this.#get(CLIENT_PATHS.catalogue)
+  }
+
+  /** All of them, in all their versions. */
   async blueprints(): Promise<readonly BlueprintBody[]> {
     return this.#get(CLIENT_PATHS.blueprints)
   }
 
-  async dashboard(): Promise<JsonObject> {
+  /** Its states and where they lead; the latest version unless another is named. */
+  async blueprint(name: string, version?: number): Promise<BlueprintBody> {
+    return this.#get(CLIENT_PATHS.blueprint(name), { version })
+  }
+
+  /** How many workers and jobs there are, by status. */
+  async dashboard(): Promise<DashboardBody> {
     return this.#get(CLIENT_PATHS.dashboard)
   }
 
+  /** Whom the token belongs to, what is left of its quota, and its limits. */
+  async account(): Promise<Account> {
+    return this.#get(ACCOUNT_PATH)
+  }
+
   /** Why the job is where it is, and what it waits for. */
-  async explain(id: string): Promise<Json> {
-    return this.#get(CLIENT_PATHS.explain(id))
+  async explain(id: string): Promise<Explanation> {
+    return this.job(id).explain()
   }
 
   /** The blueprint drawn: Graphviz source or a picture. */
-  async graph(name: string, format: 'dot' | 'svg' = 'dot'): Promise<string> {
-    const answer = await this.#connection.call(CLIENT_PATHS.graph(name), { query: { format }, repeatable: true })
+  async graph(name: string, format: 'dot' | 'svg' = 'dot', version?: number): Promise<string> {
+    const call = { query: { format, version }, repeatable: true }
+    const answer = await this.#connection.call(CLIENT_PATHS.graph(name), call)
     return answer.text
   }
 
-  async #page(query: ListQuery, cursor: string | undefined): Promise<JobPage> {
-    const { status, blueprint, limit } = query
-    const statuses = typeof status === 'string' ? status : status?.join(',')
-    const call = { query: { status: statuses, blueprint, limit, cursor }, repeatable: true }
-    const answer = await this.#connection.call(CLIENT_PATHS.jobs, call)
-    const jobs = Array.isArray(answer.body) ? answer.body.map((body) => jobOf<unknown, string>(body)) : []
-    const next = answer.headers.get(HEADERS.nextCursor)
-    return next === null || next === '' ? { jobs } : { jobs, cursor: next }
-  }
-
   /** The boundary at which a server's answer is believed. */
-  async #get<T>(path: string): Promise<T> {
-    const answer = await this.#connection.call(path, { repeatable: true })
+  async #get<T>(path: string, query: Readonly<Record<string, number | undefined>> = {}): Promise<T> {
+    const answer = await this.#connection.call(path, { query, repeatable: true })
     return answer.body as T
   }
 }
 
 export function createClient(options: ClientOptions): Client {
   return new Client(options)
+}
+
+function timeOf(time: Date | string | number | undefined): string | undefined {
+  return time instanceof Date ? time.toISOString() : time?.toString()
 }
 
 function requestOf(blueprint: string, input: unknown, options: StartOptions): CreateJobRequest {
@@ -176,10 +214,10 @@ function requestOf(blueprint: string, input: unknown, options: StartOptions): Cr
     metadata: options.metadata,
     webhook_url: options.webhookUrl,
   }
-  return { blueprint, ...given(fields) }
+  return { blueprint, ...jsonOf(fields) }
 }
 
 /** The boundary at which the compiler's checks of the input end: from here on it is JSON for the server to judge. */
-function given(fields: Readonly<Record<string, unknown>>): Omit<CreateJobRequest, 'blueprint'> {
+function jsonOf(fields: Readonly<Record<string, unknown>>): Omit<CreateJobRequest, 'blueprint'> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

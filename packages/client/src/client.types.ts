@@ -1,4 +1,4 @@
-import { createClient, type BlueprintRef } from './index.ts'
+import { createClient, verifyWebhook, type BlueprintRef, type Job } from './index.ts'
 
 // Nothing here runs. Every `@ts-expect-error` stands for a mistake that the compiler has to find.
 
@@ -14,6 +14,51 @@ export async function right(): Promise<string> {
   const again = await client.job(job.id, publish).result()
   const untyped: unknown = await (await client.start('publish', { any: 'thing' })).result()
   return [url, known, again.url, untyped].join(' ')
+}
+
+export async function rightAroundJobs(request: Request): Promise<string> {
+  const job = client.job('id', publish)
+  const decisions: readonly string[] = (await job.approval()).decisions
+  await job.approve('approved', { comment: 'fine', visit: 1 })
+  await job.retry({ initialData: { path: '/a' }, stateHistory: {} })
+  const [event] = await job.history({ limit: 1 }).all(1)
+  const at: number | undefined = event?.timestamp
+  const whole: readonly Job[] = await client.list({ search: 'x', createdAfter: new Date() }).all()
+  const [part] = (await client.list({ fields: ['id', 'status'] }).page()).items
+  const status: string | undefined = part?.status
+  for await (const one of client.quarantine.list({ errorCode: 'X', olderThanMs: 1 })) String(one.error?.stack)
+  const { results } = await client.quarantine.retry({ filter: {}, limit: 5 })
+  await client.quarantine.discard({ ids: ['id'] })
+  const left: number | undefined = (await client.account()).quota?.left
+  const { body } = await verifyWebhook(await request.text(), request.headers, 'whsec_')
+  const code: string | undefined = body.error?.code
+  return JSON.stringify([decisions, at, whole, status, results, left, code])
+}
+
+export async function wrongAroundJobs(): Promise<void> {
+  // @ts-expect-error a decision has to be named
+  await client.job('id').approve()
+
+  // @ts-expect-error a visit is a number
+  await client.job('id').approve('approved', { visit: '1' })
+
+  // @ts-expect-error there is no such filter
+  client.list({ serach: 'x' })
+
+  // @ts-expect-error a job has no such field
+  client.list({ fields: ['stauts'] })
+
+  // @ts-expect-error this field was not asked for
+  String((await client.list({ fields: ['id'] }).all())[0]?.status)
+
+  // @ts-expect-error all of them has to be said: { filter: {} }
+  await client.quarantine.discard({})
+
+  // @ts-expect-error a message is pending, delivered or failed
+  client.webhooks.deliveries({ status: 'lost' })
+
+  // @ts-expect-error the quota may be without a limit
+  String((await client.account()).quota.left)
 }
 
 export async function wrong(): Promise<void> {

@@ -9,6 +9,7 @@ export interface ConnectionOptions {
   readonly fetch?: Fetch | undefined
   readonly timeoutMs: number
   readonly retries: number
+  readonly retryAfterMsMax: number
 }
 
 export interface Call {
@@ -32,6 +33,8 @@ export interface Answer {
 const LOCAL = /^https?:\/\/(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::|\/|$)/i
 const RETRY_MS = 100
 const RETRY_MS_MAX = 5_000
+/** On top of what the server asks for, so that all whom it sent away do not come back in the same moment. */
+const SPREAD_MS = 250
 
 /** Calls one server. What may be repeated is tried again when the server is out of reach or asks for patience. */
 export class Connection {
@@ -39,6 +42,7 @@ export class Connection {
   readonly #headers: Readonly<Record<string, string>>
   readonly #fetch: Fetch
   readonly #timeoutMs: number
+  readonly #retryAfterMsMax: number
   readonly retries: number
 
   constructor(options: ConnectionOptions) {
@@ -49,9 +53,10 @@ export class Connection {
       ...(LOCAL.test(this.#base) ? { 'accept-encoding': 'identity' } : {}),
     }
     // Browsers want `fetch` to be called as a function of the window, not of this object.
-    const given = options.fetch
-    this.#fetch = given === undefined ? (input, init) => fetch(input, init) : (input, init) => given(input, init)
+    const own = options.fetch
+    this.#fetch = own === undefined ? (input, init) => fetch(input, init) : (input, init) => own(input, init)
     this.#timeoutMs = options.timeoutMs
+    this.#retryAfterMsMax = options.retryAfterMsMax
     this.retries = options.retries
   }
 
@@ -60,11 +65,22 @@ export class Connection {
       try {
         return await this.#once(path, call)
       } catch (error) {
-        const again = call.repeatable && failures < this.retries && call.signal?.aborted !== true
-        if (!again || !mayHelp(error)) throw error
-        await pause(Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures) * (0.5 + Math.random() / 2), call.signal)
+        const mayRepeat = call.repeatable || isUntouched(error)
+        const again = mayRepeat && failures < this.retries && call.signal?.aborted !== true
+        const waitMs = again && mayHelp(error) ? this.#waitMs(error, failures) : undefined
+        if (waitMs === undefined) throw error
+        await pause(waitMs, call.signal)
       }
     }
+  }
+
+  /** Until the next try; `undefined` when the server asks for more patience than there is. */
+  #waitMs(error: unknown, failures: number): number | undefined {
+    const backoffMs = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** failures) * (0.5 + Math.random() / 2)
+    const askedS = isImpresarioError(error) ? error.details['retry_after_s'] : undefined
+    if (typeof askedS !== 'number') return backoffMs
+    const askedMs = askedS * 1_000
+    return askedMs > this.#retryAfterMsMax ? undefined : Math.max(backoffMs, askedMs + Math.random() * SPREAD_MS)
   }
 
   async #once(path: string, call: Call): Promise<Answer> {
@@ -87,7 +103,7 @@ export class Connection {
       throw new ConnectionError(`${init.method} ${this.#base}${path}: the server could not be reached.`, { cause })
     }
     const body = parse(text)
-    if (!response.ok) throw refusalOf(response.status, body)
+    if (!response.ok) throw refusalOf(response.status, body, retryAfterIn(response.headers))
     return { body, text, headers: response.headers }
   }
 }
@@ -97,10 +113,29 @@ function mayHelp(error: unknown): boolean {
   return isImpresarioError(error) && error.retry !== 'never'
 }
 
+/** A request that was turned away at the door has done nothing, so that even what must not be done twice may be sent again. */
+function isUntouched(error: unknown): boolean {
+  return isImpresarioError(error, 'TOO_MANY_REQUESTS')
+}
+
+/** In seconds. The header is a number of them, or, from some proxies, a date. */
+function retryAfterIn(headers: Headers): number | undefined {
+  const text = headers.get('retry-after')?.trim() ?? ''
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  const at = text === '' ? Number.NaN : Date.parse(text)
+  return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - Date.now()) / 1_000))
+}
+
+/** Leaves out what is not there. */
+export function given<T>(fields: Readonly<Record<string, T | undefined>>): Readonly<Record<string, T>> {
+  const found: Record<string, T> = {}
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) found[name] = value
+  return found
+}
+
 function queryOf(query: Call['query'] = {}): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined)
-  if (given.length === 0) return ''
-  return `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()}`
+  const fields = Object.entries(given(query)).map(([name, value]) => [name, String(value)])
+  return fields.length === 0 ? '' : `?${new URLSearchParams(fields).toString()}`
 }
 
 /** Graphs and pages of proxies are not JSON; whoever expects JSON finds `undefined`. */

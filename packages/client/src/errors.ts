@@ -41,13 +41,20 @@ function isErrorCode(value: unknown): value is ErrorCode {
   return ERROR_CODES.some((code) => code === value)
 }
 
-/** What a server refused, as an error with the server's own code; by the status when it is one we don't know. */
-export function refusalOf(status: number, body: unknown): ImpresarioError {
+/**
+ * What a server refused, as an error with the server's own code; by the status when it is one we don't know. When the
+ * server said how long to wait, `details.retry_after_s` says it too.
+ */
+export function refusalOf(status: number, body: unknown, retryAfterSeconds?: number): ImpresarioError {
   const fields = isJsonObject(body) ? body : {}
   const { code, error, detail } = fields
   const known = isErrorCode(code) ? code : (BY_STATUS[status] ?? 'INTERNAL')
   const sentence = typeof error === 'string' ? error : detail
-  const details = typeof code === 'string' && !isErrorCode(code) ? { status, code } : { status }
+  const details = {
+    status,
+    ...(typeof code === 'string' && !isErrorCode(code) ? { code } : {}),
+    ...(retryAfterSeconds === undefined ? {} : { retry_after_s: retryAfterSeconds }),
+  }
   return new ImpresarioError(known, typeof sentence === 'string' ? sentence : `The server answered ${status}.`, {
     details,
   })

@@ -1,6 +1,32 @@
+export type { Account, Admin, Reloaded } from './account.ts'
 export { createClient } from './client.ts'
-export type { BlueprintRef, Client, ClientOptions, JobList, JobPage, ListQuery, StartOptions } from './client.ts'
+export type { BlueprintRef, Client, ClientOptions, ListQuery, StartOptions } from './client.ts'
 export type { Fetch } from './connection.ts'
 export { ConnectionError, JobEndedError, WaitTimeoutError } from './errors.ts'
-export type { Job, JobHandle, WaitOptions } from './job.ts'
+export type { Choice, ExplainedTask, Explanation, WorkerVerdict } from './explanation.ts'
+export type { ApproveOptions, HistoryQuery, Job, JobHandle, RetryOptions, WaitOptions } from './job.ts'
+export type { Listing, Page, PageQuery } from './listing.ts'
+export type { Quarantine, QuarantineFilter, QuarantineQuery, Selection } from './quarantine.ts'
+export { verifyWebhook, WebhookError } from './webhook-signature.ts'
+export type { VerifyOptions, WebhookBody, WebhookHeaders, WebhookMessage } from './webhook-signature.ts'
+export type {
+  Delivery,
+  DeliveryAttempt,
+  DeliveryQuery,
+  EndpointQuery,
+  WebhookEndpoint,
+  Webhooks,
+  WebhookSecret,
+  WholeDelivery,
+} from './webhooks.ts'
+export type {
+  ApprovalBody as Approval,
+  BlueprintBody,
+  BulkReply,
+  CatalogueEntry,
+  DashboardBody,
+  HistoryBody as HistoryEvent,
+  QuarantinedBody as QuarantinedJob,
+  WorkerBody,
+} from '@impresario/protocol'
 export { ImpresarioError, isImpresarioError } from '@impresario/protocol'

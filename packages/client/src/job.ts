@@ -1,6 +1,20 @@
-import { CLIENT_PATHS, ENDED_STATUSES, type JobBody } from '@impresario/protocol'
-import { pause, type Connection } from './connection.ts'
+import {
+  CLIENT_PATHS,
+  ENDED_STATUSES,
+  ImpresarioError,
+  type ApprovalBody,
+  type ApprovalRequest,
+  type HistoryBody,
+  type JobBody,
+  type JsonObject,
+  type QuarantinedBody,
+  type RetryJobRequest,
+} from '@impresario/protocol'
+import { given, pause, type Connection } from './connection.ts'
 import { JobEndedError, WaitTimeoutError } from './errors.ts'
+import { explanationOf, type Explanation } from './explanation.ts'
+import { listing, type Listing } from './listing.ts'
+import { quarantinedOf } from './quarantine.ts'
 
 /** A job as the server describes it, with the types of its blueprint. */
 export type Job<Output = unknown, State extends string = string> = Omit<JobBody, 'result' | 'current_state'> & {
@@ -13,15 +27,40 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
 }
 
+export interface HistoryQuery {
+  /** Events per page. */
+  readonly limit?: number | undefined
+  /** Only events after this one: its `event_id`, or the cursor of the page before. */
+  readonly after?: string | undefined
+}
+
+export interface ApproveOptions {
+  readonly comment?: string | undefined
+  /** Which question is meant, as `approval.visit` names it; the one that was seen last without it. */
+  readonly visit?: number | undefined
+}
+
+export interface RetryOptions {
+  /** Instead of what the job began with. */
+  readonly initialData?: JsonObject | undefined
+  /** Instead of what its states have written so far. */
+  readonly stateHistory?: JsonObject | undefined
+}
+
 /** The server holds a question back for so long until there is news; then we ask again. */
 const HOLD_MS = 25_000
 /** A server that is about to stop, or knows no long polls, answers at once; asking again at once would only hurt it. */
 const EARLY_MS = 250
 
-/** A job that was started, here or elsewhere. Holds nothing but its id: make as many as you like. */
+/**
+ * A job that was started, here or elsewhere. Holds its id, and which question to a person was seen last: make as many as
+ * you like.
+ */
 export class JobHandle<Output = unknown, State extends string = string> {
   readonly id: string
   readonly #connection: Connection
+  /** The question that `approve` answers. */
+  #seenVisit: number | undefined
 
   constructor(connection: Connection, id: string) {
     this.#connection = connection
@@ -74,13 +113,77 @@ export class JobHandle<Output = unknown, State extends string = string> {
     await this.#connection.call(CLIENT_PATHS.cancel(this.id), { method: 'POST', body, repeatable: true })
   }
 
+  /** What has happened to it, oldest first. */
+  history({ limit, after }: HistoryQuery = {}): Listing<HistoryBody> {
+    return listing(this.#connection, {
+      path: CLIENT_PATHS.history(this.id),
+      query: { limit },
+      cursor: after,
+      cursorName: 'after',
+      read: historyOf,
+    })
+  }
+
+  /** Why its tasks are where they are, worker by worker. */
+  async explain(): Promise<Explanation> {
+    const answer = await this.#connection.call(CLIENT_PATHS.explain(this.id), { repeatable: true })
+    return explanationOf(answer.body)
+  }
+
+  /** What it asks a person, with links to decide it. Whoever has a link may decide, once, without a token. */
+  async approval(): Promise<ApprovalBody> {
+    const answer = await this.#connection.call(CLIENT_PATHS.question(this.id), { repeatable: true })
+    const question = approvalOf(answer.body)
+    this.#seenVisit = question.visit
+    return question
+  }
+
+  /**
+   * Answers the question that was seen last, by `status`, `watch`, `wait` or `approval`; without any, the one that is
+   * open now. A second answer never goes to a later question: look again first. Whoever shows the question to a person
+   * while watching the job gives the `visit` of what was shown.
+   */
+  async approve(decision: string, options: ApproveOptions = {}): Promise<void> {
+    const visit = options.visit ?? this.#seenVisit ?? (await this.#openVisit())
+    const request: ApprovalRequest = { decision, visit, ...given({ comment: options.comment }) }
+    const call = { method: 'POST', body: JSON.stringify(request), repeatable: false } as const
+    await this.#connection.call(CLIENT_PATHS.approval(this.id), call)
+  }
+
+  /** A job in quarantine with its whole error. */
+  async quarantined(): Promise<QuarantinedBody> {
+    const answer = await this.#connection.call(CLIENT_PATHS.quarantined(this.id), { repeatable: true })
+    return quarantinedOf(answer.body)
+  }
+
+  /** Sends a job in quarantine back into the state where it failed, perhaps with other data. */
+  async retry({ initialData, stateHistory }: RetryOptions = {}): Promise<void> {
+    const request: RetryJobRequest = given({ initial_data: initialData, state_history: stateHistory })
+    const call = { method: 'POST', body: JSON.stringify(request), repeatable: false } as const
+    await this.#connection.call(CLIENT_PATHS.retry(this.id), call)
+  }
+
+  /** Gives a job in quarantine up: it ends as failed. */
+  async discard(): Promise<void> {
+    const call = { method: 'POST', body: '{}', repeatable: false } as const
+    await this.#connection.call(CLIENT_PATHS.discard(this.id), call)
+  }
+
+  async #openVisit(): Promise<number> {
+    const { status, approval } = await this.#read({}, 0, undefined)
+    if (approval !== undefined) return approval.visit
+    throw new ImpresarioError('NOT_WAITING', `Job ${this.id} asks nobody anything: it is "${status}".`)
+  }
+
   async #read(
     query: Readonly<Record<string, string | number>>,
     holdMs: number,
     signal: AbortSignal | undefined,
   ): Promise<Job<Output, State>> {
     const answer = await this.#connection.call(CLIENT_PATHS.job(this.id), { query, holdMs, signal, repeatable: true })
-    return jobOf(answer.body)
+    const job = jobOf<Output, State>(answer.body)
+    this.#seenVisit = job.approval?.visit ?? this.#seenVisit
+    return job
   }
 }
 
@@ -91,6 +194,14 @@ function isSettled(job: { readonly status: string }): boolean {
 /** The boundary at which a server's body is believed to be a job of the blueprint that the caller named. */
 export function jobOf<Output, State extends string>(body: unknown): Job<Output, State> {
   return body as Job<Output, State>
+}
+
+function historyOf(body: unknown): HistoryBody {
+  return body as HistoryBody
+}
+
+function approvalOf(body: unknown): ApprovalBody {
+  return body as ApprovalBody
 }
 
 function bodyOf(job: object): JobBody {

@@ -1,0 +1,242 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer as createReceiver } from 'node:http'
+import type { IncomingHttpHeaders, Server as Receiver } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { createClient, verifyWebhook } from '@impresario/client'
+import type { Client } from '@impresario/client'
+import { blueprint } from '@impresario/core'
+import { createServer } from '@impresario/server'
+import type { Server } from '@impresario/server'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+/* The client SDK against the real server: every call finds its route, and the answers are what the types say. */
+
+const ask = blueprint('ask', { start: 'first' }, (state) => ({
+  first: state.handler((_context, actions) =>
+    actions.awaitHumanApproval({ message: 'First?', transitions: { approved: 'second', rejected: 'no' } }),
+  ),
+  second: state.handler((_context, actions) =>
+    actions.awaitHumanApproval({ message: 'Second?', transitions: { approved: 'yes', rejected: 'no' } }),
+  ),
+  yes: state.end(),
+  no: state.end({ outcome: 'failed' }),
+}))
+
+const broken = blueprint('broken', { start: 'fall', handlerAttemptsMax: 1 }, (state) => ({
+  fall: state.handler((context, actions) => {
+    if (context.initialData['mended'] !== true) throw new Error('It fell over.')
+    return actions.transitionTo('done')
+  }),
+  done: state.end(),
+}))
+
+const CLIENTS = `
+[acme]
+token = "token-of-acme-77c1"
+plan = "gold"
+monthly_attempts = 1000
+[root]
+token = "token-of-root-90d2"
+role = "admin"
+`
+
+let directory = ''
+let server: Server
+let url = ''
+let acme: Client
+let root: Client
+let receiver: Receiver
+let hook = ''
+const received: { readonly body: Buffer; readonly headers: IncomingHttpHeaders }[] = []
+let onReceived = (): void => {}
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'impresario-client-'))
+  await writeFile(join(directory, 'clients.toml'), CLIENTS)
+  receiver = createReceiver((request, reply) => {
+    void buffer(request).then((body) => {
+      received.push({ body, headers: request.headers })
+      reply.writeHead(204).end()
+      onReceived()
+    })
+  })
+  await new Promise<void>((resolve) => {
+    receiver.listen(0, '127.0.0.1', resolve)
+  })
+  hook = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`
+  server = createServer({
+    blueprints: [ask, broken],
+    settings: {
+      apiHost: '127.0.0.1',
+      apiPort: 0,
+      storageUrl: 'memory:',
+      logLevel: 'silent',
+      clientsConfigPath: join(directory, 'clients.toml'),
+      webhookAllowHttp: true,
+      webhookAllowPrivate: true,
+      webhookAllowedPorts: '1024-65535',
+    },
+  })
+  url = (await server.start()).address
+  acme = createClient({ url, token: 'token-of-acme-77c1' })
+  root = createClient({ url, token: 'token-of-root-90d2' })
+})
+
+afterAll(async () => {
+  await server.stop()
+  receiver.closeAllConnections()
+  receiver.close()
+  await rm(directory, { recursive: true, force: true })
+})
+
+async function untilQuarantined(id: string): Promise<void> {
+  for await (const job of acme.job(id).watch()) if (job.status === 'quarantined') return
+}
+
+/** A job in quarantine. */
+async function fallen(): Promise<string> {
+  const { id } = await acme.start('broken')
+  await untilQuarantined(id)
+  return id
+}
+
+/** Follows a job until it asks this. */
+async function untilAsked(id: string, message: string): Promise<void> {
+  for await (const job of acme.job(id).watch()) if (job.approval?.message === message) return
+}
+
+test('[B-04] [H-01] a question is read and answered, and a second answer never reaches the next one', async () => {
+  const { id } = await acme.start('ask')
+  await untilAsked(id, 'First?')
+  const job = acme.job(id)
+  const question = await job.approval()
+  expect(question).toMatchObject({ message: 'First?', decisions: ['approved', 'rejected'], job_id: id })
+  expect(Object.keys(question.decision_urls)).toEqual(['approved', 'rejected'])
+  await expect(job.approve('perhaps')).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+  await job.approve('approved', { comment: 'Go on.' })
+  await untilAsked(id, 'Second?')
+  await expect(job.approve('approved')).rejects.toMatchObject({ code: 'STALE_DECISION' })
+  expect(await job.status()).toMatchObject({ status: 'waiting_for_human' })
+  await job.approve('approved')
+  expect(await job.wait()).toMatchObject({ status: 'finished' })
+})
+
+test('[H-01] history is read whole, in pages, and from a place on', async () => {
+  const { id } = await acme.start('ask')
+  await untilAsked(id, 'First?')
+  const job = acme.job(id)
+  const all = await job.history().all()
+  expect(all.map((event) => event.event_type)).toContain('approval_requested')
+  expect(await job.history({ limit: 1 }).all()).toEqual(all)
+  expect(await job.history({ after: all[0]?.event_id }).all()).toEqual(all.slice(1))
+  expect(await job.history({ limit: 1 }).page()).toMatchObject({ items: all.slice(0, 1), cursor: all[0]?.event_id })
+  expect(await job.explain()).toMatchObject({ job_id: id, current_state: 'first', tasks: [] })
+})
+
+test('[H-01] lists are filtered by search, time, status and owner', async () => {
+  const { id } = await acme.start('ask', {}, { metadata: { city: 'Zürich-Oerlikon' } })
+  await untilAsked(id, 'First?')
+  const { created_at: at } = await acme.job(id).status()
+  expect((await acme.list({ search: 'oerlikon' }).all()).map((job) => job.id)).toEqual([id])
+  // The time of a job is that of its id, which the SDK makes: a little earlier than the server has it.
+  const before = new Date(at * 1_000 - 60_000)
+  expect(await acme.list({ search: 'oerlikon', createdBefore: before }).all()).toEqual([])
+  expect(await acme.list({ search: 'oerlikon', createdAfter: before, fields: ['id', 'owner'] }).all()).toEqual([
+    { id, owner: 'acme' },
+  ])
+  expect(await root.list({ search: 'oerlikon', owner: 'acme', status: ['waiting_for_human'] }).all()).toHaveLength(1)
+  await expect(acme.list({ owner: 'root' }).page()).rejects.toMatchObject({ code: 'FORBIDDEN' })
+})
+
+test('[C-07] jobs in quarantine are inspected, mended and given up, one by one', async () => {
+  const id = await fallen()
+  expect(await acme.job(id).quarantined()).toMatchObject({
+    error: { message: expect.stringContaining('It fell over.') as unknown, state: 'fall' },
+  })
+  await acme.job(id).retry({ initialData: { mended: true }, stateHistory: { by: 'hand' } })
+  expect(await acme.job(id).wait()).toMatchObject({ status: 'finished', state_history: { by: 'hand' } })
+  await expect(acme.job(id).retry()).rejects.toMatchObject({ code: 'NOT_WAITING' })
+  const other = await fallen()
+  await acme.job(other).discard()
+  expect(await acme.job(other).wait()).toMatchObject({ status: 'failed' })
+})
+
+test('[C-07] many jobs in quarantine are tried again or given up at once', async () => {
+  const ids = [await fallen(), await fallen(), await fallen()]
+  const [first = '', second = '', third = ''] = ids
+  expect((await acme.quarantine.list({ limit: 2 }).all()).map((job) => job.id)).toEqual(ids.toReversed())
+  expect(await acme.quarantine.list({ blueprint: 'ask' }).all()).toEqual([])
+  expect(await acme.quarantine.list({ olderThanMs: 3_600_000 }).all()).toEqual([])
+  const [{ error } = {}] = await acme.quarantine.list({ limit: 1 }).all(1)
+  expect(await acme.quarantine.list({ errorCode: error?.code }).all()).toHaveLength(3)
+  expect(await acme.quarantine.discard({ ids: [first, 'nobody'] })).toEqual({
+    results: [
+      { status: 'discard_accepted', job_id: first },
+      expect.objectContaining({ job_id: 'nobody', code: 'JOB_NOT_FOUND' }),
+    ],
+    has_more: false,
+  })
+  const { results, has_more: hasMore } = await acme.quarantine.discard({ filter: { blueprint: 'broken' }, limit: 1 })
+  expect([results.map((one) => one.job_id), hasMore]).toEqual([[third], true])
+  expect(await acme.quarantine.retry({ filter: {} })).toMatchObject({ results: [{ job_id: second }] })
+  await untilQuarantined(second)
+  await acme.quarantine.discard({ filter: {} })
+  expect(await acme.quarantine.list().all()).toEqual([])
+})
+
+test('[H-07] a webhook is verified with its secret, looked up, sent again, and has its secret replaced', async () => {
+  const endpoint = await acme.webhooks.declare(hook)
+  expect(endpoint).toMatchObject({ address: hook, status: 'active', owner: 'acme' })
+  const { secret } = await acme.webhooks.secret(endpoint.id)
+  const arrived = new Promise<void>((resolve) => {
+    onReceived = resolve
+  })
+  const id = await acme.start('broken', { mended: true }, { webhookUrl: `${hook}?order=17` })
+  await arrived
+  const [message] = received.splice(0)
+  const verified = await verifyWebhook(message?.body ?? '', message?.headers ?? {}, secret)
+  expect(verified.body).toMatchObject({ event: 'job_finished', job_id: id.id, status: 'finished' })
+  await expect(verifyWebhook('{}', message?.headers ?? {}, secret)).rejects.toMatchObject({ name: 'WebhookError' })
+  const [delivery] = await acme.webhooks.deliveries({ jobId: id.id, event: 'job_finished' }).all()
+  expect(delivery).toMatchObject({ id: verified.id, endpoint_id: endpoint.id })
+  const arrivedAgain = new Promise<void>((resolve) => {
+    onReceived = resolve
+  })
+  const rotated = await acme.webhooks.rotateSecret(endpoint.id, { overlapMs: 60_000 })
+  expect(await acme.webhooks.redeliver(verified.id)).toMatchObject({ id: verified.id, body: { job_id: id.id } })
+  await arrivedAgain
+  const [second] = received.splice(0)
+  for (const one of [secret, rotated.secret]) {
+    expect(await verifyWebhook(second?.body ?? '', second?.headers ?? {}, one)).toMatchObject({ id: verified.id })
+  }
+  expect(await acme.webhooks.delivery(verified.id)).toMatchObject({ body: { job_id: id.id } })
+  expect(await root.webhooks.endpoints({ owner: 'acme' }).all()).toMatchObject([{ id: endpoint.id }])
+  expect(await acme.webhooks.enable(endpoint.id)).toMatchObject({ id: endpoint.id })
+  expect(await acme.webhooks.endpoint(endpoint.id)).toMatchObject({ last_error: null })
+  await expect(acme.webhooks.delivery('msg_none')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('[H-01] [H-04] what is around jobs: account, workers, skills, blueprints, counts', async () => {
+  const { quota, ...account } = await acme.account()
+  expect(account).toMatchObject({ client_id: 'acme', role: 'client', plan: 'gold', limits: { page_size: 100 } })
+  expect((quota?.used ?? 0) + (quota?.left ?? 0)).toBe(1_000)
+  expect(await root.account()).toMatchObject({ role: 'admin', quota: null })
+  await server.localTransport().register({ worker_id: 'w1', worker_type: 'gpu', supported_skills: ['draw'] })
+  expect(await acme.worker('w1')).toMatchObject({ worker_type: 'gpu', supported_skills: ['draw'] })
+  expect(await acme.catalogue()).toMatchObject({ draw: { providers_count: 1, worker_types: ['gpu'] } })
+  await expect(acme.worker('w2')).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND' })
+  expect(await acme.blueprint('ask', 1)).toMatchObject({ name: 'ask', start: 'first' })
+  await expect(acme.blueprint('ask', 2)).rejects.toMatchObject({ code: 'BLUEPRINT_NOT_FOUND' })
+  expect(await acme.graph('ask', 'dot', 1)).toMatch(/^digraph/)
+  expect(await acme.dashboard()).toMatchObject({ workers: { total: 1 } })
+})
+
+test('[H-03] an admin lets the files of clients be read anew', async () => {
+  await expect(acme.admin.reload()).rejects.toMatchObject({ code: 'FORBIDDEN' })
+  await writeFile(join(directory, 'clients.toml'), `${CLIENTS}\n[late]\ntoken = "token-of-late-3f3f"\n`)
+  expect(await root.admin.reload()).toMatchObject({ clients: 3 })
+  expect(await createClient({ url, token: 'token-of-late-3f3f' }).account()).toMatchObject({ client_id: 'late' })
+})
