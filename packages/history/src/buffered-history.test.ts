@@ -54,3 +54,25 @@ test('[G-04] after a close events are counted as lost', async () => {
   history.append([anEvent()])
   expect([history.dropped, store.written]).toEqual([1, []])
 })
+
+test('[G-04] whoever reads waits for what came before, not for what goes on coming', async () => {
+  const { store, history } = make()
+  store.onWrite = () => history.append([anEvent({ event: 'more' })])
+  history.append([anEvent({ event: 'asked for' })])
+  await history.ofJob('job-1', { limit: 1 })
+  expect(store.written[0]).toMatchObject({ event: 'asked for' })
+  store.onWrite = () => undefined
+  await history.close()
+  expect(store.written.length).toBeGreaterThan(1)
+})
+
+test('[G-05] what is beyond the bounds goes in pieces, with each batch that is written', async () => {
+  const { store, history } = make()
+  store.beyond = 2
+  for (let times = 0; times < 4; times += 1) {
+    history.append([anEvent()])
+    await history.flush()
+  }
+  expect([store.trims, store.beyond]).toEqual([3, 0])
+  await history.close()
+})

@@ -40,11 +40,16 @@ export class BreakableStore implements HistoryStore {
   isBroken = false
   tries = 0
   hasClosed = false
+  onWrite: () => void = () => undefined
+  /** Pieces that are beyond the bounds, and how often somebody has asked for one. */
+  beyond = 0
+  trims = 0
 
   async write(events: readonly HistoryEvent[]): Promise<void> {
     this.tries += 1
     if (this.isBroken) throw new Error('the disk is full')
     this.written.push(...events)
+    this.onWrite()
   }
 
   async ofJob(): Promise<readonly never[]> {
@@ -57,7 +62,10 @@ export class BreakableStore implements HistoryStore {
 
   async trim(): Promise<number> {
     if (this.isBroken) throw new Error('the disk is full')
-    return 0
+    this.trims += 1
+    if (this.beyond === 0) return 0
+    this.beyond -= 1
+    return 1
   }
 
   async close(): Promise<void> {

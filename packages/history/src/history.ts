@@ -25,11 +25,15 @@ export interface StoredEvent extends HistoryEvent {
   readonly id: number
 }
 
-export interface HistoryQuery {
-  /** Only events after this id: the next page. */
-  readonly after?: number
+export interface JobHistoryQuery {
   /** Only events that happened at or after this moment. */
   readonly since?: number
+  readonly limit: number
+}
+
+export interface WorkerHistoryQuery {
+  /** Only events before this id: the next page. */
+  readonly before?: number
   readonly limit: number
 }
 
@@ -42,10 +46,10 @@ export interface Retention {
 /** Where events are kept. */
 export interface HistoryStore {
   write(events: readonly HistoryEvent[]): Promise<void>
-  /** Oldest first. */
-  ofJob(jobId: string, query: HistoryQuery): Promise<readonly StoredEvent[]>
-  /** Oldest first. */
-  ofWorker(workerId: string, query: HistoryQuery): Promise<readonly StoredEvent[]>
+  /** Oldest first, by their time; those of one moment as they were written. */
+  ofJob(jobId: string, query: JobHistoryQuery): Promise<readonly StoredEvent[]>
+  /** What happened to the worker itself, without its tasks. Newest first. */
+  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]>
   /** Removes a bounded number of events that are beyond the bounds. The number that it removed. */
   trim(retention: Retention, now: number): Promise<number>
   close(): Promise<void>
@@ -58,8 +62,10 @@ export interface HistoryStore {
 export interface History {
   /** Never throws and never waits. */
   append(events: readonly HistoryEvent[]): void
-  ofJob(jobId: string, query: HistoryQuery): Promise<readonly StoredEvent[]>
-  ofWorker(workerId: string, query: HistoryQuery): Promise<readonly StoredEvent[]>
+  /** With everything that was appended before. Oldest first. */
+  ofJob(jobId: string, query: JobHistoryQuery): Promise<readonly StoredEvent[]>
+  /** The same of a worker, without its tasks. Newest first. */
+  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]>
   /** Events that were lost since the start: the buffer was full, or the database refused them. */
   readonly dropped: number
   /** Resolves once everything that was appended before is written or given up. */

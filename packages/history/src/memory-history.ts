@@ -1,4 +1,11 @@
-import type { HistoryEvent, HistoryQuery, HistoryStore, Retention, StoredEvent } from './history.ts'
+import type {
+  HistoryEvent,
+  HistoryStore,
+  JobHistoryQuery,
+  Retention,
+  StoredEvent,
+  WorkerHistoryQuery,
+} from './history.ts'
 
 /** A rough size of one event in memory, for the bound in bytes. */
 const EVENT_BYTES = 400
@@ -15,12 +22,15 @@ export class MemoryHistory implements HistoryStore {
     }
   }
 
-  async ofJob(jobId: string, query: HistoryQuery): Promise<readonly StoredEvent[]> {
-    return this.#select((event) => event.jobId === jobId, query)
+  async ofJob(jobId: string, { since = 0, limit }: JobHistoryQuery): Promise<readonly StoredEvent[]> {
+    const found = this.#events.filter((event) => event.jobId === jobId && event.at >= since)
+    return found.toSorted((a, b) => a.at - b.at || a.id - b.id).slice(0, limit)
   }
 
-  async ofWorker(workerId: string, query: HistoryQuery): Promise<readonly StoredEvent[]> {
-    return this.#select((event) => event.workerId === workerId, query)
+  async ofWorker(workerId: string, { before, limit }: WorkerHistoryQuery): Promise<readonly StoredEvent[]> {
+    const isWanted = (event: StoredEvent): boolean =>
+      event.workerId === workerId && event.jobId === undefined && (before === undefined || event.id < before)
+    return this.#events.filter(isWanted).toReversed().slice(0, limit)
   }
 
   async trim({ ageMs, bytesMax }: Retention, now: number): Promise<number> {
@@ -32,9 +42,5 @@ export class MemoryHistory implements HistoryStore {
 
   async close(): Promise<void> {
     this.#events = []
-  }
-
-  #select(isWanted: (event: StoredEvent) => boolean, { after = 0, since = 0, limit }: HistoryQuery): StoredEvent[] {
-    return this.#events.filter((event) => event.id > after && event.at >= since && isWanted(event)).slice(0, limit)
   }
 }

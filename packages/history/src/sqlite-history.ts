@@ -4,7 +4,14 @@ import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { DatabaseSync } from '@photostructure/sqlite'
 import type { Json } from '@impresario/protocol'
-import type { HistoryEvent, HistoryQuery, HistoryStore, Retention, StoredEvent } from './history.ts'
+import type {
+  HistoryEvent,
+  HistoryStore,
+  JobHistoryQuery,
+  Retention,
+  StoredEvent,
+  WorkerHistoryQuery,
+} from './history.ts'
 import { PROGRAM } from './sqlite-program.ts'
 
 /** History may be behind by a moment after a power cut, so it does not wait for the disk: `NORMAL`. */
@@ -18,12 +25,17 @@ const SCHEMA: readonly string[] = [
     client TEXT, state TEXT, previous_state TEXT, next_state TEXT, origin_task_id TEXT, attempt_number INTEGER,
     duration_ms REAL, note TEXT, context_snapshot TEXT
   ) STRICT`,
-  'CREATE INDEX IF NOT EXISTS history_by_job ON history (job_id, event_id) WHERE job_id IS NOT NULL',
-  'CREATE INDEX IF NOT EXISTS history_by_worker ON history (worker_id, event_id) WHERE worker_id IS NOT NULL',
+  'CREATE INDEX IF NOT EXISTS history_of_jobs ON history (job_id, timestamp, event_id) WHERE job_id IS NOT NULL',
+  `CREATE INDEX IF NOT EXISTS history_of_workers ON history (worker_id, event_id)
+    WHERE worker_id IS NOT NULL AND job_id IS NULL`,
 ]
 
 const INSERT = `INSERT INTO history (timestamp, event_type, job_id, worker_id, client, state, previous_state, next_state,
   origin_task_id, attempt_number, duration_ms, note, context_snapshot) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+const OF_JOB = `SELECT * FROM history WHERE job_id = ? AND timestamp >= ? ORDER BY timestamp, event_id LIMIT ?`
+const OF_WORKER = `SELECT * FROM history WHERE worker_id = ? AND job_id IS NULL AND event_id < ?
+  ORDER BY event_id DESC LIMIT ?`
 
 /** Events that go in one transaction when old ones are removed: short enough that writes need not wait. */
 const TRIM_LIMIT = 2_000
@@ -43,8 +55,11 @@ export class SqliteHistory implements HistoryStore {
     mkdirSync(dirname(file), { recursive: true })
     // Before the thread, so that a file that cannot be used is refused at once and the reader finds its tables.
     const first = new DatabaseSync(file)
-    for (const line of SCHEMA) first.exec(line)
-    first.close()
+    try {
+      for (const line of SCHEMA) first.exec(line)
+    } finally {
+      first.close()
+    }
     this.#db = new DatabaseSync(file, { readOnly: true, timeout: 10_000 })
     const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
     this.#thread = new Worker(PROGRAM, { eval: true, workerData: { driver, file, schema: SCHEMA, insert: INSERT } })
@@ -67,12 +82,18 @@ export class SqliteHistory implements HistoryStore {
     return this.#call('trim', { before: (now - ageMs) / 1_000, bytesMax, limit: TRIM_LIMIT })
   }
 
-  async ofJob(jobId: string, query: HistoryQuery): Promise<readonly StoredEvent[]> {
-    return this.#select('job_id', jobId, query)
+  async ofJob(jobId: string, { since = 0, limit }: JobHistoryQuery): Promise<readonly StoredEvent[]> {
+    return this.#db
+      .prepare(OF_JOB)
+      .all(jobId, since / 1_000, limit)
+      .map(eventOf)
   }
 
-  async ofWorker(workerId: string, query: HistoryQuery): Promise<readonly StoredEvent[]> {
-    return this.#select('worker_id', workerId, query)
+  async ofWorker(workerId: string, { before, limit }: WorkerHistoryQuery): Promise<readonly StoredEvent[]> {
+    return this.#db
+      .prepare(OF_WORKER)
+      .all(workerId, before ?? Number.MAX_SAFE_INTEGER, limit)
+      .map(eventOf)
   }
 
   async close(): Promise<void> {
@@ -80,13 +101,6 @@ export class SqliteHistory implements HistoryStore {
     this.#thread.ref()
     this.#thread.postMessage([0, 'close', null])
     await this.#exited
-  }
-
-  #select(column: 'job_id' | 'worker_id', id: string, { after = 0, since = 0, limit }: HistoryQuery): StoredEvent[] {
-    const statement = this.#db.prepare(
-      `SELECT * FROM history WHERE ${column} = ? AND event_id > ? AND timestamp >= ? ORDER BY event_id LIMIT ?`,
-    )
-    return statement.all(id, after, since / 1_000, limit).map(eventOf)
   }
 
   #call(name: string, argument: unknown): Promise<number> {

@@ -9,8 +9,8 @@ const { DatabaseSync } = require(workerData.driver)
 const db = new DatabaseSync(workerData.file)
 for (const line of workerData.schema) db.exec(line)
 const insert = db.prepare(workerData.insert)
-const oldest = db.prepare('SELECT event_id AS id FROM history WHERE timestamp < ? ORDER BY event_id LIMIT ?')
-const first = db.prepare('SELECT event_id AS id FROM history ORDER BY event_id LIMIT ?')
+// Events are written about as they happen, so that the oldest come first: nothing else has to be looked at.
+const first = db.prepare('SELECT event_id AS id, timestamp FROM history ORDER BY event_id LIMIT ?')
 const remove = db.prepare('DELETE FROM history WHERE event_id <= ?')
 const pages = db.prepare('PRAGMA page_count')
 const spare = db.prepare('PRAGMA freelist_count')
@@ -33,8 +33,11 @@ const calls = {
     return rows.length
   },
   trim({ before, bytesMax, limit }) {
-    let found = oldest.all(before, limit)
-    if (found.length === 0 && usedBytes() > bytesMax) found = first.all(limit)
+    let found = first.all(limit)
+    if (usedBytes() <= bytesMax) {
+      const stays = found.findIndex((row) => row.timestamp >= before)
+      if (stays >= 0) found = found.slice(0, stays)
+    }
     if (found.length === 0) return 0
     remove.run(found[found.length - 1].id)
     db.exec('PRAGMA incremental_vacuum(' + limit + ')')
