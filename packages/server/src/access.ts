@@ -37,6 +37,11 @@ declare module 'fastify' {
     /** `general` where it is not named. */
     readonly rate?: RateKind
   }
+  /** As the plugin that makes the API's document declares it, so that whoever reads this file alone knows it too. */
+  interface FastifySchema {
+    hide?: boolean
+    summary?: string
+  }
 }
 
 /** Whether somebody of role `has` may do what `needs` asks for. */

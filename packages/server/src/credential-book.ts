@@ -8,7 +8,7 @@ import { loadCredentials } from './credentials.ts'
 import type { Credentials } from './credentials.ts'
 
 /** What a reload has done. Counts only: names of clients are nobody else's business. */
-export interface ReloadReport {
+interface ReloadReport {
   readonly clients: number
   readonly workers: number
 }

@@ -1,55 +1,102 @@
+import type { Log } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
-import type { HistoryBody, Json } from '@impresario/protocol'
+import type { History, HistoryEvent, StoredEvent } from '@impresario/history'
+import { ImpresarioError } from '@impresario/protocol'
+import type { HistoryBody, WorkerHistoryBody } from '@impresario/protocol'
+import { createTimestamp, errorFields } from './log.ts'
 
 /** Something that happened to a job. */
-export interface HistoryEntry {
+export interface HistoryEntry extends HistoryEvent {
   /** Grows from entry to entry of a job. */
   readonly id: number
-  /** Milliseconds since 1970. */
-  readonly at: number
-  readonly event: string
-  readonly state?: string | undefined
-  readonly previousState?: string | undefined
-  readonly nextState?: string | undefined
-  readonly workerId?: string | undefined
-  readonly taskId?: string | undefined
-  readonly attempt?: number | undefined
-  readonly durationMs?: number | undefined
-  readonly note?: string | undefined
-  /** What the job looked like then, as far as it is small. */
-  readonly snapshot?: Json | undefined
 }
 
 export interface HistoryReader {
   /** Oldest first, and only those after that id. Whether the caller may see the job is asked before. */
   ofJob(jobId: string, query: { readonly after?: number; readonly limit: number }): Promise<readonly HistoryEntry[]>
+  /** Newest first, and only those before that id. */
+  ofWorker(workerId: string, query: { readonly before?: number; readonly limit: number }): Promise<readonly StoredEvent[]>
+  /** Whose job it was, where its record is gone and its history is not. */
+  ownerOf(jobId: string): Promise<string | undefined>
+  /** ISO 8601 in the zone of the server. */
+  timeText(ms: number): string
 }
 
-/** Entries of one millisecond that can be told apart; a job's record keeps fewer than that. */
-const IDS_PER_MS = 1_000
+export interface HistoryReaderOptions {
+  readonly engine: Engine
+  readonly history: History
+  readonly log: Log
+  readonly timeZone: string
+}
 
-/** The history without a database for it: the notable moments that a job's own record keeps, which are the newest. */
-export function trailHistory(engine: Engine): HistoryReader {
+/**
+ * The history that clients read: what the database has, and the newest moments that a job's own record keeps, each once.
+ * A database that cannot be read costs its own part of the answer, and nothing else.
+ */
+export function createHistoryReader({ engine, history, log, timeZone }: HistoryReaderOptions): HistoryReader {
+  const read = async (jobId: string, since: number, limit: number): Promise<readonly StoredEvent[]> => {
+    try {
+      return await history.ofJob(jobId, { since, limit })
+    } catch (error) {
+      log.error('the history cannot be read', { job_id: jobId, ...errorFields(error) })
+      return []
+    }
+  }
   return {
     ofJob: async (jobId, { after = -1, limit }) => {
+      const since = Math.max(0, Math.floor(after / IDS_PER_MS))
+      // As many more as may stand before the place at which the page begins.
+      const wanted = limit + 1 + (after % IDS_PER_MS)
+      const written = await read(jobId, since, wanted)
+      const until = written.length < wanted ? Number.POSITIVE_INFINITY : (written.at(-1)?.at ?? 0)
       const trail = (await engine.readJob(jobId))?.value.trail ?? []
-      let last = -1
-      const entries: HistoryEntry[] = []
-      for (const entry of trail) {
-        // Old entries are dropped, so their place in the list would not name them for long; their time does.
-        last = Math.max(entry.at * IDS_PER_MS, last + 1)
-        if (last > after) entries.push({ id: last, ...entry })
-      }
-      return entries.slice(0, limit)
+      const kept = trail.filter(({ at }) => at >= since && at < until)
+      return numbered(merged(written, kept))
+        .filter(({ id }) => id > after)
+        .slice(0, limit)
     },
+    ofWorker: async (workerId, query) => {
+      try {
+        return await history.ofWorker(workerId, query)
+      } catch (error) {
+        log.error('the history cannot be read', { worker_id: workerId, ...errorFields(error) })
+        throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The history cannot be read at the moment.')
+      }
+    },
+    ownerOf: async (jobId) => (await read(jobId, 0, 1))[0]?.owner,
+    timeText: createTimestamp(timeZone),
   }
 }
 
-export function historyBody(jobId: string, entry: HistoryEntry): HistoryBody {
+/**
+ * Events of one millisecond that can be told apart in one number with their time: a step of a job writes at most one for
+ * each of 1,000 branches, and a few more.
+ */
+const IDS_PER_MS = 2_000
+
+/** Those of one moment: first what is written, then what only the record has. */
+function merged(written: readonly HistoryEvent[], kept: readonly HistoryEvent[]): readonly HistoryEvent[] {
+  // Not by the note: the record says in one line what the history says of each task.
+  const nameOf = ({ at, event, state }: HistoryEvent): string => `${at} ${event} ${state ?? ''}`
+  const known = new Set(written.map(nameOf))
+  return [...written, ...kept.filter((entry) => !known.has(nameOf(entry)))].toSorted((a, b) => a.at - b.at)
+}
+
+/** Entries come and go at both places, so that no place in a list would name one for long; its time does. */
+function numbered(events: readonly HistoryEvent[]): readonly HistoryEntry[] {
+  let last = -1
+  return events.map((event) => {
+    last = Math.max(event.at * IDS_PER_MS, last + 1)
+    return { ...event, id: last }
+  })
+}
+
+export function historyBody(jobId: string, entry: HistoryEntry, time: string): HistoryBody {
   return {
     event_id: String(entry.id),
     job_id: jobId,
     timestamp: entry.at / 1_000,
+    time,
     event_type: entry.event,
     state: entry.state ?? null,
     previous_state: entry.previousState ?? null,
@@ -60,5 +107,17 @@ export function historyBody(jobId: string, entry: HistoryEntry): HistoryBody {
     duration_ms: entry.durationMs ?? null,
     note: entry.note ?? null,
     context_snapshot: entry.snapshot ?? null,
+  }
+}
+
+export function workerHistoryBody(workerId: string, event: StoredEvent, time: string): WorkerHistoryBody {
+  return {
+    event_id: String(event.id),
+    worker_id: workerId,
+    timestamp: event.at / 1_000,
+    time,
+    event_type: event.event,
+    note: event.note ?? null,
+    worker_info_snapshot: event.snapshot ?? null,
   }
 }

@@ -15,14 +15,14 @@ export interface RateLimitOptions {
   readonly clock: Clock
 }
 
-export interface RateRules extends Readonly<Record<RateKind, RateRule>> {
+interface RateRules extends Readonly<Record<RateKind, RateRule>> {
   /** Whoever shows no token; by address. */
   readonly public: RateRule
   /** Wrong tokens; by address. */
   readonly failed: RateRule
 }
 
-export function rateRules(settings: SecuritySettings): RateRules {
+function rateRules(settings: SecuritySettings): RateRules {
   const periodMs = settings.rateLimitPeriodSeconds * 1_000
   return {
     general: { limit: settings.rateLimitGeneral, periodMs },

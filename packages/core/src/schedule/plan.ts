@@ -15,9 +15,9 @@ export type Plan =
   | { readonly type: 'note'; readonly upTo: number; readonly reason: 'begun' | 'missed' | 'clock went back' }
 
 /** A firing that is served later than this was missed. A change of leaders takes less. */
-export const MISSED_MS = 60_000
+const MISSED_MS = 60_000
 /** A record that lies further ahead than this was written by a clock that was wrong, and would silence the schedule. */
-export const AHEAD_MS_MAX = 7 * 86_400_000
+const AHEAD_MS_MAX = 7 * 86_400_000
 
 /**
  * Decides what is due. Whatever has been served is in the record, so a clock that goes back fires nothing again; one

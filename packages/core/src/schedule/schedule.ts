@@ -1,7 +1,7 @@
 import type { JsonObject } from '@impresario/protocol'
 
 /** Minutes since the beginning of a day, as the clock on the wall shows them. */
-export type MinuteOfDay = number
+type MinuteOfDay = number
 
 /** When a schedule fires. Days of the week go from 1 (Monday) to 7; `last` is the last day of any month. */
 export type Trigger =

@@ -77,11 +77,12 @@ afterAll(async () => {
   process.off('unhandledRejection', onRejection)
 })
 
-/** What needs more than an input: an upgrade to a socket, a token that was given out before, a signed link. */
+/** What needs more than an input: an upgrade to a socket, a token that was given out before, a message that was sent, a signed link. */
 const UNREACHED: readonly string[] = [
   'post /_worker/auth/token/refresh',
   'get /_worker/ws',
   'get /_worker/ws/{workerId}',
+  'post /api/v1/webhooks/deliveries/{delivery_id}/redeliver',
   'get /_public/webhooks/approval/{job_id}',
 ]
 

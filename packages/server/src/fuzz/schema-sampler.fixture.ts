@@ -96,7 +96,7 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = {
   'date-time': ['2026-11-16T00:00:00Z', '2026-02-30T25:61:00Z'],
 }
 
-export function sampleText(schema: SchemaNode, chance: Chance, length?: number): string {
+function sampleText(schema: SchemaNode, chance: Chance, length?: number): string {
   const ofFormat = schema.format === undefined ? undefined : FORMATS[schema.format]
   if (ofFormat !== undefined && length === undefined) return chance.pick(ofFormat)
   const { minLength = 0, maxLength = minLength + 12 } = schema
