@@ -219,6 +219,7 @@ export const historyList = z.array(
     event_id: z.string(),
     job_id: z.string(),
     timestamp: moment,
+    time: z.string().describe('The same moment as ISO 8601 in the time zone of the server.'),
     event_type: z.string(),
     state: z.string().nullable(),
     previous_state: z.string().nullable(),
@@ -231,6 +232,49 @@ export const historyList = z.array(
     context_snapshot: z.unknown().describe('What the job looked like then, as far as it is small.'),
   }),
 )
+
+export const workerHistoryQuery = z.looseObject({
+  limit: z.coerce.number().int().min(1).max(LIMITS.historyPageMax).optional().describe('Events on one page.'),
+  before: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe('Only events before this one: its `event_id`, or X-Next-Cursor of the page before.'),
+})
+export const workerHistoryList = z.array(
+  z.looseObject({
+    event_id: z.string(),
+    worker_id: z.string(),
+    timestamp: moment,
+    time: z.string().describe('The same moment as ISO 8601 in the time zone of the server.'),
+    event_type: z.string().describe('`registered`, `status_update`, `reputation` or `removed`.'),
+    note: z.string().nullable().describe('Of an update: the names of what changed.'),
+    worker_info_snapshot: z.unknown().describe('What was known of the worker then, as far as it is small.'),
+  }),
+)
+
+export const scheduleParams = z.object({ schedule: z.string().describe('Name of a schedule.') })
+export const scheduleBody = z.looseObject({
+  name: z.string(),
+  blueprint: z.string(),
+  enabled: z.boolean(),
+  client: z.string().describe('Whose jobs they are.'),
+  trigger: z.looseObject({
+    kind: z.enum(['interval', 'daily', 'weekly', 'monthly']),
+    every_seconds: z.number().optional(),
+    time: z.string().optional().describe('Such as 07:30.'),
+    days: z.array(z.int()).optional().describe('From 1 (Monday) to 7.'),
+    dates: z.array(z.union([z.int(), z.literal('last')])).optional(),
+  }),
+  timezone: z.string(),
+  misfire: z.enum(['skip', 'run_once', 'catch_up']),
+  next_at: moment.nullable().describe('When it fires next, in Unix seconds; null while it is off.'),
+  last_for: moment.nullable().describe('The firing that was served last, in Unix seconds.'),
+  last_at: moment.nullable().describe('When it was served, in Unix seconds.'),
+  last_job_id: z.string().nullable(),
+})
+export const scheduleList = z.array(scheduleBody)
 
 export const explanationBody = z.looseObject({
   job_id: z.string(),

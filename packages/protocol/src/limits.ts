@@ -87,6 +87,8 @@ export const LIMITS = {
   pageOffsetMax: 1_000,
   /** Moments of one job in one answer. */
   historyPageMax: 1_000,
+  /** What the history keeps of a job's dictionary, or of a worker, with an event; a larger one is left out. */
+  historySnapshotBytesMax: 4_096,
   /** Records that a filter without an index looks through for one page. */
   scanRecordsMax: 2_000,
   /** What a person may add to a decision; it becomes a part of the job's record. */

@@ -25,6 +25,10 @@ export const CLIENT_PATHS = {
   quarantineDiscard: `${CLIENT_API_PREFIX}/quarantine/discard`,
   workers: `${CLIENT_API_PREFIX}/workers`,
   worker: (workerId: string) => `${CLIENT_API_PREFIX}/workers/${segment(workerId)}`,
+  workerHistory: (workerId: string) => `${CLIENT_API_PREFIX}/workers/${segment(workerId)}/history`,
+  schedules: `${CLIENT_API_PREFIX}/schedules`,
+  schedule: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}`,
+  scheduleRun: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}/run`,
   catalogue: `${CLIENT_API_PREFIX}/workers/catalog`,
   blueprints: `${CLIENT_API_PREFIX}/blueprints`,
   blueprint: (name: string) => `${CLIENT_API_PREFIX}/blueprints/${segment(name)}`,
@@ -161,7 +165,10 @@ export interface JobListQuery {
 export interface HistoryBody {
   readonly event_id: string
   readonly job_id: string
+  /** Unix seconds. */
   readonly timestamp: number
+  /** The same moment as ISO 8601 in the server's time zone. */
+  readonly time: string
   readonly event_type: string
   readonly state: Maybe<string>
   readonly previous_state: Maybe<string>
@@ -172,6 +179,35 @@ export interface HistoryBody {
   readonly duration_ms: Maybe<number>
   readonly note: Maybe<string>
   readonly context_snapshot: Json
+}
+
+/** One event of a worker's history, newest first. */
+export interface WorkerHistoryBody {
+  readonly event_id: string
+  readonly worker_id: string
+  readonly timestamp: number
+  readonly time: string
+  readonly event_type: string
+  /** Of an update: the names of what changed. */
+  readonly note: Maybe<string>
+  readonly worker_info_snapshot: Json
+}
+
+/** A job that is started again and again, and how it stands. */
+export interface ScheduleBody {
+  readonly name: string
+  readonly blueprint: string
+  readonly enabled: boolean
+  readonly client: string
+  readonly trigger: JsonObject
+  readonly timezone: string
+  readonly misfire: string
+  /** When it fires next; null while it is off. Unix seconds, as all of these. */
+  readonly next_at: Maybe<number>
+  /** The firing that was served last: its own time, when it was served, and with which job. */
+  readonly last_for: Maybe<number>
+  readonly last_at: Maybe<number>
+  readonly last_job_id: Maybe<string>
 }
 
 export interface RetryJobRequest {

@@ -68,7 +68,7 @@ function tokenIndex(credentials: readonly ClientCredential[]): ReadonlyMap<strin
 }
 
 /** On the own machine, without tokens, everybody may do everything. */
-const OPEN_CALLER: Caller = { client: { id: 'default' }, role: 'admin' }
+export const OPEN_CALLER: Caller = { client: { id: 'default' }, role: 'admin' }
 
 /**
  * Without tokens, what protects a server on the own machine is that others cannot reach it. A web page can, by letting

@@ -15,11 +15,13 @@ import { registerCatalogueRoutes } from './catalogue-routes.ts'
 import type { OpenWaits } from './connection.ts'
 import { registerDocsPage } from './docs-page.ts'
 import type { Health } from './health.ts'
+import { registerHistoryRoutes } from './history-routes.ts'
 import type { HistoryReader } from './history.ts'
 import { registerJobCreationRoutes } from './job-creation-routes.ts'
 import { registerJobRoutes } from './job-routes.ts'
 import { registerPublicRoutes } from './public-routes.ts'
 import { registerOldQuarantineRoute, registerQuarantineRoutes } from './quarantine-routes.ts'
+import { registerScheduleRoutes } from './schedule-routes.ts'
 import { registerWebhookRoutes } from './webhook-routes.ts'
 
 export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptions {
@@ -47,10 +49,12 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
   const registerAll = (scope: FastifyInstance, apiVersion: string | undefined): void => {
     registerJobCreationRoutes(scope, { ...options, apiVersion })
     registerJobRoutes(scope, options)
+    registerHistoryRoutes(scope, options)
     registerQuestionRoute(scope, options)
     registerQuarantineRoutes(scope, options)
     registerWebhookRoutes(scope, options)
     registerCatalogueRoutes(scope, options)
+    registerScheduleRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)
   }
@@ -74,7 +78,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
 }
 
 /** Routes that exist under every version of the API that a blueprint belongs to. */
-const SHARED = /^(?:jobs|quarantine|workers|blueprints|dashboard|webhooks|admin|account)(?:[/?]|$)/
+const SHARED = /^(?:jobs|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account)(?:[/?]|$)/
 
 /**
  * A blueprint's own version of the API has the same routes around its endpoints: whoever starts a job under `/api/v2`

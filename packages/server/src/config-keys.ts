@@ -2,6 +2,8 @@ import { hostname } from 'node:os'
 import { LIMITS } from '@impresario/protocol'
 import { BACKGROUND_KEYS } from './background-keys.ts'
 import type { BackgroundSettings } from './background-keys.ts'
+import { HISTORY_KEYS } from './history-keys.ts'
+import type { HistorySettings } from './history-keys.ts'
 import { LOG_LEVELS } from './log.ts'
 import type { LogLevel } from './log.ts'
 import { SECURITY_KEYS } from './security-keys.ts'
@@ -10,7 +12,7 @@ import { WEBHOOK_KEYS } from './webhook-keys.ts'
 import type { WebhookSettings } from './webhook-keys.ts'
 
 /** Everything that can be set, with the types that the program uses. */
-export interface Settings extends BackgroundSettings, SecuritySettings, WebhookSettings {
+export interface Settings extends BackgroundSettings, HistorySettings, SecuritySettings, WebhookSettings {
   readonly apiHost: string
   readonly apiPort: number
   readonly clientApiPrefix: string
@@ -125,7 +127,12 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     default: hostname(),
     description: 'Name of this instance, in every line of the log. The host name without it.',
   },
-  timeZone: { names: ['TZ'], type: 'time zone', default: 'UTC', description: 'Time zone of the log, of quotas, and of schedules that name none.' },
+  timeZone: {
+    names: ['TZ'],
+    type: 'time zone',
+    default: 'UTC',
+    description: 'Time zone of the log, of quotas, and of schedules that name none.',
+  },
   logLevel: {
     names: ['LOG_LEVEL'],
     type: 'choice',
@@ -285,6 +292,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     description: 'How long it can be renewed.',
   },
   ...BACKGROUND_KEYS,
+  ...HISTORY_KEYS,
   ...SECURITY_KEYS,
   ...WEBHOOK_KEYS,
 }

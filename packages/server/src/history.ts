@@ -15,7 +15,10 @@ export interface HistoryReader {
   /** Oldest first, and only those after that id. Whether the caller may see the job is asked before. */
   ofJob(jobId: string, query: { readonly after?: number; readonly limit: number }): Promise<readonly HistoryEntry[]>
   /** Newest first, and only those before that id. */
-  ofWorker(workerId: string, query: { readonly before?: number; readonly limit: number }): Promise<readonly StoredEvent[]>
+  ofWorker(
+    workerId: string,
+    query: { readonly before?: number; readonly limit: number },
+  ): Promise<readonly StoredEvent[]>
   /** Whose job it was, where its record is gone and its history is not. */
   ownerOf(jobId: string): Promise<string | undefined>
   /** ISO 8601 in the zone of the server. */

@@ -5,7 +5,7 @@ import { isAdmin } from './access.ts'
 import type { Caller } from './access.ts'
 
 /** Longer than any id of ours: a child's begins with that of its parent, sixteen deep. */
-const JOB_ID_CHARS_MAX = 800
+export const JOB_ID_CHARS_MAX = 800
 
 /** The job, if it is the caller's own or the caller is an admin. Others do not exist for it. */
 export async function visibleJob(engine: Engine, caller: Caller, jobId: string): Promise<Stored<Job>> {

@@ -5,8 +5,6 @@ import type { CancelJobReply, CancelJobRequest } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { callerOf } from './access.ts'
 import type { OpenWaits } from './connection.ts'
-import { historyBody } from './history.ts'
-import type { HistoryReader } from './history.ts'
 import { isVisible, visibleJob } from './job-access.ts'
 import { jobListing } from './job-query.ts'
 import { encodeCursor, linkNextPage } from './page.ts'
@@ -16,7 +14,6 @@ import { explanationBody, fieldPicker, jobBody } from './wire-job.ts'
 export interface JobRoutesOptions {
   readonly engine: Engine
   readonly waits: OpenWaits
-  readonly history: HistoryReader
 }
 
 export interface JobParams {
@@ -49,19 +46,6 @@ const LIST = contract({
   query: schemas.jobListQuery,
   replies: { 200: { description: 'One page of jobs.', body: schemas.jobList, headers: PAGE_HEADERS } },
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
-})
-
-const HISTORY = contract({
-  access: 'viewer',
-  tag: 'jobs',
-  id: 'getJobHistory',
-  summary: 'What has happened to a job, oldest first',
-  description:
-    'From the history database where there is one (`HISTORY_DATABASE_URI`), else the newest moments that the job keeps itself.',
-  params: schemas.jobParams,
-  query: schemas.historyQuery,
-  replies: { 200: { description: 'The events.', body: schemas.historyList, headers: PAGE_HEADERS } },
-  refusals: ['INVALID_REQUEST', 'JOB_NOT_FOUND'],
 })
 
 const EXPLAIN = contract({
@@ -117,7 +101,7 @@ function registerRead(app: FastifyInstance, { engine, waits }: JobRoutesOptions)
   })
 }
 
-function registerLists(app: FastifyInstance, { engine, history }: JobRoutesOptions): void {
+function registerLists(app: FastifyInstance, { engine }: JobRoutesOptions): void {
   app.get('/jobs', LIST, async (request, reply) => {
     const given = readQuery(schemas.jobListQuery, request.query)
     const pick = fieldPicker(given.fields)
@@ -129,16 +113,6 @@ function registerLists(app: FastifyInstance, { engine, history }: JobRoutesOptio
       linkNextPage(request, reply, 'cursor', encodeCursor(last.id))
     }
     return page.map((job) => pick(jobBody(job)))
-  })
-
-  app.get<{ Params: JobParams }>('/jobs/:job_id/history', HISTORY, async (request, reply) => {
-    const { limit = LIMITS.historyPageMax, after } = readQuery(schemas.historyQuery, request.query)
-    const { value: job } = await visibleJob(engine, callerOf(request), request.params.job_id)
-    const found = await history.ofJob(job.id, { limit: limit + 1, ...(after === undefined ? {} : { after }) })
-    const page = found.slice(0, limit)
-    const last = page.at(-1)
-    if (found.length > limit && last !== undefined) linkNextPage(request, reply, 'after', String(last.id))
-    return page.map((entry) => historyBody(job.id, entry))
   })
 }
 

@@ -40,8 +40,19 @@ beforeAll(async () => {
     workersConfigPath,
     `[${WORKER}]\ntoken = "${WORKER_TOKENS.own}"\n[second-worker]\ntoken = "${WORKER_TOKENS.second}"\n`,
   )
+  const schedulesConfigPath = join(directory, 'schedules.toml')
+  await writeFile(
+    schedulesConfigPath,
+    `[nightly_feed]\nblueprint = "ask"\ninterval_seconds = 86400\nenabled = false\nclient = "client"\n`,
+  )
   app = await startTestServer({
-    settings: { clientToken: '', workerToken: WORKER_TOKENS.global, clientsConfigPath, workersConfigPath },
+    settings: {
+      clientToken: '',
+      workerToken: WORKER_TOKENS.global,
+      clientsConfigPath,
+      workersConfigPath,
+      schedulesConfigPath,
+    },
   })
   routes = await app.server.routes()
   const as = client(CLIENT_TOKENS.client)
@@ -61,6 +72,7 @@ beforeAll(async () => {
   samples.set('delivery_id', await first('/api/v1/webhooks/deliveries'))
   samples.set('endpoint_id', await first('/api/v1/webhooks/endpoints'))
   for (const name of ['worker_id', 'workerId']) samples.set(name, WORKER)
+  samples.set('schedule', 'nightly_feed')
   samples.set('name', 'echo')
   samples.set('*', 'no-such-thing')
 })
@@ -71,7 +83,7 @@ afterAll(async () => {
 })
 
 /** Whose things have ids: everybody else must not find them. */
-const PRIVATE = ['job_id', 'delivery_id', 'endpoint_id']
+const PRIVATE = ['job_id', 'delivery_id', 'endpoint_id', 'schedule']
 
 function parametersOf(url: string): readonly string[] {
   return [...url.matchAll(/:(\w+)|\*/g)].map(([all, name]) => name ?? all)
@@ -221,7 +233,8 @@ describe('every route with an id against another tenant', () => {
       const foreign = await call(route, client(CLIENT_TOKENS.other), pathOf(route.url))
       const nowhere = await call(route, client(CLIENT_TOKENS.other), pathOf(route.url, missing))
       // The page for people comes with a link and never with a token.
-      const status = route.access === 'capability' && route.method === 'GET' ? 401 : 404
+      const isPage = route.access === 'capability' && route.method === 'GET'
+      const status = isPage ? 401 : route.access === 'admin' ? 403 : 404
       expect({ route: nameOf(route), status: foreign.status }).toEqual({ route: nameOf(route), status })
       expect({ route: nameOf(route), text: foreign.text }).toEqual({ route: nameOf(route), text: nowhere.text })
     }
@@ -229,7 +242,8 @@ describe('every route with an id against another tenant', () => {
   })
 
   test('[H-05] the samples are real: their owner finds them, and so does an admin; lists of others are empty', async () => {
-    for (const path of ['/jobs/:job_id', '/webhooks/deliveries/:delivery_id', '/webhooks/endpoints/:endpoint_id']) {
+    const paths = ['/jobs/:job_id', '/webhooks/deliveries/:delivery_id', '/webhooks/endpoints/:endpoint_id']
+    for (const path of [...paths, '/schedules/:schedule']) {
       const found = pathOf(`/api/v1${path}`)
       for (const token of [CLIENT_TOKENS.client, CLIENT_TOKENS.admin]) {
         const { status } = await app.call('GET', found, { headers: client(token) })

@@ -8,12 +8,17 @@ import { createClock } from './clock.ts'
 import { settingsOf } from './config.ts'
 import type { Settings } from './config.ts'
 import { Health } from './health.ts'
+import { createHistoryReader } from './history.ts'
+import type { HistoryReader } from './history.ts'
+import { openHistoryService, retentionOf } from './history-service.ts'
+import type { HistoryService } from './history-service.ts'
 import { LocalClient } from './local-client.ts'
 import { createLocalTransport } from './local-transport.ts'
 import type { LocalTransport } from './local-transport.ts'
 import { createLog, errorFields } from './log.ts'
 import { createRandom } from './random.ts'
 import { applySchedules, backgroundSettings, readSchedules } from './schedules.ts'
+import type { IsClient } from './schedules.ts'
 import { loadSecretKey } from './secret-key.ts'
 import type { SecretKey } from './secret-key.ts'
 import { directoryOf, openStorage } from './storage.ts'
@@ -36,6 +41,8 @@ export interface OrchestratorOptions {
   readonly log?: Log
   readonly clock?: Clock
   readonly random?: Random
+  /** Whether schedules may name this client; without it, any. */
+  readonly isClient?: (clientId: string) => boolean
   /** The storage has failed, and nothing can go on. Ends the process when it is not given. */
   readonly onFatal?: (error: Error) => void
 }
@@ -53,6 +60,8 @@ export interface Parts extends WebhookService {
   readonly secretKey: SecretKey
   readonly webhookPolicy: OutboundPolicy
   readonly schedules: readonly Schedule[]
+  readonly history: HistoryReader
+  readonly historyService: HistoryService
 }
 
 /** An orchestrator inside this program, without a network: `createServer` adds the HTTP face to one. */
@@ -117,12 +126,13 @@ export class Orchestrator {
     return createLocalTransport(this.engine, this.parts.calls)
   }
 
-  /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. */
-  async reloadSchedules(): Promise<void> {
+  /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. Gives their number. */
+  async reloadSchedules(isClient: IsClient | undefined = this.#options.isClient): Promise<number> {
     const { settings, webhookPolicy: policy, log } = this.parts
-    const schedules = readSchedules(settings, policy)
+    const schedules = readSchedules(settings, policy, isClient)
     await applySchedules(this.engine.scheduler, settings.schedulesConfigPath, schedules)
     log.info('schedules reloaded', { schedules: schedules.length })
+    return schedules.length
   }
 
   async #loadBlueprints(): Promise<void> {
@@ -161,10 +171,25 @@ export class Orchestrator {
       log.error('the engine did not stop cleanly', errorFields(error))
     }
     await closeFace()
+    await this.#closeHistory()
     if (this.#options.storage === undefined) await storage.close()
     log.info('stopped')
   }
+
+  /** Everything that has happened is written first. A disk that hangs does not keep the process. */
+  async #closeHistory(): Promise<void> {
+    const { historyService, log } = this.parts
+    try {
+      const inTime = await within(HISTORY_MS, historyService.history.close())
+      if (!inTime) log.warn('the end of the history was not written')
+    } catch (error) {
+      log.error('the history could not be closed', errorFields(error))
+    }
+  }
 }
+
+/** Enough for a full buffer on a slow disk. */
+const HISTORY_MS = 10_000
 
 /** Nobody catches it there, so it ends the process. */
 function throwOutside(error: Error): void {
@@ -173,14 +198,33 @@ function throwOutside(error: Error): void {
   })
 }
 
+/** A refusal must leave nothing open behind. */
 function compose(options: OrchestratorOptions): Parts {
   const settings = settingsOf(options.settings)
   const policy = webhookPolicy(settings)
-  const schedules = readSchedules(settings, policy)
+  const schedules = readSchedules(settings, policy, options.isClient)
   const clock = options.clock ?? createClock()
-  const random = options.random ?? createRandom(() => clock.now())
   const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
   const log = options.log ?? createLog({ level, format, timeZone, instance })
+  const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
+  const historyService = openHistoryService(settings, { clock, log, directory })
+  try {
+    return composeOn(options, { settings, webhookPolicy: policy, schedules, clock, log, historyService, directory })
+  } catch (error) {
+    historyService.history
+      .close()
+      .catch((failure: unknown) => log.warn('the history could not be closed', errorFields(failure)))
+    throw error
+  }
+}
+
+type Ground = Pick<Parts, 'settings' | 'webhookPolicy' | 'schedules' | 'clock' | 'log' | 'historyService'> & {
+  readonly directory: string | undefined
+}
+
+function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
+  const { settings, webhookPolicy: policy, clock, log, historyService, directory } = ground
+  const random = options.random ?? createRandom(() => clock.now())
   const attemptsMax = settings.jobMaxRetries + 1
   const blueprints = new BlueprintLibrary(options.blueprints ?? [], {
     taskAttemptsMax: attemptsMax,
@@ -208,13 +252,15 @@ function compose(options: OrchestratorOptions): Parts {
       workerTtlMs: settings.workerHealthCheckIntervalSeconds * 2_000,
       pickupMs: settings.workerPickupSeconds * 1_000,
       ...backgroundSettings(settings),
+      ...retentionOf(settings),
     },
+    history: historyService.sink,
     ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
   })
-  const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
   const secretKey = loadSecretKey(settings.secretKey, directory)
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
   const calls = new WorkerCalls({ engine, clock, instanceId: settings.instanceId })
-  const made = { settings, clock, log, storage, blueprints, engine, calls, health, secretKey, schedules }
-  return { ...made, ...webhooks, webhookPolicy: policy }
+  const { timeZone } = settings
+  const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })
+  return { ...ground, storage, blueprints, engine, calls, health, secretKey, history, ...webhooks }
 }

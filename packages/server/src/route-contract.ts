@@ -11,6 +11,7 @@ export const TAGS = {
   quarantine: 'Jobs that stand aside until a person has looked at them.',
   blueprints: 'The scripts that jobs run.',
   workers: 'Who does the work.',
+  schedules: 'Jobs that start by the calendar.',
   webhooks: 'Messages about jobs to the outside, and those who get them.',
   server: 'The server itself: health, overview, configuration, this document.',
   'worker protocol': 'What workers call. Existing workers of every generation are understood.',

@@ -14,7 +14,11 @@ export interface ScheduleFileOptions {
   readonly timeZone: string
   /** Throws for an address that webhooks are not sent to. */
   readonly checkWebhook: (url: string) => void
+  /** Whether there is this client; without it, any may be named. */
+  readonly isClient?: IsClient | undefined
 }
+
+export type IsClient = (clientId: string) => boolean
 
 type Table = Readonly<Record<string, unknown>>
 
@@ -69,9 +73,10 @@ export function loadSchedules(path: string, options: ScheduleFileOptions): reado
 export function readSchedules(
   { schedulesConfigPath, timeZone }: Pick<Settings, 'schedulesConfigPath' | 'timeZone'>,
   policy: OutboundPolicy,
+  isClient?: IsClient,
 ): readonly Schedule[] {
   const checkWebhook = (url: string): void => mustBeWebhookUrl(url, policy)
-  return loadSchedules(schedulesConfigPath, { timeZone, checkWebhook })
+  return loadSchedules(schedulesConfigPath, { timeZone, checkWebhook, isClient })
 }
 
 /** What is set for background processes, in the words of the engine. */
@@ -110,7 +115,8 @@ function isTable(value: unknown): value is Table {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }
 
-function readSchedule(reader: Reader, name: string, { timeZone, checkWebhook }: ScheduleFileOptions): Schedule {
+function readSchedule(reader: Reader, name: string, options: ScheduleFileOptions): Schedule {
+  const { timeZone, checkWebhook, isClient } = options
   reader.refuseUnknown()
   const trigger = readTrigger(reader)
   const misfire = reader.choice('misfire', MISFIRES) ?? 'run_once'
@@ -130,7 +136,7 @@ function readSchedule(reader: Reader, name: string, { timeZone, checkWebhook }: 
     timeZone: readZone(reader) ?? timeZone,
     misfire,
     catchUpMax: catchUpMax ?? CATCH_UP_DEFAULT,
-    clientId: reader.text('client') ?? SCHEDULER_CLIENT,
+    clientId: readClient(reader, isClient),
     priority: reader.number('priority', { min: -1_000_000, max: 1_000_000 }),
     dispatchTimeoutMs: dispatchTimeout === undefined ? undefined : dispatchTimeout * 1_000,
     resultTimeoutMs: resultTimeout === undefined ? undefined : resultTimeout * 1_000,
@@ -146,6 +152,16 @@ function readData(reader: Reader): Table {
     throw reader.refusal('initial_data', 'is another name of input_data. Keep one of them.')
   }
   return data ?? alias ?? {}
+}
+
+/** The scheduler's own client has no token and is always there. */
+function readClient(reader: Reader, isClient: IsClient = () => true): string {
+  const id = reader.text('client') ?? SCHEDULER_CLIENT
+  if (id === SCHEDULER_CLIENT || isClient(id)) return id
+  throw reader.refusal(
+    'client',
+    `is "${id}", and there is no such client. Name one of CLIENTS_CONFIG_PATH, or leave it out.`,
+  )
 }
 
 function readZone(reader: Reader): string | undefined {

@@ -2,12 +2,12 @@ import type { AddressInfo } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import type { Engine } from '@impresario/engine'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import { guardRoutes } from './access.ts'
 import type { DeclaredRoute } from './access.ts'
 import { collectRoutes } from './api-document.ts'
 import type { ApiDescription, ApiDocument } from './api-document.ts'
-import { ClientAuth } from './auth.ts'
+import { ClientAuth, OPEN_CALLER } from './auth.ts'
 import { Capabilities } from './capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api.ts'
 import { settingsOf } from './config.ts'
@@ -17,7 +17,6 @@ import type { Credentials } from './credentials.ts'
 import { CredentialBook } from './credential-book.ts'
 import type { Reloaded } from './credential-book.ts'
 import type { Health } from './health.ts'
-import { trailHistory } from './history.ts'
 import { createHttp } from './http.ts'
 import type { LocalTransport } from './local-transport.ts'
 import { createOrchestrator } from './orchestrator.ts'
@@ -26,6 +25,7 @@ import { protectRoutes, trustedProxies } from './protection.ts'
 import { QuotaCalendar } from './quota-calendar.ts'
 import { MemoryRateLimiter } from './rate-limiter.ts'
 import type { RateLimiter } from './rate-limiter.ts'
+import type { IsClient } from './schedules.ts'
 import { loadTls, reloadTls } from './tls.ts'
 import type { SocketBounds } from './sockets.ts'
 import type { TlsOptions, TlsReloaded } from './tls.ts'
@@ -47,7 +47,14 @@ interface Face {
   readonly limiter: RateLimiter
   readonly tls: TlsOptions | undefined
   readonly socketBounds: Partial<SocketBounds> | undefined
+  readonly reload: () => Promise<ServerReloaded>
+  readonly reloadSchedules: () => Promise<number>
 }
+
+/** What came of reading all files anew. */
+type ServerReloaded =
+  | (Extract<Reloaded, { status: 'reloaded' }> & { readonly schedules: number })
+  | Extract<Reloaded, { status: 'refused' }>
 
 /** Puts an orchestrator together. Refuses a configuration that cannot work, or that is open to everybody. */
 export function createServer(options: ServerOptions = {}): Server {
@@ -79,8 +86,11 @@ export class Server {
       waits: new OpenWaits(),
       limiter: options.rateLimiter ?? new MemoryRateLimiter(),
       socketBounds: options.socketBounds,
+      reload: () => this.reload(),
+      reloadSchedules: () => this.reloadSchedules(),
     }
-    this.#orchestrator = createOrchestrator({ ...options, settings })
+    const isClient: IsClient = (id) => knowsClient(this.#book?.current ?? face.credentials, id)
+    this.#orchestrator = createOrchestrator({ ...options, settings, isClient })
     this.#waits = face.waits
     this.engine = this.#orchestrator.engine
     const { app, routes, description, book } = buildHttp({ ...this.#orchestrator.parts, ...face })
@@ -149,9 +159,27 @@ export class Server {
     return reloadTls(this.#app.server, settings, log)
   }
 
-  /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. */
-  reloadSchedules(): Promise<void> {
+  /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. Gives their number. */
+  reloadSchedules(): Promise<number> {
     return this.#orchestrator.reloadSchedules()
+  }
+
+  /**
+   * Reads the files of clients, workers and schedules anew. Schedules may name clients that come with the same reload, so
+   * they are looked at first; when any of the files is wrong, all of them stay as they were.
+   */
+  async reload(): Promise<ServerReloaded> {
+    const { settings, log } = this.#orchestrator.parts
+    try {
+      const coming = loadCredentials(settings)
+      const schedules = await this.#orchestrator.reloadSchedules((id) => knowsClient(coming, id))
+      const reloaded = this.#book.reload()
+      return reloaded.status === 'refused' ? reloaded : { ...reloaded, schedules }
+    } catch (error) {
+      if (!isImpresarioError(error, 'INVALID_CONFIGURATION')) throw error
+      log.error('nothing was reloaded; what was in force before still is', { error: error.message })
+      return { status: 'refused', error: error.message }
+    }
   }
 
   /** Every route, as OpenAPI 3.1. Does not need a server that runs. */
@@ -167,6 +195,11 @@ export class Server {
   }
 }
 
+/** Without any tokens everybody is the one client that jobs then belong to. */
+function knowsClient({ clients }: Credentials, id: string): boolean {
+  return clients.length === 0 ? id === OPEN_CALLER.client.id : clients.some(({ client }) => client.id === id)
+}
+
 /** What is still being answered gets this long; the rest is cut. */
 const CLOSE_MS = 1_000
 
@@ -176,7 +209,7 @@ function buildHttp(parts: Parts & Face): {
   readonly description: ApiDescription
   readonly book: CredentialBook
 } {
-  const { settings, credentials, engine, clock, log, blueprints } = parts
+  const { settings, credentials, clock, log, blueprints } = parts
   const { clientApiPrefix, publicUrl } = settings
   const rewriteUrl = apiVersionRewriter(clientApiPrefix, blueprints)
   const trustProxy = trustedProxies(settings.trustProxy)
@@ -203,8 +236,8 @@ function buildHttp(parts: Parts & Face): {
     publicUrl,
     gate: clientAuth,
     capabilities: new Capabilities(parts.secretKey, clock),
-    history: trailHistory(engine),
-    reload: () => book.reload(),
+    reload: () => parts.reload(),
+    reloadSchedules: () => parts.reloadSchedules(),
     quotas: new QuotaCalendar(clock, settings.timeZone),
     bodyLimitBytes: settings.bodyLimitBytes,
     rateLimit:

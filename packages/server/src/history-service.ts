@@ -1,0 +1,113 @@
+import { join } from 'node:path'
+import type { Clock, Job, Log, TrailEntry } from '@impresario/core'
+import type { EngineSettings, HistorySink, WorkerMoment } from '@impresario/engine'
+import { openHistory } from '@impresario/history'
+import type { History, HistoryEvent } from '@impresario/history'
+import { LIMITS } from '@impresario/protocol'
+import type { Json, JsonObject } from '@impresario/protocol'
+import type { HistorySettings } from './history-keys.ts'
+import { errorFields } from './log.ts'
+import { workerBody } from './wire-worker.ts'
+
+export interface HistoryServiceOptions {
+  readonly clock: Clock
+  readonly log: Log
+  /** Where the storage lies, if it is one of files. */
+  readonly directory: string | undefined
+}
+
+/** The history of this server, and what the engine writes to it. */
+export interface HistoryService {
+  readonly history: History
+  readonly sink: HistorySink
+}
+
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const MB = 1_048_576
+
+/**
+ * Opens the history. One that the configuration names has to work, and gets everything. Without a name it is a small one
+ * beside the storage, for what a job's own record does not hold, so that the path of every step stays as short as it is;
+ * should that one not open, the server runs without it.
+ */
+export function openHistoryService(settings: HistorySettings, options: HistoryServiceOptions): HistoryService {
+  const { historyDatabaseUri: uri, historyRetentionDays: days, historyMaxMb } = settings
+  const { clock, log, directory } = options
+  const retention = { ageMs: spanMs(days) ?? Number.POSITIVE_INFINITY, bytesMax: historyMaxMb * MB }
+  const open = (place: string): History => openHistory(place, { clock, log, retention })
+  if (uri !== '') return withSink(open(uri), fullAppend)
+  if (directory === undefined || directory === '') return withSink(open('memory:'), remainingAppend)
+  try {
+    return withSink(open(`sqlite:${join(directory, 'history.db')}`), remainingAppend)
+  } catch (error) {
+    log.error('the history beside the storage cannot be used and is kept in memory', errorFields(error))
+    return withSink(open('memory:'), remainingAppend)
+  }
+}
+
+/** How long the engine keeps what nothing needs any more. */
+export function retentionOf(settings: HistorySettings): Partial<EngineSettings> {
+  const { jobRetentionDays, idempotencyKeyHours } = settings
+  return { retention: { endedJobMs: spanMs(jobRetentionDays), keyMs: idempotencyKeyHours * HOUR_MS } }
+}
+
+/** Zero days are no end at all. */
+function spanMs(days: number): number | undefined {
+  return days === 0 ? undefined : days * DAY_MS
+}
+
+type Append = (history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]) => void
+
+function withSink(history: History, append: Append): HistoryService {
+  const sink: HistorySink = {
+    append: (jobId, job, entries) => append(history, jobId, job, entries),
+    appendWorker: (moment) => history.append([workerEvent(moment)]),
+  }
+  return { history, sink }
+}
+
+/** Everything. Moments of one step share what the job looked like after it; its dictionary is kept once. */
+function fullAppend(history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
+  const owner = job?.client.id
+  const brief = job && briefOf(job)
+  const full = job && fullOf(job, brief ?? {})
+  const last = entries.length - 1
+  history.append(entries.map((entry, index) => ({ ...entry, jobId, owner, snapshot: index === last ? full : brief })))
+}
+
+/** What stands in no record: results that came too late. Nearly every call ends with the look at the name. */
+function remainingAppend(history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
+  for (const entry of entries) {
+    if (entry.event !== 'result_ignored') continue
+    history.append([{ ...entry, jobId, owner: job?.client.id, snapshot: job && briefOf(job) }])
+  }
+}
+
+function briefOf({ status, state, progress, error }: Job): JsonObject {
+  return {
+    status,
+    state,
+    ...(progress === undefined ? {} : { progress: progress.fraction }),
+    ...(error === undefined ? {} : { error_code: error.code }),
+  }
+}
+
+function fullOf({ stateHistory }: Job, brief: JsonObject): JsonObject {
+  return isSmall(stateHistory) ? { ...brief, state_history: stateHistory } : brief
+}
+
+function isSmall(value: Json): boolean {
+  return Buffer.byteLength(JSON.stringify(value)) <= LIMITS.historySnapshotBytesMax
+}
+
+function workerEvent({ at, event, worker, changed }: WorkerMoment): HistoryEvent {
+  const { load: _, seen_at: __, ...said } = workerBody(worker, 0)
+  const snapshot = isSmall(said) ? said : { status: worker.status, reputation: worker.reputation }
+  const note = changed?.map(snakeCase).join(', ')
+  return { at, event, workerId: worker.id, note, snapshot }
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
