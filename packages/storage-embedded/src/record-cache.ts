@@ -1,5 +1,5 @@
 import type { Facets, Kind, ListQuery, Put, Records, Stored } from '@impresario/core'
-import { foldedText } from './folded-text.ts'
+import { foldedText } from '@impresario/core'
 import type { Journal, JournalQuery, RecordRow, RecordUpdate } from './journal.ts'
 
 /** A record in memory. Never changed in place: a write puts a new one. */
