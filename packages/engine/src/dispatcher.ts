@@ -175,6 +175,8 @@ export class Dispatcher implements Service {
       if (sent.some(({ visit, branch }) => visit === effect.visit && branch === effect.branch)) continue
       this.release(taskId(before.id, effect.visit, effect.branch))
     }
+    // Nobody hints at what becomes due later: whoever sleeps must learn until when.
+    if (sent.some(({ delayMs }) => delayMs > 0)) this.#pump.wake()
   }
 
   onRefused(decision: Decision): void {
