@@ -3,8 +3,9 @@ import type { Clock, Job, Log, TrailEntry } from '@impresario/core'
 import type { EngineSettings, HistorySink, WorkerMoment } from '@impresario/engine'
 import { openHistory } from '@impresario/history'
 import type { History, HistoryEvent } from '@impresario/history'
-import { LIMITS } from '@impresario/protocol'
+import { LIMITS, isImpresarioError } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
+import { invalid } from './config.ts'
 import type { HistorySettings } from './history-keys.ts'
 import { errorFields } from './log.ts'
 import { workerBody } from './wire-worker.ts'
@@ -36,13 +37,24 @@ export function openHistoryService(settings: HistorySettings, options: HistorySe
   const { clock, log, directory } = options
   const retention = { ageMs: spanMs(days) ?? Number.POSITIVE_INFINITY, bytesMax: historyMaxMb * MB }
   const open = (place: string): History => openHistory(place, { clock, log, retention })
-  if (uri !== '') return withSink(open(uri), fullAppend)
+  if (uri !== '') return withSink(openNamed(uri, open), fullAppend)
   if (directory === undefined || directory === '') return withSink(open('memory:'), remainingAppend)
   try {
     return withSink(open(`sqlite:${join(directory, 'history.db')}`), remainingAppend)
   } catch (error) {
     log.error('the history beside the storage cannot be used and is kept in memory', errorFields(error))
     return withSink(open('memory:'), remainingAppend)
+  }
+}
+
+function openNamed(uri: string, open: (uri: string) => History): History {
+  try {
+    return open(uri)
+  } catch (error) {
+    if (isImpresarioError(error)) throw error
+    // Without the address: it may hold a password.
+    const reason = error instanceof Error ? error.message : String(error)
+    throw invalid(`HISTORY_DATABASE_URI names a history that cannot be opened: ${reason}`, error)
   }
 }
 
