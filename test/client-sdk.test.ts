@@ -234,7 +234,7 @@ test('[H-01] [H-04] what is around jobs: account, workers, skills, blueprints, c
   expect(await acme.dashboard()).toMatchObject({ workers: { total: 1 } })
 })
 
-test('[H-03] an admin lets the files of clients be read anew', async () => {
+test('[H-02] an admin lets the files of clients be read anew', async () => {
   await expect(acme.admin.reload()).rejects.toMatchObject({ code: 'FORBIDDEN' })
   await writeFile(join(directory, 'clients.toml'), `${CLIENTS}\n[late]\ntoken = "token-of-late-3f3f"\n`)
   expect(await root.admin.reload()).toMatchObject({ clients: 3 })

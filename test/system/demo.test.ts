@@ -120,7 +120,7 @@ test('[M-01] the second start keeps the history and the token, and waits for a p
   expect(await first.stop()).toBe(0)
 
   const second = new Demo(['--port', '0', '--interactive'])
-  const command = await second.says(/impresario (jobs approve \S+)/)
+  const command = await second.says(/impresario (jobs approve \S+ \S+)/)
   expect(await second.says(/client token +(\S+)/)).toBe(token)
   expect((await listJobs(second)).filter(({ status }) => status === 'waiting_for_human')).toHaveLength(1)
   // As the demo says it, in a second terminal: the address and the token are found by themselves.

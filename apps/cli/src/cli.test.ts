@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,40 +7,8 @@ import { blueprint } from '@impresario/core'
 import { createServer } from '@impresario/server'
 import type { Server } from '@impresario/server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-
-/** The command as users run it: the build, which `npm test` makes first. */
-const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-
-interface CliOptions {
-  readonly cwd?: string
-  readonly env?: Readonly<Record<string, string>>
-  readonly input?: string
-  readonly nodeOptions?: readonly string[]
-}
-
-interface Ended {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-async function runCli(args: readonly string[], options: CliOptions = {}): Promise<Ended> {
-  const child = spawn(process.execPath, [...(options.nodeOptions ?? []), MAIN, ...args], {
-    cwd: options.cwd,
-    // Only what a program cannot do without: the developer's own settings change nothing here.
-    env: { PATH: process.env['PATH'] ?? '', ...options.env },
-  })
-  let stdout = ''
-  let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-  child.stdin.end(options.input ?? '')
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', resolve)
-  })
-  return { code, stdout, stderr }
-}
+import { runCli } from './run-cli.fixture.ts'
+import type { CliOptions, Ended } from './run-cli.fixture.ts'
 
 const passing = blueprint('passing', { start: 'begin' }, (state) => ({
   begin: state.handler((_context, actions) => actions.transitionTo('done', { step: 1 })),
@@ -174,9 +141,24 @@ describe('[M-03] jobs', () => {
     const id = await started('asking')
     await untilStatus(id, 'waiting_for_human')
     expect((await cli(['jobs', 'show', id])).stdout).toContain(`impresario jobs approve ${id}`)
-    expect(await cli(['jobs', 'approve', id, '--comment', 'Go on.'])).toMatchObject({ code: 0 })
+    const asked = await cli(['jobs', 'approve', id])
+    expect(asked).toMatchObject({ code: 0, stderr: '' })
+    expect(asked.stdout).toContain('? Shall we?')
+    expect(asked.stdout).toMatch(/impresario jobs approve \S+ rejected --visit \d+/)
+    expect(asked.stdout).toContain(`${url}/_public/webhooks/approval/${id}?capability=`)
+    const { visit } = (await json(['jobs', 'approve', id])) as { readonly visit: number }
+    for (const args of [['perhaps'], ['--comment', 'why']]) {
+      const wrong = await cli(['jobs', 'approve', id, ...args])
+      expect(wrong).toMatchObject({ code: 2, stdout: '' })
+      expect(wrong.stderr).toContain('It may be: approved, rejected.')
+    }
+    const stale = await cli(['jobs', 'approve', id, 'approved', '--visit', String(visit + 1)])
+    expect(stale).toMatchObject({ code: 1, stdout: '' })
+    expect(stale.stderr).toContain('See what it asks now')
+    const answer = ['jobs', 'approve', id, 'approved', '--visit', String(visit), '--comment', 'Go on.']
+    expect(await cli(answer)).toMatchObject({ code: 0 })
     expect(await cli(['jobs', 'watch', id])).toMatchObject({ code: 0 })
-    expect(await cli(['jobs', 'approve', id])).toMatchObject({ code: 1, stdout: '' })
+    expect(await cli(['jobs', 'approve', id, 'approved'])).toMatchObject({ code: 1, stdout: '' })
   })
 
   test('in quarantine are tried again or given up', async () => {
@@ -206,6 +188,13 @@ describe('[M-03] jobs', () => {
     expect(stdout).toMatch(/✗ +clumsy/)
     expect((await cli(['workers', 'list'])).stdout).toMatch(/^clumsy .*other\.skill$/m)
     expect(await json(['workers'])).toMatchObject([{ worker_id: 'clumsy' }])
+    expect((await cli(['workers', 'show', 'clumsy'])).stdout).toMatch(/^skills +other\.skill$/m)
+    expect(await json(['workers', 'show', 'clumsy'])).toMatchObject({ worker_id: 'clumsy' })
+    const missing = await cli(['workers', 'show', 'nobody'])
+    expect(missing).toMatchObject({ code: 1, stdout: '' })
+    expect(missing.stderr).toContain('impresario workers list')
+    expect((await cli(['skills'])).stdout).toMatch(/^other\.skill +1 /m)
+    expect(await json(['skills'])).toMatchObject({ 'other.skill': { providers_count: 1 } })
   })
 })
 
@@ -213,6 +202,10 @@ describe('[M-03] blueprints', () => {
   test('are listed', async () => {
     expect((await cli(['blueprint', 'list'])).stdout).toMatch(/^asking +1 +ask +ask, yes, no$/m)
     expect(await json(['blueprint'])).toContainEqual(expect.objectContaining({ name: 'passing', version: 1 }))
+    const { stdout } = await cli(['blueprint', 'show', 'asking'])
+    expect(stdout).toMatch(/^ask +handler +yes, no$/m)
+    expect(await json(['blueprint', 'show', 'asking', '--blueprint-version', '1'])).toMatchObject({ name: 'asking' })
+    expect(await cli(['blueprint', 'show', 'asking', '--blueprint-version', '2'])).toMatchObject({ code: 1 })
   })
 
   test('are drawn by the server', async () => {
@@ -254,7 +247,10 @@ describe('[M-03] what goes wrong is said with a way out, on the error stream', (
   test('a wrong token, and none', async () => {
     const wrong = await cli(['jobs', 'list', '--token', 'wrong', '--json'])
     expect({ code: wrong.code, stdout: wrong.stdout }).toEqual({ code: 1, stdout: '' })
-    expect(JSON.parse(wrong.stderr)).toMatchObject({ code: 'UNAUTHENTICATED', hint: /--token/ })
+    expect(JSON.parse(wrong.stderr)).toMatchObject({
+      code: 'UNAUTHENTICATED',
+      hint: expect.stringContaining('--token') as unknown,
+    })
     const none = await runCli(['jobs', 'list', '--url', url], { cwd: folder })
     expect(none.code).toBe(1)
     expect(none.stderr).toContain('wants a token')
@@ -267,6 +263,13 @@ describe('[M-03] what goes wrong is said with a way out, on the error stream', (
     [['jobs', 'list', '--nonsense']],
     [['jobs', 'start', 'passing', '--data', '[1]']],
     [['jobs', 'list', '--url', 'here']],
+    [['jobs', 'list', '--since', 'yesterday']],
+    [['quarantine', 'retry']],
+    [['quarantine', 'discard', '--blueprint', 'broken']],
+    [['quarantine', 'discard', 'some-job', '--all']],
+    [['quarantine', 'list', '--older-than', '5']],
+    [['quarantine', 'edit', 'some-job', '--data', '-', '--history', '-']],
+    [['webhooks', 'deliveries', '--status', 'lost']],
     [['blueprint', 'graph', 'x', '--format', 'pdf']],
   ] as const)('%j is a wrong use and ends with 2', async ([args]) => {
     const { code, stdout, stderr } = await cli(args)

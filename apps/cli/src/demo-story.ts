@@ -1,5 +1,4 @@
-import type { Job } from '@impresario/client'
-import type { Explanation } from './listings.ts'
+import type { Choice, Job } from '@impresario/client'
 import type { Screen } from './screen.ts'
 import { pad } from './table.ts'
 import { TrailReader } from './watch.ts'
@@ -25,7 +24,7 @@ export class DemoStory {
   }
 
   /** A worker has begun a task, for the reason that the explanation gives. */
-  taskTaken(type: string, workerId: string, explanation: Explanation | undefined): void {
+  taskTaken(type: string, workerId: string, explanation: Choice | undefined): void {
     const { paint } = this.#screen
     const why = explanation === undefined ? undefined : reason(explanation, workerId)
     const end = why === undefined ? '' : `  ${paint('dim', `(${why})`)}`
@@ -74,7 +73,7 @@ export class DemoStory {
 }
 
 /** Why this worker, in a few words. The server can tell it at length: `impresario explain`. */
-function reason({ strategy, workers, candidates }: Explanation, workerId: string): string | undefined {
+function reason({ strategy, workers, candidates }: Choice, workerId: string): string | undefined {
   const score = workers.find((one) => one.worker_id === workerId)?.score
   if (strategy === 'cheapest' && score?.cost !== undefined && score.cost !== null) {
     return `cheapest of ${candidates}, $${score.cost.toFixed(2)}/s`

@@ -5,7 +5,6 @@ import type { Client, Job } from '@impresario/client'
 import { catalogueVideo, createStudio, publishVideo } from '@impresario/examples'
 import { DemoStory } from './demo-story.ts'
 import { COMMAND } from './failure.ts'
-import { explainBody } from './listings.ts'
 import type { Screen } from './screen.ts'
 import { span } from './time.ts'
 
@@ -82,7 +81,7 @@ export class Demo {
 
   async #ask(job: Job, story: DemoStory, seconds: number | undefined, signal: AbortSignal): Promise<void> {
     const { client, screen } = this.#options
-    story.line(`A person decides:  ${screen.paint('cyan', `${COMMAND} jobs approve ${job.id}`)}`)
+    story.line(`A person decides:  ${screen.paint('cyan', `${COMMAND} jobs approve ${job.id} approved`)}`)
     if (seconds === undefined) {
       story.line(screen.paint('dim', 'Type this in a second terminal; the job waits for it.'))
       return
@@ -110,7 +109,7 @@ export class Demo {
     if (task.jobId !== jobId && !task.jobId.startsWith(`${jobId}-`)) return
     const [job, explained] = await Promise.all([client.job(jobId).status(), client.explain(task.jobId)])
     story.catchUp(job)
-    const found = explainBody(explained).tasks.find((one) => one.type === task.type && one.explanation !== null)
+    const found = explained.tasks.find((one) => one.type === task.type && one.explanation !== null)
     story.taskTaken(task.type, workerId, found?.explanation ?? undefined)
   }
 }

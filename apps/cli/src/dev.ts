@@ -136,6 +136,7 @@ function greeting(
   const place = relative(process.cwd(), directory)
   const about = facts(screen, [
     ['address', screen.paint('cyan', state.url)],
+    ['API', `${screen.paint('cyan', `${state.url}/_public/docs`)} (every call, to read and to try)`],
     ['client token', state.clientToken],
     ['worker token', blueprintsDir === '' ? undefined : state.workerToken],
     ['blueprints', blueprintsDir === '' ? undefined : `${blueprintsDir} (watched)`],
@@ -157,7 +158,11 @@ function thingsToTry(screen: Screen, { url, clientToken }: DevState): string {
     '  find it, watch it, and approve it',
     command(`    ${COMMAND} jobs list`),
     command(`    ${COMMAND} jobs watch <job>`),
-    command(`    ${COMMAND} jobs approve <job>`),
+    command(`    ${COMMAND} jobs approve <job> approved`),
+    '  why a worker gets a task, what a job went through, and who is here',
+    command(`    ${COMMAND} explain <job>`),
+    command(`    ${COMMAND} jobs history <job>`),
+    command(`    ${COMMAND} workers`),
     '  the blueprint as a picture',
     command(`    ${COMMAND} blueprint graph publish_video -o publish-video.svg`),
     '',
@@ -174,6 +179,9 @@ function firstSteps(screen: Screen, { url, workerToken }: DevState): string {
     command(`    ORCHESTRATOR_URL=${url} WORKER_TOKEN=${workerToken} npx tsx <your worker>.ts`),
     '  a job',
     command(`    ${COMMAND} jobs start <blueprint> --watch`),
+    '  what there is, and why something waits',
+    command(`    ${COMMAND} blueprint list`),
+    command(`    ${COMMAND} explain <job>`),
     '',
   ].join('\n')
 }

@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises'
-import { text as textOf } from 'node:stream/consumers'
 import type { Job } from '@impresario/client'
-import { COMMAND, EXIT, Failure, usage } from './failure.ts'
+import { readData } from './arguments.ts'
+import { COMMAND, EXIT, Failure } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
-import { post, withServer } from './session.ts'
+import { done, withServer } from './session.ts'
 import type { GlobalOptions, Session } from './session.ts'
 import { facts, table } from './table.ts'
 import { ago, nowSeconds, span } from './time.ts'
@@ -13,26 +12,28 @@ import { LiveLine, momentLine, statusLine, TrailReader } from './watch.ts'
 export interface ListOptions extends GlobalOptions {
   readonly status?: string
   readonly blueprint?: string
+  readonly search?: string
+  readonly since?: Date
+  readonly until?: Date
+  readonly owner?: string
   readonly limit: number
 }
 
+const PAGE = 100
+
 export function listJobs(options: ListOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const { status, blueprint, limit } = options
-    const jobs: Job[] = []
-    const query = { ...(status === undefined ? {} : { status }), ...(blueprint === undefined ? {} : { blueprint }) }
-    for await (const job of client.list({ ...query, limit: Math.min(limit, 100) })) {
-      jobs.push(job)
-      if (jobs.length === limit) break
-    }
+    const { status, blueprint, search, since: createdAfter, until: createdBefore, owner, limit } = options
+    const query = { status, blueprint, search, createdAfter, createdBefore, owner, limit: Math.min(limit, PAGE) }
+    const jobs = await client.list(query).all(limit)
     if (screen.isJson) printJson(screen, jobs)
     else screen.out(jobs.length === 0 ? noJobs(options) : jobTable(screen, jobs))
     return EXIT.ok
   })
 }
 
-function noJobs({ status, blueprint }: ListOptions): string {
-  return status === undefined && blueprint === undefined
+function noJobs({ status, blueprint, search, since, until, owner }: ListOptions): string {
+  return [status, blueprint, search, since, until, owner].every((filter) => filter === undefined)
     ? `There are no jobs yet. Start one with "${COMMAND} jobs start <blueprint>".`
     : 'No job is like that.'
 }
@@ -70,11 +71,13 @@ function jobPage(screen: Screen, job: Job): string {
       ['created', ago(job.created_at, now)],
       ['took', ended],
       ['parent', job.parent_job_id],
+      ['asks', job.approval === undefined ? undefined : screen.paint('yellow', job.approval.message)],
       ['progress', job.progress === undefined ? undefined : `${Math.round(job.progress * 100)} %`],
       ['error', job.error_message === undefined ? undefined : screen.paint('red', job.error_message)],
     ]),
     section(screen, 'Initial data', job.initial_data),
     section(screen, 'State history', job.state_history),
+    section(screen, 'Metadata', job.metadata),
     section(screen, 'Result', job.result),
     [screen.paint('bold', 'What happened'), ...job.trail.map((entry) => momentLine(screen, job, entry))].join('\n'),
   ]
@@ -102,17 +105,23 @@ interface StartOptions extends GlobalOptions {
   readonly data?: string
   readonly key?: string
   readonly priority?: number
+  readonly webhook?: string
   readonly watch?: boolean
 }
 
 export function startJob(blueprint: string, options: StartOptions): Promise<number> {
   return withServer(options, async (session) => {
     const { client, screen } = session
-    const { key, priority } = options
-    const job = await client.start(blueprint, await readData(options.data), {
-      ...(key === undefined ? {} : { idempotencyKey: key }),
-      ...(priority === undefined ? {} : { priority }),
-    })
+    const { key, priority, webhook } = options
+    const job = await client.start(
+      blueprint,
+      options.data === undefined ? {} : await readData('--data', options.data),
+      {
+        ...(key === undefined ? {} : { idempotencyKey: key }),
+        ...(priority === undefined ? {} : { priority }),
+        ...(webhook === undefined ? {} : { webhookUrl: webhook }),
+      },
+    )
     if (screen.isJson && options.watch !== true) printJson(screen, { job_id: job.id })
     if (!screen.isJson) screen.out(`Started job ${screen.paint('bold', job.id)}`)
     if (options.watch === true) return watch(session, job.id)
@@ -121,72 +130,25 @@ export function startJob(blueprint: string, options: StartOptions): Promise<numb
   })
 }
 
-type Data = NonNullable<Parameters<Session['client']['start']>[1]>
-
-/** JSON on the command line, from a file as `@file`, or from standard input as `-`. */
-async function readData(given: string | undefined): Promise<Data> {
-  if (given === undefined) return {}
-  const json = await dataText(given)
-  try {
-    return dataObject(JSON.parse(json))
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw usage(`The initial data is no JSON object: ${reason}`, `It looks like --data '{"title": "First light"}'.`)
-  }
-}
-
-async function dataText(given: string): Promise<string> {
-  if (given === '-') return textOf(process.stdin)
-  if (!given.startsWith('@')) return given
-  return readFile(given.slice(1), 'utf8').catch((error: unknown) => {
-    throw usage(`The initial data cannot be read from "${given.slice(1)}": ${String(error)}`)
+export function cancelJob(jobId: string, options: GlobalOptions & { readonly reason?: string }): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    await client.cancel(jobId, options.reason)
+    return done(screen, `Job ${jobId} is cancelled.`)
   })
 }
 
-function dataObject(value: unknown): Data {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('it is something else')
-  return value as Data
-}
-
-export function cancelJob(jobId: string, options: GlobalOptions & { readonly reason?: string }): Promise<number> {
-  return command(options, `Job ${jobId} is cancelled.`, ({ client }) => client.cancel(jobId, options.reason))
-}
-
-export function approveJob(
-  jobId: string,
-  decision: string,
-  options: GlobalOptions & { readonly comment?: string },
-): Promise<number> {
-  return command(options, `Job ${jobId} got the decision "${decision}".`, ({ client }) =>
-    client.approve(jobId, decision, options.comment),
-  )
-}
-
 export function retryJob(jobId: string, options: GlobalOptions & { readonly data?: string }): Promise<number> {
-  return command(options, `Job ${jobId} tries again.`, async (session) => {
-    const body = options.data === undefined ? {} : { initial_data: await readData(options.data) }
-    await post(session, `/api/v1/jobs/${encodeURIComponent(jobId)}/retry`, body)
+  return withServer(options, async ({ client, screen }) => {
+    const initialData = options.data === undefined ? undefined : await readData('--data', options.data)
+    await client.job(jobId).retry({ initialData })
+    return done(screen, `Job ${jobId} tries again.`)
   })
 }
 
 export function discardJob(jobId: string, options: GlobalOptions): Promise<number> {
-  return command(options, `Job ${jobId} is given up.`, (session) =>
-    post(session, `/api/v1/jobs/${encodeURIComponent(jobId)}/discard`, {}),
-  )
-}
-
-/** A command that has no answer but that it worked. */
-async function command(
-  options: GlobalOptions,
-  done: string,
-  act: (session: Session) => Promise<unknown>,
-): Promise<number> {
-  return withServer(options, async (session) => {
-    await act(session)
-    const { screen } = session
-    if (screen.isJson) printJson(screen, { status: 'ok' })
-    else screen.out(`${screen.paint('green', '✓')} ${done}`)
-    return EXIT.ok
+  return withServer(options, async ({ client, screen }) => {
+    await client.job(jobId).discard()
+    return done(screen, `Job ${jobId} is given up.`)
   })
 }
 

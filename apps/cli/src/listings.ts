@@ -1,9 +1,11 @@
+import type { Choice, Explanation, WorkerBody } from '@impresario/client'
 import { EXIT } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { withServer } from './session.ts'
 import type { GlobalOptions } from './session.ts'
-import { table } from './table.ts'
+import { facts, table } from './table.ts'
+import { ago, nowSeconds } from './time.ts'
 
 export function listWorkers(options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
@@ -16,8 +18,64 @@ export function listWorkers(options: GlobalOptions): Promise<number> {
         { title: 'type', cell: (worker) => worker.worker_type },
         { title: 'status', cell: (worker) => paintStatus(screen, worker.status) },
         { title: 'load', cell: (worker) => text(worker['load']), align: 'right' },
+        { title: 'reputation', cell: (worker) => text(worker['reputation']), align: 'right' },
         { title: 'cost/s', cell: (worker) => text(worker['cost_per_second']), align: 'right' },
         { title: 'skills', cell: (worker) => worker.supported_skills.join(', ') },
+      ])
+      screen.out(rows)
+    }
+    return EXIT.ok
+  })
+}
+
+export function showWorker(workerId: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const worker = await client.worker(workerId)
+    if (screen.isJson) printJson(screen, worker)
+    else screen.out(workerPage(screen, worker))
+    return EXIT.ok
+  })
+}
+
+function workerPage(screen: Screen, worker: WorkerBody): string {
+  const now = nowSeconds()
+  const when = (at: unknown): string | undefined => (typeof at === 'number' ? ago(at, now) : undefined)
+  const list = (value: unknown): string | undefined => (Array.isArray(value) ? value.map(text).join(', ') : undefined)
+  const json = (value: unknown): string | undefined =>
+    typeof value !== 'object' || value === null || Object.keys(value).length === 0 ? undefined : JSON.stringify(value)
+  return facts(screen, [
+    ['worker', worker.worker_id],
+    ['type', worker.worker_type],
+    ['status', paintStatus(screen, worker.status)],
+    ['skills', list(worker.supported_skills)],
+    ['ready for', list(worker['available_skills'])],
+    ['warm', list(worker['hot_skills'])],
+    ['load', `${text(worker['load'])} of ${text(worker['max_concurrent_tasks'])}`],
+    ['reputation', text(worker['reputation'])],
+    ['cost/s', text(worker['cost_per_second'])],
+    ['cost by skill', json(worker['cost_per_skill'])],
+    ['resources', json(worker['resources'])],
+    ['models', list(worker['installed_models'])],
+    ['software', json(worker['installed_software'])],
+    ['registered', when(worker['registered_at'])],
+    ['seen', when(worker['seen_at'])],
+  ])
+}
+
+/** What the live workers can do. */
+export function listSkills(options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const catalogue = await client.catalogue()
+    const skills = Object.entries(catalogue)
+    if (screen.isJson) printJson(screen, catalogue)
+    else if (skills.length === 0) screen.out('No worker is here, so nothing can be done.')
+    else {
+      const rows = table(screen, skills, [
+        { title: 'skill', cell: ([name]) => name },
+        { title: 'workers', cell: ([, skill]) => String(skill.providers_count), align: 'right' },
+        { title: 'reputation', cell: ([, skill]) => text(skill.average_reputation), align: 'right' },
+        { title: 'types', cell: ([, skill]) => skill.worker_types.join(', ') },
+        { title: 'about', cell: ([, skill]) => (skill.contract === null ? '' : text(skill.contract['description'])) },
       ])
       screen.out(rows)
     }
@@ -43,64 +101,62 @@ export function listBlueprints(options: GlobalOptions): Promise<number> {
   })
 }
 
+interface State {
+  readonly name?: unknown
+  readonly kind?: unknown
+  readonly transitions?: readonly { readonly to?: unknown; readonly label?: unknown }[]
+}
+
+/** Boundary: the states of a blueprint have this shape. */
+function statesOf(states: unknown): readonly State[] {
+  return Array.isArray(states) ? (states as readonly State[]) : []
+}
+
+export function showBlueprint(
+  name: string,
+  options: GlobalOptions & { readonly blueprintVersion?: number },
+): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const blueprint = await client.blueprint(name, options.blueprintVersion)
+    if (screen.isJson) {
+      printJson(screen, blueprint)
+      return EXIT.ok
+    }
+    const about = facts(screen, [
+      ['blueprint', `${blueprint.name} (version ${blueprint.version})`],
+      ['endpoint', blueprint['endpoint'] === null ? undefined : text(blueprint['endpoint'])],
+      ['start', text(blueprint['start'])],
+    ])
+    const rows = table(screen, statesOf(blueprint['states']), [
+      { title: 'state', cell: (state) => text(state.name) },
+      { title: 'kind', cell: (state) => text(state.kind) },
+      { title: 'leads to', cell: (state) => (state.transitions ?? []).map(({ to }) => text(to)).join(', ') },
+    ])
+    screen.out(`${about}\n\n${rows}`)
+    return EXIT.ok
+  })
+}
+
 function text(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '–'
 }
 
 function stateNames(states: unknown): string {
-  if (!Array.isArray(states)) return '–'
-  return states.map((state: { readonly name?: unknown }) => text(state.name)).join(', ')
-}
-
-/** The parts of an explanation that are shown; `--json` prints all of it. */
-export interface ExplainBody {
-  readonly status: string
-  readonly current_state: string
-  readonly tasks: readonly {
-    readonly task_id: string
-    readonly type: string
-    readonly where: string
-    readonly worker: string | null
-    readonly explanation: Explanation | null
-  }[]
-}
-
-export interface Explanation {
-  readonly strategy: string
-  readonly chosen: string | null
-  readonly summary: string
-  readonly candidates: number
-  readonly workers: readonly Verdict[]
-}
-
-interface Verdict {
-  readonly worker_id: string
-  readonly verdict: 'candidate' | 'filtered'
-  readonly place?: number
-  readonly score?: {
-    readonly warm: boolean
-    readonly cost: number | null
-    readonly reputation: number
-    readonly load: number
-  }
-  readonly reasons?: readonly string[]
-}
-
-/** Boundary: the server's explanation has this shape. */
-export function explainBody(body: unknown): ExplainBody {
-  return body as ExplainBody
+  return statesOf(states)
+    .map((state) => text(state.name))
+    .join(', ')
 }
 
 export function explainJob(jobId: string, options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const answer = await client.explain(jobId)
     if (screen.isJson) printJson(screen, answer)
-    else screen.out(explanationPage(screen, explainBody(answer)))
+    else screen.out(explanationPage(screen, answer))
     return EXIT.ok
   })
 }
 
-function explanationPage(screen: Screen, body: ExplainBody): string {
+function explanationPage(screen: Screen, body: Explanation): string {
   const head = `${body.current_state}  ${paintStatus(screen, body.status)}`
   if (body.tasks.length === 0) return `${head}\nNo task is under way.`
   const tasks = body.tasks.map((task) => {
@@ -111,7 +167,7 @@ function explanationPage(screen: Screen, body: ExplainBody): string {
   return [head, ...tasks].join('\n\n')
 }
 
-function whyPage(screen: Screen, explanation: Explanation): string {
+function whyPage(screen: Screen, explanation: Choice): string {
   const rows = table(screen, explanation.workers, [
     {
       title: '',

@@ -64,6 +64,12 @@ const STATUS_STYLES: Readonly<Record<string, Style>> = {
   cancelled: 'gray',
   offline: 'gray',
   waiting_for_human: 'yellow',
+  delivered: 'green',
+  active: 'green',
+  pending: 'yellow',
+  open: 'yellow',
+  half_open: 'yellow',
+  disabled: 'red',
 }
 
 export function paintStatus(screen: Screen, status: string): string {

@@ -109,6 +109,41 @@ test('[M-03] start refuses to be open to everybody, in a sentence', async () => 
   expect(server.output()).not.toContain('    at ')
 })
 
+const NIGHTLY = '[nightly]\nblueprint = "quick"\ndaily_at = "03:00"\n'
+
+test('[H-02] SIGHUP reads clients and schedules anew, and what is wrong in them changes nothing', async () => {
+  const clients = join(folder, 'clients.toml')
+  const schedules = join(folder, 'schedules.toml')
+  await writeFile(clients, '[early]\ntoken = "token-of-early-1b2c"\n')
+  await writeFile(schedules, NIGHTLY)
+  const server = run(['start'], {
+    BLUEPRINTS_DIR: 'blueprints',
+    STORAGE_URL: 'memory:',
+    CLIENTS_CONFIG_PATH: clients,
+    SCHEDULES_CONFIG_PATH: schedules,
+    WORKER_TOKEN: 'token-of-the-workers',
+  })
+  await server.says('listening')
+  const as = (token: string) => createClient({ url: addressIn(server.output()), token }).account()
+  await expect(as('token-of-late-3f3f')).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+
+  await writeFile(clients, '[late]\ntoken = "token-of-late-3f3f"\n')
+  await writeFile(schedules, `${NIGHTLY}\n[hourly]\nblueprint = "quick"\ninterval_seconds = 3600\n`)
+  server.signal('SIGHUP')
+  await server.says('schedules reloaded')
+  expect(await as('token-of-late-3f3f')).toMatchObject({ client_id: 'late' })
+  await expect(as('token-of-early-1b2c')).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+
+  await writeFile(clients, '[late]\nrole = "king"\n')
+  await writeFile(schedules, '[nightly]\nblueprint = "quick"\n')
+  server.signal('SIGHUP')
+  await server.says('The schedules were not reloaded; the old ones stay')
+  expect(server.output()).toContain('the old ones stay')
+  expect(await as('token-of-late-3f3f')).toMatchObject({ client_id: 'late' })
+  server.signal('SIGTERM')
+  expect(await server.closed).toBe(0)
+})
+
 test('[M-01] dev runs blueprints of a directory instead of the demo; a second signal ends it at once', async () => {
   const server = run(['dev', '--blueprints', 'blueprints', '--json'])
   await server.says('jobs start <blueprint>')

@@ -1,10 +1,11 @@
 import { join } from 'node:path'
-import { ConnectionError, createClient, ImpresarioError, isImpresarioError } from '@impresario/client'
-import type { Client } from '@impresario/client'
+import { ConnectionError, createClient, isImpresarioError } from '@impresario/client'
+import type { Client, ImpresarioError } from '@impresario/client'
 import { DATA_DIRECTORY, readDevState } from './dev-state.ts'
-import { COMMAND, Failure, usage } from './failure.ts'
-import { createScreen } from './screen.ts'
+import { COMMAND, EXIT, Failure, usage } from './failure.ts'
+import { createScreen, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
+import { span } from './time.ts'
 
 /** The options that every command takes. */
 export interface GlobalOptions {
@@ -15,8 +16,6 @@ export interface GlobalOptions {
 
 /** A server to talk to, and a screen to show what it says. */
 export interface Session {
-  readonly url: string
-  readonly token: string | undefined
   readonly client: Client
   readonly screen: Screen
 }
@@ -31,9 +30,10 @@ export function screenFor(options: GlobalOptions): Screen {
 /** Runs a command that talks to a server; what goes wrong there is said in the words of this program. */
 export async function withServer<T>(options: GlobalOptions, command: (session: Session) => Promise<T>): Promise<T> {
   const { url, token } = await addressOf(options)
-  const client = createClient(token === undefined ? { url } : { url, token })
+  // A person who waits for longer wants to know why.
+  const client = createClient({ url, token, retryAfterMsMax: 3_000 })
   try {
-    return await command({ url, token, client, screen: screenFor(options) })
+    return await command({ client, screen: screenFor(options) })
   } catch (error) {
     if (error instanceof ConnectionError) throw unreachable(url, error)
     if (isImpresarioError(error)) throw refusal(error, url, token)
@@ -41,22 +41,11 @@ export async function withServer<T>(options: GlobalOptions, command: (session: S
   }
 }
 
-/** For the few calls that the client SDK does not have. */
-export async function post({ url, token }: Session, path: string, body: object): Promise<void> {
-  const response = await fetch(new URL(path, url), {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...(token === undefined ? {} : { 'x-client-token': token }) },
-    body: JSON.stringify(body),
-  }).catch((cause: unknown) => {
-    throw new ConnectionError('The server could not be reached.', { cause })
-  })
-  if (!response.ok) throw refusalIn(await response.text(), response.status)
-}
-
-/** Boundary: every refusal of the server has a sentence and a code. */
-function refusalIn(text: string, status: number): ImpresarioError {
-  const { error, code } = JSON.parse(text) as { readonly error?: string; readonly code?: ImpresarioError['code'] }
-  return new ImpresarioError(code ?? 'INTERNAL', error ?? `The server answered ${status}.`)
+/** Says that it worked; as JSON, what the server answered. */
+export function done(screen: Screen, text: string, answer?: object): number {
+  if (screen.isJson) printJson(screen, answer ?? { status: 'ok' })
+  else screen.out(`${screen.paint('green', '✓')} ${text}`)
+  return EXIT.ok
 }
 
 /** Options go before the environment, and the environment before a development server in this directory. */
@@ -101,12 +90,17 @@ const HINTS: Readonly<Record<string, string>> = {
   JOB_NOT_FOUND: `See what there is with "${COMMAND} jobs list". A job is only seen with the token that it was started with.`,
   BLUEPRINT_NOT_FOUND: `See what there is with "${COMMAND} blueprint list".`,
   NOT_WAITING: `See what it is doing with "${COMMAND} jobs show".`,
+  STALE_DECISION: `See what it asks now with "${COMMAND} jobs approve <job>".`,
+  WORKER_NOT_FOUND: `See who is here with "${COMMAND} workers list".`,
+  QUOTA_EXCEEDED: `See what is left, and when it is renewed, with "${COMMAND} account".`,
 }
 
 function refusal(error: ImpresarioError, url: string, token: string | undefined): Failure {
   const { code, message } = error
   if (code === 'UNAUTHENTICATED') return wrongToken(url, token, error)
-  const hint = HINTS[code]
+  const waitS = error.details['retry_after_s']
+  const wait = code === 'TOO_MANY_REQUESTS' && typeof waitS === 'number' ? `Try again in ${span(waitS)}.` : undefined
+  const hint = wait ?? HINTS[code]
   return new Failure(code, message, { cause: error, ...(hint === undefined ? {} : { hint }) })
 }
 

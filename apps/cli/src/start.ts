@@ -1,4 +1,6 @@
+import type { Server } from '@impresario/server'
 import { EXIT } from './failure.ts'
+import type { Screen } from './screen.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
 import { untilStopped } from './signals.ts'
@@ -9,15 +11,25 @@ export async function start(options: GlobalOptions): Promise<number> {
   const settings = loadSettings({ environment: process.env, directory: process.cwd() })
   const server = createServer({ settings })
   await server.start()
-  // What came of it is in the log.
+  const screen = screenFor(options)
   process.on('SIGHUP', () => {
-    server.reloadCredentials()
-    server.reloadTls()
+    void reload(server, screen)
   })
   await untilStopped({
-    screen: screenFor(options),
+    screen,
     waitsFor: () => `waiting up to ${settings.shutdownTimeoutSeconds} s for what is running.`,
     stop: () => server.stop(),
   })
   return EXIT.ok
+}
+
+/** Reads credentials, certificate and schedules anew. What is wrong changes nothing; what came of it is in the log. */
+async function reload(server: Server, screen: Screen): Promise<void> {
+  server.reloadCredentials()
+  server.reloadTls()
+  await server.reloadSchedules().catch((error: unknown) => {
+    screen.err(
+      `The schedules were not reloaded; the old ones stay: ${error instanceof Error ? error.message : String(error)}`,
+    )
+  })
 }

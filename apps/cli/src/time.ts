@@ -21,3 +21,16 @@ export function ago(at: number, now: number): string {
 export function nowSeconds(): number {
   return Date.now() / 1000
 }
+
+/** A moment in Unix seconds as people here read it: `2026-01-31 12:00:05`, in the time zone of this machine. */
+export function localTime(seconds: number): string {
+  const at = new Date(seconds * 1000)
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`
+  return `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`
+}
+
+/** When a moment will be, or that it has been. */
+export function until(at: number, now: number): string {
+  return at > now ? `in ${span(at - now)}` : ago(at, now)
+}

@@ -1,0 +1,66 @@
+import type { Account } from '@impresario/client'
+import { EXIT } from './failure.ts'
+import { paintStatus, printJson } from './screen.ts'
+import type { Screen } from './screen.ts'
+import { done, withServer } from './session.ts'
+import type { GlobalOptions } from './session.ts'
+import { facts, table } from './table.ts'
+import { localTime } from './time.ts'
+
+export function showAccount(options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const account = await client.account()
+    if (screen.isJson) printJson(screen, account)
+    else screen.out(accountPage(screen, account))
+    return EXIT.ok
+  })
+}
+
+function accountPage(screen: Screen, { client_id: id, role, plan, quota, limits }: Account): string {
+  const { requests } = limits
+  return facts(screen, [
+    ['client', id],
+    ['role', role],
+    ['plan', plan ?? undefined],
+    ['jobs', quota === null ? 'no quota' : `${quota.used} of ${quota.limit} in ${quota.period}, ${quota.left} left`],
+    ['renews', quota === null ? undefined : localTime(Date.parse(quota.renews_at) / 1_000)],
+    ['requests', requests === null ? 'no limit' : `${requests.limit} in ${requests.period_seconds} s`],
+    ['body', `${limits.body_bytes} bytes at most`],
+  ])
+}
+
+export function reload(options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const reloaded = await client.admin.reload()
+    const { clients, workers } = reloaded
+    const text = `Read anew: ${clients} ${clients === 1 ? 'client' : 'clients'}, ${workers} ${workers === 1 ? 'worker' : 'workers'}.`
+    return done(screen, text, reloaded)
+  })
+}
+
+/** How many workers and jobs there are. */
+export function showStatus(options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const dashboard = await client.dashboard()
+    if (screen.isJson) {
+      printJson(screen, dashboard)
+      return EXIT.ok
+    }
+    // `queued` is another word for `pending`.
+    const { queued: _, ...jobs } = dashboard.jobs
+    const { total, ...workers } = dashboard.workers
+    screen.out(`${screen.paint('bold', 'Workers')}  ${total}`)
+    if (total > 0) screen.out(countTable(screen, workers))
+    const sum = Object.values(jobs).reduce((all, count) => all + count, 0)
+    screen.out(`\n${screen.paint('bold', 'Jobs')}  ${sum}`)
+    if (sum > 0) screen.out(countTable(screen, jobs))
+    return EXIT.ok
+  })
+}
+
+function countTable(screen: Screen, counts: Readonly<Record<string, number>>): string {
+  return table(screen, Object.entries(counts), [
+    { title: 'status', cell: ([status]) => paintStatus(screen, status) },
+    { title: 'count', cell: ([, count]) => String(count), align: 'right' },
+  ])
+}

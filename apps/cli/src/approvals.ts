@@ -1,0 +1,59 @@
+import type { Approval } from '@impresario/client'
+import { COMMAND, EXIT, usage } from './failure.ts'
+import { printJson } from './screen.ts'
+import type { Screen } from './screen.ts'
+import { done, withServer } from './session.ts'
+import type { GlobalOptions } from './session.ts'
+import { facts } from './table.ts'
+import { localTime } from './time.ts'
+
+export interface ApproveOptions extends GlobalOptions {
+  readonly comment?: string
+  readonly visit?: number
+}
+
+/** Decides what a job asks; without a decision, shows what it asks and which decisions there are. */
+export function approveJob(jobId: string, decision: string | undefined, options: ApproveOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const job = client.job(jobId)
+    const question = await job.approval()
+    const { comment, visit = question.visit } = options
+    if (decision === undefined) {
+      if (comment !== undefined) throw usage('A comment goes with a decision.', decisionsOf(question))
+      if (screen.isJson) printJson(screen, question)
+      else screen.out(questionPage(screen, question))
+      return EXIT.ok
+    }
+    if (visit === question.visit && !question.decisions.includes(decision)) {
+      throw usage(`"${decision}" is not among the decisions.`, decisionsOf(question))
+    }
+    await job.approve(decision, { comment, visit })
+    return done(screen, `Job ${jobId} got the decision "${decision}".`)
+  })
+}
+
+function decisionsOf({ decisions }: Approval): string {
+  return `It may be: ${decisions.join(', ')}.`
+}
+
+function questionPage(screen: Screen, question: Approval): string {
+  const { expires_at: expiresAt, urls_expire_at: linksUntil, visit } = question
+  const answer = (decision: string): string =>
+    screen.paint('cyan', `  ${COMMAND} jobs approve ${question.job_id} ${decision} --visit ${visit}`)
+  return [
+    `${screen.paint('yellow', '?')} ${screen.paint('bold', question.message)}`,
+    '',
+    facts(screen, [
+      ['job', question.job_id],
+      ['blueprint', question.blueprint_name],
+      ['expires', expiresAt === undefined ? undefined : localTime(expiresAt)],
+      ['reminders', question.reminders === 0 ? undefined : String(question.reminders)],
+    ]),
+    '',
+    'Answer with one of:',
+    ...question.decisions.map(answer),
+    '',
+    `Or give this page to whoever may decide, until ${localTime(linksUntil)}; no token is needed:`,
+    `  ${question.url}`,
+  ].join('\n')
+}

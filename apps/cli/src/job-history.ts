@@ -1,0 +1,39 @@
+import type { HistoryEvent } from '@impresario/client'
+import { EXIT } from './failure.ts'
+import { printJson } from './screen.ts'
+import type { Screen } from './screen.ts'
+import { withServer } from './session.ts'
+import type { GlobalOptions } from './session.ts'
+import { table } from './table.ts'
+import { localTime, span } from './time.ts'
+
+export interface HistoryOptions extends GlobalOptions {
+  readonly limit?: number
+}
+
+/** What has happened to a job, oldest first. */
+export function showHistory(jobId: string, options: HistoryOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const events = await client.job(jobId).history().all(options.limit)
+    if (screen.isJson) printJson(screen, events)
+    else screen.out(events.length === 0 ? 'Nothing is written down about it.' : historyPage(screen, events))
+    return EXIT.ok
+  })
+}
+
+function historyPage(screen: Screen, events: readonly HistoryEvent[]): string {
+  const begin = events[0]?.timestamp ?? 0
+  const rows = table(screen, events, [
+    { title: 'after', cell: (event) => `+${span(event.timestamp - begin)}`, align: 'right' },
+    { title: 'state', cell: (event) => event.state ?? '' },
+    { title: 'what', cell: (event) => event.event_type.replaceAll('_', ' ') },
+    { title: 'worker', cell: (event) => event.worker_id ?? '' },
+    {
+      title: 'took',
+      cell: (event) => (event.duration_ms === null ? '' : span(event.duration_ms / 1_000)),
+      align: 'right',
+    },
+    { title: 'note', cell: (event) => event.note ?? '' },
+  ])
+  return `${screen.paint('dim', `since ${localTime(begin)}`)}\n${rows}`
+}
