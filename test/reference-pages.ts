@@ -151,6 +151,8 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   eventSchemaCharsMax: 'A schema that a worker declares for its events.',
   eventSchemaRefsMax: 'References in it.',
   eventSchemasMax: 'Such schemas that are kept compiled.',
+  eventSchemasOfTypeMax: 'Different schemas of one worker for the same event.',
+  eventCheckCharsMax: 'Characters of such a schema times characters of an event.',
   pageSizeDefault: 'Jobs on one page of a list, when nobody names a number.',
   pageSizeMax: 'The most that may be named.',
   pageOffsetMax: 'Jobs that an older client may leave out with `offset`.',

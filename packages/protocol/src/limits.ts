@@ -77,10 +77,17 @@ export const LIMITS = {
   socketMistakesMax: 5,
   /** Sockets that have not said whose they are. Each may be anybody's who knows the global token. */
   socketsUnboundMax: 1_000,
-  /** What a worker declares about its events is compiled: larger contracts belong into the worker. */
-  eventSchemaCharsMax: 65_536,
+  /**
+   * What a worker declares about its events is compiled, in a time that grows with the square of its length: a tenth of a
+   * second for this. Larger contracts belong into the worker.
+   */
+  eventSchemaCharsMax: 8_192,
   eventSchemaRefsMax: 20,
   eventSchemasMax: 256,
+  /** Different contracts of one worker for the same event, as several of its skills may have them. */
+  eventSchemasOfTypeMax: 8,
+  /** Characters of a contract times characters of an event that is held against it: a tenth of a second at the worst. */
+  eventCheckCharsMax: 67_108_864,
   pageSizeDefault: 50,
   pageSizeMax: 100,
   /** Older clients count from the beginning, which reads all that is left out. */

@@ -132,6 +132,34 @@ describe('what workers declare about their events', () => {
     expect(verdict({ allOf: [{ $ref: '#' }] }, {})).toBe(false)
   })
 
+  test('[E-01] [H-08] a schema that goes in circles, or is asynchronous, can neither block nor end the process', () => {
+    const twice = { required: ['a'], properties: { a: { anyOf: [{ $ref: '#' }, { $ref: '#' }] } } }
+    let deep = {}
+    for (let level = 0; level < 60; level += 1) deep = { a: deep }
+    expect(verdict(twice, deep)).toBe(false)
+    const around = {
+      $ref: '#/$defs/a~1b',
+      $defs: { 'a/b': { items: { $ref: '#/$defs/c' } }, c: { $ref: '#/$defs/a~1b' } },
+    }
+    expect(verdict(around, {})).toBe(false)
+    expect(verdict({ $defs: { a: { $id: '#a', not: { $ref: '#a' } } }, $ref: '#a' }, {})).toBe(false)
+    expect(
+      verdict({ $defs: { a: { type: 'object' } }, allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }] }, {}),
+    ).toBe(true)
+    // Were it compiled as it is, the refusal would be a promise that nobody waits for: the end of the process.
+    expect(verdict({ $async: true, required: ['x'] }, {})).toBe(false)
+    expect(verdict({ $async: true, required: ['x'] }, { x: 1 })).toBe(true)
+    expect(verdict({ properties: { a: { $async: true, required: ['x'] } } }, { a: {} })).toBe(false)
+  })
+
+  test('[E-01] [H-08] a long event is not held against a long schema', () => {
+    const allOf = Array.from({ length: 100 }, () => ({ properties: { list: { items: { type: 'number' } } } }))
+    const list = Array.from({ length: 100_000 }, () => 0)
+    expect(verdict({ allOf }, { list: list.slice(0, 100) })).toBe(true)
+    expect(verdict({ allOf }, { list })).toBe(false)
+    expect(verdict({ properties: { list: { items: { type: 'number' } } } }, { list })).toBe(true)
+  })
+
   test('[E-01] keywords whose cost could explode are left out', () => {
     expect(verdict({ properties: { a: { pattern: '^(a+)+$' } } }, { a: `${'a'.repeat(40)}!` })).toBe(true)
     expect(verdict({ properties: { a: { uniqueItems: true } } }, { a: [1, 1] })).toBe(true)
@@ -148,6 +176,20 @@ describe('what workers declare about their events', () => {
     expect(contracts.check(worker, 'e', { z: 1 }).isValid).toBe(false)
     expect(contracts.check(worker, 'constructor', {}).isValid).toBe(true)
     expect(contracts.check(undefined, 'e', {}).isValid).toBe(true)
+  })
+
+  test('[E-01] [H-08] an event that skills declare in many different ways is refused; the same way counts once', () => {
+    const info = (count: number, isSame: boolean) =>
+      Array.from({ length: count }, (_, at) => ({
+        name: `s${at}`,
+        events_schema: { e: { minProperties: isSame ? 0 : at } },
+      }))
+    const contracts = new EventContracts()
+    const most = LIMITS.eventSchemasOfTypeMax
+    const check = (skillInfo: never) => contracts.check(createWorker({ id: 'w', skillInfo }, 1), 'e', {}).isValid
+    expect(check(info(most, false) as never)).toBe(true)
+    expect(check(info(most + 1, false) as never)).toBe(false)
+    expect(check(info(most + 1, true) as never)).toBe(true)
   })
 
   test('[E-01] only so many are kept', () => {
