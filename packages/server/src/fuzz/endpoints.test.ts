@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request as httpRequest, Agent } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { blueprint } from '@impresario/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createServer } from '../index.ts'
@@ -46,6 +49,7 @@ const broken = blueprint('broken', { start: 'stuck', handlerAttemptsMax: 1 }, (s
 
 let server: Server
 let address = ''
+const directory = mkdtempSync(join(tmpdir(), 'impresario-fuzz-'))
 const agent = new Agent({ keepAlive: true, maxSockets: IN_FLIGHT })
 const rejections: unknown[] = []
 const onRejection = (reason: unknown): void => {
@@ -54,6 +58,8 @@ const onRejection = (reason: unknown): void => {
 
 beforeAll(async () => {
   process.on('unhandledRejection', onRejection)
+  const schedulesConfigPath = join(directory, 'schedules.toml')
+  writeFileSync(schedulesConfigPath, '[nightly]\nblueprint = "ask"\ndaily_at = "03:00"\nenabled = false\n')
   server = createServer({
     blueprints: [hello, ask, broken],
     settings: {
@@ -64,6 +70,7 @@ beforeAll(async () => {
       clientToken: TOKENS['x-client-token'],
       workerToken: TOKENS['x-worker-token'],
       rateLimitingEnabled: false,
+      schedulesConfigPath,
       // A poll that names no sensible time waits for this one.
       workerPollTimeoutSeconds: 0,
     },
@@ -74,6 +81,7 @@ beforeAll(async () => {
 afterAll(async () => {
   agent.destroy()
   await server.stop()
+  rmSync(directory, { recursive: true })
   process.off('unhandledRejection', onRejection)
 })
 
@@ -172,6 +180,7 @@ async function populate(): Promise<Sampler['known']> {
     worker_id: ['w1', 'w2'],
     workerId: ['w1', 'w2'],
     name: ['hello', 'ask'],
+    schedule: ['nightly'],
     blueprint: ['hello', 'ask', 'broken', 'none'],
     decision: ['yes', 'no'],
     event_type: ['progress', 'hint'],
