@@ -6,7 +6,6 @@ import { hashToken, sameSecret } from './secret.ts'
 import type { TokenHash } from './secret.ts'
 
 export { hashToken } from './secret.ts'
-export type { TokenHash } from './secret.ts'
 
 export interface ClientCredential {
   /** Any of them is right: while a token is changed, the old and the new one. */
