@@ -43,6 +43,8 @@ token = "token-of-root-90d2"
 role = "admin"
 `
 
+const SCHEDULES = '[nightly]\nblueprint = "ask"\ndaily_at = "03:00"\nclient = "acme"\n'
+
 let directory = ''
 let server: Server
 let url = ''
@@ -56,6 +58,7 @@ let onReceived = (): void => {}
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'impresario-client-'))
   await writeFile(join(directory, 'clients.toml'), CLIENTS)
+  await writeFile(join(directory, 'schedules.toml'), SCHEDULES)
   receiver = createReceiver((request, reply) => {
     void buffer(request).then((body) => {
       received.push({ body, headers: request.headers })
@@ -75,6 +78,7 @@ beforeAll(async () => {
       storageUrl: 'memory:',
       logLevel: 'silent',
       clientsConfigPath: join(directory, 'clients.toml'),
+      schedulesConfigPath: join(directory, 'schedules.toml'),
       webhookAllowHttp: true,
       webhookAllowPrivate: true,
       webhookAllowedPorts: '1024-65535',
@@ -227,6 +231,7 @@ test('[H-01] [H-04] what is around jobs: account, workers, skills, blueprints, c
   await server.localTransport().register({ worker_id: 'w1', worker_type: 'gpu', supported_skills: ['draw'] })
   expect(await acme.worker('w1')).toMatchObject({ worker_type: 'gpu', supported_skills: ['draw'] })
   expect(await acme.catalogue()).toMatchObject({ draw: { providers_count: 1, worker_types: ['gpu'] } })
+  expect(await acme.workerHistory('w1').all()).toMatchObject([{ event_type: 'registered', worker_id: 'w1' }])
   await expect(acme.worker('w2')).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND' })
   expect(await acme.blueprint('ask', 1)).toMatchObject({ name: 'ask', start: 'first' })
   await expect(acme.blueprint('ask', 2)).rejects.toMatchObject({ code: 'BLUEPRINT_NOT_FOUND' })
@@ -234,9 +239,18 @@ test('[H-01] [H-04] what is around jobs: account, workers, skills, blueprints, c
   expect(await acme.dashboard()).toMatchObject({ workers: { total: 1 } })
 })
 
+test('[F-04] schedules are looked at by their clients and run by admins', async () => {
+  expect(await acme.schedules.list()).toMatchObject([{ name: 'nightly', client: 'acme', enabled: true }])
+  expect(await acme.schedules.read('nightly')).toMatchObject({ trigger: { kind: 'daily', time: '03:00' } })
+  await expect(acme.schedules.run('nightly')).rejects.toMatchObject({ code: 'FORBIDDEN' })
+  const job = await root.schedules.run('nightly')
+  expect(await acme.job(job.id).status()).toMatchObject({ blueprint_name: 'ask', owner: 'acme' })
+  await expect(root.schedules.run('nobody')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
 test('[H-02] an admin lets the files of clients be read anew', async () => {
   await expect(acme.admin.reload()).rejects.toMatchObject({ code: 'FORBIDDEN' })
   await writeFile(join(directory, 'clients.toml'), `${CLIENTS}\n[late]\ntoken = "token-of-late-3f3f"\n`)
-  expect(await root.admin.reload()).toMatchObject({ clients: 3 })
+  expect(await root.admin.reload()).toMatchObject({ clients: 3, schedules: 1 })
   expect(await createClient({ url, token: 'token-of-late-3f3f' }).account()).toMatchObject({ client_id: 'late' })
 })

@@ -32,10 +32,14 @@ function accountPage(screen: Screen, { client_id: id, role, plan, quota, limits 
 export function reload(options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const reloaded = await client.admin.reload()
-    const { clients, workers } = reloaded
-    const text = `Read anew: ${clients} ${clients === 1 ? 'client' : 'clients'}, ${workers} ${workers === 1 ? 'worker' : 'workers'}.`
-    return done(screen, text, reloaded)
+    const { clients, workers, schedules } = reloaded
+    const counts = [counted(clients, 'client'), counted(workers, 'worker'), counted(schedules, 'schedule')]
+    return done(screen, `Read anew: ${counts.join(', ')}.`, reloaded)
   })
+}
+
+function counted(count: number, word: string): string {
+  return `${count} ${count === 1 ? word : `${word}s`}`
 }
 
 /** How many workers and jobs there are. */

@@ -21,6 +21,28 @@ const broken = blueprint('broken', { start: 'fall', handlerAttemptsMax: 1 }, (st
   done: state.end(),
 }))
 
+const quick = blueprint('quick', { start: 'done' }, (state) => ({ done: state.end() }))
+
+const SCHEDULES = `
+[payroll]
+blueprint = "quick"
+monthly_dates = [15, "last"]
+time = "06:00"
+timezone = "Europe/Berlin"
+client = "acme"
+[report]
+blueprint = "quick"
+weekly_days = ["mon", "fri"]
+time = "07:30"
+[nightly]
+blueprint = "quick"
+daily_at = "03:00"
+[sweep]
+blueprint = "quick"
+interval_seconds = 900
+enabled = false
+`
+
 const TOKENS = { acme: 'token-of-acme-77c1', root: 'token-of-root-90d2' }
 const CLIENTS = `
 [acme]
@@ -44,6 +66,7 @@ let answer = 204
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'impresario-commands-'))
   await writeFile(join(folder, 'clients.toml'), CLIENTS)
+  await writeFile(join(folder, 'schedules.toml'), SCHEDULES)
   receiver = createReceiver((request, reply) => {
     request.resume().on('end', () => reply.writeHead(answer).end())
   })
@@ -52,13 +75,14 @@ beforeAll(async () => {
   })
   hook = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`
   server = createServer({
-    blueprints: [broken],
+    blueprints: [broken, quick],
     settings: {
       apiHost: '127.0.0.1',
       apiPort: 0,
       storageUrl: 'memory:',
       logLevel: 'silent',
       clientsConfigPath: join(folder, 'clients.toml'),
+      schedulesConfigPath: join(folder, 'schedules.toml'),
       webhookAllowHttp: true,
       webhookAllowPrivate: true,
       webhookAllowedPorts: '1024-65535',
@@ -261,6 +285,41 @@ describe('[M-03] [H-07] webhooks', () => {
   })
 })
 
+describe('[M-03] [F-04] schedules', () => {
+  const env = { IMPRESARIO_TOKEN: TOKENS.root }
+
+  test('are listed with when they fire', async () => {
+    const { stdout } = await cli(['schedules'], { env })
+    expect(stdout).toMatch(/^payroll +quick +on the 15, last of the month, 06:00 Europe\/Berlin +in \d+ /m)
+    expect(stdout).toMatch(/^report +quick +mon, fri 07:30 UTC +in \d+ /m)
+    expect(stdout).toMatch(/^nightly +quick +daily 03:00 UTC +in \d/m)
+    expect(stdout).toMatch(/^sweep +quick +every 15 min +off +– +–$/m)
+    expect(await json(['schedules', 'list'])).toMatchObject([{ name: 'payroll', client: 'acme' }])
+    expect((await cli(['schedules', 'show', 'payroll'])).stdout).toMatch(/^next +\d{4}-\d{2}-\d{2} .*\(in /m)
+    expect(await json(['schedules', 'show', 'payroll'])).toMatchObject({ misfire: 'run_once' })
+    expect(await cli(['schedules', 'show', 'nightly'])).toMatchObject({ code: 1, stdout: '' })
+  })
+
+  test('are run out of their turn by admins', async () => {
+    expect(await cli(['schedules', 'run', 'payroll'])).toMatchObject({ code: 1, stdout: '' })
+    const { code, stdout } = await cli(['schedules', 'run', 'payroll', '--json'], { env })
+    expect(code).toBe(0)
+    const { job_id: id } = JSON.parse(stdout) as { readonly job_id: string }
+    expect(await acme.job(id).wait()).toMatchObject({ blueprint_name: 'quick', status: 'finished' })
+    expect((await cli(['schedules', 'run', 'sweep'], { env })).stdout).toContain('impresario jobs watch')
+    expect(await cli(['schedules', 'run', 'nobody'], { env })).toMatchObject({ code: 1, stdout: '' })
+  })
+})
+
+test('[M-03] [G-04] workers tell their history', async () => {
+  const transport = server.localTransport()
+  await transport.register({ worker_id: 'w7', worker_type: 'cpu', supported_skills: ['draw'] })
+  const events = (await json(['workers', 'history', 'w7'])) as readonly { readonly event_type: string }[]
+  expect(events.map((event) => event.event_type)).toEqual(['registered'])
+  expect((await cli(['workers', 'history', 'w7'])).stdout).toMatch(/^\d{4}-\d{2}-\d{2} .* registered/m)
+  expect(await cli(['workers', 'history', 'nobody'])).toMatchObject({ code: 1, stdout: '' })
+})
+
 test('[M-03] [H-04] an account is shown with what is left of its quota', async () => {
   const { stdout } = await cli(['account'])
   expect(stdout).toMatch(/^client +acme$/m)
@@ -271,9 +330,9 @@ test('[M-03] [H-04] an account is shown with what is left of its quota', async (
 
 test('[M-03] the status counts workers and jobs', async () => {
   const { stdout } = await cli(['status'])
-  expect(stdout).toMatch(/^Workers {2}0$/m)
+  expect(stdout).toMatch(/^Workers {2}\d+$/m)
   expect(stdout).toMatch(/^finished +\d+$/m)
-  expect(await json(['status'])).toMatchObject({ workers: { total: 0 } })
+  expect(await json(['status'])).toMatchObject({ jobs: { queued: 0 } })
 })
 
 test('[M-03] [H-02] an admin lets the files be read anew; a broken one is named and changes nothing', async () => {
@@ -281,7 +340,7 @@ test('[M-03] [H-02] an admin lets the files be read anew; a broken one is named 
   expect(await cli(['admin', 'reload'])).toMatchObject({ code: 1, stdout: '' })
   const reloaded = await cli(['admin', 'reload'], { env })
   expect(reloaded).toMatchObject({ code: 0, stderr: '' })
-  expect(reloaded.stdout).toMatch(/^✓ Read anew: 2 clients, \d+ workers?\.$/m)
+  expect(reloaded.stdout).toMatch(/^✓ Read anew: 2 clients, \d+ workers?, 4 schedules\.$/m)
   await writeFile(join(folder, 'clients.toml'), `${CLIENTS}\n[late]\nrole = "king"\n`)
   const refused = await cli(['admin', 'reload'], { env })
   expect(refused).toMatchObject({ code: 1, stdout: '' })

@@ -4,7 +4,7 @@ import type { End } from './action.ts'
 import { EXIT, Failure } from './failure.ts'
 import { addJobs, addQuarantine } from './job-commands.ts'
 import type { Screen } from './screen.ts'
-import { addAccount, addCatalogue, addServers, addWebhooks } from './server-commands.ts'
+import { addAccount, addCatalogue, addSchedules, addServers, addWebhooks } from './server-commands.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
 
@@ -59,6 +59,7 @@ function createProgram(end: End): Command {
   addJobs(program, end)
   addQuarantine(program, end)
   addCatalogue(program, end)
+  addSchedules(program, end)
   addWebhooks(program, end)
   addAccount(program, end)
   return program

@@ -5,6 +5,7 @@ import type { End } from './action.ts'
 import { count, number, port, spanMs } from './arguments.ts'
 import type { DevOptions } from './dev.ts'
 import type { DeliveryOptions, RotateOptions } from './webhooks.ts'
+import type { WorkerHistoryOptions } from './worker-history.ts'
 
 export function addServers(program: Command, end: End): void {
   program
@@ -34,6 +35,15 @@ export function addCatalogue(program: Command, end: End): void {
     .command('show <worker>')
     .description('all about one worker')
     .action(act(end, async (options, worker) => (await load()).showWorker(worker, options)))
+  workers
+    .command('history <worker>')
+    .description('what has happened to a worker, the newest first')
+    .addOption(new Option('--limit <number>', 'at most so many events').argParser(count).default(50))
+    .action(
+      act(end, async (options: WorkerHistoryOptions, worker) =>
+        (await import('./worker-history.ts')).showWorkerHistory(worker, options),
+      ),
+    )
   program
     .command('skills')
     .description('what the workers can do')
@@ -59,6 +69,23 @@ function addBlueprints(blueprint: Command, end: End): void {
     .option('-o, --output <file>', 'write it there')
     .option('--name <blueprint>', 'which one, if the file has several')
     .action(act(end, async (options, source) => (await import('./graph.ts')).drawGraph(source, options)))
+}
+
+export function addSchedules(program: Command, end: End): void {
+  const load = () => import('./schedules.ts')
+  const schedules = program.command('schedules').description('jobs by the calendar')
+  schedules
+    .command('list', { isDefault: true })
+    .description('list them: when each fires next, and what it started last')
+    .action(act(end, async (options) => (await load()).listSchedules(options)))
+  schedules
+    .command('show <schedule>')
+    .description('all about one')
+    .action(act(end, async (options, schedule) => (await load()).showSchedule(schedule, options)))
+  schedules
+    .command('run <schedule>')
+    .description('start its job now, with the token of an admin; its own times stay as they are')
+    .action(act(end, async (options, schedule) => (await load()).runSchedule(schedule, options)))
 }
 
 export function addWebhooks(program: Command, end: End): void {
@@ -117,6 +144,6 @@ export function addAccount(program: Command, end: End): void {
     .command('admin')
     .description('change the running server, with the token of an admin')
     .command('reload')
-    .description('read the files of clients and workers anew')
+    .description('read the files of clients, workers and schedules anew')
     .action(act(end, async (options) => (await load()).reload(options)))
 }

@@ -23,13 +23,13 @@ export async function start(options: GlobalOptions): Promise<number> {
   return EXIT.ok
 }
 
-/** Reads credentials, certificate and schedules anew. What is wrong changes nothing; what came of it is in the log. */
+/** Reads the certificate, and clients, workers and schedules anew. Files that are wrong change nothing; the log says so. */
 async function reload(server: Server, screen: Screen): Promise<void> {
-  server.reloadCredentials()
-  server.reloadTls()
-  await server.reloadSchedules().catch((error: unknown) => {
-    screen.err(
-      `The schedules were not reloaded; the old ones stay: ${error instanceof Error ? error.message : String(error)}`,
-    )
-  })
+  try {
+    server.reloadTls()
+    await server.reload()
+  } catch (error) {
+    // A bug, or a storage that is gone: a server that runs goes on running.
+    screen.err(`The reload went wrong: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+  }
 }

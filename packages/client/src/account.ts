@@ -26,11 +26,12 @@ export interface Account {
   }
 }
 
-/** How many clients and workers are in force now. */
+/** How many clients, workers and schedules are in force now. */
 export interface Reloaded {
   readonly status: string
   readonly clients: number
   readonly workers: number
+  readonly schedules: number
 }
 
 /** Changes of the running server. Needs the token of an admin. */
@@ -41,7 +42,7 @@ export class Admin {
     this.#connection = connection
   }
 
-  /** Reads the files of clients and workers anew; files that are wrong change nothing, and the refusal says where. */
+  /** Reads the files of clients, workers and schedules anew; a wrong one changes nothing, and the refusal says where. */
   async reload(): Promise<Reloaded> {
     const answer = await this.#connection.call(RELOAD_PATH, { method: 'POST', repeatable: true })
     return reloadedOf(answer.body)

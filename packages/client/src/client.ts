@@ -6,6 +6,7 @@ import {
   type DashboardBody,
   type JsonObject,
   type WorkerBody,
+  type WorkerHistoryBody,
 } from '@impresario/protocol'
 import { ACCOUNT_PATH, Admin, type Account } from './account.ts'
 import { Connection, type Fetch } from './connection.ts'
@@ -14,6 +15,7 @@ import type { Explanation } from './explanation.ts'
 import { JobHandle, jobOf, type Job } from './job.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
 import { Quarantine } from './quarantine.ts'
+import { Schedules } from './schedules.ts'
 import { Webhooks } from './webhooks.ts'
 
 export interface ClientOptions {
@@ -68,6 +70,13 @@ export interface ListQuery extends PageQuery {
   readonly owner?: string | undefined
 }
 
+export interface WorkerHistoryQuery {
+  /** Events per page. */
+  readonly limit?: number | undefined
+  /** Only events before this one: its `event_id`, or the cursor of the page before. */
+  readonly before?: string | undefined
+}
+
 const TIMEOUT_MS = 30_000
 /** As long as the usual window of a rate limit. */
 const RETRY_AFTER_MS_MAX = 60_000
@@ -76,6 +85,7 @@ const RETRY_AFTER_MS_MAX = 60_000
 export class Client {
   readonly quarantine: Quarantine
   readonly webhooks: Webhooks
+  readonly schedules: Schedules
   readonly admin: Admin
   readonly #connection: Connection
   readonly #creator: JobCreator
@@ -87,6 +97,7 @@ export class Client {
     this.#creator = new JobCreator(connection)
     this.quarantine = new Quarantine(connection)
     this.webhooks = new Webhooks(connection)
+    this.schedules = new Schedules(connection, (id) => this.job(id))
     this.admin = new Admin(connection)
   }
 
@@ -150,6 +161,17 @@ export class Client {
     return this.#get(CLIENT_PATHS.worker(id))
   }
 
+  /** What has happened to a worker, newest first: also to one that is no longer here. */
+  workerHistory(id: string, query: WorkerHistoryQuery = {}): Listing<WorkerHistoryBody> {
+    return listing(this.#connection, {
+      path: CLIENT_PATHS.workerHistory(id),
+      query: { limit: query.limit },
+      cursor: query.before,
+      cursorName: 'before',
+      read: workerHistoryOf,
+    })
+  }
+
   /** What the live workers can do, by the name of the skill. */
   async catalogue(): Promise<Readonly<Record<string, CatalogueEntry>>> {
     return this.#get(CLIENT_PATHS.catalogue)
@@ -196,6 +218,10 @@ export class Client {
 
 export function createClient(options: ClientOptions): Client {
   return new Client(options)
+}
+
+function workerHistoryOf(body: unknown): WorkerHistoryBody {
+  return body as WorkerHistoryBody
 }
 
 function timeOf(time: Date | string | number | undefined): string | undefined {

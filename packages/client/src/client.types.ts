@@ -29,10 +29,12 @@ export async function rightAroundJobs(request: Request): Promise<string> {
   for await (const one of client.quarantine.list({ errorCode: 'X', olderThanMs: 1 })) String(one.error?.stack)
   const { results } = await client.quarantine.retry({ filter: {}, limit: 5 })
   await client.quarantine.discard({ ids: ['id'] })
+  const next: number | null | undefined = (await client.schedules.list())[0]?.next_at
+  const started = await (await client.schedules.run('nightly')).status()
   const left: number | undefined = (await client.account()).quota?.left
   const { body } = await verifyWebhook(await request.text(), request.headers, 'whsec_')
   const code: string | undefined = body.error?.code
-  return JSON.stringify([decisions, at, whole, status, results, left, code])
+  return JSON.stringify([decisions, at, whole, status, results, left, code, next, started.id])
 }
 
 export async function wrongAroundJobs(): Promise<void> {

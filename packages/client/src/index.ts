@@ -1,12 +1,13 @@
 export type { Account, Admin, Reloaded } from './account.ts'
 export { createClient } from './client.ts'
-export type { BlueprintRef, Client, ClientOptions, ListQuery, StartOptions } from './client.ts'
+export type { BlueprintRef, Client, ClientOptions, ListQuery, StartOptions, WorkerHistoryQuery } from './client.ts'
 export type { Fetch } from './connection.ts'
 export { ConnectionError, JobEndedError, WaitTimeoutError } from './errors.ts'
 export type { Choice, ExplainedTask, Explanation, WorkerVerdict } from './explanation.ts'
 export type { ApproveOptions, HistoryQuery, Job, JobHandle, RetryOptions, WaitOptions } from './job.ts'
 export type { Listing, Page, PageQuery } from './listing.ts'
 export type { Quarantine, QuarantineFilter, QuarantineQuery, Selection } from './quarantine.ts'
+export type { Schedules } from './schedules.ts'
 export { verifyWebhook, WebhookError } from './webhook-signature.ts'
 export type { VerifyOptions, WebhookBody, WebhookHeaders, WebhookMessage } from './webhook-signature.ts'
 export type {
@@ -27,6 +28,8 @@ export type {
   DashboardBody,
   HistoryBody as HistoryEvent,
   QuarantinedBody as QuarantinedJob,
+  ScheduleBody as Schedule,
   WorkerBody,
+  WorkerHistoryBody as WorkerEvent,
 } from '@impresario/protocol'
 export { ImpresarioError, isImpresarioError } from '@impresario/protocol'

@@ -1,0 +1,77 @@
+import type { Schedule } from '@impresario/client'
+import { COMMAND, EXIT } from './failure.ts'
+import { printJson } from './screen.ts'
+import type { Screen } from './screen.ts'
+import { done, withServer } from './session.ts'
+import type { GlobalOptions } from './session.ts'
+import { facts, table } from './table.ts'
+import { ago, localTime, nowSeconds, span, until } from './time.ts'
+
+export function listSchedules(options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const schedules = await client.schedules.list()
+    if (screen.isJson) printJson(screen, schedules)
+    else if (schedules.length === 0) screen.out('There are no schedules for you. Admins see all of them.')
+    else screen.out(scheduleTable(screen, schedules))
+    return EXIT.ok
+  })
+}
+
+function scheduleTable(screen: Screen, schedules: readonly Schedule[]): string {
+  const now = nowSeconds()
+  return table(screen, schedules, [
+    { title: 'schedule', cell: (one) => one.name },
+    { title: 'blueprint', cell: (one) => one.blueprint },
+    { title: 'when', cell: (one) => triggerText(one) },
+    { title: 'next', cell: (one) => (one.next_at === null ? screen.paint('gray', 'off') : until(one.next_at, now)) },
+    { title: 'last', cell: (one) => (one.last_at === null ? '–' : ago(one.last_at, now)) },
+    { title: 'last job', cell: (one) => one.last_job_id ?? '–' },
+  ])
+}
+
+const DAYS = ['', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
+
+/** When it fires, as short as people say it. */
+function triggerText({ trigger, timezone }: Schedule): string {
+  const { kind, time, days, dates, every_seconds: every } = trigger
+  const list = (values: unknown): string => (Array.isArray(values) ? values.map(String).join(', ') : '')
+  const at = `${typeof time === 'string' ? time : ''} ${timezone}`
+  if (kind === 'interval') return `every ${span(Number(every))}`
+  if (kind === 'weekly') return `${list(Array.isArray(days) ? days.map((day) => DAYS[Number(day)]) : [])} ${at}`
+  if (kind === 'monthly') return `on the ${list(dates)} of the month, ${at}`
+  return `daily ${at}`
+}
+
+export function showSchedule(name: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const schedule = await client.schedules.read(name)
+    if (screen.isJson) printJson(screen, schedule)
+    else screen.out(schedulePage(screen, schedule))
+    return EXIT.ok
+  })
+}
+
+function schedulePage(screen: Screen, schedule: Schedule): string {
+  const now = nowSeconds()
+  const { next_at: nextAt, last_for: lastFor, last_at: lastAt } = schedule
+  return facts(screen, [
+    ['schedule', schedule.name],
+    ['blueprint', schedule.blueprint],
+    ['client', schedule.client],
+    ['when', triggerText(schedule)],
+    ['next', nextAt === null ? 'off' : `${localTime(nextAt)} (${until(nextAt, now)})`],
+    ['last', lastAt === null ? 'never' : `${localTime(lastAt)} (${ago(lastAt, now)})`],
+    ['for', lastFor === null ? undefined : localTime(lastFor)],
+    ['last job', schedule.last_job_id ?? undefined],
+    ['if missed', schedule.misfire.replaceAll('_', ' ')],
+  ])
+}
+
+export function runSchedule(name: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const { id } = await client.schedules.run(name)
+    done(screen, `The job of ${name} is started: ${id}`, { job_id: id })
+    if (!screen.isJson) screen.out(screen.paint('dim', `Watch it: ${COMMAND} jobs watch ${id}`))
+    return EXIT.ok
+  })
+}
