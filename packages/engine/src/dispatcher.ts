@@ -117,6 +117,10 @@ export class Dispatcher implements Service {
     return [...this.#index.all()].map(({ worker }) => worker)
   }
 
+  get workerCount(): number {
+    return this.#index.size
+  }
+
   loadOf(id: string): number {
     return this.#index.load(id)
   }

@@ -1,6 +1,6 @@
 import { changedFields, mergeHeartbeat } from '@impresario/core'
 import type { Clock, Log, Put, Storage, WorkerPatch, WorkerRecord } from '@impresario/core'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { Dispatcher } from './dispatcher.ts'
 
 /** Something that happened to a worker, and what its record says after it. */
@@ -20,6 +20,12 @@ export interface RosterOptions {
   readonly onMoment?: ((moment: WorkerMoment) => void) | undefined
 }
 
+/** Whoever is silent leaves within minutes. */
+const FULL_S = 60
+
+/** What a log line shows of a worker's skills. */
+const SHOWN_SKILLS = 20
+
 /** Heartbeats of one worker are seconds apart; more conflicts than this are not a matter of timing. */
 const SAVES_MAX = 5
 
@@ -34,8 +40,13 @@ export class Roster {
   /** Durable when this resolves. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
     const { storage, dispatcher, clock, log, onMoment } = this.#options
+    if (dispatcher.worker(worker.id) === undefined && dispatcher.workerCount >= LIMITS.workersMax) {
+      throw new ImpresarioError('TOO_MANY_REQUESTS', `There are ${LIMITS.workersMax} workers already.`, {
+        details: { retry_after_s: FULL_S },
+      })
+    }
     const earned = (await storage.read('standing', worker.id))?.value.score
-    const record = await this.#save(worker.id, (known) => {
+    const record = await this.#save(worker.id, true, (known) => {
       // What it has earned outlasts its record.
       return { ...worker, reputation: earned ?? known?.reputation ?? worker.reputation }
     })
@@ -43,7 +54,7 @@ export class Roster {
     dispatcher.put(record)
     onMoment?.({ at: clock.now(), event: 'registered', worker: record })
     await storage.sync()
-    log.info('worker registered', { worker_id: worker.id, skills: worker.skills })
+    log.info('worker registered', { worker_id: worker.id, skills: worker.skills.slice(0, SHOWN_SKILLS) })
     return record
   }
 
@@ -54,7 +65,7 @@ export class Roster {
   ): Promise<{ readonly worker: WorkerRecord; readonly heardBefore: number }> {
     const { clock, dispatcher, onMoment } = this.#options
     let before: WorkerRecord | undefined
-    const worker = await this.#save(workerId, (known) => {
+    const worker = await this.#save(workerId, patch !== undefined, (known) => {
       before = known
       return known && mergeHeartbeat(known, patch ?? {}, clock.now())
     })
@@ -72,6 +83,7 @@ export class Roster {
   /** Changes a worker's record from what is stored, not from what is remembered: another instance may have heard more. */
   async #save(
     id: string,
+    isNews: boolean,
     change: (known: WorkerRecord | undefined) => WorkerRecord | undefined,
   ): Promise<WorkerRecord | undefined> {
     const { storage, log } = this.#options
@@ -79,6 +91,7 @@ export class Roster {
       const stored = await storage.read('worker', id)
       const value = change(stored?.value)
       if (value === undefined) return undefined
+      if (isNews) mustBeSmall(value)
       const facets = { status: value.status, name: value.type }
       const put: Put = { kind: 'worker', id, value, version: (stored?.version ?? 0) + 1, facets }
       if ((await storage.commit({ put: [put] })) === 'committed') return value
@@ -87,4 +100,12 @@ export class Roster {
       return value
     }
   }
+}
+
+function mustBeSmall(worker: WorkerRecord): void {
+  if (JSON.stringify(worker).length <= LIMITS.workerRecordCharsMax) return
+  throw new ImpresarioError(
+    'LIMIT_EXCEEDED',
+    `What a worker says of itself has at most ${LIMITS.workerRecordCharsMax} characters as JSON. Say less.`,
+  )
 }

@@ -66,6 +66,14 @@ export const LIMITS = {
   idempotencyKeyCharsMax: 255,
   /** How far the clock of a worker that signs may be off, and how long a message of it can be replayed if nobody looked. */
   signatureWindowMs: 60_000,
+  /** Skills, models and the like that one worker may name: each becomes an entry of an index. */
+  workerNamesMax: 1_000,
+  /** Tasks that one worker may name as its own in a heartbeat: each is looked up. */
+  workerTasksMax: 10_000,
+  /** The record of a worker, as JSON. It is kept in memory, and written with every heartbeat that changes it. */
+  workerRecordCharsMax: 131_072,
+  /** Workers that may be alive at the same time. Whoever knows the global token may register under any free id. */
+  workersMax: 50_000,
   /** Largest frame of a worker's socket: progress and events, never data. */
   socketFrameBytesMax: 262_144,
   /** Frames of one socket in a second. Progress is worth telling a few times a second, for as many tasks as run at once. */

@@ -11,13 +11,20 @@ export * from './client-schemas.ts'
 const object = z.record(z.string(), z.unknown()).nullish()
 const text = z.string().nullish()
 const number = z.number().nullish()
-const names = z.array(z.string()).nullish()
+const name = z.string().max(LIMITS.identifierCharsMax)
+const names = z.array(name).max(LIMITS.workerNamesMax).nullish()
 const identifier = z.string().min(1).max(LIMITS.identifierCharsMax)
 const seconds = z.number().min(0).nullish()
 const costs = z.record(z.string(), z.number()).nullish()
 
-const skills = z.array(z.union([z.string(), z.looseObject({ name: z.string() })])).nullish()
-const artifacts = z.array(z.union([z.string(), z.looseObject({ name: z.string(), version: text })])).nullish()
+const skills = z
+  .array(z.union([name, z.looseObject({ name })]))
+  .max(LIMITS.workerNamesMax)
+  .nullish()
+const artifacts = z
+  .array(z.union([name, z.looseObject({ name, version: text })]))
+  .max(LIMITS.workerNamesMax)
+  .nullish()
 const signed = { security: object, metadata: object, timestamp: number }
 
 const resources = z
@@ -70,7 +77,7 @@ export const heartbeatRequest = z.looseObject({
   status: text,
   load: number,
   usage: object,
-  current_tasks: names,
+  current_tasks: z.array(z.string()).max(LIMITS.workerTasksMax).nullish(),
   supported_tasks: names,
   supported_skills: skills,
   available_skills: names,

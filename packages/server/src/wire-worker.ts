@@ -1,7 +1,7 @@
 import { isEnded } from '@impresario/core'
 import type { Gpu, NewWorker, WorkerPatch, WorkerRecord, WorkerStatus } from '@impresario/core'
 import type { Delivery, Receipt, Report } from '@impresario/engine'
-import { isJsonObject, isTaskErrorCode } from '@impresario/protocol'
+import { isJsonObject, isTaskErrorCode, LIMITS } from '@impresario/protocol'
 import type {
   FileMeta,
   HeartbeatRequest,
@@ -189,6 +189,9 @@ export function readReport(item: unknown): Report | ItemError {
   const nested = item['result']
   const body = isJsonObject(nested) ? nested : item
   const { status, data } = body
+  if (typeof status === 'string' && status.length > LIMITS.identifierCharsMax) {
+    return { error: `status has more than ${LIMITS.identifierCharsMax} characters.`, code: 'INVALID_REQUEST' }
+  }
   const error = errorOf(body)
   return {
     taskId,

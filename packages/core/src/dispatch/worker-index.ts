@@ -250,7 +250,9 @@ function lastOf<T>(list: readonly T[]): T {
 }
 
 function startable({ skills, availableSkills }: WorkerRecord): ReadonlySet<string> {
-  return new Set(availableSkills === undefined ? skills : skills.filter((skill) => availableSkills.includes(skill)))
+  if (availableSkills === undefined) return new Set(skills)
+  const available = new Set(availableSkills)
+  return new Set(skills.filter((skill) => available.has(skill)))
 }
 
 /** Heartbeats come every few seconds from every worker and seldom change what it can do. */
