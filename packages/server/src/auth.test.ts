@@ -160,9 +160,9 @@ test('[H-03] without tokens only requests to the own machine are answered', asyn
   expect((await app.call('GET', '/api/v1/jobs')).status).toBe(200)
   expect((await app.call('PATCH', '/_worker/workers/none')).status).toBe(404)
   const { port, hostname } = new URL(app.address)
-  const statusFor = (path: string, method: string): Promise<number | undefined> =>
-    new Promise((resolve, reject) => {
-      const headers = { host: 'elsewhere.example' }
+  const elsewhere = { host: 'elsewhere.example' }
+  const statusFor = (path: string, method: string, headers: Record<string, string> = elsewhere) =>
+    new Promise<number | undefined>((resolve, reject) => {
       const request = httpRequest({ hostname, port, path, method, headers }, (response) => {
         response.resume()
         resolve(response.statusCode)
@@ -173,6 +173,28 @@ test('[H-03] without tokens only requests to the own machine are answered', asyn
   expect(await statusFor('/api/v1/jobs', 'GET')).toBe(403)
   expect(await statusFor('/_worker/workers/none', 'PATCH')).toBe(403)
   expect(await statusFor('/_public/live', 'GET')).toBe(200)
+
+  // A page of another site that a browser on this machine shows; and whoever comes through a proxy that runs here.
+  const strangers = [
+    { origin: 'https://elsewhere.example' },
+    { origin: 'null' },
+    { origin: 'http://localhost.elsewhere.example' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'x-forwarded-for': '198.51.100.7' },
+    { forwarded: 'for=198.51.100.7' },
+    { via: '1.1 proxy' },
+  ]
+  for (const headers of strangers) {
+    expect(await statusFor('/api/v1/echo', 'POST', headers)).toBe(403)
+    expect(await statusFor('/_worker/workers/none/tasks/next', 'GET', headers)).toBe(403)
+    expect(await statusFor('/_worker/ws/none', 'GET', headers)).toBe(403)
+  }
+  for (const headers of [
+    { origin: app.address, 'sec-fetch-site': 'same-origin' },
+    { origin: 'http://localhost:5173' },
+  ]) {
+    expect(await statusFor('/api/v1/jobs', 'GET', headers)).toBe(200)
+  }
 })
 
 describe('what stops the start', () => {

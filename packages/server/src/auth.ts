@@ -18,24 +18,26 @@ export interface ClientCredential {
 
 /**
  * Who a client is. Without any credentials at the start everybody is the one client; the server then listens to its own
- * machine only. Credentials that all go away later leave nobody who may call: what was closed never opens by itself.
+ * machine only. With the first credentials that a reload brings this ends. Credentials that all go away later leave
+ * nobody who may call: what was closed never opens by itself.
  */
 export class ClientAuth {
-  readonly isOpen: boolean
+  #isOpen: boolean
   #byToken: ReadonlyMap<string, ClientCredential>
 
   constructor(credentials: readonly ClientCredential[]) {
-    this.isOpen = credentials.length === 0
+    this.#isOpen = credentials.length === 0
     this.#byToken = tokenIndex(credentials)
   }
 
   /** From now on these. Tokens that are not among them are nobody's at once. */
   replace(credentials: readonly ClientCredential[]): void {
     this.#byToken = tokenIndex(credentials)
+    this.#isOpen &&= credentials.length === 0
   }
 
   authenticate(headers: IncomingHttpHeaders): Caller {
-    if (this.isOpen) {
+    if (this.#isOpen) {
       mustBeLocal(headers)
       return OPEN_CALLER
     }
@@ -70,11 +72,18 @@ function tokenIndex(credentials: readonly ClientCredential[]): ReadonlyMap<strin
 export const OPEN_CALLER: Caller = { client: { id: 'default' }, role: 'admin' }
 
 /**
- * Without tokens, what protects a server on the own machine is that others cannot reach it. A web page can, by letting
- * its own name point here; but its requests then carry that name.
+ * Without tokens, what protects a server on the own machine is that others cannot reach it. Two can, and both give
+ * themselves away:
+ *
+ * - A web page in a browser of this machine. It may let its own name point here, and then its requests carry that name;
+ *   or it calls this machine by a form, an image or a socket, and then the browser says where the page is from.
+ * - Whoever comes through a proxy or a tunnel that runs here. Nearly all of them say that they pass something on.
  */
 export function mustBeLocal(headers: IncomingHttpHeaders): void {
-  if (LOCAL_HOST.test(headers.host ?? '')) return
+  const { host = '', origin, 'sec-fetch-site': site } = headers
+  const isOwnPage = origin === undefined || LOCAL_ORIGIN.test(origin)
+  const isPassedOn = PASSED_ON.some((name) => headers[name] !== undefined)
+  if (LOCAL_HOST.test(host) && isOwnPage && site !== 'cross-site' && !isPassedOn) return
   throw new ImpresarioError(
     'FORBIDDEN',
     'Without tokens this server answers to localhost only. Set CLIENT_TOKEN and WORKER_TOKEN.',
@@ -82,6 +91,8 @@ export function mustBeLocal(headers: IncomingHttpHeaders): void {
 }
 
 const LOCAL_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+const LOCAL_ORIGIN = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+const PASSED_ON = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
 
 export function unauthorised(): ImpresarioError {
   return new ImpresarioError('UNAUTHENTICATED', 'Unauthorized: Invalid token')

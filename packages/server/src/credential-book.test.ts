@@ -87,6 +87,28 @@ test('[H-02] a file without clients leaves nobody who may call: what was closed 
   expect((await server.call('GET', '/api/v1/jobs')).status).toBe(401)
 })
 
+test('[H-02] [H-03] a server that was open to its own machine is closed by the first tokens that a reload brings', async () => {
+  await write('none.toml', '')
+  await write('nobody.toml', '')
+  const [clientsConfigPath, workersConfigPath] = [join(directory, 'none.toml'), join(directory, 'nobody.toml')]
+  const server = await start({ workerToken: '', clientsConfigPath, workersConfigPath })
+  const asNobody = (path: string): Promise<Answer> => server.call('GET', path)
+  expect((await asNobody('/api/v1/jobs')).status).toBe(200)
+  expect((await asNobody('/_worker/workers/w-1/tasks/next')).status).toBe(404)
+  await write('none.toml', CLIENTS)
+  await write('nobody.toml', WORKERS)
+  expect(server.server.reloadCredentials()).toMatchObject({ status: 'reloaded', clients: 1, workers: 1 })
+  expect((await asNobody('/api/v1/jobs')).status).toBe(401)
+  expect((await asNobody('/_worker/workers/w-1/tasks/next')).status).toBe(401)
+  expect(await statusAs(server, 'token-of-root')).toBe(200)
+  expect((await registerAs(server, 'w-1', 'token-of-w')).status).toBe(200)
+  await write('none.toml', '')
+  await write('nobody.toml', '')
+  expect(server.server.reloadCredentials()).toMatchObject({ status: 'reloaded', clients: 0, workers: 0 })
+  expect((await asNobody('/api/v1/jobs')).status).toBe(401)
+  expect((await asNobody('/_worker/workers/w-1/tasks/next')).status).toBe(401)
+})
+
 test('[H-02] waits of removed clients and polls of removed workers end with the reload; those of others go on', async () => {
   const server = await start()
   await registerAs(server, 'w-1', 'token-of-w')

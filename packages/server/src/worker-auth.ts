@@ -33,7 +33,7 @@ export interface WorkerAuthOptions {
  */
 export class WorkerAuth {
   readonly #options: WorkerAuthOptions
-  readonly #isOpen: boolean
+  #isOpen: boolean
   #credentials: WorkerCredentials
 
   constructor(credentials: WorkerCredentials, options: WorkerAuthOptions) {
@@ -45,6 +45,7 @@ export class WorkerAuth {
   /** From now on these. Tokens that are not among them are nobody's at once, nor are the short-lived ones they gave. */
   replace(credentials: WorkerCredentials): void {
     this.#credentials = credentials
+    this.#isOpen &&= credentials.isEmpty
   }
 
   /** Refuses what is nobody's. */
@@ -115,7 +116,8 @@ export class WorkerAuth {
       const found = await this.#options.tokens.find(proof.hash)
       return found !== undefined && this.isCurrent(found)
     }
-    if (proof.by !== 'token') return true
+    if (proof.by === 'place') return this.#isOpen
+    if (proof.by === 'certificate') return true
     return workerId === undefined
       ? this.#credentials.knows(proof.hash)
       : this.#credentials.accepts(workerId, proof.hash)
