@@ -102,9 +102,9 @@ async function untilQuarantined(id: string): Promise<void> {
 
 /** A job in quarantine. */
 async function fallen(): Promise<string> {
-  const { id } = await acme.start('broken')
-  await untilQuarantined(id)
-  return id
+  const job = await acme.start('broken')
+  expect(await job.wait()).toMatchObject({ status: 'quarantined' })
+  return job.id
 }
 
 /** Follows a job until it asks this. */

@@ -440,3 +440,14 @@ test('[I-07] stop ends the parked polls, waits for the handlers that run, and st
   expect(await worker.report(taskId)).toMatchObject({ type: 'accepted' })
   expect(stage.clock.sleeping).toBe(0)
 })
+
+test('[C-07] whoever waits for the end of a job hears at once that it stands aside', async () => {
+  const stage = new Stage([oneTask()])
+  const worker = await stage.worker('a')
+  const jobId = await stage.begin('one')
+  const waiting = stage.engine.waitForJob(jobId, { waitMs: 60_000, signal: NEVER })
+  await settled()
+  await worker.fail((await worker.takeOne()).taskId, 'PERMANENT_ERROR')
+  expect((await waiting)?.value.status).toBe('quarantined')
+  expect((await stage.engine.waitForJob(jobId, { waitMs: 60_000, signal: NEVER }))?.value.status).toBe('quarantined')
+})

@@ -81,7 +81,7 @@ const DEFAULTS: EngineSettings = {
 }
 
 export interface WaitOptions {
-  /** Resolve once the version is beyond this one; without it, once the job has ended. */
+  /** Resolve once the version is beyond this one; without it, once the job has ended or stands aside in quarantine. */
   readonly afterVersion?: number | undefined
   readonly waitMs: number
   readonly signal: AbortSignal
@@ -262,8 +262,9 @@ export class Engine implements Service {
   async waitForJob(jobId: string, options: WaitOptions): Promise<Stored<Job> | undefined> {
     const { clock } = this.#options
     const until = clock.now() + options.waitMs
+    const { afterVersion } = options
     const matters = (job: Job, version: number): boolean =>
-      isEnded(job) || (options.afterVersion !== undefined && version > options.afterVersion)
+      isEnded(job) || (afterVersion === undefined ? job.status === 'quarantined' : version > afterVersion)
     for (;;) {
       const ear = this.#news.listen(jobId, matters)
       try {

@@ -114,14 +114,12 @@ export class LocalJob<Output = unknown> {
   /** Resolves when the job has ended, however it did, or stands aside in quarantine; or when the time is up. */
   async wait({ timeoutMs = Number.POSITIVE_INFINITY, signal = NEVER }: LocalWaitOptions = {}): Promise<Job> {
     const endsAt = performance.now() + timeoutMs
-    let { value: job, version } = this.#own(await this.#engine.readJob(this.id))
+    let job = await this.status()
     while (!isEnded(job) && job.status !== 'quarantined') {
       const leftMs = endsAt - performance.now()
       if (leftMs <= 0 || signal.aborted) break
       const waitMs = Math.min(leftMs, LOOK_MS)
-      ;({ value: job, version } = this.#own(
-        await this.#engine.waitForJob(this.id, { afterVersion: version, waitMs, signal }),
-      ))
+      job = this.#own(await this.#engine.waitForJob(this.id, { waitMs, signal })).value
     }
     return job
   }
