@@ -68,6 +68,30 @@ describe('what a worker may say of itself', () => {
   })
 })
 
+describe('how often', () => {
+  const from = (address: string, more: object = {}) => ({ 'x-forwarded-for': address, ...more })
+
+  test('[H-04] who only says that it is a worker is counted by its address, whatever it makes up', async () => {
+    const limited = await startTestServer({ settings: { trustProxy: 'true', rateLimitPublic: 2 } })
+    const refresh = (at: number) =>
+      limited.call('POST', '/_worker/auth/token/refresh', {
+        headers: from('203.0.113.7', { 'x-worker-token': `guess-${at}`, 'x-worker-id': `w${at}` }),
+        body: { refresh_token: `guess-${at}` },
+      })
+    expect([(await refresh(1)).status, (await refresh(2)).status, (await refresh(3)).status]).toEqual([403, 403, 429])
+    await limited.server.stop()
+  })
+
+  test('[H-04] workers that share a token and name no id in the head are counted by their addresses', async () => {
+    const limited = await startTestServer({ settings: { trustProxy: 'true', rateLimitGeneral: 2 } })
+    const send = async (address: string): Promise<number> =>
+      (await limited.worker('POST', '/_worker/events', { worker_id: 'w', event_type: 'awake' }, from(address))).status
+    const [one, other] = ['203.0.113.7', '203.0.113.8']
+    expect([await send(one), await send(one), await send(one), await send(other)]).toEqual([200, 200, 429, 200])
+    await limited.server.stop()
+  })
+})
+
 describe('what a worker may say of a task', () => {
   test('[B-07] [H-08] a status is a word: a long one is refused and leaves nothing in the record of the job', async () => {
     await app.register('w5')

@@ -124,12 +124,19 @@ class Guests {
   }
 }
 
-/** A client by its id. A worker by its token and the id that it names: a token may be shared by many workers. */
+/**
+ * A client by its id. A worker by its token and the id that it names: a token may be shared by many workers; where it
+ * names none, as the older ones do with results, by its address.
+ *
+ * Nobody who has not shown who he is: whoever could make up keys would have a new limit with each of them, and push
+ * the counts of others out of the memory.
+ */
 function callerKey(request: FastifyRequest): string | undefined {
-  const { caller, headers } = request
+  const { caller, headers, workerProof } = request
   if (caller !== undefined) return `client ${caller.client.id}`
-  if (request.routeOptions.config.access !== 'worker') return undefined
-  const workerId = pathWorker(request.params) ?? headers[HEADERS.workerId] ?? ''
+  if (request.routeOptions.config.access !== 'worker' || workerProof === undefined) return undefined
+  const owner = workerProof.by === 'access token' ? workerProof.workerId : undefined
+  const workerId = owner ?? pathWorker(request.params) ?? headers[HEADERS.workerId] ?? addressKey(request) ?? ''
   const token = headerOf(headers, HEADERS.workerToken) ?? bearerOf(headers)
   const credential = token === undefined ? '' : hashToken(token).toString('base64url').slice(0, 22)
   return `worker ${credential} ${String(workerId).slice(0, 200)}`
