@@ -1,0 +1,49 @@
+import type { Batch, Item, Put, Records } from '@impresario/core'
+import { Packr } from 'msgpackr'
+import { foldedText } from '@impresario/core'
+
+/** Plain MessagePack that every library reads: without the records that are an extension of this one. */
+const packr = new Packr({ useRecords: false, int64AsType: 'number' })
+
+export function pack(value: unknown): Buffer {
+  return packr.pack(value)
+}
+
+/** The boundary where a reply becomes a value again: only the library of this package writes it. */
+export function unpack<T>(bytes: Buffer): T {
+  return packr.unpack(bytes) as T
+}
+
+/** The boundary where a record's body becomes its value again: `commit` stored it by kind. */
+export function valueOf<K extends keyof Records>(bytes: Buffer): Records[K] {
+  return unpack<Records[K]>(bytes)
+}
+
+/** A batch as the library takes it: what scripts look into, and behind it the bodies of its records and its items. */
+export function encodedBatch(batch: Batch, origin: string): readonly Buffer[] {
+  const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
+  const due = enqueue.filter(({ delayMs }) => delayMs <= 0)
+  const hints = due.length === 0 ? false : [origin, ...due.flatMap(({ queue, lane }) => [queue, lane])]
+  const description = pack([
+    settle === undefined ? false : [settle.queue, settle.id, settle.token],
+    guard === undefined ? false : [guard.queue, guard.id, guard.token],
+    remove.map(({ queue, id }) => [queue, id]),
+    drop.map(({ kind, id }) => [kind, id]),
+    put.map((one) => putFields(one)),
+    enqueue.map((item) => itemFields(item)),
+    hints,
+  ])
+  return [description, ...put.map(({ value }) => pack(value)), ...enqueue.map(({ payload }) => pack(payload))]
+}
+
+function putFields({ kind, id, version, facets = {}, expiresMs }: Put): readonly unknown[] {
+  const { owner, status, name, text } = facets
+  const folded = text === undefined ? false : foldedText(text)
+  return [kind, id, version, owner ?? false, status ?? false, name ?? false, folded, expiresMs ?? false]
+}
+
+function itemFields(item: Item): readonly unknown[] {
+  const { queue, id, lane, priority, delayMs, fallback, settleMs, unclaimedMs, runMs } = item
+  const { lane: second = false, afterMs = false } = fallback ?? {}
+  return [queue, id, lane, priority, delayMs, second, afterMs, settleMs ?? false, unclaimedMs ?? false, runMs ?? false]
+}

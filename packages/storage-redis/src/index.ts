@@ -1,0 +1,7 @@
+export { parsedAddress } from './address.ts'
+export type { Address } from './address.ts'
+export type { Durability } from './durability.ts'
+export { openRedisStorage } from './open.ts'
+export type { OpenOptions } from './open.ts'
+export { RedisStorage } from './redis-storage.ts'
+export type { RedisStorageParts } from './redis-storage.ts'

@@ -1,0 +1,312 @@
+/**
+ * What the client calls. `keys[1]` is the beginning of all keys; `args[1]` the time of a test, or nothing for the server's
+ * own; `args[2]` what is asked for, as MessagePack; bodies follow it as they are.
+ */
+export const COMMANDS = String.raw`
+local function read(keys, args)
+  local kind, id = unpack(cmsgpack.unpack(args[2]))
+  local k = keys[1] .. ':r:' .. kind .. ':'
+  local head = load_record(k, id)
+  if not head or head[EXPIRES_AT] <= now_of(args[1]) then return false end
+  return { head[VERSION], redis.call('HGET', k .. 'body', id) }
+end
+
+local function list(keys, args)
+  local kind, owner, statuses, name, before, from, search, limit, most = unpack(cmsgpack.unpack(args[2]))
+  local now = now_of(args[1])
+  local k = keys[1] .. ':r:' .. kind .. ':'
+  local ids = page_of(sources_of(k, owner, statuses, name), before, from, most)
+  if #ids == 0 then return { '' } end
+  local wanted = {}
+  for _, status in ipairs(statuses or {}) do wanted[status] = true end
+  local heads = redis.call('HMGET', k .. 'head', unpack(ids))
+  local texts = search and redis.call('HMGET', k .. 'text', unpack(ids))
+  -- Where the next page goes on; nothing when this was the last one.
+  local cursor = #ids == most and ids[#ids] or ''
+  local found, versions = {}, {}
+  for i, id in ipairs(ids) do
+    local head = heads[i] and cmsgpack.unpack(heads[i])
+    if head and head[EXPIRES_AT] > now
+      and (not owner or head[OWNER] == owner)
+      and (not statuses or wanted[head[STATUS]])
+      and (not name or head[NAME] == name)
+      and (not search or (texts[i] and string.find(texts[i], search, 1, true))) then
+      found[#found + 1] = id
+      versions[#versions + 1] = head[VERSION]
+      if #found == limit then
+        cursor = ''
+        break
+      end
+    end
+  end
+  local reply = { cursor }
+  if #found == 0 then return reply end
+  local bodies = redis.call('HMGET', k .. 'body', unpack(found))
+  for i, id in ipairs(found) do
+    reply[#reply + 1] = id
+    reply[#reply + 1] = versions[i]
+    reply[#reply + 1] = bodies[i]
+  end
+  return reply
+end
+
+-- Nothing while there is more to clear away than one call does.
+local function counts(keys, args)
+  local kind, owner = unpack(cmsgpack.unpack(args[2]))
+  if sweep(keys[1], now_of(args[1]), 500) then return false end
+  return redis.call('HGETALL', keys[1] .. ':r:' .. kind .. ':count' .. (owner and ':' .. owner or ''))
+end
+
+local function peek(keys, args)
+  local queue, ids = unpack(cmsgpack.unpack(args[2]))
+  local q = keys[1] .. ':q:' .. queue .. ':'
+  local now = now_of(args[1])
+  local reply = {}
+  if #ids == 0 then return reply end
+  local heads = redis.call('HMGET', q .. 'head', unpack(ids))
+  local bodies = redis.call('HMGET', q .. 'body', unpack(ids))
+  for i = 1, #ids do
+    local head = heads[i] and cmsgpack.unpack(heads[i])
+    local is_held = head and head[TOKEN] ~= 0 and head[UNTIL] > now
+    reply[2 * i - 1] = head and cmsgpack.pack({
+      head[LANE], head[PRIORITY], head[COUNT], math.max(0, head[DUE] - now),
+      is_held and head[TOKEN], head[HOLDER], head[UNTIL] - now,
+    })
+    reply[2 * i] = bodies[i]
+  end
+  return reply
+end
+
+local function lanes(keys, args)
+  local q = keys[1] .. ':q:' .. cmsgpack.unpack(args[2])[1] .. ':'
+  if advance(q, now_of(args[1])) then return false end
+  local reply = {}
+  for i, lane in ipairs(redis.call('ZRANGE', q .. 'row', 0, -1)) do
+    reply[2 * i - 1] = lane
+    reply[2 * i] = redis.call('ZCARD', q .. 'lane:' .. lane)
+  end
+  return reply
+end
+
+-- The item of a lane's member, if a claim may have it.
+local function candidate(q, lane, member, now)
+  local id = string.sub(member, SEQ_LENGTH + 1)
+  local head = load(q, id)
+  if not head then
+    quit(q, lane, member)
+  elseif expires_at(head) <= now then
+    expire(q, id, head, now)
+    save(q, id, head)
+  else return id, head end
+end
+
+local function claim(keys, args)
+  local queue, names, limit, lease_ms, holder, instance = unpack(cmsgpack.unpack(args[2]))
+  local base, now = keys[1], now_of(args[1])
+  local q = base .. ':q:' .. queue .. ':'
+  local more = advance(q, now)
+  local next_token, store_token = token_source(base, now)
+  local reply, ids = { 0 }, {}
+
+  local function take(id, head)
+    depart(q, id, head)
+    head[TOKEN] = next_token()
+    head[HOLDER] = holder
+    head[INSTANCE] = not holder and instance
+    head[CLOSER] = false
+    head[COUNT] = head[COUNT] + 1
+    if head[RUN_MS] then head[RUN_AT] = now + head[RUN_MS] end
+    hold(q, id, head, HELD, now + lease_ms)
+    watch(q, id, head)
+    save(q, id, head)
+    ids[#ids + 1] = id
+    reply[3 * #ids - 1] = lease_reply(head, now)
+  end
+
+  local function take_in_turn()
+    while #ids < limit do
+      local lane = redis.call('ZRANGE', q .. 'row', 0, 0)[1]
+      if not lane then return false end
+      local member = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, 0)[1]
+      local id, head = candidate(q, lane, member, now)
+      if id then
+        take(id, head)
+        redis.call('ZADD', q .. 'row', 'XX', redis.call('INCR', q .. 'turn'), lane)
+      end
+    end
+    return redis.call('EXISTS', q .. 'row') == 1
+  end
+
+  local function take_best()
+    local firsts = {}
+    local function look(i)
+      local found = redis.call('ZRANGE', q .. 'lane:' .. names[i], 0, 0, 'WITHSCORES')
+      firsts[i] = found[1] and { found[1], tonumber(found[2]), string.sub(found[1], 1, SEQ_LENGTH) } or false
+    end
+    for i = 1, #names do look(i) end
+    while true do
+      local best = nil
+      for i = 1, #names do
+        local a, b = firsts[i], best and firsts[best]
+        if a and (not b or a[2] < b[2] or (a[2] == b[2] and tonumber(a[3], 16) < tonumber(b[3], 16))) then best = i end
+      end
+      if not best then return false end
+      if #ids == limit then return true end
+      local member = firsts[best][1]
+      local id, head = candidate(q, names[best], member, now)
+      if id then take(id, head) end
+      for i = 1, #names do
+        if firsts[i] and firsts[i][1] == member then look(i) end
+      end
+    end
+  end
+
+  local has_more
+  if names then has_more = take_best() else has_more = take_in_turn() end
+  store_token()
+  if not has_more and not more then reply[1] = wait_of(q, { 'due', 'lease', 'back' }, now) end
+  return add_bodies(q, reply, ids)
+end
+
+local function claim_expired(keys, args)
+  local queue, limit, lease_ms, instance = unpack(cmsgpack.unpack(args[2]))
+  local base, now = keys[1], now_of(args[1])
+  local q = base .. ':q:' .. queue .. ':'
+  sweep(base, now, 100)
+  local more = advance(q, now)
+  local next_token, store_token = token_source(base, now)
+  local reply, ids = { 0 }, {}
+  for _, id in ipairs(limit > 0 and redis.call('ZRANGE', q .. 'over', 0, limit - 1) or {}) do
+    local head = load(q, id)
+    depart(q, id, head)
+    head[TOKEN] = next_token()
+    head[HOLDER] = false
+    head[INSTANCE] = instance
+    head[CLOSER] = true
+    hold(q, id, head, CLOSING, now + lease_ms)
+    save(q, id, head)
+    ids[#ids + 1] = id
+    reply[3 * #ids - 1] = lease_reply(head, now)
+  end
+  store_token()
+  if not more and redis.call('EXISTS', q .. 'over') == 0 then reply[1] = wait_of(q, { 'alarm', 'lease' }, now) end
+  return add_bodies(q, reply, ids)
+end
+
+local function prolong(q, id, head, till, now)
+  head[UNTIL] = till
+  if head[CLOSER] then
+    depart(q, id, head)
+    hold(q, id, head, CLOSING, till)
+  elseif expires_at(head) > now then
+    if head[STATE] == READY then depart(q, id, head) end
+    hold(q, id, head, HELD, till)
+  elseif head[STATE] == READY then
+    -- The lease had ended before the run was out of time, and covers that moment now.
+    expire(q, id, head, now)
+  end
+end
+
+local function hand_back(q, id, head, now)
+  head[TOKEN] = 0
+  head[HOLDER] = false
+  head[INSTANCE] = false
+  head[UNTIL] = now
+  if not head[CLOSER] then
+    head[COUNT] = head[COUNT] - 1
+    head[RUN_AT] = INF
+  end
+  if expires_at(head) <= now then
+    if head[STATE] ~= EXPIRED then expire(q, id, head, now) end
+    return
+  end
+  if head[STATE] ~= READY then on_due(q, id, head, now) end
+  watch(q, id, head)
+end
+
+local function renew(keys, args)
+  local refs, lease_ms, origin = unpack(cmsgpack.unpack(args[2]))
+  local base, now = keys[1], now_of(args[1])
+  local reply, hints, advanced = {}, { origin }, {}
+  for i, ref in ipairs(refs) do
+    if not advanced[ref[1]] then advance(base .. ':q:' .. ref[1] .. ':', now) end
+    advanced[ref[1]] = true
+    local head, q = find(base, ref)
+    reply[i] = 0
+    if head then
+      if lease_ms > 0 then prolong(q, ref[2], head, now + lease_ms, now) else hand_back(q, ref[2], head, now) end
+      save(q, ref[2], head)
+      reply[i] = 1
+      if head[STATE] == READY then
+        reply[i] = head[LANE]
+        hints[#hints + 1] = ref[1]
+        hints[#hints + 1] = head[LANE]
+      end
+    end
+  end
+  if #hints > 1 then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints)) end
+  return reply
+end
+
+-- Ends the leases that an instance had in its own hands. One page of them; gives the cursor of the next.
+local function release(keys, args)
+  local queue, instance, cursor = unpack(cmsgpack.unpack(args[2]))
+  local base, now = keys[1], now_of(args[1])
+  local q = base .. ':q:' .. queue .. ':'
+  local page = redis.call('ZSCAN', q .. 'lease', cursor, 'COUNT', 200)
+  local hints = { '' }
+  for i = 1, #page[2], 2 do
+    local id = page[2][i]
+    local head = load(q, id)
+    if head and head[INSTANCE] == instance and (head[STATE] == HELD or head[STATE] == CLOSING) then
+      head[TOKEN] = 0
+      head[INSTANCE] = false
+      head[UNTIL] = now
+      if not head[CLOSER] then head[RUN_AT] = INF end
+      on_lease_end(q, id, head, now)
+      save(q, id, head)
+      if head[STATE] == READY then
+        hints[#hints + 1] = queue
+        hints[#hints + 1] = head[LANE]
+      end
+    end
+  end
+  if #hints > 1 then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints)) end
+  return page[1]
+end
+
+local function commit(keys, args)
+  local base, now = keys[1], now_of(args[1])
+  local settle, guard, removals, drops, puts, items, hints = unpack(cmsgpack.unpack(args[2]))
+  local settled, settled_q
+  if settle then
+    settled, settled_q = find(base, settle)
+    if not settled then return 0 end
+  end
+  if guard and not find(base, guard) then return 0 end
+  if not fits(base, puts, drops, now) then return 0 end
+  if settled then remove(settled_q, settle[2], settled) end
+  for _, one in ipairs(removals) do
+    local q = base .. ':q:' .. one[1] .. ':'
+    local head = load(q, one[2])
+    if head then remove(q, one[2], head) end
+  end
+  for _, one in ipairs(drops) do drop(base, one[1], one[2]) end
+  local body = 3
+  for _, one in ipairs(puts) do
+    put(base, one, args[body], now)
+    body = body + 1
+  end
+  if #items > 0 then
+    local seq = redis.call('INCRBY', base .. ':seq', #items) - #items
+    for i, one in ipairs(items) do
+      enqueue(base, one, args[body], seq + i, now)
+      body = body + 1
+    end
+  end
+  -- Twice as many as a batch can add, so that what has expired never piles up.
+  if #puts > 0 then sweep(base, now, 10 + 2 * #puts) end
+  if hints then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints)) end
+  return 1
+end
+`

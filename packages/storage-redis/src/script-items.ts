@@ -1,0 +1,238 @@
+import { AGEING_MS } from '@impresario/core'
+
+/**
+ * The part of the library that keeps the items of the queues. All keys of a queue begin with `q`:
+ *
+ * | key | what |
+ * |---|---|
+ * | `head`, `body` | hashes by id: what scripts need of an item (below), and its payload, which they never open |
+ * | `lane:<lane>` | sorted set of what a claim of this lane can get: score is the rank, the member is `<sequence><id>` |
+ * | `row` | the lanes that are not empty, by the turn in which each was served last; `turn` counts these |
+ * | `due`, `lease`, `back`, `alarm` | by moment: delays, leases, fallbacks that begin, spans that may be over |
+ * | `over` | what has expired and waits for `claimExpired` |
+ *
+ * An item is `waiting` (in `due`) → `ready` (in its lane, and in its second lane once the fallback has begun) → `held` (in
+ * `lease`) → `ready` when the lease ends. Any of these → `expired` (in `over`) when its time is up; then `closing` (in
+ * `lease`) while whoever claimed the expiry holds it, and `expired` again when that lease ends. What an item is at a moment
+ * follows from its times; `advance` brings the sets up to that moment, at most so many items for each call.
+ */
+export const ITEMS = String.raw`
+local INF = 1 / 0
+local STATE, TOKEN, UNTIL, HOLDER, INSTANCE, COUNT, CLOSER, RUN_AT, BACK_ON, LANE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local PRIORITY, DUE, RANK, SEQ, BACK_LANE, BACK_AT, SETTLE_AT, FIRST_AT, RUN_MS, ALARM = 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
+local WAITING, READY, HELD, EXPIRED, CLOSING = 1, 2, 3, 4, 5
+local SEQ_LENGTH = 12
+
+local function now_of(given)
+  if given ~= '' then return tonumber(given) end
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function load(q, id)
+  local raw = redis.call('HGET', q .. 'head', id)
+  return raw and cmsgpack.unpack(raw)
+end
+
+local function save(q, id, head)
+  redis.call('HSET', q .. 'head', id, cmsgpack.pack(head))
+end
+
+local function in_queue_at(head)
+  if head[COUNT] == 0 and head[FIRST_AT] < head[SETTLE_AT] then return head[FIRST_AT] end
+  return head[SETTLE_AT]
+end
+
+-- When it expires if the lease is kept.
+local function in_hand_at(head)
+  return math.min(in_queue_at(head), head[RUN_AT])
+end
+
+-- When it expires as things stand: a run counts only while its lease lasts.
+local function expires_at(head)
+  local at = in_queue_at(head)
+  if head[RUN_AT] < at and head[RUN_AT] <= head[UNTIL] then return head[RUN_AT] end
+  return at
+end
+
+local function join(q, lane, head, id)
+  local key = q .. 'lane:' .. lane
+  if redis.call('ZADD', key, head[RANK], head[SEQ] .. id) == 1 and redis.call('ZCARD', key) == 1 then
+    redis.call('ZADD', q .. 'row', redis.call('INCR', q .. 'turn'), lane)
+  end
+end
+
+local function quit(q, lane, member)
+  local key = q .. 'lane:' .. lane
+  if redis.call('ZREM', key, member) == 1 and redis.call('EXISTS', key) == 0 then
+    redis.call('ZREM', q .. 'row', lane)
+  end
+end
+
+-- Takes the item out of the set that its state has put it into.
+local function depart(q, id, head)
+  local state = head[STATE]
+  if state == READY then
+    quit(q, head[LANE], head[SEQ] .. id)
+    if head[BACK_ON] then quit(q, head[BACK_LANE], head[SEQ] .. id) end
+  elseif state == WAITING then redis.call('ZREM', q .. 'due', id)
+  elseif state == EXPIRED then redis.call('ZREM', q .. 'over', id)
+  else redis.call('ZREM', q .. 'lease', id) end
+end
+
+local function make_ready(q, id, head, now)
+  head[STATE] = READY
+  join(q, head[LANE], head, id)
+  if not head[BACK_ON] and head[BACK_AT] <= now then
+    head[BACK_ON] = true
+    redis.call('ZREM', q .. 'back', id)
+  end
+  if head[BACK_ON] then join(q, head[BACK_LANE], head, id) end
+end
+
+local function hold(q, id, head, state, till)
+  head[STATE] = state
+  head[UNTIL] = till
+  redis.call('ZADD', q .. 'lease', till, id)
+end
+
+local function expire(q, id, head, now)
+  depart(q, id, head)
+  if head[ALARM] < INF then redis.call('ZREM', q .. 'alarm', id) end
+  head[ALARM] = INF
+  head[STATE] = EXPIRED
+  redis.call('ZADD', q .. 'over', math.min(expires_at(head), now), id)
+end
+
+-- Sees to it that an alarm rings in time. One that rings too early is set later when it rings: most items are settled before.
+local function watch(q, id, head)
+  local at = in_hand_at(head)
+  if at < head[ALARM] then
+    redis.call('ZADD', q .. 'alarm', at, id)
+    head[ALARM] = at
+  end
+end
+
+local function remove(q, id, head)
+  depart(q, id, head)
+  if head[BACK_AT] < INF and not head[BACK_ON] then redis.call('ZREM', q .. 'back', id) end
+  if head[ALARM] < INF then redis.call('ZREM', q .. 'alarm', id) end
+  redis.call('HDEL', q .. 'head', id)
+  redis.call('HDEL', q .. 'body', id)
+end
+
+local function on_due(q, id, head, now)
+  depart(q, id, head)
+  make_ready(q, id, head, now)
+end
+
+local function on_lease_end(q, id, head, now)
+  if head[STATE] == CLOSING or expires_at(head) <= now then expire(q, id, head, now)
+  else on_due(q, id, head, now) end
+end
+
+local function on_fallback(q, id, head)
+  redis.call('ZREM', q .. 'back', id)
+  head[BACK_ON] = true
+  if head[STATE] == READY then join(q, head[BACK_LANE], head, id) end
+end
+
+local function on_alarm(q, id, head, now)
+  if expires_at(head) <= now then return expire(q, id, head, now) end
+  -- Claimed since the alarm was set, or out of its holder's hands before its run was out of time.
+  local at = head[RUN_AT] > now and in_hand_at(head) or expires_at(head)
+  if at < INF then redis.call('ZADD', q .. 'alarm', at, id) else redis.call('ZREM', q .. 'alarm', id) end
+  head[ALARM] = at
+end
+
+local function ring(q, set, now, act, most)
+  local ids = redis.call('ZRANGE', q .. set, '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
+  for _, id in ipairs(ids) do
+    local head = load(q, id)
+    if head then
+      act(q, id, head, now)
+      save(q, id, head)
+    else redis.call('ZREM', q .. set, id) end
+  end
+  return #ids == most
+end
+
+-- True if there is more to do than one call does.
+local function advance(q, now)
+  local most = 500
+  local more = ring(q, 'due', now, on_due, most)
+  more = ring(q, 'lease', now, on_lease_end, most) or more
+  more = ring(q, 'back', now, on_fallback, most) or more
+  return ring(q, 'alarm', now, on_alarm, most) or more
+end
+
+-- Milliseconds until the first of these moments; -1 if there is none.
+local function wait_of(q, sets, now)
+  local first = INF
+  for _, set in ipairs(sets) do
+    local found = redis.call('ZRANGE', q .. set, 0, 0, 'WITHSCORES')
+    if found[2] then first = math.min(first, tonumber(found[2])) end
+  end
+  return first == INF and -1 or math.max(0, math.ceil(first - now))
+end
+
+local function enqueue(base, item, body, seq, now)
+  local queue, id, lane, priority, delay, back_lane, back_ms, settle_ms, first_ms, run_ms = unpack(item)
+  local q = base .. ':q:' .. queue .. ':'
+  local old = load(q, id)
+  if old then remove(q, id, old) end
+  local due = now + delay
+  local has_back = back_lane and back_lane ~= lane
+  local head = {
+    WAITING, 0, 0, false, false, 0, false, INF, false, lane,
+    priority, due, due - priority * ${AGEING_MS}, string.format('%012x', seq), back_lane,
+    has_back and due + back_ms or INF, settle_ms and due + settle_ms or INF, first_ms and due + first_ms or INF, run_ms, INF,
+  }
+  if due > now then redis.call('ZADD', q .. 'due', due, id) else make_ready(q, id, head, now) end
+  if has_back and not head[BACK_ON] then redis.call('ZADD', q .. 'back', head[BACK_AT], id) end
+  watch(q, id, head)
+  save(q, id, head)
+  redis.call('HSET', q .. 'body', id, body)
+end
+
+-- The item's head if this claim still names it: nobody has claimed, removed or replaced it since.
+local function find(base, ref)
+  local q = base .. ':q:' .. ref[1] .. ':'
+  local head = ref[3] ~= 0 and load(q, ref[2])
+  if head and head[TOKEN] == ref[3] then return head, q end
+end
+
+-- Tokens begin anew with every millisecond, so that none repeats even if the server has lost its newest writes.
+local function token_source(base, now)
+  local last = tonumber(redis.call('GET', base .. ':token') or '0')
+  local floor = math.floor(now) * 2048
+  local used = false
+  local function next_token()
+    last = math.max(last + 1, floor)
+    used = true
+    return last
+  end
+  local function store()
+    if used then redis.call('SET', base .. ':token', string.format('%.0f', last)) end
+  end
+  return next_token, store
+end
+
+local function lease_reply(head, now)
+  local at = in_hand_at(head)
+  local left = at < INF and math.max(at - now, 0)
+  return cmsgpack.pack({ head[TOKEN], head[LANE], head[PRIORITY], head[COUNT], left })
+end
+
+local function add_bodies(q, reply, ids)
+  if #ids == 0 then return reply end
+  local bodies = redis.call('HMGET', q .. 'body', unpack(ids))
+  for index, id in ipairs(ids) do
+    local at = 3 * index - 1
+    reply[at + 1] = reply[at]
+    reply[at] = id
+    reply[at + 2] = bodies[index]
+  end
+  return reply
+end
+`

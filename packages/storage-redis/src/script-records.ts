@@ -1,0 +1,142 @@
+/**
+ * The part of the library that keeps records. All keys of a kind begin with `k`:
+ *
+ * | key | what |
+ * |---|---|
+ * | `head`, `body`, `text` | hashes by id: version and facets (below), the value, what `search` looks in |
+ * | `ids`, `owner:<owner>`, `status:<status>`, `name:<name>` | sorted sets of ids, in the order of their bytes |
+ * | `count`, `count:<owner>` | hashes: how many records there are of a name and a status |
+ *
+ * `expiry` is one sorted set for all kinds. Records are not given to `PEXPIREAT`: a key that the server takes away by itself
+ * leaves its indexes and counts behind, with nothing that says what they were. Whoever reads looks at the time in the head,
+ * so that nothing is found after its end; commits and sweeps clear away what has expired; counts do so before they answer.
+ */
+export const RECORDS = String.raw`
+local VERSION, EXPIRES_AT, OWNER, STATUS, NAME, HAS_TEXT = 1, 2, 3, 4, 5, 6
+local INDEXES = { { 'owner:', OWNER }, { 'status:', STATUS }, { 'name:', NAME } }
+
+local function count(k, head, by)
+  if not head or not head[STATUS] then return end
+  local field = cmsgpack.pack({ head[NAME], head[STATUS] })
+  local key = k .. 'count'
+  if redis.call('HINCRBY', key, field, by) == 0 then redis.call('HDEL', key, field) end
+  if not head[OWNER] then return end
+  key = key .. ':' .. head[OWNER]
+  if redis.call('HINCRBY', key, field, by) == 0 then redis.call('HDEL', key, field) end
+end
+
+local function index(k, id, old, new)
+  for _, one in ipairs(INDEXES) do
+    local was, is = old and old[one[2]], new and new[one[2]]
+    if was ~= is then
+      if was then redis.call('ZREM', k .. one[1] .. was, id) end
+      if is then redis.call('ZADD', k .. one[1] .. is, 0, id) end
+    end
+  end
+end
+
+local function load_record(k, id)
+  local raw = redis.call('HGET', k .. 'head', id)
+  return raw and cmsgpack.unpack(raw)
+end
+
+local function drop(base, kind, id)
+  local k = base .. ':r:' .. kind .. ':'
+  local head = load_record(k, id)
+  if not head then return end
+  if head[EXPIRES_AT] < INF then redis.call('ZREM', base .. ':expiry', kind .. ':' .. id) end
+  if head[HAS_TEXT] then redis.call('HDEL', k .. 'text', id) end
+  index(k, id, head, nil)
+  count(k, head, -1)
+  redis.call('ZREM', k .. 'ids', id)
+  redis.call('HDEL', k .. 'head', id)
+  redis.call('HDEL', k .. 'body', id)
+end
+
+local function put(base, one, body, now)
+  local kind, id, version, owner, status, name, text, expires_ms = unpack(one)
+  local k = base .. ':r:' .. kind .. ':'
+  local old = load_record(k, id)
+  if old and old[EXPIRES_AT] <= now then
+    drop(base, kind, id)
+    old = nil
+  end
+  local expires_at = expires_ms and now + expires_ms or INF
+  local head = { version, expires_at, owner, status, name, text and true or false }
+  if not old then redis.call('ZADD', k .. 'ids', 0, id) end
+  index(k, id, old, head)
+  if not old or old[OWNER] ~= owner or old[STATUS] ~= status or old[NAME] ~= name then
+    count(k, old, -1)
+    count(k, head, 1)
+  end
+  if text then redis.call('HSET', k .. 'text', id, text)
+  elseif old and old[HAS_TEXT] then redis.call('HDEL', k .. 'text', id) end
+  if expires_ms then redis.call('ZADD', base .. ':expiry', expires_at, kind .. ':' .. id)
+  elseif old and old[EXPIRES_AT] < INF then redis.call('ZREM', base .. ':expiry', kind .. ':' .. id) end
+  redis.call('HSET', k .. 'head', id, cmsgpack.pack(head))
+  redis.call('HSET', k .. 'body', id, body)
+end
+
+-- Clears away what has expired; true if there may be more.
+local function sweep(base, now, most)
+  local names = redis.call('ZRANGE', base .. ':expiry', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
+  for _, name in ipairs(names) do
+    local colon = string.find(name, ':', 1, true)
+    drop(base, string.sub(name, 1, colon - 1), string.sub(name, colon + 1))
+  end
+  return #names == most
+end
+
+local function fits(base, puts, drops, now)
+  local dropped = {}
+  for _, one in ipairs(drops) do dropped[one[1] .. ':' .. one[2]] = true end
+  for _, one in ipairs(puts) do
+    local stored = 0
+    if not dropped[one[1] .. ':' .. one[2]] then
+      local head = load_record(base .. ':r:' .. one[1] .. ':', one[2])
+      if head and head[EXPIRES_AT] > now then stored = head[VERSION] end
+    end
+    if stored ~= one[3] - 1 then return false end
+  end
+  return true
+end
+
+-- The sets of which one holds every record that the query asks for: the shortest of what its facets offer.
+local function sources_of(k, owner, statuses, name)
+  local best, length = { k .. 'ids' }, INF
+  local function offer(keys)
+    local sum = 0
+    for _, key in ipairs(keys) do sum = sum + redis.call('ZCARD', key) end
+    if sum < length then best, length = keys, sum end
+  end
+  if owner then offer({ k .. 'owner:' .. owner }) end
+  if name then offer({ k .. 'name:' .. name }) end
+  if statuses then
+    local keys = {}
+    for i, status in ipairs(statuses) do keys[i] = k .. 'status:' .. status end
+    offer(keys)
+  end
+  return best
+end
+
+-- The next ids of these sets together, greatest first. Bytes are compared one by one: "<" on strings asks the locale.
+local function page_of(sources, before, from, most)
+  local upper, lower = before and '(' .. before or '+', from and '[' .. from or '-'
+  local function read(key) return redis.call('ZRANGE', key, upper, lower, 'BYLEX', 'REV', 'LIMIT', 0, most) end
+  if #sources == 1 then return read(sources[1]) end
+  local function is_greater(a, b)
+    for i = 1, math.min(#a, #b) do
+      local x, y = string.byte(a, i), string.byte(b, i)
+      if x ~= y then return x > y end
+    end
+    return #a > #b
+  end
+  local ids = {}
+  for _, key in ipairs(sources) do
+    for _, id in ipairs(read(key)) do ids[#ids + 1] = id end
+  end
+  table.sort(ids, is_greater)
+  for i = #ids, most + 1, -1 do ids[i] = nil end
+  return ids
+end
+`
