@@ -1,4 +1,4 @@
-import { ImpresarioError, isJsonObject } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { EventRequest, Json, JsonObject } from '@impresario/protocol'
 import type { RawData } from 'ws'
 import { checkJsonText } from './json-guard.ts'
@@ -36,11 +36,20 @@ function parse(text: string): JsonObject {
   checkJsonText(text)
   let value: unknown
   try {
-    value = JSON.parse(text)
-  } catch {
+    value = JSON.parse(text, withoutPrototypes)
+  } catch (error) {
+    if (isImpresarioError(error)) throw error
     throw new ImpresarioError('INVALID_JSON', 'The message is not JSON.')
   }
   if (!isJsonObject(value)) throw invalid('A message must be a JSON object.')
+  return value
+}
+
+/** What a body of HTTP may not hold either: names that could be taken for the prototype of an object. */
+function withoutPrototypes(key: string, value: unknown): unknown {
+  const isPrototype =
+    key === '__proto__' || (key === 'constructor' && isJsonObject(value) && Object.hasOwn(value, 'prototype'))
+  if (isPrototype) throw new ImpresarioError('INVALID_JSON', `A message must not hold the name ${key}.`)
   return value
 }
 

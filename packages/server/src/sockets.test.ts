@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -258,6 +258,46 @@ describe('telling', () => {
   })
 })
 
+describe('who was shown out', () => {
+  /** Does not answer when it is told to go, and goes on talking. */
+  async function stubborn(headers: Headers): Promise<Ear> {
+    const ear = await connect('/_worker/ws/w1', headers)
+    const receiver: unknown = Reflect.get(ear.socket, '_receiver')
+    if (receiver instanceof EventEmitter) receiver.removeAllListeners('conclude')
+    return ear
+  }
+  const say = (ear: Ear, { task_id: id }: Answer['body'], type: string): Promise<void> =>
+    new Promise((resolve) => {
+      ear.socket.send(JSON.stringify({ event_type: type, target_task_id: id }), () => resolve())
+    })
+  const heard = async ({ job_id: id }: Answer['body']): Promise<readonly string[]> => {
+    const { text } = await app.client('GET', `/api/v1/jobs/${id}/history`)
+    return [...text.matchAll(/worker_event:([a-z-]+)/g)].map(([, type]) => type ?? '')
+  }
+
+  test('[E-04] [H-03] is no longer listened to, though it stays: neither after a newer socket, nor after its token is given up', async () => {
+    const task = await take('w1')
+    const older = await stubborn({})
+    await say(older, task, 'first')
+    await expect.poll(() => heard(task)).toEqual(['first'])
+    const newer = await connect('/_worker/ws/w1')
+    await say(older, task, 'from-the-older')
+    await say(newer, task, 'second')
+    await expect.poll(() => heard(task)).toEqual(['first', 'second'])
+
+    const named = { 'x-worker-id': 'w1' }
+    const { body: pair } = await app.worker('POST', '/_worker/auth/token', undefined, named)
+    const short = await stubborn({ 'x-worker-token': String(pair['access_token']) })
+    await say(short, task, 'third')
+    await expect.poll(() => heard(task)).toEqual(['first', 'second', 'third'])
+    expect(await app.worker('DELETE', '/_worker/auth/token', undefined, named)).toMatchObject({ body: { revoked: 2 } })
+    const last = await connect('/_worker/ws/w1')
+    await say(short, task, 'without-a-token')
+    await say(last, task, 'fourth')
+    await expect.poll(() => heard(task)).toEqual(['first', 'second', 'third', 'fourth'])
+  })
+})
+
 describe('bounds', () => {
   test('[E-04] nonsense is answered, and after some of it the socket is closed', async () => {
     const ear = await connect('/_worker/ws/w1')
@@ -267,6 +307,18 @@ describe('bounds', () => {
     const answers = await Promise.all(nonsense.map(() => ear.next()))
     for (const answer of answers) expect(answer).toMatchObject({ type: 'error' })
     expect(await ear.closed).toEqual({ code: 1_008, reason: 'Too many malformed messages' })
+  })
+
+  test('[E-04] [H-01] names that would poison a prototype are refused, as they are in bodies', async () => {
+    const ear = await connect('/_worker/ws/w1')
+    for (const payload of [
+      '{"__proto__":{"a":1}}',
+      '{"a":[{"constructor":{"prototype":{}}}]}',
+      String.raw`{"\u005f_proto__":1}`,
+    ]) {
+      ear.say(`{"event_type":"x","payload":${payload}}`)
+      expect(await ear.next()).toMatchObject({ type: 'error', code: 'INVALID_JSON' })
+    }
   })
 
   test('[E-04] a binary frame is nonsense, a frame that is too large ends it at once', async () => {

@@ -176,6 +176,8 @@ export class Sockets {
 
   /** One frame after the other; while one is being worked on, the next are left in the network. */
   #receive(line: Line, data: RawData, isBinary: boolean): void {
+    // Who was shown out need not say goodbye, and may go on talking until the connection is cut.
+    if (!this.#lines.has(line)) return
     line.heard()
     const pace = line.pace()
     if (pace === 'flood') this.#end(line, POLICY, 'Too many messages')
@@ -189,6 +191,7 @@ export class Sockets {
   }
 
   async #take(line: Line, data: RawData, isBinary: boolean): Promise<void> {
+    if (!this.#lines.has(line)) return
     const frame = readFrame(data, isBinary)
     const workerId = line.workerId ?? (await this.#whoIs(line, frame))
     const { event, message } = frame

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { ImpresarioError } from '@impresario/protocol'
 import type { RevokeReply, TokenReply } from '@impresario/protocol'
 import type { AccessTokens } from './access-tokens.ts'
+import type { Sockets } from './sockets.ts'
 import type { WorkerAuth } from './worker-auth.ts'
 import { ROUTES } from './worker-route-options.ts'
 import { hintedId, proofOf, workerOf } from './worker-identity.ts'
@@ -9,10 +10,12 @@ import { hintedId, proofOf, workerOf } from './worker-identity.ts'
 export interface TokenRoutesOptions {
   readonly auth: WorkerAuth
   readonly tokens: AccessTokens
+  /** Who came in with a token that is given up is shown out. */
+  readonly sockets: Pick<Sockets, 'lookAgain'>
 }
 
 /** Short-lived tokens for workers: sign in, renew, sign out. */
-export function registerTokenRoutes(app: FastifyInstance, { auth, tokens }: TokenRoutesOptions): void {
+export function registerTokenRoutes(app: FastifyInstance, { auth, tokens, sockets }: TokenRoutesOptions): void {
   app.post('/auth/token', ROUTES.token, async (request): Promise<TokenReply> => {
     const proof = proofOf(request)
     // Otherwise a stolen token that lasts an hour would last for ever.
@@ -42,6 +45,7 @@ export function registerTokenRoutes(app: FastifyInstance, { auth, tokens }: Toke
       proof.by === 'access token'
         ? await tokens.revokeFamily(proof.family)
         : await tokens.revokeWorker(workerOf(request))
+    sockets.lookAgain()
     return { status: 'revoked', revoked }
   })
 }
