@@ -5,6 +5,7 @@ import { excerpt } from './excerpt.ts'
 
 /** What a list of jobs is searched in. Short, and the names that people know a job by come first. */
 export function searchText({ id, blueprint, state, error, metadata }: Job): string {
+  if (error === undefined && metadata === undefined) return `${id} ${blueprint} ${state}`
   const parts = [id, blueprint, state]
   if (error !== undefined) parts.push(error.code)
   let roomChars = LIMITS.searchTextCharsMax

@@ -93,9 +93,26 @@ export function keep(draft: Draft, event: string, text?: string): void {
 }
 
 /** For the history alone: the record says it in other words. */
-export function remark(draft: Draft, event: string, text?: string, facts?: Facts): void {
-  draft.entries.push({ ...entryOf(draft, event, text), ...facts })
+export function remark(draft: Draft, event: string, text?: string, facts: Facts = NO_FACTS): void {
+  // Every field is written out: entries of one shape cost a third of those that are put together field by field.
+  const { workerId, taskId, attempt, durationMs, previousState, nextState } = facts
+  const { at, job } = draft
+  const { state } = job
+  draft.entries.push({
+    at,
+    event,
+    state,
+    note: text,
+    workerId,
+    taskId,
+    attempt,
+    durationMs,
+    previousState,
+    nextState,
+  })
 }
+
+const NO_FACTS: Facts = {}
 
 function entryOf({ at, job }: Draft, event: string, text: string | undefined): TrailEntry {
   return text === undefined ? { at, event, state: job.state } : { at, event, state: job.state, note: text }

@@ -115,7 +115,7 @@ export interface TrailEntry {
   readonly at: number
   readonly event: string
   readonly state?: string
-  readonly note?: string
+  readonly note?: string | undefined
   readonly workerId?: string | undefined
   /** The same for all tries and deliveries of a task. */
   readonly taskId?: string | undefined

@@ -41,7 +41,7 @@ test('[E-01] an event without a way is noted, and the job waits on', () => {
   const noted = play(waiting, says('warming up'))
   expect(noted.job).toMatchObject({ status: 'waiting_for_worker', visit: 1, stateHistory: { found: 0 } })
   expect(noted).toMatchObject({ effects: [], entries: [{ event: 'worker_event:warming up' }] })
-  expect(noted.entries[0]).not.toHaveProperty('note')
+  expect(noted.entries[0]?.note).toBeUndefined()
   for (const name of ['__proto__', 'constructor', 'toString', '']) {
     expect(play(waiting, says(name)).job.visit).toBe(1)
   }
