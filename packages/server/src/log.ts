@@ -44,10 +44,29 @@ export function createLog(options: LogOptions): Log {
 /** The same line for people: time, level, message, then what else there is. */
 function textLine(line: string): string {
   const { time, level, msg, instance: _, ...rest } = JSON.parse(line) as Record<string, unknown>
-  const fields = Object.entries(rest).map(
-    ([key, value]) => ` ${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
-  )
-  return `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${String(msg)}${fields.join('')}\n`
+  const fields = Object.entries(rest).map(([key, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    return ` ${key}=${shownText(key, text)}`
+  })
+  return `${String(time)} ${String(level).toUpperCase().padEnd(5)} ${shownText('msg', String(msg))}${fields.join('')}\n`
+}
+
+/**
+ * Texts come from outside too, such as the message of an error. None of them may begin a line of its own, which could be
+ * taken for one of ours, nor steer the terminal. A stack has many lines; those after its first are set in.
+ */
+function shownText(key: string, text: string): string {
+  const lines = key === 'stack' ? text.split('\n') : [text]
+  return lines.map((line) => line.replaceAll(CONTROLS, escapedControl)).join('\n    ')
+}
+
+/** Also the marks that turn the direction of writing, and the separators that some viewers take for line ends. */
+const CONTROLS = /[\p{Cc}\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]/gu
+
+function escapedControl(char: string): string {
+  if (char === '\n') return String.raw`\n`
+  if (char === '\t') return String.raw`\t`
+  return String.raw`\u` + (char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')
 }
 
 /** ISO 8601 in the given zone. The zone's part is worked out once per second: it takes longer than the whole line. */

@@ -85,6 +85,20 @@ describe('log', () => {
     )
   })
 
+  test('[I-05] [H-08] no text from outside begins a line of its own or steers the terminal', () => {
+    const evil = 'a\n2026-01-01T00:00:00.000Z INFO  forged\r\u001B[2J\u2028b\u202Ec'
+    const text = logged({ format: 'text' }, (log) => log.error(evil, { worker_id: evil, list: [evil], stack: evil }))
+    expect(text.trimEnd().split(/[\n\r\u2028]/)).toHaveLength(2)
+    expect(text.trimEnd().split('\n')[1]).toMatch(/^ {4}2026/)
+    expect(['\r', '\u001B', '\u2028', '\u202E'].filter((char) => text.includes(char))).toEqual([])
+    expect(text).toContain(String.raw`worker_id=a\n2026`)
+    expect(
+      logged({}, (log) => log.error(evil, { worker_id: evil }))
+        .trimEnd()
+        .split('\n'),
+    ).toHaveLength(1)
+  })
+
   test('[I-05] the time is written in the zone, over the change of summer time too', () => {
     const berlin = createTimestamp('Europe/Berlin')
     expect(berlin(Date.UTC(2026, 2, 29, 0, 59, 59, 7))).toBe('2026-03-29T01:59:59.007+01:00')
