@@ -184,6 +184,14 @@ test('[G-05] [B-05] a parent gets the result of a child whose record is gone', a
   expect(await stage.job(jobId)).toMatchObject({ status: 'finished', result: { quick: { n: 7 } } })
 })
 
+test('[C-08] [H-05] the keys of two clients never meet, whatever the clients are called', async () => {
+  const stage = new Stage([oneTask()])
+  const create = (id: string, idempotencyKey: string) => stage.create('one', { client: { id } }, { idempotencyKey })
+  const ids = [await create('a', 'b/c'), await create('a/b', 'c'), await create('a%2Fb', 'c'), await create('b', 'b/c')]
+  expect(new Set(ids).size).toBe(4)
+  expect(await create('a/b', 'c')).toBe(ids[1])
+})
+
 test('[C-08] [G-05] an idempotency key is known for a day, or for as long as the retention says', async () => {
   for (const [settings, knownMs] of [
     [{}, 86_400_000],

@@ -100,7 +100,8 @@ export class JobCreation {
   async #createOnce(wanted: Checked, key: string): Promise<Created> {
     const { storage, clock, random } = this.#options
     const { client, blueprint } = wanted.request
-    const keyId = `${client.id}/${key}`
+    // Escaped, so that no client's name and key together read like those of another.
+    const keyId = `${client.id.replaceAll('%', '%25').replaceAll('/', '%2F')}/${key}`
     const fingerprint = fingerprintOf({ blueprint, data: wanted.given })
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const stored = await storage.read('key', keyId)
