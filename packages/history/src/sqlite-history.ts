@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -52,7 +52,9 @@ export class SqliteHistory implements HistoryStore {
   #failure: Error | undefined
 
   constructor(file: string) {
-    mkdirSync(dirname(file), { recursive: true })
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    // Only its owner may read it. One that is there keeps the rights that somebody gave it.
+    closeSync(openSync(file, 'a', 0o600))
     // Before the thread, so that a file that cannot be used is refused at once and the reader finds its tables.
     const first = new DatabaseSync(file)
     try {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -87,9 +87,12 @@ describe.each([
   })
 })
 
-test('[G-04] a file of history is found again after a restart', async () => {
+test('[G-04] [H-08] a file of history is its owner’s alone, and found again after a restart', async () => {
   const uri = `sqlite:${join(directory, 'deep', 'again.db')}`
   const first = open(uri).history
+  // Nobody else may read it.
+  expect(statSync(join(directory, 'deep')).mode & 0o777).toBe(0o700)
+  expect(statSync(join(directory, 'deep', 'again.db')).mode & 0o777).toBe(0o600)
   first.append([anEvent({ event: 'before' })])
   await first.close()
   const second = open(uri).history

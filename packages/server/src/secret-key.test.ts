@@ -17,6 +17,7 @@ test('[H-08] a key is made once beside the storage, and nobody else may read it'
   const data = join(directory, 'data')
   const first = loadSecretKey('', data)
   const file = join(data, 'secret.key')
+  expect((await stat(data)).mode & 0o777).toBe(0o700)
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   expect(await readFile(file, 'utf8')).toMatch(/^[\da-f]{64}\n$/)
   await chmod(file, 0o644)

@@ -45,7 +45,7 @@ export function loadSecretKey(configured: string, storageDirectory: string | und
 
 function keptKey(directory: string): Buffer {
   const path = join(directory, FILE)
-  mkdirSync(directory, { recursive: true })
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
   try {
     return newKey(path)
   } catch (error) {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -26,6 +26,24 @@ test('[G-01] a directory that is in use is refused with the process that uses it
   await storage.close()
   const again = openEmbeddedStorage({ directory })
   await again.close()
+})
+
+test('[H-08] only its owner may read what it makes; what is there keeps its rights', async () => {
+  const directory = join(temporaryDirectory(), 'new')
+  const modeOf = (path: string): number => statSync(path).mode & 0o777
+  const first = openEmbeddedStorage({ directory })
+  await first.commit({ put: [putJob('a', 1)] })
+  await first.sync()
+  expect(modeOf(directory)).toBe(0o700)
+  const files = readdirSync(directory).filter((name) => name.startsWith('impresario.db'))
+  expect(files.length).toBeGreaterThan(0)
+  for (const name of files) expect(modeOf(join(directory, name))).toBe(0o600)
+  await first.close()
+  const file = join(directory, 'impresario.db')
+  chmodSync(file, 0o640)
+  const second = openEmbeddedStorage({ directory })
+  expect(modeOf(file)).toBe(0o640)
+  await second.close()
 })
 
 test('[G-01] what a dead process left behind keeps nobody out', async () => {

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { lockDirectory } from './directory-lock.ts'
 import { EmbeddedStorage } from './embedded-storage.ts'
@@ -37,17 +37,24 @@ export class FileStorage extends EmbeddedStorage {
 export function openEmbeddedStorage(options: OpenOptions): FileStorage {
   const { directory, now = createClock(), ...rest } = options
   const path = resolve(directory)
-  mkdirSync(path, { recursive: true })
+  mkdirSync(path, { recursive: true, mode: 0o700 })
   const unlock = lockDirectory(path)
   let journal: SqliteJournal | undefined
   try {
-    journal = new SqliteJournal(join(path, 'impresario.db'))
+    const file = join(path, 'impresario.db')
+    makePrivate(file)
+    journal = new SqliteJournal(file)
     return new FileStorage({ ...rest, now }, journal, unlock)
   } catch (error) {
     if (journal === undefined) unlock()
     else void journal.close().finally(unlock)
     throw error
   }
+}
+
+/** What jobs hold is nobody else's business. One that is there keeps the rights that somebody gave it. */
+function makePrivate(file: string): void {
+  closeSync(openSync(file, 'a', 0o600))
 }
 
 /** The wall clock as it was at the start, carried on by the one that nobody sets. */
