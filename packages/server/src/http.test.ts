@@ -1,5 +1,8 @@
 import { request as httpRequest } from 'node:http'
+import { LIMITS } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createHttp } from './http.ts'
+import { SILENT } from './log.ts'
 import { startTenantServer } from './tenants.fixture.ts'
 import type { TenantServer } from './tenants.fixture.ts'
 
@@ -113,3 +116,11 @@ function raw(path: string): Promise<{ readonly status: number; readonly text: st
     sent.end()
   })
 }
+
+test('[H-01] [H-08] who is late with its head or its body is looked for often enough for the bounds to hold', async () => {
+  const http = createHttp({ bodyLimitBytes: 1_000, log: SILENT })
+  const { headersTimeout, requestTimeout } = http.server
+  expect([headersTimeout, requestTimeout]).toEqual([LIMITS.headersTimeoutMs, LIMITS.requestTimeoutMs])
+  expect(Reflect.get(http.server, 'connectionsCheckingInterval')).toBeLessThanOrEqual(headersTimeout / 2)
+  await http.close()
+})

@@ -80,9 +80,12 @@ export function createHttp({
   return app
 }
 
+const LATE_CHECK_MS = 2_000
+
 /** Fastify gives another type of server for HTTPS, which differs from the plain one in nothing that we use. */
 function transport(tls: TlsOptions | undefined): { readonly http: ServerOptions } {
-  const bounds = { headersTimeout: LIMITS.headersTimeoutMs }
+  // Node looks for those who are late every 30 seconds by itself: a bound of ten would mean up to forty.
+  const bounds = { headersTimeout: LIMITS.headersTimeoutMs, connectionsCheckingInterval: LATE_CHECK_MS }
   return tls === undefined ? { http: bounds } : ({ https: { ...bounds, ...tls } } as unknown as { http: ServerOptions })
 }
 
