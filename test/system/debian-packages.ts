@@ -26,7 +26,9 @@ export function ensure(packages: readonly string[]): string | undefined {
   return left.length === 0 ? undefined : `${left.join(', ')} cannot be found, nor installed with apt-get`
 }
 
-/** The packages that are asked for here have a program of their own name. */
+/** The packages that are asked for here have a program of their own name; Debian keeps PostgreSQL's out of the way. */
 function isThere(name: string): boolean {
-  return spawnSync('sh', ['-c', `command -v "$1"`, 'sh', name], { stdio: 'ignore' }).status === 0
+  const test =
+    name === 'postgresql' ? 'command -v postgres || ls /usr/lib/postgresql/*/bin/postgres' : `command -v "$1"`
+  return spawnSync('sh', ['-c', test, 'sh', name], { stdio: 'ignore' }).status === 0
 }

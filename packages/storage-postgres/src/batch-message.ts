@@ -1,0 +1,172 @@
+import { foldedText } from '@impresario/core'
+import type { Batch, Item, Put } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+
+/** What a batch touches, by name. Two batches that touch the same are decided one after the other. */
+export interface Touches {
+  readonly writes: ReadonlySet<string>
+  /** Claims under whose authority it is written: read, not changed. */
+  readonly reads: ReadonlySet<string>
+}
+
+export function touchesOf(batch: Batch): Touches {
+  const writes = new Set<string>()
+  const reads = new Set<string>()
+  const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
+  for (const { kind, id } of put) writes.add(recordName(kind, id))
+  for (const { kind, id } of drop) writes.add(recordName(kind, id))
+  for (const { queue, id } of enqueue) writes.add(itemName(queue, id))
+  for (const { queue, id } of remove) writes.add(itemName(queue, id))
+  if (settle !== undefined) writes.add(itemName(settle.queue, settle.id))
+  if (guard !== undefined) reads.add(itemName(guard.queue, guard.id))
+  return { writes, reads }
+}
+
+const recordName = (kind: string, id: string): string => `r ${kind} ${id}`
+const itemName = (queue: string, id: string): string => `i ${queue} ${id}`
+
+type Row = Readonly<Record<string, string | number | boolean | null>>
+interface Named {
+  readonly name: string
+  readonly row: Row
+}
+
+/** A group of batches as the parameters of the function `commit`. Whatever is empty is null, and its part is left out. */
+export function commitParameters(batches: readonly Batch[]): readonly (string | null)[] {
+  const locks = new Map<string, Row>()
+  const refs: Row[] = []
+  const gone: Row[] = []
+  const keys: Named[] = []
+  const puts: Named[] = []
+  const items: Named[] = []
+  let order = 0
+  for (const [b, { put = [], drop = [], enqueue = [], remove = [], settle, guard }] of batches.entries()) {
+    for (const ref of [settle, guard]) {
+      if (ref === undefined) continue
+      refs.push({ b, q: ref.queue, i: checked(ref.id), t: ref.token })
+    }
+    for (const { queue, id } of settle === undefined ? remove : [settle, ...remove]) {
+      gone.push({ b, q: queue, i: checked(id) })
+    }
+    for (const item of newest(enqueue, ({ queue, id }) => itemName(queue, id))) {
+      items.push({ name: itemName(item.queue, item.id), row: itemRow(item, b, order++) })
+    }
+    keys.push(...keyRows(put, drop, b))
+    for (const one of newest(put, ({ kind, id }) => recordName(kind, id))) {
+      puts.push({ name: recordName(one.kind, one.id), row: putRow(one, b) })
+    }
+  }
+  // Without claims and removals the items are locked as they are written, in the same order.
+  if (refs.length + gone.length > 0) {
+    for (const { q, i } of [...refs, ...gone, ...items.map(({ row }) => row)]) {
+      if (typeof q === 'string' && typeof i === 'string') locks.set(itemName(q, i), { q, i })
+    }
+  }
+  const lockRows = [...locks].map(([name, row]) => ({ name, row }))
+  return [inOrder(lockRows), json(refs), json(gone), inOrder(keys), inOrder(puts), inOrder(items)]
+}
+
+/** What a batch writes or drops under one name is one key: its new version, if there is one, and whether the old goes first. */
+function keyRows(put: readonly Put[], drop: NonNullable<Batch['drop']>, b: number): readonly Named[] {
+  const rows = new Map<string, Row>()
+  for (const { kind, id } of drop) rows.set(recordName(kind, id), { b, k: kind, i: checked(id), d: true })
+  for (const { kind, id, version, facets } of put) {
+    const name = recordName(kind, id)
+    const before = rows.get(name)
+    const { o, s, m } = facetColumns(facets)
+    // Of two different versions one cannot follow the stored one: so the batch conflicts, as version -1 always does.
+    const v = before?.['v'] === undefined || before['v'] === version ? version : -1
+    rows.set(name, { b, k: kind, i: checked(id), v, d: before?.['d'] ?? false, o, s, m })
+  }
+  return [...rows].map(([name, row]) => ({ name, row }))
+}
+
+function putRow({ kind, id, version, value, facets, expiresMs }: Put, b: number): Row {
+  const { o, s, m, t } = facetColumns(facets)
+  // The value is text inside the message: it can hold what the server would not take in a message itself (U+0000).
+  const d = JSON.stringify(value)
+  return { b, k: kind, i: checked(id), v: version, e: whole(expiresMs), o, s, m, t, d }
+}
+
+function facetColumns(facets: Put['facets']): { readonly [K in 'o' | 's' | 'm' | 't']: string | null } {
+  const { owner, status, name, text } = facets ?? {}
+  return {
+    o: optional(owner),
+    s: optional(status),
+    m: optional(name),
+    t: text === undefined ? null : searchable(text),
+  }
+}
+
+function itemRow(item: Item, b: number, o: number): Row {
+  const { queue, id, lane, priority, delayMs, payload, fallback, unclaimedMs, settleMs, runMs } = item
+  const second = fallback === undefined || fallback.lane === lane ? undefined : fallback
+  return {
+    o,
+    b,
+    q: queue,
+    i: checked(id),
+    l: checked(lane),
+    p: priority,
+    w: Math.max(Math.ceil(delayMs), 0),
+    fl: optional(second?.lane),
+    fa: whole(second?.afterMs),
+    u: whole(unclaimedMs),
+    s: whole(settleMs),
+    r: whole(runMs),
+    d: JSON.stringify(payload),
+  }
+}
+
+function optional(text: string | undefined): string | null {
+  return text === undefined ? null : checked(text)
+}
+
+/** Searched text as the server can hold it; what it cannot hold is nothing that anybody searches for. */
+export function searchable(text: string): string {
+  return foldedText(text).replaceAll('\0', '\uFFFD')
+}
+
+/** Refuses what could not be written, before it travels with others. */
+export function mustBeStorable({ put = [], drop = [], enqueue = [], remove = [], settle, guard }: Batch): void {
+  for (const { id, facets } of put) mustBeText(id, facets?.owner, facets?.status, facets?.name)
+  for (const { id, lane, fallback } of enqueue) mustBeText(id, lane, fallback?.lane)
+  for (const { id } of [...drop, ...remove]) mustBeText(id)
+  mustBeText(settle?.id, guard?.id)
+}
+
+/** U+0000 has no place in PostgreSQL's text. */
+function mustBeText(...names: readonly (string | undefined)[]): void {
+  for (const name of names) {
+    if (name?.includes('\0') !== true) continue
+    throw new ImpresarioError(
+      'INVALID_REQUEST',
+      `The name ${JSON.stringify(name)} contains the character U+0000, which PostgreSQL cannot store. Leave it out.`,
+    )
+  }
+}
+
+/** Halves of a character become the sign for what is no character, as on every disk. */
+function checked(text: string): string {
+  return text.replaceAll(/\p{Surrogate}/gu, '\uFFFD')
+}
+
+function whole(ms: number | undefined): number | null {
+  return ms === undefined || ms === Infinity ? null : Math.ceil(ms)
+}
+
+/** Of several under one name the last counts. */
+function newest<T>(list: readonly T[], nameOf: (one: T) => string): readonly T[] {
+  if (list.length < 2) return list
+  return [...new Map(list.map((one) => [nameOf(one), one])).values()]
+}
+
+/** Every process locks in this order. */
+function inOrder(rows: readonly Named[]): string | null {
+  const sorted = rows.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
+  return json(sorted.map(({ row }, n) => ({ n, ...row })))
+}
+
+function json(rows: readonly Row[]): string | null {
+  return rows.length === 0 ? null : JSON.stringify(rows)
+}

@@ -1,0 +1,152 @@
+/**
+ * A cached plan must not depend on how long the tables were when it was made: all of these statements look a few rows up by
+ * key. So they are not left to the estimates, which call a queue that was empty a minute ago empty. Plans whose estimate was
+ * made high on purpose must not be compiled either. Waiting for a row is bounded.
+ */
+export const BY_KEY = `SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
+  SET jit = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '10s'`
+
+/**
+ * Decides and writes a group of batches that touch different things, each for itself, and says which of them conflict.
+ *
+ * Rows are locked in the order of their names, items before records, so that two groups never wait for each other in a
+ * circle. What another writer creates between the look and the write is noticed by the number of written rows; then the
+ * whole group is undone and sent again, which finds the new row and decides by it.
+ */
+export const COMMIT_FUNCTION = `
+CREATE FUNCTION {schema}.commit(p_locks json, p_refs json, p_gone json, p_keys json, p_puts json, p_items json)
+RETURNS integer[] LANGUAGE plpgsql ${BY_KEY} AS $$
+DECLARE
+  v_now bigint := {schema}.now_ms();
+  base bigint;
+  deltas {schema}.delta[];
+  bad integer[] := '{}';
+  worse integer[];
+  expected integer;
+  written integer;
+BEGIN
+  IF p_locks IS NOT NULL THEN
+    PERFORM FROM json_to_recordset(p_locks) AS l(n integer, q text, i text)
+    JOIN {schema}.items i ON i.queue = l.q AND i.id = l.i
+    ORDER BY l.n FOR UPDATE OF i;
+  END IF;
+  IF p_refs IS NOT NULL THEN
+    SELECT coalesce(array_agg(r.b), '{}') INTO bad
+    FROM json_to_recordset(p_refs) AS r(b integer, q text, i text, t bigint)
+    LEFT JOIN {schema}.items i ON i.queue = r.q AND i.id = r.i
+    WHERE r.t = 0 OR i.token IS DISTINCT FROM r.t;
+  END IF;
+  IF p_keys IS NOT NULL THEN
+    PERFORM FROM json_to_recordset(p_keys) AS k(n integer, k text, i text)
+    JOIN {schema}.records r ON r.kind = k.k AND r.id = k.i
+    ORDER BY k.n FOR UPDATE OF r;
+    SELECT array_agg(k.b) INTO worse
+    FROM json_to_recordset(p_keys) AS k(b integer, k text, i text, v integer, d boolean)
+    LEFT JOIN {schema}.records r ON r.kind = k.k AND r.id = k.i
+    WHERE k.v - 1 <> CASE WHEN k.d OR r.version IS NULL OR r.expires_at <= v_now THEN 0 ELSE r.version END;
+    bad := bad || worse;
+  END IF;
+
+  IF p_gone IS NOT NULL THEN
+    DELETE FROM {schema}.items i USING json_to_recordset(p_gone) AS g(b integer, q text, i text)
+    WHERE i.queue = g.q AND i.id = g.i AND NOT g.b = ANY (bad);
+  END IF;
+
+  IF p_keys IS NOT NULL THEN
+    WITH keys AS MATERIALIZED (
+      SELECT k.* FROM json_to_recordset(p_keys)
+        AS k(b integer, k text, i text, v integer, d boolean, o text, s text, m text)
+      WHERE NOT k.b = ANY (bad)
+    ), dropped AS (
+      DELETE FROM {schema}.records r USING keys k WHERE k.d AND r.kind = k.k AND r.id = k.i
+      RETURNING r.kind, r.status, r.owner, r.name
+    ), changes AS (
+      SELECT d.kind, d.status, d.owner, d.name, -1 AS n FROM dropped d
+      UNION ALL
+      SELECT r.kind, r.status, r.owner, r.name, -1 FROM keys k JOIN {schema}.records r ON r.kind = k.k AND r.id = k.i
+      WHERE NOT k.d
+      UNION ALL
+      SELECT k.k, k.s, k.o, k.m, 1 FROM keys k WHERE k.v IS NOT NULL
+    ), sums AS (
+      SELECT c.kind, c.status, coalesce(c.owner, '') AS owner, coalesce(c.name, '') AS name, sum(c.n)::bigint AS n
+      FROM changes c WHERE c.status IS NOT NULL GROUP BY 1, 2, 3, 4 HAVING sum(c.n) <> 0
+    )
+    SELECT array_agg(ROW(u.kind, u.status, u.owner, u.name, u.n)::{schema}.delta) INTO deltas FROM sums u;
+  END IF;
+
+  IF p_puts IS NOT NULL THEN
+    INSERT INTO {schema}.records AS r (kind, id, version, expires_at, owner, status, name, text, data)
+    SELECT p.k, p.i, p.v, v_now + p.e, p.o, p.s, p.m, p.t, p.d
+    FROM json_to_recordset(p_puts)
+      AS p(n integer, b integer, k text, i text, v integer, e bigint, o text, s text, m text, t text, d text)
+    WHERE NOT p.b = ANY (bad) ORDER BY p.n
+    ON CONFLICT (kind, id) DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at,
+      owner = excluded.owner, status = excluded.status, name = excluded.name, text = excluded.text, data = excluded.data
+    WHERE r.version = excluded.version - 1 OR (excluded.version = 1 AND r.expires_at <= v_now);
+    GET DIAGNOSTICS written = ROW_COUNT;
+    SELECT count(*) INTO expected FROM json_to_recordset(p_keys) AS k(b integer, v integer)
+    WHERE k.v IS NOT NULL AND NOT k.b = ANY (bad);
+    IF written <> expected THEN
+      RAISE EXCEPTION 'another writer was faster' USING ERRCODE = 'IM001';
+    END IF;
+  END IF;
+
+  IF p_items IS NOT NULL THEN
+    base := nextval('{schema}.orders');
+    INSERT INTO {schema}.items AS x (queue, id, seq, rank, priority, due_at, alarm_at, expired_at, settle_at, unclaimed_at,
+      run_ms, fallback_at, state, fallback_on, lane, fallback_lane, payload)
+    SELECT p.q, p.i, base + p.o, {schema}.rank_of(at.due, p.p), p.p, at.due,
+      {schema}.alarm_of(v_now, now.state, at.due, 0, at.expiry, at.fallback), at.expiry, at.settle, at.unclaimed,
+      p.r, at.fallback, now.state, coalesce(at.fallback <= v_now, false), p.l, p.fl, p.d
+    FROM json_to_recordset(p_items) AS p(n integer, o integer, b integer, q text, i text, l text, p double precision,
+      w bigint, fl text, fa bigint, u bigint, s bigint, r bigint, d text)
+    CROSS JOIN LATERAL (SELECT v_now + p.w AS due, v_now + p.w + p.s AS settle, v_now + p.w + p.u AS unclaimed,
+      v_now + p.w + p.fa AS fallback, v_now + p.w + least(p.s, p.u) AS expiry) AS at
+    CROSS JOIN LATERAL (SELECT {schema}.state_of(v_now, at.due, 0, at.expiry, false) AS state) AS now
+    WHERE NOT p.b = ANY (bad) ORDER BY p.n
+    ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, rank = excluded.rank, priority = excluded.priority,
+      token = 0, session = NULL, due_at = excluded.due_at, leased_until = 0, alarm_at = excluded.alarm_at,
+      expired_at = excluded.expired_at, settle_at = excluded.settle_at, unclaimed_at = excluded.unclaimed_at,
+      run_ms = excluded.run_ms, run_at = NULL, fallback_at = excluded.fallback_at, deliveries = 0,
+      state = excluded.state, fallback_on = excluded.fallback_on, closing = false, lane = excluded.lane,
+      fallback_lane = excluded.fallback_lane, holder = NULL, payload = excluded.payload;
+  END IF;
+
+  IF deltas IS NOT NULL THEN
+    PERFORM {schema}.count_all(deltas);
+  END IF;
+  RETURN bad;
+END $$;
+
+-- Last in a transaction: nobody waits for anything while he holds a row of the counts.
+CREATE FUNCTION {schema}.count_all(deltas {schema}.delta[]) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO {schema}.counts AS c (kind, status, owner, name, stripe, n)
+  SELECT d.kind, d.status, d.owner, d.name, pg_backend_pid() % 16, d.n FROM unnest(deltas) AS d
+  ORDER BY 1, 2, 3, 4
+  ON CONFLICT (kind, status, owner, name, stripe) DO UPDATE SET n = c.n + excluded.n
+$$;
+
+-- Takes away what has expired, a part at a time.
+CREATE FUNCTION {schema}.purge(p_limit integer) RETURNS integer LANGUAGE plpgsql ${BY_KEY} AS $$
+DECLARE
+  v_now bigint := {schema}.now_ms();
+  deltas {schema}.delta[];
+  purged integer;
+BEGIN
+  WITH old AS MATERIALIZED (
+    SELECT r.kind, r.id FROM {schema}.records r WHERE r.expires_at <= v_now ORDER BY r.expires_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+  ), gone AS (
+    DELETE FROM {schema}.records r USING old WHERE r.kind = old.kind AND r.id = old.id RETURNING r.kind, r.status, r.owner, r.name
+  ), sums AS (
+    SELECT g.kind, g.status, coalesce(g.owner, '') AS owner, coalesce(g.name, '') AS name, count(*) AS n
+    FROM gone g GROUP BY 1, 2, 3, 4
+  )
+  SELECT array_agg(ROW(u.kind, u.status, u.owner, u.name, -u.n)::{schema}.delta) FILTER (WHERE u.status IS NOT NULL),
+    coalesce(sum(u.n), 0)
+  INTO deltas, purged FROM sums u;
+  IF deltas IS NOT NULL THEN
+    PERFORM {schema}.count_all(deltas);
+  END IF;
+  RETURN purged;
+END $$;
+`

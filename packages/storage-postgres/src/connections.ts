@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import pg from 'pg'
+import type { ClientConfig, PoolClient, QueryResultRow } from 'pg'
+
+export interface ConnectionOptions {
+  readonly url: string
+  /** Connections at most. */
+  readonly poolMax: number
+  /** How long a call may take in all, with its repetitions; then it is refused. */
+  readonly callMs: number
+}
+
+/** A connection that does not come about in this time is tried anew. */
+const CONNECT_MS = 5_000
+const IDLE_MS = 60_000
+const BACKOFF_MS = 25
+const BACKOFF_MS_MAX = 1_000
+
+/** Undone by the server, so that they can be sent again: deadlock, serialization, lock timeout, our own lost race. */
+const UNDONE = new Set(['40P01', '40001', '55P03', 'IM001'])
+/** The server cannot work at the moment: shutting down, starting, too many connections, out of space, read-only after a failover. */
+const UNAVAILABLE = /^(?:08|53|57P0|58|25006|XX00[12])/
+
+/**
+ * The pool, and what a call goes through.
+ *
+ * Every call is one statement and its own transaction: nothing of a session is relied on, so that a pooler may give each of
+ * them another server connection. A call is repeated while it cannot have happened, or when to repeat it does no harm, and
+ * never beyond its time.
+ */
+export class Connections {
+  readonly #pool: pg.Pool
+  readonly #options: ConnectionOptions
+  #isClosed = false
+
+  constructor(options: ConnectionOptions, onIdleError: (error: Error) => void) {
+    this.#options = options
+    this.#pool = new pg.Pool({
+      ...clientConfig(options.url),
+      max: options.poolMax,
+      idleTimeoutMillis: IDLE_MS,
+    })
+    this.#pool.on('error', onIdleError)
+  }
+
+  /** `isRepeatable`: to do it twice is the same as to do it once, so that a lost connection is no reason to give up. */
+  async call<R extends QueryResultRow>(
+    text: string,
+    values: readonly unknown[],
+    { isRepeatable }: { readonly isRepeatable: boolean },
+  ): Promise<readonly R[]> {
+    const deadline = performance.now() + this.#options.callMs
+    for (let attempt = 0; ; attempt++) {
+      if (this.#isClosed) throw closedError()
+      const outcome = await this.#attempt<R>(text, values, deadline)
+      if ('rows' in outcome) return outcome.rows
+      const { error, wasSent } = outcome
+      const code = sqlStateOf(error)
+      const mayRepeat = !wasSent || isRepeatable || (code !== undefined && UNDONE.has(code))
+      const pauseMs = Math.min(BACKOFF_MS * 2 ** attempt, BACKOFF_MS_MAX) * (0.5 + Math.random())
+      if (!isPassing(error, code)) throw error
+      if (this.#isClosed || !mayRepeat || performance.now() + pauseMs > deadline) throw unavailable(error)
+      await sleep(pauseMs)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#pool.end()
+  }
+
+  async #attempt<R extends QueryResultRow>(
+    text: string,
+    values: readonly unknown[],
+    deadline: number,
+  ): Promise<{ readonly rows: readonly R[] } | { readonly error: unknown; readonly wasSent: boolean }> {
+    let client: PoolClient
+    try {
+      client = await this.#pool.connect()
+    } catch (error) {
+      return { error, wasSent: false }
+    }
+    // A connection that breaks during the query rejects the query too; without a listener it would end the process.
+    client.on('error', ignore)
+    let broken = false
+    try {
+      const leftMs = Math.max(Math.ceil(deadline - performance.now()), 1)
+      const config = { text, values: [...values], query_timeout: leftMs }
+      const { rows } = await client.query<R>(config)
+      return { rows }
+    } catch (error) {
+      // What the server answered leaves the connection usable; everything else does not.
+      broken = sqlStateOf(error) === undefined || isPassing(error, sqlStateOf(error))
+      return { error, wasSent: true }
+    } finally {
+      client.off('error', ignore)
+      client.release(broken)
+    }
+  }
+}
+
+/** Settings that every connection shares. Of these only the name reaches the server: poolers refuse what they do not know. */
+export function clientConfig(url: string): ClientConfig {
+  return {
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    application_name: 'impresario',
+    types: { getTypeParser: typeParser },
+  }
+}
+
+const INT8: number = pg.types.builtins.INT8
+
+/** The boundary of the driver's types: our 64-bit numbers are times and tokens, and fit into a number. */
+const typeParser = ((oid: number, format?: 'text' | 'binary'): unknown =>
+  oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser
+
+export function closedError(): ImpresarioError {
+  return new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage is closed.')
+}
+
+export function unavailable(error: unknown): ImpresarioError {
+  if (isImpresarioError(error)) return error
+  const reason = error instanceof Error && error.message !== '' ? error.message : String(sqlStateOf(error) ?? error)
+  return new ImpresarioError('STORAGE_UNAVAILABLE', `PostgreSQL did not answer: ${reason}`, { cause: error })
+}
+
+/** Whether it may be better in a moment. Anything else that the server refuses is a mistake in this program or its settings. */
+function isPassing(error: unknown, code: string | undefined): boolean {
+  return code === undefined ? error instanceof Error : UNDONE.has(code) || UNAVAILABLE.test(code)
+}
+
+/** The five characters with which PostgreSQL names an error; nothing for errors of the connection. */
+export function sqlStateOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  return typeof error.code === 'string' && /^[0-9A-Z]{5}$/.test(error.code) && !/^E[A-Z]{4}$/.test(error.code)
+    ? error.code
+    : undefined
+}
+
+function ignore(): void {
+  // The query that was under way tells.
+}

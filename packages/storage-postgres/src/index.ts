@@ -1,0 +1,3 @@
+export { openPostgresStorage } from './open.ts'
+export type { PostgresStorageOptions } from './open.ts'
+export type { PostgresStorage } from './postgres-storage.ts'

@@ -1,0 +1,34 @@
+import type { Kind, ListQuery } from '@impresario/core'
+import { searchable } from './batch-message.ts'
+
+/** The statement for a list. `schema` is quoted. */
+export function listStatement(
+  schema: string,
+  kind: Kind,
+  query: ListQuery,
+): { readonly text: string; readonly values: readonly unknown[] } {
+  const values: unknown[] = [kind, query.limit]
+  const add = (value: unknown): string => `$${values.push(value)}`
+  const where = ['r.kind = $1', `(r.expires_at IS NULL OR r.expires_at > (SELECT ${schema}.now_ms()))`]
+  if (query.owner !== undefined) where.push(`r.owner = ${add(query.owner)}`)
+  if (query.name !== undefined) where.push(`r.name = ${add(query.name)}`)
+  if (query.before !== undefined) where.push(`r.id < ${add(query.before)}`)
+  if (query.from !== undefined) where.push(`r.id >= ${add(query.from)}`)
+  if (query.search !== undefined && query.search !== '') {
+    where.push(`position(${add(searchable(query.search))} IN r.text) > 0`)
+  }
+  if (query.status !== undefined) where.push(`r.status = ${add(query.status)}`)
+  const page = (conditions: readonly string[]): string =>
+    `SELECT r.id, r.version, r.data FROM ${schema}.records r WHERE ${conditions.join(' AND ')} ORDER BY r.id DESC LIMIT $2`
+  if (query.statuses === undefined) return { text: page(where), values }
+  if (query.owner !== undefined) {
+    where.push(`r.status = ANY (${add(query.statuses)}::text[])`)
+    return { text: page(where), values }
+  }
+  // One page of each status by its own index, then the best of all: a rare status is found among millions of others.
+  const each = page([...where, 'r.status = s.status'])
+  const statuses = add([...new Set(query.statuses)])
+  const text = `SELECT p.* FROM unnest(${statuses}::text[]) AS s(status) CROSS JOIN LATERAL (${each}) p
+    ORDER BY p.id COLLATE "C" DESC LIMIT $2`
+  return { text, values }
+}

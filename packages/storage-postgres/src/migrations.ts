@@ -1,0 +1,79 @@
+import { ImpresarioError } from '@impresario/protocol'
+import type { Client } from 'pg'
+import { CLAIM_FUNCTIONS } from './claim-functions.ts'
+import { COMMIT_FUNCTION } from './commit-function.ts'
+import { LEASE_FUNCTIONS } from './lease-functions.ts'
+import { ITEM_RULES, TABLES } from './tables.ts'
+
+/**
+ * What was once released is never changed: a new version is a new entry at the end. `{schema}` stands for the name of the
+ * schema. Programs of the version before must be able to work with the newest one, because instances are replaced one after
+ * the other.
+ */
+const MIGRATIONS: readonly string[] = [
+  [TABLES, ITEM_RULES, COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS].join('\n'),
+]
+
+export const SCHEMA_VERSION = MIGRATIONS.length
+
+/** Names the lock under which instances that start together change the tables one after the other. */
+const LOCK_SPACE = 1_768_779_634
+
+/** Brings the tables up to this program's version, or refuses those of a newer one. */
+export async function migrate(client: Client, namespace: string): Promise<void> {
+  if ((await versionOf(client, namespace)) === SCHEMA_VERSION) return
+  await client.query('BEGIN')
+  try {
+    await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOCK_SPACE, namespace])
+    const found = await versionOf(client, namespace)
+    mustBeKnown(found, namespace)
+    const s = quoted(namespace)
+    if (found === 0) {
+      await client.query(`CREATE SCHEMA IF NOT EXISTS ${s}`)
+      await client.query(
+        `CREATE TABLE ${s}.meta (one boolean PRIMARY KEY DEFAULT true CHECK (one), version integer NOT NULL)`,
+      )
+      await client.query(`INSERT INTO ${s}.meta (version) VALUES (0)`)
+    }
+    for (const migration of MIGRATIONS.slice(found)) await client.query(migration.replaceAll('{schema}', s))
+    await client.query(`UPDATE ${s}.meta SET version = $1`, [SCHEMA_VERSION])
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => undefined)
+    throw error
+  }
+}
+
+function mustBeKnown(found: number, namespace: string): void {
+  if (found <= SCHEMA_VERSION) return
+  throw new ImpresarioError(
+    'INVALID_CONFIGURATION',
+    `The schema "${namespace}" in PostgreSQL has version ${found}; this program knows versions up to ${SCHEMA_VERSION}. ` +
+      'A newer program has changed it: use that one, or another schema.',
+    { details: { schema: namespace, found, known: SCHEMA_VERSION } },
+  )
+}
+
+async function versionOf(client: Client, namespace: string): Promise<number> {
+  const s = quoted(namespace)
+  const there = await client.query<{ readonly there: boolean }>('SELECT to_regclass($1) IS NOT NULL AS there', [
+    `${s}.meta`,
+  ])
+  if (there.rows[0]?.there !== true) return 0
+  const { rows } = await client.query<{ readonly version: number }>(`SELECT version FROM ${s}.meta`)
+  return rows[0]?.version ?? 0
+}
+
+/** A namespace becomes a schema's name: lower case, so that it reads the same with and without quotes. */
+export function mustBeNamespace(namespace: string): void {
+  if (/^[a-z_][a-z0-9_]{0,47}$/.test(namespace) && !namespace.startsWith('pg_')) return
+  throw new ImpresarioError(
+    'INVALID_CONFIGURATION',
+    `"${namespace}" cannot name a schema of PostgreSQL here. Use up to 48 lower-case letters, digits and underscores, ` +
+      'beginning with a letter, and not with pg_.',
+  )
+}
+
+export function quoted(namespace: string): string {
+  return `"${namespace}"`
+}

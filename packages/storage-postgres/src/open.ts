@@ -1,0 +1,120 @@
+import type { Log } from '@impresario/core'
+import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { clientConfig, Connections, sqlStateOf, unavailable } from './connections.ts'
+import { mustBeDurable } from './durability.ts'
+import { Hints } from './hints.ts'
+import { migrate, mustBeNamespace, quoted } from './migrations.ts'
+import { PostgresStorage } from './postgres-storage.ts'
+import { ALIVE_MS, Session } from './session.ts'
+
+export interface PostgresStorageOptions {
+  /** `postgres://user:password@host:5432/database?sslmode=verify-full`. */
+  readonly url: string
+  /** The schema that holds everything; several may share a database. */
+  readonly namespace?: string
+  /** Names this process. Who starts under the name of an earlier process ends that one's leases at once. */
+  readonly instance?: string
+  /** Connections at most, one more for notifications. */
+  readonly poolMax?: number
+  /**
+   * Where to listen for notifications, if not at `url`: through a pooler that gives out connections by transaction they do
+   * not arrive. `false`: do not listen, poll.
+   */
+  readonly listen?: string | false
+  /** How often to look for work that no notification told of. */
+  readonly pollMs?: number
+  /** How long a call may take with its repetitions before it is refused. */
+  readonly callMs?: number
+  /** How long to try to reach the server at the start. */
+  readonly startMs?: number
+  /** Refuse a server that may lose what it has acknowledged. */
+  readonly strict?: boolean
+  readonly log?: Log
+}
+
+const NAMESPACE = 'impresario'
+const POOL_MAX = 10
+const POLL_MS = 1_000
+const CALL_MS = 15_000
+const START_MS = 30_000
+const RETRY_MS = 500
+
+/** Makes or checks the tables, and opens the storage in them. */
+export async function openPostgresStorage(options: PostgresStorageOptions): Promise<PostgresStorage> {
+  const { url, namespace = NAMESPACE, poolMax = POOL_MAX, log, instance } = options
+  mustBeNamespace(namespace)
+  await prepare(options, namespace)
+  const onIdleError = (error: Error): void => log?.warn('a connection to PostgreSQL broke', { error: error.message })
+  const connections = new Connections({ url, poolMax, callMs: options.callMs ?? CALL_MS }, onIdleError)
+  const schema = quoted(namespace)
+  try {
+    const sql = `SELECT ${schema}.begin_session($1, $2) AS id`
+    const [row] = await connections.call<{ readonly id: number }>(sql, [instance ?? null, ALIVE_MS], {
+      isRepeatable: true,
+    })
+    const sessionId = row?.id ?? 0
+    const listenUrl = options.listen === false ? undefined : (options.listen ?? url)
+    const hints = new Hints({
+      connections,
+      schema,
+      channel: namespace,
+      session: sessionId,
+      listenUrl,
+      pollMs: options.pollMs ?? POLL_MS,
+      log,
+    })
+    const session = new Session({
+      connections,
+      schema,
+      id: sessionId,
+      instance,
+      onFreed: (queue, lane) => hints.tell(queue, lane),
+      onPeers: (hasPeers) => hints.setPeers(hasPeers),
+    })
+    await hints.start()
+    const groupsMax = Math.max(1, Math.min(4, poolMax - 2))
+    return new PostgresStorage({ connections, hints, session, sessionId, schema, groupsMax })
+  } catch (error) {
+    await connections.close()
+    throw error
+  }
+}
+
+/** The tables and the server's settings, over a connection of its own. A server that is still starting is waited for. */
+async function prepare(options: PostgresStorageOptions, namespace: string): Promise<void> {
+  const { url, strict = false, log, startMs = START_MS } = options
+  const deadline = performance.now() + startMs
+  for (;;) {
+    const client = new pg.Client(clientConfig(url))
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      await mustBeDurable(client, { strict, log })
+      await migrate(client, namespace)
+      return
+    } catch (error) {
+      if (isImpresarioError(error)) throw error
+      const refusal = refusalOf(error)
+      if (refusal !== undefined) throw refusal
+      if (performance.now() + RETRY_MS > deadline) throw unavailable(error)
+      log?.info('PostgreSQL does not answer yet', { error: String(error) })
+      await sleep(RETRY_MS)
+    } finally {
+      await client.end().catch(() => undefined)
+    }
+  }
+}
+
+/** What waiting does not mend, said so that somebody can mend it. */
+function refusalOf(error: unknown): Error | undefined {
+  const code = sqlStateOf(error)
+  if (code === undefined || !(error instanceof Error)) return undefined
+  const refuse = (message: string): ImpresarioError =>
+    new ImpresarioError('INVALID_CONFIGURATION', `${message} (PostgreSQL: ${error.message})`, { cause: error })
+  if (code.startsWith('28')) return refuse('PostgreSQL refuses the user or the password of STORAGE_URL.')
+  if (code === '3D000') return refuse('The database that STORAGE_URL names does not exist. Create it with createdb.')
+  if (code === '42501') return refuse('The user of STORAGE_URL may not create the schema: grant it CREATE.')
+  return /^(?:08|53|55|57|40)/.test(code) ? undefined : error
+}
