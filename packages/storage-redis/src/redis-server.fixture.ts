@@ -2,16 +2,17 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Redis } from 'ioredis'
 import { ensure } from '../../../test/system/debian-packages.ts'
 
 /** A server of its own for a test: on a free port, in a temporary directory, with every write on disk before its answer. */
 export interface TestServer {
   readonly port: number
   readonly url: string
+  /** Only where it was asked for. */
+  readonly tlsPort: number | undefined
   /** Ends it at once, as a crash does. */
   kill(): Promise<void>
   /** Starts it again on what is on disk. */
@@ -23,16 +24,35 @@ export interface TestServer {
   remove(): Promise<void>
 }
 
-export async function startRedis(extra: readonly string[] = []): Promise<TestServer> {
+export interface TestServerOptions {
+  /** A file to start from, which the server may write. */
+  readonly configuration?: string
+  readonly isSentinel?: boolean
+  /** Also on a port with TLS. */
+  readonly tlsPort?: boolean
+}
+
+export async function startRedis(extra: readonly string[] = [], options: TestServerOptions = {}): Promise<TestServer> {
   const missing = ensure(['redis-server'])
   if (missing !== undefined) throw new Error(missing)
   const directory = mkdtempSync(join(tmpdir(), 'impresario-redis-'))
   const port = await freePort()
+  const tlsPort = options.tlsPort === true ? await freePort() : undefined
   let child: ChildProcess | undefined
   const start = async (): Promise<void> => {
-    const settings = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', '', '--loglevel', 'warning']
+    const safe = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', '', '--loglevel', 'warning']
     const place = ['--bind', '127.0.0.1', '--port', String(port), '--dir', directory, '--daemonize', 'no']
-    child = spawn('redis-server', [...place, ...settings, ...extra], { stdio: 'ignore' })
+    child = spawn(
+      'redis-server',
+      [
+        ...(options.configuration === undefined ? [] : [options.configuration]),
+        ...place,
+        ...(tlsPort === undefined ? [] : ['--tls-port', String(tlsPort)]),
+        ...(options.isSentinel === true ? ['--sentinel'] : safe),
+        ...extra,
+      ],
+      { stdio: 'ignore' },
+    )
     await answers(port)
   }
   const kill = async (): Promise<void> => {
@@ -45,6 +65,7 @@ export async function startRedis(extra: readonly string[] = []): Promise<TestSer
   return {
     port,
     url: `redis://127.0.0.1:${port}`,
+    tlsPort,
     kill,
     start,
     pause() {
@@ -62,11 +83,17 @@ export async function startRedis(extra: readonly string[] = []): Promise<TestSer
 
 /** Waits until the server takes commands: it may have to load its data first. */
 async function answers(port: number): Promise<void> {
-  const client = new Redis({ port, host: '127.0.0.1', lazyConnect: true, retryStrategy: () => 20 })
-  client.on('error', () => undefined)
-  client.connect().catch(() => undefined)
-  await new Promise((resolve) => client.once('ready', resolve))
-  client.disconnect()
+  for (;;) {
+    const socket = connect({ port, host: '127.0.0.1' })
+    const answer = await new Promise<string>((resolve) => {
+      socket.on('error', () => resolve(''))
+      socket.on('data', (bytes) => resolve(bytes.toString()))
+      socket.write('PING\r\n')
+    })
+    socket.destroy()
+    if (answer.startsWith('+PONG') || answer.startsWith('-NOAUTH')) return
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
 }
 
 async function freePort(): Promise<number> {

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import { parsedAddress } from './address.ts'
+
+test('[G-02] an address may leave out everything but the host', () => {
+  expect(parsedAddress('redis://cache')).toEqual({
+    hosts: [{ host: 'cache', port: 6379 }],
+    isTls: false,
+    username: undefined,
+    password: undefined,
+    database: 0,
+    prefix: 'impresario:',
+    namespace: 'main',
+    sentinel: undefined,
+    isCluster: false,
+    isStrict: false,
+  })
+})
+
+test('[G-02] an address says where, who, with what, and under which names', () => {
+  expect(parsedAddress('rediss://ann:p%40ss@[::1]:7000/3?prefix=app/&namespace=test&strict=true')).toMatchObject({
+    hosts: [{ host: '::1', port: 7000 }],
+    isTls: true,
+    username: 'ann',
+    password: 'p@ss',
+    database: 3,
+    prefix: 'app/',
+    namespace: 'test',
+    isStrict: true,
+  })
+  expect(parsedAddress('redis://:pass@h').password).toBe('pass')
+  expect(parsedAddress('redis://a,b:1?sentinel=house')).toMatchObject({
+    hosts: [
+      { host: 'a', port: 26_379 },
+      { host: 'b', port: 1 },
+    ],
+    sentinel: 'house',
+  })
+  expect(parsedAddress('redis://a:1,b:2?cluster=true').isCluster).toBe(true)
+})
+
+test('[G-02] what cannot be meant is refused without repeating a password', () => {
+  const wrong = [
+    'http://u:secret@h',
+    'redis://',
+    'redis://u:secret@h:99999',
+    'redis://u:secret@h/x',
+    'redis://u:secret@h?db=1',
+    'redis://u:sec%ret@h',
+    'redis://u:secret@h?strict=yes',
+    'redis://u:secret@h?cluster=true&sentinel=x',
+    'redis://u:secret@h/2?cluster=true',
+    'redis://u:secret@h?namespace=',
+    'redis://u:secret@h?prefix={x}',
+  ]
+  for (const url of wrong) {
+    let refusal: unknown
+    try {
+      parsedAddress(url)
+    } catch (error) {
+      refusal = error
+    }
+    expect(refusal).toMatchObject({ code: 'INVALID_CONFIGURATION', message: expect.not.stringMatching(/sec%?ret/) })
+  }
+})
