@@ -7,6 +7,7 @@ import { BATCH_BOUNDS, BODY_BOUNDS, checkJsonText } from './json-guard.ts'
 import { createErrorHandler, pathOf, sendProblem } from './problem.ts'
 import { SECURE_HEADERS } from './secure-headers.ts'
 import type { TlsOptions } from './tls.ts'
+import { OfferedMessage } from './upgrade.ts'
 
 export interface HttpOptions {
   readonly bodyLimitBytes: number
@@ -85,7 +86,11 @@ const LATE_CHECK_MS = 2_000
 /** Fastify gives another type of server for HTTPS, which differs from the plain one in nothing that we use. */
 function transport(tls: TlsOptions | undefined): { readonly http: ServerOptions } {
   // Node looks for those who are late every 30 seconds by itself: a bound of ten would mean up to forty.
-  const bounds = { headersTimeout: LIMITS.headersTimeoutMs, connectionsCheckingInterval: LATE_CHECK_MS }
+  const bounds = {
+    headersTimeout: LIMITS.headersTimeoutMs,
+    connectionsCheckingInterval: LATE_CHECK_MS,
+    IncomingMessage: OfferedMessage,
+  }
   return tls === undefined ? { http: bounds } : ({ https: { ...bounds, ...tls } } as unknown as { http: ServerOptions })
 }
 
