@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { createWorker } from '@impresario/core'
-import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
+import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import { Engine } from './engine.ts'
-import { Stage, oneTask, shelfOf } from './stage.fixture.ts'
+import { Stage, guarded, oneTask, shelfOf } from './stage.fixture.ts'
 
 const LEASE_MS = 30_000
 
@@ -35,7 +35,7 @@ test('[E-03] a worker that has started anew does not keep alive what its earlier
   expect(await otherFinds(stage, () => after.heartbeat())).toBe(1)
 })
 
-test('[E-03] a heartbeat at one instance keeps what the worker has told another', async () => {
+test('[E-03] [J-22] a heartbeat at one instance keeps what the worker has told another', async () => {
   const stage = new Stage([oneTask()], { settings: { isShared: true } })
   const { storage, clock, random, log } = stage
   const blueprints = shelfOf([oneTask()])
@@ -44,6 +44,28 @@ test('[E-03] a heartbeat at one instance keeps what the worker has told another'
   await other.desk.register(createWorker({ id: 'w', skills: ['new'] }, clock.now()))
   await stage.engine.desk.heartbeat('w', { status: 'idle' }, [])
   expect((await storage.read('worker', 'w'))?.value.skills).toEqual(['new'])
+})
+
+test('[E-03] [J-22] a heartbeat that meets another writer is written and answered all the same', async () => {
+  let others = 0
+  const stage = new Stage([oneTask()], {
+    storage: (clock) => {
+      const storage = createMemoryStorage({ now: clock.now })
+      // Somebody else writes the record between the read and the commit.
+      const interfere = async (verb: string): Promise<void> => {
+        const found = verb === 'commit' && others > 0 ? await storage.read('worker', 'w') : undefined
+        if (found === undefined) return
+        others -= 1
+        await storage.commit({ put: [{ kind: 'worker', id: 'w', value: found.value, version: found.version + 1 }] })
+      }
+      return guarded(storage, interfere)
+    },
+  })
+  await stage.worker('w')
+  others = 3
+  const { worker } = await stage.engine.desk.heartbeat('w', { status: 'draining' }, [])
+  expect([others, worker.status]).toEqual([0, 'draining'])
+  expect((await stage.storage.read('worker', 'w'))?.value.status).toBe('draining')
 })
 
 test('[E-01] a registration that was answered survives a crash', async () => {

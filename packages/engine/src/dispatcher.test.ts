@@ -21,7 +21,7 @@ test("[D-04] a task goes to the chosen worker's own queue, and to nobody else at
   expect((await cheap.takeOne()).jobId).toBe(jobId)
 })
 
-test('[D-04] a task that its worker does not pick up goes to another that fits, never to one that does not (J-22)', async () => {
+test('[D-04] [J-22] a task that its worker does not pick up goes to another that fits, never to one that does not', async () => {
   const stage = new Stage([oneTask({ strategy: 'cheapest', resourceRequirements: { ramGb: 8 } })])
   const chosen = await stage.worker('a', { ramGb: 16, costPerSecond: 1 })
   const unskilled = await stage.worker('b', { ramGb: 16, skills: ['other'] })
@@ -121,6 +121,15 @@ test('[D-01] a worker that calls itself full is given nothing, and gets what wai
   expect(await worker.take()).toHaveLength(1)
 })
 
+test('[D-01] [D-03] a warm worker that does not fit does not keep the task from a cold one that does', async () => {
+  const stage = new Stage([oneTask({ resourceRequirements: { gpu: { vramGb: 24 } } })])
+  const warm = await stage.worker('warm', { hotSkills: ['work'], gpus: [{ model: 'x', vramGb: 8 }] })
+  const cold = await stage.worker('cold', { gpus: [{ model: 'x', vramGb: 24 }] })
+  const jobId = await stage.begin('one')
+  expect(await warm.take()).toEqual([])
+  expect((await cold.takeOne()).jobId).toBe(jobId)
+})
+
 test('[D-01] a choice that could not be written leaves no place taken', async () => {
   const unknown = blueprint('unknown', { start: 'a', handlerAttemptsMax: 2 }, (state) => ({
     a: state.handler((_context, actions) =>
@@ -159,7 +168,7 @@ test('[D-04] a waiting task with a strategy that this program does not know is o
   await stage.engine.stop()
 })
 
-test('[D-01] a commit that the storage refuses to make leaves no place taken', async () => {
+test('[D-01] [J-22] a commit that the storage refuses to make leaves no place taken, and its turn is not lost', async () => {
   let isBroken = false
   const stage = new Stage([oneTask()], {
     storage: (clock) =>

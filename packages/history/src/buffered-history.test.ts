@@ -9,7 +9,7 @@ function make(bufferMax = 100) {
   return { store, clock, log, history: new BufferedHistory({ store, clock, log, retention: KEEP, bufferMax }) }
 }
 
-test('[G-04] to append costs nothing but the call; a close writes everything that was appended', async () => {
+test('[G-04] [J-22] to append costs nothing but the call; a close writes everything that was appended', async () => {
   const { store, history } = make()
   history.append([anEvent({ event: 'a' }), anEvent({ event: 'b' })])
   history.append([anEvent({ event: 'c' })])

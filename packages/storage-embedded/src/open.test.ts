@@ -55,7 +55,7 @@ test('[G-01] what a dead process left behind keeps nobody out', async () => {
   expect(existsSync(join(directory, 'impresario.pid'))).toBe(false)
 })
 
-test('[G-01] a file of a newer version is refused and left as it is', async () => {
+test('[G-01] [J-20] a file of a newer version is refused at the start and left as it is', async () => {
   const directory = temporaryDirectory()
   await openEmbeddedStorage({ directory }).close()
   const db = new DatabaseSync(join(directory, 'impresario.db'))

@@ -44,7 +44,7 @@ function writeVersion1(directory: string): void {
   db.close()
 }
 
-test('[G-01] a file of version 1 is opened, brought up to date once, and has everything that it had', async () => {
+test('[G-01] [J-20] a file of version 1 is opened, brought up to date once, and has everything that it had', async () => {
   const directory = temporaryDirectory()
   writeVersion1(directory)
   let now = 6_000
