@@ -1,15 +1,17 @@
-import type { Clock, Storage } from '@impresario/core'
+import type { Clock, Log, Storage } from '@impresario/core'
 import { createMemoryStorage, openEmbeddedStorage } from '@impresario/storage-embedded'
 import { invalid } from './config.ts'
+import { DeferredStorage } from './deferred-storage.ts'
 
 export interface StorageOptions {
   readonly clock: Clock
+  readonly log: Log
   /** A write failed: the storage refuses everything from now on. */
   readonly onFailure: (error: Error) => void
 }
 
 /** Opens the storage that the address names. */
-export function openStorage(url: string, { clock, onFailure }: StorageOptions): Storage {
+export function openStorage(url: string, { clock, log, onFailure }: StorageOptions): Storage {
   if (url === 'memory:' || url === 'memory') return createMemoryStorage({ now: () => clock.now() })
   if (url.startsWith('file:')) {
     const directory = directoryOf(url) ?? ''
@@ -17,10 +19,16 @@ export function openStorage(url: string, { clock, onFailure }: StorageOptions): 
     return openEmbeddedStorage({ directory, onFailure, now: () => clock.now() })
   }
   const scheme = /^[a-z]+/i.exec(url)?.[0].toLowerCase() ?? ''
-  if (['redis', 'rediss', 'postgres', 'postgresql'].includes(scheme)) {
-    throw invalid(`STORAGE_URL: ${scheme} comes with a later release. Use memory: or file:<directory>.`)
+  if (['postgres', 'postgresql'].includes(scheme)) {
+    // Its driver is read only by those who use it.
+    return new DeferredStorage(async () =>
+      (await import('@impresario/storage-postgres')).openPostgresStorage({ url, log }),
+    )
   }
-  throw invalid('STORAGE_URL is not understood. Use memory: or file:<directory>.')
+  if (['redis', 'rediss'].includes(scheme)) {
+    throw invalid(`STORAGE_URL: ${scheme} comes with a later release. Use memory:, file:<directory> or postgres:.`)
+  }
+  throw invalid('STORAGE_URL is not understood. Use memory:, file:<directory> or postgres://user@host/database.')
 }
 
 /** Where the embedded storage lies; nowhere for others. */

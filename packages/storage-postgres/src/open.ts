@@ -2,6 +2,7 @@ import type { Log } from '@impresario/core'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { parsedAddress } from './address.ts'
 import { clientConfig, Connections, sqlStateOf, unavailable } from './connections.ts'
 import { mustBeDurable } from './durability.ts'
 import { Hints } from './hints.ts'
@@ -10,7 +11,10 @@ import { PostgresStorage } from './postgres-storage.ts'
 import { ALIVE_MS, Session } from './session.ts'
 
 export interface PostgresStorageOptions {
-  /** `postgres://user:password@host:5432/database?sslmode=verify-full`. */
+  /**
+   * `postgres://user:password@host:5432/database?sslmode=verify-full`. It may name settings of its own as well: `schema`,
+   * `pool_max`, `strict`, `listen`. What is given beside it counts more.
+   */
   readonly url: string
   /** The schema that holds everything; several may share a database. */
   readonly namespace?: string
@@ -42,7 +46,9 @@ const START_MS = 30_000
 const RETRY_MS = 500
 
 /** Makes or checks the tables, and opens the storage in them. */
-export async function openPostgresStorage(options: PostgresStorageOptions): Promise<PostgresStorage> {
+export async function openPostgresStorage(given: PostgresStorageOptions): Promise<PostgresStorage> {
+  const address = parsedAddress(given.url)
+  const options = { ...address, ...given, url: address.url }
   const { url, namespace = NAMESPACE, poolMax = POOL_MAX, log, instance } = options
   mustBeNamespace(namespace)
   await prepare(options, namespace)

@@ -1,0 +1,40 @@
+import type { Storage } from '@impresario/core'
+
+/**
+ * A storage that is still being opened: every call waits for it, and is refused with its reason if it cannot be opened.
+ * So that whoever only needs a storage to talk to does not have to wait for a network before it is composed.
+ */
+export function deferredStorage(opening: Promise<Storage>): Storage {
+  // Whoever calls hears of a failure; the promise itself must not end the process before the first call.
+  opening.catch(() => undefined)
+  return {
+    read: async (kind, id) => (await opening).read(kind, id),
+    list: async (kind, query) => (await opening).list(kind, query),
+    counts: async (kind, facets) => (await opening).counts(kind, facets),
+    peek: async (queue, ids) => (await opening).peek(queue, ids),
+    lanes: async (queue) => (await opening).lanes(queue),
+    claim: async (queue, options) => (await opening).claim(queue, options),
+    claimExpired: async (queue, options) => (await opening).claimExpired(queue, options),
+    renew: async (leases, leaseMs) => (await opening).renew(leases, leaseMs),
+    commit: async (batch) => (await opening).commit(batch),
+    sync: async () => (await opening).sync(),
+    watch(queue, listener) {
+      let stop: (() => void) | undefined
+      let isStopped = false
+      opening.then(
+        (storage) => {
+          if (!isStopped) stop = storage.watch(queue, listener)
+        },
+        () => undefined,
+      )
+      return () => {
+        isStopped = true
+        stop?.()
+      }
+    },
+    async close() {
+      const storage = await opening.catch(() => undefined)
+      await storage?.close()
+    },
+  }
+}
