@@ -1,7 +1,7 @@
 import type { Clock, Log, Storage } from '@impresario/core'
 import { createMemoryStorage, openEmbeddedStorage } from '@impresario/storage-embedded'
 import { invalid } from './config.ts'
-import { DeferredStorage } from './deferred-storage.ts'
+import { deferredStorage } from './deferred-storage.ts'
 
 export interface StorageOptions {
   readonly clock: Clock
@@ -21,8 +21,8 @@ export function openStorage(url: string, { clock, log, onFailure }: StorageOptio
   const scheme = /^[a-z]+/i.exec(url)?.[0].toLowerCase() ?? ''
   if (['postgres', 'postgresql'].includes(scheme)) {
     // Its driver is read only by those who use it.
-    return new DeferredStorage(async () =>
-      (await import('@impresario/storage-postgres')).openPostgresStorage({ url, log }),
+    return deferredStorage(
+      import('@impresario/storage-postgres').then(({ openPostgresStorage }) => openPostgresStorage({ url, log })),
     )
   }
   if (['redis', 'rediss'].includes(scheme)) {
