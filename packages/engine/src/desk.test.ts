@@ -387,6 +387,16 @@ test('[E-04] progress counts while the task runs, and only from its worker', asy
   expect((await stage.job(jobId)).progress).toBeUndefined()
 })
 
+test('[E-04] who has lost its task to the queue speaks for it no longer', async () => {
+  const stage = new Stage([oneTask()])
+  const worker = await stage.worker('a')
+  const jobId = await stage.begin('one')
+  const { giveBack, deliveries } = await worker.poll(1, 0)
+  await giveBack()
+  await stage.engine.desk.progress('a', deliveries[0]?.taskId ?? '', 0.9, 'no longer mine')
+  expect((await stage.job(jobId)).progress).toBeUndefined()
+})
+
 // ── Cancellation ─────────────────────────────────────────────────────────────
 
 test('[C-05] a job that is cancelled while its task waits takes it back', async () => {

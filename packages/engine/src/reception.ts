@@ -93,7 +93,9 @@ export class Reception {
     if (ref === undefined || (await this.standing(workerId, ref)) !== 'own') return
     const { visit, branch, attempt } = ref
     const at = this.#options.clock.now()
-    await this.#options.director.apply(ref.jobId, { type: 'progressed', at, visit, branch, attempt, fraction, message })
+    const progressed = { type: 'progressed', at, visit, branch, attempt, fraction, message } as const
+    // Only whoever holds the task speaks for it, as with events: it may lie in a queue again.
+    await this.#options.director.apply(ref.jobId, progressed, undefined, undefined, leaseOf(ref))
   }
 
   /**

@@ -51,6 +51,18 @@ test('[E-01] an event without a way is noted, and the job waits on', () => {
   expect(long).toHaveLength(200)
 })
 
+test('[E-01] [H-07] a webhook is told of a long payload without it', () => {
+  const told = (chars: number) => {
+    const heard = play(open({ webhookUrl: 'https://hear.example/me' }), chooses(listening))
+    const { effects } = play(heard, says('x', { payload: { text: 'y'.repeat(chars) } }))
+    return effects.map((effect) => (effect.type === 'webhook' ? effect.details : undefined))
+  }
+  const frame = '{"text":""}'.length
+  const most = LIMITS.webhookResultCharsMax - frame
+  expect(told(most)).toMatchObject([{ payload: { text: 'y'.repeat(most) } }])
+  expect(told(most + 1)).toMatchObject([{ payload: null, payload_omitted: true }])
+})
+
 test('[E-01] a branch of a fan-out only notes its events', () => {
   const fan = play(open(), chooses(fanOut(aTask(), aTask())))
   const noted = play(fan, says('spotted', { branch: '1' }))

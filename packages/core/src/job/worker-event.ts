@@ -30,7 +30,7 @@ export function raiseEvent(draft: Draft, event: EventOf<'eventRaised'>): Ignored
   const id = taskId(job.id, event.visit, event.branch)
   note(draft, `worker_event:${name}`, shown(payload), { workerId, taskId: id, attempt })
   announce(draft, `worker_event:${name}`, `event_${count}`, {
-    payload,
+    ...payloadOf(payload),
     task_id: id,
     worker_id: workerId,
     event_id: event.eventId ?? null,
@@ -47,6 +47,12 @@ function remember(draft: Draft, { workerEvents }: Job, key: string | undefined):
   const newest = key === undefined ? ids : [...ids, key].slice(-LIMITS.workerEventIdsMax)
   draft.job.workerEvents = { count: count + 1, ids: newest }
   return count + 1
+}
+
+/** As with results: each message is kept until it is delivered, and receivers take only so much. */
+function payloadOf(payload: JsonObject): JsonObject {
+  const isShort = JSON.stringify(payload).length <= LIMITS.webhookResultCharsMax
+  return isShort ? { payload } : { payload: null, payload_omitted: true }
 }
 
 const SHOWN_CHARS_MAX = 200
