@@ -20,10 +20,10 @@ test('[B-04] the decision picks the next state and is kept with who made it', ()
   expect(job).toMatchObject({ status: 'running', state: 'work', visit: 2, wait: undefined })
   expect(job.stateHistory).toEqual({ decision: { decision: 'no', by: 'bob', comment: 'too dark' } })
   expect(effects).toEqual([{ type: 'turn', visit: 2, delayMs: 0 }])
-  expect(entries[0]).toMatchObject({ event: 'decision_made', note: 'no by bob: too dark' })
+  expect(entries[0]).toMatchObject({ event: 'decision_made', note: 'no by "bob": too dark' })
   const silent = play(asked, decides('yes'))
   expect(silent.job).toMatchObject({ status: 'finished', stateHistory: { decision: { comment: null } } })
-  expect(silent.entries[0]?.note).toBe('yes by bob')
+  expect(silent.entries[0]?.note).toBe('yes by "bob"')
 })
 
 test('[B-04] a decision that the blueprint does not know changes nothing', () => {

@@ -52,7 +52,7 @@ export function makeDecision(draft: Draft, event: EventOf<'decisionMade'>): Igno
   note(
     draft,
     'decision_made',
-    `${event.decision} by ${event.by}${event.comment === undefined ? '' : `: ${event.comment}`}`,
+    `${event.decision} by "${event.by}"${event.comment === undefined ? '' : `: ${event.comment}`}`,
   )
   draft.job.stateHistory = {
     ...job.stateHistory,
