@@ -37,11 +37,11 @@ export class Capabilities {
     const signature = parts?.['signature'] ?? ''
     const said = capability.slice(0, -signature.length - 1)
     if (parts === undefined || !sameSecret(signature, this.#sign(jobId, said))) {
-      throw new ImpresarioError('UNAUTHENTICATED', 'This link or capability is not valid for this job.')
+      throw new ImpresarioError('UNAUTHENTICATED', 'This link is not valid. Was all of it copied? Ask for a new one.')
     }
     const expiresAt = Number(parts['expires']) * 1_000
     if (this.#clock.now() >= expiresAt) {
-      throw new ImpresarioError('UNAUTHENTICATED', 'This link or capability is too old. Ask for a new one.')
+      throw new ImpresarioError('UNAUTHENTICATED', 'This link is too old. Ask for a new one.')
     }
     const decision = Buffer.from(parts['decision'] ?? '', 'base64url').toString()
     return { jobId, visit: Number(parts['visit']), expiresAt, ...(decision === '' ? {} : { decision }) }

@@ -26,6 +26,7 @@ import { QuotaCalendar } from './quota-calendar.ts'
 import { MemoryRateLimiter } from './rate-limiter.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { IsClient } from './schedules.ts'
+import { shownAddress } from './storage.ts'
 import { loadTls, reloadTls } from './tls.ts'
 import type { SocketBounds } from './sockets.ts'
 import type { TlsOptions, TlsReloaded } from './tls.ts'
@@ -114,7 +115,7 @@ export class Server {
     const { settings, health, log, blueprints } = this.#orchestrator.parts
     try {
       await this.#orchestrator.start()
-      await this.#app.listen({ host: settings.apiHost, port: settings.apiPort })
+      await listen(this.#app, settings.apiHost, settings.apiPort)
     } catch (error) {
       await this.stop()
       await this.#closeFace()
@@ -124,7 +125,7 @@ export class Server {
     const address = addressOf(this.#app)
     this.#address = address
     health.mark('ok')
-    log.info('listening', { address, storage: settings.storageUrl, blueprints: blueprints.list().length })
+    log.info('listening', { address, storage: shownAddress(settings.storageUrl), blueprints: blueprints.list().length })
     return { address }
   }
 
@@ -257,6 +258,26 @@ function refuseWhileStopping(app: FastifyInstance, health: Health): void {
   app.addHook('onSend', async (_request, reply) => {
     if (health.isStopping) void reply.header('connection', 'close')
   })
+}
+
+/** Says what to do about an address that cannot be had; the operating system only has its codes. */
+async function listen(app: FastifyInstance, host: string, port: number): Promise<void> {
+  try {
+    await app.listen({ host, port })
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+    const advice = typeof code === 'string' ? LISTEN_ADVICE[code] : undefined
+    if (advice === undefined) throw cause
+    const message = `Cannot listen on ${host}, port ${port} (${String(code)}): ${advice}`
+    throw new ImpresarioError('INVALID_CONFIGURATION', message, { cause })
+  }
+}
+
+const LISTEN_ADVICE: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program has it. Stop that one, or set API_PORT to another port.',
+  EACCES: 'ports below 1024 need special rights. Set API_PORT to a higher one, and let a proxy have the low one.',
+  EADDRNOTAVAIL: 'this machine does not have that address. Set API_HOST to one that it has; 0.0.0.0 means all of them.',
+  ENOTFOUND: 'that name has no address. Set API_HOST to an address of this machine.',
 }
 
 function addressOf(app: FastifyInstance): string {

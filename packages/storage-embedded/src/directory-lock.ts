@@ -19,7 +19,7 @@ export function lockDirectory(directory: string): () => void {
     throw new ImpresarioError(
       'STORAGE_UNAVAILABLE',
       `The directory ${directory} is in use by ${pid === undefined ? 'another process' : `process ${pid}`}. ` +
-        'Only one process can have it open.',
+        'Only one process can have it open: stop that one, or choose another directory.',
       { cause, details: { directory, ...(pid === undefined ? {} : { pid }) } },
     )
   }
