@@ -237,6 +237,19 @@ describe('[M-03] what goes wrong is said with a way out, on the error stream', (
     expect(stderr).toContain('impresario jobs list')
   })
 
+  test('a word that a group of commands does not have', async () => {
+    const { code, stdout, stderr } = await cli(['jobs', 'lst'])
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain("unknown command 'jobs lst'; there is list, show,")
+    expect((await cli(['jobs', '--status', 'finished'])).code).toBe(0)
+  })
+
+  test('a job that waits for a person has no task to explain, but a next step', async () => {
+    const id = await started('asking')
+    await untilStatus(id, 'waiting_for_human')
+    expect((await cli(['explain', id])).stdout).toContain(`It waits for you: impresario jobs approve ${id}`)
+  })
+
   test('a server that is not there', async () => {
     const { code, stdout, stderr } = await cli(['jobs', 'list', '--url', 'http://127.0.0.1:9'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })

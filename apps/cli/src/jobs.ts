@@ -92,7 +92,7 @@ function section(screen: Screen, title: string, value: unknown): string {
 }
 
 /** What a person can do about a job that stands still. */
-function nextStep(job: Job): string | undefined {
+export function nextStep(job: Pick<Job, 'id' | 'status'>): string | undefined {
   if (job.status === 'waiting_for_human') return `It waits for you: ${COMMAND} jobs approve ${job.id}`
   if (job.status === 'waiting_for_worker') return `Why it waits: ${COMMAND} explain ${job.id}`
   if (job.status === 'quarantined') {

@@ -1,5 +1,6 @@
 import type { Choice, Explanation, WorkerBody } from '@impresario/client'
 import { EXIT } from './failure.ts'
+import { nextStep } from './jobs.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { withServer } from './session.ts'
@@ -158,7 +159,10 @@ export function explainJob(jobId: string, options: GlobalOptions): Promise<numbe
 
 function explanationPage(screen: Screen, body: Explanation): string {
   const head = `${body.current_state}  ${paintStatus(screen, body.status)}`
-  if (body.tasks.length === 0) return `${head}\nNo task is under way.`
+  if (body.tasks.length === 0) {
+    const next = nextStep({ id: body.job_id, status: body.status })
+    return [head, 'No task is under way.', ...(next === undefined ? [] : [next])].join('\n')
+  }
   const tasks = body.tasks.map((task) => {
     const by = task.worker === null ? '' : ` at ${task.worker}`
     const title = `${screen.paint('bold', task.type)}  ${task.where}${by}`
@@ -178,7 +182,7 @@ function whyPage(screen: Screen, explanation: Choice): string {
     { title: 'cost/s', cell: (one) => text(one.score?.cost), align: 'right' },
     { title: 'reputation', cell: (one) => text(one.score?.reputation), align: 'right' },
     { title: 'load', cell: (one) => text(one.score?.load), align: 'right' },
-    { title: 'why not', cell: (one) => one.reasons?.join('; ') ?? '' },
+    { title: 'why not', cell: (one) => one.reasons?.join(' ') ?? '' },
   ])
   return explanation.workers.length === 0 ? explanation.summary : `${explanation.summary}\n${rows}`
 }

@@ -62,7 +62,16 @@ function createProgram(end: End): Command {
   addSchedules(program, end)
   addWebhooks(program, end)
   addAccount(program, end)
+  for (const group of program.commands) group.hook('preSubcommand', refuseUnknown)
   return program
+}
+
+/** A group without a word lists; with a word that it does not have, it must not take that for an argument of the list. */
+function refuseUnknown(group: Command): void {
+  const [word] = group.args
+  const known = group.commands.map((command) => command.name())
+  if (word === undefined || word.startsWith('-') || word === 'help' || known.includes(word)) return
+  group.error(`error: unknown command '${group.name()} ${word}'; there is ${known.join(', ')}`)
 }
 
 function version(): string {

@@ -89,7 +89,7 @@ const HINTS: Readonly<Record<string, string>> = {
   FORBIDDEN: 'The token is valid, but it may not do this.',
   JOB_NOT_FOUND: `See what there is with "${COMMAND} jobs list". A job is only seen with the token that it was started with.`,
   BLUEPRINT_NOT_FOUND: `See what there is with "${COMMAND} blueprint list".`,
-  NOT_WAITING: `See what it is doing with "${COMMAND} jobs show".`,
+  NOT_WAITING: `See what it is doing with "${COMMAND} jobs show <job>".`,
   STALE_DECISION: `See what it asks now with "${COMMAND} jobs approve <job>".`,
   WORKER_NOT_FOUND: `See who is here with "${COMMAND} workers list".`,
   QUOTA_EXCEEDED: `See what is left, and when it is renewed, with "${COMMAND} account".`,
