@@ -151,7 +151,8 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     names: ['STORAGE_URL'],
     type: 'text',
     default: 'file:./impresario-data',
-    description: 'memory: (nothing survives a restart) or file:<directory>.',
+    description:
+      'memory: (nothing survives a restart), file:<directory>, redis://<host> or postgres://<user>@<host>/<database>.',
   },
   secretKey: {
     names: ['SECRET_KEY'],

@@ -68,7 +68,6 @@ test('[H-01] a bad file is refused with its path, and an unknown key with its na
 })
 
 test.each([
-  ['redis://localhost', 'redis comes with a later release'],
   ['file:', 'names no directory'],
   ['ftp://x', 'is not understood'],
 ])('[H-01] the storage "%s" is refused', (storageUrl, message) => {

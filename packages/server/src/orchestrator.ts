@@ -239,7 +239,8 @@ function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
     const stop = options.onFatal ?? throwOutside
     stop(error)
   }
-  const storage = options.storage ?? openStorage(settings.storageUrl, { clock, log, onFailure })
+  const storage =
+    options.storage ?? openStorage(settings.storageUrl, { clock, log, instance: settings.instanceId, onFailure })
   const engine = new Engine({
     storage,
     blueprints,

@@ -6,12 +6,14 @@ import { deferredStorage } from './deferred-storage.ts'
 export interface StorageOptions {
   readonly clock: Clock
   readonly log: Log
+  /** Names this process among those that share the storage, also after a restart. */
+  readonly instance: string
   /** A write failed: the storage refuses everything from now on. */
   readonly onFailure: (error: Error) => void
 }
 
 /** Opens the storage that the address names. */
-export function openStorage(url: string, { clock, log, onFailure }: StorageOptions): Storage {
+export function openStorage(url: string, { clock, log, instance, onFailure }: StorageOptions): Storage {
   if (url === 'memory:' || url === 'memory') return createMemoryStorage({ now: () => clock.now() })
   if (url.startsWith('file:')) {
     const directory = directoryOf(url) ?? ''
@@ -26,12 +28,20 @@ export function openStorage(url: string, { clock, log, onFailure }: StorageOptio
     )
   }
   if (['redis', 'rediss'].includes(scheme)) {
-    throw invalid(`STORAGE_URL: ${scheme} comes with a later release. Use memory:, file:<directory> or postgres:.`)
+    return deferredStorage(
+      import('@impresario/storage-redis').then(({ openRedisStorage }) => openRedisStorage({ url, instance, log })),
+    )
   }
-  throw invalid('STORAGE_URL is not understood. Use memory:, file:<directory> or postgres://user@host/database.')
+  const forms = 'memory:, file:<directory>, redis://host or postgres://user@host/database'
+  throw invalid(`STORAGE_URL is not understood. Use ${forms}.`)
 }
 
 /** Where the embedded storage lies; nowhere for others. */
 export function directoryOf(url: string): string | undefined {
   return url.startsWith('file:') ? url.slice('file:'.length).replace(/^\/\//, '') : undefined
+}
+
+/** The address without what only the server is to know: a user, a password, settings. */
+export function shownAddress(url: string): string {
+  return url.replace(/\?.*$/s, '').replace(/^([a-z]+:\/\/)[^/]*@/i, '$1')
 }

@@ -71,10 +71,7 @@ test('[G-02] a server that promises less is told of, and refused in strict mode'
   expect(storage.durability.promise).toBe('everysec')
   expect(storage.durability.doubts.join('; ')).toMatch(/everysec.*allkeys-lru/)
   expect(told).toMatchObject([['warn', 'acknowledged writes can be lost', { promise: 'everysec' }]])
-  await expect(opened({ url: `${url}?strict=true` })).rejects.toMatchObject({
-    code: 'INVALID_CONFIGURATION',
-    message: expect.stringContaining('appendfsync is everysec'),
-  })
+  await expect(opened({ url: `${url}?strict=true` })).rejects.toThrow('appendfsync is everysec')
 })
 
 test('[G-02] a server without a log promises nothing', async () => {
@@ -101,10 +98,9 @@ test('[G-02] a user with a password works; one that may not read the settings is
 test('[G-02] a wrong password is refused at once, and the refusal does not repeat it', async () => {
   const redis = await server(['--requirepass', 'right'])
   const wrong = opened({ url: `redis://:verywrong@127.0.0.1:${redis.port}`, waitMs: 60_000 })
-  await expect(wrong).rejects.toMatchObject({
-    code: 'INVALID_CONFIGURATION',
-    message: expect.not.stringContaining('verywrong'),
-  })
+  const refusal = await wrong.catch((error: unknown) => error)
+  expect(refusal).toMatchObject({ code: 'INVALID_CONFIGURATION' })
+  expect(String(refusal)).not.toContain('verywrong')
   await proveWorks(await opened({ url: `redis://:right@127.0.0.1:${redis.port}` }))
 })
 

@@ -61,7 +61,9 @@ export class RedisStorage implements Storage {
   /** What the server's settings promise about acknowledged writes. */
   readonly durability: Durability
   readonly #connection: Connection
+  /** What the names of this process and of those before it begin with; and its own. */
   readonly #instance: string
+  readonly #hands: string
   readonly #origin: string
   readonly #now: (() => number) | undefined
   readonly #listeners = new Map<Queue, Set<(lane: string) => void>>()
@@ -69,7 +71,8 @@ export class RedisStorage implements Storage {
 
   constructor({ connection, instance, origin, durability, now }: RedisStorageParts) {
     this.#connection = connection
-    this.#instance = instance
+    this.#instance = `${instance}\n`
+    this.#hands = `${instance}\n${origin}`
     this.#origin = origin
     this.#now = now
     this.durability = durability
@@ -136,7 +139,7 @@ export class RedisStorage implements Storage {
 
   async claim(queue: Queue, { lanes, limit, leaseMs, holder }: ClaimOptions): Promise<Claimed> {
     const names = lanes === undefined ? false : [...new Set(lanes)]
-    const question = [queue, names, Math.min(limit, CALL_MAX), leaseMs, holder ?? false, this.#instance]
+    const question = [queue, names, Math.min(limit, CALL_MAX), leaseMs, holder ?? false, this.#hands]
     return claimedOf(queue, await this.#call('claim', question))
   }
 
@@ -144,7 +147,7 @@ export class RedisStorage implements Storage {
     queue: Queue,
     { limit, leaseMs }: { readonly limit: number; readonly leaseMs: number },
   ): Promise<Claimed> {
-    const question = [queue, Math.min(limit, CALL_MAX), leaseMs, this.#instance]
+    const question = [queue, Math.min(limit, CALL_MAX), leaseMs, this.#hands]
     return claimedOf(queue, await this.#call('claim_expired', question))
   }
 
@@ -189,7 +192,7 @@ export class RedisStorage implements Storage {
 
   /** What this process still holds is free for the others at once. */
   close(): Promise<void> {
-    this.#closed ??= this.#release().then(
+    this.#closed ??= this.#release(this.#hands).then(
       () => this.#connection.close(),
       // A server that cannot be reached ends these leases by itself, when their time is over.
       () => this.#connection.close(),
@@ -199,14 +202,14 @@ export class RedisStorage implements Storage {
 
   /** Ends what an earlier process of this name had in its own hands when it ended. */
   async recover(): Promise<void> {
-    await this.#release()
+    await this.#release(this.#instance)
   }
 
-  async #release(): Promise<void> {
+  async #release(beginning: string): Promise<void> {
     for (const queue of QUEUES) {
       let cursor = '0'
       do {
-        const reply = await this.#connection.call('release', [this.#time(), pack([queue, this.#instance, cursor])])
+        const reply = await this.#connection.call('release', [this.#time(), pack([queue, beginning, cursor])])
         cursor = textOf(bufferOf(reply))
       } while (cursor !== '0')
     }

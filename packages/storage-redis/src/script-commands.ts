@@ -248,9 +248,9 @@ local function renew(keys, args)
   return reply
 end
 
--- Ends the leases that an instance had in its own hands. One page of them; gives the cursor of the next.
+-- Ends the leases in the hands of those whose names begin so. One page of them; gives the cursor of the next.
 local function release(keys, args)
-  local queue, instance, cursor = unpack(cmsgpack.unpack(args[2]))
+  local queue, beginning, cursor = unpack(cmsgpack.unpack(args[2]))
   local base, now = keys[1], now_of(args[1])
   local q = base .. ':q:' .. queue .. ':'
   local page = redis.call('ZSCAN', q .. 'lease', cursor, 'COUNT', 200)
@@ -258,7 +258,7 @@ local function release(keys, args)
   for i = 1, #page[2], 2 do
     local id = page[2][i]
     local head = load(q, id)
-    if head and head[INSTANCE] == instance and (head[STATE] == HELD or head[STATE] == CLOSING) then
+    if head and head[INSTANCE] and string.sub(head[INSTANCE], 1, #beginning) == beginning then
       head[TOKEN] = 0
       head[INSTANCE] = false
       head[UNTIL] = now
