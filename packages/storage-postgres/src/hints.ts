@@ -40,7 +40,8 @@ export class Hints {
   readonly #options: HintOptions
   readonly #listeners = new Listeners()
   readonly #untold = new Map<Queue, Set<string>>()
-  #hasPeers = false
+  /** Until the first sign of life has looked around. */
+  #hasPeers = true
   #isStopped = false
   #client: pg.Client | undefined
   #isListening = false

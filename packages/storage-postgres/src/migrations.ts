@@ -54,13 +54,14 @@ function mustBeKnown(found: number, namespace: string): void {
   )
 }
 
+/** Reads the catalogue as a table: names that were looked up before the lock may be remembered as missing. */
 async function versionOf(client: Client, namespace: string): Promise<number> {
-  const s = quoted(namespace)
-  const there = await client.query<{ readonly there: boolean }>('SELECT to_regclass($1) IS NOT NULL AS there', [
-    `${s}.meta`,
-  ])
-  if (there.rows[0]?.there !== true) return 0
-  const { rows } = await client.query<{ readonly version: number }>(`SELECT version FROM ${s}.meta`)
+  const found = await client.query(
+    "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'meta'",
+    [namespace],
+  )
+  if (found.rowCount === 0) return 0
+  const { rows } = await client.query<{ readonly version: number }>(`SELECT version FROM ${quoted(namespace)}.meta`)
   return rows[0]?.version ?? 0
 }
 
