@@ -18,6 +18,7 @@ import type { JsonObject } from '@impresario/protocol'
 import { BACKGROUND_DEFAULTS, createBackground } from './background.ts'
 import type { Background, BackgroundSettings } from './background.ts'
 import type { Retention } from './batch.ts'
+import type { BacklogBounds } from './backlog.ts'
 import { BlueprintShelf } from './blueprint-shelf.ts'
 import type { BlueprintSource } from './blueprint-shelf.ts'
 import { Desk } from './desk.ts'
@@ -66,6 +67,8 @@ export interface EngineSettings extends BackgroundSettings {
   /** Workers below it get only what nobody better has room for. */
   readonly reputationMin: number
   readonly retention: Retention
+  /** How many jobs may be open; without it, any number. */
+  readonly backlog?: BacklogBounds | undefined
 }
 
 const DEFAULTS: EngineSettings = {
@@ -122,7 +125,7 @@ export class Engine implements Service {
     this.#storage = storage
     this.#shelf = new BlueprintShelf(options.blueprints)
     this.#news = new JobNews(clock)
-    const { pickupMs, workerTtlMs, isShared, retention } = settings
+    const { pickupMs, workerTtlMs, isShared, retention, backlog } = settings
     const strategies = strategiesWith(options.strategies ?? [], settings.reputationMin)
     const wakeWorker = (id: string): boolean => this.desk.wakeWorker(id)
     const isParked = (id: string): boolean => this.desk.isParked(id)
@@ -148,7 +151,7 @@ export class Engine implements Service {
     })
     const { dispatcher } = this
     const director = this.#director
-    this.#creation = new JobCreation({ storage, shelf: this.#shelf, director, clock, random, retention })
+    this.#creation = new JobCreation({ storage, shelf: this.#shelf, director, clock, random, retention, backlog })
     const onMoment = momentsOf(options)
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const leaseMs = settings.workerLeaseMs

@@ -1,6 +1,8 @@
 import type { Clock, Job, JobRequest, Put, Random, Storage } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
+import { Backlog } from './backlog.ts'
+import type { BacklogBounds } from './backlog.ts'
 import type { Retention } from './batch.ts'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import type { Applied, Director } from './director.ts'
@@ -23,6 +25,8 @@ export interface JobCreationOptions {
   readonly clock: Clock
   readonly random: Random
   readonly retention?: Retention | undefined
+  /** How many jobs may be open; without it, any number. */
+  readonly backlog?: BacklogBounds | undefined
 }
 
 export interface Created {
@@ -44,10 +48,13 @@ const CONFLICTS_MAX = 100
 export class JobCreation {
   readonly #options: JobCreationOptions
   readonly #quotas: QuotaBook
+  readonly #backlog: Backlog | undefined
 
   constructor(options: JobCreationOptions) {
     this.#options = options
     this.#quotas = new QuotaBook(options.storage)
+    const { storage, clock, backlog: bounds } = options
+    this.#backlog = bounds && new Backlog({ storage, clock, bounds })
   }
 
   async create(request: JobRequest, { idempotencyKey, jobId, quota }: CreateOptions): Promise<Created> {
@@ -59,12 +66,24 @@ export class JobCreation {
         `The initial data does not fit "${blueprint.name}": ${checked.problems.join('; ')}`,
       )
     }
+    await this.#admit(request.client.id, { idempotencyKey, jobId })
     const wanted = { request: { ...request, initialData: checked.value }, given: request.initialData, quota }
     const start = (): Promise<Created> => {
       if (idempotencyKey !== undefined) return this.#createOnce(wanted, idempotencyKey)
       return jobId === undefined ? this.#createNew(wanted) : this.#createAs(jobId, wanted)
     }
     return quota === undefined ? start() : this.#quotas.inTurn(request.client.id, start)
+  }
+
+  /** Who asks again for a job that is there gets it, however many are open. */
+  async #admit(clientId: string, { idempotencyKey, jobId }: CreateOptions): Promise<void> {
+    const refusal = await this.#backlog?.admit(clientId)
+    if (refusal === undefined) return
+    const { storage } = this.#options
+    if (jobId !== undefined && (await storage.read('job', jobId)) !== undefined) return
+    const keyId = idempotencyKey === undefined ? undefined : keyIdOf(clientId, idempotencyKey)
+    if (keyId !== undefined && (await storage.read('key', keyId)) !== undefined) return
+    throw refusal
   }
 
   quotaUse(clientId: string, quota: Quota): Promise<QuotaUse> {
@@ -100,8 +119,7 @@ export class JobCreation {
   async #createOnce(wanted: Checked, key: string): Promise<Created> {
     const { storage, clock, random } = this.#options
     const { client, blueprint } = wanted.request
-    // Escaped, so that no client's name and key together read like those of another.
-    const keyId = `${client.id.replaceAll('%', '%25').replaceAll('/', '%2F')}/${key}`
+    const keyId = keyIdOf(client.id, key)
     const fingerprint = fingerprintOf({ blueprint, data: wanted.given })
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const stored = await storage.read('key', keyId)
@@ -147,3 +165,8 @@ function tooManyConflicts(): ImpresarioError {
 
 /** Ids sort by the time in them, and lists and look-ups rely on new ones being near the present. */
 const JOB_ID_SKEW_MS = 86_400_000
+
+/** Escaped, so that no client's name and key together read like those of another. */
+function keyIdOf(clientId: string, key: string): string {
+  return `${clientId.replaceAll('%', '%25').replaceAll('/', '%2F')}/${key}`
+}

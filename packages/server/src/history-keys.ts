@@ -7,6 +7,8 @@ export interface HistorySettings {
   readonly historyMaxMb: number
   readonly jobRetentionDays: number
   readonly idempotencyKeyHours: number
+  readonly maxOpenJobsPerClient: number
+  readonly maxOpenJobs: number
 }
 
 const YEARS_10 = 3_650
@@ -50,5 +52,21 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     max: 24 * YEARS_10,
     default: 24,
     description: 'How long the same idempotency key gives the same job, from its first use.',
+  },
+  maxOpenJobsPerClient: {
+    names: ['MAX_OPEN_JOBS_PER_CLIENT'],
+    type: 'integer',
+    min: 1,
+    max: 1_000_000_000,
+    default: 100_000,
+    description: 'Jobs of one client that may be open at a time; beyond it new ones are refused with 429.',
+  },
+  maxOpenJobs: {
+    names: ['MAX_OPEN_JOBS'],
+    type: 'integer',
+    min: 1,
+    max: 1_000_000_000,
+    default: 5_000_000,
+    description: 'The same over all clients.',
   },
 }

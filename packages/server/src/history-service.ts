@@ -60,8 +60,11 @@ function openNamed(uri: string, open: (uri: string) => History): History {
 
 /** How long the engine keeps what nothing needs any more. */
 export function retentionOf(settings: HistorySettings): Partial<EngineSettings> {
-  const { jobRetentionDays, idempotencyKeyHours } = settings
-  return { retention: { endedJobMs: spanMs(jobRetentionDays), keyMs: idempotencyKeyHours * HOUR_MS } }
+  const { jobRetentionDays, idempotencyKeyHours, maxOpenJobsPerClient, maxOpenJobs } = settings
+  return {
+    retention: { endedJobMs: spanMs(jobRetentionDays), keyMs: idempotencyKeyHours * HOUR_MS },
+    backlog: { perClientMax: maxOpenJobsPerClient, totalMax: maxOpenJobs },
+  }
 }
 
 /** Zero days are no end at all. */
