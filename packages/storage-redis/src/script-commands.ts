@@ -6,9 +6,10 @@ export const COMMANDS = String.raw`
 local function read(keys, args)
   local kind, id = unpack(cmsgpack.unpack(args[2]))
   local k = keys[1] .. ':r:' .. kind .. ':'
-  local head = load_record(k, id)
+  local found = redis.call('HMGET', k .. 'record', 'h:' .. id, 'b:' .. id)
+  local head = found[1] and cmsgpack.unpack(found[1])
   if not head or head[EXPIRES_AT] <= now_of(args[1]) then return false end
-  return { head[VERSION], redis.call('HGET', k .. 'body', id) }
+  return { head[VERSION], found[2] }
 end
 
 local function list(keys, args)
@@ -19,8 +20,8 @@ local function list(keys, args)
   if #ids == 0 then return { '' } end
   local wanted = {}
   for _, status in ipairs(statuses or {}) do wanted[status] = true end
-  local heads = redis.call('HMGET', k .. 'head', unpack(ids))
-  local texts = search and redis.call('HMGET', k .. 'text', unpack(ids))
+  local heads = redis.call('HMGET', k .. 'record', fields_of('h:', ids))
+  local texts = search and redis.call('HMGET', k .. 'record', fields_of('t:', ids))
   -- Where the next page goes on; nothing when this was the last one.
   local cursor = #ids == most and ids[#ids] or ''
   local found, versions = {}, {}
@@ -41,7 +42,7 @@ local function list(keys, args)
   end
   local reply = { cursor }
   if #found == 0 then return reply end
-  local bodies = redis.call('HMGET', k .. 'body', unpack(found))
+  local bodies = redis.call('HMGET', k .. 'record', fields_of('b:', found))
   for i, id in ipairs(found) do
     reply[#reply + 1] = id
     reply[#reply + 1] = versions[i]
@@ -63,8 +64,8 @@ local function peek(keys, args)
   local now = now_of(args[1])
   local reply = {}
   if #ids == 0 then return reply end
-  local heads = redis.call('HMGET', q .. 'head', unpack(ids))
-  local bodies = redis.call('HMGET', q .. 'body', unpack(ids))
+  local heads = redis.call('HMGET', q .. 'item', fields_of('h:', ids))
+  local bodies = redis.call('HMGET', q .. 'item', fields_of('b:', ids))
   for i = 1, #ids do
     local head = heads[i] and cmsgpack.unpack(heads[i])
     local is_held = head and head[TOKEN] ~= 0 and head[UNTIL] > now
@@ -105,7 +106,7 @@ local function claim(keys, args)
   local base, now = keys[1], now_of(args[1])
   local q = base .. ':q:' .. queue .. ':'
   local more = advance(q, now)
-  local next_token, store_token = token_source(base, now)
+  local next_token = token_source(base, now, limit)
   local reply, ids = { 0 }, {}
 
   local function take(id, head)
@@ -125,13 +126,17 @@ local function claim(keys, args)
 
   local function take_in_turn()
     while #ids < limit do
-      local lane = redis.call('ZRANGE', q .. 'row', 0, 0)[1]
+      local row = redis.call('ZRANGE', q .. 'row', 0, 1)
+      local lane = row[1]
       if not lane then return false end
-      local member = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, 0)[1]
-      local id, head = candidate(q, lane, member, now)
-      if id then
-        take(id, head)
-        redis.call('ZADD', q .. 'row', 'XX', redis.call('INCR', q .. 'turn'), lane)
+      -- A lane that is alone need not share, nor go to the end of the row.
+      local last = row[2] and 0 or limit - #ids - 1
+      for _, member in ipairs(redis.call('ZRANGE', q .. 'lane:' .. lane, 0, last)) do
+        local id, head = candidate(q, lane, member, now)
+        if id then
+          take(id, head)
+          if row[2] then redis.call('ZADD', q .. 'row', 'XX', redis.call('INCR', q .. 'turn'), lane) end
+        end
       end
     end
     return redis.call('EXISTS', q .. 'row') == 1
@@ -163,8 +168,7 @@ local function claim(keys, args)
 
   local has_more
   if names then has_more = take_best() else has_more = take_in_turn() end
-  store_token()
-  if not has_more and not more then reply[1] = wait_of(q, { 'due', 'lease', 'back' }, now) end
+  if not has_more and not more then reply[1] = wait_of(q, now) end
   return add_bodies(q, reply, ids)
 end
 
@@ -174,7 +178,7 @@ local function claim_expired(keys, args)
   local q = base .. ':q:' .. queue .. ':'
   sweep(base, now, 100)
   local more = advance(q, now)
-  local next_token, store_token = token_source(base, now)
+  local next_token = token_source(base, now, limit)
   local reply, ids = { 0 }, {}
   for _, id in ipairs(limit > 0 and redis.call('ZRANGE', q .. 'over', 0, limit - 1) or {}) do
     local head = load(q, id)
@@ -188,8 +192,7 @@ local function claim_expired(keys, args)
     ids[#ids + 1] = id
     reply[3 * #ids - 1] = lease_reply(head, now)
   end
-  store_token()
-  if not more and redis.call('EXISTS', q .. 'over') == 0 then reply[1] = wait_of(q, { 'alarm', 'lease' }, now) end
+  if not more and redis.call('EXISTS', q .. 'over') == 0 then reply[1] = wait_of(q, now) end
   return add_bodies(q, reply, ids)
 end
 
@@ -284,7 +287,8 @@ local function commit(keys, args)
     if not settled then return 0 end
   end
   if guard and not find(base, guard) then return 0 end
-  if not fits(base, puts, drops, now) then return 0 end
+  local heads = fitting(base, puts, drops, now)
+  if not heads then return 0 end
   if settled then remove(settled_q, settle[2], settled) end
   for _, one in ipairs(removals) do
     local q = base .. ':q:' .. one[1] .. ':'
@@ -293,8 +297,14 @@ local function commit(keys, args)
   end
   for _, one in ipairs(drops) do drop(base, one[1], one[2]) end
   local body = 3
-  for _, one in ipairs(puts) do
-    put(base, one, args[body], now)
+  local written, has_expiry = {}, false
+  for i, one in ipairs(puts) do
+    local name = one[1] .. ':' .. one[2]
+    local old = heads[i]
+    if written[name] then old = load_record(base .. ':r:' .. one[1] .. ':', one[2]) end
+    put(base, one, args[body], old, now)
+    written[name] = true
+    has_expiry = has_expiry or one[8]
     body = body + 1
   end
   if #items > 0 then
@@ -305,7 +315,7 @@ local function commit(keys, args)
     end
   end
   -- Twice as many as a batch can add, so that what has expired never piles up.
-  if #puts > 0 then sweep(base, now, 10 + 2 * #puts) end
+  if has_expiry then sweep(base, now, 2 * #puts) end
   if hints then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints)) end
   return 1
 end

@@ -5,13 +5,14 @@ import { AGEING_MS } from '@impresario/core'
  *
  * | key | what |
  * |---|---|
- * | `head`, `body` | hashes by id: what scripts need of an item (below), and its payload, which they never open |
+ * | `item` | hash: `h:<id>` is what scripts need of an item (below), `b:<id>` its payload, which they never open |
  * | `lane:<lane>` | sorted set of what a claim of this lane can get: score is the rank, the member is `<sequence><id>` |
  * | `row` | the lanes that are not empty, by the turn in which each was served last; `turn` counts these |
- * | `due`, `lease`, `back`, `alarm` | by moment: delays, leases, fallbacks that begin, spans that may be over |
+ * | `clock` | by moment: `d<id>` is due, `b<id>` gets its second lane, `a<id>` may be out of time |
+ * | `lease` | by the moment when the lease ends |
  * | `over` | what has expired and waits for `claimExpired` |
  *
- * An item is `waiting` (in `due`) → `ready` (in its lane, and in its second lane once the fallback has begun) → `held` (in
+ * An item is `waiting` (in `clock`) → `ready` (in its lane, and in its second lane once the fallback has begun) → `held` (in
  * `lease`) → `ready` when the lease ends. Any of these → `expired` (in `over`) when its time is up; then `closing` (in
  * `lease`) while whoever claimed the expiry holds it, and `expired` again when that lease ends. What an item is at a moment
  * follows from its times; `advance` brings the sets up to that moment, at most so many items for each call.
@@ -30,12 +31,12 @@ local function now_of(given)
 end
 
 local function load(q, id)
-  local raw = redis.call('HGET', q .. 'head', id)
+  local raw = redis.call('HGET', q .. 'item', 'h:' .. id)
   return raw and cmsgpack.unpack(raw)
 end
 
 local function save(q, id, head)
-  redis.call('HSET', q .. 'head', id, cmsgpack.pack(head))
+  redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head))
 end
 
 local function in_queue_at(head)
@@ -75,7 +76,7 @@ local function depart(q, id, head)
   if state == READY then
     quit(q, head[LANE], head[SEQ] .. id)
     if head[BACK_ON] then quit(q, head[BACK_LANE], head[SEQ] .. id) end
-  elseif state == WAITING then redis.call('ZREM', q .. 'due', id)
+  elseif state == WAITING then redis.call('ZREM', q .. 'clock', 'd' .. id)
   elseif state == EXPIRED then redis.call('ZREM', q .. 'over', id)
   else redis.call('ZREM', q .. 'lease', id) end
 end
@@ -85,7 +86,7 @@ local function make_ready(q, id, head, now)
   join(q, head[LANE], head, id)
   if not head[BACK_ON] and head[BACK_AT] <= now then
     head[BACK_ON] = true
-    redis.call('ZREM', q .. 'back', id)
+    redis.call('ZREM', q .. 'clock', 'b' .. id)
   end
   if head[BACK_ON] then join(q, head[BACK_LANE], head, id) end
 end
@@ -98,7 +99,7 @@ end
 
 local function expire(q, id, head, now)
   depart(q, id, head)
-  if head[ALARM] < INF then redis.call('ZREM', q .. 'alarm', id) end
+  if head[ALARM] < INF then redis.call('ZREM', q .. 'clock', 'a' .. id) end
   head[ALARM] = INF
   head[STATE] = EXPIRED
   redis.call('ZADD', q .. 'over', math.min(expires_at(head), now), id)
@@ -108,17 +109,16 @@ end
 local function watch(q, id, head)
   local at = in_hand_at(head)
   if at < head[ALARM] then
-    redis.call('ZADD', q .. 'alarm', at, id)
+    redis.call('ZADD', q .. 'clock', at, 'a' .. id)
     head[ALARM] = at
   end
 end
 
 local function remove(q, id, head)
   depart(q, id, head)
-  if head[BACK_AT] < INF and not head[BACK_ON] then redis.call('ZREM', q .. 'back', id) end
-  if head[ALARM] < INF then redis.call('ZREM', q .. 'alarm', id) end
-  redis.call('HDEL', q .. 'head', id)
-  redis.call('HDEL', q .. 'body', id)
+  if head[BACK_AT] < INF and not head[BACK_ON] then redis.call('ZREM', q .. 'clock', 'b' .. id) end
+  if head[ALARM] < INF then redis.call('ZREM', q .. 'clock', 'a' .. id) end
+  redis.call('HDEL', q .. 'item', 'h:' .. id, 'b:' .. id)
 end
 
 local function on_due(q, id, head, now)
@@ -132,7 +132,7 @@ local function on_lease_end(q, id, head, now)
 end
 
 local function on_fallback(q, id, head)
-  redis.call('ZREM', q .. 'back', id)
+  redis.call('ZREM', q .. 'clock', 'b' .. id)
   head[BACK_ON] = true
   if head[STATE] == READY then join(q, head[BACK_LANE], head, id) end
 end
@@ -141,39 +141,50 @@ local function on_alarm(q, id, head, now)
   if expires_at(head) <= now then return expire(q, id, head, now) end
   -- Claimed since the alarm was set, or out of its holder's hands before its run was out of time.
   local at = head[RUN_AT] > now and in_hand_at(head) or expires_at(head)
-  if at < INF then redis.call('ZADD', q .. 'alarm', at, id) else redis.call('ZREM', q .. 'alarm', id) end
+  if at < INF then redis.call('ZADD', q .. 'clock', at, 'a' .. id) else redis.call('ZREM', q .. 'clock', 'a' .. id) end
   head[ALARM] = at
 end
 
-local function ring(q, set, now, act, most)
-  local ids = redis.call('ZRANGE', q .. set, '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
-  for _, id in ipairs(ids) do
-    local head = load(q, id)
-    if head then
-      act(q, id, head, now)
-      save(q, id, head)
-    else redis.call('ZREM', q .. set, id) end
-  end
-  return #ids == most
-end
+-- Whether what the clock was set for is still to come: of two moments that have passed, one may have settled the other.
+local ACTS = {
+  d = { on_due, function(head) return head[STATE] == WAITING end },
+  b = { on_fallback, function(head) return not head[BACK_ON] end },
+  a = { on_alarm, function(head) return head[ALARM] < INF end },
+}
 
 -- True if there is more to do than one call does.
 local function advance(q, now)
-  local most = 500
-  local more = ring(q, 'due', now, on_due, most)
-  more = ring(q, 'lease', now, on_lease_end, most) or more
-  more = ring(q, 'back', now, on_fallback, most) or more
-  return ring(q, 'alarm', now, on_alarm, most) or more
+  local most = 1000
+  local members = redis.call('ZRANGE', q .. 'clock', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
+  for _, member in ipairs(members) do
+    local id = string.sub(member, 2)
+    local head = load(q, id)
+    local act = ACTS[string.sub(member, 1, 1)]
+    if not head then redis.call('ZREM', q .. 'clock', member)
+    elseif act[2](head) then
+      act[1](q, id, head, now)
+      save(q, id, head)
+    end
+  end
+  local ids = redis.call('ZRANGE', q .. 'lease', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
+  for _, id in ipairs(ids) do
+    local head = load(q, id)
+    if head then
+      on_lease_end(q, id, head, now)
+      save(q, id, head)
+    else redis.call('ZREM', q .. 'lease', id) end
+  end
+  return #members == most or #ids == most
 end
 
--- Milliseconds until the first of these moments; -1 if there is none.
-local function wait_of(q, sets, now)
+-- Milliseconds until something may be different from now; -1 if there is nothing to come. Never zero, which means "now".
+local function wait_of(q, now)
   local first = INF
-  for _, set in ipairs(sets) do
+  for _, set in ipairs({ 'clock', 'lease' }) do
     local found = redis.call('ZRANGE', q .. set, 0, 0, 'WITHSCORES')
     if found[2] then first = math.min(first, tonumber(found[2])) end
   end
-  return first == INF and -1 or math.max(0, math.ceil(first - now))
+  return first == INF and -1 or math.max(1, math.ceil(first - now))
 end
 
 local function enqueue(base, item, body, seq, now)
@@ -188,11 +199,10 @@ local function enqueue(base, item, body, seq, now)
     priority, due, due - priority * ${AGEING_MS}, string.format('%012x', seq), back_lane,
     has_back and due + back_ms or INF, settle_ms and due + settle_ms or INF, first_ms and due + first_ms or INF, run_ms, INF,
   }
-  if due > now then redis.call('ZADD', q .. 'due', due, id) else make_ready(q, id, head, now) end
-  if has_back and not head[BACK_ON] then redis.call('ZADD', q .. 'back', head[BACK_AT], id) end
+  if due > now then redis.call('ZADD', q .. 'clock', due, 'd' .. id) else make_ready(q, id, head, now) end
+  if has_back and not head[BACK_ON] then redis.call('ZADD', q .. 'clock', head[BACK_AT], 'b' .. id) end
   watch(q, id, head)
-  save(q, id, head)
-  redis.call('HSET', q .. 'body', id, body)
+  redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body)
 end
 
 -- The item's head if this claim still names it: nobody has claimed, removed or replaced it since.
@@ -203,19 +213,20 @@ local function find(base, ref)
 end
 
 -- Tokens begin anew with every millisecond, so that none repeats even if the server has lost its newest writes.
-local function token_source(base, now)
-  local last = tonumber(redis.call('GET', base .. ':token') or '0')
-  local floor = math.floor(now) * 2048
-  local used = false
-  local function next_token()
-    last = math.max(last + 1, floor)
-    used = true
+local function token_source(base, now, most)
+  local last
+  return function()
+    if not last then
+      local floor = math.floor(now) * 2048
+      last = redis.call('INCRBY', base .. ':token', most) - most
+      if last < floor then
+        redis.call('SET', base .. ':token', string.format('%.0f', floor + most))
+        last = floor
+      end
+    end
+    last = last + 1
     return last
   end
-  local function store()
-    if used then redis.call('SET', base .. ':token', string.format('%.0f', last)) end
-  end
-  return next_token, store
 end
 
 local function lease_reply(head, now)
@@ -226,7 +237,9 @@ end
 
 local function add_bodies(q, reply, ids)
   if #ids == 0 then return reply end
-  local bodies = redis.call('HMGET', q .. 'body', unpack(ids))
+  local fields = {}
+  for index, id in ipairs(ids) do fields[index] = 'b:' .. id end
+  local bodies = redis.call('HMGET', q .. 'item', unpack(fields))
   for index, id in ipairs(ids) do
     local at = 3 * index - 1
     reply[at + 1] = reply[at]

@@ -3,7 +3,7 @@
  *
  * | key | what |
  * |---|---|
- * | `head`, `body`, `text` | hashes by id: version and facets (below), the value, what `search` looks in |
+ * | `record` | hash: `h:<id>` is version and facets (below), `b:<id>` the value, `t:<id>` what `search` looks in |
  * | `ids`, `owner:<owner>`, `status:<status>`, `name:<name>` | sorted sets of ids, in the order of their bytes |
  * | `count`, `count:<owner>` | hashes: how many records there are of a name and a status |
  *
@@ -36,7 +36,7 @@ local function index(k, id, old, new)
 end
 
 local function load_record(k, id)
-  local raw = redis.call('HGET', k .. 'head', id)
+  local raw = redis.call('HGET', k .. 'record', 'h:' .. id)
   return raw and cmsgpack.unpack(raw)
 end
 
@@ -45,18 +45,16 @@ local function drop(base, kind, id)
   local head = load_record(k, id)
   if not head then return end
   if head[EXPIRES_AT] < INF then redis.call('ZREM', base .. ':expiry', kind .. ':' .. id) end
-  if head[HAS_TEXT] then redis.call('HDEL', k .. 'text', id) end
   index(k, id, head, nil)
   count(k, head, -1)
   redis.call('ZREM', k .. 'ids', id)
-  redis.call('HDEL', k .. 'head', id)
-  redis.call('HDEL', k .. 'body', id)
+  redis.call('HDEL', k .. 'record', 'h:' .. id, 'b:' .. id, 't:' .. id)
 end
 
-local function put(base, one, body, now)
+-- "old": the head that is there, expired or not.
+local function put(base, one, body, old, now)
   local kind, id, version, owner, status, name, text, expires_ms = unpack(one)
   local k = base .. ':r:' .. kind .. ':'
-  local old = load_record(k, id)
   if old and old[EXPIRES_AT] <= now then
     drop(base, kind, id)
     old = nil
@@ -69,12 +67,12 @@ local function put(base, one, body, now)
     count(k, old, -1)
     count(k, head, 1)
   end
-  if text then redis.call('HSET', k .. 'text', id, text)
-  elseif old and old[HAS_TEXT] then redis.call('HDEL', k .. 'text', id) end
+  if old and old[HAS_TEXT] and not text then redis.call('HDEL', k .. 'record', 't:' .. id) end
   if expires_ms then redis.call('ZADD', base .. ':expiry', expires_at, kind .. ':' .. id)
   elseif old and old[EXPIRES_AT] < INF then redis.call('ZREM', base .. ':expiry', kind .. ':' .. id) end
-  redis.call('HSET', k .. 'head', id, cmsgpack.pack(head))
-  redis.call('HSET', k .. 'body', id, body)
+  local fields = { 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body }
+  if text then fields[5], fields[6] = 't:' .. id, text end
+  redis.call('HSET', k .. 'record', unpack(fields))
 end
 
 -- Clears away what has expired; true if there may be more.
@@ -87,18 +85,23 @@ local function sweep(base, now, most)
   return #names == most
 end
 
-local function fits(base, puts, drops, now)
-  local dropped = {}
+-- The heads that are there for each of the puts, once the drops are done; nothing if one of the puts does not follow on its own.
+local function fitting(base, puts, drops, now)
+  local dropped, heads = {}, {}
   for _, one in ipairs(drops) do dropped[one[1] .. ':' .. one[2]] = true end
-  for _, one in ipairs(puts) do
-    local stored = 0
-    if not dropped[one[1] .. ':' .. one[2]] then
-      local head = load_record(base .. ':r:' .. one[1] .. ':', one[2])
-      if head and head[EXPIRES_AT] > now then stored = head[VERSION] end
-    end
-    if stored ~= one[3] - 1 then return false end
+  for i, one in ipairs(puts) do
+    local head = not dropped[one[1] .. ':' .. one[2]] and load_record(base .. ':r:' .. one[1] .. ':', one[2])
+    local stored = head and head[EXPIRES_AT] > now and head[VERSION] or 0
+    if stored ~= one[3] - 1 then return nil end
+    heads[i] = head
   end
-  return true
+  return heads
+end
+
+local function fields_of(kind, ids)
+  local fields = {}
+  for i, id in ipairs(ids) do fields[i] = kind .. id end
+  return unpack(fields)
 end
 
 -- The sets of which one holds every record that the query asks for: the shortest of what its facets offer.
