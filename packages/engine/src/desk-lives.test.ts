@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createWorker } from '@impresario/core'
 import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import { Engine } from './engine.ts'
-import { Stage, guarded, oneTask, shelfOf } from './stage.fixture.ts'
+import { Stage, guarded, oneTask, settled, shelfOf } from './stage.fixture.ts'
 
 const LEASE_MS = 30_000
 
@@ -33,6 +33,20 @@ test('[E-03] a worker that has started anew does not keep alive what its earlier
   await before.takeOne()
   const after = await stage.worker('w', { concurrencyMax: 1 })
   expect(await otherFinds(stage, () => after.heartbeat())).toBe(1)
+})
+
+test('[E-03] [F-03] a worker that comes back with a poll, before its first heartbeat, gets the next task at once', async () => {
+  const stage = new Stage([oneTask()])
+  const worker = await stage.worker('w')
+  await stage.engine.start()
+  await stage.clock.advance(200_000)
+  const parked = worker.poll(1, 30_000)
+  await settled()
+  expect(stage.engine.dispatcher.workers().map(({ id }) => id)).toEqual(['w'])
+  const jobId = await stage.create('one')
+  await stage.clock.advance(10)
+  expect((await parked).deliveries.map((one) => one.jobId)).toEqual([jobId])
+  await stage.engine.stop()
 })
 
 test('[E-03] [J-22] a heartbeat at one instance keeps what the worker has told another', async () => {

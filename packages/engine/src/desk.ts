@@ -11,7 +11,6 @@ import type {
   Storage,
   WorkerRecord,
 } from '@impresario/core'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { Director } from './director.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
@@ -165,14 +164,12 @@ export class Desk {
 
   /** Hands out tasks, waiting for one if there is none. Empty when the time is up. */
   async poll(workerId: string, options: PollOptions): Promise<Handout> {
-    const { clock, dispatcher, storage } = this.#options
+    const { clock, dispatcher } = this.#options
     const until = clock.now() + options.waitMs
     for (;;) {
       if (!this.#isOpen || options.signal.aborted) return NOTHING
-      const known = dispatcher.worker(workerId) ?? (await storage.read('worker', workerId))?.value
-      if (known === undefined) {
-        throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
-      }
+      // Who had fallen silent and asks for work is heard of by that: parked unknown to dispatch, nothing would wake it.
+      const known = dispatcher.worker(workerId) ?? (await this.#roster.hear(workerId, undefined)).worker
       const worker = this.#hear(known, options)
       const ticket = this.#parking.enter(workerId)
       try {
