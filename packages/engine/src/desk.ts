@@ -11,6 +11,7 @@ import type {
   Storage,
   WorkerRecord,
 } from '@impresario/core'
+import { LIMITS } from '@impresario/protocol'
 import type { Director } from './director.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
