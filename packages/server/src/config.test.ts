@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { CONFIG_KEYS, describeConfig, loadSettings } from './config.ts'
 import { SILENT } from './log.ts'
 import { createServer } from './server.ts'
+import { shownAddress } from './storage.ts'
 
 let directory = ''
 
@@ -81,4 +82,12 @@ test('[H-01] the reference has a row for every key', () => {
   for (const { names } of Object.values(CONFIG_KEYS)) {
     for (const name of names) expect(reference).toContain(`\`${name}\``)
   }
+})
+
+test.each([
+  ['redis://ann:p%40ss@host:1/2?prefix=x', 'redis://host:1/2'],
+  ['postgres://ann:a@b@host/db?password=secret', 'postgres://host/db'],
+  ['file:./impresario-data', 'file:./impresario-data'],
+])('[H-03] the address "%s" of a storage is shown without its secrets', (url, shown) => {
+  expect(shownAddress(url)).toBe(shown)
 })

@@ -206,7 +206,7 @@ function becomesReady(client: Redis | Cluster, waitMs: number): Promise<void> {
     const onError = (error: unknown): void => {
       last = error
       // A wrong password does not become right by waiting.
-      if (/^(WRONGPASS|NOAUTH|NOPERM)/.test(messageOf(error))) finish(() => reject(translated(error)))
+      if (isRefusedUser(error)) finish(() => reject(translated(error)))
     }
     const onEnd = (): void => finish(() => reject(unavailable('The storage is closed.', last)))
     const timer = setTimeout(
@@ -227,6 +227,11 @@ function becomesReady(client: Redis | Cluster, waitMs: number): Promise<void> {
   })
 }
 
+/** Whether the server does not let this user in, or not far enough. */
+export function isRefusedUser(error: unknown): boolean {
+  return /^(WRONGPASS|NOAUTH|NOPERM)/.test(messageOf(error))
+}
+
 function isMissing(error: unknown): boolean {
   return messageOf(error).startsWith('ERR Function not found')
 }
@@ -237,9 +242,6 @@ const FAULTS = /user_function|WRONGTYPE|ERR wrong number/
 function translated(error: unknown): Error {
   if (error instanceof ImpresarioError) return error
   const message = messageOf(error)
-  if (/^(WRONGPASS|NOAUTH|NOPERM)/.test(message)) {
-    return new ImpresarioError('INVALID_CONFIGURATION', `Redis refuses this user: ${message}`, { cause: error })
-  }
   if (error instanceof Error && FAULTS.test(message)) return error
   return unavailable(`Redis did not do it, or it is not known whether it did${reasonOf(error)}.`, error)
 }

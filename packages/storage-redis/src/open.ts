@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { parsedAddress } from './address.ts'
-import { Connection } from './connection.ts'
+import { Connection, isRefusedUser } from './connection.ts'
 import { DURABILITY_SETTINGS, durabilityOf } from './durability.ts'
 import type { Durability } from './durability.ts'
 import { RedisStorage } from './redis-storage.ts'
@@ -68,7 +68,14 @@ export async function openRedisStorage(options: OpenOptions): Promise<RedisStora
     return storage
   } catch (error) {
     await connection.close()
-    throw error
+    if (!(error instanceof Error) || !isRefusedUser(error.cause)) throw error
+    throw new ImpresarioError(
+      'INVALID_CONFIGURATION',
+      `The user of the storage's address is refused: ${String(error.cause)}`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

@@ -21,7 +21,7 @@ import type { Durability } from './durability.ts'
 import { foldedText } from '@impresario/core'
 import type { FunctionName } from './library.ts'
 
-export const QUEUES: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders']
+const QUEUES: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders']
 
 /** Leases of one claim, views of one look: each is one call of the server, which does nothing else meanwhile. */
 const CALL_MAX = 1_000
@@ -181,7 +181,7 @@ export class RedisStorage implements Storage {
   }
 
   watch(queue: Queue, listener: (lane: string) => void): () => void {
-    this.#connection.listen((message) => this.#hear(message))
+    if (this.#closed === undefined) this.#connection.listen((message) => this.#hear(message))
     const listeners = this.#listeners.get(queue) ?? new Set()
     this.#listeners.set(queue, listeners)
     // A wrapper of its own, so that one function can watch twice and stop once.
