@@ -53,8 +53,15 @@ export async function startRedis(extra: readonly string[] = [], options: TestSer
       ],
       { stdio: 'ignore' },
     )
-    await answers(port)
+    const ended = once(child, 'exit').then(() => {
+      throw new Error('The server ended before it took commands')
+    })
+    await Promise.race([answers(port), ended])
+    // From here on it may end: tests do that to it.
+    ended.catch(() => undefined)
   }
+  const endWithUs = (): boolean | undefined => child?.kill('SIGKILL')
+  process.once('exit', endWithUs)
   const kill = async (): Promise<void> => {
     if (child?.exitCode !== null || child.signalCode !== null) return
     const ended = once(child, 'exit')
@@ -76,6 +83,7 @@ export async function startRedis(extra: readonly string[] = [], options: TestSer
     },
     async remove() {
       await kill()
+      process.off('exit', endWithUs)
       rmSync(directory, { recursive: true })
     },
   }
