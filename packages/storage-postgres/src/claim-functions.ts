@@ -3,7 +3,7 @@ import { BY_KEY } from './commit-function.ts'
 /** Items whose alarm came are brought up to date in portions, so that a claim after a long rest does not take long itself. */
 const RING_MAX = 5_000
 /** Lanes are counted exactly up to here. A queue of a million must not make every look at its lanes read a million rows. */
-const READY_COUNT_MAX = 10_000
+const READY_COUNT_MAX = 1_000
 /** How soon to look again for what somebody else has locked at this moment. */
 const LOCKED_RETRY_MS = 5
 
@@ -65,10 +65,13 @@ BEGIN
   IF p_lanes IS NULL THEN
     RETURN EXISTS (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 1);
   END IF;
-  RETURN EXISTS (SELECT FROM unnest(p_lanes) AS g(lane) WHERE
-    EXISTS (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 1 AND i.lane = g.lane)
-    OR EXISTS (SELECT FROM {schema}.items i
-      WHERE i.queue = p_queue AND i.state = 1 AND i.fallback_on AND i.fallback_lane = g.lane));
+  -- One row of each, by its index: without the limits all ready rows might be gathered first.
+  RETURN EXISTS (SELECT FROM unnest(p_lanes) AS g(lane) CROSS JOIN LATERAL (
+    (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 1 AND i.lane = g.lane LIMIT 1)
+    UNION ALL
+    (SELECT FROM {schema}.items i
+      WHERE i.queue = p_queue AND i.state = 1 AND i.fallback_on AND i.fallback_lane = g.lane LIMIT 1)
+  ) x);
 END $$;
 
 CREATE FUNCTION {schema}.next_in(p_queue text, v_now bigint) RETURNS bigint LANGUAGE sql AS $$
@@ -115,7 +118,8 @@ BEGIN
       ) b ORDER BY b.id, b.place, g.o
     ), taken AS MATERIALIZED (
       SELECT i.id, f.turn, f.first, f.second FROM found f JOIN {schema}.items i ON i.queue = p_queue AND i.id = f.id
-      WHERE i.state = 1 AND i.seq = f.seq AND (i.alarm_at IS NULL OR i.alarm_at > v_now)
+      -- The sum keeps the index of ready rows out of this: each row is looked up by its key.
+      WHERE i.state + 0 = 1 AND i.seq = f.seq AND (i.alarm_at IS NULL OR i.alarm_at > v_now)
       ORDER BY f.first, f.second LIMIT p_limit - got FOR UPDATE OF i SKIP LOCKED
     ), leased AS (
       UPDATE {schema}.items i SET token = nextval('{schema}.tokens'), holder = p_holder, state = 2, closing = false,

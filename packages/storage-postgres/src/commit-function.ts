@@ -126,6 +126,24 @@ CREATE FUNCTION {schema}.count_all(deltas {schema}.delta[]) RETURNS void LANGUAG
   ON CONFLICT (kind, status, owner, name, stripe) DO UPDATE SET n = c.n + excluded.n
 $$;
 
+-- Records whose time is over are still in the counts until they are taken away. The kind is compared in a way that no index
+-- serves, so that only those few are read.
+CREATE FUNCTION {schema}.counted(p_kind text, p_owner text, p_name text) RETURNS TABLE (status text, n bigint)
+LANGUAGE plpgsql ${BY_KEY} AS $$
+#variable_conflict use_column
+DECLARE
+  v_now bigint := {schema}.now_ms();
+BEGIN
+  RETURN QUERY SELECT x.status::text, sum(x.n)::bigint FROM (
+    SELECT c.status, c.owner, c.name, c.n FROM {schema}.counts c WHERE c.kind = p_kind
+    UNION ALL
+    SELECT r.status, coalesce(r.owner, ''), coalesce(r.name, ''), -1 FROM {schema}.records r
+    WHERE r.expires_at <= v_now AND r.kind || '' = p_kind AND r.status IS NOT NULL
+  ) x
+  WHERE (p_owner IS NULL OR x.owner = p_owner) AND (p_name IS NULL OR x.name = p_name)
+  GROUP BY 1 HAVING sum(x.n) <> 0 ORDER BY 1;
+END $$;
+
 -- Takes away what has expired, a part at a time.
 CREATE FUNCTION {schema}.purge(p_limit integer) RETURNS integer LANGUAGE plpgsql ${BY_KEY} AS $$
 DECLARE

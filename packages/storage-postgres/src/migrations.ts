@@ -14,7 +14,7 @@ const MIGRATIONS: readonly string[] = [
   [TABLES, ITEM_RULES, COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS].join('\n'),
 ]
 
-export const SCHEMA_VERSION = MIGRATIONS.length
+const SCHEMA_VERSION = MIGRATIONS.length
 
 /** Names the lock under which instances that start together change the tables one after the other. */
 const LOCK_SPACE = 1_768_779_634

@@ -24,7 +24,7 @@ export interface PostgresServer {
 }
 
 /** For tests of what is decided, not of what survives. */
-export const FAST: readonly string[] = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
+const FAST: readonly string[] = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
 
 export async function startPostgres(settings: readonly string[] = FAST): Promise<PostgresServer> {
   const bin = binaries()

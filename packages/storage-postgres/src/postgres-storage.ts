@@ -75,20 +75,9 @@ export class PostgresStorage implements Storage {
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
     const { schema: s } = this.#parts
-    // Records whose time is over are still counted until they are taken away.
-    const text = `SELECT status, sum(n)::bigint AS n FROM (
-        SELECT c.status, c.owner, c.name, c.n FROM ${s}.counts c WHERE c.kind = $1
-        UNION ALL
-        SELECT r.status, coalesce(r.owner, ''), coalesce(r.name, ''), -1 FROM ${s}.records r
-        WHERE r.kind = $1 AND r.status IS NOT NULL AND r.expires_at <= (SELECT ${s}.now_ms())
-      ) x
-      WHERE ($2::text IS NULL OR owner = $2) AND ($3::text IS NULL OR name = $3)
-      GROUP BY status HAVING sum(n) <> 0 ORDER BY status`
-    const rows = await this.#call<{ readonly status: string; readonly n: number }>(
-      text,
-      [kind, owner ?? null, name ?? null],
-      AGAIN,
-    )
+    type Count = { readonly status: string; readonly n: number }
+    const text = `SELECT status, n FROM ${s}.counted($1, $2, $3)`
+    const rows = await this.#call<Count>(text, [kind, owner ?? null, name ?? null], AGAIN)
     return Object.fromEntries(rows.map(({ status, n }) => [status, n]))
   }
 
