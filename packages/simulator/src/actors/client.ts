@@ -91,9 +91,11 @@ export class ClientActor {
 
   async #follow(jobId: string): Promise<void> {
     const { network, chronicle } = this.#parts
+    let afterVersion: number | undefined
     for (;;) {
+      const options = { waitMs: 8_000, afterVersion }
       const stored = await this.#insist(() =>
-        network.call(this.#chance, (engine, signal) => engine.waitForJob(jobId, { waitMs: 8_000, signal }), {
+        network.call(this.#chance, (engine, signal) => engine.waitForJob(jobId, { ...options, signal }), {
           isAbortable: true,
         }),
       )
@@ -101,6 +103,8 @@ export class ClientActor {
       if (stored === undefined) return
       chronicle.add({ type: 'told', jobId, version: stored.version })
       if (isEnded(stored.value)) return
+      // Who is told that a job stands aside waits for what a person makes of it.
+      afterVersion = stored.value.status === 'quarantined' ? stored.version : undefined
     }
   }
 
