@@ -21,7 +21,7 @@ import { applySchedules, backgroundSettings, readSchedules } from './schedules.t
 import type { IsClient } from './schedules.ts'
 import { loadSecretKey } from './secret-key.ts'
 import type { SecretKey } from './secret-key.ts'
-import { directoryOf, openStorage } from './storage.ts'
+import { directoryOf, isShared, openStorage } from './storage.ts'
 import { createWebhooks, webhookPolicy } from './webhook-service.ts'
 import type { WebhookService } from './webhook-service.ts'
 import { within } from './within.ts'
@@ -240,7 +240,7 @@ function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
     stop(error)
   }
   const storage =
-    options.storage ?? openStorage(settings.storageUrl, { clock, log, instance: settings.instanceId, onFailure })
+    options.storage ?? openStorage(settings.storageUrl, { clock, log, instanceId: settings.instanceId, onFailure })
   const engine = new Engine({
     storage,
     blueprints,
@@ -252,6 +252,7 @@ function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
       workerLeaseMs: settings.workerLeaseSeconds * 1_000,
       workerTtlMs: settings.workerHealthCheckIntervalSeconds * 2_000,
       pickupMs: settings.workerPickupSeconds * 1_000,
+      isShared: isShared(settings.storageUrl),
       ...backgroundSettings(settings),
       ...retentionOf(settings),
     },
