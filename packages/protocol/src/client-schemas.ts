@@ -58,7 +58,10 @@ export const endpointParams = z.object({ endpoint: z.string().describe('Endpoint
 export const jobQuery = z.looseObject({
   wait: z.coerce.number().min(0).optional().describe('Seconds to wait for something newer.'),
   version: z.coerce.number().int().min(0).optional().describe('With `wait`: return once the version is beyond it.'),
-  until: z.enum(['end']).optional().describe('With `wait`: return once the job has ended or stands aside in quarantine.'),
+  until: z
+    .enum(['end'])
+    .optional()
+    .describe('With `wait`: return once the job has ended or stands aside in quarantine.'),
   fields: z.string().optional().describe('Only these fields, separated by commas.'),
 })
 

@@ -83,7 +83,8 @@ function trimmed(path: string): string {
 }
 
 /** Paths that mean something else. */
-const RESERVED = /^(?:|jobs|jobs\/batch|jobs\/[^/]+\/(?:cancel|retry|discard)|quarantine\/(?:retry|discard)|schedules\/[^/]+\/run|admin\/.*)$/
+const RESERVED =
+  /^(?:|jobs|jobs\/batch|jobs\/[^/]+\/(?:cancel|retry|discard)|quarantine\/(?:retry|discard)|schedules\/[^/]+\/run|admin\/.*)$/
 
 function endpointsOf(registry: BlueprintRegistry): ReadonlyMap<string, string> {
   const endpoints = new Map<string, string>()

@@ -22,11 +22,11 @@ test('[G-01] calls wait until the storage is open, and those who watch by then h
   expect(await storage.renew(leases, 0)).toEqual([true])
   expect(await storage.peek('turns', ['i1'])).toMatchObject([{ id: 'i1' }])
   expect(await storage.claimExpired('turns', { limit: 1, leaseMs: 1 })).toMatchObject({ leases: [] })
-  expect([await storage.read('job', 'x'), await storage.list('job', { limit: 1 }), await storage.counts('job', {})]).toEqual([
-    undefined,
-    [],
-    {},
-  ])
+  expect([
+    await storage.read('job', 'x'),
+    await storage.list('job', { limit: 1 }),
+    await storage.counts('job', {}),
+  ]).toEqual([undefined, [], {}])
   await storage.sync()
   await storage.close()
   await expect(storage.sync()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
