@@ -43,7 +43,6 @@ export class JobFailedError extends Error {
 
 /** A job is looked at again after this long although nothing was heard of it. */
 const LOOK_MS = 60_000
-const NEVER = new AbortController().signal
 
 /** Starts, watches and commands jobs in the same process, in the name of one client. */
 export class LocalClient {
@@ -112,7 +111,8 @@ export class LocalJob<Output = unknown> {
   }
 
   /** Resolves when the job has ended, however it did, or stands aside in quarantine; or when the time is up. */
-  async wait({ timeoutMs = Number.POSITIVE_INFINITY, signal = NEVER }: LocalWaitOptions = {}): Promise<Job> {
+  async wait(options: LocalWaitOptions = {}): Promise<Job> {
+    const { timeoutMs = Number.POSITIVE_INFINITY, signal = new AbortController().signal } = options
     const endsAt = performance.now() + timeoutMs
     let job = await this.status()
     while (!isEnded(job) && job.status !== 'quarantined') {
