@@ -9,6 +9,7 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: ['source'] } },
   test: {
     reporters: ['default', new CountsReporter()],
+    globalSetup: ['test/global-setup.ts'],
     projects: [
       {
         extends: true,

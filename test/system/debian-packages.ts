@@ -1,4 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 /**
  * Programs that a test needs and that are no package of npm. As root on Debian they are installed when they are missing;
@@ -12,12 +14,9 @@ export function ensure(packages: readonly string[]): string | undefined {
   if (process.getuid?.() === 0 && isThere('apt-get')) {
     try {
       const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-      execFileSync('apt-get', ['update'], { env, stdio: 'ignore', timeout: 120_000 })
-      execFileSync('apt-get', ['install', '-y', '--no-install-recommends', ...missing], {
-        env,
-        stdio: 'ignore',
-        timeout: 300_000,
-      })
+      // One at a time: apt-get gives up at once where another one is at work.
+      const lock = join(tmpdir(), 'impresario-debian-packages.lock')
+      execFileSync('flock', [lock, 'sh', '-c', INSTALL, 'sh', ...missing], { env, stdio: 'ignore', timeout: 420_000 })
     } catch {
       // Without a network there is nothing to install from; the answer below says so.
     }
@@ -25,6 +24,8 @@ export function ensure(packages: readonly string[]): string | undefined {
   const left = missing.filter((name) => !isThere(name))
   return left.length === 0 ? undefined : `${left.join(', ')} cannot be found, nor installed with apt-get`
 }
+
+const INSTALL = 'apt-get update && apt-get install -y --no-install-recommends "$@"'
 
 /** The packages that are asked for here have a program of their own name; Debian keeps PostgreSQL's out of the way. */
 function isThere(name: string): boolean {
