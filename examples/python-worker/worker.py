@@ -58,6 +58,8 @@ class Task:
         # The same for every delivery and every try: give it to whatever must not happen twice.
         self.idempotency_key = wire.get("idempotency_key", self.id)
         self.stop = threading.Event()
+        # Somebody else will do it: whatever its skill still gives is nobody's business.
+        self.handed_back = False
         self._worker = worker
         self._progress_at = 0.0
 
@@ -290,7 +292,9 @@ class Worker:
 
     def _perform(self, task):
         try:
-            self._deliver(task, self._result_of(task))
+            result = self._result_of(task)
+            if not task.handed_back:
+                self._deliver(task, result)
         finally:
             with self._lock:
                 if len(self._running) == self._slot_count:
@@ -339,7 +343,9 @@ class Worker:
         with self._lock:
             left = list(self._running.values())
         for task in left:
-            # Handed back: another worker gets it at once, and not only when its lease ends.
+            # Handed back: another worker gets it at once, and not only when its lease ends. Marked before it is stopped, so
+            # that its skill's "cancelled" does not arrive first and end the job.
+            task.handed_back = True
             task.stop.set()
             try:
                 body = {"job_id": task.job_id, "task_id": task.id, "worker_id": self.id}
