@@ -1,7 +1,7 @@
-import type { ResultRequest, WireTask } from '@impresario/protocol'
+import type { WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createWorker } from './index.ts'
-import { silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
+import { gate, silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
 
 let orchestrator: TestOrchestrator
 const cleanUp: (() => Promise<void>)[] = []
@@ -30,19 +30,7 @@ function makeWorker(options: Parameters<typeof createWorker>[0] = {}) {
   return worker
 }
 
-async function resultOf(task: WireTask, where: TestOrchestrator = orchestrator): Promise<ResultRequest> {
-  const find = () => where.results.find((result) => result.task_id === task.task_id)
-  await where.until(() => find() !== undefined)
-  return find() ?? { job_id: '', task_id: '' }
-}
-
-function gate() {
-  let open = (): void => undefined
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { open, opened }
-}
+const resultOf = (task: WireTask, where: TestOrchestrator = orchestrator) => where.resultOf(task)
 
 test('[E-05] results that end while a post is on its way travel together in the next one', async () => {
   const worker = makeWorker({ concurrency: 10 }).task('t', () => undefined)

@@ -1,7 +1,6 @@
-import type { ResultRequest, WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createWorker } from './index.ts'
-import { silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
+import { gate, silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
 
 let first: TestOrchestrator
 let second: TestOrchestrator
@@ -39,27 +38,13 @@ function makeWorker(options: Parameters<typeof createWorker>[0] = {}) {
   return worker
 }
 
-async function resultOf(task: WireTask, where: TestOrchestrator): Promise<ResultRequest> {
-  const find = () => where.results.find((result) => result.task_id === task.task_id)
-  await where.until(() => find() !== undefined)
-  return find() ?? { job_id: '', task_id: '' }
-}
-
-function gate() {
-  let open = (): void => undefined
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { open, opened }
-}
-
 test('[E-05] failover: registered and alive at all, work from the first alone while it answers', async () => {
   const worker = makeWorker().task('t', () => undefined)
   await worker.start()
   await Promise.all([first, second].map((one) => one.until(() => one.heartbeats.length > 2)))
   const tasks = Array.from({ length: 5 }, () => taskOf('t'))
   first.give(...tasks)
-  for (const task of tasks) await resultOf(task, first)
+  for (const task of tasks) await first.resultOf(task)
   expect([first, second].map((one) => one.registrations.length)).toEqual([1, 1])
   expect(second.polls).toHaveLength(0)
 })
@@ -76,16 +61,16 @@ test('[E-05] failover: the next is asked when the first is down, and the first a
   await first.close()
   const elsewhere = taskOf('t')
   second.give(elsewhere)
-  expect(await resultOf(elsewhere, second)).toMatchObject({ status: 'success' })
+  expect(await second.resultOf(elsewhere)).toMatchObject({ status: 'success' })
   open()
 
   await first.listen()
-  expect(await resultOf(held, first)).toMatchObject({ status: 'success' })
+  expect(await first.resultOf(held)).toMatchObject({ status: 'success' })
   const asked = first.polls.length
   await first.until(() => first.polls.length > asked)
   const back = taskOf('t')
   first.give(back)
-  await resultOf(back, first)
+  await first.resultOf(back)
   expect(second.results.map((result) => result.task_id)).toEqual([elsewhere.task_id])
 })
 
@@ -96,7 +81,7 @@ test('[E-05] failover: an orchestrator that takes requests and never answers is 
   first.intercept = () => 'hold'
   const task = taskOf('t')
   second.give(task)
-  expect(await resultOf(task, second)).toMatchObject({ status: 'success' })
+  expect(await second.resultOf(task)).toMatchObject({ status: 'success' })
 })
 
 test('[E-05] failover: a worker that starts while the first is down works for the next, and then for the first', async () => {
@@ -105,11 +90,11 @@ test('[E-05] failover: a worker that starts while the first is down works for th
   await worker.start()
   const elsewhere = taskOf('t')
   second.give(elsewhere)
-  await resultOf(elsewhere, second)
+  await second.resultOf(elsewhere)
   await first.listen()
   const task = taskOf('t')
   first.give(task)
-  expect(await resultOf(task, first)).toMatchObject({ status: 'success' })
+  expect(await first.resultOf(task)).toMatchObject({ status: 'success' })
 })
 
 test('[E-05] in turns by weight, evenly spread', async () => {
@@ -147,7 +132,7 @@ test('[E-05] in turns, an orchestrator that is down costs the others nothing', a
   const tasks = Array.from({ length: 5 }, () => taskOf('t'))
   for (const task of tasks) {
     second.give(task)
-    expect(await resultOf(task, second)).toMatchObject({ status: 'success' })
+    expect(await second.resultOf(task)).toMatchObject({ status: 'success' })
   }
 })
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { ResultRequest, WireTask } from '@impresario/protocol'
+import type { WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createWorker } from './index.ts'
@@ -23,11 +23,7 @@ function makeWorker(options: Parameters<typeof createWorker>[0] = {}) {
   return worker
 }
 
-async function resultOf(task: WireTask): Promise<ResultRequest> {
-  const find = () => orchestrator.results.find((result) => result.task_id === task.task_id)
-  await orchestrator.until(() => find() !== undefined)
-  return find() ?? { job_id: '', task_id: '' }
-}
+const resultOf = (task: WireTask) => orchestrator.resultOf(task)
 
 const untilConnected = () => orchestrator.until(() => orchestrator.sockets.length === 1)
 

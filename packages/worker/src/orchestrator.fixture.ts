@@ -133,6 +133,13 @@ export class TestOrchestrator {
     for (const release of this.#heldResponses.splice(0)) release()
   }
 
+  /** The result of this task, once it is here. */
+  async resultOf(task: WireTask): Promise<ResultRequest> {
+    const find = () => this.results.find((result) => result.task_id === task.task_id)
+    await this.until(() => find() !== undefined)
+    return find() ?? { job_id: '', task_id: '' }
+  }
+
   /** Resolves when the condition holds; it is looked at after every request. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) {
@@ -292,4 +299,13 @@ let tasks = 0
 export function taskOf(type: string, params: WireTask['params'] = {}, more: Partial<WireTask> = {}): WireTask {
   tasks += 1
   return { job_id: `job-${tasks}`, task_id: `task-${tasks}`, type, params, ...more }
+}
+
+/** Something that a test holds back until it opens it. */
+export function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
+  let open = (): void => undefined
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { open, opened }
 }

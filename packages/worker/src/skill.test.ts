@@ -28,9 +28,7 @@ function makeWorker(options: sdk.WorkerOptions = {}) {
 
 async function resultOf(task: WireTask): Promise<ResultRequest> {
   orchestrator.give(task)
-  const find = () => orchestrator.results.find((result) => result.task_id === task.task_id)
-  await orchestrator.until(() => find() !== undefined)
-  return find() ?? { job_id: '', task_id: '' }
+  return orchestrator.resultOf(task)
 }
 
 test('[E-05] middlewares run around the handler, the first outermost, and can change what goes in and comes out', async () => {

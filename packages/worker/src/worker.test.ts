@@ -1,8 +1,8 @@
-import { contract, type ResultRequest, type WireTask } from '@impresario/protocol'
+import { contract, type WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createWorker, InvalidInputError, outcome, PermanentError, TransientError, type Task } from './index.ts'
-import { silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
+import { gate, silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
 
 const media = contract('media', {
   transcode: {
@@ -29,21 +29,9 @@ function makeWorker(options: Parameters<typeof createWorker>[0] = {}) {
   return worker
 }
 
-async function resultOf(task: WireTask): Promise<ResultRequest> {
-  const find = () => orchestrator.results.find((result) => result.task_id === task.task_id)
-  await orchestrator.until(() => find() !== undefined)
-  return find() ?? { job_id: '', task_id: '' }
-}
+const resultOf = (task: WireTask) => orchestrator.resultOf(task)
 
 /** A promise to be settled from outside. */
-function gate() {
-  let open = (): void => undefined
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { open, opened }
-}
-
 test('[E-05] a typed handler gets what the schema made of the params, and its output is reported', async () => {
   const worker = makeWorker({ token: 'secret' }).handle(media, {
     transcode: async ({ path, preset }) => ({ url: `${path}?${preset}` }),
