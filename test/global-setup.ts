@@ -1,6 +1,20 @@
+import { chmodSync, rmSync } from 'node:fs'
+import { newDirectory, RUN_DIRECTORY } from './servers/run-directory.ts'
+import { startWatchdog } from './servers/watchdog.ts'
 import { ensure } from './system/debian-packages.ts'
 
 /** Once, before the first test and outside every time limit of theirs: installing takes a minute on a fresh machine. */
-export function setup(): void {
+export function setup(): (() => void) | undefined {
+  // Every project sets up; the first does it for all, and clears away when all are through.
+  if (process.env[RUN_DIRECTORY] !== undefined) return undefined
   ensure(['redis-server', 'postgresql', 'pgbouncer', 'python3', 'openssl'])
+  const directory = newDirectory('tests')
+  // PostgreSQL runs as a user of its own and has to get through to its data.
+  chmodSync(directory, 0o711)
+  const watchdog = startWatchdog('KILL', directory)
+  process.env[RUN_DIRECTORY] = directory
+  return () => {
+    rmSync(directory, { recursive: true, force: true })
+    watchdog.dismiss()
+  }
 }
