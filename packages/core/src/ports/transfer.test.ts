@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'vitest'
+import { KINDS, markOf, markText, mustNotBeMoved, QUEUES } from './transfer.ts'
+import type { MoveMark } from './transfer.ts'
+
+const mark: MoveMark = { state: 'moving', move: 'm-1', other: 'redis://host', since: '2026-01-31T12:00:00Z' }
+
+describe('marks of a move', () => {
+  test.for([
+    ['moving', /being moved to redis:\/\/host.*--unmark/],
+    ['moved', /was moved to redis:\/\/host.*set STORAGE_URL/],
+    ['receiving', /only a part.*from redis:\/\/host/],
+  ] as const)('[G-01] nobody works on a storage that is marked as %s', ([state, message]) => {
+    expect(() => mustNotBeMoved({ ...mark, state })).toThrow(message)
+    expect(() => mustNotBeMoved({ ...mark, state })).toThrow(
+      expect.objectContaining({ code: 'INVALID_CONFIGURATION', details: { move: 'm-1', state } }),
+    )
+  })
+
+  test('[G-01] a storage without a mark, or one that a move has filled, can be worked on', () => {
+    expect(() => mustNotBeMoved(undefined)).not.toThrow()
+    expect(() => mustNotBeMoved({ ...mark, state: 'received' })).not.toThrow()
+  })
+
+  test('[G-01] a mark is kept as text', () => {
+    expect(markOf(markText(mark))).toEqual(mark)
+    expect([markOf(null), markOf(undefined)]).toEqual([undefined, undefined])
+  })
+})
+
+test('[G-01] all kinds and queues are known by name, in order', () => {
+  expect([...KINDS]).toEqual([...KINDS].sort())
+  expect([...QUEUES]).toEqual(['leaders', 'mail', 'outbox', 'tasks', 'timers', 'turns'])
+  expect(KINDS).toContain('job')
+})

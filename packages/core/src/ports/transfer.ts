@@ -1,0 +1,180 @@
+import { ImpresarioError } from '@impresario/protocol'
+import type { Kind, Queue } from './storage.ts'
+
+/**
+ * What is needed to carry everything from one storage to another while nobody works on either.
+ *
+ * All times of a move are spans from one moment, which each of the two storages has on its own clock. So nothing shifts
+ * against anything else however long the move takes, the same entry reads the same on both sides, and clocks that differ do
+ * not matter. Meanwhile time goes on: a move is like a restart.
+ */
+export interface Origin {
+  /** The moment of the move on this storage's clock, in milliseconds. */
+  readonly at: number
+  /** An item's number is `first + order * step` in this storage. */
+  readonly first: number
+  readonly step: number
+}
+
+/** A record. Facets that it does not have are `null`. */
+export interface MovedRecord {
+  readonly kind: Kind
+  readonly id: string
+  readonly version: number
+  readonly owner: string | null
+  readonly status: string | null
+  readonly name: string | null
+  /** Folded, as storages keep it. */
+  readonly text: string | null
+  /** What is left of its life. */
+  readonly expiresMs: number | null
+  /** JSON, as text: a storage that keeps text need not read it. */
+  readonly value: string
+}
+
+/** An item. What a process had in its own hands is free; what somebody outside holds stays in his. */
+export interface MovedItem {
+  readonly queue: Queue
+  readonly id: string
+  readonly lane: string
+  readonly priority: number
+  /** Its place among those that are due at the same moment. */
+  readonly order: number
+  /** Less than zero: it has been due for so long. */
+  readonly dueMs: number
+  readonly fallback: { readonly lane: string; readonly afterMs: number } | null
+  /** Spans from the moment it is due, as in `Item`; so what has passed of them follows from `dueMs`. */
+  readonly unclaimedMs: number | null
+  readonly settleMs: number | null
+  readonly runMs: number | null
+  readonly deliveries: number
+  /** The newest claim, if somebody outside made it. Less than zero: it ended so long ago, and nobody has claimed since. */
+  readonly lease: {
+    readonly token: number
+    readonly holder: string
+    readonly endsMs: number
+    /** When that claim runs out of time. */
+    readonly runEndsMs: number | null
+  } | null
+  /** It ran out of time in somebody's hands at that moment, and has been taken from him since: it stays expired. */
+  readonly ranOutMs: number | null
+  /** JSON, as text. */
+  readonly payload: string
+}
+
+export interface MovedPage {
+  readonly records: readonly MovedRecord[]
+  readonly items: readonly MovedItem[]
+  /** Where the next page begins; nothing after the last. */
+  readonly next: string | undefined
+}
+
+export interface PageSize {
+  readonly entriesMax: number
+  /** A page with more than one entry has no more bytes of values and payloads than this, roughly. */
+  readonly bytesMax: number
+}
+
+/**
+ * Left in a storage by a move. `moving` and `moved` on the storage that is left, `receiving` and `received` on the other one.
+ * All but the last keep orchestrators from starting.
+ */
+export interface MoveMark {
+  readonly state: 'moving' | 'moved' | 'receiving' | 'received'
+  /** The same on both sides, and in no other move. */
+  readonly move: string
+  /** Where the other side is, without secrets. */
+  readonly other: string
+  /** A date, for people. */
+  readonly since: string
+  /** Where the mover goes on. Only it knows how to read this. */
+  readonly progress?: string
+}
+
+/** How many entries there are, by kind and by queue, without those that have expired. */
+export interface EntryCounts {
+  readonly records: Readonly<Record<string, number>>
+  readonly items: Readonly<Record<string, number>>
+}
+
+export interface Outline {
+  /** This storage's clock. */
+  readonly now: number
+  /** No item's number is less than the first of these or greater than the second. Stays the same while nobody adds items. */
+  readonly firstOrder: number
+  readonly lastOrder: number
+  /** No claim ever had a greater token. */
+  readonly lastToken: number
+}
+
+/** A storage from below: everything that is in it, as it is, for nobody but a move. */
+export interface Movable {
+  mark(): Promise<MoveMark | undefined>
+  setMark(mark: MoveMark | undefined): Promise<void>
+  /** Who is at work on it now, as far as can be known; names for people. */
+  users(): Promise<readonly string[]>
+  outline(): Promise<Outline>
+  counts(): Promise<EntryCounts>
+  /** One page of everything that had not expired at the moment of the move, in an order that stays the same. */
+  dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<MovedPage>
+  /** Writes a page, and with or after it the mark. To load the same page twice is the same as once. */
+  load(origin: Origin, page: MovedPage, mark: MoveMark): Promise<void>
+  /** After the last page: whatever is kept about the entries beside them. New tokens will be greater than this one. */
+  finish(lastToken: number): Promise<void>
+  /** Deletes all entries; the mark stays. */
+  clear(): Promise<void>
+  close(): Promise<void>
+}
+
+const KINDS_TABLE: Readonly<Record<Kind, true>> = {
+  job: true,
+  worker: true,
+  key: true,
+  standing: true,
+  quota: true,
+  schedule: true,
+  delivery: true,
+  endpoint: true,
+  token: true,
+  nonce: true,
+}
+
+const QUEUES_TABLE: Readonly<Record<Queue, true>> = {
+  turns: true,
+  tasks: true,
+  timers: true,
+  mail: true,
+  outbox: true,
+  leaders: true,
+}
+
+/** Every kind and every queue there is, in the order of their names. */
+export const KINDS: readonly Kind[] = namesIn(KINDS_TABLE)
+export const QUEUES: readonly Queue[] = namesIn(QUEUES_TABLE)
+
+/** Boundary: the keys of a table that has every name are these names. */
+function namesIn<Name extends string>(table: Readonly<Record<Name, true>>): readonly Name[] {
+  return (Object.keys(table) as Name[]).sort()
+}
+
+/** Boundary: only `markText` has written it. */
+export function markOf(text: string | null | undefined): MoveMark | undefined {
+  return text === null || text === undefined ? undefined : (JSON.parse(text) as MoveMark)
+}
+
+export function markText(mark: MoveMark): string {
+  return JSON.stringify(mark)
+}
+
+/** Refuses to work on a storage that a move has left, or has not filled yet. */
+export function mustNotBeMoved(mark: MoveMark | undefined): void {
+  if (mark === undefined || mark.state === 'received') return
+  const { state, other, since } = mark
+  const undo = 'take the mark away with: impresario migrate --unmark <address of this storage>.'
+  const messages = {
+    moving: `This storage is being moved to ${other} since ${since}. If that was cut short, run the same "impresario migrate" again; if it was given up, ${undo}`,
+    moved: `This storage was moved to ${other} on ${since}: set STORAGE_URL to that. What is here has been run there since; to run it here once more all the same, ${undo}`,
+    receiving: `This storage holds only a part of what is being moved here from ${other} since ${since}. If that was cut short, run the same "impresario migrate" again.`,
+  }
+  throw new ImpresarioError('INVALID_CONFIGURATION', messages[state], { details: { move: mark.move, state } })
+}
