@@ -149,7 +149,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
   },
   storageUrl: {
     names: ['STORAGE_URL'],
-    type: 'text',
+    type: 'secret',
     default: 'file:./impresario-data',
     description:
       'memory: (nothing survives a restart), file:<directory>, redis://<host> or postgres://<user>@<host>/<database>.',

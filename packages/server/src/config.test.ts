@@ -91,3 +91,8 @@ test.each([
 ])('[H-03] the address "%s" of a storage is shown without its secrets', (url, shown) => {
   expect(shownAddress(url)).toBe(shown)
 })
+
+test('[H-03] addresses that may hold a password are secrets of the configuration', () => {
+  expect(CONFIG_KEYS.storageUrl.type).toBe('secret')
+  expect(CONFIG_KEYS.historyDatabaseUri.type).toBe('secret')
+})

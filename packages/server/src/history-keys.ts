@@ -16,7 +16,7 @@ const YEARS_10 = 3_650
 export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = {
   historyDatabaseUri: {
     names: ['HISTORY_DATABASE_URI'],
-    type: 'text',
+    type: 'secret',
     default: '',
     description:
       'Where every event of jobs and workers is kept: sqlite:<file>, or memory: for as long as the process runs. Empty: a job keeps its newest moments itself, and only results that came too late and the events of workers are kept beside it.',

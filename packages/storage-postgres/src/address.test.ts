@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
 import { parsedAddress } from './address.ts'
 
@@ -29,4 +30,14 @@ test('[G-03] an address that cannot be read is refused without being repeated', 
   const parse = (): unknown => parsedAddress('postgres://user:secret@host:port/x')
   expect(parse).toThrow('no address')
   expect(parse).not.toThrow('secret')
+  expect(inspect(caught(parse))).not.toContain('secret')
 })
+
+/** With all that would be printed of it, its causes too. */
+function caught(run: () => unknown): unknown {
+  try {
+    return run()
+  } catch (error) {
+    return error
+  }
+}

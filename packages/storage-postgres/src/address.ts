@@ -20,10 +20,10 @@ export function parsedAddress(text: string): Address {
   let url: URL
   try {
     url = new URL(text)
-  } catch (error) {
-    // The address may hold a password, so that it is not repeated.
+  } catch {
+    // The address may hold a password, so that it is not repeated; the error that names the reason does repeat it.
     const message = 'STORAGE_URL is no address. Write it as postgres://user:password@host:5432/database.'
-    throw new ImpresarioError('INVALID_CONFIGURATION', message, { cause: error })
+    throw new ImpresarioError('INVALID_CONFIGURATION', message)
   }
   const take = (name: string): string | undefined => {
     const value = url.searchParams.get(name) ?? undefined
