@@ -66,6 +66,7 @@ function ownerOf(queue: Queue, id: string): string | undefined {
       return id.slice(0, id.indexOf('.'))
     case 'outbox':
     case 'leaders':
+    case 'signals':
       return undefined
   }
 }

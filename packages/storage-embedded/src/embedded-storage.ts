@@ -64,6 +64,7 @@ export class EmbeddedStorage implements Storage {
       mail: new QueueIndex(),
       outbox: new QueueIndex(),
       leaders: new QueueIndex(),
+      signals: new QueueIndex(),
     }
     const opened = journal?.open()
     this.#now = notBefore(opened?.time ?? 0, options.now)

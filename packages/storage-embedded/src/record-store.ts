@@ -40,6 +40,8 @@ export class RecordStore {
       endpoint: shelf('endpoint'),
       token: shelf('token'),
       nonce: shelf('nonce'),
+      limit: shelf('limit'),
+      hands: shelf('hands'),
     }
     for (const row of opened?.counts ?? []) this.#shelves[kindOf(row.kind)].counts.load(row)
     // What had expired by the last write is neither counted nor found, and goes with the next writes.

@@ -5,7 +5,7 @@ const BYTES_MAX = 7_500
 /** More than so many messages at once say nothing that one does not: look yourself. */
 const MESSAGES_MAX = 4
 
-const QUEUES: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders']
+const QUEUES: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders', 'signals']
 
 export interface WakeUp {
   /** The session that sent it. */

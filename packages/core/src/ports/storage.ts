@@ -33,6 +33,10 @@ export interface Records {
   }
   /** A signed message that was taken once and must not be taken again; by signer and signature. */
   readonly nonce: { readonly at: number }
+  /** How often somebody may still ask, for all instances together: when all that he asked for is paid off; by his name. */
+  readonly limit: { readonly paidOffAt: number }
+  /** The newest claims of a worker that several instances hand tasks to; by worker id. Some of them may have ended. */
+  readonly hands: { readonly held: readonly (readonly [taskId: string, token: number])[] }
 }
 
 export interface ScheduleRecord {
@@ -75,8 +79,11 @@ export type Put = {
   }
 }[Kind]
 
-/** `outbox`: messages to the outside, such as webhooks. `leaders`: one item for each process that runs once in a cluster. */
-export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'outbox' | 'leaders'
+/**
+ * `outbox`: messages to the outside, such as webhooks. `leaders`: one item for each process that runs once in a cluster.
+ * `signals`: what instances tell each other. Nobody claims these: the hint that such an item is there is the message.
+ */
+export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'outbox' | 'leaders' | 'signals'
 
 /**
  * Waiting this long counts as much as one level of priority, so that nothing waits for ever behind more important work. As

@@ -137,6 +137,8 @@ const KINDS_TABLE: Readonly<Record<Kind, true>> = {
   endpoint: true,
   token: true,
   nonce: true,
+  limit: true,
+  hands: true,
 }
 
 const QUEUES_TABLE: Readonly<Record<Queue, true>> = {
@@ -146,6 +148,7 @@ const QUEUES_TABLE: Readonly<Record<Queue, true>> = {
   mail: true,
   outbox: true,
   leaders: true,
+  signals: true,
 }
 
 /** Every kind and every queue there is, in the order of their names. */

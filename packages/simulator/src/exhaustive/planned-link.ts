@@ -82,7 +82,7 @@ export function effectiveCalls(storage: Storage, truth: Storage, node: Node, pla
 function isOfBackground({ guard, enqueue = [], put = [] }: Batch): boolean {
   return (
     guard !== undefined ||
-    enqueue.some(({ queue }) => queue === 'leaders') ||
+    enqueue.some(({ queue }) => queue === 'leaders' || queue === 'signals') ||
     put.some(({ kind }) => kind === 'standing')
   )
 }
