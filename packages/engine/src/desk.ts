@@ -1,8 +1,10 @@
 import { deliveryId, isStaying, parseDeliveryId, taskId } from '@impresario/core'
 import type {
+  Call,
   Clock,
   Decision,
   DeliveryRef,
+  Job,
   WorkerPatch,
   Lease,
   LeaseRef,
@@ -284,8 +286,10 @@ export class Desk {
       await director.apply(jobId, { type: 'taskAbandoned', at: clock.now(), visit, branch, attempt, deliveries }, lease)
       return undefined
     }
-    const job = (await storage.read('job', jobId))?.value
-    const call = job?.visit === visit ? job.branches[branch]?.call : undefined
+    const callOf = (found: Job | undefined): Call | undefined =>
+      found?.visit === visit ? found.branches[branch]?.call : undefined
+    const job = (await director.recall(jobId, (known) => callOf(known) !== undefined))?.value
+    const call = callOf(job)
     if (job === undefined || call?.kind !== 'task') {
       await storage.commit({ settle: lease })
       return undefined

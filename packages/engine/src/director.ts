@@ -1,4 +1,4 @@
-import { decide } from '@impresario/core'
+import { asksForTurnNow, decide, followedBy, isEnded } from '@impresario/core'
 import type {
   Clock,
   Decision,
@@ -9,12 +9,14 @@ import type {
   Log,
   Put,
   Storage,
+  Stored,
   TrailEntry,
 } from '@impresario/core'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import { batchOf } from './batch.ts'
 import type { Place, Retention } from './batch.ts'
+import { JobMemory } from './job-memory.ts'
 
 /** What came of an event. `lost`: the claim that it answered is somebody else's by now. */
 export type Applied =
@@ -33,6 +35,8 @@ export interface DirectorOptions {
   /** Takes back the places that a batch reserved and that a conflict made void. */
   readonly onRefused: (decision: Decision) => void
   readonly retention?: Retention
+  /** Takes the turn that a decision asks for, if that can be done at once. */
+  readonly takeTurn: (job: Job) => Promise<JobEvent | undefined>
   /** Gets the notable moments of jobs, after the commit, and those of events that came too late. */
   readonly onEntries?: ((jobId: string, entries: readonly TrailEntry[], job: Job | undefined) => void) | undefined
 }
@@ -43,6 +47,9 @@ interface Conditions {
   readonly extra: readonly Put[] | undefined
   readonly guard: LeaseRef | undefined
 }
+
+/** Turns that are taken in one commit. A job that goes round and round lets others have theirs. */
+const TURNS_MAX = 10
 
 /** After this many conflicts in a row something is wrong with the storage, not with the timing. */
 const CONFLICTS_MAX = 100
@@ -60,6 +67,8 @@ export class Director {
   readonly #options: DirectorOptions
   /** The jobs that an event is being applied to here, each with those who wait for their turn. */
   readonly #busy = new Map<string, (() => void)[]>()
+  /** Jobs as they were last written here. Another instance may have written them since; then the commit is refused. */
+  readonly #memory = new JobMemory()
 
   constructor(options: DirectorOptions) {
     this.#options = options
@@ -90,6 +99,12 @@ export class Director {
     }
   }
 
+  /** The job as it was last written here if that will do, else as it is. */
+  async recall(jobId: string, isEnough: (job: Job) => boolean): Promise<Stored<Job> | undefined> {
+    const known = this.#memory.get(jobId)
+    return known !== undefined && isEnough(known.value) ? known : this.#options.storage.read('job', jobId)
+  }
+
   /** For the history. What goes wrong there is no concern of the job. */
   remark(jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
     if (entries.length === 0) return
@@ -105,13 +120,14 @@ export class Director {
     const { settle } = conditions
     let versionSeen = -1
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
-      const stored = await storage.read('job', jobId)
+      const isGuess = conflicts === 0 && (event.type === 'created' || this.#memory.get(jobId) !== undefined)
+      const stored = isGuess ? this.#memory.get(jobId) : await storage.read('job', jobId)
       const version = stored?.version ?? 0
       if (version === versionSeen) return { type: 'lost' }
-      versionSeen = version
       const before = stored?.value
       const decision = decide(shelf.scriptFor(before, event), before, event)
       if (decision.type === 'ignored') {
+        if (isGuess) continue
         if (settle !== undefined) await storage.commit({ settle })
         for (const { note } of decision.entries) {
           this.#options.log.info('an event came too late', { job_id: jobId, reason: decision.reason, note })
@@ -119,12 +135,14 @@ export class Director {
         this.remark(jobId, before, decision.entries)
         return { type: 'ignored', reason: decision.reason, job: before }
       }
-      const outcome = await this.#commit(decision, version + 1, conditions)
-      if (outcome === 'committed') {
-        this.#options.onDecided(decision, before, version + 1, event)
-        this.remark(jobId, decision.job, decision.entries)
-        return { type: 'applied', job: decision.job, before, version: version + 1 }
+      versionSeen = version
+      const written = await this.#write(decision, version + 1, conditions)
+      if (written !== undefined) {
+        this.#options.onDecided(written, before, version + 1, event)
+        this.remark(jobId, written.job, written.entries)
+        return { type: 'applied', job: written.job, before, version: version + 1 }
       }
+      this.#memory.forget(jobId)
       if (conditions.extra !== undefined) return { type: 'lost' }
     }
     throw new ImpresarioError(
@@ -133,21 +151,55 @@ export class Director {
     )
   }
 
+  /** Writes what was decided, with the turns that follow from it at once. Gives back all of it; nothing after a conflict. */
+  async #write(decision: Decision, version: number, conditions: Conditions): Promise<Decision | undefined> {
+    const whole = await this.#withTurns(decision)
+    try {
+      return await this.#commit(whole, version, conditions)
+    } catch (error) {
+      // A handler asked for what cannot be done. The executor runs it again, and knows what to do about it.
+      if (whole === decision || !isHandlersFault(error)) throw error
+      return this.#commit(decision, version, conditions)
+    }
+  }
+
+  async #withTurns(decision: Decision): Promise<Decision> {
+    const { shelf, takeTurn } = this.#options
+    let whole = decision
+    for (let turns = 0; turns < TURNS_MAX && asksForTurnNow(whole); turns += 1) {
+      const event = await takeTurn(whole.job)
+      if (event === undefined) return whole
+      const next = decide(shelf.scriptFor(whole.job, event), whole.job, event)
+      if (next.type === 'ignored') return whole
+      whole = followedBy(whole, next)
+    }
+    return whole
+  }
+
   /** Whatever keeps the batch from being written, a strategy that does not exist or a broken disk: no place stays taken. */
   async #commit(
     decision: Decision,
     version: number,
     { settle, extra = [], guard }: Conditions,
-  ): Promise<'committed' | 'conflict'> {
+  ): Promise<Decision | undefined> {
     const { storage, place, onRefused, retention } = this.#options
     let outcome: 'committed' | 'conflict' = 'conflict'
     try {
       const batch = batchOf(decision, version, settle, { place, retention })
       const put = [...batch.put, ...extra]
       outcome = await storage.commit(guard === undefined ? { ...batch, put } : { ...batch, put, guard })
-      return outcome
+      if (outcome === 'conflict') return undefined
+      const { job } = decision
+      if (isEnded(job)) this.#memory.forget(job.id)
+      else this.#memory.keep(job, version)
+      return decision
     } finally {
       if (outcome === 'conflict') onRefused(decision)
     }
   }
+}
+
+/** What a handler asked for cannot be done, for example by a strategy that does not exist. */
+export function isHandlersFault(error: unknown): boolean {
+  return isImpresarioError(error, 'INVALID_BLUEPRINT') || isImpresarioError(error, 'LIMIT_EXCEEDED')
 }

@@ -35,6 +35,7 @@ import { Postman } from './postman.ts'
 import type { WorkerMoment } from './roster.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Quota, QuotaUse } from './quota.ts'
+import { TurnTaker } from './turn-taker.ts'
 import { Watcher } from './watcher.ts'
 
 export interface EngineOptions {
@@ -131,6 +132,7 @@ export class Engine implements Service {
     const isParked = (id: string): boolean => this.desk.isParked(id)
     const places = { pickupMs, workerTtlMs, isShared, strategies, wakeWorker, isParked }
     this.dispatcher = new Dispatcher({ storage, clock, log, ...places })
+    const turns = new TurnTaker({ shelf: this.#shelf, clock, random })
     this.#director = new Director({
       storage,
       shelf: this.#shelf,
@@ -148,6 +150,7 @@ export class Engine implements Service {
       onRefused: (decision) => this.dispatcher.onRefused(decision),
       onEntries: (jobId, entries, job) => options.history?.append(jobId, job, entries),
       retention,
+      takeTurn: (job) => turns.promptly(job),
     })
     const { dispatcher } = this
     const director = this.#director
@@ -162,7 +165,7 @@ export class Engine implements Service {
       shelf: this.#shelf,
       director,
       clock,
-      random,
+      turns,
       log,
       handlerMs,
       concurrencyMax,

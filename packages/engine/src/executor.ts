@@ -1,30 +1,19 @@
 import { WOKEN } from '@impresario/core'
-import type {
-  Clock,
-  EventOf,
-  Job,
-  JobError,
-  Lease,
-  Log,
-  Random,
-  RunnableBlueprint,
-  Service,
-  Storage,
-  Stored,
-} from '@impresario/core'
-import { LIMITS, isImpresarioError } from '@impresario/protocol'
+import type { Clock, Job, JobError, Lease, Log, RunnableBlueprint, Service, Storage, Stored } from '@impresario/core'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
+import { isHandlersFault } from './director.ts'
 import type { Director } from './director.ts'
-import { excerpt } from './excerpt.ts'
 import { earlier, Pump } from './pump.ts'
 import { readTurn } from './payload.ts'
+import { messageOf } from './turn-taker.ts'
+import type { Choice, LateSignal, TurnTaker } from './turn-taker.ts'
 
 export interface ExecutorOptions {
   readonly storage: Storage
   readonly shelf: BlueprintShelf
   readonly director: Director
   readonly clock: Clock
-  readonly random: Random
+  readonly turns: TurnTaker
   readonly log: Log
   /** Turns that run at the same time. */
   readonly concurrencyMax: number
@@ -34,6 +23,8 @@ export interface ExecutorOptions {
 
 /** A turn's lease outlives its handler's time by this much, so that nobody runs it a second time meanwhile. */
 const LEASE_MARGIN_MS = 15_000
+/** Longer leases are renewed instead: when this process dies, its turns shall not wait longer for another. */
+const LEASE_MS_MAX = 30_000
 /** Turns begun in one go; more would keep the event loop from the requests and the flush that wait. */
 const ROUND_MAX = 32
 /** Without a hint the queue is looked at this often. */
@@ -41,28 +32,15 @@ const IDLE_MS = 1_000
 
 /** A turn from its claim to the end of its commit. It takes up a place all that time. */
 interface RunningTurn {
-  readonly jobId: string
-  readonly signal: LateSignal
+  readonly lease: Lease
+  /** Of the handler, once it runs. */
+  signal: LateSignal | undefined
+  /** The job is over. */
+  isOver: boolean
   endsAt: number
+  renewAt: number
   /** Ends the handler's time. Nothing to end before the handler runs. */
   expire: () => void
-}
-
-/** An AbortSignal that is made when somebody asks for it. Most handlers do not, and thousands run in a second. */
-class LateSignal {
-  #controller: AbortController | undefined = undefined
-  #isAborted = false
-
-  get(): AbortSignal {
-    this.#controller ??= new AbortController()
-    if (this.#isAborted) this.#controller.abort(WOKEN)
-    return this.#controller.signal
-  }
-
-  abort(): void {
-    this.#isAborted = true
-    this.#controller?.abort(WOKEN)
-  }
 }
 
 /**
@@ -105,7 +83,9 @@ export class Executor implements Service {
   /** The job is over: whoever still works for it may stop. What its handler answers is ignored in any case. */
   interrupt(jobId: string): void {
     for (const turn of this.#running.values()) {
-      if (turn.jobId === jobId) turn.signal.abort()
+      if (turn.lease.id !== jobId) continue
+      turn.isOver = true
+      turn.signal?.abort()
     }
   }
 
@@ -131,30 +111,52 @@ export class Executor implements Service {
   }
 
   async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
-    const { storage, concurrencyMax, handlerMs } = this.#options
+    const { storage, concurrencyMax } = this.#options
     const sweepInMs = this.#sweep()
     const limit = Math.min(concurrencyMax - this.#running.size, ROUND_MAX)
     if (limit <= 0) return { worked: 0, nextInMs: sweepInMs }
-    const claimed = await storage.claim('turns', { limit, leaseMs: handlerMs + LEASE_MARGIN_MS })
+    const claimed = await storage.claim('turns', { limit, leaseMs: this.#leaseMs })
     for (const lease of claimed.leases) this.#begin(lease)
     const nextInMs = earlier(claimed.nextInMs, sweepInMs)
     return { worked: claimed.leases.length, nextInMs }
   }
 
-  /** Ends the turns whose time is up; says when the next one is due. */
+  get #leaseMs(): number {
+    return Math.min(this.#options.handlerMs + LEASE_MARGIN_MS, LEASE_MS_MAX)
+  }
+
+  /** Ends the turns whose time is up, and keeps the others; says when the next one is due. */
   #sweep(): number | undefined {
     const now = this.#options.clock.now()
+    const due: Lease[] = []
     let nextInMs: number | undefined
     for (const turn of this.#running.values()) {
-      if (turn.endsAt <= now) turn.expire()
-      else nextInMs = earlier(nextInMs, turn.endsAt - now)
+      if (turn.endsAt <= now) {
+        turn.expire()
+        continue
+      }
+      if (turn.renewAt <= now) {
+        due.push(turn.lease)
+        turn.renewAt = now + this.#leaseMs / 3
+      }
+      nextInMs = earlier(nextInMs, Math.min(turn.endsAt, turn.renewAt) - now)
     }
+    if (due.length > 0) void this.#renew(due)
     return nextInMs
   }
 
+  /** What was lost meanwhile is noticed when its turn is committed. */
+  async #renew(leases: readonly Lease[]): Promise<void> {
+    const { storage, log } = this.#options
+    await storage.renew(leases, this.#leaseMs).catch((error: unknown) => {
+      log.warn('leases of turns could not be renewed', { turns: leases.length, error: String(error) })
+    })
+  }
+
   #begin(lease: Lease): void {
-    const endsAt = this.#options.clock.now() + this.#options.handlerMs
-    const turn: RunningTurn = { jobId: lease.id, signal: new LateSignal(), endsAt, expire: () => {} }
+    const now = this.#options.clock.now()
+    const [endsAt, renewAt] = [now + this.#options.handlerMs, now + this.#leaseMs / 3]
+    const turn: RunningTurn = { lease, signal: undefined, isOver: false, endsAt, renewAt, expire: () => {} }
     this.#running.set(lease.token, turn)
     void this.#turn(lease, turn).then(
       () => this.#ended(lease.token),
@@ -173,10 +175,10 @@ export class Executor implements Service {
   }
 
   async #turn(lease: Lease, turn: RunningTurn): Promise<void> {
-    const { storage, shelf, director, clock } = this.#options
+    const { storage, shelf, director, turns } = this.#options
     const visit = readTurn(lease.payload)
     const jobId = lease.id
-    const stored = await storage.read('job', jobId)
+    const stored = await director.recall(jobId, (job) => job.visit === visit)
     if (stored === undefined || stored.value.visit !== visit) {
       await storage.commit({ settle: lease })
       return
@@ -187,51 +189,27 @@ export class Executor implements Service {
       return
     }
     const choice = await this.#perform(blueprint, stored.value, turn)
-    const event =
-      'error' in choice
-        ? this.#failure(visit, choice.error)
-        : ({ type: 'turnTaken', at: clock.now(), visit, ...choice } as const)
     try {
-      await director.apply(jobId, event, lease)
+      await director.apply(jobId, turns.eventOf(visit, choice), lease)
     } catch (error) {
       // What the handler asked for cannot be done, for example by a strategy that does not exist: its mistake, not ours.
-      if (!isImpresarioError(error, 'INVALID_BLUEPRINT') && !isImpresarioError(error, 'LIMIT_EXCEEDED')) throw error
-      await director.apply(jobId, this.#failure(visit, error), lease)
+      if (!isHandlersFault(error)) throw error
+      await director.apply(jobId, turns.failure(visit, error), lease)
     }
   }
 
-  #failure(visit: number, error: unknown): EventOf<'turnFailed'> {
-    return {
-      type: 'turnFailed',
-      at: this.#options.clock.now(),
-      visit,
-      message: messageOf(error),
-      stack: stackOf(error),
-      chance: this.#options.random.next(),
-    }
-  }
-
-  /** Runs user code, which may throw anything, answer late or never answer. */
-  async #perform(
-    blueprint: RunnableBlueprint,
-    job: Job,
-    turn: RunningTurn,
-  ): Promise<Awaited<ReturnType<RunnableBlueprint['perform']>> | { readonly error: unknown }> {
-    const { clock, handlerMs } = this.#options
-    const { signal } = turn
+  async #perform(blueprint: RunnableBlueprint, job: Job, turn: RunningTurn): Promise<Choice> {
+    const { clock, handlerMs, turns } = this.#options
+    const { signal, choice } = turns.perform(blueprint, job)
+    turn.signal = signal
+    if (turn.isOver) signal.abort()
     return new Promise((resolve) => {
       turn.endsAt = clock.now() + handlerMs
       turn.expire = () => {
         signal.abort()
         resolve({ error: new Error(`The handler of "${job.state}" did not answer within ${handlerMs / 1000} s.`) })
       }
-      const input = {
-        job,
-        get signal() {
-          return signal.get()
-        },
-      }
-      blueprint.perform(input).then(resolve, (error: unknown) => resolve({ error }))
+      void choice.then(resolve)
     })
   }
 
@@ -257,21 +235,4 @@ export class Executor implements Service {
     }
     return { type: 'stranded', at, error }
   }
-}
-
-/** User code may throw anything, also what cannot even be turned into text. */
-function messageOf(error: unknown): string {
-  const message: unknown = error instanceof Error ? error.message : error
-  try {
-    const text =
-      error instanceof Error ? String(message) : `Something that is not an Error was thrown: ${String(message)}`
-    return excerpt(text, LIMITS.handlerErrorCharsMax)
-  } catch {
-    return 'Something that is not an Error was thrown, and it cannot be shown as text.'
-  }
-}
-
-function stackOf(error: unknown): string | undefined {
-  const stack: unknown = error instanceof Error ? error.stack : undefined
-  return typeof stack === 'string' ? excerpt(stack, LIMITS.handlerStackCharsMax) : undefined
 }

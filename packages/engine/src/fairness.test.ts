@@ -21,8 +21,8 @@ test('[C-01] under a flood of one client, every other client goes on at its own 
   for (const id of quiet) for (let count = 0; count < 5; count += 1) await stage.create('steps', { client: { id } })
   await stage.run()
   expect(order).toHaveLength(630)
-  // Ten turns of each quiet client, and no more than one of the flood beside each of them.
-  for (const id of quiet) expect(order.lastIndexOf(id)).toBeLessThan(10 * (quiet.length + 1) + quiet.length)
+  // Ten turns of each quiet client, and no more than one of the flood beside each of them. A job's two turns may come together.
+  for (const id of quiet) expect(order.lastIndexOf(id)).toBeLessThan(10 * (quiet.length + 1) + 2 * quiet.length)
 })
 
 test('[C-01] clients that come while the flood runs are served next', async () => {

@@ -89,6 +89,6 @@ test('[H-04] whoever has no quota is not counted and costs no read', async () =>
   }
   const stage = new Stage(BLUEPRINTS, { storage: (clock) => guarded(createMemoryStorage({ now: clock.now }), note) })
   await stage.engine.createJob(REQUEST)
-  expect(verbs).toEqual(['read', 'commit', 'sync'])
+  expect(verbs).toEqual(['commit', 'sync'])
   expect(await usedOf(stage.storage)).toBeUndefined()
 })
