@@ -1,5 +1,7 @@
 export { AGEING_MS } from './ports/storage.ts'
 export type * from './ports/storage.ts'
+export { KINDS, QUEUES, markOf, markText, mustBeOwn, mustNotBeMoved } from './ports/transfer.ts'
+export type * from './ports/transfer.ts'
 export type * from './ports/runtime.ts'
 export { WOKEN } from './ports/wake.ts'
 export { foldedText } from './text/folded-text.ts'

@@ -7,11 +7,11 @@ import { SqliteWriter } from './sqlite-writer.ts'
 
 type Statement = ReturnType<Database['prepare']>
 
-const ITEM_COLUMNS = `queue, id, lane, priority, seq, due_at AS dueAt, payload, fallback_lane AS fallbackLane,
+export const ITEM_COLUMNS = `queue, id, lane, priority, seq, due_at AS dueAt, payload, fallback_lane AS fallbackLane,
   fallback_at AS fallbackAt, settle_at AS settleAt, unclaimed_at AS unclaimedAt, run_ms AS runMs, run_at AS runAt, token,
   leased_until AS leasedUntil, holder, deliveries`
 
-const RECORD_COLUMNS = 'kind, id, version, owner, status, name, text, expires_at AS expiresAt, data'
+export const RECORD_COLUMNS = 'kind, id, version, owner, status, name, text, expires_at AS expiresAt, data'
 
 /**
  * The journal in one SQLite file. One connection here, for reading; one in a thread, for writing.

@@ -1,4 +1,5 @@
 import { DatabaseSync } from '@photostructure/sqlite'
+import { markOf, mustNotBeMoved } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { CountRow } from './journal.ts'
 import { countKeyOf } from './sqlite-write.ts'
@@ -51,11 +52,15 @@ CREATE TABLE IF NOT EXISTS items (
   unclaimed_at REAL, run_ms REAL, run_at REAL, token INTEGER NOT NULL, leased_until REAL NOT NULL, holder TEXT, deliveries INTEGER NOT NULL,
   PRIMARY KEY (queue, id)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS move (one INTEGER PRIMARY KEY CHECK (one = 1), mark TEXT NOT NULL) STRICT;
 INSERT OR IGNORE INTO meta VALUES (1, ${SCHEMA_VERSION}, 0, 0);
 `
 
-/** Makes or checks the tables, and begins a new epoch. */
-export function prepareDatabase(file: string): { readonly epoch: number; readonly time: number } {
+/** Makes or checks the tables, and begins a new epoch. Refuses what a move has left, unless it is the move that asks. */
+export function prepareDatabase(
+  file: string,
+  { mayBeMarked = false }: { readonly mayBeMarked?: boolean } = {},
+): { readonly epoch: number; readonly time: number } {
   const db = new DatabaseSync(file)
   try {
     for (const pragma of PRAGMAS) db.exec(pragma)
@@ -64,6 +69,7 @@ export function prepareDatabase(file: string): { readonly epoch: number; readonl
     db.exec('BEGIN IMMEDIATE')
     if (found === 1) migrateFrom1(db)
     else db.exec(TABLES)
+    if (!mayBeMarked) mustNotBeMoved(markIn(db))
     db.exec('UPDATE meta SET epoch = epoch + 1')
     db.exec('COMMIT')
     return metaOf(db)
@@ -105,6 +111,12 @@ function schemaVersionOf(db: Database): number | undefined {
   const table: unknown = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'meta'").get()
   if (table === undefined) return undefined
   return (db.prepare('SELECT schema_version AS version FROM meta').get() as { readonly version: number }).version
+}
+
+/** The boundary of the one row of `move`. */
+function markIn(db: Database): ReturnType<typeof markOf> {
+  const row = db.prepare('SELECT mark FROM move').get() as { readonly mark: string } | undefined
+  return markOf(row?.mark)
 }
 
 /** The boundary of the one row of `meta`. */

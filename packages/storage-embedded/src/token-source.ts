@@ -1,5 +1,5 @@
 /** Tokens of one epoch; 2^21 epochs fit into a safe integer. */
-const TOKENS_PER_EPOCH = 2 ** 32
+export const TOKENS_PER_EPOCH = 2 ** 32
 
 /** Gives tokens that never repeat: the epoch grows, durably, at every opening and when its tokens are used up. */
 export class TokenSource {

@@ -1,8 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { KINDS, markOf, markText, mustNotBeMoved, QUEUES } from './transfer.ts'
+import { KINDS, markOf, markText, mustBeOwn, mustNotBeMoved, QUEUES } from './transfer.ts'
 import type { MoveMark } from './transfer.ts'
 
-const mark: MoveMark = { state: 'moving', move: 'm-1', other: 'redis://host', since: '2026-01-31T12:00:00Z' }
+const mark: MoveMark = {
+  state: 'moving',
+  move: 'm-1',
+  run: 'r-1',
+  other: 'redis://host',
+  since: '2026-01-31T12:00:00Z',
+}
 
 describe('marks of a move', () => {
   test.for([
@@ -19,6 +25,13 @@ describe('marks of a move', () => {
   test('[G-01] a storage without a mark, or one that a move has filled, can be worked on', () => {
     expect(() => mustNotBeMoved(undefined)).not.toThrow()
     expect(() => mustNotBeMoved({ ...mark, state: 'received' })).not.toThrow()
+  })
+
+  test('[G-01] only the newest run of a move writes', () => {
+    expect(() => mustBeOwn(mark, { ...mark, progress: 'further' })).not.toThrow()
+    for (const other of [undefined, { ...mark, run: 'r-2' }, { ...mark, state: 'received' as const }]) {
+      expect(() => mustBeOwn(other, mark)).toThrow(/taken this move over/)
+    }
   })
 
   test('[G-01] a mark is kept as text', () => {

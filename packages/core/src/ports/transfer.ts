@@ -83,6 +83,8 @@ export interface MoveMark {
   readonly state: 'moving' | 'moved' | 'receiving' | 'received'
   /** The same on both sides, and in no other move. */
   readonly move: string
+  /** The run of the mover that has set it: a newer one that goes on with the same move takes it from an older one. */
+  readonly run: string
   /** Where the other side is, without secrets. */
   readonly other: string
   /** A date, for people. */
@@ -115,9 +117,14 @@ export interface Movable {
   users(): Promise<readonly string[]>
   outline(): Promise<Outline>
   counts(): Promise<EntryCounts>
+  /** The page as this storage can hold it, where that is less than JavaScript can; it reads back the same. */
+  fitted(page: MovedPage): MovedPage
   /** One page of everything that had not expired at the moment of the move, in an order that stays the same. */
   dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<MovedPage>
-  /** Writes a page, and with or after it the mark. To load the same page twice is the same as once. */
+  /**
+   * Writes a page, and with or after it the mark, if the one that is there is of the same run: asks `mustBeOwn`. To load the same
+   * page twice is the same as once.
+   */
   load(origin: Origin, page: MovedPage, mark: MoveMark): Promise<void>
   /** After the last page: whatever is kept about the entries beside them. New tokens will be greater than this one. */
   finish(lastToken: number): Promise<void>
@@ -167,6 +174,12 @@ export function markOf(text: string | null | undefined): MoveMark | undefined {
 
 export function markText(mark: MoveMark): string {
   return JSON.stringify(mark)
+}
+
+/** Refuses to go on with a move that another run has taken over, or ended. */
+export function mustBeOwn(found: MoveMark | undefined, own: MoveMark): void {
+  if (found?.run === own.run && found.state === own.state) return
+  throw new ImpresarioError('CONFLICT', 'Another "impresario migrate" has taken this move over. Leave it to that one.')
 }
 
 /** Refuses to work on a storage that a move has left, or has not filled yet. */
