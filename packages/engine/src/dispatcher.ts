@@ -30,11 +30,13 @@ import type {
 } from '@impresario/core'
 import type { Placement } from './batch.ts'
 import { Pump } from './pump.ts'
+import type { Signals } from './signals.ts'
 
 export interface DispatcherOptions {
   readonly storage: Storage
   readonly clock: Clock
   readonly log: Log
+  readonly signals: Signals
   /** A task that its worker has not picked up for so long is open to others. */
   readonly pickupMs: number
   /** A worker that has been silent for so long is not given tasks. */
@@ -77,6 +79,8 @@ export class Dispatcher implements Service {
   readonly #pump: Pump
   /** Placed tasks that were not there at the last look. */
   readonly #missing = new Set<string>()
+  /** Waiting lanes that had something when they were last heard of. */
+  #waiting: ReadonlySet<string> = new Set()
   #refreshedAt = Number.NEGATIVE_INFINITY
   #recountedAt = Number.NEGATIVE_INFINITY
   /** Whether the last call was a start: a stop may overtake one that is still reading. */
@@ -85,8 +89,9 @@ export class Dispatcher implements Service {
 
   constructor(options: DispatcherOptions) {
     this.#options = options
-    const { clock, log, strategies } = options
-    this.#index = new WorkerIndex(strategies)
+    const { clock, log, strategies, signals } = options
+    this.#index = new WorkerIndex(strategies, (type, workerId) => signals.send(['turn', type, workerId]))
+    signals.on('turn', (type = '', workerId = '') => this.#index.turnGiven(type, workerId))
     this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
   }
 
@@ -143,7 +148,10 @@ export class Dispatcher implements Service {
     // A later try is placed when it is due: who is best then cannot be known now.
     if (task.delayMs > 0) return { lane: waiting }
     const worker = this.#index.choose(task.call, exclude)?.worker
-    if (worker === undefined) return { lane: waiting }
+    if (worker === undefined) {
+      this.#remember(waiting)
+      return { lane: waiting }
+    }
     this.assign(id, worker.id)
     return { lane: workerLane(worker.id), fallback: { lane: waiting, afterMs: this.#options.pickupMs } }
   }
@@ -192,10 +200,21 @@ export class Dispatcher implements Service {
   /** The lanes that this worker may take from: its own, then those whose tasks it fits. */
   async lanesFor(worker: WorkerRecord): Promise<string[]> {
     const found = [workerLane(worker.id)]
-    for (const { lane } of await this.#options.storage.lanes('tasks')) {
-      if (this.#mayTake(lane, worker)) found.push(lane)
-    }
+    for (const lane of await this.#lanesNow()) if (this.#mayTake(lane, worker)) found.push(lane)
     return found
+  }
+
+  /**
+   * Lanes that may have something. A storage in this process knows best. One that others share is not asked for every poll:
+   * hints tell of new lanes in the moment when they get something, and every round looks what there is.
+   */
+  async #lanesNow(): Promise<Iterable<string>> {
+    const { isShared, storage } = this.#options
+    return isShared ? this.#waiting : (await storage.lanes('tasks')).map(({ lane }) => lane)
+  }
+
+  #remember(lane: string): void {
+    if (!this.#waiting.has(lane)) this.#waiting = new Set([...this.#waiting, lane])
   }
 
   /** Excluded workers stand back only while somebody else who lives could take the task. */
@@ -218,8 +237,12 @@ export class Dispatcher implements Service {
 
   #onHint(lane: string): void {
     const workerId = workerOfLane(lane)
-    if (workerId === undefined) this.#pump.wake()
-    else this.#options.wakeWorker(workerId)
+    if (workerId !== undefined) {
+      this.#options.wakeWorker(workerId)
+      return
+    }
+    this.#remember(lane)
+    this.#pump.wake()
   }
 
   async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
@@ -231,7 +254,9 @@ export class Dispatcher implements Service {
       if (assess(worker, now, workerTtlMs) === 'silent') this.remove(worker.id)
     }
     let worked = 0
-    for (const { lane, ready } of await storage.lanes('tasks')) worked += this.#offer(lane, ready)
+    const lanes = await storage.lanes('tasks')
+    this.#waiting = new Set(lanes.map(({ lane }) => lane).filter((lane) => workerOfLane(lane) === undefined))
+    for (const { lane, ready } of lanes) worked += this.#offer(lane, ready)
     // An empty claim says when the next waiting task is due.
     const { nextInMs } = await storage.claim('tasks', { lanes: [], limit: 0, leaseMs: 0 })
     return { worked, nextInMs: nextInMs === 0 ? undefined : nextInMs }
