@@ -34,6 +34,7 @@ export function markCommit(tally: Tally, before: Job | undefined, job: Job): voi
     if (event === 'state_failed' && note.includes('did not answer')) tally.sometimes('handler timed out')
     if (event === 'task_failed' && note.includes('No result of')) tally.sometimes('expired result')
   }
+  if (job.visit > (before?.visit ?? 1) + 1) tally.sometimes('turn taken with its cause')
   if (job.error?.code === 'LOOP_LIMIT') tally.sometimes('loop limit reached')
   if (job.error?.code === 'EXECUTION_TIMEOUT') tally.sometimes('life ran out')
   if (before === undefined || !isEnded(job) || job.status !== 'cancelled') return

@@ -24,6 +24,7 @@ export const RARITIES = [
   'stale ending ignored',
   'lease lost before commit',
   'version conflict decided anew',
+  'turn taken with its cause',
   'commit reply lost and applied',
   'aborted poll gave back',
   'task stolen through the fallback lane',

@@ -212,7 +212,7 @@ function leftBehind(puts: readonly Version[], before: readonly (Job | undefined)
     if (old === undefined) continue
     if (isEnded(job)) items.push({ queue: 'timers', id: timerId(job.id, 'life') })
     if (job.visit === old.visit && !isEnded(job)) continue
-    if (old.wait?.kind === 'human') {
+    if (old.wait?.kind === 'human' && job.wait?.kind !== 'human') {
       for (const timer of ['approval', 'reminder']) items.push({ queue: 'timers', id: timerId(job.id, timer) })
     }
     for (const [name, { call, outcome }] of Object.entries(old.branches)) {
