@@ -4,6 +4,7 @@ import type {
   Clock,
   Decision,
   DeliveryRef,
+  JobEvent,
   Job,
   WorkerPatch,
   Lease,
@@ -22,9 +23,11 @@ import type { Recall } from './holdings.ts'
 import { readTask } from './payload.ts'
 import { heldTasks } from './recovery.ts'
 import { Parking } from './parking.ts'
+import { Recalls } from './recalls.ts'
 import { Reception, leaseOf } from './reception.ts'
 import { Roster } from './roster.ts'
 import type { WorkerMoment } from './roster.ts'
+import type { Signals } from './signals.ts'
 
 export interface DeskOptions {
   readonly storage: Storage
@@ -33,6 +36,7 @@ export interface DeskOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  readonly signals: Signals
   /** How long a worker keeps its tasks without a sign of life. */
   readonly leaseMs: number
   /** A worker fell silent over a task, and another one has it now. */
@@ -54,18 +58,23 @@ export class Desk {
   readonly #reception: Reception
   readonly #roster: Roster
   readonly #holdings = new Holdings()
+  readonly #recalls: Recalls
   /** Workers whose poll waits because their hands are full. */
   readonly #full = new Set<string>()
-  readonly #recallListeners = new Set<(recall: Recall) => void>()
   #isOpen = true
 
   constructor(options: DeskOptions) {
     this.#options = options
     this.#parking = new Parking(options.clock)
-    const { storage, director, dispatcher, clock, random, log, onMoment } = options
+    const { storage, director, dispatcher, clock, random, log, signals, onMoment } = options
     const release = (workerId: string, id: string, lease: LeaseRef): boolean => this.#takeFromHands(workerId, id, lease)
     this.#reception = new Reception({ storage, director, clock, random, log, release })
     this.#roster = new Roster({ storage, dispatcher, clock, log, onMoment })
+    const wake = (workerId: string): boolean => {
+      this.#full.delete(workerId)
+      return this.#parking.wake(workerId)
+    }
+    this.#recalls = new Recalls({ storage, dispatcher, holdings: this.#holdings, signals, log, wake })
   }
 
   get parked(): number {
@@ -352,32 +361,12 @@ export class Desk {
 
   /** Calls `listener` with every task that is taken back from a worker that holds it, once that is durable. */
   onRecall(listener: (recall: Recall) => void): () => void {
-    this.#recallListeners.add(listener)
-    return () => {
-      this.#recallListeners.delete(listener)
-    }
+    return this.#recalls.listen(listener)
   }
 
   /** A decision took tasks back: whoever holds one of them is told. A task that ended by its result is in no hands any more. */
-  onDecided(decision: Decision): void {
-    const { dispatcher, storage, log } = this.#options
-    for (const effect of decision.effects) {
-      if (effect.type !== 'dropTask') continue
-      const id = taskId(decision.job.id, effect.visit, effect.branch)
-      const workerId = dispatcher.workerOf(id)
-      const recall = workerId === undefined ? undefined : this.#holdings.recall(workerId, id)
-      if (recall === undefined) continue
-      storage.sync().then(
-        () => this.#tell(recall),
-        (error: unknown) => log.warn('a worker could not be told to stop a task', { ...recall, error: String(error) }),
-      )
-    }
-  }
-
-  #tell(recall: Recall): void {
-    for (const listener of this.#recallListeners) listener(recall)
-    this.#full.delete(recall.workerId)
-    this.#parking.wake(recall.workerId)
+  onDecided(decision: Decision, event: JobEvent): void {
+    this.#recalls.onDecided(decision, event)
   }
 
   /** Learns from the storage what workers hold, after a restart. */

@@ -29,12 +29,13 @@ import { Dispatcher } from './dispatcher.ts'
 import { Executor } from './executor.ts'
 import { JobCreation } from './job-creation.ts'
 import type { CreateOptions, Created } from './job-creation.ts'
-import { JobNews } from './job-news.ts'
+import { isAwaited, JobNews } from './job-news.ts'
 import type { Leadership } from './leadership.ts'
 import { Postman } from './postman.ts'
 import type { WorkerMoment } from './roster.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Quota, QuotaUse } from './quota.ts'
+import { Signals } from './signals.ts'
 import { TurnTaker } from './turn-taker.ts'
 import { Watcher } from './watcher.ts'
 
@@ -68,6 +69,11 @@ export interface EngineSettings extends BackgroundSettings {
   /** Workers below it get only what nobody better has room for. */
   readonly reputationMin: number
   readonly retention: Retention
+  /**
+   * How often a waiting client's job is read again. Changes of other instances are signalled; this finds what a lost signal
+   * would have told.
+   */
+  readonly relookMs: number
   /** How many jobs may be open; without it, any number. */
   readonly backlog?: BacklogBounds | undefined
 }
@@ -81,6 +87,7 @@ const DEFAULTS: EngineSettings = {
   isShared: false,
   reputationMin: 0,
   retention: {},
+  relookMs: 1_000,
   ...BACKGROUND_DEFAULTS,
 }
 
@@ -116,6 +123,8 @@ export class Engine implements Service {
   readonly #director: Director
   readonly #creation: JobCreation
   readonly #news: JobNews
+  readonly #signals: Signals
+  readonly #relookMs: number
   readonly #services: readonly Service[]
   #changes: Promise<void> = Promise.resolve()
 
@@ -125,12 +134,15 @@ export class Engine implements Service {
     this.#options = options
     this.#storage = storage
     this.#shelf = new BlueprintShelf(options.blueprints)
-    this.#news = new JobNews(clock)
     const { pickupMs, workerTtlMs, isShared, retention, backlog } = settings
+    this.#relookMs = settings.relookMs
+    const signals = new Signals({ storage, clock, random, log, isShared })
+    this.#signals = signals
+    this.#news = new JobNews(clock, signals)
     const strategies = strategiesWith(options.strategies ?? [], settings.reputationMin)
     const wakeWorker = (id: string): boolean => this.desk.wakeWorker(id)
     const isParked = (id: string): boolean => this.desk.isParked(id)
-    const places = { pickupMs, workerTtlMs, isShared, strategies, wakeWorker, isParked }
+    const places = { signals, pickupMs, workerTtlMs, isShared, strategies, wakeWorker, isParked }
     this.dispatcher = new Dispatcher({ storage, clock, log, ...places })
     const turns = new TurnTaker({ shelf: this.#shelf, clock, random })
     this.#director = new Director({
@@ -142,7 +154,7 @@ export class Engine implements Service {
       onDecided: (decision, before, version, event) => {
         this.#background.reputation.onEvent(event)
         // First whom to tell, then whose place is free: the second forgets who it was.
-        this.desk.onDecided(decision)
+        this.desk.onDecided(decision, event)
         this.dispatcher.onDecided(decision, before)
         this.#news.publish(decision.job, version)
         if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
@@ -158,7 +170,7 @@ export class Engine implements Service {
     const onMoment = momentsOf(options)
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const leaseMs = settings.workerLeaseMs
-    this.desk = new Desk({ storage, director, dispatcher, clock, random, log, leaseMs, onAbandoned, onMoment })
+    this.desk = new Desk({ storage, director, dispatcher, clock, random, log, signals, leaseMs, onAbandoned, onMoment })
     const { handlerMs, executorConcurrencyMax: concurrencyMax } = settings
     this.executor = new Executor({
       storage,
@@ -185,7 +197,7 @@ export class Engine implements Service {
       settings,
       onMoment,
     })
-    this.#services = [this.dispatcher, this.executor, postman, watcher, ...this.#background.services]
+    this.#services = [signals, this.dispatcher, this.executor, postman, watcher, ...this.#background.services]
   }
 
   /** Jobs by the calendar. */
@@ -196,6 +208,11 @@ export class Engine implements Service {
   /** Which background processes are led from here. */
   get leadership(): Leadership {
     return this.#background.leadership
+  }
+
+  /** Whether other instances work on the same storage now, as far as they are heard. */
+  get hasPeers(): boolean {
+    return this.#signals.hasPeers
   }
 
   start(): Promise<void> {
@@ -268,20 +285,17 @@ export class Engine implements Service {
   async waitForJob(jobId: string, options: WaitOptions): Promise<Stored<Job> | undefined> {
     const { clock } = this.#options
     const until = clock.now() + options.waitMs
-    const { afterVersion } = options
-    const matters = (job: Job, version: number): boolean =>
-      isEnded(job) || (afterVersion === undefined ? job.status === 'quarantined' : version > afterVersion)
     for (;;) {
-      const ear = this.#news.listen(jobId, matters)
+      const ear = this.#news.listen(jobId, options)
       try {
         const stored = await this.#storage.read('job', jobId)
         const leftMs = until - clock.now()
-        if (stored === undefined || matters(stored.value, stored.version) || leftMs <= 0 || options.signal.aborted) {
+        const isThere = stored === undefined || isAwaited(stored.value, stored.version, options)
+        if (isThere || leftMs <= 0 || options.signal.aborted) {
           await this.#storage.sync()
           return stored
         }
-        // Another instance may have written it, of which no hint comes: look again every second.
-        await ear.wait({ waitMs: Math.min(leftMs, RELOOK_MS), signal: options.signal })
+        await ear.wait({ waitMs: Math.min(leftMs, this.#relookMs), signal: options.signal })
       } finally {
         ear.close()
       }
@@ -341,8 +355,6 @@ export class Engine implements Service {
     return found
   }
 }
-
-const RELOOK_MS = 1_000
 
 /** What goes wrong with the history is no concern of a worker. */
 function momentsOf({ history, log }: EngineOptions): ((moment: WorkerMoment) => void) | undefined {

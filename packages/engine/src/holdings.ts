@@ -76,11 +76,17 @@ export class Holdings {
     if (holding === undefined) return undefined
     this.take(workerId, holding.lease)
     const { deliveryId: taskId, jobId } = holding
+    const recall: Recall = { workerId, taskId, jobId }
+    this.addRecall(recall)
+    return recall
+  }
+
+  /** The worker is to be told, whoever had handed the task to it. */
+  addRecall({ workerId, taskId }: Recall): void {
     const recalled = this.#recalled.get(workerId) ?? new Set<string>()
     this.#recalled.set(workerId, recalled)
     recalled.add(taskId)
     if (recalled.size > RECALLS_MAX) for (const oldest of recalled) if (recalled.delete(oldest)) break
-    return { workerId, taskId, jobId }
   }
 
   hasRecalls(workerId: string): boolean {

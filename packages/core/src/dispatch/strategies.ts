@@ -118,6 +118,11 @@ export function strategyNamed(name: string, known: Strategies = STRATEGIES): Str
   })
 }
 
+/** Whether the choice depends on who was chosen before. */
+export function takesTurns({ criteria }: Strategy): boolean {
+  return criteria.includes(turn)
+}
+
 export function questionOf(call: Pick<TaskCall, 'type' | 'params'>, last: string | undefined): Question {
   const model = call.params['model_name'] ?? call.params['model']
   return { type: call.type, model: typeof model === 'string' ? model : undefined, last }

@@ -1,7 +1,9 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { TaskCall } from '../job/job.ts'
 import { createWorker } from '../worker/registration.ts'
 import type { WorkerPatch } from '../worker/registration.ts'
+import { STRATEGIES } from './strategies.ts'
 import { WorkerIndex } from './worker-index.ts'
 
 function aWorker(id: string, said: WorkerPatch = {}) {
@@ -106,4 +108,71 @@ test('[D-04] workers that failed a task are avoided while another live worker co
   index.put(aWorker('other', { cpuCores: 4, status: 'draining' }))
   expect(index.exclusion(call, ['failed'])).toEqual([])
   expect(index.exclusion(aCall({ type: 'train' }), ['failed'])).toEqual([])
+})
+
+const inTurn = aCall({ strategy: 'round_robin' })
+
+/** Instances that give out turns and hear of each other's later, in the order of `steps`; each step is one of them. */
+function turnsOver(instances: number, workers: readonly string[], steps: readonly number[], delay: number): number[] {
+  const onTheirWay: { readonly from: number; readonly id: string }[] = []
+  const indexes = Array.from({ length: instances }, (_, from) => {
+    const index = new WorkerIndex(STRATEGIES, (_type, id) => onTheirWay.push({ from, id }))
+    for (const id of workers) index.put(aWorker(id))
+    return index
+  })
+  const counts = new Map(workers.map((id) => [id, 0]))
+  const hear = ({ from, id }: { readonly from: number; readonly id: string }): void => {
+    for (const [number, index] of indexes.entries()) if (number !== from) index.turnGiven('render', id)
+  }
+  for (const from of steps) {
+    const id = indexes[from]?.choose(inTurn)?.worker.id ?? ''
+    counts.set(id, (counts.get(id) ?? 0) + 1)
+    if (onTheirWay.length > delay) onTheirWay.splice(0, 1).forEach(hear)
+  }
+  return [...counts.values()]
+}
+
+const spread = (counts: readonly number[]): number => Math.max(...counts) - Math.min(...counts)
+
+test('[D-03] turns go round over several instances as they do over one', () => {
+  const alternating = Array.from({ length: 7 }, (_, step) => step % 2)
+  expect(turnsOver(2, ['a', 'b', 'c'], alternating, 0)).toEqual([3, 2, 2])
+  expect(turnsOver(3, ['a', 'b', 'c', 'd', 'e'], [0, 1, 2, 2, 1, 0, 0, 0, 2, 1], 0)).toEqual([2, 2, 2, 2, 2])
+})
+
+test('[D-03] turns stay even however much one instance gives, and however late the others hear of it', () => {
+  const steps = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2 })), { minLength: 1, maxLength: 300 })
+  const names = fc.integer({ min: 1, max: 7 }).map((count) => Array.from({ length: count }, (_, at) => `w${at}`))
+  fc.assert(
+    fc.property(steps, names, fc.integer({ min: 0, max: 12 }), (order, workers, delay) => {
+      // What nobody has heard of yet cannot be made up for.
+      expect(spread(turnsOver(3, workers, order, delay))).toBeLessThanOrEqual(1 + 2 * delay)
+      expect(spread(turnsOver(3, workers, order, 0))).toBeLessThanOrEqual(1)
+    }),
+  )
+})
+
+test('[D-03] turns that were given elsewhere matter only to those who take turns, and to workers that are here', () => {
+  const index = indexOf(aWorker('a'), aWorker('b'), aWorker('c'))
+  index.turnGiven('render', 'b')
+  // The first to hear of begins behind it.
+  expect(index.choose(inTurn)?.worker.id).toBe('c')
+  index.turnGiven('render', 'a')
+  index.turnGiven('render', 'nobody')
+  index.turnGiven('unknown', 'a')
+  index.put(aWorker('d', { skills: ['train'] }))
+  index.turnGiven('render', 'd')
+  expect(index.choose(aCall())?.worker.id).toBe('a')
+  index.turnGiven('render', 'a')
+  index.remove('a')
+  index.put(aWorker('a'))
+  expect(['b', 'c', 'a']).toEqual([1, 2, 3].map(() => index.choose(inTurn)?.worker.id))
+})
+
+test('[D-03] a worker that alone fits what another instance has does not lose its turns here for ever', () => {
+  const index = indexOf(aWorker('a'), aWorker('b'))
+  index.choose(inTurn)
+  for (let times = 0; times < 1_000; times += 1) index.turnGiven('render', 'b')
+  const got = Array.from({ length: 40 }, () => index.choose(inTurn)?.worker.id)
+  expect(got.filter((id) => id === 'b').length).toBeGreaterThan(10)
 })

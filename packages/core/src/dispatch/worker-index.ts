@@ -5,7 +5,7 @@ import type { Candidate, Demand } from './demand.ts'
 import { fits } from './match.ts'
 import { Ordering, isKeepable } from './ordering.ts'
 import { Contest } from './rank.ts'
-import { STRATEGIES, questionOf, strategyNamed } from './strategies.ts'
+import { STRATEGIES, questionOf, strategyNamed, takesTurns } from './strategies.ts'
 import type { Strategies, Strategy } from './strategies.ts'
 
 /** All workers that can start one type of task, and those of them that can do so at this moment. */
@@ -16,6 +16,8 @@ interface Skill {
   readonly open: Seat[]
   /** Who got the last task of this type, for strategies that take turns. */
   last: string | undefined
+  /** Turns that other instances gave, and that are to be left out here, by worker. */
+  readonly given: Map<string, number>
   /** Orders that are kept because they are asked for often, the one that was asked for last at the end. */
   readonly orderings: Map<string, Ordering>
   /** How often an order was asked for that is not kept. */
@@ -29,6 +31,11 @@ const ASKED_MIN = 32
 /** Every change of a worker is told to each kept order. */
 const ORDERINGS_MAX = 8
 const ASKED_MAX = 1_000
+/**
+ * A worker may get turns elsewhere that it could not have got here, for tasks that others do not fit. It need not make up for
+ * all of them, and a choice need not leave out more than so many laps.
+ */
+const GIVEN_MAX = 16
 
 /** A worker's place in one of its skills. */
 interface Seat {
@@ -56,12 +63,15 @@ interface Entry {
  */
 export class WorkerIndex {
   readonly #strategies: Strategies
+  readonly #onTurn: (type: string, workerId: string) => void
   readonly #entries = new Map<string, Entry>()
   readonly #skills = new Map<string, Skill>()
   readonly #contest = new Contest()
 
-  constructor(known: Strategies = STRATEGIES) {
+  /** `onTurn` hears who was given a turn here, for other instances: see `turnGiven`. */
+  constructor(known: Strategies = STRATEGIES, onTurn: (type: string, workerId: string) => void = () => {}) {
     this.#strategies = known
+    this.#onTurn = onTurn
   }
 
   get size(): number {
@@ -136,9 +146,28 @@ export class WorkerIndex {
     const skill = this.#skills.get(call.type)
     if (skill === undefined || skill.open.length === 0) return undefined
     const ordering = skill.open.length < KEPT_FROM ? undefined : orderingFor(skill, strategy, call)
-    const chosen = ordering ? ordering.best(exclude, skill.last) : this.#compete(skill, strategy, call, exclude)
-    if (chosen !== undefined) skill.last = chosen.worker.id
-    return chosen
+    for (;;) {
+      const chosen = ordering ? ordering.best(exclude, skill.last) : this.#compete(skill, strategy, call, exclude)
+      if (chosen === undefined) return undefined
+      skill.last = chosen.worker.id
+      if (!takesTurns(strategy)) return chosen
+      // Each that is left out is so once less, so that there is an end.
+      if (hasBeenGiven(skill, chosen.worker.id)) continue
+      this.#onTurn(call.type, chosen.worker.id)
+      return chosen
+    }
+  }
+
+  /**
+   * Another instance gave this worker its turn. The ring here leaves it out the next time that it comes to it, so that turns
+   * go round over all instances together. An instance that has given none yet begins behind it.
+   */
+  turnGiven(type: string, workerId: string): void {
+    const skill = this.#skills.get(type)
+    const entry = this.#entries.get(workerId)
+    if (skill === undefined || entry === undefined || !skill.workers.has(entry)) return
+    if (skill.last === undefined) skill.last = workerId
+    else give(skill, workerId)
   }
 
   #compete(skill: Skill, strategy: Strategy, call: TaskCall, exclude: readonly string[]): Candidate | undefined {
@@ -179,6 +208,7 @@ export class WorkerIndex {
     this.#setOpen(entry, false)
     for (const { skill } of entry.seats) {
       skill.workers.delete(entry)
+      skill.given.delete(entry.worker.id)
       if (skill.workers.size === 0) this.#skills.delete(skill.name)
     }
     entry.seats = []
@@ -215,7 +245,34 @@ function rise(seat: Seat): void {
 }
 
 function newSkill(name: string): Skill {
-  return { name, workers: new Set(), open: [], last: undefined, orderings: new Map(), asked: new Map() }
+  return {
+    name,
+    workers: new Set(),
+    open: [],
+    last: undefined,
+    given: new Map(),
+    orderings: new Map(),
+    asked: new Map(),
+  }
+}
+
+/** A whole lap that was given elsewhere changes nothing here. */
+function give({ given, workers }: Skill, id: string): void {
+  given.set(id, Math.min((given.get(id) ?? 0) + 1, GIVEN_MAX))
+  if (given.size === workers.size) for (const one of [...given.keys()]) takeOne(given, one)
+}
+
+/** Whether another instance gave this turn already; then it is used up. */
+function hasBeenGiven({ given }: Skill, id: string): boolean {
+  if (!given.has(id)) return false
+  takeOne(given, id)
+  return true
+}
+
+function takeOne(given: Map<string, number>, id: string): void {
+  const left = (given.get(id) ?? 1) - 1
+  if (left === 0) given.delete(id)
+  else given.set(id, left)
 }
 
 /** The kept order for such tasks, if they come often enough for one. */

@@ -1,0 +1,232 @@
+import type { Clock, Item, Log, Random, Service, Storage } from '@impresario/core'
+import { Pump } from './pump.ts'
+
+/** What one instance tells the others: what it is about, and its words. */
+export type Signal = readonly [topic: Topic, ...words: string[]]
+
+/**
+ * `hello`, `bye`: who is there. `turn`: a worker got its turn for a type of task. `drop`: a task was taken back. `recall`: a
+ * worker shall stop a task. `wait`: somebody waits for a job. `news`: a job has changed that somebody waits for.
+ */
+export type Topic = 'hello' | 'bye' | 'turn' | 'drop' | 'recall' | 'wait' | 'news'
+
+export interface SignalsOptions {
+  readonly storage: Storage
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Other instances may share the storage. Without them nothing is ever sent. */
+  readonly isShared: boolean
+}
+
+/** How often an instance says that it is there. */
+const HELLO_MS = 5_000
+/** Whoever has said nothing for so long is gone. */
+const PEER_MS = 3 * HELLO_MS
+/**
+ * A lane is a key of an index in every storage, so it is kept short: these are at most 1,800 bytes. About 14 signals about
+ * jobs fit into one.
+ */
+const LANE_CHARS_MAX = 600
+/** So many at once; with the waiting for each commit that is more than 10,000 signals in a second. */
+const LANES_MAX = 8
+/** All instances write to these items in turn, so that there are never more of them. */
+const PLACES = 64
+/** Signals are hints. When the storage takes none for long, the oldest are worth the least. */
+const PENDING_MAX = 10_000
+const SENDERS_MAX = 256
+/** Some storages tell again of what lies there: so many of a sender's newest numbers are known. */
+const NUMBERS_MAX = 256
+
+interface Sender {
+  heardAt: number
+  isGone: boolean
+  readonly numbers: Set<number>
+}
+
+/**
+ * What instances on one storage tell each other at once: hints, of which any may come late, twice or not at all. Whoever
+ * listens has another way to find out, only slower.
+ *
+ * The storage tells every instance which lane of a queue has got an item; here the lane itself is the message. Each commit
+ * replaces older items, so that all of it stays a handful of rows, and nothing is ever claimed.
+ *
+ * An instance is *alone* until it hears another one, *in company* until it has not heard anybody for fifteen seconds, and
+ * then alone again. Alone it says nothing but `hello`, every five seconds: a single instance on a shared storage pays for
+ * one small commit in that time. What is sent while a commit is on its way goes with the next one, so that the load on the
+ * storage has a bound whatever happens.
+ */
+export class Signals implements Service {
+  readonly name = 'signals'
+  readonly #options: SignalsOptions
+  /** Names this instance and this life of it. */
+  #own = ''
+  readonly #pump: Pump
+  readonly #listeners = new Map<Topic, Set<(...words: string[]) => void>>()
+  readonly #senders = new Map<string, Sender>()
+  readonly #pending: Signal[] = []
+  #sending: Promise<void> | undefined
+  #number = 0
+  /** The last peer is gone then, unless it says something before. */
+  #companyUntil = Number.NEGATIVE_INFINITY
+  #unwatch: (() => void) | undefined
+
+  constructor(options: SignalsOptions) {
+    this.#options = options
+    const { clock, log } = options
+    this.#pump = new Pump({ name: this.name, clock, log, idleMs: HELLO_MS, round: () => this.#greet() })
+  }
+
+  /** Whether there is anybody to tell. */
+  get hasPeers(): boolean {
+    return this.#options.clock.now() < this.#companyUntil
+  }
+
+  async start(): Promise<void> {
+    if (!this.#options.isShared || this.#unwatch !== undefined) return
+    this.#own = this.#options.random.id()
+    this.#unwatch = this.#options.storage.watch('signals', (lane) => this.#hear(lane))
+    await this.#pump.start()
+  }
+
+  async stop(): Promise<void> {
+    if (this.#unwatch === undefined) return
+    this.#unwatch()
+    this.#unwatch = undefined
+    await this.#pump.stop()
+    this.#add(['bye'])
+    await this.#sending
+  }
+
+  async tick(): Promise<{ readonly worked: number }> {
+    if (!this.#options.isShared) return { worked: 0 }
+    return this.#pump.tick()
+  }
+
+  /** Tells the other instances, if there are any. Never fails and never makes anybody wait. */
+  send(signal: Signal): void {
+    if (this.#unwatch !== undefined && this.hasPeers) this.#add(signal)
+  }
+
+  on(topic: Topic, listener: (...words: string[]) => void): void {
+    const listeners = this.#listeners.get(topic) ?? new Set()
+    this.#listeners.set(topic, listeners)
+    listeners.add(listener)
+  }
+
+  #isPeer({ isGone, heardAt }: Sender): boolean {
+    return !isGone && this.#options.clock.now() - heardAt < PEER_MS
+  }
+
+  async #greet(): Promise<{ worked: number; nextInMs: undefined }> {
+    this.#add(['hello'])
+    await this.#sending
+    return { worked: 0, nextInMs: undefined }
+  }
+
+  #add(signal: Signal): void {
+    this.#pending.push(signal)
+    if (this.#pending.length > PENDING_MAX) this.#pending.shift()
+    this.#sending ??= this.#sendAll().finally(() => {
+      this.#sending = undefined
+    })
+  }
+
+  async #sendAll(): Promise<void> {
+    const { storage, log } = this.#options
+    // Whoever has more to say in this moment says it with the same commit.
+    await Promise.resolve()
+    while (this.#pending.length > 0) {
+      const enqueue = this.#takeLanes().map((lane, index): Item => {
+        const id = `p${(this.#number - index) % PLACES}`
+        return { queue: 'signals', id, lane, priority: 0, delayMs: 0, payload: null }
+      })
+      try {
+        await storage.commit({ enqueue })
+      } catch (error) {
+        log.debug('other instances could not be told', { error: String(error) })
+      }
+    }
+  }
+
+  /** As much of what is pending as one commit takes. */
+  #takeLanes(): readonly string[] {
+    const lanes: string[] = []
+    let taken = 0
+    while (lanes.length < LANES_MAX && taken < this.#pending.length) {
+      this.#number += 1
+      let text = JSON.stringify([this.#own, this.#number]).slice(0, -1)
+      const start = taken
+      while (taken < this.#pending.length) {
+        const next = `,${JSON.stringify(this.#pending[taken])}`
+        if (taken > start && text.length + next.length >= LANE_CHARS_MAX) break
+        // One that is too long for any lane is left out.
+        if (text.length + next.length < LANE_CHARS_MAX) text += next
+        taken += 1
+      }
+      lanes.push(`${text}]`)
+    }
+    this.#pending.splice(0, taken)
+    return lanes
+  }
+
+  #hear(lane: string): void {
+    const message = messageIn(lane)
+    if (message === undefined || message.from === this.#own) return
+    const sender = this.#senderOf(message.from)
+    if (sender.numbers.has(message.number)) return
+    sender.numbers.add(message.number)
+    if (sender.numbers.size > NUMBERS_MAX) for (const oldest of sender.numbers) if (sender.numbers.delete(oldest)) break
+    const isNew = !this.#isPeer(sender)
+    sender.heardAt = this.#options.clock.now()
+    sender.isGone = message.signals.some(([topic]) => topic === 'bye')
+    this.#companyUntil = Math.max(...[...this.#senders.values()].map((one) => (one.isGone ? -Infinity : one.heardAt)))
+    this.#companyUntil += PEER_MS
+    // Who has just come learns at once that it is not alone.
+    if (isNew && !sender.isGone) this.#add(['hello'])
+    for (const [topic, ...words] of message.signals) this.#tell(topic, words)
+  }
+
+  #senderOf(from: string): Sender {
+    const known = this.#senders.get(from)
+    if (known !== undefined) return known
+    const sender: Sender = { heardAt: Number.NEGATIVE_INFINITY, isGone: false, numbers: new Set() }
+    this.#senders.set(from, sender)
+    if (this.#senders.size > SENDERS_MAX) for (const [oldest] of this.#senders) if (this.#senders.delete(oldest)) break
+    return sender
+  }
+
+  #tell(topic: Topic, words: readonly string[]): void {
+    for (const listener of this.#listeners.get(topic) ?? []) {
+      try {
+        listener(...words)
+      } catch (error) {
+        this.#options.log.error('a signal of another instance was not understood', { topic, error: String(error) })
+      }
+    }
+  }
+}
+
+interface Message {
+  readonly from: string
+  readonly number: number
+  readonly signals: readonly Signal[]
+}
+
+/** The boundary of what other instances wrote: other versions of this program among them. What is not understood is left out. */
+function messageIn(lane: string): Message | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(lane)
+  } catch {
+    return undefined
+  }
+  if (!Array.isArray(value)) return undefined
+  const [from, number, ...rest] = value as readonly unknown[]
+  if (typeof from !== 'string' || typeof number !== 'number') return undefined
+  return { from, number, signals: rest.filter(isSignal) }
+}
+
+function isSignal(value: unknown): value is Signal {
+  return Array.isArray(value) && value.every((word) => typeof word === 'string')
+}
