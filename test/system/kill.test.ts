@@ -7,12 +7,12 @@
 import { createClient } from '@impresario/client'
 import { openEmbeddedStorage } from '@impresario/storage-embedded'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePort } from '../servers/free-port.ts'
+import { chanceOf } from './chance.fixture.ts'
 import { Victim } from './victim.fixture.ts'
 
 const JOBS = 2_000
@@ -29,25 +29,6 @@ const directory = mkdtempSync(join(tmpdir(), 'impresario-kill-'))
 let server: Victim
 let workers: Victim[]
 let url = ''
-
-/** Mulberry32: the kills of a run can be repeated with KILL_SEED. */
-function chanceOf(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d_2b_79_f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const address = probe.address()
-  probe.close()
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 const pause = (ms: number): Promise<void> =>
   new Promise((resolve) => {

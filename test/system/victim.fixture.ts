@@ -43,6 +43,10 @@ export class Victim {
     return child.exitCode
   }
 
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    if (this.isRunning) this.#child?.kill(signal)
+  }
+
   async kill(): Promise<void> {
     await this.#end('SIGKILL')
     this.deaths += 1

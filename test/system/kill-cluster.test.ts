@@ -1,0 +1,107 @@
+/**
+ * The promises that nothing acknowledged is lost, nothing ends twice, and everything moves again soon (RELIABILITY §4.5): three
+ * orchestrators on one Redis or PostgreSQL, workers, and kills of all of them. `npm run kill:night` and `npm run kill:release`
+ * do the same in larger sizes; KILL_SEED repeats a run.
+ */
+import type { Job, Storage } from '@impresario/core'
+import { openPostgresStorage } from '@impresario/storage-postgres'
+import { openRedisStorage } from '@impresario/storage-redis'
+import { afterEach, expect, test } from 'vitest'
+import { startPostgres } from '../servers/postgres-server.ts'
+import { startRedis } from '../servers/redis-server.ts'
+import { chanceOf } from './chance.fixture.ts'
+import { KilledCluster } from './killed-cluster.fixture.ts'
+import type { KillReport, KillSizes, StorageServer } from './killed-cluster.fixture.ts'
+
+const SIZES: Readonly<Record<string, KillSizes>> = {
+  ci: { jobs: 1_000, inFlight: 50, workers: 6, oneOrchestrator: 20, allOrchestrators: 5, worker: 20, storage: 10 },
+  night: {
+    ...{ jobs: 10_000, inFlight: 100, workers: 50 },
+    ...{ oneOrchestrator: 500, allOrchestrators: 100, worker: 500, storage: 300 },
+  },
+  release: {
+    ...{ jobs: 10_000, inFlight: 100, workers: 50 },
+    ...{ oneOrchestrator: 2_000, allOrchestrators: 500, worker: 2_000, storage: 1_000 },
+  },
+}
+const SIZE = process.env['KILL_SIZE'] ?? 'ci'
+const sizes = SIZES[SIZE]
+if (sizes === undefined) throw new Error(`KILL_SIZE is one of ${Object.keys(SIZES).join(', ')}.`)
+const SEED = Number(process.env['KILL_SEED'] ?? Date.now() % 1_000_000)
+const TIMEOUT_MS = SIZE === 'ci' ? 300_000 : 36_000_000
+/** One lease and one poll (RELIABILITY, P5). */
+const RECOVERY_MS_MAX = 31_000
+
+const endings: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const end of endings.splice(0).toReversed()) await end()
+})
+
+async function killed(server: StorageServer): Promise<KillReport> {
+  const cluster = new KilledCluster(server, sizes as KillSizes, chanceOf(SEED))
+  endings.push(() => cluster.stop())
+  await cluster.start()
+  const report = await cluster.run()
+  endings.pop()
+  expect(await cluster.stop()).toEqual([0, 0, 0])
+  return report
+}
+
+async function check(report: KillReport, storage: Storage): Promise<void> {
+  const { acknowledged, recoveryMs, kills, retries } = report
+  const stored = new Map<string, Job>()
+  for (let before: string | undefined; ;) {
+    const page = await storage.list('job', before === undefined ? { limit: 100 } : { limit: 100, before })
+    for (const { id, value } of page) stored.set(id, value)
+    before = page.at(-1)?.id
+    if (page.length < 100) break
+  }
+  const lost = [...acknowledged].filter(([, id]) => !stored.has(id))
+  const endedTwice: string[] = []
+  for (const [index, id] of acknowledged) {
+    const job = stored.get(id)
+    const expected = { seed: SEED, index, status: 'finished', sum: index * 2 * 6 }
+    expect({ seed: SEED, index, status: job?.status, sum: job?.stateHistory['sum'] }).toEqual(expected)
+    if (job?.trail.filter(({ event }) => event === 'job_finished').length !== 1) endedTwice.push(id)
+  }
+  expect({ seed: SEED, lost, endedTwice, unexpected: stored.size - acknowledged.size }).toEqual({
+    seed: SEED,
+    lost: [],
+    endedTwice: [],
+    unexpected: 0,
+  })
+  for (const queue of ['turns', 'tasks', 'timers', 'mail'] as const) {
+    expect({ queue, lanes: await storage.lanes(queue) }).toEqual({ queue, lanes: [] })
+  }
+  expect(recoveryMs).toBeLessThan(RECOVERY_MS_MAX)
+  console.log(
+    `${JSON.stringify(kills)}, ${acknowledged.size} jobs, ${retries} requests repeated, ` +
+      `all ended ${recoveryMs} ms after the last fault, seed ${SEED}`,
+  )
+}
+
+test(
+  '[C-09] [G-02] [I-01] nothing is lost or ended twice while orchestrators, workers and Redis are killed at random',
+  { timeout: TIMEOUT_MS },
+  async () => {
+    const server = await startRedis()
+    endings.push(() => server.remove())
+    const report = await killed(server)
+    const storage = await openRedisStorage({ url: server.url })
+    endings.push(() => storage.close())
+    await check(report, storage)
+  },
+)
+
+test(
+  '[C-09] [G-03] [I-01] nothing is lost or ended twice while orchestrators, workers and PostgreSQL are killed at random',
+  { timeout: TIMEOUT_MS },
+  async () => {
+    const server = await startPostgres([])
+    endings.push(() => server.stop())
+    const report = await killed(server)
+    const storage = await openPostgresStorage({ url: server.url })
+    endings.push(() => storage.close())
+    await check(report, storage)
+  },
+)
