@@ -131,7 +131,7 @@ export class JobCreation {
           `The idempotency key "${key}" was used for other data before. Use a new key for a new request.`,
         )
       }
-      const id = random.id()
+      const id = random.id(keyId)
       const value = { jobId: id, fingerprint, createdAt: clock.now() }
       const expiresMs = this.#options.retention?.keyMs ?? LIMITS.idempotencyKeyMs
       const used: Put = { kind: 'key', id: keyId, version: 1, value, expiresMs }

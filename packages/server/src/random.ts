@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto'
+import { nearness } from '@impresario/core'
 import type { Random } from '@impresario/core'
 
 const POOL_BYTES = 8_192
@@ -7,7 +8,8 @@ const COUNTER_MAX = 0xf_ff
 
 /**
  * Ids in the shape of UUIDv7: 48 bits of time, 12 bits of a counter, 62 random bits. Within a process each sorts after
- * the one before it: when more than the counter holds fall into one millisecond, the next one is borrowed.
+ * the one before it: when more than the counter holds fall into one millisecond, the next one is borrowed. An id near
+ * another one has 46 random bits.
  */
 export function createRandom(now: () => number): Random {
   const pool = Buffer.alloc(POOL_BYTES)
@@ -25,7 +27,7 @@ export function createRandom(now: () => number): Random {
   }
   const hex = (byte: number): string => HEX[byte & 0xff] ?? ''
 
-  const id = (): string => {
+  const id = (near?: string): string => {
     const ms = now()
     if (ms > lastMs) {
       lastMs = ms
@@ -43,7 +45,8 @@ export function createRandom(now: () => number): Random {
     const time = hex(high >>> 24) + hex(high >>> 16) + hex(high >>> 8) + hex(high)
     const rest = `${hex(lastMs >>> 8)}${hex(lastMs)}-${hex(0x70 | (counter >>> 8))}${hex(counter)}`
     const variant = hex(0x80 | ((pool[at] ?? 0) & 0x3f))
-    return `${time}-${rest}-${variant}${byte(1)}-${byte(2)}${byte(3)}${byte(4)}${byte(5)}${byte(6)}${byte(7)}`
+    const tail = near === undefined ? `${byte(6)}${byte(7)}` : nearness(near)
+    return `${time}-${rest}-${variant}${byte(1)}-${byte(2)}${byte(3)}${byte(4)}${byte(5)}${tail}`
   }
   return { next: () => pool.readUIntLE(take(6), 6) / 0x1_00_00_00_00_00_00, id }
 }

@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events'
+import { nearness } from '@impresario/core'
 import { describe, expect, test } from 'vitest'
 import { createClock } from './clock.ts'
 import { createLog, createTimestamp } from './log.ts'
@@ -47,6 +48,14 @@ test('[C-08] ids are unique, sort by their age, and look like UUIDs of version 7
     const chance = random.next()
     expect(chance >= 0 && chance < 1).toBe(true)
   }
+})
+
+test('[G-02] an id near another one sorts as any, and ends with the digits of that one', () => {
+  const random = createRandom(() => 1_700_000_000_000)
+  const ids = Array.from({ length: 100 }, (_, index) => random.id(index % 2 === 0 ? 'ann/order.1' : undefined))
+  expect(ids.toSorted()).toEqual(ids)
+  const digits = nearness('ann/order.1')
+  expect(ids.filter((id) => id.endsWith(digits)).length).toBeGreaterThanOrEqual(50)
 })
 
 describe('log', () => {

@@ -11,8 +11,11 @@ export interface Clock {
 export interface Random {
   /** From 0 up to, but not including, 1. */
   next(): number
-  /** A new unique id; later ids sort after earlier ones. */
-  id(): string
+  /**
+   * A new unique id; later ids sort after earlier ones. `near`: the id of something that will be written together with what
+   * gets the new one; a storage that spreads its data keeps both in one place (see `nearness`).
+   */
+  id(near?: string): string
 }
 
 export type LogFields = Readonly<Record<string, unknown>>
