@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parsedAddress } from './address.ts'
+import { parsedAddress, tagsOf } from './address.ts'
 
 test('[G-02] an address may leave out everything but the host', () => {
   expect(parsedAddress('redis://cache')).toEqual({
@@ -12,6 +12,7 @@ test('[G-02] an address may leave out everything but the host', () => {
     namespace: 'main',
     sentinel: undefined,
     isCluster: false,
+    shards: 1,
     isStrict: false,
   })
 })
@@ -38,6 +39,11 @@ test('[G-02] an address says where, who, with what, and under which names', () =
   expect(parsedAddress('redis://a:1,b:2?cluster=true').isCluster).toBe(true)
 })
 
+test('[G-02] a namespace has one tag, or one for each of its shards', () => {
+  expect(tagsOf(parsedAddress('redis://h'))).toEqual(['{main}'])
+  expect(tagsOf(parsedAddress('redis://h?namespace=test&shards=3'))).toEqual(['{test/0}', '{test/1}', '{test/2}'])
+})
+
 test('[G-02] what cannot be meant is refused without repeating a password', () => {
   const wrong = [
     'http://u:secret@h',
@@ -51,6 +57,9 @@ test('[G-02] what cannot be meant is refused without repeating a password', () =
     'redis://u:secret@h/2?cluster=true',
     'redis://u:secret@h?namespace=',
     'redis://u:secret@h?prefix={x}',
+    'redis://u:secret@h?shards=0',
+    'redis://u:secret@h?shards=257',
+    'redis://u:secret@h?shards=two',
   ]
   for (const url of wrong) {
     let refusal: unknown

@@ -15,13 +15,17 @@ export interface Address {
   readonly sentinel: string | undefined
   /** The hosts are nodes of a Redis Cluster. */
   readonly isCluster: boolean
+  /** Over how many slots the namespace is spread. */
+  readonly shards: number
   /** Refuse to work with a server whose settings promise less than that no acknowledged write is lost. */
   readonly isStrict: boolean
 }
 
-const SETTINGS = ['prefix', 'namespace', 'sentinel', 'cluster', 'strict']
+/** More would make every list and every look over all lanes ask too many. */
+const SHARDS_MAX = 256
+const SETTINGS = ['prefix', 'namespace', 'shards', 'sentinel', 'cluster', 'strict']
 const FORM =
-  'redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=…&namespace=…&sentinel=…&cluster=true&strict=true]'
+  'redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=…&namespace=…&shards=…&sentinel=…&cluster=true&strict=true]'
 
 /**
  * Reads `redis://` and `rediss://` (with TLS) addresses. Refusals never repeat the address: a password may be in it.
@@ -56,8 +60,18 @@ export function parsedAddress(url: string): Address {
     namespace: named(settings, 'namespace', 'main'),
     sentinel,
     isCluster,
+    shards: countOf(settings),
     isStrict: flagOf(settings, 'strict'),
   }
+}
+
+/**
+ * The tags of all keys that hold data: what is in braces, which decides about the slot in a Cluster. The key `format` of
+ * `{namespace}` says how many shards there are, also where nothing else has that tag.
+ */
+export function tagsOf({ namespace, shards }: Pick<Address, 'namespace' | 'shards'>): readonly string[] {
+  if (shards === 1) return [`{${namespace}}`]
+  return Array.from({ length: shards }, (_, shard) => `{${namespace}/${shard}}`)
 }
 
 function hostOf(text: string, port: number): { readonly host: string; readonly port: number } {
@@ -76,6 +90,15 @@ function named(settings: URLSearchParams, name: string, standard: string): strin
     throw refused(`has a ${name} that cannot be used: it must not be empty nor contain braces or blanks.`)
   }
   return value
+}
+
+function countOf(settings: URLSearchParams): number {
+  const text = settings.get('shards') ?? '1'
+  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (count < 1 || count > SHARDS_MAX) {
+    throw refused(`has a setting "shards" that is no number from 1 to ${SHARDS_MAX}.`)
+  }
+  return count
 }
 
 function flagOf(settings: URLSearchParams, name: string): boolean {

@@ -19,8 +19,24 @@ export function valueOf<K extends keyof Records>(bytes: Buffer): Records[K] {
   return unpack<Records[K]>(bytes)
 }
 
+/** What a batch in a namespace of several shards needs beside itself. */
+export interface Sharding {
+  /** Its items get numbers that are greater. */
+  readonly floor: number
+  readonly transaction?: {
+    readonly id: string
+    /** Whose it is. */
+    readonly hands: string
+    /** How many items it has in all shards, and which of them those of this part are, from one. */
+    readonly total: number
+    readonly places: readonly number[]
+    /** The other shards that it writes. */
+    readonly shards: readonly number[]
+  }
+}
+
 /** A batch as the library takes it: what scripts look into, and behind it the bodies of its records and its items. */
-export function encodedBatch(batch: Batch, origin: string): readonly Buffer[] {
+export function encodedBatch(batch: Batch, origin: string, sharding?: Sharding): readonly Buffer[] {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
   const due = enqueue.filter(({ delayMs }) => delayMs <= 0)
   const hints = due.length === 0 ? false : [origin, ...due.flatMap(({ queue, lane }) => [queue, lane])]
@@ -32,8 +48,15 @@ export function encodedBatch(batch: Batch, origin: string): readonly Buffer[] {
     put.map((one) => putFields(one)),
     enqueue.map((item) => itemFields(item)),
     hints,
+    ...(sharding === undefined ? [] : [sharding.floor, transactionFields(sharding)]),
   ])
   return [description, ...put.map(({ value }) => pack(value)), ...enqueue.map(({ payload }) => pack(payload))]
+}
+
+function transactionFields({ transaction }: Sharding): readonly unknown[] | false {
+  if (transaction === undefined) return false
+  const { id, hands, total, places, shards } = transaction
+  return [id, hands, total, places, shards]
 }
 
 function putFields({ kind, id, version, facets = {}, expiresMs }: Put): readonly unknown[] {

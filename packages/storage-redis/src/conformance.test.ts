@@ -16,9 +16,9 @@ beforeAll(async () => {
 afterAll(() => server?.remove())
 
 /** Each case has a namespace of its own, and a clock that only the case moves. */
-async function openRedis(): Promise<StorageUnderTest> {
+async function openRedis(shards: number): Promise<StorageUnderTest> {
   let now = START
-  const url = `${server?.url ?? ''}?namespace=n${++namespaces}`
+  const url = `${server?.url ?? ''}?namespace=n${++namespaces}&shards=${shards}`
   const open = () => openRedisStorage({ url, instance: 'one', now: () => now, waitMs: 30_000 })
   let storage = await open()
   return {
@@ -35,4 +35,5 @@ async function openRedis(): Promise<StorageUnderTest> {
   }
 }
 
-describeStorage('redis', openRedis)
+describeStorage('redis', () => openRedis(1))
+describeStorage('redis in four shards', () => openRedis(4))

@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls'
 import { Cluster, Redis } from 'ioredis'
 import { ImpresarioError } from '@impresario/protocol'
+import { tagsOf } from './address.ts'
 import type { Address } from './address.ts'
 import { functionName, LIBRARY } from './library.ts'
 import type { FunctionName } from './library.ts'
@@ -14,6 +15,14 @@ export interface ConnectionSettings {
   readonly waitMs: number
 }
 
+/** What a storage needs of a connection. */
+export interface Wire {
+  call(name: FunctionName, args: readonly (string | Buffer)[], shard: number): Promise<unknown>
+  /** Hears hints of all instances. `onHearing`: whether none is missed from now on, as far as is known. */
+  listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void
+  close(): Promise<void>
+}
+
 const RECONNECT_MS_MIN = 20
 const RECONNECT_MS_MAX = 1_000
 
@@ -23,9 +32,13 @@ const RECONNECT_MS_MAX = 1_000
  * Nothing is sent twice: a call that was on its way when the connection broke has an unknown outcome, and to repeat it could
  * answer "conflict" for what was committed. A call that finds no connection waits for one, and is sent once or never.
  */
-export class Connection {
-  /** What all keys begin with. The braces make one slot of a Cluster of them. */
-  readonly base: string
+export class Connection implements Wire {
+  /** What the keys of each shard begin with. The braces make one slot of a Cluster of them. */
+  readonly bases: readonly string[]
+  /** Which keys a call names: the beginning of the others, and the locks where there are several shards. */
+  readonly #keys: readonly (readonly [number, ...string[]])[]
+  /** What the keys of the namespace itself begin with. */
+  readonly #root: string
   readonly #client: Redis | Cluster
   readonly #waitMs: number
   #listener: Redis | Cluster | undefined = undefined
@@ -34,24 +47,27 @@ export class Connection {
 
   constructor(settings: ConnectionSettings) {
     const { prefix, namespace } = settings.address
-    this.base = `${prefix}{${namespace}}`
+    this.bases = tagsOf(settings.address).map((tag) => `${prefix}${tag}`)
+    this.#keys = this.bases.map((base) => (this.bases.length === 1 ? [1, base] : [2, base, `${base}:lock`]))
+    this.#root = `${prefix}{${namespace}}`
     this.#waitMs = settings.waitMs
     this.#client = clientOf(settings)
     // Calls say what is wrong, each to whoever made it.
     this.#client.on('error', () => undefined)
   }
 
-  async call(name: FunctionName, args: readonly (string | Buffer)[]): Promise<unknown> {
+  async call(name: FunctionName, args: readonly (string | Buffer)[], shard: number): Promise<unknown> {
     if (this.#client.status !== 'ready') await this.#whenReady()
+    const whole = [functionName(name), ...(this.#keys[shard] ?? []), ...args]
     try {
-      return await fcall(this.#client, [functionName(name), 1, this.base, ...args])
+      return await fcall(this.#client, whole)
     } catch (error) {
       if (!isMissing(error)) throw translated(error)
     }
     // A server that was flushed, or one that took over without the functions: nothing has been done yet.
     await this.load()
     try {
-      return await fcall(this.#client, [functionName(name), 1, this.base, ...args])
+      return await fcall(this.#client, whole)
     } catch (error) {
       throw translated(error)
     }
@@ -65,42 +81,60 @@ export class Connection {
     return this.#loading
   }
 
-  /** The section of `INFO` as name and value. */
-  async info(section: string): Promise<ReadonlyMap<string, string>> {
+  /** The section of `INFO` as name and value, of each primary. */
+  async infos(section: string): Promise<readonly ReadonlyMap<string, string>[]> {
     await this.#whenReady()
-    const text = await this.#asked(() => this.#client.info(section))
-    return new Map(text.split(/\r?\n/).flatMap((line) => (line.includes(':') ? [pairOf(line)] : [])))
+    const texts = await this.#asked(() => Promise.all(this.#primaries().map((node) => node.info(section))))
+    return texts.map(
+      (text) => new Map(text.split(/\r?\n/).flatMap((line) => (line.includes(':') ? [pairOf(line)] : []))),
+    )
   }
 
-  /** Settings of the server; nothing if this user may not read them. */
-  async settings(names: readonly string[]): Promise<ReadonlyMap<string, string> | undefined> {
+  /** Settings of each primary; nothing if this user may not read them. */
+  async settings(names: readonly string[]): Promise<readonly ReadonlyMap<string, string>[] | undefined> {
     await this.#whenReady()
     try {
-      const flat = textsOf(await this.#client.config('GET', ...names))
-      return new Map(flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] ?? ''] as const] : [])))
+      const replies = await Promise.all(this.#primaries().map((node) => node.config('GET', ...names)))
+      return replies.map((reply) => settingsOf(textsOf(reply)))
     } catch (error) {
       if (/^(NOPERM|ERR unknown command)/.test(messageOf(error))) return undefined
       throw translated(error)
     }
   }
 
-  /** Sets the key if it is not there; gives back what is there then. */
-  async settled(key: string, value: string): Promise<string> {
+  /** Whether somebody is there to take over from a primary of a Cluster. */
+  get hasReplicas(): boolean {
+    return this.#client instanceof Cluster && this.#client.nodes('slave').length > 0
+  }
+
+  /** Sets a key of the namespace, or of one of its shards, if it is not there; gives back what is there then. */
+  async settled(key: string, value: string, shard?: number): Promise<string> {
     await this.#whenReady()
-    await this.#asked(() => this.#client.setnx(`${this.base}:${key}`, value))
-    return (await this.#asked(() => this.#client.get(`${this.base}:${key}`))) ?? value
+    const name = `${shard === undefined ? this.#root : (this.bases[shard] ?? '')}:${key}`
+    await this.#asked(() => this.#client.setnx(name, value))
+    return (await this.#asked(() => this.#client.get(name))) ?? value
   }
 
   /** Hears hints of all instances, on a connection of its own. Only the first call counts. */
-  listen(hear: (message: Buffer) => void): void {
+  listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void {
     if (this.#listener !== undefined) return
-    const channel = `${this.base}:hints`
+    const shards = new Map(this.bases.map((base, shard) => [`${base}:hints`, shard]))
     // Hints may be missing, so this one waits for the server as long as it takes and asks for everything again.
     const listener = duplicateOf(this.#client)
     this.#listener = listener
+    const subscribe = (): void => {
+      listener.subscribe(...shards.keys()).then(
+        () => onHearing(true),
+        () => onHearing(false),
+      )
+    }
     listener.on('error', () => undefined)
-    listener.on('messageBuffer', (_channel: Buffer, message: Buffer) => hear(message))
-    listener.subscribe(channel).catch(() => undefined)
+    listener.on('close', () => onHearing(false))
+    listener.on('ready', subscribe)
+    listener.on('messageBuffer', (channel: Buffer, message: Buffer) => {
+      hear(message, shards.get(channel.toString()) ?? 0)
+    })
+    if (listener.status === 'ready') subscribe()
   }
 
   async close(): Promise<void> {
@@ -110,8 +144,11 @@ export class Connection {
 
   async #loadAll(): Promise<void> {
     await this.#whenReady()
-    const nodes = this.#client instanceof Cluster ? this.#client.nodes('master') : [this.#client]
-    await this.#asked(() => Promise.all(nodes.map((node) => node.function('LOAD', 'REPLACE', LIBRARY))))
+    await this.#asked(() => Promise.all(this.#primaries().map((node) => node.function('LOAD', 'REPLACE', LIBRARY))))
+  }
+
+  #primaries(): readonly Redis[] {
+    return this.#client instanceof Cluster ? this.#client.nodes('master') : [this.#client]
   }
 
   async #asked<T>(ask: () => Promise<T>): Promise<T> {
@@ -262,6 +299,10 @@ function messageOf(error: unknown): string {
 function pairOf(line: string): readonly [string, string] {
   const colon = line.indexOf(':')
   return [line.slice(0, colon), line.slice(colon + 1)]
+}
+
+function settingsOf(flat: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] ?? ''] as const] : [])))
 }
 
 function textsOf(reply: unknown): readonly string[] {

@@ -18,8 +18,19 @@ export const DURABILITY_SETTINGS = [
   'maxmemory-policy',
 ] as const
 
-/** Judges what `CONFIG GET` has told; `undefined` if it is forbidden. */
-export function durabilityOf(
+const PROMISES = ['unknown', 'none', 'everysec', 'always'] as const
+
+/** Judges what `CONFIG GET` has told of each server; `undefined` if it is forbidden. The weakest of them counts. */
+export function weakestOf(
+  all: readonly ReadonlyMap<string, string>[] | undefined,
+  servers: { readonly hasReplicas: boolean },
+): Durability {
+  const judged = (all ?? [undefined]).map((settings) => durabilityOf(settings, servers))
+  const promise = PROMISES.find((one) => judged.some((durability) => durability.promise === one)) ?? 'unknown'
+  return { promise, doubts: [...new Set(judged.flatMap(({ doubts }) => doubts))] }
+}
+
+function durabilityOf(
   settings: ReadonlyMap<string, string> | undefined,
   { hasReplicas }: { readonly hasReplicas: boolean },
 ): Durability {

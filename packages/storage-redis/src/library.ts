@@ -1,28 +1,51 @@
 import { createHash } from 'node:crypto'
 import { COMMANDS } from './script-commands.ts'
+import { COMMITS } from './script-commits.ts'
 import { ITEMS } from './script-items.ts'
+import { LOCKS } from './script-locks.ts'
 import { RECORDS } from './script-records.ts'
+import { SURVEYS } from './script-surveys.ts'
 
-/** What the client calls, and whether it writes. One that does not is answered also when the server's memory is full. */
+interface Registered {
+  /** One that does not write is answered also when the server's memory is full, and so is one that only takes away. */
+  readonly flag?: 'no-writes' | 'allow-oom'
+  /** Which transactions over several shards concern its answer; see `with_pendings`. */
+  readonly touched?: 'kind' | 'queue' | 'record' | 'items' | 'leases'
+}
+
+/** What the client calls. */
 const FUNCTIONS = {
-  read: 'no-writes',
-  list: 'no-writes',
-  peek: 'no-writes',
-  counts: '',
-  lanes: '',
-  claim: '',
-  claim_expired: '',
-  renew: '',
-  release: '',
-  commit: '',
-} as const
+  read: { flag: 'no-writes', touched: 'record' },
+  list: { flag: 'no-writes', touched: 'kind' },
+  peek: { flag: 'no-writes', touched: 'items' },
+  counts: { touched: 'kind' },
+  lanes: { touched: 'queue' },
+  claim: { touched: 'queue' },
+  claim_expired: { touched: 'queue' },
+  renew: { touched: 'leases' },
+  release: {},
+  commit: {},
+  survey: { touched: 'queue' },
+  survey_expired: { touched: 'queue' },
+  begin: {},
+  prepare: {},
+  decide: {},
+  finish: {},
+  cancel: { flag: 'allow-oom' },
+  status: { flag: 'allow-oom' },
+  forget: { flag: 'allow-oom' },
+  remains: { flag: 'no-writes' },
+} as const satisfies Readonly<Record<string, Registered>>
 
 export type FunctionName = keyof typeof FUNCTIONS
 
-const BODY = `${ITEMS}\n${RECORDS}\n${COMMANDS}`
+const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS].join('\n')
 
 /** Named by its content: instances of an older and a newer program work side by side, each with its own functions. */
-const NAME = `impresario_${createHash('sha1').update(BODY).digest('hex').slice(0, 12)}`
+const NAME = `impresario_${createHash('sha1')
+  .update(BODY + JSON.stringify(FUNCTIONS))
+  .digest('hex')
+  .slice(0, 12)}`
 
 /**
  * A function library instead of scripts: its code is compiled once and its helpers are made once, where a script makes them
@@ -31,12 +54,15 @@ const NAME = `impresario_${createHash('sha1').update(BODY).digest('hex').slice(0
 export const LIBRARY = [
   `#!lua name=${NAME}`,
   BODY,
-  ...Object.entries(FUNCTIONS).map(
-    ([name, flag]) =>
-      `redis.register_function{ function_name = '${NAME}_${name}', callback = ${name}${flag === '' ? '' : `, flags = { '${flag}' }`} }`,
-  ),
+  ...Object.entries<Registered>(FUNCTIONS).map(([name, registered]) => registration(name, registered)),
 ].join('\n')
 
 export function functionName(name: FunctionName): string {
   return `${NAME}_${name}`
+}
+
+function registration(name: string, { flag, touched }: Registered): string {
+  const callback = touched === undefined ? name : `with_pendings(${name}, touched_${touched})`
+  const flags = flag === undefined ? '' : `, flags = { '${flag}' }`
+  return `redis.register_function{ function_name = '${NAME}_${name}', callback = ${callback}${flags} }`
 }

@@ -3,8 +3,9 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { parsedAddress } from './address.ts'
+import type { Address } from './address.ts'
 import { Connection, isRefusedUser } from './connection.ts'
-import { DURABILITY_SETTINGS, durabilityOf } from './durability.ts'
+import { DURABILITY_SETTINGS, weakestOf } from './durability.ts'
 import type { Durability } from './durability.ts'
 import { RedisStorage } from './redis-storage.ts'
 
@@ -44,21 +45,20 @@ export async function openRedisStorage(options: OpenOptions): Promise<RedisStora
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
   })
   try {
-    const server = await connection.info('server')
-    const version = server.get('redis_version') ?? '0'
-    if (Number(version.split('.')[0]) < VERSION_MIN) {
-      throw refused(`Redis is ${version}. It has to be ${VERSION_MIN}.0 or newer, which has function libraries.`)
+    for (const server of await connection.infos('server')) {
+      const version = server.get('redis_version') ?? '0'
+      if (Number(version.split('.')[0]) < VERSION_MIN) {
+        throw refused(`Redis is ${version}. It has to be ${VERSION_MIN}.0 or newer, which has function libraries.`)
+      }
     }
-    const durability = await judged(connection, address.isCluster || address.sentinel !== undefined)
+    const durability = await judged(connection, address.sentinel !== undefined)
     report(durability, { log, isStrict: address.isStrict })
-    const format = await connection.settled('format', FORMAT)
-    if (format !== FORMAT) {
-      throw refused(`The data has the layout ${format}, this program knows ${FORMAT}. Use the program that wrote it.`)
-    }
+    await mustFit(connection, address)
     await connection.load()
     const origin = randomUUID()
     const storage = new RedisStorage({
-      connection,
+      wire: connection,
+      shards: address.shards,
       instance: options.instance ?? origin,
       origin,
       durability,
@@ -79,10 +79,36 @@ export async function openRedisStorage(options: OpenOptions): Promise<RedisStora
   }
 }
 
+/** Refuses data of another layout, and one that is spread over another number of shards. */
+async function mustFit(connection: Connection, { namespace, shards }: Address): Promise<void> {
+  const layout = shards === 1 ? FORMAT : `${FORMAT} shards=${shards}`
+  const found = await connection.settled('format', layout)
+  const [format, spread] = found.split(' shards=')
+  if (format !== FORMAT) {
+    throw refused(`The data has the layout ${found}, this program knows ${FORMAT}. Use the program that wrote it.`)
+  }
+  if (found !== layout) {
+    throw refused(
+      `The namespace "${namespace}" is spread over ${spread ?? 1} shards, and the address says ${shards}. Set shards=${spread ?? 1} in it; to change the number, move the data into another namespace with \`impresario migrate\`.`,
+    )
+  }
+  if (shards === 1) return
+  const isOwn = async (shard: number): Promise<boolean> => {
+    const own = `${layout} shard=${shard}`
+    return (await connection.settled('format', own, shard)) === own
+  }
+  const owned = await Promise.all(Array.from({ length: shards }, (_, shard) => isOwn(shard)))
+  if (owned.includes(false)) {
+    throw refused(`A shard of "${namespace}" would be where the namespace "${namespace}/${owned.indexOf(false)}" is.`)
+  }
+}
+
+/** What holds on every primary. */
 async function judged(connection: Connection, mayFailOver: boolean): Promise<Durability> {
-  const replication = await connection.info('replication')
-  const hasReplicas = mayFailOver || Number(replication.get('connected_slaves') ?? 0) > 0
-  return durabilityOf(await connection.settings(DURABILITY_SETTINGS), { hasReplicas })
+  const replication = await connection.infos('replication')
+  const isFollowed = replication.some((info) => Number(info.get('connected_slaves') ?? 0) > 0)
+  const hasReplicas = mayFailOver || connection.hasReplicas || isFollowed
+  return weakestOf(await connection.settings(DURABILITY_SETTINGS), { hasReplicas })
 }
 
 function report(

@@ -6,7 +6,6 @@ import type {
   ItemView,
   Kind,
   LaneView,
-  Lease,
   LeaseRef,
   ListQuery,
   Queue,
@@ -14,22 +13,32 @@ import type {
   Storage,
   Stored,
 } from '@impresario/core'
-import { ImpresarioError } from '@impresario/protocol'
+import { Calm } from './calm.ts'
+import { Caller } from './caller.ts'
+import { Claims } from './claims.ts'
 import { encodedBatch, pack, unpack, valueOf } from './codec.ts'
-import type { Connection } from './connection.ts'
+import type { Wire } from './connection.ts'
 import type { Durability } from './durability.ts'
-import { foldedText } from '@impresario/core'
+import { Hints } from './hints.ts'
 import type { FunctionName } from './library.ts'
+import { listed } from './lists.ts'
+import { partsOf, shardOf } from './parts.ts'
+import { placementOf } from './placement.ts'
+import type { Placement } from './placement.ts'
+import { bytesOf, isBlockedReply, pairsOf, textOf, viewOf } from './replies.ts'
+import { Transactions } from './transactions.ts'
 
 const QUEUES: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders']
 
-/** Leases of one claim, views of one look: each is one call of the server, which does nothing else meanwhile. */
+/** Views of one look, leases of one renewal: each is one call of the server, which does nothing else meanwhile. */
 const CALL_MAX = 1_000
-/** Records that one call of a list looks through: about a millisecond of the server. */
-const PAGE_MAX = 500
+/** A transaction takes some milliseconds; whoever runs it is dead, or a server of it cannot be reached, when it takes longer. */
+const PATIENCE_MS = 1_000
 
 export interface RedisStorageParts {
-  readonly connection: Connection
+  readonly wire: Wire
+  /** Over how many shards the namespace is spread. */
+  readonly shards: number
   /** Names this process, also after a restart: what it had in its own hands is set free when it comes back. */
   readonly instance: string
   /** Names this object, so that it does not take its own hints for those of others. */
@@ -37,22 +46,14 @@ export interface RedisStorageParts {
   readonly durability: Durability
   /** The time of a test. Without it the server's own clock counts, for all instances alike. */
   readonly now?: () => number
+  /** How long to wait for a transaction of another instance that is neither decided nor ended. */
+  readonly patienceMs?: number
 }
 
-type LeaseReply = readonly [token: number, lane: string, priority: number, deliveries: number, left: number | false]
-type ViewReply = readonly [
-  lane: string,
-  priority: number,
-  deliveries: number,
-  dueInMs: number,
-  token: number | false,
-  holder: string | false,
-  endsInMs: number,
-]
-
 /**
- * Storage on Redis, shared by any number of processes. Every method is one call of a server function, or a few where what is
- * to be read has no bound; each call is atomic, and all of them go by the server's clock.
+ * Storage on Redis, shared by any number of processes. In a namespace of one shard every method is one call of a server
+ * function, or a few where what is to be read has no bound; each call is atomic, and all of them go by the server's clock.
+ * With several shards it is one call wherever everything is in one of them, which is so for every step of a job.
  *
  * `open` → `closed` by `close`, for good. While the server cannot be reached, calls wait for it a little and then reject;
  * one that was on its way when the connection broke rejects at once, and its outcome is unknown.
@@ -60,26 +61,41 @@ type ViewReply = readonly [
 export class RedisStorage implements Storage {
   /** What the server's settings promise about acknowledged writes. */
   readonly durability: Durability
-  readonly #connection: Connection
+  readonly #wire: Wire
+  readonly #caller: Caller
+  readonly #placement: Placement
+  readonly #transactions: Transactions
+  readonly #claims: Claims
+  readonly #calm: Calm
+  readonly #hints: Hints
   /** What the names of this process and of those before it begin with; and its own. */
   readonly #instance: string
   readonly #hands: string
   readonly #origin: string
-  readonly #now: (() => number) | undefined
-  readonly #listeners = new Map<Queue, Set<(lane: string) => void>>()
   #closed: Promise<void> | undefined = undefined
 
-  constructor({ connection, instance, origin, durability, now }: RedisStorageParts) {
-    this.#connection = connection
+  constructor({ wire, shards, instance, origin, durability, now, patienceMs = PATIENCE_MS }: RedisStorageParts) {
+    this.#wire = wire
     this.#instance = `${instance}\n`
     this.#hands = `${instance}\n${origin}`
     this.#origin = origin
-    this.#now = now
     this.durability = durability
+    const caller = new Caller({ wire, shards, now })
+    const placement = placementOf(shards)
+    const hands = this.#hands
+    const transactions = new Transactions({ caller, origin, instance: this.#instance, hands, patienceMs })
+    const calm = new Calm(shards, now ?? (() => performance.now()))
+    this.#caller = caller
+    this.#placement = placement
+    this.#transactions = transactions
+    this.#calm = calm
+    this.#claims = new Claims({ caller, transactions, placement, calm, hands })
+    this.#hints = new Hints(origin)
   }
 
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
-    const reply = await this.#call<readonly [number, Buffer] | null>('read', [kind, id])
+    const shard = this.#placement.ofRecord(kind, id)
+    const reply = await this.#transactions.ask<readonly [number, Buffer] | null>('read', [kind, id], shard)
     return reply === null ? undefined : { value: valueOf<K>(reply[1]), version: reply[0] }
   }
 
@@ -87,32 +103,24 @@ export class RedisStorage implements Storage {
     kind: K,
     query: ListQuery,
   ): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]> {
-    const { owner = false, name = false, from = false, search = '', limit } = query
-    const statuses = statusesOf(query)
-    const needle = search === '' ? false : foldedText(search)
-    const isFiltered = owner !== false || name !== false || statuses !== false || needle !== false
-    const found: (Stored<Records[K]> & { readonly id: string })[] = []
-    let before: string | false = query.before ?? false
-    while (found.length < limit) {
-      const left = Math.min(limit - found.length, PAGE_MAX)
-      const most = isFiltered ? PAGE_MAX : left
-      const question: readonly unknown[] = [kind, owner, statuses, name, before, from, needle, left, most]
-      const [cursor, ...rows] = await this.#call<readonly [Buffer, ...(Buffer | number)[]]>('list', question)
-      for (const [id, version, body] of triplesOf(rows)) {
-        found.push({ id: textOf(id), version: Number(version), value: valueOf<K>(bytesOf(body)) })
-      }
-      const next = cursor.toString()
-      if (next !== '') before = next
-      else if (rows.length === 3 * left && left === PAGE_MAX) before = found.at(-1)?.id ?? false
-      else break
-    }
-    return found
+    type Reply = readonly [Buffer, ...(Buffer | number)[]]
+    const asks = this.#placement.ofKind(kind).map(
+      (shard) =>
+        (question: readonly unknown[]): Promise<Reply> =>
+          this.#transactions.ask<Reply>('list', question, shard),
+    )
+    const rows = await listed(asks, kind, query)
+    return rows.map(({ id, version, body }) => ({ id, version, value: valueOf<K>(body) }))
   }
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
-    const reply = await this.#insist<readonly Buffer[]>('counts', [kind, owner ?? false])
+    const replies = await this.#insist<readonly Buffer[]>(
+      'counts',
+      [kind, owner ?? false],
+      this.#placement.ofKind(kind),
+    )
     const found = new Map<string, number>()
-    for (const [field, count] of pairsOf(reply)) {
+    for (const [field, count] of replies.flatMap((reply) => pairsOf(reply))) {
       const [cellName, status] = unpack<readonly [string | false, string]>(field)
       if (name !== undefined && cellName !== name) continue
       found.set(status, (found.get(status) ?? 0) + Number(count.toString()))
@@ -121,185 +129,194 @@ export class RedisStorage implements Storage {
   }
 
   async peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]> {
-    const views: (ItemView | undefined)[] = []
-    for (let start = 0; start < ids.length; start += CALL_MAX) {
-      const some = ids.slice(start, start + CALL_MAX)
-      const reply = await this.#call<readonly (Buffer | null)[]>('peek', [queue, some])
-      for (const [index, id] of some.entries()) {
-        views.push(viewOf({ queue, id }, reply[2 * index] ?? null, reply[2 * index + 1] ?? null))
-      }
-    }
+    const places = this.#spread(ids, (id) => this.#placement.ofItem(queue, id))
+    const views: (ItemView | undefined)[] = Array.from({ length: ids.length })
+    await Promise.all(
+      places.map(async ({ shard, entries }) => {
+        const some = entries.map(([, id]) => id)
+        const reply = await this.#transactions.ask<readonly (Buffer | null)[]>('peek', [queue, some], shard)
+        for (const [at, [index, id]] of entries.entries()) {
+          views[index] = viewOf({ queue, id }, reply[2 * at] ?? null, reply[2 * at + 1] ?? null)
+        }
+      }),
+    )
     return views
   }
 
   async lanes(queue: Queue): Promise<readonly LaneView[]> {
-    const reply = await this.#insist<readonly (Buffer | number)[]>('lanes', [queue])
-    return pairsOf(reply).map(([lane, ready]) => ({ lane: textOf(lane), ready: Number(ready) }))
+    const shards = this.#placement.ofQueue(queue)
+    const replies = await this.#insist<readonly (Buffer | number)[]>('lanes', [queue], shards)
+    const found = new Map<string, number>()
+    for (const [lane, ready] of replies.flatMap((reply) => pairsOf(reply))) {
+      found.set(textOf(lane), (found.get(textOf(lane)) ?? 0) + Number(ready))
+    }
+    return [...found].map(([lane, ready]) => ({ lane, ready }))
   }
 
-  async claim(queue: Queue, { lanes, limit, leaseMs, holder }: ClaimOptions): Promise<Claimed> {
-    const names = lanes === undefined ? false : [...new Set(lanes)]
-    const question = [queue, names, Math.min(limit, CALL_MAX), leaseMs, holder ?? false, this.#hands]
-    return claimedOf(queue, await this.#call('claim', question))
+  claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
+    return this.#claims.claim(queue, options)
   }
 
-  async claimExpired(
-    queue: Queue,
-    { limit, leaseMs }: { readonly limit: number; readonly leaseMs: number },
-  ): Promise<Claimed> {
-    const question = [queue, Math.min(limit, CALL_MAX), leaseMs, this.#hands]
-    return claimedOf(queue, await this.#call('claim_expired', question))
+  claimExpired(queue: Queue, options: { readonly limit: number; readonly leaseMs: number }): Promise<Claimed> {
+    return this.#claims.claimExpired(queue, options)
   }
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
-    const kept: boolean[] = []
-    for (let start = 0; start < leases.length; start += CALL_MAX) {
-      const some = leases.slice(start, start + CALL_MAX)
-      const refs = some.map(({ queue, id, token }) => [queue, id, token])
-      // Zero: lost; one: kept; a lane: kept, and claimable through it.
-      const reply = await this.#call<readonly (Buffer | number)[]>('renew', [refs, leaseMs, this.#origin])
-      for (const [index, { queue }] of some.entries()) {
-        const one = reply[index]
-        kept.push(one !== 0 && one !== undefined)
-        if (Buffer.isBuffer(one)) this.#announce(queue, one.toString())
-      }
-    }
+    const places = this.#spread(leases, ({ queue, id }) => this.#placement.ofItem(queue, id))
+    const kept: boolean[] = Array.from({ length: leases.length }, () => false)
+    await Promise.all(
+      places.map(async ({ shard, entries }) => {
+        const refs = entries.map(([, ref]) => ref)
+        const replies = await this.#renewed(refs, leaseMs, shard)
+        for (const [at, [index, { queue }]] of entries.entries()) {
+          // Zero: lost; one: kept; a lane: kept, and claimable through it.
+          const one = replies[at]
+          kept[index] = one !== 0 && one !== undefined
+          if (Buffer.isBuffer(one)) this.#announce(queue, one.toString(), shard)
+          else if (one === 1) this.#calm.soon(queue, shard, leaseMs)
+        }
+      }),
+    )
     return kept
   }
 
   async commit(batch: Batch): Promise<'committed' | 'conflict'> {
-    this.#mustWork()
-    const outcome = await this.#connection.call('commit', [this.#time(), ...encodedBatch(batch, this.#origin)])
-    if (outcome !== 1) return 'conflict'
-    for (const { queue, lane, delayMs } of batch.enqueue ?? []) if (delayMs <= 0) this.#announce(queue, lane)
+    this.#caller.mustWork()
+    const isWhole = this.#caller.shards === 1
+    const shard = isWhole ? 0 : shardOf(batch, this.#placement)
+    const outcome = await (shard === undefined
+      ? this.#transactions.commit(partsOf(batch, this.#placement), batch.enqueue?.length ?? 0)
+      : this.#commitIn(shard, batch))
+    if (outcome === 'conflict') return outcome
+    for (const item of batch.enqueue ?? []) {
+      const { queue, lane, delayMs, id } = item
+      if (!isWhole) this.#calm.enqueued(item, shard ?? this.#placement.ofItem(queue, id))
+      if (delayMs <= 0) this.#hints.announce(queue, lane)
+    }
     return 'committed'
   }
 
   /** The server answers a write when it has made of it what its settings promise: there is nothing more to wait for. */
   async sync(): Promise<void> {
-    this.#mustWork()
+    this.#caller.mustWork()
   }
 
   watch(queue: Queue, listener: (lane: string) => void): () => void {
-    if (this.#closed === undefined) this.#connection.listen((message) => this.#hear(message))
-    const listeners = this.#listeners.get(queue) ?? new Set()
-    this.#listeners.set(queue, listeners)
-    // A wrapper of its own, so that one function can watch twice and stop once.
-    const entry = (lane: string): void => listener(lane)
-    listeners.add(entry)
-    return () => listeners.delete(entry)
+    if (this.#closed === undefined) {
+      this.#wire.listen(
+        (message, shard) => {
+          for (const [from, lane] of this.#hints.read(message)) this.#announce(from, lane, shard)
+        },
+        (isHearing) => this.#calm.hearing(isHearing),
+      )
+    }
+    return this.#hints.watch(queue, listener)
   }
 
   /** What this process still holds is free for the others at once. */
   close(): Promise<void> {
-    this.#closed ??= this.#release(this.#hands).then(
-      () => this.#connection.close(),
-      // A server that cannot be reached ends these leases by itself, when their time is over.
-      () => this.#connection.close(),
-    )
+    this.#caller.shut()
+    this.#closed ??= this.#transactions
+      .quiet()
+      .then(() => this.#release(this.#hands))
+      .then(
+        () => this.#wire.close(),
+        // A server that cannot be reached ends these leases by itself, when their time is over.
+        () => this.#wire.close(),
+      )
     return this.#closed
   }
 
   /** Ends what an earlier process of this name had in its own hands when it ended. */
   async recover(): Promise<void> {
+    if (this.#caller.shards > 1) await this.#transactions.recover()
     await this.#release(this.#instance)
   }
 
+  async #commitIn(shard: number, batch: Batch): Promise<'committed' | 'conflict'> {
+    if (this.#caller.shards === 1) {
+      const outcome = await this.#caller.send('commit', encodedBatch(batch, this.#origin), 0)
+      return outcome === 0 ? 'conflict' : 'committed'
+    }
+    for (;;) {
+      const args = encodedBatch(batch, this.#origin, { floor: this.#transactions.floor })
+      const outcome = await this.#caller.send('commit', args, shard)
+      if (Buffer.isBuffer(outcome)) {
+        await this.#transactions.clear(unpack(outcome), shard)
+        continue
+      }
+      if (outcome === 0) return 'conflict'
+      this.#transactions.raise(Number(outcome))
+      return 'committed'
+    }
+  }
+
+  /** Asks for those again that a transaction has locked, when it is over. */
+  async #renewed(refs: readonly LeaseRef[], leaseMs: number, shard: number): Promise<readonly (Buffer | number)[]> {
+    type Reply = readonly (Buffer | number)[]
+    const named = refs.map(({ queue, id, token }) => [queue, id, token])
+    const question = [named, leaseMs, this.#origin]
+    if (this.#caller.shards === 1) return this.#caller.call<Reply>('renew', question, shard)
+    const [pending, reply] = await this.#caller.call<readonly [Buffer, Reply]>('renew', question, shard)
+    const blocked = refs.flatMap((ref, at) => (isBlockedReply(reply[at]) ? [{ ref, at }] : []))
+    if (blocked.length === 0) return reply
+    await this.#transactions.clear(pending.length === 0 ? [] : unpack(pending), shard)
+    const rest = await this.#renewed(
+      blocked.map(({ ref }) => ref),
+      leaseMs,
+      shard,
+    )
+    const answers = [...reply]
+    for (const [index, { at }] of blocked.entries()) answers[at] = rest[index] ?? 0
+    return answers
+  }
+
   async #release(beginning: string): Promise<void> {
-    for (const queue of QUEUES) {
+    const releaseIn = async (queue: Queue, shard: number): Promise<void> => {
       let cursor = '0'
       do {
-        const reply = await this.#connection.call('release', [this.#time(), pack([queue, beginning, cursor])])
-        cursor = textOf(bufferOf(reply))
+        const reply = await this.#caller.sendLast('release', [pack([queue, beginning, cursor])], shard)
+        cursor = textOf(bytesOf(reply))
       } while (cursor !== '0')
     }
+    const places = QUEUES.flatMap((queue) => this.#placement.ofQueue(queue).map((shard) => [queue, shard] as const))
+    await Promise.all(places.map(([queue, shard]) => releaseIn(queue, shard)))
   }
 
-  /** The boundary where a reply gets its shape: only the library of this package makes it. */
-  async #call<T>(name: FunctionName, question: readonly unknown[]): Promise<T> {
-    this.#mustWork()
-    return (await this.#connection.call(name, [this.#time(), pack(question)])) as T
+  /** Asks each again while its answer is that more has to be cleared away before there can be one. */
+  #insist<T>(name: FunctionName, question: readonly unknown[], shards: readonly number[]): Promise<readonly T[]> {
+    return Promise.all(
+      shards.map(async (shard) => {
+        for (;;) {
+          const reply = await this.#transactions.ask<T | null>(name, question, shard)
+          if (reply !== null) return reply
+        }
+      }),
+    )
   }
 
-  /** Asks again while the answer is that more has to be cleared away before there can be one. */
-  async #insist<T>(name: FunctionName, question: readonly unknown[]): Promise<T> {
-    for (;;) {
-      const reply = await this.#call<T | null>(name, question)
-      if (reply !== null) return reply
+  /** Entries with their places in the list, by shard, and no more together than one call takes. */
+  #spread<T>(
+    list: readonly T[],
+    shardOfOne: (one: T) => number,
+  ): readonly { readonly shard: number; readonly entries: readonly (readonly [number, T])[] }[] {
+    const groups: { readonly shard: number; readonly entries: (readonly [number, T])[] }[] = []
+    const open = new Map<number, (readonly [number, T])[]>()
+    for (const [index, one] of list.entries()) {
+      const shard = shardOfOne(one)
+      let entries = open.get(shard)
+      if (entries === undefined || entries.length === CALL_MAX) {
+        entries = []
+        open.set(shard, entries)
+        groups.push({ shard, entries })
+      }
+      entries.push([index, one])
     }
+    return groups
   }
 
-  #time(): string {
-    return this.#now === undefined ? '' : String(this.#now())
+  #announce(queue: Queue, lane: string, shard: number): void {
+    this.#calm.disturb(queue, shard, lane)
+    this.#hints.announce(queue, lane)
   }
-
-  #hear(message: Buffer): void {
-    const [origin, ...names] = unpack<readonly string[]>(message)
-    if (origin === this.#origin) return
-    for (const [queue, lane] of pairsOf(names)) this.#announce(queueOf(queue), lane)
-  }
-
-  #announce(queue: Queue, lane: string): void {
-    const listeners = this.#listeners.get(queue)
-    if (listeners === undefined) return
-    for (const listener of listeners) listener(lane)
-  }
-
-  #mustWork(): void {
-    if (this.#closed !== undefined) throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage is closed.')
-  }
-}
-
-function statusesOf({ status, statuses }: ListQuery): readonly string[] | false {
-  if (status === undefined) return statuses ?? false
-  return statuses === undefined || statuses.includes(status) ? [status] : []
-}
-
-function claimedOf(queue: Queue, [next, ...rows]: readonly [number, ...(Buffer | number)[]]): Claimed {
-  const leases: Lease[] = triplesOf(rows).map(([id, meta, body]) => {
-    const [token, lane, priority, deliveries, left] = unpack<LeaseReply>(bytesOf(meta))
-    const expiresInMs = left === false ? undefined : left
-    return { queue, id: textOf(id), token, lane, priority, payload: unpack(bytesOf(body)), deliveries, expiresInMs }
-  })
-  return { leases, nextInMs: next < 0 ? undefined : next }
-}
-
-function viewOf(name: Pick<ItemView, 'queue' | 'id'>, meta: Buffer | null, body: Buffer | null): ItemView | undefined {
-  if (meta === null || body === null) return undefined
-  const [lane, priority, deliveries, dueInMs, token, holder, endsInMs] = unpack<ViewReply>(meta)
-  const lease = token === false ? undefined : { token, holder: holder === false ? undefined : holder, endsInMs }
-  return { ...name, lane, priority, payload: unpack(body), deliveries, dueInMs, lease }
-}
-
-function pairsOf<T>(flat: readonly T[]): readonly (readonly [T, T])[] {
-  const pairs: (readonly [T, T])[] = []
-  for (let index = 0; index + 1 < flat.length; index += 2) pairs.push([flat[index] as T, flat[index + 1] as T])
-  return pairs
-}
-
-function triplesOf<T>(flat: readonly T[]): readonly (readonly [T, T, T])[] {
-  const triples: (readonly [T, T, T])[] = []
-  for (let index = 0; index + 2 < flat.length; index += 3) {
-    triples.push([flat[index] as T, flat[index + 1] as T, flat[index + 2] as T])
-  }
-  return triples
-}
-
-function bytesOf(value: Buffer | number): Buffer {
-  if (typeof value === 'number') throw new TypeError('The server answered a number where bytes belong')
-  return value
-}
-
-function bufferOf(value: unknown): Buffer {
-  if (!Buffer.isBuffer(value)) throw new TypeError('The server answered something else where bytes belong')
-  return value
-}
-
-function textOf(value: Buffer | number): string {
-  return value.toString()
-}
-
-/** The boundary where a name from a hint becomes a queue again: only this package sends it. */
-function queueOf(name: string): Queue {
-  return name as Queue
 }

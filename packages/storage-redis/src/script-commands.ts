@@ -1,6 +1,7 @@
 /**
- * What the client calls. `keys[1]` is the beginning of all keys; `args[1]` the time of a test, or nothing for the server's
- * own; `args[2]` what is asked for, as MessagePack; bodies follow it as they are.
+ * What the client calls. `keys[1]` is the beginning of all keys, `keys[2]` the locks if the namespace has several shards;
+ * `args[1]` the time of a test, or nothing for the server's own; `args[2]` what is asked for, as MessagePack; bodies follow it
+ * as they are.
  */
 export const COMMANDS = String.raw`
 local function read(keys, args)
@@ -89,8 +90,8 @@ local function lanes(keys, args)
   return reply
 end
 
--- The item of a lane's member, if a claim may have it.
-local function candidate(q, lane, member, now)
+-- The item of a lane's member, if a claim may have it; or that a transaction has locked it.
+local function candidate(q, lane, member, now, locks)
   local id = string.sub(member, SEQ_LENGTH + 1)
   local head = load(q, id)
   if not head then
@@ -98,16 +99,17 @@ local function candidate(q, lane, member, now)
   elseif expires_at(head) <= now then
     expire(q, id, head, now)
     save(q, id, head)
+  elseif locks and is_locked(locks, q, id) then return nil, nil, true
   else return id, head end
 end
 
 local function claim(keys, args)
-  local queue, names, limit, lease_ms, holder, instance = unpack(cmsgpack.unpack(args[2]))
-  local base, now = keys[1], now_of(args[1])
+  local queue, names, limit, lease_ms, holder, instance, picks, stride, rest = unpack(cmsgpack.unpack(args[2]))
+  local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   local more = advance(q, now)
-  local next_token = token_source(base, now, limit)
-  local reply, ids = { 0 }, {}
+  local next_token = token_source(base, now, limit, stride, rest)
+  local reply, ids, is_blocked = { 0 }, {}, false
 
   local function take(id, head)
     depart(q, id, head)
@@ -121,7 +123,15 @@ local function claim(keys, args)
     watch(q, id, head)
     save(q, id, head)
     ids[#ids + 1] = id
-    reply[3 * #ids - 1] = lease_reply(head, now)
+    reply[3 * #ids - 1] = lease_reply(head, now, stride)
+  end
+
+  -- Takes the item of a lane's member if it can be had; true if a lock is in the way.
+  local function try(lane, member)
+    local id, head, blocked = candidate(q, lane, member, now, locks)
+    if id then take(id, head) end
+    is_blocked = blocked or is_blocked
+    return blocked
   end
 
   local function take_in_turn()
@@ -132,12 +142,26 @@ local function claim(keys, args)
       -- A lane that is alone need not share, nor go to the end of the row.
       local last = row[2] and 0 or limit - #ids - 1
       for _, member in ipairs(redis.call('ZRANGE', q .. 'lane:' .. lane, 0, last)) do
-        local id, head = candidate(q, lane, member, now)
-        if id then
-          take(id, head)
-          if row[2] then redis.call('ZADD', q .. 'row', 'XX', redis.call('INCR', q .. 'turn'), lane) end
+        local before = #ids
+        if try(lane, member) then return true end
+        if #ids > before and (row[2] or stride) then
+          redis.call('ZADD', q .. 'row', 'XX', redis.call('INCR', q .. 'turn'), lane)
         end
       end
+    end
+    return redis.call('EXISTS', q .. 'row') == 1
+  end
+
+  -- The best one of each lane that is named, in turns that count in all shards.
+  local function take_picks()
+    for _, pick in ipairs(picks) do
+      local lane, before = pick[1], #ids
+      repeat
+        local member = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, 0)[1]
+        if member and try(lane, member) then return true end
+      until not member or #ids > before
+      if #ids > before then redis.call('ZADD', q .. 'row', 'XX', pick[2], lane) end
+      raise(q .. 'turn', pick[2])
     end
     return redis.call('EXISTS', q .. 'row') == 1
   end
@@ -158,8 +182,7 @@ local function claim(keys, args)
       if not best then return false end
       if #ids == limit then return true end
       local member = firsts[best][1]
-      local id, head = candidate(q, names[best], member, now)
-      if id then take(id, head) end
+      if try(names[best], member) then return true end
       for i = 1, #names do
         if firsts[i] and firsts[i][1] == member then look(i) end
       end
@@ -167,20 +190,27 @@ local function claim(keys, args)
   end
 
   local has_more
-  if names then has_more = take_best() else has_more = take_in_turn() end
+  if picks then has_more = take_picks()
+  elseif names then has_more = take_best()
+  else has_more = take_in_turn() end
   if not has_more and not more then reply[1] = wait_of(q, now) end
+  if is_blocked then reply[1] = BLOCKED end
   return add_bodies(q, reply, ids)
 end
 
 local function claim_expired(keys, args)
-  local queue, limit, lease_ms, instance = unpack(cmsgpack.unpack(args[2]))
-  local base, now = keys[1], now_of(args[1])
+  local queue, limit, lease_ms, instance, stride, rest = unpack(cmsgpack.unpack(args[2]))
+  local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   sweep(base, now, 100)
   local more = advance(q, now)
-  local next_token = token_source(base, now, limit)
+  local next_token = token_source(base, now, limit, stride, rest)
   local reply, ids = { 0 }, {}
   for _, id in ipairs(limit > 0 and redis.call('ZRANGE', q .. 'over', 0, limit - 1) or {}) do
+    if locks and is_locked(locks, q, id) then
+      reply[1] = BLOCKED
+      return add_bodies(q, reply, ids)
+    end
     local head = load(q, id)
     depart(q, id, head)
     head[TOKEN] = next_token()
@@ -190,7 +220,7 @@ local function claim_expired(keys, args)
     hold(q, id, head, CLOSING, now + lease_ms)
     save(q, id, head)
     ids[#ids + 1] = id
-    reply[3 * #ids - 1] = lease_reply(head, now)
+    reply[3 * #ids - 1] = lease_reply(head, now, stride)
   end
   if not more and redis.call('EXISTS', q .. 'over') == 0 then reply[1] = wait_of(q, now) end
   return add_bodies(q, reply, ids)
@@ -229,14 +259,15 @@ end
 
 local function renew(keys, args)
   local refs, lease_ms, origin = unpack(cmsgpack.unpack(args[2]))
-  local base, now = keys[1], now_of(args[1])
+  local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local reply, hints, advanced = {}, { origin }, {}
   for i, ref in ipairs(refs) do
     if not advanced[ref[1]] then advance(base .. ':q:' .. ref[1] .. ':', now) end
     advanced[ref[1]] = true
     local head, q = find(base, ref)
     reply[i] = 0
-    if head then
+    if head and locks and is_locked(locks, q, ref[2]) then reply[i] = BLOCKED
+    elseif head then
       if lease_ms > 0 then prolong(q, ref[2], head, now + lease_ms, now) else hand_back(q, ref[2], head, now) end
       save(q, ref[2], head)
       reply[i] = 1
@@ -254,14 +285,16 @@ end
 -- Ends the leases in the hands of those whose names begin so. One page of them; gives the cursor of the next.
 local function release(keys, args)
   local queue, beginning, cursor = unpack(cmsgpack.unpack(args[2]))
-  local base, now = keys[1], now_of(args[1])
+  local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   local page = redis.call('ZSCAN', q .. 'lease', cursor, 'COUNT', 200)
   local hints = { '' }
   for i = 1, #page[2], 2 do
     local id = page[2][i]
     local head = load(q, id)
-    if head and head[INSTANCE] and string.sub(head[INSTANCE], 1, #beginning) == beginning then
+    local is_ours = head and head[INSTANCE] and string.sub(head[INSTANCE], 1, #beginning) == beginning
+    -- What a transaction has locked is free when its lease ends.
+    if is_ours and not (locks and is_locked(locks, q, id)) then
       head[TOKEN] = 0
       head[INSTANCE] = false
       head[UNTIL] = now
@@ -276,47 +309,5 @@ local function release(keys, args)
   end
   if #hints > 1 then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints)) end
   return page[1]
-end
-
-local function commit(keys, args)
-  local base, now = keys[1], now_of(args[1])
-  local settle, guard, removals, drops, puts, items, hints = unpack(cmsgpack.unpack(args[2]))
-  local settled, settled_q
-  if settle then
-    settled, settled_q = find(base, settle)
-    if not settled then return 0 end
-  end
-  if guard and not find(base, guard) then return 0 end
-  local heads = fitting(base, puts, drops, now)
-  if not heads then return 0 end
-  if settled then remove(settled_q, settle[2], settled) end
-  for _, one in ipairs(removals) do
-    local q = base .. ':q:' .. one[1] .. ':'
-    local head = load(q, one[2])
-    if head then remove(q, one[2], head) end
-  end
-  for _, one in ipairs(drops) do drop(base, one[1], one[2]) end
-  local body = 3
-  local written, has_expiry = {}, false
-  for i, one in ipairs(puts) do
-    local name = one[1] .. ':' .. one[2]
-    local old = heads[i]
-    if written[name] then old = load_record(base .. ':r:' .. one[1] .. ':', one[2]) end
-    put(base, one, args[body], old, now)
-    written[name] = true
-    has_expiry = has_expiry or one[8]
-    body = body + 1
-  end
-  if #items > 0 then
-    local seq = redis.call('INCRBY', base .. ':seq', #items) - #items
-    for i, one in ipairs(items) do
-      enqueue(base, one, args[body], seq + i, now)
-      body = body + 1
-    end
-  end
-  -- Twice as many as a batch can add, so that what has expired never piles up.
-  if has_expiry then sweep(base, now, 2 * #puts) end
-  if hints then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints)) end
-  return 1
 end
 `

@@ -212,12 +212,13 @@ local function find(base, ref)
   if head and head[TOKEN] == ref[3] then return head, q end
 end
 
--- Tokens begin anew with every millisecond, so that none repeats even if the server has lost its newest writes.
-local function token_source(base, now, most)
+-- Tokens begin anew with every millisecond, so that none repeats even if the server has lost its newest writes. Each of
+-- several shards gives those of its own remainder.
+local function token_source(base, now, most, stride, rest)
   local last
   return function()
     if not last then
-      local floor = math.floor(now) * 2048
+      local floor = math.floor(math.floor(now) * 2048 / (stride or 1))
       last = redis.call('INCRBY', base .. ':token', most) - most
       if last < floor then
         redis.call('SET', base .. ':token', string.format('%.0f', floor + most))
@@ -225,14 +226,17 @@ local function token_source(base, now, most)
       end
     end
     last = last + 1
-    return last
+    return stride and last * stride + rest or last
   end
 end
 
-local function lease_reply(head, now)
+-- What several shards gave is put in order by rank and sequence.
+local function lease_reply(head, now, is_sharded)
   local at = in_hand_at(head)
   local left = at < INF and math.max(at - now, 0)
-  return cmsgpack.pack({ head[TOKEN], head[LANE], head[PRIORITY], head[COUNT], left })
+  local reply = { head[TOKEN], head[LANE], head[PRIORITY], head[COUNT], left }
+  if is_sharded then reply[6], reply[7] = head[RANK], head[SEQ] end
+  return cmsgpack.pack(reply)
 end
 
 local function add_bodies(q, reply, ids)

@@ -1,0 +1,121 @@
+import type { Item, Queue } from '@impresario/core'
+
+/** What is known of a queue in one shard. */
+interface Entry {
+  /** Counts what was heard: an answer that was on its way meanwhile may be older than that. */
+  news: number
+  /** Until when the rest of it holds. */
+  until: number
+  /** When the next item may come, as far as the shard knows. */
+  next: number | undefined
+  readonly empty: Set<string>
+  isEmpty: boolean
+}
+
+/**
+ * A delayed item of another instance is not announced, nor is a lease that ends: knowledge of emptiness grows old so fast. It
+ * is also the longest time that a lost hint costs.
+ */
+const CALM_MS = 250
+
+/**
+ * Which shards have nothing for a claim, so that it need not ask them. It is used only while the hints of all instances are
+ * heard; a hint, or what this storage does itself, ends it for the lane.
+ */
+export class Calm {
+  readonly #shards: number
+  readonly #now: () => number
+  readonly #queues = new Map<Queue, readonly Entry[]>()
+  #isHearing = false
+
+  constructor(shards: number, now: () => number) {
+    this.#shards = shards
+    this.#now = now
+  }
+
+  hearing(isHearing: boolean): void {
+    this.#isHearing = isHearing
+    this.#queues.clear()
+  }
+
+  /** The shards that may have something for a claim of these lanes, or of all. */
+  candidates(queue: Queue, lanes: readonly string[] | undefined, shards: readonly number[]): readonly number[] {
+    if (!this.#isHearing) return shards
+    const now = this.#now()
+    return shards.filter((shard) => {
+      const entry = this.#entry(queue, shard)
+      if (now >= entry.until) return true
+      return lanes === undefined ? !entry.isEmpty : !entry.isEmpty && !lanes.every((lane) => entry.empty.has(lane))
+    })
+  }
+
+  /** How long until one of these shards may have something, if that is known. */
+  nextInMs(queue: Queue, shards: readonly number[]): number | undefined {
+    const moments = shards.flatMap((shard) => this.#entry(queue, shard).next ?? [])
+    return moments.length === 0 ? undefined : Math.max(1, Math.min(...moments) - this.#now())
+  }
+
+  news(queue: Queue, shard: number): number {
+    return this.#entry(queue, shard).news
+  }
+
+  /** A shard has said that these lanes (or all) are empty, before any news that came since `news`. */
+  learn(
+    { queue, shard, news }: { readonly queue: Queue; readonly shard: number; readonly news: number },
+    lanes: readonly string[] | undefined,
+    nextInMs: number | undefined,
+  ): void {
+    const entry = this.#entry(queue, shard)
+    if (!this.#isHearing || entry.news !== news || nextInMs === 0) return
+    const now = this.#now()
+    if (now >= entry.until) {
+      entry.until = now + CALM_MS
+      entry.empty.clear()
+      entry.isEmpty = false
+    }
+    entry.next = nextInMs === undefined ? undefined : now + nextInMs
+    if (entry.next !== undefined) entry.until = Math.min(entry.until, entry.next)
+    if (lanes === undefined) entry.isEmpty = true
+    else for (const lane of lanes) entry.empty.add(lane)
+  }
+
+  /** A lane has got something. */
+  disturb(queue: Queue, shard: number, lane: string): void {
+    const entry = this.#entry(queue, shard)
+    entry.news += 1
+    entry.empty.delete(lane)
+    entry.isEmpty = false
+  }
+
+  /** Something will be there after a while. */
+  soon(queue: Queue, shard: number, ms: number): void {
+    const entry = this.#entry(queue, shard)
+    entry.news += 1
+    const at = this.#now() + ms
+    entry.until = Math.min(entry.until, at)
+    entry.next = Math.min(entry.next ?? at, at)
+  }
+
+  enqueued({ queue, lane, delayMs, fallback }: Item, shard: number): void {
+    if (delayMs <= 0) this.disturb(queue, shard, lane)
+    else this.soon(queue, shard, delayMs)
+    if (fallback !== undefined) this.soon(queue, shard, Math.max(0, delayMs) + fallback.afterMs)
+  }
+
+  #entry(queue: Queue, shard: number): Entry {
+    let entries = this.#queues.get(queue)
+    if (entries === undefined) {
+      entries = Array.from({ length: this.#shards }, () => ({
+        news: 0,
+        until: Number.NEGATIVE_INFINITY,
+        next: undefined,
+        empty: new Set<string>(),
+        isEmpty: false,
+      }))
+      this.#queues.set(queue, entries)
+    }
+    const entry = entries[shard]
+    if (entry === undefined) throw new RangeError(`There is no shard ${shard}`)
+    return entry
+  }
+}

@@ -1,0 +1,95 @@
+import type { ItemView, Lease, Queue } from '@impresario/core'
+import { unpack } from './codec.ts'
+
+/** Next to no number that a claim answers: a transaction has locked what comes next. */
+const BLOCKED = -2
+
+type LeaseReply = readonly [
+  token: number,
+  lane: string,
+  priority: number,
+  deliveries: number,
+  left: number | false,
+  rank?: number,
+  sequence?: string,
+]
+type ViewReply = readonly [
+  lane: string,
+  priority: number,
+  deliveries: number,
+  dueInMs: number,
+  token: number | false,
+  holder: string | false,
+  endsInMs: number,
+]
+export type ClaimReply = readonly [next: number, ...(Buffer | number)[]]
+
+/** A lease and its place among those of other shards. */
+export interface Ranked {
+  readonly lease: Lease
+  readonly rank: number
+  readonly sequence: string
+}
+
+export interface ClaimResult {
+  readonly found: readonly Ranked[]
+  /** Zero: there is more now; `undefined`: nothing is known to come. */
+  readonly nextInMs: number | undefined
+  readonly isBlocked: boolean
+}
+
+export function claimResultOf(queue: Queue, [next, ...rows]: ClaimReply): ClaimResult {
+  const found = triplesOf(rows).map(([id, meta, body]) => {
+    const [token, lane, priority, deliveries, left, rank = 0, sequence = ''] = unpack<LeaseReply>(bytesOf(meta))
+    const expiresInMs = left === false ? undefined : left
+    const payload: Lease['payload'] = unpack(bytesOf(body))
+    const lease: Lease = { queue, id: textOf(id), token, lane, priority, payload, deliveries, expiresInMs }
+    return { lease, rank, sequence }
+  })
+  const isBlocked = next === BLOCKED
+  return { found, isBlocked, nextInMs: isBlocked ? 0 : next < 0 ? undefined : next }
+}
+
+export function isBlockedReply(reply: Buffer | number | undefined): boolean {
+  return reply === BLOCKED
+}
+
+export function viewOf(
+  name: Pick<ItemView, 'queue' | 'id'>,
+  meta: Buffer | null,
+  body: Buffer | null,
+): ItemView | undefined {
+  if (meta === null || body === null) return undefined
+  const [lane, priority, deliveries, dueInMs, token, holder, endsInMs] = unpack<ViewReply>(meta)
+  const lease = token === false ? undefined : { token, holder: holder === false ? undefined : holder, endsInMs }
+  return { ...name, lane, priority, payload: unpack(body), deliveries, dueInMs, lease }
+}
+
+export function pairsOf<T>(flat: readonly T[]): readonly (readonly [T, T])[] {
+  const pairs: (readonly [T, T])[] = []
+  for (let index = 0; index + 1 < flat.length; index += 2) pairs.push([flat[index] as T, flat[index + 1] as T])
+  return pairs
+}
+
+export function triplesOf<T>(flat: readonly T[]): readonly (readonly [T, T, T])[] {
+  const triples: (readonly [T, T, T])[] = []
+  for (let index = 0; index + 2 < flat.length; index += 3) {
+    triples.push([flat[index] as T, flat[index + 1] as T, flat[index + 2] as T])
+  }
+  return triples
+}
+
+export function bytesOf(value: unknown): Buffer {
+  if (!Buffer.isBuffer(value)) throw new TypeError('The server answered something else where bytes belong')
+  return value
+}
+
+export function textOf(value: Buffer | number): string {
+  return value.toString()
+}
+
+/** The smaller of two waits of which none may be known. */
+export function sooner(a: number | undefined, b: number | undefined): number | undefined {
+  if (a === undefined) return b
+  return b === undefined ? a : Math.min(a, b)
+}
