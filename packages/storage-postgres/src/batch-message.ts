@@ -1,13 +1,7 @@
 import { foldedText } from '@impresario/core'
 import type { Batch, Item, Put } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
-
-/** What a batch touches, by name. Two batches that touch the same are decided one after the other. */
-export interface Touches {
-  readonly writes: ReadonlySet<string>
-  /** Claims under whose authority it is written: read, not changed. */
-  readonly reads: ReadonlySet<string>
-}
+import type { Touches } from './names-in-use.ts'
 
 export function touchesOf(batch: Batch): Touches {
   const writes = new Set<string>()
@@ -23,9 +17,10 @@ export function touchesOf(batch: Batch): Touches {
 }
 
 const recordName = (kind: string, id: string): string => `r ${kind} ${id}`
-const itemName = (queue: string, id: string): string => `i ${queue} ${id}`
+export const itemName = (queue: string, id: string): string => `i ${queue} ${id}`
 
-type Row = Readonly<Record<string, string | number | boolean | null>>
+type Row = Readonly<Record<string, string | number | boolean | null | undefined>>
+
 interface Named {
   readonly name: string
   readonly row: Row
@@ -33,21 +28,14 @@ interface Named {
 
 /** A group of batches as the parameters of the function `commit`. Whatever is empty is null, and its part is left out. */
 export function commitParameters(batches: readonly Batch[]): readonly (string | null)[] {
-  const locks = new Map<string, Row>()
-  const refs: Row[] = []
-  const gone: Row[] = []
+  const locks: Named[] = []
   const keys: Named[] = []
   const puts: Named[] = []
   const items: Named[] = []
   let order = 0
-  for (const [b, { put = [], drop = [], enqueue = [], remove = [], settle, guard }] of batches.entries()) {
-    for (const ref of [settle, guard]) {
-      if (ref === undefined) continue
-      refs.push({ b, q: ref.queue, i: checked(ref.id), t: ref.token })
-    }
-    for (const { queue, id } of settle === undefined ? remove : [settle, ...remove]) {
-      gone.push({ b, q: queue, i: checked(id) })
-    }
+  for (const [b, batch] of batches.entries()) {
+    const { put = [], drop = [], enqueue = [] } = batch
+    locks.push(...lockRows(batch, b))
     for (const item of newest(enqueue, ({ queue, id }) => itemName(queue, id))) {
       items.push({ name: itemName(item.queue, item.id), row: itemRow(item, b, order++) })
     }
@@ -57,13 +45,21 @@ export function commitParameters(batches: readonly Batch[]): readonly (string | 
     }
   }
   // Without claims and removals the items are locked as they are written, in the same order.
-  if (refs.length + gone.length > 0) {
-    for (const { q, i } of [...refs, ...gone, ...items.map(({ row }) => row)]) {
-      if (typeof q === 'string' && typeof i === 'string') locks.set(itemName(q, i), { q, i })
-    }
+  if (locks.length > 0) for (const { name, row } of items) locks.push({ name, row: { q: row['q'], i: row['i'] } })
+  return [inOrder(locks), inOrder(keys), inOrder(puts), inOrder(items)]
+}
+
+/** Items that a batch names without writing them: claims with their tokens (`t`), and those that go (`g`). */
+function lockRows({ settle, guard, remove = [] }: Batch, b: number): Named[] {
+  const row = (queue: string, id: string, more: Row): Named => {
+    const i = checked(id)
+    return { name: itemName(queue, i), row: { b, q: queue, i, ...more } }
   }
-  const lockRows = [...locks].map(([name, row]) => ({ name, row }))
-  return [inOrder(lockRows), json(refs), json(gone), inOrder(keys), inOrder(puts), inOrder(items)]
+  return [
+    ...(settle === undefined ? [] : [row(settle.queue, settle.id, { t: settle.token, g: true })]),
+    ...(guard === undefined ? [] : [row(guard.queue, guard.id, { t: guard.token })]),
+    ...newest(remove, ({ queue, id }) => itemName(queue, id)).map(({ queue, id }) => row(queue, id, { g: true })),
+  ]
 }
 
 /** What a batch writes or drops under one name is one key: its new version, if there is one, and whether the old goes first. */
@@ -164,9 +160,5 @@ function newest<T>(list: readonly T[], nameOf: (one: T) => string): readonly T[]
 /** Every process locks in this order. */
 function inOrder(rows: readonly Named[]): string | null {
   const sorted = rows.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
-  return json(sorted.map(({ row }, n) => ({ n, ...row })))
-}
-
-function json(rows: readonly Row[]): string | null {
-  return rows.length === 0 ? null : JSON.stringify(rows)
+  return rows.length === 0 ? null : JSON.stringify(sorted.map(({ row }, n) => ({ n, ...row })))
 }

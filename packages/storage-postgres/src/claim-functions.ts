@@ -7,15 +7,64 @@ const READY_COUNT_MAX = 1_000
 /** How soon to look again for what somebody else has locked at this moment. */
 const LOCKED_RETRY_MS = 5
 
+/** Up to so many rows of a lane, own ones and those that have come into force as fallbacks, by their indexes. */
+function rowsOfLane(isFallback = 'i.fallback_lane = g.lane'): string {
+  return `
+          (SELECT i.id, i.seq, i.rank FROM {schema}.items i
+            WHERE i.queue = q.queue AND i.state = 1 AND i.lane = g.lane ORDER BY i.rank, i.seq LIMIT n + cap)
+          UNION ALL
+          (SELECT i.id, i.seq, i.rank FROM {schema}.items i
+            WHERE i.queue = q.queue AND i.state = 1 AND i.fallback_on AND ${isFallback}
+            ORDER BY i.rank, i.seq LIMIT n + cap)`
+}
+
+/** Of several lanes the best items first. An item that two lanes could give comes through its own. */
+const BEST_FIRST = `
+        SELECT u.id, u.seq, found_lanes[1] AS turn FROM unnest(found_lanes) AS g(lane)
+        CROSS JOIN LATERAL (${rowsOfLane('i.fallback_lane = g.lane AND NOT i.lane = ANY (found_lanes)')}
+        ) u ORDER BY u.rank, u.seq LIMIT n + cap`
+
+/** The best of each lane, then the second best of each. An item that two lanes could give comes through the better place. */
+const IN_TURN = `
+        SELECT d.id, d.seq, d.turn FROM (
+          SELECT DISTINCT ON (b.id) b.id, b.seq, g.lane AS turn, b.place, g.o
+          FROM unnest(found_lanes) WITH ORDINALITY AS g(lane, o) CROSS JOIN LATERAL (
+            SELECT u.id, u.seq, row_number() OVER (ORDER BY u.rank, u.seq) AS place FROM (${rowsOfLane()}
+            ) u ORDER BY u.rank, u.seq LIMIT n + cap
+          ) b ORDER BY b.id, b.place, g.o
+        ) d ORDER BY d.place, d.o`
+
+/** What has expired, the longest first. */
+const EXPIRED = `
+        SELECT i.id, i.seq, NULL::text AS turn FROM {schema}.items i WHERE i.queue = q.queue AND i.state = 3
+        ORDER BY i.expired_at LIMIT n + cap`
+
+/**
+ * Locks the first of what `found` gives, in its order, that nobody else has locked.
+ *
+ * Candidates are found by their index without a lock and then looked up one by one by their key, so that a claim over
+ * several lanes locks only what it takes. The look-up is a subquery with a lock of its own: the planner can neither turn
+ * it into another kind of join nor read ahead.
+ */
+function lockStatement(found: string, state: number): string {
+  return `WITH found AS MATERIALIZED (${found}
+      ), taken AS (
+        SELECT i.place, f.turn FROM found f CROSS JOIN LATERAL (
+          SELECT x.ctid AS place FROM {schema}.items x
+          WHERE x.queue = q.queue AND x.id = f.id AND x.seq = f.seq AND x.state + 0 = ${state}
+            AND (x.alarm_at IS NULL OR x.alarm_at > v_now)
+          FOR UPDATE SKIP LOCKED
+        ) i LIMIT q.amount - got
+      )
+      SELECT array_agg(t.place), array_agg(t.turn), (SELECT count(*) FROM found) INTO places, turns, seen FROM taken t`
+}
+
 /** Claims, and what they stand on. */
 export const CLAIM_FUNCTIONS = `
 CREATE FUNCTION {schema}.ring(p_queue text, v_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT EXISTS (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.alarm_at <= v_now) THEN
-    RETURN;
-  END IF;
   WITH due AS MATERIALIZED (
-    SELECT i.id, now.state, {schema}.expiry_of(i.leased_until, i.settle_at, i.unclaimed_at, i.run_at, i.deliveries) AS expiry
+    SELECT i.ctid AS place, now.state, {schema}.expiry_of(i.leased_until, i.settle_at, i.unclaimed_at, i.run_at, i.deliveries) AS expiry
     FROM {schema}.items i
     CROSS JOIN LATERAL (SELECT {schema}.state_of(v_now, i.due_at, i.leased_until,
       {schema}.expiry_of(i.leased_until, i.settle_at, i.unclaimed_at, i.run_at, i.deliveries), i.closing) AS state) AS now
@@ -24,7 +73,7 @@ BEGIN
   )
   UPDATE {schema}.items i SET state = d.state, expired_at = d.expiry, fallback_on = coalesce(i.fallback_at <= v_now, false),
     alarm_at = {schema}.alarm_of(v_now, d.state, i.due_at, i.leased_until, d.expiry, i.fallback_at)
-  FROM due d WHERE i.queue = p_queue AND i.id = d.id;
+  FROM due d WHERE i.ctid = d.place;
 END $$;
 
 -- Up to so many lanes with ready items, in the order of their names, beginning after the given one (null: at the first) and
@@ -60,115 +109,95 @@ BEGIN
   RETURN found;
 END $$;
 
-CREATE FUNCTION {schema}.has_ready(p_queue text, p_lanes text[]) RETURNS boolean LANGUAGE plpgsql AS $$
+-- When the state of an item of a queue may change next.
+CREATE FUNCTION {schema}.first_alarm(p_queue text) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
-  IF p_lanes IS NULL THEN
-    RETURN EXISTS (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 1);
-  END IF;
-  -- One row of each, by its index: without the limits all ready rows might be gathered first.
-  RETURN EXISTS (SELECT FROM unnest(p_lanes) AS g(lane) CROSS JOIN LATERAL (
-    (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 1 AND i.lane = g.lane LIMIT 1)
-    UNION ALL
-    (SELECT FROM {schema}.items i
-      WHERE i.queue = p_queue AND i.state = 1 AND i.fallback_on AND i.fallback_lane = g.lane LIMIT 1)
-  ) x);
+  RETURN (SELECT i.alarm_at FROM {schema}.items i WHERE i.queue = p_queue AND i.alarm_at IS NOT NULL ORDER BY i.alarm_at LIMIT 1);
 END $$;
 
-CREATE FUNCTION {schema}.next_in(p_queue text, v_now bigint) RETURNS bigint LANGUAGE sql AS $$
-  SELECT greatest(i.alarm_at - v_now, ${LOCKED_RETRY_MS}) FROM {schema}.items i
-  WHERE i.queue = p_queue AND i.alarm_at IS NOT NULL ORDER BY i.alarm_at LIMIT 1
-$$;
-
--- The last row has no id: it says when to come again. With no lanes named, each row tells through whose turn it came.
-CREATE FUNCTION {schema}.claim(
-  p_queue text, p_lanes text[], p_limit integer, p_lease bigint, p_holder text, p_session bigint, p_after text
-) RETURNS TABLE (id text, token bigint, lane text, priority double precision, payload text, deliveries integer,
+-- Takes care of several claims in the order in which they are asked for, each with its number. The last row of each has no
+-- id: it says when to come again. Where no lanes are named, a row tells through whose turn it came.
+--
+-- Nobody waits for a row here: what another has locked is passed over.
+CREATE FUNCTION {schema}.claim_all(p_requests json, p_session bigint)
+RETURNS TABLE (r integer, id text, token bigint, lane text, priority double precision, payload text, deliveries integer,
   expires_in bigint, turn text, next_in bigint) LANGUAGE plpgsql ${BY_KEY} AS $$
 #variable_conflict use_column
 DECLARE
   v_now bigint := {schema}.now_ms();
-  in_turn boolean := p_lanes IS NULL;
-  lanes text[] := p_lanes;
-  got integer := 0;
-  cap integer := 4;
+  q record;
+  alarm bigint;
+  found_lanes text[];
+  places tid[];
+  turns text[];
+  got integer;
+  seen integer;
+  cap integer;
   n integer;
   more boolean;
 BEGIN
-  PERFORM {schema}.ring(p_queue, v_now);
-  FOR round IN 1..6 LOOP
-    EXIT WHEN got >= p_limit;
-    IF in_turn THEN
-      lanes := {schema}.lanes_from(p_queue, p_after, p_limit - got);
+  FOR q IN
+    SELECT x.* FROM json_to_recordset(p_requests)
+      AS x(r integer, queue text, lanes text[], amount integer, lease bigint, holder text, after text, expired boolean)
+  LOOP
+    alarm := {schema}.first_alarm(q.queue);
+    IF alarm <= v_now THEN
+      PERFORM {schema}.ring(q.queue, v_now);
     END IF;
-    EXIT WHEN cardinality(lanes) = 0;
-    n := CASE WHEN in_turn THEN ceil((p_limit - got)::double precision / cardinality(lanes)) ELSE p_limit - got END;
-    RETURN QUERY
-    WITH found AS MATERIALIZED (
-      SELECT DISTINCT ON (b.id) b.id, b.seq, g.lane AS turn,
-        CASE WHEN in_turn THEN b.place ELSE b.rank END AS first, CASE WHEN in_turn THEN g.o ELSE b.seq END AS second
-      FROM unnest(lanes) WITH ORDINALITY AS g(lane, o) CROSS JOIN LATERAL (
-        SELECT u.id, u.seq, u.rank, row_number() OVER (ORDER BY u.rank, u.seq) AS place FROM (
-          (SELECT i.id, i.seq, i.rank FROM {schema}.items i
-            WHERE i.queue = p_queue AND i.state = 1 AND i.lane = g.lane ORDER BY i.rank, i.seq LIMIT n + cap)
-          UNION ALL
-          (SELECT i.id, i.seq, i.rank FROM {schema}.items i
-            WHERE i.queue = p_queue AND i.state = 1 AND i.fallback_on AND i.fallback_lane = g.lane
-            ORDER BY i.rank, i.seq LIMIT n + cap)
-        ) u ORDER BY u.rank, u.seq LIMIT n + cap
-      ) b ORDER BY b.id, b.place, g.o
-    ), taken AS MATERIALIZED (
-      SELECT i.id, f.turn, f.first, f.second FROM found f JOIN {schema}.items i ON i.queue = p_queue AND i.id = f.id
-      -- The sum keeps the index of ready rows out of this: each row is looked up by its key.
-      WHERE i.state + 0 = 1 AND i.seq = f.seq AND (i.alarm_at IS NULL OR i.alarm_at > v_now)
-      ORDER BY f.first, f.second LIMIT p_limit - got FOR UPDATE OF i SKIP LOCKED
-    ), leased AS (
-      UPDATE {schema}.items i SET token = nextval('{schema}.tokens'), holder = p_holder, state = 2, closing = false,
-        session = CASE WHEN p_holder IS NULL THEN p_session END, leased_until = v_now + p_lease,
-        deliveries = i.deliveries + 1, run_at = v_now + i.run_ms,
-        alarm_at = least(v_now + p_lease, i.settle_at, v_now + i.run_ms)
-      FROM taken x WHERE i.queue = p_queue AND i.id = x.id
-      RETURNING i.id, i.token, i.lane, i.priority, i.payload, i.deliveries,
-        greatest(least(i.settle_at, i.run_at) - v_now, 0) AS expires_in, i.settle_at, i.run_at, x.turn, x.first, x.second
-    )
-    SELECT l.id, l.token, l.lane, l.priority, l.payload, l.deliveries,
-      CASE WHEN l.settle_at IS NOT NULL OR l.run_at IS NOT NULL THEN l.expires_in END, l.turn, NULL::bigint
-    FROM leased l ORDER BY l.first, l.second;
-    GET DIAGNOSTICS n = ROW_COUNT;
-    got := got + n;
-    EXIT WHEN got >= p_limit OR NOT {schema}.has_ready(p_queue, p_lanes);
-    cap := cap * 4;
+    got := 0;
+    cap := 4;
+    more := false;
+    found_lanes := q.lanes;
+    FOR round IN 1..6 LOOP
+      n := q.amount - got;
+      IF q.lanes IS NULL AND NOT q.expired THEN
+        found_lanes := {schema}.lanes_from(q.queue, q.after, greatest(n, 1));
+      END IF;
+      EXIT WHEN cardinality(found_lanes) = 0;
+      IF q.expired THEN
+        ${lockStatement(EXPIRED, 3)};
+      ELSIF cardinality(found_lanes) = 1 OR q.lanes IS NOT NULL THEN
+        ${lockStatement(BEST_FIRST, 1)};
+      ELSE
+        n := ceil(n::double precision / cardinality(found_lanes));
+        ${lockStatement(IN_TURN, 1)};
+      END IF;
+      n := coalesce(cardinality(places), 0);
+      more := seen > n;
+      got := got + n;
+      IF n > 0 AND q.expired THEN
+        RETURN QUERY UPDATE {schema}.items i SET token = nextval('{schema}.tokens'), holder = NULL, session = p_session,
+          closing = true, state = 4, leased_until = v_now + q.lease, alarm_at = v_now + q.lease
+        FROM unnest(places) AS x(place) WHERE i.ctid = x.place
+        RETURNING q.r, i.id::text, i.token, i.lane::text, i.priority, i.payload, i.deliveries, 0::bigint, NULL::text, NULL::bigint;
+      ELSIF n > 0 THEN
+        RETURN QUERY UPDATE {schema}.items i SET token = nextval('{schema}.tokens'), holder = q.holder, state = 2,
+          closing = false, session = CASE WHEN q.holder IS NULL THEN p_session END, leased_until = v_now + q.lease,
+          deliveries = i.deliveries + 1, run_at = v_now + i.run_ms,
+          alarm_at = least(v_now + q.lease, i.settle_at, v_now + i.run_ms)
+        FROM unnest(places, turns) AS x(place, turn) WHERE i.ctid = x.place
+        RETURNING q.r, i.id::text, i.token, i.lane::text, i.priority, i.payload, i.deliveries,
+          CASE WHEN i.settle_at IS NOT NULL OR i.run_at IS NOT NULL THEN greatest(least(i.settle_at, i.run_at) - v_now, 0) END,
+          CASE WHEN q.lanes IS NULL THEN x.turn END, NULL::bigint;
+      END IF;
+      -- What is left may be locked by others at the head of its lane: look further.
+      EXIT WHEN got >= q.amount OR NOT more;
+      cap := cap * 4;
+    END LOOP;
+    IF NOT more AND q.lanes IS NULL AND NOT q.expired AND got > 0 AND got >= q.amount THEN
+      -- Only as many lanes were looked at as were needed.
+      more := EXISTS (SELECT FROM {schema}.items i WHERE i.queue = q.queue AND i.state = 1);
+    END IF;
+    IF NOT more AND (got > 0 OR alarm <= v_now) THEN
+      alarm := {schema}.first_alarm(q.queue);
+    END IF;
+    r := q.r;
+    id := NULL;
+    turn := NULL;
+    next_in := CASE WHEN more AND got >= q.amount THEN 0 WHEN more THEN ${LOCKED_RETRY_MS}
+      WHEN alarm IS NOT NULL THEN greatest(alarm - v_now, ${LOCKED_RETRY_MS}) END;
+    RETURN NEXT;
   END LOOP;
-  more := {schema}.has_ready(p_queue, p_lanes);
-  RETURN QUERY SELECT NULL::text, NULL::bigint, NULL::text, NULL::double precision, NULL::text, NULL::integer, NULL::bigint,
-    NULL::text, CASE WHEN more AND got >= p_limit THEN 0 WHEN more THEN ${LOCKED_RETRY_MS} ELSE {schema}.next_in(p_queue, v_now) END;
-END $$;
-
-CREATE FUNCTION {schema}.claim_expired(p_queue text, p_limit integer, p_lease bigint, p_session bigint)
-RETURNS TABLE (id text, token bigint, lane text, priority double precision, payload text, deliveries integer,
-  expires_in bigint, turn text, next_in bigint) LANGUAGE plpgsql ${BY_KEY} AS $$
-#variable_conflict use_column
-DECLARE
-  v_now bigint := {schema}.now_ms();
-  got integer;
-  more boolean;
-BEGIN
-  PERFORM {schema}.ring(p_queue, v_now);
-  RETURN QUERY
-  WITH taken AS MATERIALIZED (
-    SELECT i.id, i.expired_at FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 3
-    ORDER BY i.expired_at LIMIT p_limit FOR UPDATE SKIP LOCKED
-  ), leased AS (
-    UPDATE {schema}.items i SET token = nextval('{schema}.tokens'), holder = NULL, session = p_session, closing = true, state = 4,
-      leased_until = v_now + p_lease, alarm_at = v_now + p_lease
-    FROM taken x WHERE i.queue = p_queue AND i.id = x.id
-    RETURNING i.id, i.token, i.lane, i.priority, i.payload, i.deliveries, x.expired_at
-  )
-  SELECT l.id, l.token, l.lane, l.priority, l.payload, l.deliveries, 0::bigint, NULL::text, NULL::bigint
-  FROM leased l ORDER BY l.expired_at;
-  GET DIAGNOSTICS got = ROW_COUNT;
-  more := EXISTS (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 3);
-  RETURN QUERY SELECT NULL::text, NULL::bigint, NULL::text, NULL::double precision, NULL::text, NULL::integer, NULL::bigint,
-    NULL::text, CASE WHEN more AND got >= p_limit THEN 0 WHEN more THEN ${LOCKED_RETRY_MS} ELSE {schema}.next_in(p_queue, v_now) END;
 END $$;
 
 CREATE FUNCTION {schema}.lanes(p_queue text) RETURNS TABLE (lane text, ready bigint) LANGUAGE plpgsql ${BY_KEY} AS $$

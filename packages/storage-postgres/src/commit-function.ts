@@ -1,10 +1,15 @@
 /**
  * A cached plan must not depend on how long the tables were when it was made: all of these statements look a few rows up by
- * key. So they are not left to the estimates, which call a queue that was empty a minute ago empty. Plans whose estimate was
- * made high on purpose must not be compiled either. Waiting for a row is bounded.
+ * key. So they are not left to the estimates, which call a queue that was empty a minute ago empty. Three rules hold for them:
+ * - what is named by its key is looked up one by one, by a subquery that the planner cannot take apart (\`FOR UPDATE\`, \`OFFSET 0\`);
+ * - what was locked is changed by its place (\`ctid\`), which nobody else can move: reading an index is made so dear that no
+ *   index is gone through for it;
+ * - the first of an order come from the index that has this order.
+ *
+ * Plans whose estimate was made high on purpose must not be compiled either. Waiting for a row is bounded.
  */
 export const BY_KEY = `SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
-  SET jit = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '10s'`
+  SET cpu_index_tuple_cost = 1000 SET jit = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '10s'`
 
 /**
  * Decides and writes a group of batches that touch different things, each for itself, and says which of them conflict.
@@ -14,64 +19,59 @@ export const BY_KEY = `SET enable_seqscan = off SET enable_hashjoin = off SET en
  * whole group is undone and sent again, which finds the new row and decides by it.
  */
 export const COMMIT_FUNCTION = `
-CREATE FUNCTION {schema}.commit(p_locks json, p_refs json, p_gone json, p_keys json, p_puts json, p_items json)
+CREATE FUNCTION {schema}.commit(p_locks json, p_keys json, p_puts json, p_items json)
 RETURNS integer[] LANGUAGE plpgsql ${BY_KEY} AS $$
 DECLARE
   v_now bigint := {schema}.now_ms();
   base bigint;
   deltas {schema}.delta[];
   bad integer[] := '{}';
-  worse integer[];
   expected integer;
+  gone tid[];
+  gone_by integer[];
+  dropped tid[];
   written integer;
 BEGIN
+  -- Rows are locked one by one as they are looked up, hence in the order in which they are named.
   IF p_locks IS NOT NULL THEN
-    PERFORM FROM json_to_recordset(p_locks) AS l(n integer, q text, i text)
-    JOIN {schema}.items i ON i.queue = l.q AND i.id = l.i
-    ORDER BY l.n FOR UPDATE OF i;
+    SELECT coalesce(array_agg(l.b) FILTER (WHERE l.t IS NOT NULL AND (l.t = 0 OR i.token IS DISTINCT FROM l.t)), '{}'),
+      array_agg(i.place) FILTER (WHERE l.g), array_agg(l.b) FILTER (WHERE l.g)
+    INTO bad, gone, gone_by
+    FROM json_to_recordset(p_locks) AS l(b integer, q text, i text, t bigint, g boolean)
+    LEFT JOIN LATERAL (
+      SELECT x.ctid AS place, x.token FROM {schema}.items x WHERE x.queue = l.q AND x.id = l.i FOR UPDATE
+    ) i ON true;
   END IF;
-  IF p_refs IS NOT NULL THEN
-    SELECT coalesce(array_agg(r.b), '{}') INTO bad
-    FROM json_to_recordset(p_refs) AS r(b integer, q text, i text, t bigint)
-    LEFT JOIN {schema}.items i ON i.queue = r.q AND i.id = r.i
-    WHERE r.t = 0 OR i.token IS DISTINCT FROM r.t;
-  END IF;
-  IF p_keys IS NOT NULL THEN
-    PERFORM FROM json_to_recordset(p_keys) AS k(n integer, k text, i text)
-    JOIN {schema}.records r ON r.kind = k.k AND r.id = k.i
-    ORDER BY k.n FOR UPDATE OF r;
-    SELECT array_agg(k.b) INTO worse
-    FROM json_to_recordset(p_keys) AS k(b integer, k text, i text, v integer, d boolean)
-    LEFT JOIN {schema}.records r ON r.kind = k.k AND r.id = k.i
-    WHERE k.v - 1 <> CASE WHEN k.d OR r.version IS NULL OR r.expires_at <= v_now THEN 0 ELSE r.version END;
-    bad := bad || worse;
-  END IF;
-
-  IF p_gone IS NOT NULL THEN
-    DELETE FROM {schema}.items i USING json_to_recordset(p_gone) AS g(b integer, q text, i text)
-    WHERE i.queue = g.q AND i.id = g.i AND NOT g.b = ANY (bad);
-  END IF;
-
   IF p_keys IS NOT NULL THEN
     WITH keys AS MATERIALIZED (
-      SELECT k.* FROM json_to_recordset(p_keys)
+      SELECT k.*, r.* FROM json_to_recordset(p_keys)
         AS k(b integer, k text, i text, v integer, d boolean, o text, s text, m text)
-      WHERE NOT k.b = ANY (bad)
-    ), dropped AS (
-      DELETE FROM {schema}.records r USING keys k WHERE k.d AND r.kind = k.k AND r.id = k.i
-      RETURNING r.kind, r.status, r.owner, r.name
+      LEFT JOIN LATERAL (
+        SELECT x.ctid AS place, x.version, x.expires_at, x.status, x.owner, x.name FROM {schema}.records x WHERE x.kind = k.k AND x.id = k.i FOR UPDATE
+      ) r ON true
+    ), losers AS MATERIALIZED (
+      SELECT coalesce(array_agg(k.b), '{}') || bad AS b FROM keys k
+      WHERE k.v - 1 <> CASE WHEN k.d OR k.version IS NULL OR k.expires_at <= v_now THEN 0 ELSE k.version END
+    ), kept AS (
+      SELECT k.* FROM keys k CROSS JOIN losers l WHERE NOT k.b = ANY (l.b)
     ), changes AS (
-      SELECT d.kind, d.status, d.owner, d.name, -1 AS n FROM dropped d
+      SELECT k.k, k.status, k.owner, k.name, -1 AS n FROM kept k WHERE k.status IS NOT NULL
       UNION ALL
-      SELECT r.kind, r.status, r.owner, r.name, -1 FROM keys k JOIN {schema}.records r ON r.kind = k.k AND r.id = k.i
-      WHERE NOT k.d
-      UNION ALL
-      SELECT k.k, k.s, k.o, k.m, 1 FROM keys k WHERE k.v IS NOT NULL
+      SELECT k.k, k.s, k.o, k.m, 1 FROM kept k WHERE k.s IS NOT NULL
     ), sums AS (
-      SELECT c.kind, c.status, coalesce(c.owner, '') AS owner, coalesce(c.name, '') AS name, sum(c.n)::bigint AS n
-      FROM changes c WHERE c.status IS NOT NULL GROUP BY 1, 2, 3, 4 HAVING sum(c.n) <> 0
+      SELECT c.k, c.status, coalesce(c.owner, '') AS owner, coalesce(c.name, '') AS name, sum(c.n)::bigint AS n
+      FROM changes c GROUP BY 1, 2, 3, 4 HAVING sum(c.n) <> 0
     )
-    SELECT array_agg(ROW(u.kind, u.status, u.owner, u.name, u.n)::{schema}.delta) INTO deltas FROM sums u;
+    SELECT l.b, (SELECT array_agg(ROW(u.k, u.status, u.owner, u.name, u.n)::{schema}.delta) FROM sums u),
+      (SELECT count(k.v) FROM kept k), (SELECT array_agg(k.place) FROM kept k WHERE k.d AND k.place IS NOT NULL)
+    INTO bad, deltas, expected, dropped FROM losers l;
+  END IF;
+
+  IF gone IS NOT NULL THEN
+    DELETE FROM {schema}.items i USING unnest(gone, gone_by) AS g(place, b) WHERE i.ctid = g.place AND NOT g.b = ANY (bad);
+  END IF;
+  IF dropped IS NOT NULL THEN
+    DELETE FROM {schema}.records r USING unnest(dropped) AS d(place) WHERE r.ctid = d.place;
   END IF;
 
   IF p_puts IS NOT NULL THEN
@@ -84,8 +84,6 @@ BEGIN
       owner = excluded.owner, status = excluded.status, name = excluded.name, text = excluded.text, data = excluded.data
     WHERE r.version = excluded.version - 1 OR (excluded.version = 1 AND r.expires_at <= v_now);
     GET DIAGNOSTICS written = ROW_COUNT;
-    SELECT count(*) INTO expected FROM json_to_recordset(p_keys) AS k(b integer, v integer)
-    WHERE k.v IS NOT NULL AND NOT k.b = ANY (bad);
     IF written <> expected THEN
       RAISE EXCEPTION 'another writer was faster' USING ERRCODE = 'IM001';
     END IF;
@@ -119,12 +117,13 @@ BEGIN
 END $$;
 
 -- Last in a transaction: nobody waits for anything while he holds a row of the counts.
-CREATE FUNCTION {schema}.count_all(deltas {schema}.delta[]) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION {schema}.count_all(deltas {schema}.delta[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
   INSERT INTO {schema}.counts AS c (kind, status, owner, name, stripe, n)
   SELECT d.kind, d.status, d.owner, d.name, pg_backend_pid() % 16, d.n FROM unnest(deltas) AS d
   ORDER BY 1, 2, 3, 4
-  ON CONFLICT (kind, status, owner, name, stripe) DO UPDATE SET n = c.n + excluded.n
-$$;
+  ON CONFLICT (kind, status, owner, name, stripe) DO UPDATE SET n = c.n + excluded.n;
+END $$;
 
 -- Records whose time is over are still in the counts until they are taken away. The kind is compared in a way that no index
 -- serves, so that only those few are read.
@@ -152,9 +151,9 @@ DECLARE
   purged integer;
 BEGIN
   WITH old AS MATERIALIZED (
-    SELECT r.kind, r.id FROM {schema}.records r WHERE r.expires_at <= v_now ORDER BY r.expires_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+    SELECT r.ctid AS place FROM {schema}.records r WHERE r.expires_at <= v_now ORDER BY r.expires_at LIMIT p_limit FOR UPDATE SKIP LOCKED
   ), gone AS (
-    DELETE FROM {schema}.records r USING old WHERE r.kind = old.kind AND r.id = old.id RETURNING r.kind, r.status, r.owner, r.name
+    DELETE FROM {schema}.records r USING old WHERE r.ctid = old.place RETURNING r.kind, r.status, r.owner, r.name
   ), sums AS (
     SELECT g.kind, g.status, coalesce(g.owner, '') AS owner, coalesce(g.name, '') AS name, count(*) AS n
     FROM gone g GROUP BY 1, 2, 3, 4

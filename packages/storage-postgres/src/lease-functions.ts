@@ -11,36 +11,43 @@ function next(leasedUntil: string, runAt: string, deliveries: string): string {
 
 /** What becomes of leases: longer, handed back, or ended with the process that had them. */
 export const LEASE_FUNCTIONS = `
-CREATE FUNCTION {schema}.renew(p_refs json, p_lease bigint) RETURNS TABLE (n integer, lane text, ready boolean)
+CREATE FUNCTION {schema}.renew(p_refs json) RETURNS TABLE (n integer, lane text, ready boolean)
 LANGUAGE plpgsql ${BY_KEY} AS $$
 #variable_conflict use_column
 DECLARE
   v_now bigint := {schema}.now_ms();
-  back boolean := p_lease <= 0;
+  places tid[];
+  numbers integer[];
+  leases bigint[];
 BEGIN
+  SELECT array_agg(i.place), array_agg(r.n), array_agg(r.l) INTO places, numbers, leases
+  FROM json_to_recordset(p_refs) AS r(n integer, q text, i text, t bigint, l bigint)
+  CROSS JOIN LATERAL (
+    SELECT x.ctid AS place FROM {schema}.items x WHERE x.queue = r.q AND x.id = r.i AND x.token = r.t FOR UPDATE
+  ) i WHERE r.t <> 0;
+  IF places IS NULL THEN
+    RETURN;
+  END IF;
   RETURN QUERY
   WITH held AS MATERIALIZED (
-    SELECT r.n, i.queue, i.id, new.leased_until, new.run_at, new.deliveries, expiry.at AS expiry, now.state,
+    SELECT r.n, r.l <= 0 AS back, i.ctid AS place, new.leased_until, new.run_at, new.deliveries, expiry.at AS expiry, now.state,
       {schema}.alarm_of(v_now, now.state, i.due_at, new.leased_until, expiry.at, i.fallback_at) AS alarm_at
-    FROM json_to_recordset(p_refs) AS r(n integer, q text, i text, t bigint)
-    JOIN {schema}.items i ON i.queue = r.q AND i.id = r.i
+    FROM unnest(places, numbers, leases) AS r(place, n, l) JOIN {schema}.items i ON i.ctid = r.place
     ${next(
-      'v_now + CASE WHEN back THEN 0 ELSE p_lease END',
-      'CASE WHEN NOT back OR i.closing THEN i.run_at END',
-      'i.deliveries - CASE WHEN back AND NOT i.closing THEN 1 ELSE 0 END',
+      'v_now + greatest(r.l, 0)',
+      'CASE WHEN r.l > 0 OR i.closing THEN i.run_at END',
+      'i.deliveries - CASE WHEN r.l <= 0 AND NOT i.closing THEN 1 ELSE 0 END',
     )}
-    WHERE i.token = r.t AND r.t <> 0
-    ORDER BY r.n FOR UPDATE OF i
   )
   UPDATE {schema}.items i SET leased_until = h.leased_until, run_at = h.run_at, deliveries = h.deliveries, state = h.state,
     expired_at = h.expiry,
-    token = CASE WHEN back THEN 0 ELSE i.token END,
-    holder = CASE WHEN back THEN NULL ELSE i.holder END,
-    session = CASE WHEN back THEN NULL ELSE i.session END,
+    token = CASE WHEN h.back THEN 0 ELSE i.token END,
+    holder = CASE WHEN h.back THEN NULL ELSE i.holder END,
+    session = CASE WHEN h.back THEN NULL ELSE i.session END,
     fallback_on = CASE WHEN h.state = 1 THEN coalesce(i.fallback_at <= v_now, false) ELSE i.fallback_on END,
     -- An alarm that is too early costs one look; to move it with every sign of life would cost an index entry each time.
     alarm_at = CASE WHEN i.state = h.state AND i.alarm_at <= h.alarm_at THEN i.alarm_at ELSE h.alarm_at END
-  FROM held h WHERE i.queue = h.queue AND i.id = h.id
+  FROM held h WHERE i.ctid = h.place
   RETURNING h.n, i.lane::text, i.state = 1;
 END $$;
 
@@ -50,20 +57,25 @@ LANGUAGE plpgsql ${BY_KEY} AS $$
 #variable_conflict use_column
 DECLARE
   v_now bigint := {schema}.now_ms();
+  places tid[];
 BEGIN
   DELETE FROM {schema}.sessions x WHERE x.id = p_session;
+  SELECT array_agg(i.place) INTO places FROM (
+    SELECT x.ctid AS place FROM {schema}.items x WHERE x.session = p_session ORDER BY x.queue, x.id FOR UPDATE
+  ) i;
+  IF places IS NULL THEN
+    RETURN;
+  END IF;
   RETURN QUERY
   WITH held AS MATERIALIZED (
-    SELECT i.queue, i.id, new.leased_until, new.run_at, expiry.at AS expiry, now.state,
+    SELECT i.ctid AS place, new.leased_until, new.run_at, expiry.at AS expiry, now.state,
       {schema}.alarm_of(v_now, now.state, i.due_at, new.leased_until, expiry.at, i.fallback_at) AS alarm_at
-    FROM {schema}.items i
+    FROM unnest(places) AS h(place) JOIN {schema}.items i ON i.ctid = h.place
     ${next('least(i.leased_until, v_now)', 'CASE WHEN i.closing THEN i.run_at END', 'i.deliveries')}
-    WHERE i.session = p_session
-    ORDER BY i.queue, i.id FOR UPDATE OF i
   ), ended AS (
     UPDATE {schema}.items i SET token = 0, holder = NULL, session = NULL, leased_until = h.leased_until, run_at = h.run_at,
       state = h.state, expired_at = h.expiry, alarm_at = h.alarm_at, fallback_on = coalesce(i.fallback_at <= v_now, false)
-    FROM held h WHERE i.queue = h.queue AND i.id = h.id
+    FROM held h WHERE i.ctid = h.place
     RETURNING i.queue, i.lane, i.state
   )
   SELECT DISTINCT e.queue::text, e.lane::text FROM ended e WHERE e.state = 1;

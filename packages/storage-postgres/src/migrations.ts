@@ -3,6 +3,7 @@ import type { Client } from 'pg'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { COMMIT_FUNCTION } from './commit-function.ts'
 import { LEASE_FUNCTIONS } from './lease-functions.ts'
+import { READ_FUNCTIONS } from './read-functions.ts'
 import { ITEM_RULES, TABLES } from './tables.ts'
 
 /**
@@ -11,7 +12,7 @@ import { ITEM_RULES, TABLES } from './tables.ts'
  * the other.
  */
 const MIGRATIONS: readonly string[] = [
-  [TABLES, ITEM_RULES, COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS].join('\n'),
+  [TABLES, ITEM_RULES, COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS, READ_FUNCTIONS].join('\n'),
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length
@@ -25,6 +26,8 @@ export async function migrate(client: Client, namespace: string): Promise<void> 
   await client.query('BEGIN')
   try {
     await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOCK_SPACE, namespace])
+    // Tests check the functions; here it would take longer than all the rest.
+    await client.query('SET LOCAL check_function_bodies = off')
     const found = await versionOf(client, namespace)
     mustBeKnown(found, namespace)
     const s = quoted(namespace)

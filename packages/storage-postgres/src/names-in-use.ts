@@ -1,6 +1,11 @@
-import type { Touches } from './batch-message.ts'
+/** What a request touches, by name. Two that touch the same are decided one after the other. */
+export interface Touches {
+  readonly writes: ReadonlySet<string>
+  /** Claims under whose authority it is written: read, not changed. */
+  readonly reads: ReadonlySet<string>
+}
 
-/** Names that batches write (by one at a time) or read (by any number). */
+/** Names that requests write (by one at a time) or read (by any number). */
 export class NamesInUse {
   readonly #writers = new Map<string, number>()
   readonly #readers = new Map<string, number>()

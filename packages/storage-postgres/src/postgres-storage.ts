@@ -6,7 +6,6 @@ import type {
   ItemView,
   Kind,
   LaneView,
-  Lease,
   LeaseRef,
   ListQuery,
   Queue,
@@ -14,14 +13,17 @@ import type {
   Storage,
   Stored,
 } from '@impresario/core'
-import { commitParameters, mustBeStorable } from './batch-message.ts'
+import { commitParameters, mustBeStorable, touchesOf } from './batch-message.ts'
+import { Claims } from './claims.ts'
 import { closedError } from './connections.ts'
 import type { Connections } from './connections.ts'
-import { GroupCommit } from './group-commit.ts'
+import { Convoy } from './convoy.ts'
 import type { Hints } from './hints.ts'
 import { listStatement } from './list-statement.ts'
-import { leaseOf, storedOf, viewOf } from './rows.ts'
-import type { ClaimRow, ItemRow, RecordRow } from './rows.ts'
+import { Reads } from './reads.ts'
+import { Renewals } from './renewals.ts'
+import { storedOf } from './rows.ts'
+import type { RecordRow } from './rows.ts'
 import type { Session } from './session.ts'
 
 export interface PostgresStorageParts {
@@ -34,34 +36,44 @@ export interface PostgresStorageParts {
   readonly groupsMax: number
 }
 
-const ONCE = { isRepeatable: false } as const
+type Outcome = 'committed' | 'conflict'
+
 const AGAIN = { isRepeatable: true } as const
+/** One round trip and one flush of the server's disk for so many batches; more would only make the first ones wait. */
+const COMMITS_MAX = 128
 
 /**
  * Storage in PostgreSQL, shared by any number of processes. `open` → `closed` by `close`, for good; while the server is away
  * calls are refused and nothing else changes.
  *
- * Every method is one call of one function in the database, hence one transaction: what a call did is durable when it
- * resolves, and `sync` has nothing to do.
+ * What is asked for is done by functions in the database, each call of one its own transaction: what a call did is durable
+ * when it resolves, and `sync` has nothing to do. Calls of one moment travel together, each kind in a convoy of its own.
  */
 export class PostgresStorage implements Storage {
   readonly #parts: PostgresStorageParts
-  readonly #commits: GroupCommit
-  /** The lane whose turn was last, for claims that name no lanes. */
-  readonly #turns = new Map<Queue, string>()
+  readonly #commits: Convoy<Batch, Outcome>
+  readonly #claims: Claims
+  readonly #renewals: Renewals
+  readonly #reads: Reads
   #closed: Promise<void> | undefined = undefined
 
   constructor(parts: PostgresStorageParts) {
     this.#parts = parts
-    this.#commits = new GroupCommit({ groupsMax: parts.groupsMax, write: (batches) => this.#write(batches) })
+    const { connections, schema, hints, groupsMax, sessionId: session } = parts
+    this.#commits = new Convoy({
+      groupsMax,
+      sizeMax: COMMITS_MAX,
+      touches: touchesOf,
+      send: (batches) => this.#write(batches),
+    })
+    this.#claims = new Claims({ connections, schema, session, groupsMax })
+    this.#renewals = new Renewals({ connections, schema, onReady: (queue, lane) => hints.tell(queue, lane) })
+    this.#reads = new Reads({ connections, schema })
   }
 
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
-    const { schema: s } = this.#parts
-    const text = `SELECT version, data FROM ${s}.records
-      WHERE kind = $1 AND id = $2 AND (expires_at IS NULL OR expires_at > (SELECT ${s}.now_ms()))`
-    const [row] = await this.#call<RecordRow>(text, [kind, id], AGAIN)
-    return row === undefined ? undefined : storedOf<K>(row)
+    this.#mustBeOpen()
+    return this.#reads.read(kind, id)
   }
 
   async list<K extends Kind>(
@@ -82,14 +94,8 @@ export class PostgresStorage implements Storage {
   }
 
   async peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]> {
-    if (ids.length === 0) return []
-    const { schema: s } = this.#parts
-    const text = `SELECT i.id, i.lane, i.priority, i.payload, i.deliveries, i.due_at - t.now AS due_in, i.token, i.holder,
-        i.leased_until - t.now AS ends_in
-      FROM (SELECT ${s}.now_ms() AS now OFFSET 0) t, ${s}.items i WHERE i.queue = $1 AND i.id = ANY ($2::text[])`
-    const rows = await this.#call<ItemRow>(text, [queue, ids], AGAIN)
-    const byId = new Map(rows.map((row) => [row.id, viewOf(queue, row)]))
-    return ids.map((id) => byId.get(id))
+    this.#mustBeOpen()
+    return ids.length === 0 ? [] : this.#reads.peek(queue, ids)
   }
 
   async lanes(queue: Queue): Promise<readonly LaneView[]> {
@@ -97,53 +103,24 @@ export class PostgresStorage implements Storage {
   }
 
   async claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
-    const { schema, sessionId } = this.#parts
-    const { lanes, limit, leaseMs, holder } = options
-    const text = `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7)`
-    const after = this.#turns.get(queue) ?? null
-    const values = [queue, lanes ?? null, limit, Math.ceil(leaseMs), holder ?? null, sessionId, after]
-    const rows = await this.#call<ClaimRow>(text, values, ONCE)
-    const turn = rows.at(-2)?.turn ?? undefined
-    if (lanes === undefined && turn !== undefined) this.#turns.set(queue, turn)
-    return claimedOf(queue, rows)
+    this.#mustBeOpen()
+    return this.#claims.claim(queue, options)
   }
 
-  async claimExpired(
-    queue: Queue,
-    { limit, leaseMs }: { readonly limit: number; readonly leaseMs: number },
-  ): Promise<Claimed> {
-    const { schema, sessionId } = this.#parts
-    const text = `SELECT * FROM ${schema}.claim_expired($1, $2, $3, $4)`
-    return claimedOf(queue, await this.#call<ClaimRow>(text, [queue, limit, Math.ceil(leaseMs), sessionId], ONCE))
+  async claimExpired(queue: Queue, options: { readonly limit: number; readonly leaseMs: number }): Promise<Claimed> {
+    this.#mustBeOpen()
+    return this.#claims.claimExpired(queue, options)
   }
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
-    if (leases.length === 0) return []
-    const { schema, hints } = this.#parts
-    const { rows: refs, places } = inOrder(leases)
-    type Renewed = { readonly n: number; readonly lane: string; readonly ready: boolean }
-    const values = [JSON.stringify(refs), Math.ceil(leaseMs)]
-    const text = `SELECT n, lane, ready FROM ${schema}.renew($1, $2)`
-    // A hand-back that is sent twice answers false the second time, so that it is not repeated blindly.
-    const rows = await this.#call<Renewed>(text, values, leaseMs > 0 ? AGAIN : ONCE)
-    const renewed = new Set(rows.map(({ n }) => n))
-    for (const { n, lane, ready } of rows) {
-      const queue = refs[n]?.q
-      if (ready && queue !== undefined) hints.tell(queue, lane)
-    }
-    const seen = new Set<number>()
-    return places.map((n) => {
-      // The same claim, handed back a second time, names nothing any more.
-      if (leaseMs <= 0 && seen.has(n)) return false
-      seen.add(n)
-      return renewed.has(n)
-    })
+    this.#mustBeOpen()
+    return leases.length === 0 ? [] : this.#renewals.renew(leases, leaseMs)
   }
 
-  async commit(batch: Batch): Promise<'committed' | 'conflict'> {
+  async commit(batch: Batch): Promise<Outcome> {
     this.#mustBeOpen()
     mustBeStorable(batch)
-    const outcome = await this.#commits.commit(batch)
+    const outcome = await this.#commits.ask(batch)
     if (outcome === 'committed') this.#announce(batch)
     return outcome
   }
@@ -163,7 +140,7 @@ export class PostgresStorage implements Storage {
 
   async #close(): Promise<void> {
     const { session, hints, connections } = this.#parts
-    await this.#commits.drain()
+    await Promise.all([this.#commits.drain(), this.#claims.drain(), this.#renewals.drain(), this.#reads.drain()])
     try {
       // Without the server there is nothing to hand back to: the others find out by themselves.
       await session.end().catch(() => undefined)
@@ -173,14 +150,12 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  async #write(batches: readonly Batch[]): Promise<ReadonlySet<number>> {
-    const text = `SELECT ${this.#parts.schema}.commit($1, $2, $3, $4, $5, $6) AS conflicts`
-    const [row] = await this.#parts.connections.call<{ readonly conflicts: readonly number[] }>(
-      text,
-      commitParameters(batches),
-      ONCE,
-    )
-    return new Set(row?.conflicts)
+  async #write(batches: readonly Batch[]): Promise<readonly Outcome[]> {
+    const text = `SELECT ${this.#parts.schema}.commit($1, $2, $3, $4) AS conflicts`
+    type Row = { readonly conflicts: readonly number[] }
+    const [row] = await this.#parts.connections.call<Row>(text, commitParameters(batches), { isRepeatable: false })
+    const conflicts = new Set(row?.conflicts)
+    return batches.map((_, index) => (conflicts.has(index) ? 'conflict' : 'committed'))
   }
 
   /** Each lane once: whoever listens looks at all that there is. */
@@ -206,37 +181,4 @@ export class PostgresStorage implements Storage {
   #mustBeOpen(): void {
     if (this.#closed !== undefined) throw closedError()
   }
-}
-
-function claimedOf(queue: Queue, rows: readonly ClaimRow[]): Claimed {
-  const leases: Lease[] = []
-  let nextInMs: number | undefined
-  for (const row of rows) {
-    if (row.id === null) nextInMs = row.next_in ?? undefined
-    else leases.push(leaseOf(queue, row, row.id))
-  }
-  return { leases, nextInMs }
-}
-
-interface RefRow {
-  readonly n: number
-  readonly q: Queue
-  readonly i: string
-  readonly t: number
-}
-
-/** The claims, each once, in the order in which everybody locks; and where among them each of the given ones is. */
-function inOrder(leases: readonly LeaseRef[]): {
-  readonly rows: readonly RefRow[]
-  readonly places: readonly number[]
-} {
-  const nameOf = ({ queue, id, token }: LeaseRef): string => `i ${queue} ${id} ${token}`
-  const unique = new Map(leases.map((lease) => [nameOf(lease), lease]))
-  const names = [...unique.keys()].sort()
-  const places = new Map(names.map((name, n) => [name, n]))
-  const rows = names.flatMap((name, n) => {
-    const lease = unique.get(name)
-    return lease === undefined ? [] : [{ n, q: lease.queue, i: lease.id, t: lease.token }]
-  })
-  return { rows, places: leases.map((lease) => places.get(nameOf(lease)) ?? -1) }
 }

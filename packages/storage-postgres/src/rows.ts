@@ -8,7 +8,9 @@ export interface RecordRow {
 }
 
 export interface ClaimRow {
-  /** Nothing in the last row, which says when to come again. */
+  /** The number of the claim that it answers. */
+  readonly r: number
+  /** Nothing in the last row of a claim, which says when to come again. */
   readonly id: string | null
   readonly token: number
   readonly lane: string
@@ -33,7 +35,7 @@ export interface ItemRow {
 }
 
 /** The boundary where stored text becomes a record again: only `commit` writes it, by kind. */
-export function storedOf<K extends Kind>({ version, data }: Omit<RecordRow, 'id'>): Stored<Records[K]> {
+export function storedOf<K extends Kind>({ version, data }: Pick<RecordRow, 'version' | 'data'>): Stored<Records[K]> {
   return { value: JSON.parse(data) as Records[K], version }
 }
 

@@ -1,0 +1,113 @@
+import type { Claimed, ClaimOptions, Lease, Queue } from '@impresario/core'
+import type { Connections } from './connections.ts'
+import { Convoy } from './convoy.ts'
+import { leaseOf } from './rows.ts'
+import type { ClaimRow } from './rows.ts'
+
+export interface ClaimsOptions {
+  readonly connections: Connections
+  /** Quoted. */
+  readonly schema: string
+  readonly session: number
+  readonly groupsMax: number
+}
+
+interface Request extends ClaimOptions {
+  readonly queue: Queue
+  /** Not what is due, but what has expired. */
+  readonly isExpired: boolean
+}
+
+/** Those that ask for the same are one claim for all of them. */
+interface Joint {
+  readonly request: Request
+  readonly limits: number[]
+}
+
+const SIZE_MAX = 128
+
+/**
+ * Claims of one moment travel together. Those from the same lanes, for the same holder and time, are one claim to the server,
+ * whose items are given out in the order in which they were asked for.
+ */
+export class Claims {
+  readonly #options: ClaimsOptions
+  readonly #convoy: Convoy<Request, Claimed>
+  /** The lane whose turn was last, for claims that name no lanes. */
+  readonly #turns = new Map<Queue, string>()
+
+  constructor(options: ClaimsOptions) {
+    this.#options = options
+    const { groupsMax } = options
+    this.#convoy = new Convoy({ groupsMax, sizeMax: SIZE_MAX, send: (requests) => this.#send(requests) })
+  }
+
+  claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
+    return this.#convoy.ask({ ...options, queue, isExpired: false })
+  }
+
+  claimExpired(queue: Queue, options: { readonly limit: number; readonly leaseMs: number }): Promise<Claimed> {
+    return this.#convoy.ask({ ...options, queue, isExpired: true })
+  }
+
+  drain(): Promise<void> {
+    return this.#convoy.drain()
+  }
+
+  async #send(requests: readonly Request[]): Promise<readonly Claimed[]> {
+    const { connections, schema, session } = this.#options
+    const joints = jointsOf(requests)
+    const messages = [...joints.values()].map((joint, r) => this.#message(joint, r))
+    const text = `SELECT * FROM ${schema}.claim_all($1, $2)`
+    const rows = await connections.call<ClaimRow>(text, [JSON.stringify(messages), session], { isRepeatable: false })
+    const found = [...joints.values()].map((joint) => ({
+      joint,
+      given: 0,
+      leases: [] as Lease[],
+      next: undefined as number | undefined,
+    }))
+    for (const row of rows) {
+      const one = found[row.r]
+      if (one === undefined) continue
+      const { queue } = one.joint.request
+      if (row.id === null) one.next = row.next_in ?? undefined
+      else one.leases.push(leaseOf(queue, row, row.id))
+      if (row.turn !== null) this.#turns.set(queue, row.turn)
+    }
+    const byKey = new Map([...joints.keys()].map((key, index) => [key, found[index]]))
+    return requests.map((request) => {
+      const one = byKey.get(keyOf(request))
+      const begin = one?.given ?? 0
+      if (one !== undefined) one.given += request.limit
+      return { leases: one?.leases.slice(begin, begin + request.limit) ?? [], nextInMs: one?.next }
+    })
+  }
+
+  #message({ request, limits }: Joint, r: number): Readonly<Record<string, unknown>> {
+    const { queue, lanes, leaseMs, holder, isExpired } = request
+    return {
+      r,
+      queue,
+      ...(lanes === undefined ? { after: this.#turns.get(queue) } : { lanes: [...new Set(lanes)] }),
+      amount: limits.reduce((sum, limit) => sum + limit, 0),
+      lease: Math.ceil(leaseMs),
+      holder,
+      expired: isExpired,
+    }
+  }
+}
+
+function jointsOf(requests: readonly Request[]): ReadonlyMap<string, Joint> {
+  const joints = new Map<string, Joint>()
+  for (const request of requests) {
+    const key = keyOf(request)
+    const joint = joints.get(key)
+    if (joint === undefined) joints.set(key, { request, limits: [request.limit] })
+    else joint.limits.push(request.limit)
+  }
+  return joints
+}
+
+function keyOf({ queue, lanes, leaseMs, holder, isExpired }: Request): string {
+  return JSON.stringify([queue, isExpired, leaseMs, holder ?? null, lanes ?? null])
+}
