@@ -4,7 +4,7 @@ import type { End } from './action.ts'
 import { EXIT, Failure } from './failure.ts'
 import { addJobs, addQuarantine } from './job-commands.ts'
 import type { Screen } from './screen.ts'
-import { addAccount, addCatalogue, addSchedules, addServers, addWebhooks } from './server-commands.ts'
+import { addAccount, addCatalogue, addMigrate, addSchedules, addServers, addWebhooks } from './server-commands.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
 
@@ -56,6 +56,7 @@ function createProgram(end: End): Command {
     .exitOverride()
     .addHelpText('after', '\nBegin with "impresario dev": it runs everything on this machine, with a demo.')
   addServers(program, end)
+  addMigrate(program, end)
   addJobs(program, end)
   addQuarantine(program, end)
   addCatalogue(program, end)

@@ -4,6 +4,7 @@ import { act } from './action.ts'
 import type { End } from './action.ts'
 import { count, number, port, spanMs } from './arguments.ts'
 import type { DevOptions } from './dev.ts'
+import type { MigrateCommandOptions } from './migrate.ts'
 import type { DeliveryOptions, RotateOptions } from './webhooks.ts'
 import type { WorkerHistoryOptions } from './worker-history.ts'
 
@@ -21,6 +22,34 @@ export function addServers(program: Command, end: End): void {
     .option('--interactive', 'let the demo wait for your approval')
     .addOption(new Option('--approve-after <seconds>', 'the demo approves by itself').argParser(number).default(3))
     .action(act(end, async (options: DevOptions) => (await import('./dev.ts')).dev(options)))
+}
+
+const MIGRATE_HELP = `
+Storages are named as in STORAGE_URL: file:<directory>, redis://…, postgres://…; env:NAME takes the address from the
+environment, where other users of the machine do not see its password. Stop all orchestrators first. What was cut short goes
+on when the same command is run again. See docs/guide/moving.md.
+
+  impresario migrate file:./impresario-data redis://localhost:6379
+  impresario migrate env:STORAGE_URL postgres://me@db/impresario --dry-run
+  impresario migrate --unmark file:./impresario-data`
+
+/** Moving from one storage to another. */
+export function addMigrate(program: Command, end: End): void {
+  program
+    .command('migrate <from> [to]')
+    .description('move everything from one storage to another, checked by counts and checksums')
+    .option('--dry-run', 'count what is in both, and change nothing')
+    .option('--keep-source', 'leave the source as it was, so that it can be used on: a copy')
+    .option('--restart', 'throw away what an unfinished move has left in the target, and copy everything anew')
+    .option('--force', 'do not look whether orchestrators are at work')
+    .option('--unmark', 'take the mark of a move from a storage, so that orchestrators start on it again')
+    .addOption(new Option('--page <entries>', 'at most so many at a time').argParser(count).default(1_000))
+    .addHelpText('after', MIGRATE_HELP)
+    .action(
+      act(end, async (options: MigrateCommandOptions, from: string, to: string | undefined) =>
+        (await import('./migrate.ts')).runMigrate({ from, to }, options),
+      ),
+    )
 }
 
 /** What there is beside jobs. */

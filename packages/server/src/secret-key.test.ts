@@ -26,6 +26,12 @@ test('[H-08] a key is made once beside the storage, and nobody else may read it'
   expect(first.isEphemeral).toBe(false)
 })
 
+test('[H-08] [G-01] the key of the embedded storage can be given to instances on another one', async () => {
+  const kept = loadSecretKey('', directory)
+  const text = await readFile(join(directory, 'secret.key'), 'utf8')
+  expect(hex(loadSecretKey(text.trim(), undefined).derive('x'))).toBe(hex(kept.derive('x')))
+})
+
 test('[H-08] a file that holds no key is refused, and so is a short setting', async () => {
   await writeFile(join(directory, 'secret.key'), 'half a key')
   expect(() => loadSecretKey('', directory)).toThrow(/secret\.key does not hold a key/)

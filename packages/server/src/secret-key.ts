@@ -6,6 +6,7 @@ import { invalid } from './config.ts'
 const KEY_BYTES = 32
 const SECRET_CHARS_MIN = 16
 const FILE = 'secret.key'
+const KEY_TEXT = /^[\da-f]{64}$/
 
 /**
  * What this server signs with. From it each purpose gets a key of its own, so that what was signed for one is worth
@@ -37,7 +38,8 @@ export function loadSecretKey(configured: string, storageDirectory: string | und
         `SECRET_KEY is too short. It must have at least ${SECRET_CHARS_MIN} characters; choose a long random one.`,
       )
     }
-    return new SecretKey(Buffer.from(configured))
+    // As the file beside the embedded storage has it, so that its key can be given to instances that share another storage.
+    return new SecretKey(KEY_TEXT.test(configured) ? Buffer.from(configured, 'hex') : Buffer.from(configured))
   }
   if (storageDirectory === undefined) return new SecretKey(randomBytes(KEY_BYTES), true)
   return new SecretKey(keptKey(storageDirectory))
@@ -52,7 +54,7 @@ function keptKey(directory: string): Buffer {
     if (!isTaken(error)) throw invalid(`${path} cannot be written. Set SECRET_KEY instead.`, error)
   }
   const text = readFileSync(path, 'utf8').trim()
-  if (!/^[\da-f]{64}$/.test(text)) {
+  if (!KEY_TEXT.test(text)) {
     throw invalid(`${path} does not hold a key. Restore it from a backup, or delete it: links made before then fail.`)
   }
   // Whoever copied it may have left it open to others.

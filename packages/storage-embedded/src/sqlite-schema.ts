@@ -69,9 +69,10 @@ export function prepareDatabase(
     db.exec('BEGIN IMMEDIATE')
     if (found === 1) migrateFrom1(db)
     else db.exec(TABLES)
+    db.exec('COMMIT')
+    // Not inside the transaction: a connection that is closed in one may keep its lock until it is collected.
     if (!mayBeMarked) mustNotBeMoved(markIn(db))
     db.exec('UPDATE meta SET epoch = epoch + 1')
-    db.exec('COMMIT')
     return metaOf(db)
   } finally {
     db.close()

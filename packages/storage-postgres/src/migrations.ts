@@ -3,6 +3,7 @@ import type { Client } from 'pg'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { COMMIT_FUNCTION } from './commit-function.ts'
 import { LEASE_FUNCTIONS } from './lease-functions.ts'
+import { MOVES } from './move-mark.ts'
 import { READ_FUNCTIONS } from './read-functions.ts'
 import { ITEM_RULES, TABLES } from './tables.ts'
 
@@ -13,6 +14,7 @@ import { ITEM_RULES, TABLES } from './tables.ts'
  */
 const MIGRATIONS: readonly string[] = [
   [TABLES, ITEM_RULES, COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS, READ_FUNCTIONS].join('\n'),
+  MOVES,
 ]
 
 const SCHEMA_VERSION = MIGRATIONS.length

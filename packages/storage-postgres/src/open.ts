@@ -7,6 +7,7 @@ import { clientConfig, Connections, sqlStateOf, unavailable } from './connection
 import { mustBeDurable } from './durability.ts'
 import { Hints } from './hints.ts'
 import { migrate, mustBeNamespace, quoted } from './migrations.ts'
+import { mustBeHere } from './move-mark.ts'
 import { PostgresStorage } from './postgres-storage.ts'
 import { ALIVE_MS, Session } from './session.ts'
 
@@ -38,7 +39,7 @@ export interface PostgresStorageOptions {
   readonly log?: Log
 }
 
-const NAMESPACE = 'impresario'
+export const NAMESPACE = 'impresario'
 const POOL_MAX = 10
 const POLL_MS = 1_000
 const CALL_MS = 15_000
@@ -61,6 +62,7 @@ export async function openPostgresStorage(given: PostgresStorageOptions): Promis
       isRepeatable: true,
     })
     const sessionId = row?.id ?? 0
+    await mustBeHere(connections, schema, sessionId)
     const listenUrl = options.listen === false ? undefined : (options.listen ?? url)
     const hints = new Hints({
       connections,
@@ -114,7 +116,7 @@ async function prepare(options: PostgresStorageOptions, namespace: string): Prom
 }
 
 /** What waiting does not mend, said so that somebody can mend it. */
-function refusalOf(error: unknown): Error | undefined {
+export function refusalOf(error: unknown): Error | undefined {
   const code = sqlStateOf(error)
   if (code === undefined || !(error instanceof Error)) return undefined
   const refuse = (message: string): ImpresarioError =>

@@ -1,0 +1,116 @@
+import type { Kind, MovedItem, MovedRecord, Origin, Queue } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+
+/** Rows as `dump` selects them. */
+export interface MovedRecordRow {
+  readonly kind: Kind
+  readonly id: string
+  readonly version: number
+  readonly owner: string | null
+  readonly status: string | null
+  readonly name: string | null
+  readonly text: string | null
+  readonly expires_at: number | null
+  readonly data: string
+  readonly total: number
+}
+
+export interface MovedItemRow {
+  readonly queue: Queue
+  readonly id: string
+  readonly seq: number
+  readonly priority: number
+  readonly token: number
+  readonly due_at: number
+  readonly leased_until: number
+  readonly settle_at: number | null
+  readonly unclaimed_at: number | null
+  readonly run_ms: number | null
+  readonly run_at: number | null
+  readonly fallback_at: number | null
+  readonly deliveries: number
+  readonly closing: boolean
+  readonly lane: string
+  readonly fallback_lane: string | null
+  readonly holder: string | null
+  readonly payload: string
+  readonly total: number
+}
+
+export function movedRecord(row: MovedRecordRow, { at }: Origin): MovedRecord {
+  const { kind, id, version, owner, status, name, text, data } = row
+  return { kind, id, version, owner, status, name, text, expiresMs: spanOf(row.expires_at, at), value: data }
+}
+
+export function movedItem(row: MovedItemRow, { at, first, step }: Origin): MovedItem {
+  const { queue, id, lane, priority, deliveries, token, holder, payload } = row
+  const afterMs = spanOf(row.fallback_at, row.due_at)
+  const runEndsMs = spanOf(row.run_at, at)
+  const isHeld = holder !== null && token !== 0
+  // What ran out of time in somebody's hands, before it could have expired by itself, and was taken from him.
+  const hasRunOut = !isHeld && row.closing && row.run_at !== null && row.run_at <= (row.settle_at ?? Infinity)
+  return {
+    queue,
+    id,
+    lane,
+    priority,
+    order: Math.floor((row.seq - first) / step),
+    dueMs: row.due_at - at,
+    fallback: row.fallback_lane === null || afterMs === null ? null : { lane: row.fallback_lane, afterMs },
+    unclaimedMs: spanOf(row.unclaimed_at, row.due_at),
+    settleMs: spanOf(row.settle_at, row.due_at),
+    runMs: row.run_ms,
+    deliveries,
+    lease: isHeld ? { token, holder, endsMs: row.leased_until - at, runEndsMs } : null,
+    ranOutMs: hasRunOut ? runEndsMs : null,
+    payload,
+  }
+}
+
+type Row = Readonly<Record<string, string | number | boolean | null>>
+
+export function recordParameter(record: MovedRecord): Row {
+  const { kind, id, version, owner, status, name, text, expiresMs, value } = record
+  mustBeStorable(`record ${kind}`, id, owner, status, name)
+  return { k: kind, i: id, v: version, e: expiresMs, o: owner, s: status, m: name, t: text, d: value }
+}
+
+export function itemParameter(item: MovedItem, { first, step }: Origin): Row {
+  const { queue, id, lane, priority, fallback, lease, ranOutMs, payload } = item
+  mustBeStorable(`item ${queue}`, id, lane, fallback?.lane ?? null, lease?.holder ?? null)
+  return {
+    q: queue,
+    i: id,
+    o: first + item.order * step,
+    p: priority,
+    k: lease?.token ?? 0,
+    w: item.dueMs,
+    u: lease === null ? ranOutMs : lease.endsMs,
+    x: lease === null ? ranOutMs : lease.runEndsMs,
+    fa: fallback?.afterMs ?? null,
+    s: item.settleMs,
+    f: item.unclaimedMs,
+    r: item.runMs,
+    n: item.deliveries,
+    c: ranOutMs !== null,
+    l: lane,
+    fl: fallback?.lane ?? null,
+    h: lease?.holder ?? null,
+    d: payload,
+  }
+}
+
+/** U+0000 has no place in PostgreSQL's text; values and payloads are JSON, which writes it in another way. */
+function mustBeStorable(what: string, ...names: readonly (string | null)[]): void {
+  for (const name of names) {
+    if (name?.includes('\0') !== true) continue
+    throw new ImpresarioError(
+      'INVALID_REQUEST',
+      `The ${what} ${JSON.stringify(names[0])} has a name with the character U+0000, which PostgreSQL cannot store: ${JSON.stringify(name)}.`,
+    )
+  }
+}
+
+function spanOf(at: number | null, from: number): number | null {
+  return at === null ? null : at - from
+}
