@@ -26,7 +26,7 @@ export interface RateLimiter {
 }
 
 /** 100 bytes each: some 10 MB at most. */
-const KEYS_MAX = 100_000
+export const KEYS_MAX = 100_000
 
 /**
  * The generic cell rate algorithm: for every key one number, the moment when all that it has asked for is paid off. Each
@@ -79,7 +79,7 @@ export class MemoryRateLimiter implements RateLimiter {
 }
 
 /** Sums of fractions are off by some millionths of a millisecond; whoever has waited long enough must not meet that. */
-const ROUNDING_MS = 1e-3
+export const ROUNDING_MS = 1e-3
 
 function retryOf(paidOffAt: number, { limit, periodMs }: RateRule, nowMs: number): number {
   const ahead = paidOffAt + periodMs / limit - nowMs - periodMs
@@ -88,6 +88,12 @@ function retryOf(paidOffAt: number, { limit, periodMs }: RateRule, nowMs: number
 
 function verdictOf(paidOffAt: number, rule: RateRule, nowMs: number, isAllowed: boolean): Verdict {
   const resetMs = Math.max(0, paidOffAt - nowMs)
-  const left = Math.max(0, Math.floor((rule.periodMs - resetMs + ROUNDING_MS) / (rule.periodMs / rule.limit)))
+  const left = roomOf(paidOffAt, rule, nowMs)
   return { isAllowed, left, retryMs: retryOf(paidOffAt, rule, nowMs), resetMs }
+}
+
+/** How many more there may be now. */
+export function roomOf(paidOffAt: number, { limit, periodMs }: RateRule, nowMs: number): number {
+  const resetMs = Math.max(0, paidOffAt - nowMs)
+  return Math.max(0, Math.floor((periodMs - resetMs + ROUNDING_MS) / (periodMs / limit)))
 }

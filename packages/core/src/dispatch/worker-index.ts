@@ -259,7 +259,7 @@ function newSkill(name: string): Skill {
 /** A whole lap that was given elsewhere changes nothing here. */
 function give({ given, workers }: Skill, id: string): void {
   given.set(id, Math.min((given.get(id) ?? 0) + 1, GIVEN_MAX))
-  if (given.size === workers.size) for (const one of [...given.keys()]) takeOne(given, one)
+  if (given.size === workers.size) for (const one of given.keys()) takeOne(given, one)
 }
 
 /** Whether another instance gave this turn already; then it is used up. */
