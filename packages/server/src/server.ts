@@ -26,7 +26,8 @@ import { QuotaCalendar } from './quota-calendar.ts'
 import { MemoryRateLimiter } from './rate-limiter.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { IsClient } from './schedules.ts'
-import { shownAddress } from './storage.ts'
+import { SharedRateLimiter } from './shared-rate-limiter.ts'
+import { isShared, shownAddress } from './storage.ts'
 import { loadTls, reloadTls } from './tls.ts'
 import type { SocketBounds } from './sockets.ts'
 import type { TlsOptions, TlsReloaded } from './tls.ts'
@@ -35,7 +36,7 @@ import { within } from './within.ts'
 import { registerWorkerApi } from './worker-api.ts'
 
 export interface ServerOptions extends OrchestratorOptions {
-  /** Instead of the one in memory: one that counts for several instances. */
+  /** Instead of the one in memory, or the one that counts for all instances on a shared storage. */
   readonly rateLimiter?: RateLimiter
   /** What the sockets of workers may do, where it differs from the limits of the protocol. */
   readonly socketBounds?: Partial<SocketBounds>
@@ -81,11 +82,10 @@ export class Server {
   constructor(options: ServerOptions) {
     const settings = settingsOf(options.settings)
     // Before the storage is opened: a refusal must leave nothing behind.
-    const face: Face = {
+    const face: Omit<Face, 'limiter'> = {
       credentials: loadCredentials(settings),
       tls: loadTls(settings),
       waits: new OpenWaits(),
-      limiter: options.rateLimiter ?? new MemoryRateLimiter(),
       socketBounds: options.socketBounds,
       reload: () => this.reload(),
       reloadSchedules: () => this.reloadSchedules(),
@@ -94,7 +94,9 @@ export class Server {
     this.#orchestrator = createOrchestrator({ ...options, settings, isClient })
     this.#waits = face.waits
     this.engine = this.#orchestrator.engine
-    const { app, routes, description, book } = buildHttp({ ...this.#orchestrator.parts, ...face })
+    const { parts } = this.#orchestrator
+    const limiter = options.rateLimiter ?? limiterFor(parts)
+    const { app, routes, description, book } = buildHttp({ ...parts, ...face, limiter })
     this.#app = app
     this.#book = book
     this.#routes = routes
@@ -199,6 +201,11 @@ export class Server {
 /** Without any tokens everybody is the one client that jobs then belong to. */
 function knowsClient({ clients }: Credentials, id: string): boolean {
   return clients.length === 0 ? id === OPEN_CALLER.client.id : clients.some(({ client }) => client.id === id)
+}
+
+/** Instances that share a storage also share their limits. */
+function limiterFor({ settings, storage, log }: Parts): RateLimiter {
+  return isShared(settings.storageUrl) ? new SharedRateLimiter({ storage, log }) : new MemoryRateLimiter()
 }
 
 /** What is still being answered gets this long; the rest is cut. */
