@@ -4,9 +4,9 @@ import pg from 'pg'
 import type { ClientConfig, PoolClient, QueryResultRow } from 'pg'
 
 export interface ConnectionOptions {
-  readonly url: string
-  /** Connections at most. */
-  readonly poolMax: number
+  readonly pool: pg.Pool
+  /** Whether others use the pool too, who may go on when this storage is closed. */
+  readonly isShared: boolean
   /** How long a call may take in all, with its repetitions; then it is refused. */
   readonly callMs: number
 }
@@ -30,18 +30,11 @@ const UNAVAILABLE = /^(?:08|53|57P0|58|25006|XX00[12])/
  * never beyond its time.
  */
 export class Connections {
-  readonly #pool: pg.Pool
   readonly #options: ConnectionOptions
   #isClosed = false
 
-  constructor(options: ConnectionOptions, onIdleError: (error: Error) => void) {
+  constructor(options: ConnectionOptions) {
     this.#options = options
-    this.#pool = new pg.Pool({
-      ...clientConfig(options.url),
-      max: options.poolMax,
-      idleTimeoutMillis: IDLE_MS,
-    })
-    this.#pool.on('error', onIdleError)
   }
 
   /** `isRepeatable`: to do it twice is the same as to do it once, so that a lost connection is no reason to give up. */
@@ -67,7 +60,7 @@ export class Connections {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    await this.#pool.end()
+    if (!this.#options.isShared) await this.#options.pool.end()
   }
 
   async #attempt<R extends QueryResultRow>(
@@ -77,7 +70,7 @@ export class Connections {
   ): Promise<{ readonly rows: readonly R[] } | { readonly error: unknown; readonly wasSent: boolean }> {
     let client: PoolClient
     try {
-      client = await this.#pool.connect()
+      client = await this.#options.pool.connect()
     } catch (error) {
       return { error, wasSent: false }
     }
@@ -98,6 +91,13 @@ export class Connections {
       client.release(broken)
     }
   }
+}
+
+/** A pool as a storage needs it. */
+export function createPostgresPool(url: string, max: number, onIdleError: (error: Error) => void): pg.Pool {
+  const pool = new pg.Pool({ ...clientConfig(url), max, idleTimeoutMillis: IDLE_MS })
+  pool.on('error', onIdleError)
+  return pool
 }
 
 /** Settings that every connection shares. Of these only the name reaches the server: poolers refuse what they do not know. */

@@ -1,5 +1,5 @@
 import { ImpresarioError } from '@impresario/protocol'
-import type { Client } from 'pg'
+import type { ClientBase } from 'pg'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { COMMIT_FUNCTION } from './commit-function.ts'
 import { LEASE_FUNCTIONS } from './lease-functions.ts'
@@ -23,7 +23,7 @@ const SCHEMA_VERSION = MIGRATIONS.length
 const LOCK_SPACE = 1_768_779_634
 
 /** Brings the tables up to this program's version, or refuses those of a newer one. */
-export async function migrate(client: Client, namespace: string): Promise<void> {
+export async function migrate(client: ClientBase, namespace: string): Promise<void> {
   if ((await versionOf(client, namespace)) === SCHEMA_VERSION) return
   await client.query('BEGIN')
   try {
@@ -60,7 +60,7 @@ function mustBeKnown(found: number, namespace: string): void {
 }
 
 /** Reads the catalogue as a table: names that were looked up before the lock may be remembered as missing. */
-async function versionOf(client: Client, namespace: string): Promise<number> {
+async function versionOf(client: ClientBase, namespace: string): Promise<number> {
   const found = await client.query(
     "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'meta'",
     [namespace],

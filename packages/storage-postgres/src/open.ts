@@ -1,9 +1,9 @@
 import type { Log } from '@impresario/core'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { parsedAddress } from './address.ts'
-import { clientConfig, Connections, sqlStateOf, unavailable } from './connections.ts'
+import { Connections, createPostgresPool, sqlStateOf, unavailable } from './connections.ts'
 import { mustBeDurable } from './durability.ts'
 import { Hints } from './hints.ts'
 import { migrate, mustBeNamespace, quoted } from './migrations.ts'
@@ -23,6 +23,8 @@ export interface PostgresStorageOptions {
   readonly instance?: string
   /** Connections at most, one more for notifications. */
   readonly poolMax?: number
+  /** Connections that several storages of a process use (`createPostgresPool`). They stay when the storage is closed. */
+  readonly pool?: pg.Pool
   /**
    * Where to listen for notifications, if not at `url`: through a pooler that gives out connections by transaction they do
    * not arrive. `false`: do not listen, poll.
@@ -52,11 +54,13 @@ export async function openPostgresStorage(given: PostgresStorageOptions): Promis
   const options = { ...address, ...given, url: address.url }
   const { url, namespace = NAMESPACE, poolMax = POOL_MAX, log, instance } = options
   mustBeNamespace(namespace)
-  await prepare(options, namespace)
   const onIdleError = (error: Error): void => log?.warn('a connection to PostgreSQL broke', { error: error.message })
-  const connections = new Connections({ url, poolMax, callMs: options.callMs ?? CALL_MS }, onIdleError)
+  const pool = options.pool ?? createPostgresPool(url, poolMax, onIdleError)
+  const isShared = options.pool !== undefined
+  const connections = new Connections({ pool, isShared, callMs: options.callMs ?? CALL_MS })
   const schema = quoted(namespace)
   try {
+    await prepare(pool, options, namespace)
     const sql = `SELECT ${schema}.begin_session($1, $2) AS id`
     const [row] = await connections.call<{ readonly id: number }>(sql, [instance ?? null, ALIVE_MS], {
       isRepeatable: true,
@@ -90,27 +94,26 @@ export async function openPostgresStorage(given: PostgresStorageOptions): Promis
   }
 }
 
-/** The tables and the server's settings, over a connection of its own. A server that is still starting is waited for. */
-async function prepare(options: PostgresStorageOptions, namespace: string): Promise<void> {
-  const { url, strict = false, log, startMs = START_MS } = options
+/** The tables and the server's settings. A server that is still starting is waited for. */
+async function prepare(pool: pg.Pool, options: PostgresStorageOptions, namespace: string): Promise<void> {
+  const { strict = false, log, startMs = START_MS } = options
   const deadline = performance.now() + startMs
   for (;;) {
-    const client = new pg.Client(clientConfig(url))
-    client.on('error', () => undefined)
+    let client: pg.PoolClient | undefined
     try {
-      await client.connect()
+      client = await pool.connect()
       await mustBeDurable(client, { strict, log })
       await migrate(client, namespace)
+      client.release()
       return
     } catch (error) {
+      client?.release(true)
       if (isImpresarioError(error)) throw error
       const refusal = refusalOf(error)
       if (refusal !== undefined) throw refusal
       if (performance.now() + RETRY_MS > deadline) throw unavailable(error)
       log?.info('PostgreSQL does not answer yet', { error: String(error) })
       await sleep(RETRY_MS)
-    } finally {
-      await client.end().catch(() => undefined)
     }
   }
 }
