@@ -1,5 +1,5 @@
 import { HEADERS, isImpresarioError } from '@impresario/protocol'
-import { ConnectionError, refusalOf } from './errors.ts'
+import { ConnectionError, isTurnedAway, refusalOf } from './errors.ts'
 
 export type Fetch = (input: string, init: RequestInit) => Promise<Response>
 
@@ -65,7 +65,7 @@ export class Connection {
       try {
         return await this.#once(path, call)
       } catch (error) {
-        const mayRepeat = call.repeatable || isUntouched(error)
+        const mayRepeat = call.repeatable || isTurnedAway(error)
         const again = mayRepeat && failures < this.retries && call.signal?.aborted !== true
         const waitMs = again && mayHelp(error) ? this.#waitMs(error, failures) : undefined
         if (waitMs === undefined) throw error
@@ -111,11 +111,6 @@ export class Connection {
 function mayHelp(error: unknown): boolean {
   if (error instanceof ConnectionError) return true
   return isImpresarioError(error) && error.retry !== 'never'
-}
-
-/** A request that was turned away at the door has done nothing, so that even what must not be done twice may be sent again. */
-function isUntouched(error: unknown): boolean {
-  return isImpresarioError(error, 'TOO_MANY_REQUESTS')
 }
 
 /** In seconds. The header is a number of them, or, from some proxies, a date. */

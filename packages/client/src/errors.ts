@@ -55,7 +55,18 @@ export function refusalOf(status: number, body: unknown, retryAfterSeconds?: num
     ...(typeof code === 'string' && !isErrorCode(code) ? { code } : {}),
     ...(retryAfterSeconds === undefined ? {} : { retry_after_s: retryAfterSeconds }),
   }
-  return new ImpresarioError(known, typeof sentence === 'string' ? sentence : `The server answered ${status}.`, {
-    details,
-  })
+  const message = typeof sentence === 'string' ? sentence : `The server answered ${status}.`
+  const refusal = new ImpresarioError(known, message, { details })
+  if (known === 'TOO_MANY_REQUESTS' || code === 'SHUTTING_DOWN') turnedAway.add(refusal)
+  return refusal
+}
+
+const turnedAway = new WeakSet<object>()
+
+/**
+ * A request that was turned away at the door has done nothing, so that even what must not be done twice may be sent again. A
+ * server of ours that is about to stop does that by its own code; a proxy's 503 may come after the request was passed on.
+ */
+export function isTurnedAway(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && turnedAway.has(error)
 }

@@ -36,6 +36,7 @@ export interface Settings extends BackgroundSettings, HistorySettings, SecurityS
   readonly jobMaxRetries: number
   readonly executorMaxConcurrentJobs: number
   readonly maxTransitionsPerJob: number
+  readonly shutdownDrainSeconds: number
   readonly shutdownTimeoutSeconds: number
   readonly bodyLimitBytes: number
   readonly tlsEnabled: boolean
@@ -231,6 +232,15 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     max: LIMITS.transitionsMaxCeiling,
     default: LIMITS.transitionsMaxDefault,
     description: 'States that a job may enter before it counts as a loop, where the blueprint names no number.',
+  },
+  shutdownDrainSeconds: {
+    names: ['SHUTDOWN_DRAIN_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: 600,
+    default: 0,
+    description:
+      'How long a server that is told to stop goes on serving while `/_public/ready` says 503 already, so that a load balancer sends no more requests here. With several instances: a little longer than the balancer takes to notice.',
   },
   shutdownTimeoutSeconds: {
     names: ['SHUTDOWN_TIMEOUT_SECONDS'],

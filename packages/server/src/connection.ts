@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 export class OpenWaits {
   readonly #open = new Map<AbortController, FastifyReply>()
   #isStopping = false
+  #waitMsMax: number | undefined
 
   get size(): number {
     return this.#open.size
@@ -17,7 +18,9 @@ export class OpenWaits {
     if (this.#isStopping || raw.destroyed) controller.abort()
     raw.once('close', gone)
     this.#open.set(controller, reply)
+    const timer = this.#waitMsMax === undefined ? undefined : setTimeout(gone, this.#waitMsMax)
     const end = (): void => {
+      clearTimeout(timer)
       raw.off('close', gone)
       this.#open.delete(controller)
     }
@@ -30,6 +33,12 @@ export class OpenWaits {
    */
   cut(isRevoked: (request: FastifyRequest) => boolean): void {
     for (const reply of this.#open.values()) if (isRevoked(reply.request)) reply.raw.destroy()
+  }
+
+  /** Ends the waits that there are, and lets later ones last only so long. */
+  shorten(waitMsMax: number): void {
+    this.#waitMsMax = waitMsMax
+    for (const controller of this.#open.keys()) controller.abort()
   }
 
   stop(): void {

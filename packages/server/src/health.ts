@@ -15,14 +15,23 @@ export interface HealthReport {
 /** Whether requests should come here: each part says for itself. */
 export class Health {
   #engine: State = 'starting'
+  #isDraining = false
   #storageFailed = false
 
-  get isStopping(): boolean {
+  /** About to stop, and from then on: whoever asks is served, and told to come no more. */
+  get isLeaving(): boolean {
     return this.#engine === 'stopping'
   }
 
-  mark(state: 'ok' | 'stopping'): void {
-    this.#engine = state
+  /** Nothing new is begun any more. */
+  get isStopping(): boolean {
+    return this.isLeaving && !this.#isDraining
+  }
+
+  /** `draining`: it will stop in a moment, and those who send requests here shall notice before. */
+  mark(state: 'ok' | 'draining' | 'stopping'): void {
+    this.#isDraining = state === 'draining'
+    this.#engine = state === 'ok' ? 'ok' : 'stopping'
   }
 
   storageFailed(): void {

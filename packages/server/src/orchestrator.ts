@@ -69,6 +69,15 @@ export function createOrchestrator(options: OrchestratorOptions = {}): Orchestra
   return new Orchestrator(options)
 }
 
+/** What an orchestrator shows to the outside. */
+export interface Face {
+  /** Lets those who come here find another way, before anything stops. */
+  drain(): Promise<void>
+  /** Comes last, so that results are taken to the end. */
+  close(): Promise<void>
+}
+
+const NO_FACE: Face = { drain: () => Promise.resolve(), close: () => Promise.resolve() }
 const OWN_CLIENT: ClientInfo = { id: 'default' }
 
 /**
@@ -105,13 +114,13 @@ export class Orchestrator {
 
   /** Takes no more work, lets what is running finish within the time limit, and makes everything durable. */
   stop(): Promise<void> {
-    this.#stopped ??= this.#shutDown(async () => {})
+    this.#stopped ??= this.#shutDown(NO_FACE)
     return this.#stopped
   }
 
-  /** The same for whoever has given the orchestrator a face: it is closed last, so that results are taken to the end. */
-  stopWith(closeFace: () => Promise<void>): Promise<void> {
-    this.#stopped ??= this.#shutDown(closeFace)
+  /** The same for whoever has given the orchestrator a face. */
+  stopWith(face: Face): Promise<void> {
+    this.#stopped ??= this.#shutDown(face)
     return this.#stopped
   }
 
@@ -156,10 +165,12 @@ export class Orchestrator {
     })
   }
 
-  async #shutDown(closeFace: () => Promise<void>): Promise<void> {
+  async #shutDown(face: Face): Promise<void> {
     const { engine, health, storage, settings, log, sender } = this.parts
     log.info('stopping')
     this.#unwatch?.()
+    health.mark('draining')
+    await face.drain()
     health.mark('stopping')
     engine.desk.closePolls()
     try {
@@ -170,7 +181,7 @@ export class Orchestrator {
     } catch (error) {
       log.error('the engine did not stop cleanly', errorFields(error))
     }
-    await closeFace()
+    await face.close()
     await this.#closeHistory()
     if (this.#options.storage === undefined) await storage.close()
     log.info('stopped')

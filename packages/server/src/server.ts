@@ -29,7 +29,7 @@ import type { IsClient } from './schedules.ts'
 import { SharedRateLimiter } from './shared-rate-limiter.ts'
 import { isShared, shownAddress } from './storage.ts'
 import { loadTls, reloadTls } from './tls.ts'
-import type { SocketBounds } from './sockets.ts'
+import type { SocketBounds, Sockets } from './sockets.ts'
 import type { TlsOptions, TlsReloaded } from './tls.ts'
 import { VERSION } from './version.ts'
 import { within } from './within.ts'
@@ -76,6 +76,7 @@ export class Server {
   readonly #routes: () => readonly DeclaredRoute[]
   readonly #description: ApiDescription
   readonly #book: CredentialBook
+  readonly #sockets: Sockets
   #address: string | undefined
   #unwatchCredentials: (() => void) | undefined
 
@@ -96,9 +97,10 @@ export class Server {
     this.engine = this.#orchestrator.engine
     const { parts } = this.#orchestrator
     const limiter = options.rateLimiter ?? limiterFor(parts)
-    const { app, routes, description, book } = buildHttp({ ...parts, ...face, limiter })
+    const { app, routes, description, book, sockets } = buildHttp({ ...parts, ...face, limiter })
     this.#app = app
     this.#book = book
+    this.#sockets = sockets
     this.#routes = routes
     this.#description = description
   }
@@ -134,8 +136,23 @@ export class Server {
   /** Takes no more work, lets what is running finish within the time limit, and makes everything durable. */
   stop(): Promise<void> {
     this.#unwatchCredentials?.()
+    return this.#orchestrator.stopWith({ drain: () => this.#drain(), close: () => this.#closeFace() })
+  }
+
+  /**
+   * It is not ready any more, sockets and waits end, and every answer closes its connection; everything else is served as
+   * before. So whoever balances between instances has time to notice, and nobody meets a door that is shut.
+   */
+  async #drain(): Promise<void> {
+    const { settings, clock, log } = this.#orchestrator.parts
+    const drainMs = settings.shutdownDrainSeconds * 1_000
+    this.#sockets.stop()
+    if (drainMs > 0 && this.#address !== undefined) {
+      log.info('draining', { drain_ms: drainMs })
+      this.#waits.shorten(DRAINING_WAIT_MS)
+      await clock.sleep(drainMs, NEVER)
+    }
     this.#waits.stop()
-    return this.#orchestrator.stopWith(() => this.#closeFace())
   }
 
   async #closeFace(): Promise<void> {
@@ -208,6 +225,10 @@ function limiterFor({ settings, storage, log }: Parts): RateLimiter {
   return isShared(settings.storageUrl) ? new SharedRateLimiter({ storage, log }) : new MemoryRateLimiter()
 }
 
+/** Who asks to wait while we are about to stop is soon sent elsewhere, and yet does not ask again and again. */
+const DRAINING_WAIT_MS = 1_000
+const NEVER = new AbortController().signal
+
 /** What is still being answered gets this long; the rest is cut. */
 const CLOSE_MS = 1_000
 
@@ -216,6 +237,7 @@ function buildHttp(parts: Parts & Face): {
   readonly routes: () => readonly DeclaredRoute[]
   readonly description: ApiDescription
   readonly book: CredentialBook
+  readonly sockets: Sockets
 } {
   const { settings, credentials, clock, log, blueprints } = parts
   const { clientApiPrefix, publicUrl } = settings
@@ -253,7 +275,7 @@ function buildHttp(parts: Parts & Face): {
         ? undefined
         : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
   })
-  return { app, routes, description, book }
+  return { app, routes, description, book, sockets: workerApi.sockets }
 }
 
 /** Results and signs of life are taken to the last; connections close with their next answer. */
@@ -263,7 +285,7 @@ function refuseWhileStopping(app: FastifyInstance, health: Health): void {
     throw new ImpresarioError('SHUTTING_DOWN', 'This server is shutting down.')
   })
   app.addHook('onSend', async (_request, reply) => {
-    if (health.isStopping) void reply.header('connection', 'close')
+    if (health.isLeaving) void reply.header('connection', 'close')
   })
 }
 
