@@ -2,8 +2,13 @@ import { BY_KEY } from './commit-function.ts'
 
 /** Items whose alarm came are brought up to date in portions, so that a claim after a long rest does not take long itself. */
 const RING_MAX = 5_000
-/** Lanes are counted exactly up to here. A queue of a million must not make every look at its lanes read a million rows. */
+/**
+ * A lane is counted up to here, and less far when there are many: to count is to read. A queue of a million must not make every
+ * look at its lanes read a million rows.
+ */
 const READY_COUNT_MAX = 1_000
+const READY_COUNT_MIN = 10
+const READY_COUNT_TOTAL = 100_000
 /** How soon to look again for what somebody else has locked at this moment. */
 const LOCKED_RETRY_MS = 5
 
@@ -202,21 +207,33 @@ END $$;
 
 CREATE FUNCTION {schema}.lanes(p_queue text) RETURNS TABLE (lane text, ready bigint) LANGUAGE plpgsql ${BY_KEY} AS $$
 #variable_conflict use_column
+DECLARE
+  v_now bigint := {schema}.now_ms();
+  found_lanes text[];
+  most integer;
 BEGIN
-  PERFORM {schema}.ring(p_queue, {schema}.now_ms());
-  RETURN QUERY SELECT g.lane, c.n FROM unnest({schema}.lanes_from(p_queue, NULL, 2147483647)) AS g(lane)
+  IF {schema}.first_alarm(p_queue) <= v_now THEN
+    PERFORM {schema}.ring(p_queue, v_now);
+  END IF;
+  found_lanes := {schema}.lanes_from(p_queue, NULL, 2147483647);
+  most := least(${READY_COUNT_MAX}, greatest(${READY_COUNT_MIN}, ${READY_COUNT_TOTAL} / greatest(cardinality(found_lanes), 1)));
+  RETURN QUERY SELECT g.lane, least(c.n, most) FROM unnest(found_lanes) AS g(lane)
   CROSS JOIN LATERAL (SELECT count(*) AS n FROM (
-    (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 1 AND i.lane = g.lane LIMIT ${READY_COUNT_MAX})
+    (SELECT FROM {schema}.items i WHERE i.queue = p_queue AND i.state = 1 AND i.lane = g.lane LIMIT most)
     UNION ALL
     (SELECT FROM {schema}.items i
-      WHERE i.queue = p_queue AND i.state = 1 AND i.fallback_on AND i.fallback_lane = g.lane LIMIT ${READY_COUNT_MAX})
+      WHERE i.queue = p_queue AND i.state = 1 AND i.fallback_on AND i.fallback_lane = g.lane LIMIT most)
   ) x) c WHERE c.n > 0;
 END $$;
 
 -- For the poll: which lanes have something, without counting.
 CREATE FUNCTION {schema}.ready_lanes(p_queue text, p_limit integer) RETURNS text[] LANGUAGE plpgsql ${BY_KEY} AS $$
+DECLARE
+  v_now bigint := {schema}.now_ms();
 BEGIN
-  PERFORM {schema}.ring(p_queue, {schema}.now_ms());
+  IF {schema}.first_alarm(p_queue) <= v_now THEN
+    PERFORM {schema}.ring(p_queue, v_now);
+  END IF;
   RETURN {schema}.lanes_from(p_queue, NULL, p_limit);
 END $$;
 `

@@ -169,7 +169,10 @@ export interface ItemView {
 
 export interface LaneView {
   readonly lane: string
-  /** Items that a claim of this lane would get now (fallbacks that have come into force included). */
+  /**
+   * Items that a claim of this lane would get now (fallbacks that have come into force included). Exact up to ten; a storage
+   * that can only count by reading may stop after that, so that a look each second is cheap with a million waiting.
+   */
   readonly ready: number
 }
 

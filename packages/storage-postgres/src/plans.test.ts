@@ -1,0 +1,172 @@
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { openPostgresStorage } from './open.ts'
+import { missingPostgres, startPostgres } from './postgres-server.fixture.ts'
+import type { PostgresServer } from './postgres-server.fixture.ts'
+
+/** A node of a plan as `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)` shows it; only what is looked at here. */
+interface PlanNode {
+  readonly 'Node Type': string
+  readonly 'Relation Name'?: string
+  readonly 'Index Name'?: string
+  readonly 'Index Cond'?: string
+  readonly 'Actual Rows': number
+  readonly 'Actual Loops': number
+  readonly 'Rows Removed by Filter'?: number
+  readonly 'Shared Hit Blocks'?: number
+  readonly 'Shared Read Blocks'?: number
+  readonly Plans?: readonly PlanNode[]
+}
+
+interface Explained {
+  readonly query: string
+  readonly nodes: readonly PlanNode[]
+}
+
+let server: PostgresServer
+
+const SCHEMA = 'planned'
+/** Pages that one statement may touch: a claim of 20 writes each of its rows and several entries of indexes. */
+const BLOCKS_MAX = 600
+const BY_KEY_OR_PLACE = /^(?:Index Scan|Index Only Scan|Tid Scan|ModifyTable)$/
+const AHEAD = 100_000
+const READY = 50_000
+
+/** Delayed and stuck items, and behind them such as can be claimed. Far faster than to commit them. */
+function fill(schema: string): string {
+  const columns =
+    'queue, id, seq, rank, priority, token, due_at, leased_until, alarm_at, deliveries, state, lane, payload'
+  const rows = (prefix: string, count: number, values: string): string =>
+    `INSERT INTO ${schema}.items (${columns})
+      SELECT 'tasks', '${prefix}' || n, n, n, 0, ${values}, 'lane', '{}' FROM generate_series(1, ${count}) AS n`
+  return [
+    rows('delayed', AHEAD / 2, `0, ${schema}.now_ms() + 3600000, 0, ${schema}.now_ms() + 3600000, 0, 0`),
+    rows('stuck', AHEAD / 2, `n, 0, ${schema}.now_ms() + 3600000, ${schema}.now_ms() + 3600000, 1, 2`),
+    rows('ready', READY, '0, 0, 0, NULL, 0, 1'),
+    `SELECT setval('${schema}.tokens', ${AHEAD})`,
+    `INSERT INTO ${schema}.records (kind, id, version, data) SELECT 'key', 'k' || n, 1, '{}' FROM generate_series(1, ${READY}) AS n`,
+  ].join(';')
+}
+
+/** A connection on which every statement, those inside functions too, tells how it was done. */
+async function explaining(): Promise<{ readonly run: (sql: string) => Promise<readonly Explained[]> }> {
+  const client = new pg.Client({ connectionString: server.url })
+  await client.connect()
+  onTestFinished(() => client.end())
+  const texts: string[] = []
+  client.on('notice', ({ message }) => texts.push(message ?? ''))
+  const on = ['log_analyze', 'log_buffers', 'log_nested_statements'].map((name) => `SET auto_explain.${name} = on`)
+  const how = ['log_min_duration = 0', "log_format = 'json'", 'log_timing = off'].map(
+    (set) => `SET auto_explain.${set}`,
+  )
+  await client.query(["LOAD 'auto_explain'", ...on, ...how, 'SET client_min_messages = log'].join(';'))
+  return {
+    async run(sql) {
+      texts.length = 0
+      await client.query(sql)
+      return texts.filter((text) => text.includes('"Plan":')).map(explained)
+    },
+  }
+}
+
+/** The boundary of what the server says about a plan. */
+function explained(text: string): Explained {
+  const { 'Query Text': query, Plan: plan } = JSON.parse(text.slice(text.indexOf('{'))) as {
+    'Query Text': string
+    Plan: PlanNode
+  }
+  return { query, nodes: below(plan) }
+}
+
+function below(node: PlanNode): readonly PlanNode[] {
+  return [node, ...(node.Plans ?? []).flatMap(below)]
+}
+
+function touched(all: readonly Explained[]): { readonly rows: number; readonly blocks: number } {
+  const rows = all.flatMap(({ nodes }) =>
+    nodes.map((node) => (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']),
+  )
+  const blocks = all.map(({ nodes: [top] }) => (top?.['Shared Hit Blocks'] ?? 0) + (top?.['Shared Read Blocks'] ?? 0))
+  return { rows: Math.max(...rows), blocks: Math.max(...blocks) }
+}
+
+function scansOf(all: readonly Explained[], relation: string): readonly PlanNode[] {
+  return all
+    .flatMap(({ nodes }) => nodes)
+    .filter((node) => node['Relation Name'] === relation && node['Actual Loops'] > 0)
+}
+
+const claim = (schema: string, request: object): string =>
+  `SELECT * FROM ${schema}.claim_all('${JSON.stringify([{ r: 0, queue: 'tasks', amount: 20, lease: 60_000, ...request }])}', 1)`
+
+/** What the storage asks the server for, and how many rows each may touch at most in one statement. */
+function calls(schema: string): readonly (readonly [name: string, sql: string, rowsMax: number])[] {
+  const json = (rows: readonly object[]): string => `'${JSON.stringify(rows)}'`
+  const held = [1, 2, 3].map((n) => ({ n, q: 'tasks', i: `stuck${n}`, t: n }))
+  const ids = `ARRAY['ready40000', 'delayed7']`
+  const settle = held.map(({ n, ...row }, b) => ({ n, b, g: true, ...row }))
+  const put = [{ n: 0, b: 0, k: 'key', i: 'k40000', v: 2, d: false }]
+  return [
+    ['claim of lanes', claim(schema, { lanes: ['lane', 'other'], expired: false, holder: 'w' }), 30],
+    ['claim in turn', claim(schema, { expired: false }), 30],
+    ['claim of the expired', claim(schema, { expired: true }), 30],
+    [
+      'commit',
+      `SELECT ${schema}.commit(${json(settle)}, ${json(put)}, ${json([{ ...put[0], data: '{}' }])}, NULL)`,
+      10,
+    ],
+    [
+      'renewal',
+      `SELECT * FROM ${schema}.renew(${json(held.map((row) => ({ ...row, t: row.t + 3, i: `stuck${row.t + 3}`, l: 9 })))})`,
+      10,
+    ],
+    ['read', `SELECT * FROM ${schema}.read_all(ARRAY['key', 'key'], ARRAY['k40000', 'k7'])`, 10],
+    ['peek', `SELECT * FROM ${schema}.peek_all(ARRAY['tasks', 'tasks'], ${ids})`, 10],
+    ['lanes', `SELECT * FROM ${schema}.lanes('tasks')`, 1_000],
+    ['poll', `SELECT ${schema}.ready_lanes('tasks', 100)`, 10],
+  ]
+}
+
+/** Calls on this connection that do not look up what they name, or go further than they must. */
+async function complaints(run: (sql: string) => Promise<readonly Explained[]>): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const [name, sql, rowsMax] of calls(SCHEMA)) {
+    const all = await run(sql)
+    const { rows, blocks } = touched(all)
+    if (rows > rowsMax) found.push(`${name} touches ${rows} rows`)
+    if (blocks > BLOCKS_MAX) found.push(`${name} touches ${blocks} pages`)
+    const types = [...scansOf(all, 'items'), ...scansOf(all, 'records')].map((node) => node['Node Type'])
+    for (const type of types) if (!BY_KEY_OR_PLACE.test(type)) found.push(`${name} does a ${type}`)
+    if (name !== 'claim of lanes') continue
+    const nodes = all.find(({ query }) => query.includes('FOR UPDATE SKIP LOCKED'))?.nodes ?? []
+    for (const index of ['items_ready', 'items_pkey']) {
+      if (!nodes.some((node) => node['Index Name'] === index)) found.push(`${name} does not use ${index}`)
+    }
+    if (!nodes.some((node) => node['Node Type'] === 'LockRows')) found.push(`${name} locks nothing`)
+  }
+  return found
+}
+
+describe.skipIf(missingPostgres !== undefined)(`PostgreSQL's plans ${missingPostgres ?? ''}`, () => {
+  beforeAll(async () => {
+    // Statistics must not come by chance.
+    server = await startPostgres(['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'autovacuum=off'])
+  }, 120_000)
+  afterAll(() => server.stop())
+
+  test('[G-03] with 100,000 items ahead that cannot be claimed, plans made at any time touch few rows', async () => {
+    const storage = await openPostgresStorage({ url: server.url, namespace: SCHEMA, pollMs: 3_600_000 })
+    onTestFinished(() => storage.close())
+    const old = await explaining()
+    // The worst: the server knows for sure that there is nothing, plans for that, and keeps the plans.
+    await server.query(`VACUUM ANALYZE ${SCHEMA}.items, ${SCHEMA}.records`)
+    for (const [, sql] of calls(SCHEMA)) await old.run(sql)
+    await server.query(fill(SCHEMA))
+    expect(await complaints((sql) => old.run(sql))).toEqual([])
+    await server.query(`ANALYZE ${SCHEMA}.items, ${SCHEMA}.records`)
+    const young = await explaining()
+    // To plan reads the catalogue, which is not what is counted here.
+    for (const [, sql] of calls(SCHEMA)) await young.run(sql)
+    expect(await complaints((sql) => young.run(sql))).toEqual([])
+  })
+})
