@@ -115,6 +115,32 @@ export class Connection implements Wire {
     return (await this.#asked(() => this.#client.get(name))) ?? value
   }
 
+  /** A key of the namespace itself, if it is there. */
+  async found(key: string): Promise<string | undefined> {
+    await this.#whenReady()
+    return (await this.#asked(() => this.#client.get(`${this.#root}:${key}`))) ?? undefined
+  }
+
+  /** Sets a key of the namespace itself, or deletes it. */
+  async keep(key: string, value: string | undefined): Promise<void> {
+    await this.#whenReady()
+    const name = `${this.#root}:${key}`
+    await this.#asked<unknown>(() => (value === undefined ? this.#client.del(name) : this.#client.set(name, value)))
+  }
+
+  /** How many hear the hints of this namespace, on any node; none if this user may not ask. */
+  async listeners(): Promise<number> {
+    await this.#whenReady()
+    const nodes = this.#client instanceof Cluster ? this.#client.nodes('all') : [this.#client]
+    try {
+      const replies = await Promise.all(nodes.map((node) => node.pubsub('NUMSUB', `${this.bases[0] ?? ''}:hints`)))
+      return replies.reduce<number>((sum, reply) => sum + Number(textsOf(reply)[1] ?? 0), 0)
+    } catch (error) {
+      if (messageOf(error).startsWith('NOPERM')) return 0
+      throw translated(error)
+    }
+  }
+
   /** Hears hints of all instances, on a connection of its own. Only the first call counts. */
   listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void {
     if (this.#listener !== undefined) return

@@ -1,6 +1,7 @@
 export { parsedAddress, tagsOf } from './address.ts'
 export type { Address } from './address.ts'
 export type { Durability } from './durability.ts'
+export { openMovableNamespace } from './movable-namespace.ts'
 export { openRedisStorage } from './open.ts'
 export type { OpenOptions } from './open.ts'
 export { placementOf } from './placement.ts'

@@ -3,6 +3,7 @@ import { COMMANDS } from './script-commands.ts'
 import { COMMITS } from './script-commits.ts'
 import { ITEMS } from './script-items.ts'
 import { LOCKS } from './script-locks.ts'
+import { MOVES } from './script-moves.ts'
 import { RECORDS } from './script-records.ts'
 import { SURVEYS } from './script-surveys.ts'
 
@@ -35,11 +36,20 @@ const FUNCTIONS = {
   status: { flag: 'allow-oom' },
   forget: { flag: 'allow-oom' },
   remains: { flag: 'no-writes' },
+  outline: { flag: 'no-writes' },
+  tally: { flag: 'no-writes' },
+  overdue: { flag: 'no-writes' },
+  hands: { flag: 'no-writes' },
+  dump_records: { flag: 'no-writes' },
+  dump_items: { flag: 'no-writes' },
+  load_page: {},
+  raise_token: {},
+  clear_some: { flag: 'allow-oom' },
 } as const satisfies Readonly<Record<string, Registered>>
 
 export type FunctionName = keyof typeof FUNCTIONS
 
-const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS].join('\n')
+const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS, MOVES].join('\n')
 
 /** Named by its content: instances of an older and a newer program work side by side, each with its own functions. */
 const NAME = `impresario_${createHash('sha1')

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ConnectionOptions } from 'node:tls'
+import { markOf, mustNotBeMoved } from '@impresario/core'
 import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { parsedAddress } from './address.ts'
@@ -29,10 +30,12 @@ export interface OpenOptions {
 }
 
 /** Shorter than a lease, so that whoever holds one still hears in time that it cannot be renewed. */
-const WAIT_MS = 5_000
+export const WAIT_MS = 5_000
 /** The layout of the keys. Another number is another layout, which this program cannot read. */
 const FORMAT = '1'
 const VERSION_MIN = 7
+/** The key of what a move has left. */
+export const MARK = 'move'
 
 /** Connects, or refuses: no such server, an older one, a newer layout, or fewer promises than the strict mode asks for. */
 export async function openRedisStorage(options: OpenOptions): Promise<RedisStorage> {
@@ -45,16 +48,8 @@ export async function openRedisStorage(options: OpenOptions): Promise<RedisStora
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
   })
   try {
-    for (const server of await connection.infos('server')) {
-      const version = server.get('redis_version') ?? '0'
-      if (Number(version.split('.')[0]) < VERSION_MIN) {
-        throw refused(`Redis is ${version}. It has to be ${VERSION_MIN}.0 or newer, which has function libraries.`)
-      }
-    }
-    const durability = await judged(connection, address.sentinel !== undefined)
-    report(durability, { log, isStrict: address.isStrict })
-    await mustFit(connection, address)
-    await connection.load()
+    const durability = await prepare(connection, address, log)
+    mustNotBeMoved(markOf(await connection.found(MARK)))
     const origin = randomUUID()
     const storage = new RedisStorage({
       wire: connection,
@@ -68,15 +63,33 @@ export async function openRedisStorage(options: OpenOptions): Promise<RedisStora
     return storage
   } catch (error) {
     await connection.close()
-    if (!(error instanceof Error) || !isRefusedUser(error.cause)) throw error
-    throw new ImpresarioError(
-      'INVALID_CONFIGURATION',
-      `The user of the storage's address is refused: ${String(error.cause)}`,
-      {
-        cause: error,
-      },
-    )
+    throw explained(error)
   }
+}
+
+/** Checks the server and what is there, and brings the functions. */
+export async function prepare(connection: Connection, address: Address, log: Log | undefined): Promise<Durability> {
+  for (const server of await connection.infos('server')) {
+    const version = server.get('redis_version') ?? '0'
+    if (Number(version.split('.')[0]) < VERSION_MIN) {
+      throw refused(`Redis is ${version}. It has to be ${VERSION_MIN}.0 or newer, which has function libraries.`)
+    }
+  }
+  const durability = await judged(connection, address.sentinel !== undefined)
+  report(durability, { log, isStrict: address.isStrict })
+  await mustFit(connection, address)
+  await connection.load()
+  return durability
+}
+
+/** The error with its reason, if that is the user of the address. */
+export function explained(error: unknown): unknown {
+  if (!(error instanceof Error) || !isRefusedUser(error.cause)) return error
+  return new ImpresarioError(
+    'INVALID_CONFIGURATION',
+    `The user of the storage's address is refused: ${String(error.cause)}`,
+    { cause: error },
+  )
 }
 
 /** Refuses data of another layout, and one that is spread over another number of shards. */

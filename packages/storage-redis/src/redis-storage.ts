@@ -1,3 +1,4 @@
+import { QUEUES } from '@impresario/core'
 import type {
   Batch,
   Claimed,
@@ -27,8 +28,6 @@ import { placementOf } from './placement.ts'
 import type { Placement } from './placement.ts'
 import { bytesOf, isBlockedReply, pairsOf, textOf, viewOf } from './replies.ts'
 import { Transactions } from './transactions.ts'
-
-const QUEUES: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders']
 
 /** Views of one look, leases of one renewal: each is one call of the server, which does nothing else meanwhile. */
 const CALL_MAX = 1_000

@@ -1,5 +1,5 @@
 import { KINDS, QUEUES } from '@impresario/core'
-import type { Batch, Item, ItemView, Kind, Put, Queue, Storage } from '@impresario/core'
+import type { Batch, Item, ItemView, Put, Queue, Storage } from '@impresario/core'
 import type { Json } from '@impresario/protocol'
 
 /** The same numbers for the same seed. */
@@ -69,13 +69,18 @@ export async function fill(storage: Storage, seed: number, count: number): Promi
     ...optional('settleMs', maybe(span)),
     ...optional('runMs', maybe(span)),
   })
-  for (let index = 0; index < count; index++) {
-    const batch: Batch = { put: [put(index)], enqueue: [item(index), item(count + index)] }
-    await storage.commit(batch)
-    const { put: [first] = [] } = batch
-    // A second version: records that came to their facets by an update.
-    if (first !== undefined && next() < 0.3) await storage.commit({ put: [{ ...first, version: 2 }] })
-  }
+  const batches = Array.from({ length: count }, (_, index): Batch => {
+    return { put: [put(index)], enqueue: [item(index), item(count + index)] }
+  })
+  await Promise.all(
+    batches.map(async (batch) => {
+      const isUpdated = next() < 0.3
+      await storage.commit(batch)
+      const { put: [first] = [] } = batch
+      // A second version: records that came to their facets by an update.
+      if (first !== undefined && isUpdated) await storage.commit({ put: [{ ...first, version: 2 }] })
+    }),
+  )
   for (const queue of QUEUES) {
     const share = Math.ceil(count / 12)
     await storage.claim(queue, { limit: share, leaseMs: HOUR_MS, holder: `worker-${queue}` })
@@ -91,21 +96,22 @@ export async function fill(storage: Storage, seed: number, count: number): Promi
 
 /** What can be seen of a storage through its port, but for moments. */
 export async function seen(storage: Storage, ids: Readonly<Record<Queue, readonly string[]>>): Promise<unknown> {
-  const records: Partial<Record<Kind, unknown>> = {}
-  for (const kind of KINDS) {
-    records[kind] = {
+  const records = await Promise.all(
+    KINDS.map(async (kind) => ({
+      kind,
       list: await storage.list(kind, { limit: 100_000 }),
       search: (await storage.list(kind, { limit: 100_000, search: 'film 1' })).map(({ id }) => id),
       counts: await storage.counts(kind, {}),
       ofAnn: await storage.counts(kind, { owner: 'ann' }),
-    }
-  }
-  const items: Partial<Record<Queue, unknown>> = {}
-  for (const queue of QUEUES) {
-    const lanes = await storage.lanes(queue)
-    const views = await storage.peek(queue, ids[queue])
-    items[queue] = { lanes: [...lanes].sort((a, b) => (a.lane < b.lane ? -1 : 1)), views: views.map(withoutMoments) }
-  }
+    })),
+  )
+  const items = await Promise.all(
+    QUEUES.map(async (queue) => ({
+      queue,
+      lanes: [...(await storage.lanes(queue))].sort((a, b) => (a.lane < b.lane ? -1 : 1)),
+      views: (await storage.peek(queue, ids[queue])).map(withoutMoments),
+    })),
+  )
   return { records, items }
 }
 

@@ -20,6 +20,10 @@ export async function openMovable(url: string, mayCreate: boolean): Promise<Mova
     const { openMovableSchema } = await import('@impresario/storage-postgres')
     return openMovableSchema({ url, mayCreate })
   }
+  if (['redis', 'rediss'].includes(scheme)) {
+    const { openMovableNamespace } = await import('@impresario/storage-redis')
+    return openMovableNamespace({ url, mayCreate })
+  }
   if (scheme === 'memory') throw invalid('A storage in memory ends with its process: there is nothing to move.')
   // Not repeated: a password may be in it.
   throw invalid(`An address is not understood. Use ${FORMS}.`)
