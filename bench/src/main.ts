@@ -11,6 +11,7 @@ import { createClient } from '@impresario/client'
 import type { Client } from '@impresario/client'
 import { cpus, release } from 'node:os'
 import { parseArgs } from 'node:util'
+import { openDirectory } from './backing.ts'
 import { httpFloorMs, syncFloorMs } from './floor.ts'
 import { cpuSeconds, foreignLoad, inFlight, memoryMiB, now, percentile, sleep } from './measure.ts'
 import { CLIENT_TOKEN, startServer, startWorker } from './processes.ts'
@@ -130,7 +131,8 @@ function measures(): readonly ((stage: Stage) => Promise<Figures>)[] {
 }
 
 async function round(): Promise<Figures> {
-  const server = await startServer(values.storage === 'memory' ? 'memory' : 'file')
+  const directory = openDirectory('file')
+  const server = await startServer(values.storage === 'memory' ? 'memory:' : `file:${directory.url}`)
   const stage: Stage = { server, client: createClient({ url: server.url, token: CLIENT_TOKEN }), worker: undefined }
   const pids = (): number[] => [server.pid, ...(stage.worker === undefined ? [] : [stage.worker.pid])]
   const figures: Figures = {}
@@ -144,6 +146,7 @@ async function round(): Promise<Figures> {
   } finally {
     await stage.worker?.stop()
     await server.stop()
+    await directory.stop()
   }
   return { ...figures, foreignLoadPercentMax: foreignMax }
 }

@@ -11,15 +11,33 @@ export function sleep(ms: number): Promise<void> {
 
 /** Keeps `width` calls under way until `count` have been made. */
 export async function inFlight(count: number, width: number, call: (index: number) => Promise<unknown>): Promise<void> {
+  await inFlightFor({ count, width, ms: Number.POSITIVE_INFINITY }, call)
+}
+
+export interface Load {
+  /** No call begins after so long. */
+  readonly ms: number
+  /** Calls at most. */
+  readonly count: number
+  readonly width: number
+}
+
+/** Keeps calls under way until the time is up or enough have been made. Gives their number once all have ended. */
+export async function inFlightFor(
+  { ms, count, width }: Load,
+  call: (index: number) => Promise<unknown>,
+): Promise<number> {
+  const endsAt = now() + ms
   let next = 0
   const lane = async (): Promise<void> => {
-    while (next < count) {
+    while (next < count && now() < endsAt) {
       const index = next
       next += 1
       await call(index)
     }
   }
   await Promise.all(Array.from({ length: Math.min(width, count) }, lane))
+  return next
 }
 
 export function percentile(values: readonly number[], percent: number): number {
@@ -27,21 +45,38 @@ export function percentile(values: readonly number[], percent: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor((percent / 100) * sorted.length))] ?? Number.NaN
 }
 
-/** User and system time of other processes, in seconds, as the kernel counts it (hundredths). */
+/** Between the two in the middle where there is no single one. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+  const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN
+  return (upper + lower) / 2
+}
+
+/** User and system time of other processes and of children that they have outlived, in seconds (the kernel counts hundredths). */
 export function cpuSeconds(pids: readonly number[]): number {
   let ticks = 0
   for (const pid of pids) {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const text = readProcess(pid, 'stat')
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-    ticks += Number(fields[11]) + Number(fields[12])
+    for (const field of fields.slice(11, 15)) ticks += Number(field)
   }
   return ticks / 100
 }
 
 /** Proportional set size: shared pages are divided among those who share them. */
-export function memoryMiB(pid: number): number {
-  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
-  return Math.round(Number(/^Pss:\s+(\d+)/mu.exec(text)?.[1] ?? 0) / 1024)
+export function memoryMiB(...pids: readonly number[]): number {
+  const sizes = pids.map((pid) => Number(/^Pss:\s+(\d+)/mu.exec(readProcess(pid, 'smaps_rollup'))?.[1] ?? 0))
+  return Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1024)
+}
+
+/** Empty for one that has ended: a database's processes come and go. */
+function readProcess(pid: number, name: 'stat' | 'smaps_rollup'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8')
+  } catch {
+    return ''
+  }
 }
 
 /** Share of all cores that processes other than ours used while `run` ran, in per cent. */
@@ -51,6 +86,19 @@ export async function foreignLoad<T>(pids: () => readonly number[], run: () => P
   const after = machine(pids())
   const foreign = after.busy - before.busy - (after.own - before.own)
   return [result, Math.max(0, Math.round((100 * foreign) / Math.max(0.01, after.total - before.total)))]
+}
+
+/** Others may use this share of the cores while a measure runs. */
+const QUIET_PERCENT = 12
+const LISTEN_MS = 700
+
+/** Waits until others leave the machine alone, but not longer than this. */
+export async function untilQuiet(pids: () => readonly number[], patienceMs: number): Promise<void> {
+  const endsAt = now() + patienceMs
+  while (now() < endsAt) {
+    const [, foreign] = await foreignLoad(pids, () => sleep(LISTEN_MS))
+    if (foreign <= QUIET_PERCENT) return
+  }
 }
 
 function machine(pids: readonly number[]): { busy: number; total: number; own: number } {

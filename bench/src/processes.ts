@@ -1,27 +1,16 @@
 import { fork, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ended, freePort } from './backing.ts'
 import { sleep } from './measure.ts'
 
 export const CLIENT_TOKEN = 'bench-client-token-0123456789'
-const WORKER_TOKEN = 'bench-worker-token-0123456789'
+export const WORKER_TOKEN = 'bench-worker-token-0123456789'
 
 const CLI = fileURLToPath(new URL('../../apps/cli/dist/main.js', import.meta.url))
 const BLUEPRINTS = fileURLToPath(new URL('blueprints', import.meta.url))
 const WORKER = fileURLToPath(new URL('worker-main.js', import.meta.url))
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
 
 export interface ServerProcess {
   readonly url: string
@@ -29,19 +18,18 @@ export interface ServerProcess {
   stop(): Promise<void>
 }
 
-/** The product as users run it: its own process, embedded storage, every acknowledged write on disk. */
-export async function startServer(storage: 'file' | 'memory'): Promise<ServerProcess> {
-  const directory = mkdtempSync(join(process.env['BENCH_TMP'] ?? tmpdir(), 'impresario-bench-'))
+/** The product as users run it, in its own process. */
+export async function startServer(storageUrl: string, node: string = process.execPath): Promise<ServerProcess> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const args = process.env['BENCH_SERVER_ARGS']?.split(' ') ?? []
-  const child = spawn(process.execPath, [...args, CLI, 'start'], {
+  const child = spawn(node, [...args, CLI, 'start'], {
     stdio: ['ignore', process.env['BENCH_SERVER_OUTPUT'] === undefined ? 'ignore' : 'inherit', 'inherit'],
     env: {
       ...process.env,
       API_HOST: '127.0.0.1',
       API_PORT: String(port),
-      STORAGE_URL: storage === 'memory' ? 'memory:' : `file:${directory}`,
+      STORAGE_URL: storageUrl,
       BLUEPRINTS_DIR: BLUEPRINTS,
       CLIENT_TOKEN,
       WORKER_TOKEN,
@@ -49,13 +37,7 @@ export async function startServer(storage: 'file' | 'memory'): Promise<ServerPro
     },
   })
   await untilReady(url, child)
-  const stop = async (): Promise<void> => {
-    const exited = once(child, 'exit')
-    child.kill('SIGTERM')
-    await exited
-    rmSync(directory, { recursive: true, force: true })
-  }
-  return { url, pid: child.pid ?? 0, stop }
+  return { url, pid: child.pid ?? 0, stop: () => ended(child, 'SIGTERM') }
 }
 
 async function untilReady(url: string, child: ChildProcess): Promise<void> {

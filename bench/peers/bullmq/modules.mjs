@@ -1,0 +1,1 @@
+export { FlowProducer, Queue, Worker } from 'bullmq'

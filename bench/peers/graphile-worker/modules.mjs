@@ -1,0 +1,2 @@
+export { Logger, makeWorkerUtils, run } from 'graphile-worker'
+export { default as pg } from 'pg'

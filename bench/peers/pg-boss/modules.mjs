@@ -1,0 +1,2 @@
+export { PgBoss } from 'pg-boss'
+export { default as pg } from 'pg'

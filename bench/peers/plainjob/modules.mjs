@@ -1,0 +1,2 @@
+export { default as Database } from 'better-sqlite3'
+export { better, defineQueue, defineWorker } from 'plainjob'

@@ -1,0 +1,2 @@
+export { RestatePromise, serve, service } from '@restatedev/restate-sdk'
+export { connect } from '@restatedev/restate-sdk-clients'

@@ -1,0 +1,105 @@
+/** A process of a contestant: its producer, its worker, or both. Does what it is told over the channel to its parent. */
+import { CONTESTANTS } from '../contestants/index.ts'
+import { inFlightFor, now } from '../measure.ts'
+import type { Consumer, Hooks, Payload, Producer } from './contestant.ts'
+import type { Answer, Call, Orders, WorkKind } from './orders.ts'
+import { Tally } from './tally.ts'
+
+const [name = '', variant = '', url = ''] = process.argv.slice(2)
+const contestant = CONTESTANTS[name]
+if (contestant === undefined) throw new Error(`There is no contestant "${name}".`)
+const place = { url, variant }
+const tallies = { job: new Tally(), flow: new Tally() }
+const produced = { job: 0, flow: 0 }
+let producer: Producer | undefined
+let worker: Consumer | undefined
+/** Timed jobs that have started, and those that somebody waits for. */
+const startedAt = new Map<number, number>()
+const onStart = new Map<number, (at: number) => void>()
+
+function hooksFor(concurrency: number): Hooks {
+  return {
+    concurrency,
+    started: ({ index, sentAt }) => {
+      if (sentAt === undefined) return
+      const at = now()
+      startedAt.set(index, at)
+      onStart.get(index)?.(at)
+    },
+    ended: ({ index, sentAt }) => {
+      if (sentAt === undefined) tallies.job.add(index)
+    },
+    flowEnded: ({ index }) => tallies.flow.add(index),
+  }
+}
+
+function mustHave<T>(part: T | undefined, what: string): T {
+  if (part === undefined) throw new Error(`${name} has no ${what} here.`)
+  return part
+}
+
+function starter(kind: WorkKind): (payload: Payload) => Promise<unknown> {
+  const own = mustHave(producer, 'producer')
+  return kind === 'job' ? (payload) => own.start(payload) : (payload) => mustHave(own.flow?.(payload), 'diamonds')
+}
+
+type Obeyed = {
+  readonly [Name in keyof Orders]: (...args: Parameters<Orders[Name]>) => Promise<ReturnType<Orders[Name]>>
+}
+
+const obey: Obeyed = {
+  prepare: async () => contestant.prepare?.(place),
+  openProducer: async () => {
+    producer = await contestant.producer(place)
+  },
+  openWorker: async (concurrency) => {
+    worker = await contestant.worker(place, hooksFor(concurrency))
+  },
+  introduce: async () => contestant.introduce?.(place),
+  produce: async ({ kind, load }) => {
+    const start = starter(kind)
+    const beganAt = now()
+    const first = produced[kind]
+    const count = await inFlightFor(load, (index) => start({ index: first + index }))
+    produced[kind] += count
+    return { count, beganAt, endedAt: now() }
+  },
+  sendOne: async (index) => {
+    const sentAt = now()
+    await mustHave(producer, 'producer').start({ index, sentAt })
+    return { sentAt }
+  },
+  awaitStart: async (index) => {
+    const at = startedAt.get(index) ?? (await new Promise<number>((resolve) => onStart.set(index, resolve)))
+    return { startedAt: at }
+  },
+  mark: async () => {
+    tallies.job.mark()
+    tallies.flow.mark()
+  },
+  awaitCount: ({ kind, distinct }) => tallies[kind].until(distinct),
+  count: async (kind) => tallies[kind].count(),
+  settle: async () => {
+    await producer?.settled?.()
+    return { settledAt: producer?.settled === undefined ? 0 : now() }
+  },
+  close: async () => {
+    await worker?.close()
+    await producer?.close()
+  },
+}
+
+async function answer(call: Call): Promise<Answer> {
+  try {
+    // The channel's other end is typed by the same table.
+    const order = obey[call.name] as (argument: unknown) => Promise<unknown>
+    return { id: call.id, value: await order(call.argument) }
+  } catch (error) {
+    return { id: call.id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+  }
+}
+
+process.on('message', (call: Call) => {
+  void answer(call).then((reply) => process.send?.(reply))
+})
+process.on('disconnect', () => process.exit(0))

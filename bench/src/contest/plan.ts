@@ -1,0 +1,50 @@
+import type { Contestant, League } from './contestant.ts'
+
+/** One match: who, and how. */
+export interface Entry {
+  readonly name: string
+  readonly variant: string
+  readonly league: League
+}
+
+export const LEAGUES: readonly League[] = ['embedded', 'redis-everysec', 'redis-always', 'postgres']
+
+type Field = Readonly<Record<string, Contestant>>
+
+/** What of a field plays: the classes that were asked for, and the peers. Ours always play. */
+export interface Choice {
+  /** `redis` stands for both of its leagues. Empty: all. */
+  readonly classes: readonly string[]
+  /** Empty: all. */
+  readonly only: readonly string[]
+}
+
+export function chosenPeers(peers: Field, { classes, only }: Choice): readonly Entry[] {
+  return Object.entries(peers)
+    .filter(([name]) => only.length === 0 || only.includes(name))
+    .flatMap(([name, { variants }]) =>
+      Object.entries(variants).map(([variant, { league }]) => ({ name, variant, league })),
+    )
+    .filter(
+      ({ league }) => classes.length === 0 || classes.includes(league) || classes.includes(league.split('-')[0] ?? ''),
+    )
+}
+
+/**
+ * One round, league by league: a peer, then ours, then the next peer, then ours, so that whatever the machine goes through
+ * meets both. Ours take turns; each of them plays at least once in a league.
+ */
+export function roundOf(peers: readonly Entry[], own: readonly string[]): readonly Entry[] {
+  return LEAGUES.flatMap((league) => {
+    const rivals = peers.filter((peer) => peer.league === league)
+    if (rivals.length === 0) return []
+    const entries: Entry[] = []
+    for (let turn = 0; turn < Math.max(rivals.length, own.length); turn += 1) {
+      const rival = rivals[turn]
+      const mine = own[turn % own.length]
+      if (rival !== undefined) entries.push(rival)
+      if (mine !== undefined) entries.push({ name: mine, variant: league, league })
+    }
+    return entries
+  })
+}

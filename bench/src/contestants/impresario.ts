@@ -1,0 +1,55 @@
+/** What both ways to run Impresario have in common. */
+import type { JsonObject } from '@impresario/protocol'
+import { openDirectory, startPostgres, startRedis } from '../backing.ts'
+import type { Backing } from '../backing.ts'
+import type { Hooks, Payload, Variant } from '../contest/contestant.ts'
+
+/** One for each league, under its name. `shapeOnFile`: only one process can have the file. */
+export function ownVariants(shapeOnFile: Variant['shape']): Readonly<Record<string, Variant>> {
+  return {
+    embedded: { league: 'embedded', durability: 'SQLite WAL, synchronous FULL', shape: shapeOnFile },
+    'redis-everysec': { league: 'redis-everysec', durability: 'Redis, appendfsync everysec', shape: 'apart' },
+    'redis-always': { league: 'redis-always', durability: 'Redis, appendfsync always', shape: 'apart' },
+    postgres: { league: 'postgres', durability: 'PostgreSQL, synchronous', shape: 'apart' },
+  }
+}
+
+export async function ownBacking(variant: string): Promise<Backing> {
+  if (variant === 'redis-everysec') return startRedis('everysec')
+  if (variant === 'redis-always') return startRedis('always')
+  return variant === 'postgres' ? startPostgres() : openDirectory('file')
+}
+
+export function storageUrl(variant: string, url: string): string {
+  return variant === 'embedded' ? `file:${url}` : url
+}
+
+/** Jobs that have not ended. A job that failed would be counted as done by nobody, so it ends the run. */
+export function openOf(counts: Readonly<Record<string, number>>): number {
+  let open = 0
+  for (const [status, count] of Object.entries(counts)) {
+    const isLost = ['failed', 'quarantined', 'cancelled'].includes(status)
+    if (isLost && count > 0) throw new Error(`${count} jobs: ${status}.`)
+    if (status !== 'finished') open += count
+  }
+  return open
+}
+
+/** Does nothing, and tells of it. */
+export function performer(hooks: Hooks): (params: JsonObject) => JsonObject {
+  return (params) => {
+    const payload = payloadOf(params)
+    if (payload.quiet === true) {
+      if (payload.last === true) hooks.flowEnded(payload)
+      return {}
+    }
+    hooks.started(payload)
+    hooks.ended(payload)
+    return {}
+  }
+}
+
+/** The boundary at which parameters are believed to be what the producer sent. */
+function payloadOf(params: JsonObject): Payload {
+  return params as unknown as Payload
+}
