@@ -32,7 +32,7 @@ export interface NginxServer {
 }
 
 /** A line of the access log, as far as tests look at it. */
-export interface ServedRequest {
+interface ServedRequest {
   readonly address: string
   readonly method: string
   readonly path: string
