@@ -35,12 +35,13 @@ function quota(id: string, version: number): Put {
   return { kind: 'quota', id, version, value, facets: { owner: 'ann', status: 'open' } }
 }
 
-test(
-  '[G-02] a server that is killed has everything that it acknowledged, each batch whole',
+test.for([1, 3])(
+  '[G-02] a server that is killed has everything that it acknowledged, each batch whole, in %i shards',
   { timeout: 120_000 },
-  async () => {
+  async (shards) => {
     const redis = await server()
-    const storage = await storageOf(redis.url, 3_000)
+    const url = `${redis.url}?shards=${shards}`
+    const storage = await storageOf(url, 3_000)
     const acknowledged = new Map<string, number>()
     let attempted = 0
     let isOver = false
@@ -68,7 +69,7 @@ test(
     expect(isOver).toBe(true)
     await redis.start()
 
-    const after = await storageOf(redis.url)
+    const after = await storageOf(url)
     let total = 0
     for (const id of writers) {
       const stored = (await after.read('quota', id))?.version ?? 0

@@ -21,8 +21,9 @@ function item(id: string, fields: Partial<Item> = {}): Item {
 /** Opens storages on one namespace that is empty at first, and closes all of them in the end. */
 async function withNamespace(
   run: (open: (instance?: string) => ReturnType<typeof openRedisStorage>) => Promise<void>,
+  shards = 1,
 ): Promise<void> {
-  const url = `${server.url}?namespace=i${++namespaces}`
+  const url = `${server.url}?namespace=i${++namespaces}&shards=${shards}`
   const opened: Storage[] = []
   try {
     await run(async (instance) => {
@@ -35,7 +36,7 @@ async function withNamespace(
   }
 }
 
-test('[G-02] six instances with 24 claimers get each of 1,200 items once', async () => {
+test.for([1, 4])('[G-02] six instances with 24 claimers get each of 1,200 items once, in %i shards', async (shards) => {
   await withNamespace(async (open) => {
     const storages = await Promise.all(Array.from({ length: 6 }, () => open()))
     const ids = Array.from({ length: 1_200 }, (_, index) => `i${index}`)
@@ -63,7 +64,7 @@ test('[G-02] six instances with 24 claimers get each of 1,200 items once', async
     expect(got.toSorted()).toEqual(ids.toSorted())
     expect(tokens.size).toBe(ids.length)
     expect(await first?.lanes('turns')).toEqual([])
-  })
+  }, shards)
 })
 
 test('[G-02] instances that count one record up lose no step', async () => {

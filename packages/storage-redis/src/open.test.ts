@@ -7,6 +7,7 @@ import { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
 import { openRedisStorage } from './open.ts'
 import type { OpenOptions } from './open.ts'
+import { startCluster } from './redis-cluster.fixture.ts'
 import { startRedis } from './redis-server.fixture.ts'
 import type { TestServer } from './redis-server.fixture.ts'
 
@@ -128,22 +129,31 @@ test('[G-02] two namespaces on one server do not see each other', async () => {
   await proveWorks(two)
 })
 
-test('[G-02] a Cluster carries everything of a namespace in one slot', { timeout: 60_000 }, async () => {
-  const settings = ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1']
-  const nodes = [await server(settings), await server(settings)] as const
-  const operators = nodes.map(({ port }) => new Redis(port))
-  const [first, second] = operators
-  if (first === undefined || second === undefined) throw new Error('There are two')
-  open.unshift({ close: () => operators.map((operator) => operator.disconnect()) })
-  await first.cluster('ADDSLOTSRANGE', 0, 8_191)
-  await second.cluster('ADDSLOTSRANGE', 8_192, 16_383)
-  await first.cluster('MEET', '127.0.0.1', nodes[1].port)
-  for (const operator of operators) {
-    while (!(await operator.cluster('INFO')).includes('cluster_state:ok')) await operator.ping()
+test('[G-02] another number of shards than the data has is refused, and the refusal says what to do', async () => {
+  const { url } = await server()
+  await proveWorks(await opened({ url: `${url}?namespace=four&shards=4` }))
+  await proveWorks(await opened({ url }))
+  for (const shards of [1, 3, 5]) {
+    const refused = opened({ url: `${url}?namespace=four&shards=${shards}` })
+    await expect(refused).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' })
+    await expect(refused).rejects.toThrow(/4 shards.*shards=4.*impresario migrate/)
   }
+  await expect(opened({ url: `${url}?shards=2` })).rejects.toThrow(/1 shards.*says 2/)
+  // Names that mean the same keys.
+  await expect(opened({ url: `${url}?namespace=four/2` })).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' })
+  await opened({ url: `${url}?namespace=five/1` })
+  await expect(opened({ url: `${url}?namespace=five&shards=2` })).rejects.toThrow('five/1')
+  const again = await opened({ url: `${url}?namespace=four&shards=4` })
+  expect(await again.list('key', { limit: 9 })).toHaveLength(1)
+})
+
+test('[G-02] a Cluster carries everything of a namespace in one slot', { timeout: 60_000 }, async () => {
+  const cluster = await startCluster(2)
+  open.push({ close: () => cluster.remove() })
+  const { operators } = cluster
   // Their tags lie in the second and in the first half of the slots.
   for (const namespace of ['main', 'other', 'third']) {
-    const storage = await opened({ url: `${nodes[0].url}?cluster=true&namespace=${namespace}` })
+    const storage = await opened({ url: `${cluster.url}&namespace=${namespace}` })
     await proveWorks(storage)
     const heard = new Promise((resolve) => storage.watch('turns', resolve))
     await storage.commit({ enqueue: [{ queue: 'turns', id: 'i2', lane: 'x', priority: 0, delayMs: 0, payload: 1 }] })
@@ -152,6 +162,8 @@ test('[G-02] a Cluster carries everything of a namespace in one slot', { timeout
     expect(await storage.read('key', 'k1')).toMatchObject({ version: 1 })
   }
   const keys = (await Promise.all(operators.map((operator) => operator.keys('*')))).flat()
+  const [first] = operators
+  if (first === undefined) throw new Error('There are two')
   const slots = await Promise.all(keys.map((key) => first.cluster('KEYSLOT', key)))
   expect(new Set(slots).size).toBe(3)
 })

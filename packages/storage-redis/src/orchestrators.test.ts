@@ -43,11 +43,12 @@ async function anInstance(instanceId: string, storageUrl = redis.url): Promise<O
   return orchestrator
 }
 
-test(
-  '[G-01, G-02] jobs run through two instances on one Redis, wherever the worker is',
+test.for([1, 4])(
+  '[G-01, G-02] jobs run through two instances on one Redis, wherever the worker is, in %i shards',
   { timeout: 60_000 },
-  async () => {
-    const [one, two] = [await anInstance('one'), await anInstance('two')]
+  async (shards) => {
+    const url = `${redis.url}?namespace=of${shards}&shards=${shards}`
+    const [one, two] = [await anInstance('one', url), await anInstance('two', url)]
     const worker = createWorker({ transport: one.localTransport() })
     worker.handle(greeter, { greet: ({ name }) => ({ greeting: `Hello, ${name}!` }) })
     await worker.start()

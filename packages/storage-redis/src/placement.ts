@@ -13,11 +13,11 @@ import type { Kind, Queue } from '@impresario/core'
  */
 export interface Placement {
   readonly shards: number
-  ofRecord(kind: Kind, id: string): number
-  ofItem(queue: Queue, id: string): number
+  readonly ofRecord: (kind: Kind, id: string) => number
+  readonly ofItem: (queue: Queue, id: string) => number
   /** The shards that may hold records of a kind. */
-  ofKind(kind: Kind): readonly number[]
-  ofQueue(queue: Queue): readonly number[]
+  readonly ofKind: (kind: Kind) => readonly number[]
+  readonly ofQueue: (queue: Queue) => readonly number[]
 }
 
 const FIRST = [0]

@@ -45,34 +45,39 @@ function putsOf(round: number, version: number): readonly Put[] {
   }))
 }
 
-test('[G-02] what is settled, removed, dropped or expired leaves no key behind', async () => {
-  let now = Date.UTC(2026, 0, 1)
-  const storage = await openRedisStorage({ url: server.url, now: () => now, waitMs: 30_000 })
-  for (let round = 0; round < 6; round++) {
-    await storage.commit({ enqueue: itemsOf(round), put: putsOf(round, 1) })
-    const { leases } = await storage.claim(QUEUE, { limit: 5, leaseMs: SECOND })
-    now += SECOND
-    await storage.commit({ put: putsOf(round, 2).slice(0, 3) })
-    await storage.renew(leases.slice(0, 2), 0)
-    await storage.renew(leases.slice(2, 4), 2 * SECOND)
-    await storage.claim(QUEUE, { limit: 4, leaseMs: 2 * SECOND, lanes: ['lane0', 'lane3'], holder: 'worker' })
-    now += 2 * SECOND
-    const { leases: over } = await storage.claimExpired(QUEUE, { limit: 4, leaseMs: SECOND })
-    for (const settle of over.slice(0, 2)) expect(await storage.commit({ settle })).toBe('committed')
-    await storage.commit({ enqueue: itemsOf(round).slice(3, 9) })
-    await storage.lanes(QUEUE)
-  }
-  for (let round = 0; round < 6; round++) {
-    await storage.commit({
-      remove: itemsOf(round),
-      drop: putsOf(round, 1).map(({ kind, id }) => ({ kind, id })),
-    })
-  }
-  expect(await storage.claim(QUEUE, { limit: 9, leaseMs: 1 })).toEqual({ leases: [], nextInMs: undefined })
-  expect(await storage.counts('delivery', {})).toEqual({})
-  const client = new Redis(server.port)
-  const keys = (await client.keys('*')).map((key) => key.replace('impresario:{main}:', ''))
-  client.disconnect()
-  expect(keys.toSorted()).toEqual(['format', `q:${QUEUE}:turn`, 'seq', 'token'])
-  await storage.close()
-})
+test.for([1, 3])(
+  '[G-02] what is settled, removed, dropped or expired leaves no key behind, in %i shards',
+  async (shards) => {
+    let now = Date.UTC(2026, 0, 1)
+    const url = `${server.url}?namespace=of${shards}&shards=${shards}`
+    const storage = await openRedisStorage({ url, now: () => now, waitMs: 30_000 })
+    for (let round = 0; round < 6; round++) {
+      await storage.commit({ enqueue: itemsOf(round), put: putsOf(round, 1) })
+      const { leases } = await storage.claim(QUEUE, { limit: 5, leaseMs: SECOND })
+      now += SECOND
+      await storage.commit({ put: putsOf(round, 2).slice(0, 3) })
+      await storage.renew(leases.slice(0, 2), 0)
+      await storage.renew(leases.slice(2, 4), 2 * SECOND)
+      await storage.claim(QUEUE, { limit: 4, leaseMs: 2 * SECOND, lanes: ['lane0', 'lane3'], holder: 'worker' })
+      now += 2 * SECOND
+      const { leases: over } = await storage.claimExpired(QUEUE, { limit: 4, leaseMs: SECOND })
+      for (const settle of over.slice(0, 2)) expect(await storage.commit({ settle })).toBe('committed')
+      await storage.commit({ enqueue: itemsOf(round).slice(3, 9) })
+      await storage.lanes(QUEUE)
+    }
+    for (let round = 0; round < 6; round++) {
+      await storage.commit({
+        remove: itemsOf(round),
+        drop: putsOf(round, 1).map(({ kind, id }) => ({ kind, id })),
+      })
+    }
+    expect(await storage.claim(QUEUE, { limit: 9, leaseMs: 1 })).toEqual({ leases: [], nextInMs: undefined })
+    expect(await storage.counts('delivery', {})).toEqual({})
+    const client = new Redis(server.port)
+    const keys = (await client.keys(`impresario:{of${shards}*`)).map((key) => key.replace(/^.*}:/, ''))
+    client.disconnect()
+    const own = Array.from({ length: shards }, () => ['format', `q:${QUEUE}:turn`, 'seq', 'token']).flat()
+    expect(keys.toSorted()).toEqual([...own, ...(shards === 1 ? [] : ['format'])].toSorted())
+    await storage.close()
+  },
+)

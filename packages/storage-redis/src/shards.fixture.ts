@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto'
+import { parsedAddress } from './address.ts'
+import { Connection } from './connection.ts'
+import type { Wire } from './connection.ts'
+import type { FunctionName } from './library.ts'
+import { placementOf } from './placement.ts'
+import { RedisStorage } from './redis-storage.ts'
+
+/** Opens a storage as `openRedisStorage` does, on a wire that a test can cut, and without clearing up after others first. */
+export function bareStorage(
+  url: string,
+  { instance, patienceMs, wireOf, now }: BareOptions,
+): { readonly storage: RedisStorage; readonly connection: Connection } {
+  const address = parsedAddress(url)
+  const connection = new Connection({ address, waitMs: 30_000 })
+  const storage = new RedisStorage({
+    wire: wireOf?.(connection) ?? connection,
+    shards: address.shards,
+    instance,
+    origin: randomUUID(),
+    durability: { promise: 'unknown', doubts: [] },
+    patienceMs,
+    ...(now === undefined ? {} : { now }),
+  })
+  return { storage, connection }
+}
+
+interface BareOptions {
+  readonly instance: string
+  readonly patienceMs: number
+  readonly wireOf?: (wire: Wire) => Wire
+  readonly now?: () => number
+}
+
+/** A wire that is cut at its n-th call, from one: before it is sent, or when it was done and before it is answered. */
+export class CutWire implements Wire {
+  /** What was called until then. */
+  readonly names: FunctionName[] = []
+  readonly #wire: Wire
+  readonly #at: number
+  readonly #when: 'before' | 'after'
+  #isCut = false
+
+  constructor(wire: Wire, at: number, when: 'before' | 'after') {
+    this.#wire = wire
+    this.#at = at
+    this.#when = when
+  }
+
+  async call(name: FunctionName, args: readonly (string | Buffer)[], shard: number): Promise<unknown> {
+    if (this.#isCut) throw new Error('The wire is cut')
+    this.names.push(name)
+    const isLast = this.names.length === this.#at
+    if (isLast) this.#isCut = true
+    if (isLast && this.#when === 'before') throw new Error('The wire is cut')
+    const reply = await this.#wire.call(name, args, shard)
+    if (isLast) throw new Error('The wire is cut')
+    return reply
+  }
+
+  listen(...given: Parameters<Wire['listen']>): void {
+    this.#wire.listen(...given)
+  }
+
+  close(): Promise<void> {
+    return this.#wire.close()
+  }
+}
+
+/** The first name of this beginning that lies in a shard. */
+export function nameIn(shard: number, shards: number, beginning: string): string {
+  const placement = placementOf(shards)
+  for (let number = 0; ; number += 1) {
+    const name = `${beginning}${number}`
+    // Items and records of jobs go by the same rule.
+    if (placement.ofItem('turns', name) === shard) return name
+  }
+}
