@@ -93,15 +93,6 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL that fails ${missingP
     },
   )
 
-  test('[G-03] tables of a newer program are refused', async () => {
-    await open()
-    const namespace = `failing_${count}`
-    await server.query(`UPDATE ${namespace}.meta SET version = 99`)
-    const opening = openPostgresStorage({ url: server.url, namespace })
-    await expect(opening).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' })
-    await expect(opening).rejects.toThrow(`The schema "${namespace}" in PostgreSQL has version 99`)
-  })
-
   test.each([
     [{ namespace: 'Shop' }, 'cannot name a schema'],
     [{ namespace: 'pg_shop' }, 'cannot name a schema'],

@@ -53,12 +53,6 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
   }, 120_000)
   afterAll(() => server.stop())
 
-  test('[G-03] instances that start together make the tables once', async () => {
-    const storages = await openAll(6)
-    const outcomes = await Promise.all(storages.map((storage) => storage.commit({ put: [record('k1', 1)] })))
-    expect(outcomes.filter((outcome) => outcome === 'committed')).toHaveLength(1)
-  })
-
   test('[G-03] no item is handed out twice, whoever claims, and none is left', async () => {
     const storages = await openAll(4)
     const items = Array.from({ length: 400 }, (_, index) => item(`i${index}`, { lane: `lane ${index % 5}` }))

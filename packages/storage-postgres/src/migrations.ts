@@ -7,41 +7,49 @@ import { MOVES } from './move-mark.ts'
 import { READ_FUNCTIONS } from './read-functions.ts'
 import { ITEM_RULES, TABLES } from './tables.ts'
 
-/**
- * What was once released is never changed: a new version is a new entry at the end. `{schema}` stands for the name of the
- * schema. Programs of the version before must be able to work with the newest one, because instances are replaced one after
- * the other.
- */
-const MIGRATIONS: readonly string[] = [
-  [TABLES, ITEM_RULES, COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS, READ_FUNCTIONS].join('\n'),
-  MOVES,
-]
+export interface Migration {
+  /** `{schema}` stands for the name of the schema. */
+  readonly sql: string
+  /**
+   * The oldest program, by the number of migrations that it knows, that can work with the tables after this one. Instances are
+   * replaced one after the other, so that it is to be the one before, unless there is a reason to stop everything.
+   */
+  readonly oldest: number
+}
 
-const SCHEMA_VERSION = MIGRATIONS.length
+const FUNCTIONS = [COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS, READ_FUNCTIONS]
+
+/**
+ * What was once released is never changed: a new version is a new entry at the end, and goes only forward. A function that the
+ * program before still calls keeps its name, its parameters and its meaning; what has to differ gets another name.
+ */
+export const MIGRATIONS: readonly Migration[] = [
+  { sql: [TABLES, ITEM_RULES, ...FUNCTIONS, MOVES].join('\n'), oldest: 1 },
+]
 
 /** Names the lock under which instances that start together change the tables one after the other. */
 const LOCK_SPACE = 1_768_779_634
 
-/** Brings the tables up to this program's version, or refuses those of a newer one. */
-export async function migrate(client: ClientBase, namespace: string): Promise<void> {
-  if ((await versionOf(client, namespace)) === SCHEMA_VERSION) return
+/**
+ * Brings the tables up to this program's version. Tables of a newer program are left as they are, or refused if they are no
+ * longer for this one.
+ *
+ * The lock belongs to the transaction, so that it works through a pooler and ends with whoever had it.
+ */
+export async function migrate(
+  client: ClientBase,
+  namespace: string,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const known = migrations.length
+  if (isUpToDate(await versionOf(client, namespace), known, namespace)) return
   await client.query('BEGIN')
   try {
     await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOCK_SPACE, namespace])
     // Tests check the functions; here it would take longer than all the rest.
     await client.query('SET LOCAL check_function_bodies = off')
     const found = await versionOf(client, namespace)
-    mustBeKnown(found, namespace)
-    const s = quoted(namespace)
-    if (found === 0) {
-      await client.query(`CREATE SCHEMA IF NOT EXISTS ${s}`)
-      await client.query(
-        `CREATE TABLE ${s}.meta (one boolean PRIMARY KEY DEFAULT true CHECK (one), version integer NOT NULL)`,
-      )
-      await client.query(`INSERT INTO ${s}.meta (version) VALUES (0)`)
-    }
-    for (const migration of MIGRATIONS.slice(found)) await client.query(migration.replaceAll('{schema}', s))
-    await client.query(`UPDATE ${s}.meta SET version = $1`, [SCHEMA_VERSION])
+    if (!isUpToDate(found, known, namespace)) await bringUp(client, quoted(namespace), found.version, migrations)
     await client.query('COMMIT')
   } catch (error) {
     await client.query('ROLLBACK').catch(() => undefined)
@@ -49,25 +57,47 @@ export async function migrate(client: ClientBase, namespace: string): Promise<vo
   }
 }
 
-function mustBeKnown(found: number, namespace: string): void {
-  if (found <= SCHEMA_VERSION) return
+async function bringUp(
+  client: ClientBase,
+  schema: string,
+  found: number,
+  migrations: readonly Migration[],
+): Promise<void> {
+  if (found === 0) {
+    await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`)
+    await client.query(`CREATE TABLE ${schema}.meta (
+      one boolean PRIMARY KEY DEFAULT true CHECK (one), version integer NOT NULL, oldest integer NOT NULL)`)
+    await client.query(`INSERT INTO ${schema}.meta (version, oldest) VALUES (0, 0)`)
+  }
+  for (const { sql } of migrations.slice(found)) await client.query(sql.replaceAll('{schema}', schema))
+  const oldest = Math.max(...migrations.map((one) => one.oldest))
+  await client.query(`UPDATE ${schema}.meta SET version = $1, oldest = $2`, [migrations.length, oldest])
+}
+
+interface Version {
+  readonly version: number
+  readonly oldest: number
+}
+
+function isUpToDate({ version, oldest }: Version, known: number, namespace: string): boolean {
+  if (oldest <= known) return version >= known
   throw new ImpresarioError(
     'INVALID_CONFIGURATION',
-    `The schema "${namespace}" in PostgreSQL has version ${found}; this program knows versions up to ${SCHEMA_VERSION}. ` +
-      'A newer program has changed it: use that one, or another schema.',
-    { details: { schema: namespace, found, known: SCHEMA_VERSION } },
+    `The schema "${namespace}" in PostgreSQL has version ${version}, which is for programs of version ${oldest} and newer; ` +
+      `this program is of version ${known}. A newer program has changed it: use that one, or another schema.`,
+    { details: { schema: namespace, found: version, oldest, known } },
   )
 }
 
 /** Reads the catalogue as a table: names that were looked up before the lock may be remembered as missing. */
-async function versionOf(client: ClientBase, namespace: string): Promise<number> {
+async function versionOf(client: ClientBase, namespace: string): Promise<Version> {
   const found = await client.query(
     "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'meta'",
     [namespace],
   )
-  if (found.rowCount === 0) return 0
-  const { rows } = await client.query<{ readonly version: number }>(`SELECT version FROM ${quoted(namespace)}.meta`)
-  return rows[0]?.version ?? 0
+  if (found.rowCount === 0) return { version: 0, oldest: 0 }
+  const { rows } = await client.query<Version>(`SELECT version, oldest FROM ${quoted(namespace)}.meta`)
+  return rows[0] ?? { version: 0, oldest: 0 }
 }
 
 /** A namespace becomes a schema's name: lower case, so that it reads the same with and without quotes. */
