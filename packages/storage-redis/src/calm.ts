@@ -89,8 +89,8 @@ export class Calm {
 
   /** Something will be there after a while. */
   soon(queue: Queue, shard: number, ms: number): void {
+    // No news: what this storage did itself is answered in the order in which it was done.
     const entry = this.#entry(queue, shard)
-    entry.news += 1
     const at = this.#now() + ms
     entry.until = Math.min(entry.until, at)
     entry.next = Math.min(entry.next ?? at, at)

@@ -72,6 +72,8 @@ test('[G-02] a claim asks each shard once, and then only where there may be some
   await storage.commit({ enqueue: [item(nameIn(2, SHARDS, 'i'))] })
   expect(await claim(['a'])).toEqual([nameIn(2, SHARDS, 'i')])
   expect(calls()).toEqual(['commit', 'claim'])
+  expect(await claim(['a'])).toEqual([])
+  expect(calls()).toEqual([])
   expect(await claim(['a', 'b'])).toEqual([])
   expect(calls()).toEqual(Array.from({ length: SHARDS }, () => 'survey'))
   // What is said of all lanes holds for each of them.
