@@ -179,7 +179,7 @@ describe('everything arrives', () => {
       expect(sent!.records.length).toBeGreaterThan(40)
       expect(sent!.items.length).toBeGreaterThan(120)
       if (kind === 'redis' || kind === 'shards') sight = whole(sight)
-      expect(await look(to, ids), `in ${kind}`).toEqual(sight)
+      expect(await look(to, ids)).toEqual(sight)
       from = to
     }
   })
