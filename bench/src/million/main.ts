@@ -16,7 +16,7 @@ import { openPostgresStorage } from '@impresario/storage-postgres'
 import { openRedisStorage } from '@impresario/storage-redis'
 import { openDirectory, startPostgres, startRedis } from '../backing.ts'
 import type { Backing } from '../backing.ts'
-import { memoryMiB, now } from '../measure.ts'
+import { foreignLoad, memoryMiB, now, untilQuiet } from '../measure.ts'
 import { startServer } from '../processes.ts'
 import { claimRates, fill } from './depth.ts'
 import type { Rates } from './depth.ts'
@@ -28,6 +28,7 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: '1000000' },
     few: { type: 'string', default: '1000' },
     seconds: { type: 'string', default: '4' },
+    patience: { type: 'string', default: '30' },
     json: { type: 'string', default: '' },
   },
 })
@@ -39,6 +40,8 @@ interface Depth extends Rates {
   readonly fillPerS: number
   readonly memoryMiB: number
   readonly diskMiB: number
+  /** The share of the machine that others used meanwhile. */
+  readonly foreignPercent: number
   /** From the start of the program to its first answer, on the embedded file. */
   readonly startUpMs?: number
   readonly serverMiB?: number
@@ -87,10 +90,15 @@ async function measure(backing: Backing, depths: readonly number[]): Promise<rea
     const fillPerS = (jobs - waiting) / ((now() - begin) / 1000)
     waiting = jobs
     console.error(`${jobs} jobs wait, ${Math.round(fillPerS)} came per second`)
-    const rates = await claimRates(storage, workload, Number(values.seconds) * 1000)
+    await untilQuiet(() => backing.pids(), Number(values.patience) * 1000)
+    const [rates, foreignPercent] = await foreignLoad(
+      () => backing.pids(),
+      () => claimRates(storage, workload, Number(values.seconds) * 1000),
+    )
     const memory = memoryMiB(process.pid, ...backing.pids())
     await storage.close()
-    found.push({ jobs, fillPerS, ...rates, memoryMiB: memory, diskMiB: diskMiB(backing), ...(await startUp(backing)) })
+    const sizes = { memoryMiB: memory, diskMiB: diskMiB(backing) }
+    found.push({ jobs, fillPerS, ...rates, ...sizes, foreignPercent, ...(await startUp(backing)) })
     console.error(JSON.stringify(found.at(-1), rounded))
   }
   return found
