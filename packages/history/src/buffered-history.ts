@@ -1,13 +1,20 @@
+import { randomUUID } from 'node:crypto'
 import type { Clock, Log } from '@impresario/core'
+import { WriteRefusedError } from './history.ts'
 import type {
+  EventCount,
+  EventCountQuery,
+  EventListQuery,
   History,
   HistoryEvent,
+  HistoryStatus,
   HistoryStore,
   JobHistoryQuery,
   Retention,
   StoredEvent,
   WorkerHistoryQuery,
 } from './history.ts'
+import { Trimmer } from './trimmer.ts'
 
 export interface BufferedHistoryOptions {
   readonly store: HistoryStore
@@ -16,19 +23,20 @@ export interface BufferedHistoryOptions {
   readonly retention: Retention
   /** Events that may wait to be written. */
   readonly bufferMax?: number
+  /** How long a close goes on trying to write to a database that is away. */
+  readonly drainMs?: number
 }
 
 /** About 20 MB of events, or some seconds of a busy server while its disk is away. */
-const BUFFER_MAX = 50_000
+export const BUFFER_MAX = 50_000
 const BATCH = 1_000
 /** Events of the same moments are written together. */
 const GATHER_MS = 50
-const TRIM_EVERY_MS = 60_000
-/** On a busy server sooner: 10 MB are not far beyond any bound. */
-const TRIM_EVERY_EVENTS = 25_000
-const WRITE_TRIES = 3
-const RETRY_MS = 500
-/** The log tells of losses once in a while, not for each. */
+const RETRY_MS = 250
+const RETRY_MS_MAX = 10_000
+/** Below the time that the orchestrator gives the history to close. */
+const DRAIN_MS = 5_000
+/** The log tells of losses and of a database that is away once in a while, not for each event. */
 const COMPLAIN_EVERY_MS = 10_000
 
 /** Somebody who waits until so many events, counted from the beginning, are written or given up. */
@@ -40,31 +48,45 @@ interface Waiter {
 /**
  * `idle` → (append) → `writing`, batch after batch, → `idle`; `closed` for good once everything is written.
  *
- * A batch that the store refuses is tried again a few times and then given up, so that a broken database cannot hold the
- * newest events back. Whoever reads waits for what came before, not for what goes on coming.
+ * While the database is away, the batch that it did not take is tried again and again, ever more seldom, and what comes
+ * waits behind it; when the buffer is full, what comes is lost. A batch that a working database refuses is taken apart
+ * until the events that it does not like are alone, and these are lost. Whoever reads waits for what came before, not for
+ * what goes on coming, and not for a database that is away.
  */
 export class BufferedHistory implements History {
   readonly #options: BufferedHistoryOptions
+  readonly #writer = randomUUID()
   readonly #waiting: HistoryEvent[] = []
+  readonly #trimmer: Trimmer
   readonly #ended = new AbortController()
+  readonly #never = new AbortController()
   #waiters: Waiter[] = []
   #writing: Promise<void> | undefined
+  #batches = 0
   /** Events that were taken, and those of them that are written or given up. */
   #taken = 0
   #settled = 0
   #dropped = 0
+  /** How many of the lost the log knows of. */
+  #told = 0
+  #toldAt = Number.NEGATIVE_INFINITY
   #complainedAt = Number.NEGATIVE_INFINITY
-  #trimmedAt = Number.NEGATIVE_INFINITY
-  /** `#settled` of that time. */
-  #trimmedTo = 0
+  #isAway = false
   #isClosed = false
+  #drainUntil = Number.POSITIVE_INFINITY
 
   constructor(options: BufferedHistoryOptions) {
     this.#options = options
+    this.#trimmer = new Trimmer(options)
   }
 
-  get dropped(): number {
-    return this.#dropped
+  get status(): HistoryStatus {
+    return { isAway: this.#isAway, waiting: this.#taken - this.#settled, dropped: this.#dropped }
+  }
+
+  async start(): Promise<void> {
+    await this.#options.store.open()
+    if (!this.#isClosed) this.#trimmer.start()
   }
 
   append(events: readonly HistoryEvent[]): void {
@@ -72,8 +94,8 @@ export class BufferedHistory implements History {
       this.#lose(events.length, 'it is closed')
       return
     }
-    const room = Math.max(0, (this.#options.bufferMax ?? BUFFER_MAX) - this.#waiting.length)
-    for (const event of events.slice(0, room)) this.#waiting.push(event)
+    const room = Math.max(0, (this.#options.bufferMax ?? BUFFER_MAX) - (this.#taken - this.#settled))
+    for (const event of events.length > room ? events.slice(0, room) : events) this.#waiting.push(event)
     this.#taken += Math.min(room, events.length)
     if (events.length > room) this.#lose(events.length - room, 'the buffer is full')
     if (this.#waiting.length > 0) this.#writing ??= this.#write()
@@ -81,17 +103,27 @@ export class BufferedHistory implements History {
 
   async ofJob(jobId: string, query: JobHistoryQuery): Promise<readonly StoredEvent[]> {
     await this.flush()
-    return this.#options.store.ofJob(jobId, query)
+    return this.#options.store.ofJob(jobId, { ...query, since: this.#since(query.since) })
   }
 
   async ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]> {
     await this.flush()
-    return this.#options.store.ofWorker(workerId, query)
+    return this.#options.store.ofWorker(workerId, { ...query, since: this.#since(query.since) })
+  }
+
+  async list(query: EventListQuery): Promise<readonly StoredEvent[]> {
+    await this.flush()
+    return this.#options.store.list({ ...query, since: this.#since(query.since) })
+  }
+
+  async counts(query: EventCountQuery): Promise<readonly EventCount[]> {
+    await this.flush()
+    return this.#options.store.counts({ ...query, since: this.#since(query.since) })
   }
 
   async flush(): Promise<void> {
     const count = this.#taken
-    if (this.#settled >= count) return
+    if (this.#settled >= count || this.#isAway) return
     await new Promise<void>((resolve) => {
       this.#waiters.push({ count, resolve })
     })
@@ -100,9 +132,19 @@ export class BufferedHistory implements History {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
+    const { clock, store, drainMs = DRAIN_MS } = this.#options
+    this.#drainUntil = clock.now() + drainMs
     this.#ended.abort('closed')
+    await this.#trimmer.stop()
     await this.#writing
-    await this.#options.store.close()
+    if (this.#dropped > this.#told) this.#tell('the history is closed')
+    await store.close()
+  }
+
+  /** What is too old is not shown, also where it is removed in large pieces and therefore late. */
+  #since(wanted = 0): number {
+    const { clock, retention } = this.#options
+    return Math.max(wanted, clock.now() - retention.ageMs)
   }
 
   async #write(): Promise<void> {
@@ -110,58 +152,90 @@ export class BufferedHistory implements History {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, BATCH)
       await this.#writeBatch(batch)
-      await this.#trim()
-      this.#settle(batch.length)
+      this.#settled += batch.length
+      this.#release((waiter) => waiter.count <= this.#settled)
+      this.#trimmer.count(batch.length)
     }
     this.#writing = undefined
   }
 
-  #settle(count: number): void {
-    this.#settled += count
-    const done = this.#waiters.filter((waiter) => waiter.count <= this.#settled)
-    this.#waiters = this.#waiters.filter((waiter) => waiter.count > this.#settled)
+  #release(isDone: (waiter: Waiter) => boolean): void {
+    const done = this.#waiters.filter(isDone)
+    this.#waiters = this.#waiters.filter((waiter) => !isDone(waiter))
     for (const { resolve } of done) resolve()
   }
 
-  /** A piece of what is beyond the bounds, so that a long clearance does not hold the newest events back. */
-  async #trim(): Promise<void> {
-    const { clock, store, retention, log } = this.#options
-    const now = clock.now()
-    if (now - this.#trimmedAt < TRIM_EVERY_MS && this.#settled - this.#trimmedTo < TRIM_EVERY_EVENTS) return
-    try {
-      const removed = await store.trim(retention, now)
-      // There may be more than this piece: the next batch takes the next one.
-      if (removed > 0) return
-    } catch (error) {
-      log.error('old history could not be removed', { error: messageOf(error) })
-    }
-    this.#trimmedAt = now
-    this.#trimmedTo = this.#settled
-  }
-
-  async #writeBatch(batch: readonly HistoryEvent[]): Promise<void> {
-    const { clock, store } = this.#options
-    for (let tries = 1; ; tries += 1) {
+  async #writeBatch(events: readonly HistoryEvent[]): Promise<void> {
+    this.#batches += 1
+    const batch = { writer: this.#writer, number: this.#batches, events }
+    for (let tries = 0; ; tries += 1) {
       try {
-        await store.write(batch)
+        await this.#options.store.write(batch)
+        this.#cameBack()
         return
       } catch (error) {
-        if (tries >= WRITE_TRIES) {
-          this.#lose(batch.length, messageOf(error))
-          return
-        }
-        await clock.sleep(RETRY_MS * tries, this.#ended.signal)
+        if (error instanceof WriteRefusedError) return this.#takeApart(events, error)
+        this.#isAway = true
+        this.#release(() => true)
+        if (this.#options.clock.now() >= this.#drainUntil) return this.#giveUp(events.length, error)
+        this.#complain(error)
+        await this.#pause(tries)
       }
     }
   }
 
+  /** The time to close is up: what waits behind this batch would meet the same. */
+  #giveUp(events: number, error: unknown): void {
+    const rest = this.#waiting.splice(0).length
+    this.#settled += rest
+    this.#lose(events + rest, messageOf(error))
+  }
+
+  /** The halves are batches of their own. */
+  async #takeApart(events: readonly HistoryEvent[], error: WriteRefusedError): Promise<void> {
+    this.#isAway = false
+    if (events.length === 1 || !error.isPartly) {
+      this.#lose(events.length, error.message)
+      return
+    }
+    const middle = Math.ceil(events.length / 2)
+    await this.#writeBatch(events.slice(0, middle))
+    await this.#writeBatch(events.slice(middle))
+  }
+
+  /** A close cuts the pause short, once; then it is in a hurry. */
+  async #pause(tries: number): Promise<void> {
+    const { clock } = this.#options
+    if (this.#isClosed) return clock.sleep(RETRY_MS, this.#never.signal)
+    const ms = Math.min(RETRY_MS * 2 ** Math.min(tries, 10), RETRY_MS_MAX)
+    await clock.sleep(ms * (0.5 + Math.random() / 2), this.#ended.signal)
+  }
+
+  #cameBack(): void {
+    if (!this.#isAway) return
+    this.#isAway = false
+    this.#complainedAt = Number.NEGATIVE_INFINITY
+    this.#options.log.info('the history is written again', { waiting: this.status.waiting, lost: this.#dropped })
+  }
+
   #lose(count: number, reason: string): void {
-    const { clock, log } = this.#options
     this.#dropped += count
+    if (this.#options.clock.now() - this.#toldAt >= COMPLAIN_EVERY_MS) this.#tell(reason)
+  }
+
+  #tell(reason: string): void {
+    const { clock, log } = this.#options
+    this.#toldAt = clock.now()
+    this.#told = this.#dropped
+    log.error('history was lost', { events: this.#dropped, reason })
+  }
+
+  #complain(error: unknown): void {
+    const { clock, log } = this.#options
     const now = clock.now()
     if (now - this.#complainedAt < COMPLAIN_EVERY_MS) return
     this.#complainedAt = now
-    log.error('history was lost', { events: this.#dropped, reason })
+    log.error('the history cannot be written, and waits', { waiting: this.status.waiting, reason: messageOf(error) })
   }
 }
 

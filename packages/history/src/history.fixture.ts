@@ -1,16 +1,44 @@
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import type { Clock, Log, LogFields } from '@impresario/core'
-import type { HistoryEvent, HistoryStore, Retention } from './history.ts'
+import { WriteRefusedError } from './history.ts'
+import type { EventBatch, EventCount, HistoryEvent, HistoryStore, Retention } from './history.ts'
 
-/** Time that is moved on by hand; nobody waits for it. */
+/** As long as nobody pauses between two tries. */
+const LONG_MS = 20_000
+
+/** Time that is moved on by hand. Short pauses are over at once; who sleeps longer waits until it is moved on. */
 export class HandClock implements Clock {
   time = 1_700_000_000_000
+  readonly #sleepers = new Set<{ readonly until: number; readonly resolve: () => void }>()
 
   now(): number {
     return this.time
   }
 
-  async sleep(): Promise<void> {
-    await Promise.resolve()
+  async sleep(ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    if (ms < LONG_MS) {
+      this.time += ms
+      await yieldToOthers()
+      return
+    }
+    await new Promise<void>((resolve) => {
+      const sleeper = { until: this.time + ms, resolve }
+      this.#sleepers.add(sleeper)
+      signal.addEventListener('abort', () => {
+        this.#sleepers.delete(sleeper)
+        resolve()
+      })
+    })
+  }
+
+  advance(ms: number): void {
+    this.time += ms
+    for (const sleeper of this.#sleepers) {
+      if (sleeper.until > this.time) continue
+      this.#sleepers.delete(sleeper)
+      sleeper.resolve()
+    }
   }
 }
 
@@ -34,10 +62,18 @@ export function anEvent(over: Partial<HistoryEvent> = {}): HistoryEvent {
   return { at: 1_700_000_000_000, event: 'state_started', jobId: 'job-1', ...over }
 }
 
-/** A store that refuses everything while it is broken. */
+/** Resolves once it is so; asks again after everybody else had a turn. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await yieldToOthers()
+}
+
+/** A store that is away while it is broken, and refuses what it is told to. */
 export class BreakableStore implements HistoryStore {
   readonly written: HistoryEvent[] = []
+  readonly batches: number[] = []
   isBroken = false
+  refuses: string | undefined
+  isWholeRefused = false
   tries = 0
   hasClosed = false
   onWrite: () => void = () => undefined
@@ -45,9 +81,17 @@ export class BreakableStore implements HistoryStore {
   beyond = 0
   trims = 0
 
-  async write(events: readonly HistoryEvent[]): Promise<void> {
+  async open(): Promise<void> {
+    if (this.isBroken) throw new Error('it cannot be opened')
+  }
+
+  async write({ number, events }: EventBatch): Promise<void> {
     this.tries += 1
     if (this.isBroken) throw new Error('the disk is full')
+    if (events.some(({ event }) => event === this.refuses)) {
+      throw new WriteRefusedError('I do not like it', { isPartly: !this.isWholeRefused })
+    }
+    this.batches.push(number)
     this.written.push(...events)
     this.onWrite()
   }
@@ -60,9 +104,17 @@ export class BreakableStore implements HistoryStore {
     return []
   }
 
+  async list(): Promise<readonly never[]> {
+    return []
+  }
+
+  async counts(): Promise<readonly EventCount[]> {
+    return []
+  }
+
   async trim(): Promise<number> {
-    if (this.isBroken) throw new Error('the disk is full')
     this.trims += 1
+    if (this.isBroken) throw new Error('the disk is full')
     if (this.beyond === 0) return 0
     this.beyond -= 1
     return 1

@@ -1,61 +1,109 @@
 /**
- * What runs in the thread that owns the database's writing end: one transaction per message, an answer when it is done. Text
- * instead of a file of its own, because a thread cannot load TypeScript on Node 20.
+ * What runs in a thread of the database: one transaction per message, an answer when it is done. Text instead of a file of
+ * its own, because a thread cannot load TypeScript on Node 20.
  */
 export const PROGRAM = `
 'use strict'
 const { parentPort, workerData } = require('node:worker_threads')
 const { DatabaseSync } = require(workerData.driver)
-const db = new DatabaseSync(workerData.file)
-for (const line of workerData.schema) db.exec(line)
-const insert = db.prepare(workerData.insert)
-// Events are written about as they happen, so that the oldest come first: nothing else has to be looked at.
-const first = db.prepare('SELECT event_id AS id, timestamp FROM history ORDER BY event_id LIMIT ?')
-const remove = db.prepare('DELETE FROM history WHERE event_id <= ?')
-const pages = db.prepare('PRAGMA page_count')
-const spare = db.prepare('PRAGMA freelist_count')
-const size = db.prepare('PRAGMA page_size')
+const { file, settings, insert, isReader } = workerData
+const db = isReader ? new DatabaseSync(file, { readOnly: true, timeout: 10000 }) : new DatabaseSync(file)
+const statements = new Map()
 
-function usedBytes() {
-  return (pages.get().page_count - spare.get().freelist_count) * size.get().page_size
+function prepared(sql) {
+  let statement = statements.get(sql)
+  if (statement === undefined) {
+    // As many as there are kinds of questions, but for lists of names of any length.
+    if (statements.size > 200) statements.clear()
+    statement = db.prepare(sql)
+    statements.set(sql, statement)
+  }
+  return statement
 }
+
+function numberOf(pragma) {
+  return Number(Object.values(prepared('PRAGMA ' + pragma).get())[0])
+}
+
+function begin() {
+  for (const line of settings) db.exec(line)
+  // A file that somebody else made: space that comes free could never be given back. Once, and not while it is in use.
+  if (numberOf('auto_vacuum') === 2) return
+  try {
+    db.exec('PRAGMA auto_vacuum = INCREMENTAL')
+    db.exec('VACUUM')
+  } catch {}
+}
+
+function together(work) {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    const value = work()
+    db.exec('COMMIT')
+    return value
+  } catch (error) {
+    db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+// So many pages at a time. At the end the log is written back, so that the file becomes shorter also when nothing follows.
+function giveBack(pagesMax, isLast) {
+  if (numberOf('freelist_count') === 0 || numberOf('auto_vacuum') !== 2) return
+  db.exec('PRAGMA incremental_vacuum(' + pagesMax + ')')
+  if (isLast) db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+}
+
+const TAKE = 'INSERT INTO writers (writer, batch, written_at) VALUES (?1, ?2, ?3) ON CONFLICT (writer) DO UPDATE SET ' +
+  'batch = excluded.batch, written_at = excluded.written_at WHERE writers.batch < excluded.batch'
+const REMOVE_OLD = 'DELETE FROM history WHERE event_id IN ' +
+  '(SELECT event_id FROM history WHERE timestamp < ?1 ORDER BY timestamp, event_id LIMIT ?2)'
+const REMOVE_FIRST = 'DELETE FROM history WHERE event_id IN ' +
+  '(SELECT event_id FROM history ORDER BY timestamp, event_id LIMIT ?1)'
 
 const calls = {
-  write(rows) {
-    db.exec('BEGIN IMMEDIATE')
-    try {
-      for (const row of rows) insert.run(...row)
-      db.exec('COMMIT')
-    } catch (error) {
-      db.exec('ROLLBACK')
-      throw error
-    }
-    return rows.length
+  write({ writer, number, rows, at }) {
+    return together(() => {
+      if (Number(prepared(TAKE).run(writer, number, at).changes) === 0) return 0
+      const statement = prepared(insert)
+      for (const row of rows) statement.run(...row)
+      return rows.length
+    })
   },
-  trim({ before, bytesMax, limit }) {
-    let found = first.all(limit)
-    if (usedBytes() <= bytesMax) {
-      const stays = found.findIndex((row) => row.timestamp >= before)
-      if (stays >= 0) found = found.slice(0, stays)
-    }
-    if (found.length === 0) return 0
-    remove.run(found[found.length - 1].id)
-    db.exec('PRAGMA incremental_vacuum(' + limit + ')')
-    return found.length
+  trim({ before, bytesMax, limit, writersBefore }) {
+    const removed = together(() => {
+      prepared('DELETE FROM writers WHERE written_at < ?1').run(writersBefore)
+      const old = before === null ? 0 : Number(prepared(REMOVE_OLD).run(before, limit).changes)
+      const used = (numberOf('page_count') - numberOf('freelist_count')) * numberOf('page_size')
+      if (old > 0 || used <= bytesMax) return old
+      // Rather a few pieces more than events that could have stayed: most take less than a kilobyte.
+      const few = Math.min(limit, 50 + Math.ceil((used - bytesMax) / 1000))
+      return Number(prepared(REMOVE_FIRST).run(few).changes)
+    })
+    giveBack(limit, removed < limit)
+    return removed
+  },
+  read(queries) {
+    return queries.map(({ sql, values }) => prepared(sql).all(...values))
   },
 }
+
+if (!isReader) begin()
 
 parentPort.on('message', ([id, name, argument]) => {
   if (name === 'close') {
-    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
-    db.close()
-    parentPort.close()
+    try {
+      if (!isReader) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      db.close()
+    } finally {
+      parentPort.close()
+    }
     return
   }
   try {
     parentPort.postMessage([id, calls[name](argument), null])
   } catch (error) {
-    parentPort.postMessage([id, 0, String(error && error.message || error)])
+    parentPort.postMessage([id, 0, { message: String(error && error.message || error), code: error && error.errcode }])
   }
 })
 `

@@ -202,61 +202,6 @@ export const quarantinedBody = jobBody.extend({
 })
 export const quarantineList = z.array(quarantinedBody)
 
-export const historyQuery = z.looseObject({
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(LIMITS.historyPageMax)
-    .optional()
-    .describe('Events on one page; as many as possible without it.'),
-  after: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .optional()
-    .describe('Only events after this one: its `event_id`, or X-Next-Cursor of the page before.'),
-})
-export const historyList = z.array(
-  z.looseObject({
-    event_id: z.string(),
-    job_id: z.string(),
-    timestamp: moment,
-    time: z.string().describe('The same moment as ISO 8601 in the time zone of the server.'),
-    event_type: z.string(),
-    state: z.string().nullable(),
-    previous_state: z.string().nullable(),
-    next_state: z.string().nullable(),
-    worker_id: z.string().nullable(),
-    task_id: z.string().nullable(),
-    attempt_number: z.int().nullable(),
-    duration_ms: z.number().nullable(),
-    note: z.string().nullable(),
-    context_snapshot: z.unknown().describe('What the job looked like then, as far as it is small.'),
-  }),
-)
-
-export const workerHistoryQuery = z.looseObject({
-  limit: z.coerce.number().int().min(1).max(LIMITS.historyPageMax).optional().describe('Events on one page.'),
-  before: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .optional()
-    .describe('Only events before this one: its `event_id`, or X-Next-Cursor of the page before.'),
-})
-export const workerHistoryList = z.array(
-  z.looseObject({
-    event_id: z.string(),
-    worker_id: z.string(),
-    timestamp: moment,
-    time: z.string().describe('The same moment as ISO 8601 in the time zone of the server.'),
-    event_type: z.string().describe('`registered`, `status_update`, `reputation` or `removed`.'),
-    note: z.string().nullable().describe('Of an update: the names of what changed.'),
-    worker_info_snapshot: z.unknown().describe('What was known of the worker then, as far as it is small.'),
-  }),
-)
-
 export const scheduleParams = z.object({ schedule: z.string().describe('Name of a schedule.') })
 export const scheduleBody = z.looseObject({
   name: z.string(),
@@ -334,6 +279,14 @@ export const graphQuery = blueprintQuery.extend({
 export const dashboardBody = z.looseObject({
   workers: z.looseObject({ total: z.int() }),
   jobs: z.record(z.string(), z.int()).describe('By status; `queued` are those that nothing has begun yet.'),
+  history: z
+    .object({
+      is_away: z.boolean().describe('Its database does not take events at the moment.'),
+      waiting: z.int().describe('Events that are to be written.'),
+      dropped: z.int().describe('Events that were lost since this instance started.'),
+    })
+    .optional()
+    .describe('How this instance fares with writing the history; for admins.'),
 })
 
 export const statusBody = z.looseObject({ status: z.string() })

@@ -102,6 +102,10 @@ export const LIMITS = {
   pageOffsetMax: 1_000,
   /** Moments of one job in one answer. */
   historyPageMax: 1_000,
+  /** Events of any jobs in one answer, where nothing else is asked for. */
+  eventPageDefault: 100,
+  /** Hours or days that are counted in one answer: a month of hours. */
+  historySpansMax: 745,
   /** What the history keeps of a job's dictionary, or of a worker, with an event; a larger one is left out. */
   historySnapshotBytesMax: 4_096,
   /** Records that a filter without an index looks through for one page. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 
 export * from './client-schemas.ts'
+export * from './history-schemas.ts'
 
 /**
  * What the server checks before it believes a request; the types are in `wire.ts`. These become JSON Schema, so they

@@ -26,6 +26,9 @@ export const CLIENT_PATHS = {
   workers: `${CLIENT_API_PREFIX}/workers`,
   worker: (workerId: string) => `${CLIENT_API_PREFIX}/workers/${segment(workerId)}`,
   workerHistory: (workerId: string) => `${CLIENT_API_PREFIX}/workers/${segment(workerId)}/history`,
+  /** Events of all jobs and workers, and their counts. */
+  events: `${CLIENT_API_PREFIX}/history`,
+  eventCounts: `${CLIENT_API_PREFIX}/history/counts`,
   schedules: `${CLIENT_API_PREFIX}/schedules`,
   schedule: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}`,
   scheduleRun: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}/run`,
@@ -181,6 +184,23 @@ export interface HistoryBody {
   readonly context_snapshot: Json
 }
 
+/** One event of a list over all jobs and workers, newest first. */
+export interface EventBody extends Omit<HistoryBody, 'job_id'> {
+  /** Null for what happened to a worker itself. */
+  readonly job_id: Maybe<string>
+  readonly blueprint: Maybe<string>
+  /** The client whose job it is. */
+  readonly owner: Maybe<string>
+}
+
+/** So many events of that name in the span that begins there. */
+export interface EventCountBody {
+  readonly timestamp: number
+  readonly time: string
+  readonly event_type: string
+  readonly count: number
+}
+
 /** One event of a worker's history, newest first. */
 export interface WorkerHistoryBody {
   readonly event_id: string
@@ -280,6 +300,8 @@ export interface CatalogueEntry {
 export interface DashboardBody {
   readonly workers: { readonly total: number; readonly [status: string]: number }
   readonly jobs: { readonly queued: number; readonly [status: string]: number }
+  /** How this instance fares with writing the history; for admins. */
+  readonly history?: { readonly is_away: boolean; readonly waiting: number; readonly dropped: number }
 }
 
 export interface BlueprintBody {

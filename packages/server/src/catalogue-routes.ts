@@ -5,8 +5,9 @@ import { renderGraph } from '@impresario/graph'
 import { ImpresarioError } from '@impresario/protocol'
 import type { DashboardBody } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
-import { callerOf } from './access.ts'
+import { callerOf, isAdmin } from './access.ts'
 import type { BlueprintLibrary } from './blueprint-library.ts'
+import type { HistoryReader } from './history.ts'
 import { ownerFilter } from './job-access.ts'
 import { contract, readQuery } from './route-contract.ts'
 import { catalogueOf } from './skill-catalogue.ts'
@@ -17,6 +18,7 @@ export interface CatalogueOptions {
   readonly engine: Engine
   readonly storage: Storage
   readonly blueprints: BlueprintLibrary
+  readonly history: Pick<HistoryReader, 'status'>
 }
 
 const WORKERS = contract({
@@ -50,7 +52,7 @@ const DASHBOARD = contract({
   tag: 'server',
   id: 'getDashboard',
   summary: 'Counts of workers and jobs',
-  description: 'Of the own jobs; for an admin, of everybody’s.',
+  description: 'Of the own jobs; for an admin, of everybody’s, and how the writing of the history goes.',
   replies: { 200: { description: 'The counts.', body: schemas.dashboardBody } },
 })
 
@@ -92,8 +94,14 @@ export function registerCatalogueRoutes(app: FastifyInstance, options: Catalogue
     const workers: Record<string, number> = {}
     const live = options.engine.dispatcher.workers()
     for (const { status } of live) workers[status] = (workers[status] ?? 0) + 1
-    const jobs = await jobCounts(options, ownerFilter(callerOf(request), undefined))
-    return { workers: { total: live.length, ...workers }, jobs: { queued: jobs['pending'] ?? 0, ...jobs } }
+    const caller = callerOf(request)
+    const jobs = await jobCounts(options, ownerFilter(caller, undefined))
+    const { isAway, waiting, dropped } = options.history.status
+    return {
+      workers: { total: live.length, ...workers },
+      jobs: { queued: jobs['pending'] ?? 0, ...jobs },
+      ...(isAdmin(caller) ? { history: { is_away: isAway, waiting, dropped } } : {}),
+    }
   })
 }
 

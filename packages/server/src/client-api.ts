@@ -32,6 +32,7 @@ export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptio
   readonly waits: OpenWaits
   readonly health: Health
   readonly history: HistoryReader
+  readonly timeZone: string
   readonly gate: Gate
   readonly capabilities: Capabilities
   readonly clientApiPrefix: string
@@ -78,7 +79,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
 }
 
 /** Routes that exist under every version of the API that a blueprint belongs to. */
-const SHARED = /^(?:jobs|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account)(?:[/?]|$)/
+const SHARED = /^(?:jobs|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account|history)(?:[/?]|$)/
 
 /**
  * A blueprint's own version of the API has the same routes around its endpoints: whoever starts a job under `/api/v2`

@@ -1,4 +1,5 @@
 import type { Storage } from '@impresario/core'
+import type { HistoryStatus } from '@impresario/history'
 
 type State = 'ok' | 'starting' | 'stopping' | 'failed'
 
@@ -38,10 +39,11 @@ export class Health {
     this.#storageFailed = true
   }
 
-  async report(storage: Storage): Promise<HealthReport> {
-    const components = { storage: await this.#checked(storage), engine: { status: this.#engine } }
-    const isReady = Object.values(components).every(({ status }) => status === 'ok')
-    return { status: isReady ? 'ready' : 'not_ready', components }
+  /** The history is shown and does not count: jobs do not wait for it. */
+  async report(storage: Storage, history: HistoryStatus): Promise<HealthReport> {
+    const needed = { storage: await this.#checked(storage), engine: { status: this.#engine } }
+    const isReady = Object.values(needed).every(({ status }) => status === 'ok')
+    return { status: isReady ? 'ready' : 'not_ready', components: { ...needed, history: historyComponent(history) } }
   }
 
   async #checked(storage: Storage): Promise<Component> {
@@ -53,4 +55,10 @@ export class Health {
       return { status: 'failed', reason: 'it does not answer' }
     }
   }
+}
+
+function historyComponent({ isAway, dropped }: HistoryStatus): Component {
+  const lost = dropped === 0 ? [] : [`${dropped} events were lost since the start`]
+  const reasons = [...(isAway ? ['its database does not answer, events wait'] : []), ...lost]
+  return { status: isAway ? 'failed' : 'ok', ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }) }
 }

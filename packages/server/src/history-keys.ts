@@ -3,6 +3,7 @@ import type { ConfigKey } from './config-keys.ts'
 /** Settings of what is kept, and for how long. */
 export interface HistorySettings {
   readonly historyDatabaseUri: string
+  readonly historyBufferEvents: number
   readonly historyRetentionDays: number
   readonly historyMaxMb: number
   readonly jobRetentionDays: number
@@ -19,7 +20,16 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     type: 'secret',
     default: '',
     description:
-      'Where every event of jobs and workers is kept: sqlite:<file>, or memory: for as long as the process runs. Empty: a job keeps its newest moments itself, and only results that came too late and the events of workers are kept beside it.',
+      'Where every event of jobs and workers is kept: sqlite:<file>, postgres://user:password@host/database (with ?schema= for another schema than impresario_history), or memory: for as long as the process runs. Empty: a job keeps its newest moments itself, and only results that came too late and the events of workers are kept beside it. off: these neither.',
+  },
+  historyBufferEvents: {
+    names: ['HISTORY_BUFFER_EVENTS'],
+    type: 'integer',
+    min: 1_000,
+    max: 10_000_000,
+    default: 50_000,
+    description:
+      'Events that wait in memory while the database of the history is slow or away, each of about half a kilobyte. What comes beyond is lost, counted and told in the log.',
   },
   historyRetentionDays: {
     names: ['HISTORY_RETENTION_DAYS'],
@@ -27,7 +37,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     min: 0,
     max: YEARS_10,
     default: 30,
-    description: 'How long events of the history are kept; 0 for ever.',
+    description: 'How long events of the history are shown and kept; 0 for ever. PostgreSQL removes whole days.',
   },
   historyMaxMb: {
     names: ['HISTORY_MAX_MB'],
@@ -35,7 +45,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     min: 1,
     max: 1_000_000,
     default: 1_024,
-    description: 'Largest size of the history. Beyond it the oldest events go first.',
+    description: 'Largest size of the history. Beyond it the oldest events go first. In memory: 256 at most.',
   },
   jobRetentionDays: {
     names: ['JOB_RETENTION_DAYS'],

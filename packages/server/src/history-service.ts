@@ -33,10 +33,11 @@ const MB = 1_048_576
  * should that one not open, the server runs without it.
  */
 export function openHistoryService(settings: HistorySettings, options: HistoryServiceOptions): HistoryService {
-  const { historyDatabaseUri: uri, historyRetentionDays: days, historyMaxMb } = settings
+  const { historyDatabaseUri: uri, historyRetentionDays: days, historyMaxMb, historyBufferEvents: bufferMax } = settings
   const { clock, log, directory } = options
   const retention = { ageMs: spanMs(days) ?? Number.POSITIVE_INFINITY, bytesMax: historyMaxMb * MB }
-  const open = (place: string): History => openHistory(place, { clock, log, retention })
+  const open = (place: string): History => openHistory(place, { clock, log, retention, bufferMax })
+  if (uri === 'off') return { history: open('memory:'), sink: NO_SINK }
   if (uri !== '') return withSink(openNamed(uri, open), fullAppend)
   if (directory === undefined || directory === '') return withSink(open('memory:'), remainingAppend)
   try {
@@ -72,6 +73,8 @@ function spanMs(days: number): number | undefined {
   return days === 0 ? undefined : days * DAY_MS
 }
 
+const NO_SINK: HistorySink = { append: () => undefined, appendWorker: () => undefined }
+
 type Append = (history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]) => void
 
 function withSink(history: History, append: Append): HistoryService {
@@ -85,17 +88,22 @@ function withSink(history: History, append: Append): HistoryService {
 /** Everything. Moments of one step share what the job looked like after it; its dictionary is kept once. */
 function fullAppend(history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
   const owner = job?.client.id
+  const blueprint = job?.blueprint
   const brief = job && briefOf(job)
   const full = job && fullOf(job, brief ?? {})
   const last = entries.length - 1
-  history.append(entries.map((entry, index) => ({ ...entry, jobId, owner, snapshot: index === last ? full : brief })))
+  history.append(
+    entries.map((entry, index) => ({ ...entry, jobId, owner, blueprint, snapshot: index === last ? full : brief })),
+  )
 }
 
 /** What stands in no record: results that came too late. Nearly every call ends with the look at the name. */
 function remainingAppend(history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
   for (const entry of entries) {
     if (entry.event !== 'result_ignored') continue
-    history.append([{ ...entry, jobId, owner: job?.client.id, snapshot: job && briefOf(job) }])
+    history.append([
+      { ...entry, jobId, owner: job?.client.id, blueprint: job?.blueprint, snapshot: job && briefOf(job) },
+    ])
   }
 }
 

@@ -1,8 +1,17 @@
-import type { Log } from '@impresario/core'
+import type { Log, LogFields } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
-import type { History, HistoryEvent, StoredEvent } from '@impresario/history'
+import type {
+  EventCount,
+  EventCountQuery,
+  EventListQuery,
+  EventPlace,
+  History,
+  HistoryEvent,
+  HistoryStatus,
+  StoredEvent,
+} from '@impresario/history'
 import { ImpresarioError } from '@impresario/protocol'
-import type { HistoryBody, WorkerHistoryBody } from '@impresario/protocol'
+import type { EventBody, HistoryBody, WorkerHistoryBody } from '@impresario/protocol'
 import { createTimestamp, errorFields } from './log.ts'
 
 /** Something that happened to a job. */
@@ -14,11 +23,15 @@ export interface HistoryEntry extends HistoryEvent {
 export interface HistoryReader {
   /** Oldest first, and only those after that id. Whether the caller may see the job is asked before. */
   ofJob(jobId: string, query: { readonly after?: number; readonly limit: number }): Promise<readonly HistoryEntry[]>
-  /** Newest first, and only those before that id. */
+  /** Newest first, and only those before that one. */
   ofWorker(
     workerId: string,
-    query: { readonly before?: number; readonly limit: number },
+    query: { readonly before?: EventPlace; readonly limit: number },
   ): Promise<readonly StoredEvent[]>
+  /** Newest first. Whose events the caller may see is a part of the query. */
+  list(query: EventListQuery): Promise<readonly StoredEvent[]>
+  counts(query: EventCountQuery): Promise<readonly EventCount[]>
+  readonly status: HistoryStatus
   /** Whose job it was, where its record is gone and its history is not. */
   ownerOf(jobId: string): Promise<string | undefined>
   /** ISO 8601 in the zone of the server. */
@@ -45,6 +58,14 @@ export function createHistoryReader({ engine, history, log, timeZone }: HistoryR
       return []
     }
   }
+  const answered = async <T>(answer: Promise<T>, fields: LogFields): Promise<T> => {
+    try {
+      return await answer
+    } catch (error) {
+      log.error('the history cannot be read', { ...fields, ...errorFields(error) })
+      throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The history cannot be read at the moment.')
+    }
+  }
   return {
     ofJob: async (jobId, { after = -1, limit }) => {
       const since = Math.max(0, Math.floor(after / IDS_PER_MS))
@@ -58,13 +79,11 @@ export function createHistoryReader({ engine, history, log, timeZone }: HistoryR
         .filter(({ id }) => id > after)
         .slice(0, limit)
     },
-    ofWorker: async (workerId, query) => {
-      try {
-        return await history.ofWorker(workerId, query)
-      } catch (error) {
-        log.error('the history cannot be read', { worker_id: workerId, ...errorFields(error) })
-        throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The history cannot be read at the moment.')
-      }
+    ofWorker: (workerId, query) => answered(history.ofWorker(workerId, query), { worker_id: workerId }),
+    list: (query) => answered(history.list(query), {}),
+    counts: (query) => answered(history.counts(query), {}),
+    get status() {
+      return history.status
     },
     ownerOf: async (jobId) => (await read(jobId, 0, 1))[0]?.owner,
     timeText: createTimestamp(timeZone),
@@ -95,9 +114,33 @@ function numbered(events: readonly HistoryEvent[]): readonly HistoryEntry[] {
 }
 
 export function historyBody(jobId: string, entry: HistoryEntry, time: string): HistoryBody {
+  return { event_id: String(entry.id), job_id: jobId, ...factsOf(entry, time) }
+}
+
+/** An event of a list over all jobs and workers. */
+export function eventBody(event: StoredEvent, time: string): EventBody {
   return {
-    event_id: String(entry.id),
-    job_id: jobId,
+    event_id: placeText(event),
+    job_id: event.jobId ?? null,
+    blueprint: event.blueprint ?? null,
+    owner: event.owner ?? null,
+    ...factsOf(event, time),
+  }
+}
+
+/** Names an event by its place among all others. */
+export function placeText({ at, id }: EventPlace): string {
+  return `${at}-${id}`
+}
+
+/** The text was checked by the schema of the query. */
+export function placeOf(text: string): EventPlace {
+  const [at = 0, id = 0] = text.split('-').map(Number)
+  return { at, id }
+}
+
+function factsOf(entry: HistoryEvent, time: string): Omit<HistoryBody, 'event_id' | 'job_id'> {
+  return {
     timestamp: entry.at / 1_000,
     time,
     event_type: entry.event,
@@ -115,7 +158,7 @@ export function historyBody(jobId: string, entry: HistoryEntry, time: string): H
 
 export function workerHistoryBody(workerId: string, event: StoredEvent, time: string): WorkerHistoryBody {
   return {
-    event_id: String(event.id),
+    event_id: placeText(event),
     worker_id: workerId,
     timestamp: event.at / 1_000,
     time,

@@ -58,15 +58,18 @@ const MS_MAX = 2 ** 48 - 1
  * twelve digits sort before every id of their millisecond.
  */
 function firstIdAt(name: string, text: string): string {
-  const ms = timeOf(text)
-  if (ms === undefined || !Number.isFinite(ms) || ms < 0 || ms > MS_MAX) {
-    throw new ImpresarioError(
-      'INVALID_REQUEST',
-      `"${name}" must be a time such as 2026-01-31T12:00:00Z, with its offset, or Unix seconds.`,
-    )
-  }
-  const hex = Math.ceil(ms).toString(16).padStart(12, '0')
+  const hex = momentOf(name, text).toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}`
+}
+
+/** A moment that a query names, in milliseconds since 1970. */
+export function momentOf(name: string, text: string): number {
+  const ms = timeOf(text)
+  if (ms !== undefined && Number.isFinite(ms) && ms >= 0 && ms <= MS_MAX) return Math.ceil(ms)
+  throw new ImpresarioError(
+    'INVALID_REQUEST',
+    `"${name}" must be a time such as 2026-01-31T12:00:00Z, with its offset, or Unix seconds.`,
+  )
 }
 
 function timeOf(text: string): number | undefined {

@@ -99,9 +99,10 @@ export class Orchestrator {
   }
 
   async start(): Promise<void> {
-    const { settings, engine, health, sender, schedules } = this.parts
+    const { settings, engine, health, sender, schedules, historyService } = this.parts
     try {
       await this.#loadBlueprints()
+      await historyService.history.start()
       await applySchedules(engine.scheduler, settings.schedulesConfigPath, schedules)
       await engine.start()
       await sender.start()

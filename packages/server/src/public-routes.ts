@@ -2,11 +2,13 @@ import type { FastifyInstance } from 'fastify'
 import type { Storage } from '@impresario/core'
 import * as schemas from '@impresario/protocol/schemas'
 import type { Health } from './health.ts'
+import type { HistoryReader } from './history.ts'
 import { contract } from './route-contract.ts'
 
 export interface PublicRoutesOptions {
   readonly health: Health
   readonly storage: Storage
+  readonly history: Pick<HistoryReader, 'status'>
 }
 
 const ALIVE = { 200: { description: 'It is.', body: schemas.statusBody } }
@@ -38,11 +40,11 @@ const READY = contract({
   },
 })
 
-export function registerPublicRoutes(app: FastifyInstance, { health, storage }: PublicRoutesOptions): void {
+export function registerPublicRoutes(app: FastifyInstance, { health, storage, history }: PublicRoutesOptions): void {
   app.get('/status', STATUS, async () => ({ status: 'ok' }))
   app.get('/live', LIVE, async () => ({ status: 'ok' }))
   app.get('/ready', READY, async (_request, reply) => {
-    const report = await health.report(storage)
+    const report = await health.report(storage, history.status)
     return reply.code(report.status === 'ready' ? 200 : 503).send(report)
   })
 }

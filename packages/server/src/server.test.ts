@@ -35,7 +35,10 @@ describe('health', () => {
     }
     expect(await app.call('GET', '/_public/ready')).toMatchObject({
       status: 200,
-      body: { status: 'ready', components: { storage: { status: 'ok' }, engine: { status: 'ok' } } },
+      body: {
+        status: 'ready',
+        components: { storage: { status: 'ok' }, engine: { status: 'ok' }, history: { status: 'ok' } },
+      },
     })
   })
 
@@ -59,7 +62,10 @@ describe('health', () => {
     const stopping = app.server.stop()
     expect(await app.call('GET', '/_public/ready')).toMatchObject({
       status: 503,
-      body: { status: 'not_ready', components: { storage: { status: 'ok' }, engine: { status: 'stopping' } } },
+      body: {
+        status: 'not_ready',
+        components: { storage: { status: 'ok' }, engine: { status: 'stopping' }, history: { status: 'ok' } },
+      },
     })
     expect((await app.call('GET', '/_public/live')).status).toBe(200)
     const refused = await app.client('POST', '/api/v1/jobs', { blueprint: 'slow' })

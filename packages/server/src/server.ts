@@ -269,6 +269,7 @@ function buildHttp(parts: Parts & Face): {
     reload: () => parts.reload(),
     reloadSchedules: () => parts.reloadSchedules(),
     quotas: new QuotaCalendar(clock, settings.timeZone),
+    timeZone: settings.timeZone,
     bodyLimitBytes: settings.bodyLimitBytes,
     rateLimit:
       isOpen || !settings.rateLimitingEnabled

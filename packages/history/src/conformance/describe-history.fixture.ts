@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, describe } from 'vitest'
+import type { HistoryStore } from '../history.ts'
+import type { Ground, HistoryUnderTest } from './history-under-test.fixture.ts'
+import { checkCounts, checkLists } from './lists.fixture.ts'
+import { checkJobs, checkValues, checkWorkers } from './reading.fixture.ts'
+import { checkRetention } from './retention.fixture.ts'
+import { checkBatches, checkInstances } from './writing.fixture.ts'
+
+/**
+ * What every history must do. A backend passes all of it or is no backend. Only one that promises nothing beyond its
+ * process leaves out the cases that restart it.
+ */
+export function describeHistory(name: string, { place, isDurable }: HistoryUnderTest): void {
+  describe(`history in ${name}`, () => {
+    let shared: HistoryStore | undefined
+    const ground: Ground = {
+      place,
+      isDurable,
+      store: () => {
+        if (shared === undefined) throw new Error('It is not open yet.')
+        return shared
+      },
+    }
+    beforeAll(async () => {
+      shared = await (await place()).open()
+    })
+    afterAll(() => shared?.close())
+
+    checkJobs(ground)
+    checkWorkers(ground)
+    checkValues(ground)
+    checkLists(ground)
+    checkCounts(ground)
+    checkBatches(ground)
+    checkInstances(ground)
+    checkRetention(ground)
+  })
+}

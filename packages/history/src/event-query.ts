@@ -1,0 +1,95 @@
+import type { EventCountQuery, EventFilter, EventListQuery, JobHistoryQuery, WorkerHistoryQuery } from './history.ts'
+import type { Span } from './spans.ts'
+
+/** How a database writes what differs between the two. */
+export interface Dialect {
+  /** In front of the number of a value. */
+  readonly mark: '?' | '$'
+  /** A moment, of a value in Unix seconds. */
+  time(value: string): string
+  /** The columns of an event, as `eventOf` reads them. */
+  readonly columns: string
+  /** Under the name `h`. */
+  readonly table: string
+}
+
+export interface Query {
+  readonly sql: string
+  readonly values: readonly (string | number)[]
+}
+
+/** Conditions and the values that they compare with. */
+export class Conditions {
+  readonly values: (string | number)[] = []
+  readonly #dialect: Dialect
+  readonly #parts: string[] = []
+
+  constructor(dialect: Dialect) {
+    this.#dialect = dialect
+  }
+
+  get where(): string {
+    return this.#parts.length === 0 ? '' : ` WHERE ${this.#parts.join(' AND ')}`
+  }
+
+  value(value: string | number): string {
+    this.values.push(value)
+    return `${this.#dialect.mark}${this.values.length}`
+  }
+
+  moment(ms: number): string {
+    return this.#dialect.time(this.value(ms / 1_000))
+  }
+
+  also(part: string): this {
+    this.#parts.push(part)
+    return this
+  }
+
+  filter({ events, owner, blueprint, jobId, workerId }: EventFilter): this {
+    const equal = { client: owner, blueprint, job_id: jobId, worker_id: workerId }
+    for (const [column, value] of Object.entries(equal)) {
+      if (value !== undefined) this.also(`${column} = ${this.value(value)}`)
+    }
+    if (events === undefined) return this
+    if (events.length === 0) return this.also('1 = 0')
+    return this.also(`event_type IN (${events.map((name) => this.value(name)).join(', ')})`)
+  }
+
+  /** What the pages of newest events share. */
+  page({ since, until, before }: Omit<EventListQuery, keyof EventFilter>): this {
+    if (since !== undefined) this.also(`h.timestamp >= ${this.moment(since)}`)
+    if (until !== undefined) this.also(`h.timestamp < ${this.moment(until)}`)
+    if (before === undefined) return this
+    return this.also(`(h.timestamp, h.event_id) < (${this.moment(before.at)}, ${this.value(before.id)})`)
+  }
+}
+
+function select(dialect: Dialect, conditions: Conditions, order: 'ASC' | 'DESC', limit: number): Query {
+  const { columns, table } = dialect
+  const { where } = conditions
+  const last = `ORDER BY h.timestamp ${order}, h.event_id ${order} LIMIT ${conditions.value(limit)}`
+  return { sql: `SELECT ${columns} FROM ${table}${where} ${last}`, values: conditions.values }
+}
+
+export function ofJobQuery(dialect: Dialect, jobId: string, { since = 0, limit }: JobHistoryQuery): Query {
+  const conditions = new Conditions(dialect).filter({ jobId }).page({ since, limit })
+  return select(dialect, conditions, 'ASC', limit)
+}
+
+export function ofWorkerQuery(dialect: Dialect, workerId: string, query: WorkerHistoryQuery): Query {
+  const conditions = new Conditions(dialect).filter({ workerId }).also('job_id IS NULL').page(query)
+  return select(dialect, conditions, 'DESC', query.limit)
+}
+
+export function listQuery(dialect: Dialect, query: EventListQuery): Query {
+  return select(dialect, new Conditions(dialect).filter(query).page(query), 'DESC', query.limit)
+}
+
+/** Of one span. */
+export function countQuery(dialect: Dialect, query: EventCountQuery, { since, until }: Span): Query {
+  const conditions = new Conditions(dialect).filter(query).page({ since, until, limit: 0 })
+  const sql = `SELECT event_type AS event, count(*) AS count FROM ${dialect.table}${conditions.where}
+    GROUP BY event_type ORDER BY event_type`
+  return { sql, values: conditions.values }
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { LIMITS } from './limits.ts'
+
+/** What clients ask the history, and what it answers. The types are in `wire-client.ts`. */
+const moment = z.number().describe('Unix seconds.')
+const localTime = z.string().describe('The same moment as ISO 8601 in the time zone of the server.')
+const nullableText = z.string().nullable()
+
+export const historyQuery = z.looseObject({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(LIMITS.historyPageMax)
+    .optional()
+    .describe('Events on one page; as many as possible without it.'),
+  after: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .optional()
+    .describe('Only events after this one: its `event_id`, or X-Next-Cursor of the page before.'),
+})
+const jobEvent = z.looseObject({
+  event_id: z.string(),
+  job_id: z.string(),
+  timestamp: moment,
+  time: localTime,
+  event_type: z.string(),
+  state: nullableText,
+  previous_state: nullableText,
+  next_state: nullableText,
+  worker_id: nullableText,
+  task_id: nullableText,
+  attempt_number: z.int().nullable(),
+  duration_ms: z.number().nullable(),
+  note: nullableText,
+  context_snapshot: z.unknown().describe('What the job looked like then, as far as it is small.'),
+})
+export const historyList = z.array(jobEvent)
+
+const before = z
+  .string()
+  .regex(/^\d{1,15}-\d{1,16}$/)
+  .optional()
+  .describe('Only events before this one: its `event_id`, or X-Next-Cursor of the page before.')
+
+export const workerHistoryQuery = z.looseObject({
+  limit: z.coerce.number().int().min(1).max(LIMITS.historyPageMax).optional().describe('Events on one page.'),
+  before,
+})
+export const workerHistoryList = z.array(
+  z.looseObject({
+    event_id: z.string(),
+    worker_id: z.string(),
+    timestamp: moment,
+    time: localTime,
+    event_type: z.string().describe('`registered`, `status_update`, `reputation` or `removed`.'),
+    note: nullableText.describe('Of an update: the names of what changed.'),
+    worker_info_snapshot: z.unknown().describe('What was known of the worker then, as far as it is small.'),
+  }),
+)
+
+const time = z.string().max(40).optional()
+const name = z.string().max(LIMITS.identifierCharsMax).optional()
+const filter = {
+  event: z.string().max(2_000).optional().describe('One or several names of events, separated by commas.'),
+  job: z.string().max(800).optional().describe('Only events of this job.'),
+  worker: name.describe('Only events that name this worker.'),
+  blueprint: name.describe('Only events of jobs of this blueprint.'),
+  owner: z.string().optional().describe('Only events of this client’s jobs. Admins may name any, others themselves.'),
+  since: time.describe(
+    'Only events at or after this moment: ISO 8601 with its offset, such as 2026-01-31T12:00:00Z, or Unix seconds.',
+  ),
+  until: time.describe('Only events before this moment.'),
+}
+
+export const eventListQuery = z.looseObject({
+  ...filter,
+  limit: z.coerce.number().int().min(1).max(LIMITS.historyPageMax).optional().describe('Events on one page; 100.'),
+  before,
+})
+export const eventList = z.array(
+  jobEvent.extend({
+    job_id: nullableText.describe('Null for what happened to a worker itself.'),
+    blueprint: nullableText,
+    owner: nullableText.describe('The client whose job it is.'),
+  }),
+)
+
+export const eventCountQuery = z.looseObject({
+  ...filter,
+  per: z
+    .enum(['hour', 'day'])
+    .optional()
+    .describe('Counts of each hour or day, as the clocks of the server’s time zone show them; one sum without it.'),
+})
+export const eventCountList = z.array(
+  z.looseObject({
+    timestamp: moment.describe('When the hour or day begins. Unix seconds.'),
+    time: localTime,
+    event_type: z.string(),
+    count: z.int(),
+  }),
+)
