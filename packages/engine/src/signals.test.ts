@@ -67,7 +67,7 @@ test('[I-01] an instance that is alone says no more than that it is there', asyn
 
 /** What lies there of signals. */
 async function peeked({ storage }: Stage): Promise<readonly string[]> {
-  const ids = Array.from({ length: 64 }, (_, place) => `p${place}`)
+  const ids = Array.from({ length: 64 }, (_, place) => `signal.${place}`)
   return (await storage.peek('signals', ids)).flatMap((view) => (view === undefined ? [] : [view.lane]))
 }
 
@@ -126,7 +126,7 @@ test('[E-04] [I-01] a task that another instance has sent out anew is not taken 
   one!.engine.desk.onRecall((recall) => told.push(recall))
   // As if an older try of it had been dropped, and the word of that came late.
   const lane = JSON.stringify(['somebody', 1, ['drop', taskId.slice(0, taskId.lastIndexOf('.'))], ['drop', 'unknown']])
-  await two!.storage.commit({ enqueue: [signal('p0', lane)] })
+  await two!.storage.commit({ enqueue: [signal('signal.0', lane)] })
   await settled()
   expect(told).toEqual([])
   expect(await worker.heartbeat([taskId])).toEqual([])
@@ -170,7 +170,7 @@ test('[I-01] what is not understood, comes twice or cannot be sent does no harm'
   await settled()
   const said = JSON.stringify(['x', 7, ['turn', 'work', 'w'], ['drop', 'i'], [1], 'hello', ['unknown', 'word']])
   for (const lane of [said, said, 'nonsense', '{}', '[1]', '["x"]', '["x",7,["turn","again"]]']) {
-    await one!.storage.commit({ enqueue: [signal('p1', lane)] })
+    await one!.storage.commit({ enqueue: [signal('signal.1', lane)] })
   }
   expect(heard).toEqual([['work', 'w']])
   expect(log.errors).toEqual(['a signal of another instance was not understood'])

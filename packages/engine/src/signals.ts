@@ -21,6 +21,13 @@ export interface SignalsOptions {
 
 /** How often an instance says that it is there. */
 const HELLO_MS = 5_000
+/**
+ * Who has just started may not hear yet although it is heard: the storage's line to it is only being laid. So it asks again
+ * after this, and twice that, and so on.
+ */
+const FIRST_HELLO_MS = 50
+/** Said with a hello by who knows of nobody: it is answered. */
+const ALONE = 'alone'
 /** Whoever has said nothing for so long is gone. */
 const PEER_MS = 3 * HELLO_MS
 /**
@@ -30,7 +37,7 @@ const PEER_MS = 3 * HELLO_MS
 const LANE_CHARS_MAX = 600
 /** So many at once; with the waiting for each commit that is more than 10,000 signals in a second. */
 const LANES_MAX = 8
-/** All instances write to these items in turn, so that there are never more of them. */
+/** All instances write to these items in turn, so that there are never more of them. One stem: one shard. */
 const PLACES = 64
 /** Signals are hints. When the storage takes none for long, the oldest are worth the least. */
 const PENDING_MAX = 10_000
@@ -67,6 +74,7 @@ export class Signals implements Service {
   readonly #pending: Signal[] = []
   #sending: Promise<void> | undefined
   #number = 0
+  #helloMs = FIRST_HELLO_MS / 2
   /** The last peer is gone then, unless it says something before. */
   #companyUntil = Number.NEGATIVE_INFINITY
   #unwatch: (() => void) | undefined
@@ -114,14 +122,12 @@ export class Signals implements Service {
     listeners.add(listener)
   }
 
-  #isPeer({ isGone, heardAt }: Sender): boolean {
-    return !isGone && this.#options.clock.now() - heardAt < PEER_MS
-  }
-
-  async #greet(): Promise<{ worked: number; nextInMs: undefined }> {
-    this.#add(['hello'])
+  async #greet(): Promise<{ worked: number; nextInMs: number | undefined }> {
+    const isAlone = !this.hasPeers
+    this.#helloMs = isAlone ? Math.min(this.#helloMs * 2, HELLO_MS) : HELLO_MS
+    this.#add(isAlone ? ['hello', ALONE] : ['hello'])
     await this.#sending
-    return { worked: 0, nextInMs: undefined }
+    return { worked: 0, nextInMs: this.#helloMs }
   }
 
   #add(signal: Signal): void {
@@ -138,7 +144,7 @@ export class Signals implements Service {
     await Promise.resolve()
     while (this.#pending.length > 0) {
       const enqueue = this.#takeLanes().map((lane, index): Item => {
-        const id = `p${(this.#number - index) % PLACES}`
+        const id = `signal.${(this.#number - index) % PLACES}`
         return { queue: 'signals', id, lane, priority: 0, delayMs: 0, payload: null }
       })
       try {
@@ -177,13 +183,12 @@ export class Signals implements Service {
     if (sender.numbers.has(message.number)) return
     sender.numbers.add(message.number)
     if (sender.numbers.size > NUMBERS_MAX) for (const oldest of sender.numbers) if (sender.numbers.delete(oldest)) break
-    const isNew = !this.#isPeer(sender)
     sender.heardAt = this.#options.clock.now()
     sender.isGone = message.signals.some(([topic]) => topic === 'bye')
     this.#companyUntil = Math.max(...[...this.#senders.values()].map((one) => (one.isGone ? -Infinity : one.heardAt)))
     this.#companyUntil += PEER_MS
-    // Who has just come learns at once that it is not alone.
-    if (isNew && !sender.isGone) this.#add(['hello'])
+    // Who believes to be alone learns at once that it is not.
+    if (message.signals.some(([topic, word]) => topic === 'hello' && word === ALONE)) this.#add(['hello'])
     for (const [topic, ...words] of message.signals) this.#tell(topic, words)
   }
 

@@ -1,0 +1,111 @@
+import { once } from 'node:events'
+import { blueprint } from '@impresario/core'
+import type { RunnableBlueprint } from '@impresario/core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { WORKER_TOKEN } from '../server.fixture.ts'
+import type { Answer, TestServer } from '../server.fixture.ts'
+import { Backends, BACKENDS, Cluster, until, withoutSafetyNet } from './cluster.fixture.ts'
+
+const backends = new Backends()
+beforeAll(() => backends.start(), 300_000)
+afterAll(() => backends.stop())
+
+/** A blueprint with one task of its own type, so that each test has its own workers. */
+function asking(type: string, strategy = 'default'): RunnableBlueprint {
+  return blueprint(type, { start: 'ask' }, (state) => ({
+    ask: state.handler((_context, actions) =>
+      actions.dispatchTask({ type, strategy, transitions: { success: 'done' } }),
+    ),
+    done: state.end(),
+  }))
+}
+const blueprints = [asking('wake'), asking('follow'), asking('cancel'), asking('turn', 'round_robin')]
+
+interface Task {
+  readonly task_id: string
+  readonly job_id: string
+}
+
+const result = ({ task_id, job_id }: Task): object => ({ task_id, job_id, status: 'success', data: { said: 'yes' } })
+
+/** Three servers on one storage, of which none finds anything by looking around now and then. */
+describe.each(BACKENDS)('instances on one %s', (name) => {
+  let cluster: Cluster
+  let [a, b, c]: readonly TestServer[] = []
+  beforeAll(async () => {
+    cluster = new Cluster(backends.address(name))
+    for (let number = 0; number < 3; number += 1) await cluster.add({ clock: withoutSafetyNet(), blueprints })
+    ;[a, b, c] = cluster.servers
+  }, 60_000)
+  afterAll(() => cluster.stop())
+
+  test('[I-01] a job of one wakes the worker at another and the client that waits at a third', async () => {
+    await b!.register('waking', { supported_skills: ['wake'] })
+    const polling = b!.poll('waking', 60)
+    await until(() => b!.server.engine.desk.parked === 1)
+    const jobId = await a!.createJob('wake')
+    const waiting = c!.ended(jobId)
+    const task = await polling
+    expect(task).toMatchObject({ status: 200, body: { job_id: jobId } })
+    await b!.worker('POST', '/_worker/tasks/result', result(task.body), { 'x-worker-id': 'waking' })
+    expect((await waiting).body).toMatchObject({ status: 'finished', state_history: { said: 'yes' } })
+  })
+
+  test('[I-01] whoever waits for the next version of a job hears of it from any instance', async () => {
+    const jobId = await a!.createJob('follow')
+    const job = async (): Promise<Answer['body']> => (await a!.client('GET', `/api/v1/jobs/${jobId}`)).body
+    await until(async () => (await job())['status'] === 'waiting_for_worker')
+    const version = String((await job())['version'])
+    const following = b!.client('GET', `/api/v1/jobs/${jobId}?wait=60&version=${version}`)
+    await until(() => b!.server.waiting === 1)
+    await a!.client('POST', `/api/v1/jobs/${jobId}/cancel`, {})
+    expect((await following).body).toMatchObject({ status: 'cancelled' })
+  })
+
+  test('[E-04] a cancellation at one reaches the worker’s socket at another and its poll at a third', async () => {
+    // It takes the task at one, its socket is at the next, and its poll is at the last.
+    await a!.register('cancelled', { supported_skills: ['cancel'], resources: { max_concurrent_tasks: 2 } })
+    const polling = a!.poll('cancelled', 60)
+    const jobId = await b!.createJob('cancel')
+    const task = await polling
+    expect(task.status).toBe(200)
+    const headers = { 'x-worker-token': WORKER_TOKEN, 'x-worker-id': 'cancelled' }
+    const socket = new WebSocket(`${b!.address.replace('http', 'ws')}/_worker/ws`, { headers })
+    await once(socket, 'open')
+    const pushed = new Promise<string>((resolve) => {
+      socket.once('message', (data: Buffer) => resolve(data.toString()))
+    })
+    const batch = c!.worker('POST', '/_worker/workers/cancelled/tasks/batch', { limit: 1, timeout: 60 })
+    await until(() => c!.server.engine.desk.parked === 1)
+    await b!.client('POST', `/api/v1/jobs/${jobId}/cancel`, {})
+    expect(JSON.parse(await pushed)).toMatchObject({ command: 'cancel_task', task_id: task.body.task_id })
+    expect((await batch).body).toMatchObject({ tasks: [], cancel_task_ids: [task.body.task_id] })
+    socket.terminate()
+  })
+
+  test('[D-03] turns go round over the workers, whichever instance gets the jobs', async () => {
+    for (const id of ['t1', 't2', 't3']) {
+      for (const server of [a!, b!]) await server.register(id, { supported_skills: ['turn'] })
+    }
+    let heard = 0
+    for (const storage of cluster.storages) {
+      onTestFinished(
+        storage.watch('signals', (lane) => {
+          heard += lane.split('"turn","turn"').length - 1
+        }),
+      )
+    }
+    for (let round = 0; round < 8; round += 1) {
+      await [a!, b!][round % 2]!.createJob('turn')
+      // All three, the sender too.
+      await until(() => heard === 3 * (round + 1))
+    }
+    const lanes = (await cluster.storages[0]!.lanes('tasks')).filter(({ lane }) => lane.startsWith('worker:t'))
+    expect(Object.fromEntries(lanes.map(({ lane, ready }) => [lane, ready]))).toEqual({
+      'worker:t1': 3,
+      'worker:t2': 3,
+      'worker:t3': 2,
+    })
+  })
+})
