@@ -60,7 +60,7 @@ describe.skipIf(missingPostgres !== undefined)(`Migrations of PostgreSQL ${missi
     expect(await versionOf(namespace)).toBe(KNOWN)
   })
 
-  test('[G-03] instances of this version and the next start together and work side by side', async () => {
+  test('[G-03] [J-20] instances of this version and the next start together and work side by side', async () => {
     const namespace = newNamespace()
     const early = await open(namespace)
     const working = Promise.all([0, 1, 2, 3].map((index) => work(early, `early ${index}`)))
@@ -74,7 +74,7 @@ describe.skipIf(missingPostgres !== undefined)(`Migrations of PostgreSQL ${missi
     expect(await versionOf(namespace)).toBe(KNOWN + 1)
   })
 
-  test('[G-03] tables that are no longer for this program are refused', async () => {
+  test('[G-03] [J-20] tables that are no longer for this program are refused', async () => {
     const namespace = newNamespace()
     await migrateAs(namespace, [...NEXT, { sql: 'SELECT', oldest: KNOWN + 1 }])
     const opening = openPostgresStorage({ url: server.url, namespace })

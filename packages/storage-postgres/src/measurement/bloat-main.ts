@@ -76,6 +76,16 @@ function show({ second, live, dead, tableBytes, indexBytes, hotPercent, vacuums,
   )
 }
 
+/** Which table or index it is that is large. */
+async function showRelations(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ readonly name: string; readonly size: string }>(
+    `SELECT relname AS name, pg_size_pretty(pg_relation_size(oid)) AS size FROM pg_class
+    WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'i') ORDER BY pg_relation_size(oid) DESC LIMIT 10`,
+    [SCHEMA],
+  )
+  line(`       ${rows.map(({ name, size }) => `${name} ${size}`).join(', ')}`)
+}
+
 const item = (id: string, lane: string): Item => ({ queue: 'tasks', id, lane, priority: 0, delayMs: 0, payload: null })
 
 /** Items that wait all the time, and such as somebody holds and renews each second. */
@@ -145,6 +155,7 @@ try {
     const one = await sample(client, Math.round((performance.now() - begin) / 1_000), claims.splice(0))
     samples.push(one)
     show(one)
+    if (samples.length % 12 === 0) await showRelations(client)
   }
   await loading
   const found = growth(samples)
