@@ -66,6 +66,42 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
     expect(got.every(({ deliveries }) => deliveries === 1)).toBe(true)
   })
 
+  test('[G-03] claims of one moment are one transaction, and each gets its own', async () => {
+    const namespace = `many_${++count}`
+    const storage = await open(namespace)
+    const own = Array.from({ length: 30 }, (_, index) => item(`own ${index}`, { lane: `lane ${index}` }))
+    const common = Array.from({ length: 25 }, (_, index) => item(`common ${index}`, { lane: 'common' }))
+    await storage.commit({ enqueue: [...own, ...common] })
+    const options = { limit: 1, leaseMs: 60_000 }
+    const [ofOwn, ofCommon] = await Promise.all([
+      Promise.all(own.map(({ lane }) => storage.claim('turns', { ...options, lanes: [lane], holder: lane }))),
+      Promise.all(Array.from({ length: 30 }, () => storage.claim('turns', { ...options, lanes: ['common'] }))),
+    ])
+    expect(ofOwn.map(({ leases }) => leases.map(({ id }) => id))).toEqual(own.map(({ id }) => [id]))
+    const got = ofCommon.map(({ leases }) => leases.map(({ id }) => id))
+    // Who came first gets something, the best first; five too many asked.
+    expect(got).toEqual([...common.map(({ id }) => [id]), [], [], [], [], []])
+    const [row] = await server.query(`SELECT count(DISTINCT xmin::text)::integer AS n FROM ${namespace}.items`)
+    expect(row).toEqual({ n: 1 })
+  })
+
+  test('[G-03] a read sees what was committed before it was asked for, however many travel together', async () => {
+    const [storage] = await openAll(1)
+    const write = async (index: number): Promise<void> => {
+      for (let version = 1; version <= 5; version++) {
+        expect(await storage?.commit({ put: [record(`k${index}`, version)], enqueue: [item(`i${index}`)] })).toBe(
+          'committed',
+        )
+        const [found, [view]] = await Promise.all([
+          storage!.read('key', `k${index}`),
+          storage!.peek('turns', [`i${index}`, 'nothing']),
+        ])
+        expect([found?.version, view?.id]).toEqual([version, `i${index}`])
+      }
+    }
+    await Promise.all(Array.from({ length: 40 }, (_, index) => write(index)))
+  })
+
   test('[G-03] batches that touch the same in opposite orders all get an outcome, and none counts half', async () => {
     const storages = await openAll(3)
     const ids = Array.from({ length: 6 }, (_, index) => `k${index}`)
