@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { blueprint } from '@impresario/core'
@@ -103,6 +103,25 @@ test('[G-04] beside an embedded storage the notes and the events of workers outl
   // What the job's record holds is not written a second time.
   expect((await file.ofJob(jobId, { limit: 99 })).map(({ event }) => event)).toEqual(['result_ignored'])
   await file.close()
+})
+
+test('[G-04] without a database for it, a job still says who did its tasks and how long they took', async () => {
+  const app = await started({ storageUrl: `file:${freshPlace()}` })
+  await app.register('w1')
+  const entries = await historyOf(app, await runEcho(app))
+  expect(namesOf(entries)).toEqual(['job_created', 'task_dispatched', 'task_finished', 'job_finished'])
+  expect(entries[2]).toMatchObject({ worker_id: 'w1', duration_ms: SOME_NUMBER })
+  expect(entries[3]).toMatchObject({ worker_id: null, duration_ms: SOME_NUMBER })
+})
+
+test('[G-04] where the history is off, only what a job keeps itself is there', async () => {
+  const place = freshPlace()
+  const app = await started({ storageUrl: `file:${place}`, historyDatabaseUri: 'off' })
+  await app.register('w1')
+  const jobId = await runLate(app)
+  expect(namesOf(await historyOf(app, jobId))).toEqual(['job_created', 'task_dispatched', 'job_cancelled'])
+  expect(listIn(await app.client('GET', '/api/v1/workers/w1/history'))).toEqual([])
+  expect(existsSync(join(place, 'history.db'))).toBe(false)
 })
 
 test.each(['memory:', 'sqlite'])('[G-04] a database for the history (%s) gets every step, each once', async (kind) => {

@@ -83,13 +83,13 @@ export type Facts = Omit<TrailEntry, 'at' | 'event' | 'state' | 'note'>
 
 /** A notable moment: for the record and for the history. */
 export function note(draft: Draft, event: string, text?: string, facts?: Facts): void {
-  keep(draft, event, text)
+  keep(draft, event, text, facts)
   remark(draft, event, text, facts)
 }
 
 /** For the record alone: one line where the history has many. */
-export function keep(draft: Draft, event: string, text?: string): void {
-  draft.kept.push(entryOf(draft, event, text))
+export function keep(draft: Draft, event: string, text?: string, facts: Facts = NO_FACTS): void {
+  draft.kept.push(entryOf(draft, event, text, facts))
 }
 
 /** For the history alone: the record says it in other words. */
@@ -114,8 +114,13 @@ export function remark(draft: Draft, event: string, text?: string, facts: Facts 
 
 const NO_FACTS: Facts = {}
 
-function entryOf({ at, job }: Draft, event: string, text: string | undefined): TrailEntry {
-  return text === undefined ? { at, event, state: job.state } : { at, event, state: job.state, note: text }
+/** Of the facts only what people look for first: who did it, and how long it took. */
+function entryOf({ at, job }: Draft, event: string, text: string | undefined, facts: Facts): TrailEntry {
+  const { state } = job
+  const { workerId, durationMs } = facts
+  const entry = text === undefined ? { at, event, state } : { at, event, state, note: text }
+  if (durationMs === undefined) return workerId === undefined ? entry : { ...entry, workerId }
+  return workerId === undefined ? { ...entry, durationMs } : { ...entry, workerId, durationMs }
 }
 
 /** The handler's state is behind the job. */

@@ -110,7 +110,7 @@ export interface JobError {
   readonly stack?: string
 }
 
-/** A notable moment of a job. The newest are kept in its record, without the fields that only the history has. */
+/** A notable moment of a job. The newest are kept in its record, with the worker and the duration of the further facts. */
 export interface TrailEntry {
   readonly at: number
   readonly event: string

@@ -72,7 +72,18 @@ test('[B-03] [B-07] the status picks the next state, and the data is merged into
     ['state_finished', undefined],
     ['state_started', undefined],
   ])
-  expect(job.trail.slice(-2).map(({ event }) => event)).toEqual(['task_finished', 'state_started'])
+  // Who did it and how long it took stands in the record too.
+  expect(job.trail.slice(-2)).toEqual([
+    {
+      at: 3_000,
+      event: 'task_finished',
+      state: 'start',
+      note: 'render retake by w1',
+      workerId: 'w1',
+      durationMs: 1_000,
+    },
+    { at: 3_000, event: 'state_started', state: 'work' },
+  ])
   expect(entries[0]).toMatchObject({ workerId: 'w1', taskId: 'j.1.0', attempt: 1, durationMs: 1_000 })
 })
 
