@@ -19,8 +19,8 @@ class Ground {
     error: () => undefined,
   }
 
-  limiter(storage: Storage = this.storage, keysMax?: number): SharedRateLimiter {
-    return new SharedRateLimiter({ storage, log: this.log, ...(keysMax === undefined ? {} : { keysMax }) })
+  limiter(storage: Storage = this.storage, bounds: { keysMax?: number; patienceMs?: number } = {}): SharedRateLimiter {
+    return new SharedRateLimiter({ storage, log: this.log, ...bounds })
   }
 }
 
@@ -123,7 +123,7 @@ test('[H-04] a storage that fails or hangs locks nobody out: each instance count
     if (state === 'broken') throw new Error('the storage is gone')
     return state === 'good' ? undefined : new Promise<void>(() => {})
   })
-  const limiter = ground.limiter(storage)
+  const limiter = ground.limiter(storage, { patienceMs: 100 })
   const rule: RateRule = { limit: 2, periodMs: 60_000 }
   const take = async (nowMs: number): Promise<boolean> => (await limiter.take('k', rule, nowMs)).isAllowed
   expect([await take(1), await take(2), await take(3)]).toEqual([true, true, false])
@@ -140,7 +140,7 @@ test('[H-04] a storage that fails or hangs locks nobody out: each instance count
 
 test('[H-04] what nobody has asked for lately is forgotten, and a longer wait than the period is never asked for', async () => {
   const ground = new Ground()
-  const limiter = ground.limiter(ground.storage, 8)
+  const limiter = ground.limiter(ground.storage, { keysMax: 8 })
   const rule: RateRule = { limit: 1, periodMs: 1_000 }
   for (let key = 0; key < 20; key += 1) expect((await limiter.take(`k${key}`, rule, 1)).isAllowed).toBe(true)
   expect((await limiter.take('k0', rule, 1)).isAllowed).toBe(false)

@@ -9,6 +9,7 @@ export interface SharedRateLimiterOptions {
   readonly storage: Storage
   readonly log: Log
   readonly keysMax?: number
+  readonly patienceMs?: number
 }
 
 /** Drawn at once: so much of the limit, and of what is left of it. Rules up to 31 are drawn one by one. */
@@ -18,7 +19,7 @@ const SHARE_OF_ROOM = 8
 const CONFLICTS_MAX = 100
 const CONTENDED_MS = 100
 /** A storage that takes longer is as good as gone, and is asked again so much later. */
-const PATIENCE_MS = 1_000
+const PATIENCE_MS = 3_000
 
 /**
  * What was drawn for one key and is not used up, on the storage's time.
@@ -47,6 +48,7 @@ interface Draw {
 export class SharedRateLimiter implements RateLimiter {
   readonly #options: SharedRateLimiterOptions
   readonly #time: SharedTime
+  readonly #patienceMs: number
   readonly #local = new MemoryRateLimiter()
   readonly #draws = new Map<string, Draw>()
   readonly #drawing = new Map<string, Promise<void>>()
@@ -58,6 +60,7 @@ export class SharedRateLimiter implements RateLimiter {
 
   constructor(options: SharedRateLimiterOptions) {
     this.#options = options
+    this.#patienceMs = options.patienceMs ?? PATIENCE_MS
     this.#time = new SharedTime(options.storage)
   }
 
@@ -164,7 +167,7 @@ export class SharedRateLimiter implements RateLimiter {
   /** False when the storage does not do it, or not in time. */
   async #succeeds(work: Promise<void>, nowMs: number): Promise<boolean> {
     try {
-      const isInTime = await within(PATIENCE_MS, work)
+      const isInTime = await within(this.#patienceMs, work)
       if (isInTime) {
         this.#isAway = false
         return true
@@ -178,7 +181,7 @@ export class SharedRateLimiter implements RateLimiter {
   }
 
   #wait(nowMs: number, fields: Readonly<Record<string, unknown>>): void {
-    this.#awayUntil = nowMs + PATIENCE_MS
+    this.#awayUntil = nowMs + this.#patienceMs
     if (this.#isAway) return
     this.#isAway = true
     this.#options.log.warn('the storage does not count requests; each instance does for itself meanwhile', fields)

@@ -3,7 +3,7 @@ import { blueprint } from '@impresario/core'
 import type { RunnableBlueprint } from '@impresario/core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { WORKER_TOKEN } from '../server.fixture.ts'
+import { CLIENT_TOKEN, WORKER_TOKEN } from '../server.fixture.ts'
 import type { Answer, TestServer } from '../server.fixture.ts'
 import { Backends, BACKENDS, Cluster, until, withoutSafetyNet } from './cluster.fixture.ts'
 
@@ -20,6 +20,13 @@ function asking(type: string, strategy = 'default'): RunnableBlueprint {
     done: state.end(),
   }))
 }
+/** A day, so that nothing becomes free again meanwhile. */
+const settings = {
+  trustProxy: 'loopback',
+  rateLimitPeriodSeconds: 86_400,
+  rateLimitHeartbeat: 20,
+  rateLimitPublic: 160,
+} as const
 const blueprints = [asking('wake'), asking('follow'), asking('cancel'), asking('turn', 'round_robin')]
 
 interface Task {
@@ -35,7 +42,7 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
   let [a, b, c]: readonly TestServer[] = []
   beforeAll(async () => {
     cluster = new Cluster(backends.address(name))
-    for (let number = 0; number < 3; number += 1) await cluster.add({ clock: withoutSafetyNet(), blueprints })
+    for (let number = 0; number < 3; number += 1) await cluster.add({ clock: withoutSafetyNet(), blueprints, settings })
     ;[a, b, c] = cluster.servers
   }, 60_000)
   afterAll(() => cluster.stop())
@@ -82,6 +89,44 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     expect(JSON.parse(await pushed)).toMatchObject({ command: 'cancel_task', task_id: task.body.task_id })
     expect((await batch).body).toMatchObject({ tasks: [], cancel_task_ids: [task.body.task_id] })
     socket.terminate()
+  })
+
+  /** How often each status came back for calls that go to all servers in turn, some at a time. */
+  async function tally(times: number, call: (server: TestServer) => Promise<Answer>): Promise<Record<number, number>> {
+    const found: Record<number, number> = {}
+    const callers = Array.from({ length: 6 }, async (_, caller) => {
+      for (let time = caller; time < times; time += 6) {
+        const { status } = await call(cluster.servers[time % 3]!)
+        found[status] = (found[status] ?? 0) + 1
+      }
+    })
+    await Promise.all(callers)
+    return found
+  }
+
+  test('[H-04] a limit holds for all instances together, to the last request where it is small', async () => {
+    await a!.register('beating', { supported_skills: ['nothing'] })
+    const beat = (server: TestServer): Promise<Answer> => server.worker('PATCH', '/_worker/workers/beating')
+    expect(await tally(45, beat)).toEqual({ 200: 20, 429: 25 })
+  })
+
+  test('[H-04] a large limit is drawn in shares, and never exceeded in sum', async () => {
+    const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
+    const found = await tally(200, (server) => server.call('GET', '/_public/live', from('198.51.100.7')))
+    expect(found[200]).toBeLessThanOrEqual(160)
+    // What the others have drawn and not used is a small part.
+    expect(found[200]).toBeGreaterThan(140)
+    expect((await a!.call('GET', '/_public/live', from('198.51.100.8'))).status).toBe(200)
+  })
+
+  test('[H-04] wrong tokens count for all instances together', async () => {
+    const guess = (server: TestServer): Promise<Answer> =>
+      server.call('GET', '/api/v1/jobs', { headers: { 'x-client-token': 'wrong', 'x-forwarded-for': '203.0.113.9' } })
+    expect(await tally(18, guess)).toEqual({ 401: 10, 429: 8 })
+    const right = { 'x-client-token': CLIENT_TOKEN, 'x-forwarded-for': '203.0.113.9' }
+    for (const { call } of cluster.servers) {
+      expect((await call('GET', '/api/v1/jobs', { headers: right })).status).toBe(429)
+    }
   })
 
   test('[D-03] turns go round over the workers, whichever instance gets the jobs', async () => {
