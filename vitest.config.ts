@@ -1,10 +1,11 @@
 import { defineConfig } from 'vitest/config'
 import { CountsReporter } from './test/counts-reporter.ts'
+import { backendProject } from './test/servers/backend-projects.ts'
 
 // Workspace packages are read from their TypeScript sources; `test/workspace.test.ts` checks that they are.
 const conditions = ['source', 'module', 'node', 'development|production']
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: ['source'] } },
   test: {
@@ -32,6 +33,8 @@ export default defineConfig({
           testTimeout: 60_000,
         },
       },
+      // Asked for with `--mode backends`, as `npm test` does: a single file is mostly wanted on one storage only.
+      ...(mode === 'backends' ? (['embedded', 'redis', 'postgres'] as const).map(backendProject) : []),
       {
         // Real processes, killed at bad moments: one file at a time, after everything else, with time to spare.
         extends: true,
@@ -56,4 +59,4 @@ export default defineConfig({
       thresholds: { 'packages/core/src/**/*.ts': { lines: 100, branches: 100 } },
     },
   },
-})
+}))

@@ -11,6 +11,7 @@ import { blueprint } from '@impresario/core'
 import { createServer } from '@impresario/server'
 import type { Server } from '@impresario/server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newStorageUrl } from './servers/storage-ground.ts'
 
 /* The client SDK against the real server: every call finds its route, and the answers are what the types say. */
 
@@ -75,7 +76,7 @@ beforeAll(async () => {
     settings: {
       apiHost: '127.0.0.1',
       apiPort: 0,
-      storageUrl: 'memory:',
+      storageUrl: newStorageUrl(),
       logLevel: 'silent',
       clientsConfigPath: join(directory, 'clients.toml'),
       schedulesConfigPath: join(directory, 'schedules.toml'),

@@ -7,6 +7,7 @@ import { createLog, createServer } from '@impresario/server'
 import { createWorker } from '@impresario/worker'
 import type { WorkerOptions } from '@impresario/worker'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { newStorageUrl } from './servers/storage-ground.ts'
 
 /* The worker SDK against the real server: what each of the two promises alone must also fit the other. */
 
@@ -35,7 +36,7 @@ async function startServer(workers: string) {
   const server = createServer({
     blueprints: [one],
     log: createLog({ level: 'error', format: 'text', timeZone: 'UTC', instance: 'one' }),
-    settings: { apiHost: '127.0.0.1', apiPort: 0, storageUrl: 'memory:', workersConfigPath },
+    settings: { apiHost: '127.0.0.1', apiPort: 0, storageUrl: newStorageUrl(), workersConfigPath },
   })
   const { address } = await server.start()
   cleanUp.push(() => server.stop())

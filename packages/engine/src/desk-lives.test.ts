@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createWorker } from '@impresario/core'
-import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
+import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Engine } from './engine.ts'
 import { Stage, guarded, oneTask, settled, shelfOf } from './stage.fixture.ts'
 
@@ -64,7 +65,7 @@ test('[E-03] [J-22] a heartbeat that meets another writer is written and answere
   let others = 0
   const stage = new Stage([oneTask()], {
     storage: (clock) => {
-      const storage = createMemoryStorage({ now: clock.now })
+      const storage = testStorage({ now: clock.now })
       // Somebody else writes the record between the read and the commit.
       const interfere = async (verb: string): Promise<void> => {
         const found = verb === 'commit' && others > 0 ? await storage.read('worker', 'w') : undefined

@@ -1,8 +1,9 @@
 import { blueprint, workerLane } from '@impresario/core'
 import type { Storage } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
-import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
+import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Stage, VirtualClock, guarded, oneTask, settled } from './stage.fixture.ts'
 
 /** A stage whose storage calls `hook` before and after each of its verbs. */
@@ -10,7 +11,7 @@ function hookedStage() {
   const hooks: { call: (at: string) => Promise<void> | void } = { call: () => undefined }
   const storage = (clock: VirtualClock): Storage =>
     guarded(
-      createMemoryStorage({ now: clock.now }),
+      testStorage({ now: clock.now }),
       (verb) => hooks.call(`before ${verb}`),
       (verb) => hooks.call(`after ${verb}`),
     )

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Engine } from './engine.ts'
 import { NEVER, Stage, guarded, oneTask, shelfOf } from './stage.fixture.ts'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 
 // The simulator found these (seeds 1 and 5 with three instances): a worker filled up with tasks that had long ended.
 
@@ -23,7 +23,7 @@ test('[D-01] a task whose end was written without an answer no longer fills its 
   const stage = new Stage([oneTask()], {
     storage: ({ now }) =>
       guarded(
-        createMemoryStorage({ now }),
+        testStorage({ now }),
         () => undefined,
         (verb) => {
           if (isLost && verb === 'commit') throw new Error('The answer is lost.')

@@ -1,7 +1,7 @@
 import { blueprint, requirementLane } from '@impresario/core'
 import type { WorkerPatch } from '@impresario/core'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Stage, fanOut, guarded, oneTask, settled } from './stage.fixture.ts'
 
 /** How many tasks count for each worker. */
@@ -172,7 +172,7 @@ test('[D-01] [J-22] a commit that the storage refuses to make leaves no place ta
   let isBroken = false
   const stage = new Stage([oneTask()], {
     storage: (clock) =>
-      guarded(createMemoryStorage({ now: clock.now }), (verb) => {
+      guarded(testStorage({ now: clock.now }), (verb) => {
         if (isBroken && verb === 'commit') throw new Error('The disk is gone.')
       }),
   })
@@ -316,7 +316,7 @@ test('[D-01] an instance learns of workers that registered with another one on t
 
 test('[I-07] a stop that overtakes a start which is still reading workers counts', async () => {
   const stage = new Stage([oneTask()], {
-    storage: ({ now }) => guarded(createMemoryStorage({ now }), () => settled()),
+    storage: ({ now }) => guarded(testStorage({ now }), () => settled()),
   })
   const { dispatcher } = stage.engine
   const starting = dispatcher.start()

@@ -1,8 +1,9 @@
 import { blueprint } from '@impresario/core'
 import type { Storage } from '@impresario/core'
-import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
+import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { NEVER, Stage, VirtualClock, guarded, oneTask, settled } from './stage.fixture.ts'
 
 const asking = blueprint('asking', { start: 'ask' }, (state) => ({
@@ -290,14 +291,14 @@ test('[C-09] a turn whose orchestrator is gone is taken again after its lease', 
     }),
     done: state.end(),
   }))
-  const first = new Stage([hanging], { settings: { handlerMs: 1e9 } })
+  const first = new Stage([hanging], { settings: { handlerMs: 60_000 } })
   const jobId = await first.create('hanging')
   void first.engine.tick()
   await settled()
   const second = new Stage([hanging], { clock: first.clock, storage: () => first.storage })
   await second.after(1_000)
   expect(runs).toBe(1)
-  await first.clock.advance(1e9 + 15_000)
+  await first.clock.advance(75_000)
   await second.run()
   expect([runs, await second.statusOf(jobId)]).toEqual([2, 'finished'])
 })
@@ -375,7 +376,7 @@ test('waiting notices within a second what another instance wrote', async () => 
 // ── Start and stop ───────────────────────────────────────────────────────────
 
 test('[I-07] starts and stops follow one another as they were called, however slow the storage is', async () => {
-  const storage = ({ now }: VirtualClock): Storage => guarded(createMemoryStorage({ now }), () => settled())
+  const storage = ({ now }: VirtualClock): Storage => guarded(testStorage({ now }), () => settled())
   const stage = new Stage([oneTask()], { storage })
   const { engine, clock } = stage
   await Promise.all([engine.stop(), engine.start(), engine.start(), engine.stop(), engine.stop()])
@@ -392,7 +393,7 @@ test('[I-07] starts and stops follow one another as they were called, however sl
 test('[I-07] a start that fails can be tried again', async () => {
   let isBroken = true
   const storage = ({ now }: VirtualClock): Storage =>
-    guarded(createMemoryStorage({ now }), (verb) => {
+    guarded(testStorage({ now }), (verb) => {
       if (isBroken && verb === 'list') throw new Error('The disk is gone.')
     })
   const stage = new Stage([oneTask()], { storage })

@@ -1,8 +1,8 @@
 import { blueprint, createBlueprintRegistry } from '@impresario/core'
 import type { RunnableBlueprint } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Stage, guarded, settled } from './stage.fixture.ts'
 
 /** Its handler calls `run`, and the job ends when that has returned. */
@@ -73,7 +73,7 @@ test('[C-01] a storage that answers late changes nothing about the limit, nor ab
   const slow = { settings: { executorConcurrencyMax: 2 } }
   const stage = new Stage([calling(run)], {
     ...slow,
-    storage: (clock) => guarded(createMemoryStorage({ now: clock.now }), () => settled()),
+    storage: (clock) => guarded(testStorage({ now: clock.now }), () => settled()),
   })
   for (let jobs = 0; jobs < 4; jobs += 1) await stage.create('calling')
   let isTicked = false

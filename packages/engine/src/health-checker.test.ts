@@ -1,6 +1,6 @@
 import type { Storage } from '@impresario/core'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Stage, VirtualClock, guarded, oneTask } from './stage.fixture.ts'
 
 const DAY_MS = 86_400_000
@@ -28,7 +28,7 @@ test('[F-03] a worker that is silent for a day is forgotten, one that was heard 
 
 test('[F-03] a sign of life that comes in the last moment wins', async () => {
   const clock = new VirtualClock()
-  const inner = createMemoryStorage({ now: clock.now })
+  const inner = testStorage({ now: clock.now })
   let meanwhile: (() => Promise<unknown>) | undefined
   const storage: Storage = guarded(inner, async (verb) => {
     if (verb !== 'commit' || meanwhile === undefined) return

@@ -1,5 +1,5 @@
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { describe, expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Holdings } from './holdings.ts'
 import { fanOut, NEVER, oneTask, settled, Stage, StageWorker, VirtualClock } from './stage.fixture.ts'
 
@@ -186,7 +186,7 @@ function taskOf(taken: readonly { readonly jobId: string; readonly taskId: strin
 describe('after a restart', () => {
   test('[E-03] a worker that never names its tasks keeps them by its heartbeats', async () => {
     const clock = new VirtualClock()
-    const storage = createMemoryStorage({ now: clock.now })
+    const storage = testStorage({ now: clock.now })
     const blueprints = [oneTask(), fanOut()]
     const settings = { workerLeaseMs: 10_000 }
     const first = await started(blueprints, { clock, storage: () => storage, settings })

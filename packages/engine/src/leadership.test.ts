@@ -1,6 +1,6 @@
 import type { Storage } from '@impresario/core'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Leadership } from './leadership.ts'
 import type { LedService, Term } from './leadership.ts'
 import { ListLog, VirtualClock, guarded, settled } from './stage.fixture.ts'
@@ -37,7 +37,7 @@ function instanceOn(storage: Storage, clock: VirtualClock): Instance {
 
 function cluster(count: number): { clock: VirtualClock; storage: Storage; instances: Instance[] } {
   const clock = new VirtualClock()
-  const storage = createMemoryStorage({ now: clock.now })
+  const storage = testStorage({ now: clock.now })
   return { clock, storage, instances: Array.from({ length: count }, () => instanceOn(storage, clock)) }
 }
 

@@ -1,7 +1,7 @@
 import type { Strategy } from '@impresario/core'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { createWorker } from '@impresario/core'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Engine } from './engine.ts'
 import { ListLog, VirtualClock, oneTask, shelfOf } from './stage.fixture.ts'
 
@@ -21,7 +21,7 @@ function engineWith(strategies: readonly Strategy[]): Engine {
   const clock = new VirtualClock()
   let ids = 0
   return new Engine({
-    storage: createMemoryStorage({ now: clock.now }),
+    storage: testStorage({ now: clock.now }),
     clock,
     random: { next: () => 0.5, id: () => `job-${(ids += 1)}` },
     log: new ListLog(),

@@ -2,9 +2,9 @@ import { blueprint, child, childJobId } from '@impresario/core'
 import type { Storage } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Stage, fanOut, guarded, oneTask } from './stage.fixture.ts'
 
 const inner = blueprint(
@@ -141,7 +141,7 @@ test('[B-05] a blueprint that runs itself for ever is stopped at the greatest de
 test('[B-05] a letter that could not be delivered is delivered later', async () => {
   let isBroken = false
   const storage = (now: () => number): Storage =>
-    guarded(createMemoryStorage({ now }), (verb) => {
+    guarded(testStorage({ now }), (verb) => {
       if (isBroken && verb === 'commit') throw new Error('The disk is gone.')
     })
   const stage = new Stage([outer, inner], { storage: ({ now }) => storage(now) })

@@ -1,6 +1,6 @@
 import type { JobRequest, Storage } from '@impresario/core'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Engine } from './engine.ts'
 import type { Quota } from './quota.ts'
 import { guarded, oneTask, shelfOf, Stage } from './stage.fixture.ts'
@@ -67,7 +67,7 @@ test('[H-04] several engines on one storage start together exactly as many as th
     for (let ticks = 0; ticks < 3; ticks += 1) await Promise.resolve()
   }
   const stage = new Stage(BLUEPRINTS, {
-    storage: (clock) => guarded(createMemoryStorage({ now: clock.now }), turn, turn),
+    storage: (clock) => guarded(testStorage({ now: clock.now }), turn, turn),
   })
   const { storage, clock, random, log } = stage
   const source = shelfOf(BLUEPRINTS)
@@ -87,7 +87,7 @@ test('[H-04] whoever has no quota is not counted and costs no read', async () =>
   const note = (verb: string): void => {
     verbs.push(verb)
   }
-  const stage = new Stage(BLUEPRINTS, { storage: (clock) => guarded(createMemoryStorage({ now: clock.now }), note) })
+  const stage = new Stage(BLUEPRINTS, { storage: (clock) => guarded(testStorage({ now: clock.now }), note) })
   await stage.engine.createJob(REQUEST)
   expect(verbs).toEqual(['commit', 'sync'])
   expect(await usedOf(stage.storage)).toBeUndefined()

@@ -1,7 +1,7 @@
 import { blueprint } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import type { WorkerEventNews } from './desk-messages.ts'
 import { Stage, guarded, oneTask } from './stage.fixture.ts'
 
@@ -79,7 +79,7 @@ test('[E-01] programs hear of events once they are durable, whatever other liste
   const order: string[] = []
   const stage = new Stage([search], {
     storage: (clock) =>
-      guarded(createMemoryStorage({ now: clock.now }), (verb) => {
+      guarded(testStorage({ now: clock.now }), (verb) => {
         if (verb === 'sync') order.push('sync')
       }),
   })

@@ -1,7 +1,7 @@
 import type { Storage, WorkerPatch } from '@impresario/core'
 import type { TaskErrorCode } from '@impresario/protocol'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Stage, VirtualClock, guarded, oneTask } from './stage.fixture.ts'
 import type { StageOptions, StageWorker } from './stage.fixture.ts'
 
@@ -147,7 +147,7 @@ test('[F-02] the score survives another registration, also of a worker whose rec
 
 test('[F-02] heartbeats that come in between neither lose the score nor are lost', async () => {
   const clock = new VirtualClock()
-  const storage = createMemoryStorage({ now: clock.now })
+  const storage = testStorage({ now: clock.now })
   let meanwhile: (() => Promise<unknown>) | undefined
   const busy = guarded(storage, async (verb) => {
     if (verb !== 'commit' || meanwhile === undefined) return
@@ -172,7 +172,7 @@ test('[F-02] what could not be written is kept and written later', async () => {
     guarded(inner, (verb) => {
       if (isBroken && verb === 'commit') throw new Error('The disk is gone.')
     })
-  const stage = stageOf({ clock, storage: () => shaky(createMemoryStorage({ now: clock.now })) })
+  const stage = stageOf({ clock, storage: () => shaky(testStorage({ now: clock.now })) })
   const worker = await stage.worker('a')
   await work(stage, worker, 'PERMANENT_ERROR')
   isBroken = true

@@ -13,7 +13,8 @@ import type {
   WorkerPatch,
 } from '@impresario/core'
 import type { JsonObject, TaskErrorCode, TaskOptions } from '@impresario/protocol'
-import { createMemoryStorage } from '@impresario/storage-embedded'
+import { storageTraffic } from '../../../test/servers/storage-traffic.ts'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import type { BlueprintSource } from './blueprint-shelf.ts'
 import type { Delivery, Handout, Receipt } from './desk-messages.ts'
 import { Engine } from './engine.ts'
@@ -25,8 +26,13 @@ export const NEVER: AbortSignal = new AbortController().signal
 
 /** Lets everything run that needs no time to pass. What is ready goes on in microtasks, or in the next turn of the loop. */
 export async function settled(): Promise<void> {
-  // Longer than any chain of events in these tests: 300 turns take ten rounds of the executor.
-  for (let turns = 0; turns < 40; turns += 1) await immediate()
+  for (;;) {
+    const before = storageTraffic.begun
+    // Longer than any chain of events in these tests: 300 turns take ten rounds of the executor.
+    for (let turns = 0; turns < 40; turns += 1) await immediate()
+    if (storageTraffic.isQuiet && storageTraffic.begun === before) return
+    await storageTraffic.quiet()
+  }
 }
 
 interface Sleeper {
@@ -155,7 +161,7 @@ export interface StageOptions {
 
 const STEP_MS = 1_000
 
-/** The engine on the real memory storage, with time in the test's hands. */
+/** The engine on a real storage, with time in the test's hands. */
 export class Stage {
   readonly clock: VirtualClock
   readonly random = new FixedRandom()
@@ -168,7 +174,7 @@ export class Stage {
 
   constructor(blueprints: readonly RunnableBlueprint[], options: StageOptions = {}) {
     this.clock = options.clock ?? new VirtualClock()
-    this.storage = options.storage?.(this.clock) ?? createMemoryStorage({ now: this.clock.now })
+    this.storage = options.storage?.(this.clock) ?? testStorage({ now: this.clock.now })
     this.#source = options.source ?? shelfOf(blueprints)
     this.#settings = options.settings ?? {}
     this.#history = options.history

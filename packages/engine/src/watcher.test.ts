@@ -1,7 +1,7 @@
 import { blueprint } from '@impresario/core'
 import type { Storage } from '@impresario/core'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Stage, fanOut, guarded, oneTask } from './stage.fixture.ts'
 
 // ── Failed tries ─────────────────────────────────────────────────────────────
@@ -238,7 +238,7 @@ test('[F-01] the running watcher finds what has run out without being asked', as
 test('[F-01] a timeout that could not be written is applied later', async () => {
   let isBroken = false
   const storage = (now: () => number): Storage =>
-    guarded(createMemoryStorage({ now }), (verb) => {
+    guarded(testStorage({ now }), (verb) => {
       if (isBroken && verb === 'commit') throw new Error('The disk is gone.')
     })
   const stage = new Stage([oneTask({ dispatchTimeout: '10s' })], { storage: ({ now }) => storage(now) })

@@ -3,6 +3,7 @@ import { contract } from '@impresario/protocol'
 import { createWorker } from '@impresario/worker'
 import { afterEach, expect, test } from 'vitest'
 import { z } from 'zod'
+import { newStorageUrl } from '../../../test/servers/storage-ground.ts'
 import { JobFailedError, createOrchestrator } from './embedded.ts'
 import type { Orchestrator } from './embedded.ts'
 
@@ -45,7 +46,7 @@ afterEach(async () => {
 async function aStage(): Promise<Orchestrator> {
   const orchestrator = createOrchestrator({
     blueprints: [hello, ask, broken],
-    settings: { storageUrl: 'memory:', logLevel: 'silent' },
+    settings: { storageUrl: newStorageUrl(), logLevel: 'silent' },
   })
   running.push(orchestrator)
   await orchestrator.start()

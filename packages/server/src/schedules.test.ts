@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { blueprint } from '@impresario/core'
 import { afterAll, expect, test } from 'vitest'
+import { newStorageUrl } from '../../../test/servers/storage-ground.ts'
 import { loadSchedules } from './schedules.ts'
 import { createServer } from './server.ts'
 import type { Server, ServerOptions } from './server.ts'
@@ -174,7 +175,7 @@ const quick = blueprint('quick', { start: 'done' }, (state) => ({ done: state.en
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
 function serverWith(path: string, more: ServerOptions = {}): Server {
-  const settings = { apiHost: '127.0.0.1', apiPort: 0, storageUrl: 'memory:', schedulesConfigPath: path }
+  const settings = { apiHost: '127.0.0.1', apiPort: 0, storageUrl: newStorageUrl(), schedulesConfigPath: path }
   return createServer({ settings, blueprints: [quick], log: silent, ...more })
 }
 

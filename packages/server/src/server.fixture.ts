@@ -1,4 +1,6 @@
 import { blueprint } from '@impresario/core'
+import { newStorageUrl } from '../../../test/servers/storage-ground.ts'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { SILENT } from './log.ts'
 import { createServer } from './server.ts'
 import type { Server, ServerOptions } from './server.ts'
@@ -72,12 +74,15 @@ export const CLIENT_TOKEN = 'client-of-the-tests'
 export const WORKER_TOKEN = 'worker-of-the-tests'
 
 export async function startTestServer(options: ServerOptions = {}): Promise<TestServer> {
+  const { clock } = options
   const server = createServer({
     blueprints: [echo, fan, ask, flaky],
     log: SILENT,
+    // The storage goes by the time of the test too.
+    ...(clock === undefined ? {} : { storage: testStorage({ now: () => clock.now() }) }),
     ...options,
     settings: {
-      storageUrl: 'memory:',
+      storageUrl: newStorageUrl(),
       apiHost: '127.0.0.1',
       apiPort: 0,
       clientToken: CLIENT_TOKEN,

@@ -5,6 +5,7 @@ import { blueprint } from '@impresario/core'
 import type { LogFields } from '@impresario/core'
 import { createWorker } from '@impresario/worker'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { newDurableStorageUrl } from '../../../test/servers/storage-ground.ts'
 import { SILENT } from './log.ts'
 import { createServer } from './server.ts'
 import { echo, startTestServer, WORKER_TOKEN } from './server.fixture.ts'
@@ -109,7 +110,7 @@ describe('stopping', () => {
       }),
       done: state.end(),
     }))
-    const settings = { storageUrl: `file:${directory}` }
+    const settings = { storageUrl: newDurableStorageUrl() }
     app = await startTestServer({ blueprints: [slow], settings })
     const jobId = await app.createJob('slow')
     await until(() => isRunning)
@@ -131,7 +132,7 @@ describe('stopping', () => {
       }),
       done: state.end(),
     }))
-    const settings = { storageUrl: `file:${directory}`, shutdownTimeoutSeconds: 0.05 }
+    const settings = { storageUrl: newDurableStorageUrl(), shutdownTimeoutSeconds: 0.05 }
     app = await startTestServer({ blueprints: [stuck], settings })
     const jobId = await app.createJob('stuck')
     await until(() => runs === 1)
@@ -142,9 +143,9 @@ describe('stopping', () => {
   })
 
   test('[I-07] a start that fails leaves nothing open', async () => {
-    app = await startTestServer({ settings: { storageUrl: `file:${join(directory, 'a')}` } })
+    app = await startTestServer({ settings: { storageUrl: newDurableStorageUrl() } })
     const { port } = new URL(app.address)
-    const settings = { storageUrl: `file:${join(directory, 'b')}`, apiHost: '127.0.0.1', apiPort: Number(port) }
+    const settings = { storageUrl: newDurableStorageUrl(), apiHost: '127.0.0.1', apiPort: Number(port) }
     const second = createServer({ settings, log: SILENT })
     await expect(second.start()).rejects.toThrow(/another program has it.*API_PORT/)
     const third = createServer({ settings: { ...settings, apiPort: 0 }, log: SILENT })

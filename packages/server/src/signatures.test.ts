@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import { EVENT_UNSIGNED, HEADERS, isImpresarioError, signMessage, withSignature } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { startTestServer, WORKER_TOKEN } from './server.fixture.ts'
 import type { Answer, TestServer } from './server.fixture.ts'
 import { Signatures } from './signatures.ts'
@@ -118,7 +118,7 @@ describe('a worker that must sign', () => {
   ])('[H-03] has a minute: a message of %i seconds from now is %s', async (off, outcome) => {
     const now = 1_800_000_000_000
     const clock = { now: () => now, sleep: () => Promise.resolve() }
-    const storage = createMemoryStorage({ now: () => now })
+    const storage = testStorage({ now: () => now })
     const signatures = new Signatures({ storage, clock, secretsOf: () => ['before', TOKEN] })
     const message = await signed({ status: 'idle' }, [], now / 1_000 + off)
     const verdict = await signatures
@@ -130,7 +130,7 @@ describe('a worker that must sign', () => {
   test('[H-03] is remembered for as long as its message could be good', async () => {
     let now = 1_800_000_000_000
     const clock = { now: () => now, sleep: () => Promise.resolve() }
-    const storage = createMemoryStorage({ now: () => now })
+    const storage = testStorage({ now: () => now })
     const signatures = new Signatures({ storage, clock, secretsOf: () => [TOKEN] })
     const message = await signed({ status: 'idle' }, [], now / 1_000 + 60)
     expect(await signatures.check('signer', message)).toBe('fresh')

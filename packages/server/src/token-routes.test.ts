@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { startTestServer, WORKER_TOKEN } from './server.fixture.ts'
 import type { Answer, TestServer } from './server.fixture.ts'
 
@@ -56,7 +56,7 @@ describe('short-lived tokens', () => {
 
   test('[H-03] only their hashes are stored', async () => {
     await app.server.stop()
-    const storage = createMemoryStorage({ now: () => Date.now() })
+    const storage = testStorage({ now: () => Date.now() })
     app = await startTestServer({ storage })
     const { body } = await signIn()
     const stored = await storage.list('token', { limit: 10 })

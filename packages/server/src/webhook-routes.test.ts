@@ -2,7 +2,7 @@ import { createServer as createReceiver } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createMemoryStorage } from '@impresario/storage-embedded'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { guardRoutes } from './access.ts'
 import type { ClientRole } from './access.ts'
 import { collectRoutes } from './api-document.ts'
@@ -45,7 +45,7 @@ class Stage {
 
   constructor() {
     const clock = createClock()
-    this.storage = createMemoryStorage({ now: () => clock.now() })
+    this.storage = testStorage({ now: () => clock.now() })
     const ports = { storage: this.storage, clock, random: createRandom(() => clock.now()), log: SILENT }
     const secretKey = new SecretKey(Buffer.alloc(32, 7))
     this.service = createWebhooks(settings, webhookPolicy(settings), { ...ports, secretKey })

@@ -77,8 +77,8 @@ test('[H-07] the end of a job is told to its webhook, signed with the secret tha
   expect(headers['webhook-signature']).toBe(`v1,${createHmac('sha256', key).update(content).digest('base64')}`)
   // It is written down after the receiver has answered.
   for (;;) {
-    const { body: delivery } = await server.client('GET', `/api/v1/webhooks/deliveries/${id}`)
-    if (delivery['status'] === undefined) continue
+    const { status, body: delivery } = await server.client('GET', `/api/v1/webhooks/deliveries/${id}`)
+    if (status === 404) continue
     expect(delivery).toMatchObject({ status: 'delivered', job_id: jobId, attempts: [{ status: 204, error: null }] })
     break
   }

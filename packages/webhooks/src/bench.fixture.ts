@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { setImmediate as immediate } from 'node:timers/promises'
 import type { Clock, Log, LogFields, Random, Storage } from '@impresario/core'
 import type { Json } from '@impresario/protocol'
-import { createMemoryStorage } from '@impresario/storage-embedded'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import type { Deliver, Parcel, Sent } from './deliver.ts'
 import { asDelivery, outboxItem } from './delivery.ts'
 import type { Delivery } from './delivery.ts'
@@ -128,7 +128,7 @@ export class Bench {
 
   constructor(more: Partial<WebhookSenderOptions> = {}) {
     this.#more = more
-    this.storage = more.storage ?? createMemoryStorage({ now: this.clock.now })
+    this.storage = more.storage ?? testStorage({ now: this.clock.now })
     this.sender = this.another()
   }
 

@@ -1,0 +1,4 @@
+import { afterAll } from 'vitest'
+import { closeTestStorages } from './test-storage.ts'
+
+afterAll(closeTestStorages)
