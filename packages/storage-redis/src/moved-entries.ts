@@ -138,9 +138,12 @@ function jsonOf(body: Buffer): string {
   return JSON.stringify(unpack(body))
 }
 
-/** What is read back of a body: MessagePack has no halves of characters, for example. */
+/** Halves of characters, which JSON writes so, and a name that the library changes. Everything else is read back as it was. */
+const UNFIT = /\\u[dD]|__proto__/
+
+/** What is read back of a body. */
 export function fittedJson(json: string): string {
-  return jsonOf(bodyOf(json))
+  return UNFIT.test(json) ? jsonOf(bodyOf(json)) : json
 }
 
 function orNull(text: string | false): string | null {
