@@ -92,12 +92,17 @@ export async function foreignLoad<T>(pids: () => readonly number[], run: () => P
 const QUIET_PERCENT = 12
 const LISTEN_MS = 700
 
-/** Waits until others leave the machine alone, but not longer than this. */
-export async function untilQuiet(pids: () => readonly number[], patienceMs: number): Promise<void> {
-  const endsAt = now() + patienceMs
-  while (now() < endsAt) {
+/** Time to wait for a quiet machine, for all measures of a run together: what one waits, the others do not have. */
+export interface Patience {
+  leftMs: number
+}
+
+/** Waits until others leave the machine alone, or until there is no patience left. */
+export async function untilQuiet(pids: () => readonly number[], patience: Patience): Promise<void> {
+  while (patience.leftMs > 0) {
     const [, foreign] = await foreignLoad(pids, () => sleep(LISTEN_MS))
     if (foreign <= QUIET_PERCENT) return
+    patience.leftMs -= LISTEN_MS
   }
 }
 

@@ -5,6 +5,7 @@
  *   npm run bench:peers -- --class redis                 one class: embedded, redis (or redis-everysec, redis-always), postgres
  *   npm run bench:peers -- --only bullmq,bee-queue       these peers, and ours in their leagues
  *   npm run bench:peers -- --rounds 1 --seconds 1        quicker and coarser
+ *   npm run bench:peers -- --patience 0                  does not wait for a quiet machine (seconds, in all)
  *   npm run bench:peers -- --json results.json           everything that was measured
  *   npm run bench:peers -- --from results.json --write   writes the pages from an earlier run
  *
@@ -30,11 +31,11 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
     class: { type: 'string', default: '' },
     rounds: { type: 'string', default: '2' },
-    seconds: { type: 'string', default: '2.5' },
+    seconds: { type: 'string', default: '2' },
     jobs: { type: 'string', default: '30000' },
     singles: { type: 'string', default: '150' },
     width: { type: 'string', default: '100' },
-    patience: { type: 'string', default: '10' },
+    patience: { type: 'string', default: '240' },
     json: { type: 'string', default: '' },
     from: { type: 'string', default: '' },
     write: { type: 'boolean', default: false },
@@ -49,7 +50,7 @@ function optionsOf(node: string): MatchOptions {
     jobsMax: Number(values.jobs),
     singles: Number(values.singles),
     width: Number(values.width),
-    patienceMs: Number(values.patience) * 1000,
+    patience: { leftMs: Number(values.patience) * 1000 },
   }
 }
 

@@ -1,6 +1,7 @@
 /** One contestant, once, from an empty storage: all measures one after the other. */
 import type { Backing } from '../backing.ts'
 import { cpuSeconds, foreignLoad, memoryMiB, percentile, sleep, untilQuiet } from '../measure.ts'
+import type { Patience } from '../measure.ts'
 import { Actor } from './actor.ts'
 import type { Contestant, Variant } from './contestant.ts'
 import type { WorkKind } from './orders.ts'
@@ -13,8 +14,7 @@ export interface MatchOptions {
   readonly singles: number
   /** Calls under way at once, and handlers that may run at once. */
   readonly width: number
-  /** How long to wait for a quiet machine before each measure. */
-  readonly patienceMs: number
+  readonly patience: Patience
   readonly node: string
 }
 
@@ -83,7 +83,7 @@ async function playAll(scene: Scene): Promise<Figures> {
   const { variant, producer } = scene
   const figures: Figures = {}
   const play = async (title: string, measure: (scene: Scene) => Promise<Figures>): Promise<void> => {
-    await untilQuiet(() => pidsOf(scene), scene.options.patienceMs)
+    await untilQuiet(() => pidsOf(scene), scene.options.patience)
     const [found, foreign] = await foreignLoad(
       () => pidsOf(scene),
       () => measure(scene),

@@ -5,7 +5,7 @@ import { LEAGUES } from './plan.ts'
 import { DISTURBED_PERCENT, rowsOf } from './standing.ts'
 import type { Contest, Figure, Row } from './standing.ts'
 
-export const LEAGUE_TITLES: Readonly<Record<League, string>> = {
+const LEAGUE_TITLES: Readonly<Record<League, string>> = {
   embedded: 'Embedded: no database beside it',
   'redis-everysec': 'Redis, `appendfsync everysec`: up to a second may be lost',
   'redis-always': 'Redis, `appendfsync always`: what was acknowledged is on disk',

@@ -9,7 +9,10 @@ import { ownVariants, openOf, ownBacking, performer, storageUrl } from './impres
 
 async function serve(variant: string, node: string): Promise<Backing> {
   const backing = await ownBacking(variant)
-  const server = await startServer(storageUrl(variant, backing.url), node)
+  const server = await startServer(storageUrl(variant, backing.url), node).catch(async (error: unknown) => {
+    await backing.stop()
+    throw error
+  })
   const stop = async (): Promise<void> => {
     await server.stop()
     await backing.stop()

@@ -90,7 +90,7 @@ async function measure(backing: Backing, depths: readonly number[]): Promise<rea
     const fillPerS = (jobs - waiting) / ((now() - begin) / 1000)
     waiting = jobs
     console.error(`${jobs} jobs wait, ${Math.round(fillPerS)} came per second`)
-    await untilQuiet(() => backing.pids(), Number(values.patience) * 1000)
+    await untilQuiet(() => backing.pids(), { leftMs: Number(values.patience) * 1000 })
     const [rates, foreignPercent] = await foreignLoad(
       () => backing.pids(),
       () => claimRates(storage, workload, Number(values.seconds) * 1000),
