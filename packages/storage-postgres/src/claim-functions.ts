@@ -12,26 +12,33 @@ const READY_COUNT_TOTAL = 100_000
 /** How soon to look again for what somebody else has locked at this moment. */
 const LOCKED_RETRY_MS = 5
 
-/** Up to so many rows of a lane, own ones and those that have come into force as fallbacks, by their indexes. */
+/**
+ * Up to so many rows of a lane, own ones and those that have come into force as fallbacks, by their indexes.
+ *
+ * An index keeps the entries of what was claimed until the next vacuum, all at the head of the lane. One claim has to go past
+ * them; those that travel with it begin where it found the first row.
+ */
 function rowsOfLane(isFallback = 'i.fallback_lane = g.lane'): string {
   return `
-          (SELECT i.id, i.seq, i.rank FROM {schema}.items i
-            WHERE i.queue = q.queue AND i.state = 1 AND i.lane = g.lane ORDER BY i.rank, i.seq LIMIT n + cap)
+          (SELECT i.id, i.seq, i.rank, i.lane FROM {schema}.items i
+            WHERE i.queue = q.queue AND i.state = 1 AND i.lane = g.lane
+              AND i.rank >= coalesce(head_ranks[array_position(head_lanes, q.queue || ' ' || g.lane)], '-Infinity')
+            ORDER BY i.rank, i.seq LIMIT n + cap)
           UNION ALL
-          (SELECT i.id, i.seq, i.rank FROM {schema}.items i
+          (SELECT i.id, i.seq, i.rank, NULL FROM {schema}.items i
             WHERE i.queue = q.queue AND i.state = 1 AND i.fallback_on AND ${isFallback}
             ORDER BY i.rank, i.seq LIMIT n + cap)`
 }
 
 /** Of several lanes the best items first. An item that two lanes could give comes through its own. */
 const BEST_FIRST = `
-        SELECT u.id, u.seq, found_lanes[1] AS turn FROM unnest(found_lanes) AS g(lane)
+        SELECT u.id, u.seq, found_lanes[1] AS turn, u.lane, u.rank FROM unnest(found_lanes) AS g(lane)
         CROSS JOIN LATERAL (${rowsOfLane('i.fallback_lane = g.lane AND NOT i.lane = ANY (found_lanes)')}
         ) u ORDER BY u.rank, u.seq LIMIT n + cap`
 
 /** The best of each lane, then the second best of each. An item that two lanes could give comes through the better place. */
 const IN_TURN = `
-        SELECT d.id, d.seq, d.turn FROM (
+        SELECT d.id, d.seq, d.turn, NULL::text AS lane, NULL::double precision AS rank FROM (
           SELECT DISTINCT ON (b.id) b.id, b.seq, g.lane AS turn, b.place, g.o
           FROM unnest(found_lanes) WITH ORDINALITY AS g(lane, o) CROSS JOIN LATERAL (
             SELECT u.id, u.seq, row_number() OVER (ORDER BY u.rank, u.seq) AS place FROM (${rowsOfLane()}
@@ -41,7 +48,8 @@ const IN_TURN = `
 
 /** What has expired, the longest first. */
 const EXPIRED = `
-        SELECT i.id, i.seq, NULL::text AS turn FROM {schema}.items i WHERE i.queue = q.queue AND i.state = 3
+        SELECT i.id, i.seq, NULL::text AS turn, NULL::text AS lane, NULL::double precision AS rank FROM {schema}.items i
+        WHERE i.queue = q.queue AND i.state = 3
         ORDER BY i.expired_at LIMIT n + cap`
 
 /**
@@ -60,8 +68,12 @@ function lockStatement(found: string, state: number): string {
             AND (x.alarm_at IS NULL OR x.alarm_at > v_now)
           FOR UPDATE SKIP LOCKED
         ) i LIMIT q.amount - got
+      ), heads AS MATERIALIZED (
+        SELECT f.lane, min(f.rank) AS rank FROM found f WHERE many AND f.lane IS NOT NULL GROUP BY f.lane
       )
-      SELECT array_agg(t.place), array_agg(t.turn), (SELECT count(*) FROM found) INTO places, turns, seen FROM taken t`
+      SELECT array_agg(t.place), array_agg(t.turn), (SELECT count(*) FROM found),
+        (SELECT array_agg(q.queue || ' ' || h.lane) FROM heads h) || head_lanes, (SELECT array_agg(h.rank) FROM heads h) || head_ranks
+      INTO places, turns, seen, head_lanes, head_ranks FROM taken t`
 }
 
 /** Claims, and what they stand on. */
@@ -131,6 +143,9 @@ RETURNS TABLE (r integer, id text, token bigint, lane text, priority double prec
 DECLARE
   v_now bigint := {schema}.now_ms();
   q record;
+  many boolean := json_array_length(p_requests) > 1;
+  head_lanes text[] := '{}';
+  head_ranks double precision[] := '{}';
   alarm bigint;
   found_lanes text[];
   places tid[];
