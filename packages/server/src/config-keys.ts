@@ -160,7 +160,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     type: 'secret',
     default: '',
     description:
-      'What links and capabilities are signed with; at least 16 characters. Empty: a key that lies beside the storage.',
+      'What links and capabilities are signed with; at least 16 characters. Empty: a key that lies beside the storage in secret.key; what that file holds can be given here.',
   },
   publicUrl: {
     names: ['PUBLIC_URL'],
