@@ -1,11 +1,14 @@
 import { once } from 'node:events'
 import { blueprint } from '@impresario/core'
-import type { RunnableBlueprint } from '@impresario/core'
+import type { Claimed, Lease, RunnableBlueprint, Storage } from '@impresario/core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { SILENT } from '../log.ts'
+import { createOrchestrator } from '../orchestrator.ts'
+import type { Orchestrator } from '../orchestrator.ts'
 import { CLIENT_TOKEN, WORKER_TOKEN } from '../server.fixture.ts'
 import type { Answer, TestServer } from '../server.fixture.ts'
-import { Backends, BACKENDS, Cluster, until, withoutSafetyNet } from './cluster.fixture.ts'
+import { Backends, BACKENDS, Cluster, openStorage, until, withoutSafetyNet } from './cluster.fixture.ts'
 
 const backends = new Backends()
 beforeAll(() => backends.start(), 300_000)
@@ -21,7 +24,7 @@ function asking(type: string, strategy = 'default'): RunnableBlueprint {
   }))
 }
 /** A day, so that nothing becomes free again meanwhile. */
-const settings = {
+const LIMITED = {
   trustProxy: 'loopback',
   rateLimitPeriodSeconds: 86_400,
   rateLimitHeartbeat: 20,
@@ -42,7 +45,8 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
   let [a, b, c]: readonly TestServer[] = []
   beforeAll(async () => {
     cluster = new Cluster(backends.address(name))
-    for (let number = 0; number < 3; number += 1) await cluster.add({ clock: withoutSafetyNet(), blueprints, settings })
+    for (let number = 0; number < 3; number += 1)
+      await cluster.add({ clock: withoutSafetyNet(), blueprints, settings: LIMITED })
     ;[a, b, c] = cluster.servers
   }, 60_000)
   afterAll(() => cluster.stop())
@@ -124,8 +128,8 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
       server.call('GET', '/api/v1/jobs', { headers: { 'x-client-token': 'wrong', 'x-forwarded-for': '203.0.113.9' } })
     expect(await tally(18, guess)).toEqual({ 401: 10, 429: 8 })
     const right = { 'x-client-token': CLIENT_TOKEN, 'x-forwarded-for': '203.0.113.9' }
-    for (const { call } of cluster.servers) {
-      expect((await call('GET', '/api/v1/jobs', { headers: right })).status).toBe(429)
+    for (const server of cluster.servers) {
+      expect((await server.call('GET', '/api/v1/jobs', { headers: right })).status).toBe(429)
     }
   })
 
@@ -154,3 +158,61 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     })
   })
 })
+
+const PROCESS = 'health-checker'
+
+describe.each(BACKENDS)('background processes on one %s', (name) => {
+  test('[F-05] they go on at another instance when theirs dies, and what the dead one still writes is refused', async () => {
+    const url = backends.address(name)
+    const dying = new Abandoned(await openStorage(url))
+    const other = await openStorage(url)
+    const instances = [dying.storage, other].map((storage, number) => {
+      const settings = { storageUrl: url, instanceId: `i${number}`, leaderLeaseSeconds: 1, shutdownTimeoutSeconds: 0.1 }
+      return createOrchestrator({ storage, settings, log: SILENT })
+    })
+    onTestFinished(async () => {
+      await Promise.all(instances.map((instance) => instance.stop()))
+      await Promise.all([dying.real.close(), other.close()])
+    })
+    const [first, second] = instances
+    const leads = (instance: Orchestrator | undefined): boolean => instance!.engine.leadership.isLeading(PROCESS)
+    await first!.start()
+    await until(() => leads(first))
+    await second!.start()
+    // It neither ends nor hands anything back: from one moment to the next nothing of it reaches the storage.
+    dying.isCut = true
+    await until(() => leads(second))
+    expect(leads(first)).toBe(false)
+    const guard = dying.leases.find(({ id }) => id === PROCESS)!
+    const put = [{ kind: 'quota', id: 'late', version: 1, value: { period: 'p', used: 1 } }] as const
+    expect(await dying.real.commit({ guard, put })).toBe('conflict')
+    expect(await other.read('quota', 'late')).toBeUndefined()
+  })
+})
+
+/** A storage that can be cut off from those who use it, and what they had claimed to lead by then. */
+class Abandoned {
+  readonly leases: Lease[] = []
+  readonly real: Storage
+  readonly storage: Storage
+  isCut = false
+
+  constructor(real: Storage) {
+    this.real = real
+    const pass = async (verb: string, call: () => Promise<unknown>): Promise<unknown> => {
+      if (this.isCut) return new Promise<never>(() => {})
+      const answer = await call()
+      if (verb === 'claim') this.leases.push(...(answer as Claimed).leases)
+      return answer
+    }
+    this.storage = new Proxy(real, {
+      get: (target, verb) => {
+        const method: unknown = Reflect.get(target, verb)
+        if (typeof method !== 'function') return method
+        const call = (...given: readonly unknown[]): unknown => Reflect.apply(method, target, given) as unknown
+        if (verb === 'watch' || verb === 'close') return call
+        return (...given: readonly unknown[]) => pass(String(verb), () => call(...given) as Promise<unknown>)
+      },
+    })
+  }
+}
