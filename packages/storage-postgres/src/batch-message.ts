@@ -1,7 +1,7 @@
 import { foldedText } from '@impresario/core'
 import type { Batch, Item, Put } from '@impresario/core'
-import { ImpresarioError } from '@impresario/protocol'
 import type { Touches } from './names-in-use.ts'
+import { mustBeStorableName } from './storable-name.ts'
 
 export function touchesOf(batch: Batch): Touches {
   const writes = new Set<string>()
@@ -125,21 +125,10 @@ export function searchable(text: string): string {
 
 /** Refuses what could not be written, before it travels with others. */
 export function mustBeStorable({ put = [], drop = [], enqueue = [], remove = [], settle, guard }: Batch): void {
-  for (const { id, facets } of put) mustBeText(id, facets?.owner, facets?.status, facets?.name)
-  for (const { id, lane, fallback } of enqueue) mustBeText(id, lane, fallback?.lane)
-  for (const { id } of [...drop, ...remove]) mustBeText(id)
-  mustBeText(settle?.id, guard?.id)
-}
-
-/** U+0000 has no place in PostgreSQL's text. */
-function mustBeText(...names: readonly (string | undefined)[]): void {
-  for (const name of names) {
-    if (name?.includes('\0') !== true) continue
-    throw new ImpresarioError(
-      'INVALID_REQUEST',
-      `The name ${JSON.stringify(name)} contains the character U+0000, which PostgreSQL cannot store. Leave it out.`,
-    )
-  }
+  for (const { id, facets } of put) mustBeStorableName(id, facets?.owner, facets?.status, facets?.name)
+  for (const { id, lane, fallback } of enqueue) mustBeStorableName(id, lane, fallback?.lane)
+  for (const { id } of [...drop, ...remove]) mustBeStorableName(id)
+  mustBeStorableName(settle?.id, guard?.id)
 }
 
 /** Halves of a character become the sign for what is no character, as on every disk. */

@@ -137,5 +137,26 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL that fails ${missingP
     for (const batch of [{ put: [{ ...put, id: 'k\0' }] }, { enqueue: [{ ...turn('i2'), lane: '\0' }] }]) {
       await expect(storage.commit(batch)).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
     }
+    // Whoever asks for such a name finds nothing, and is no burden to those who ask in the same moment.
+    const found = await Promise.all([storage.read('key', 'k\0'), storage.read('key', 'k\uFFFD')])
+    expect(found).toEqual([undefined, { value, version: 1 }])
+    expect(await storage.peek('turns', ['\0', 'i1', 'none\0'])).toMatchObject([undefined, { id: 'i1' }, undefined])
+    for (const query of [
+      { owner: '\0' },
+      { name: '\0' },
+      { status: '\0' },
+      { statuses: ['\0'] },
+      { from: 'k\uFFFD\0' },
+    ]) {
+      expect(await storage.list('key', { limit: 9, ...query })).toEqual([])
+    }
+    expect(
+      await storage.list('key', { limit: 9, statuses: ['\0', 'x'], before: 'k\uFFFD\0', from: 'k\0' }),
+    ).toHaveLength(1)
+    expect(await storage.counts('key', { owner: '\0' })).toEqual({})
+    expect(await storage.claim('turns', { lanes: ['\0'], limit: 1, leaseMs: 1 })).toMatchObject({ leases: [] })
+    const { leases } = await storage.claim('turns', { lanes: ['\0', turn('i1').lane], limit: 1, leaseMs: 60_000 })
+    const stranger = { queue: 'turns', id: '\0', token: 1 } as const
+    expect(await storage.renew([stranger, ...leases], 60_000)).toEqual([false, true])
   })
 })

@@ -25,6 +25,7 @@ import { Renewals } from './renewals.ts'
 import { storedOf } from './rows.ts'
 import type { RecordRow } from './rows.ts'
 import type { Session } from './session.ts'
+import { isStorable, mustBeStorableName, storableQuery } from './storable-name.ts'
 
 export interface PostgresStorageParts {
   readonly connections: Connections
@@ -73,19 +74,23 @@ export class PostgresStorage implements Storage {
 
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
     this.#mustBeOpen()
-    return this.#reads.read(kind, id)
+    // What cannot be there must not travel with others, whose calls the server would refuse as well.
+    return isStorable(id) ? this.#reads.read(kind, id) : undefined
   }
 
   async list<K extends Kind>(
     kind: K,
     query: ListQuery,
   ): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]> {
-    const { text, values } = listStatement(this.#parts.schema, kind, query)
+    const storable = storableQuery(query)
+    if (storable === undefined) return []
+    const { text, values } = listStatement(this.#parts.schema, kind, storable)
     const rows = await this.#call<RecordRow>(text, values, AGAIN)
     return rows.map((row) => ({ id: row.id, ...storedOf<K>(row) }))
   }
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
+    if (!isStorable(owner, name)) return {}
     const { schema: s } = this.#parts
     type Count = { readonly status: string; readonly n: number }
     const text = `SELECT status, n FROM ${s}.counted($1, $2, $3)`
@@ -95,7 +100,11 @@ export class PostgresStorage implements Storage {
 
   async peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]> {
     this.#mustBeOpen()
-    return ids.length === 0 ? [] : this.#reads.peek(queue, ids)
+    const storable = ids.filter((id) => isStorable(id))
+    const views = storable.length === 0 ? [] : await this.#reads.peek(queue, storable)
+    if (storable.length === ids.length) return views
+    let index = 0
+    return ids.map((id) => (isStorable(id) ? views[index++] : undefined))
   }
 
   async lanes(queue: Queue): Promise<readonly LaneView[]> {
@@ -104,7 +113,9 @@ export class PostgresStorage implements Storage {
 
   async claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
     this.#mustBeOpen()
-    return this.#claims.claim(queue, options)
+    mustBeStorableName(options.holder)
+    const lanes = options.lanes?.filter((lane) => isStorable(lane))
+    return this.#claims.claim(queue, lanes === undefined ? options : { ...options, lanes })
   }
 
   async claimExpired(queue: Queue, options: { readonly limit: number; readonly leaseMs: number }): Promise<Claimed> {
@@ -114,7 +125,11 @@ export class PostgresStorage implements Storage {
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
     this.#mustBeOpen()
-    return leases.length === 0 ? [] : this.#renewals.renew(leases, leaseMs)
+    const storable = leases.filter(({ id }) => isStorable(id))
+    const renewed = storable.length === 0 ? [] : await this.#renewals.renew(storable, leaseMs)
+    if (storable.length === leases.length) return renewed
+    let index = 0
+    return leases.map(({ id }) => isStorable(id) && renewed[index++] === true)
   }
 
   async commit(batch: Batch): Promise<Outcome> {
