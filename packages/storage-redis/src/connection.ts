@@ -3,6 +3,7 @@ import { Cluster, Redis } from 'ioredis'
 import { ImpresarioError } from '@impresario/protocol'
 import { tagsOf } from './address.ts'
 import type { Address } from './address.ts'
+import { Bundles } from './bundles.ts'
 import { functionName, LIBRARY } from './library.ts'
 import type { FunctionName } from './library.ts'
 
@@ -35,8 +36,7 @@ const RECONNECT_MS_MAX = 1_000
 export class Connection implements Wire {
   /** What the keys of each shard begin with. The braces make one slot of a Cluster of them. */
   readonly bases: readonly string[]
-  /** Which keys a call names: the beginning of the others, and the locks where there are several shards. */
-  readonly #keys: readonly (readonly [number, ...string[]])[]
+  readonly #bundles: readonly Bundles[]
   /** What the keys of the namespace itself begin with. */
   readonly #root: string
   readonly #client: Redis | Cluster
@@ -48,7 +48,11 @@ export class Connection implements Wire {
   constructor(settings: ConnectionSettings) {
     const { prefix, namespace } = settings.address
     this.bases = tagsOf(settings.address).map((tag) => `${prefix}${tag}`)
-    this.#keys = this.bases.map((base) => (this.bases.length === 1 ? [1, base] : [2, base, `${base}:lock`]))
+    this.#bundles = this.bases.map((base) => {
+      // Which keys a call names: the beginning of the others, and the locks where there are several shards.
+      const keys = this.bases.length === 1 ? [1, base] : [2, base, `${base}:lock`]
+      return new Bundles((name, args) => this.#send(keys, name, args))
+    })
     this.#root = `${prefix}{${namespace}}`
     this.#waitMs = settings.waitMs
     this.#client = clientOf(settings)
@@ -58,16 +62,10 @@ export class Connection implements Wire {
 
   async call(name: FunctionName, args: readonly (string | Buffer)[], shard: number): Promise<unknown> {
     if (this.#client.status !== 'ready') await this.#whenReady()
-    const whole = [functionName(name), ...(this.#keys[shard] ?? []), ...args]
+    const bundles = this.#bundles[shard]
+    if (bundles === undefined) throw new RangeError(`There is no shard ${shard}`)
     try {
-      return await fcall(this.#client, whole)
-    } catch (error) {
-      if (!isMissing(error)) throw translated(error)
-    }
-    // A server that was flushed, or one that took over without the functions: nothing has been done yet.
-    await this.load()
-    try {
-      return await fcall(this.#client, whole)
+      return await bundles.call(name, args)
     } catch (error) {
       throw translated(error)
     }
@@ -168,6 +166,22 @@ export class Connection implements Wire {
     this.#client.disconnect()
   }
 
+  async #send(
+    keys: readonly (string | number)[],
+    name: FunctionName,
+    args: readonly (string | Buffer)[],
+  ): Promise<unknown> {
+    const whole = [functionName(name), ...keys, ...args]
+    try {
+      return await fcall(this.#client, whole)
+    } catch (error) {
+      if (!isMissing(error)) throw error
+    }
+    // A server that was flushed, or one that took over without the functions: nothing has been done yet.
+    await this.load()
+    return fcall(this.#client, whole)
+  }
+
   async #loadAll(): Promise<void> {
     await this.#whenReady()
     await this.#asked(() => Promise.all(this.#primaries().map((node) => node.function('LOAD', 'REPLACE', LIBRARY))))
@@ -214,7 +228,6 @@ function clientOf({ address, tls, sentinelPassword, waitMs }: ConnectionSettings
   if (isCluster) {
     return new Cluster([...hosts], {
       redisOptions: shared,
-      enableAutoPipelining: true,
       enableOfflineQueue: false,
       clusterRetryStrategy: reconnectMs,
       // Zero: a call whose connection broke is not sent again.
@@ -222,7 +235,7 @@ function clientOf({ address, tls, sentinelPassword, waitMs }: ConnectionSettings
       slotsRefreshTimeout: waitMs,
     })
   }
-  const single = { ...shared, db: database, enableAutoPipelining: true }
+  const single = { ...shared, db: database }
   if (sentinel !== undefined) {
     return new Redis({
       ...single,
@@ -249,10 +262,9 @@ function fcall(client: Redis | Cluster, args: readonly (string | number | Buffer
 }
 
 function duplicateOf(client: Redis | Cluster): Redis | Cluster {
-  if (client instanceof Cluster) return client.duplicate([], { enableOfflineQueue: true, enableAutoPipelining: false })
+  if (client instanceof Cluster) return client.duplicate([], { enableOfflineQueue: true })
   return client.duplicate({
     enableOfflineQueue: true,
-    enableAutoPipelining: false,
     commandTimeout: undefined,
     socketTimeout: undefined,
   })

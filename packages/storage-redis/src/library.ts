@@ -36,6 +36,8 @@ const FUNCTIONS = {
   status: { flag: 'allow-oom' },
   forget: { flag: 'allow-oom' },
   remains: { flag: 'no-writes' },
+  many: {},
+  many_reads: { flag: 'no-writes' },
   outline: { flag: 'no-writes' },
   tally: { flag: 'no-writes' },
   overdue: { flag: 'no-writes' },
@@ -51,9 +53,31 @@ export type FunctionName = keyof typeof FUNCTIONS
 
 const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS, MOVES].join('\n')
 
+/**
+ * Several calls in one, each of which succeeds or fails on its own. First their names and the lengths of their arguments, then
+ * all arguments in one text: the server's MessagePack knows no bytes.
+ */
+const BUNDLES = String.raw`
+local function many(keys, args)
+  local replies, at = {}, 0
+  for i, call in ipairs(cmsgpack.unpack(args[1])) do
+    local own = {}
+    for j = 2, #call do
+      own[j - 1] = string.sub(args[2], at + 1, at + call[j])
+      at = at + call[j]
+    end
+    local is_done, reply = pcall(CALLS[call[1]], keys, own)
+    if is_done then replies[i] = { 0, reply }
+    else replies[i] = { 1, type(reply) == 'table' and reply.err or tostring(reply) } end
+  end
+  return replies
+end
+local many_reads = many
+`
+
 /** Named by its content: instances of an older and a newer program work side by side, each with its own functions. */
 const NAME = `impresario_${createHash('sha1')
-  .update(BODY + JSON.stringify(FUNCTIONS))
+  .update(BODY + BUNDLES + JSON.stringify(FUNCTIONS))
   .digest('hex')
   .slice(0, 12)}`
 
@@ -64,6 +88,8 @@ const NAME = `impresario_${createHash('sha1')
 export const LIBRARY = [
   `#!lua name=${NAME}`,
   BODY,
+  'local CALLS = {}',
+  BUNDLES,
   ...Object.entries<Registered>(FUNCTIONS).map(([name, registered]) => registration(name, registered)),
 ].join('\n')
 
@@ -74,5 +100,8 @@ export function functionName(name: FunctionName): string {
 function registration(name: string, { flag, touched }: Registered): string {
   const callback = touched === undefined ? name : `with_pendings(${name}, touched_${touched})`
   const flags = flag === undefined ? '' : `, flags = { '${flag}' }`
-  return `redis.register_function{ function_name = '${NAME}_${name}', callback = ${callback}${flags} }`
+  return [
+    `CALLS.${name} = ${callback}`,
+    `redis.register_function{ function_name = '${NAME}_${name}', callback = CALLS.${name}${flags} }`,
+  ].join('\n')
 }
