@@ -79,10 +79,11 @@ function panelX(index: number): number {
   return NAMES_WIDTH + GAP + index * (PANEL_WIDTH + GAP)
 }
 
-/** Ours first, then the peers, best first. */
+/** Ours first, always in the same order, then the peers, best first. */
 function bars(rows: readonly Row[], top: number): readonly string[] {
   const speed = ({ figures }: Row): number => figures.endToEndPerS?.value ?? 0
-  const sorted = [...rows].sort((a, b) => Number(b.isOwn) - Number(a.isOwn) || speed(b) - speed(a))
+  const own = rows.filter(({ isOwn }) => isOwn).sort((a, b) => a.name.localeCompare(b.name))
+  const sorted = [...own, ...rows.filter(({ isOwn }) => !isOwn).sort((a, b) => speed(b) - speed(a))]
   return sorted.flatMap((row, line) => {
     const y = top + line * ROW_HEIGHT
     const name = row.isOwn ? row.title : `${row.title}, ${row.variant}`

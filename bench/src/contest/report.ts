@@ -31,7 +31,7 @@ function conditions({ at, minutes, machine, programs, rounds, seconds, width, si
   const when = at.slice(0, 16).replace('T', ' ')
   return [
     `Measured ${when} UTC in ${Math.round(minutes)} minutes: ${programs.join(', ')}; ${machine.cores} cores (${machine.processor}),`,
-    `Linux ${machine.kernel}. ${rounds} rounds; each measure lets work come in for ${seconds} s with ${width} calls under way and`,
+    `Linux ${machine.kernel}. Rounds: ${rounds}. Each measure lets work come in for ${seconds} s with ${width} calls under way and`,
     `${width} handlers at once; ${singles} single jobs for the idle latency. \`!\`: others used more than ${DISTURBED_PERCENT} % of the machine`,
     'meanwhile, in every round.',
   ].join('\n')
@@ -71,8 +71,9 @@ function figureTable(rows: readonly Row[]): string {
   )
 }
 
+/** The peers stay in the order in which they played. */
 function ownFirst(a: Row, b: Row): number {
-  return Number(b.isOwn) - Number(a.isOwn)
+  return Number(b.isOwn) - Number(a.isOwn) || (a.isOwn ? a.name.localeCompare(b.name) : 0)
 }
 
 function nameOf({ title, variant, isOwn, failures }: Row): string {

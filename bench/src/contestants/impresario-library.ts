@@ -8,7 +8,7 @@ import { createWorker } from '@impresario/worker'
 import { diamond, noop } from '../blueprints/workload.ts'
 import { untilNoneOpen } from '../contest/agreement.ts'
 import type { Contestant, Place } from '../contest/contestant.ts'
-import { ownVariants, openOf, ownBacking, performer, storageUrl } from './impresario.ts'
+import { WORKER_LOG, openOf, ownBacking, ownVariants, performer, storageUrl } from './impresario.ts'
 
 const BLUEPRINTS: readonly RunnableBlueprint[] = [noop, diamond]
 
@@ -54,6 +54,7 @@ export const impresarioLibrary: Contestant = {
       transport: own.localTransport(),
       id: `bench-${process.pid}`,
       concurrency: hooks.concurrency,
+      log: WORKER_LOG,
     })
     worker.task('noop', performer(hooks))
     await worker.start()

@@ -5,7 +5,7 @@ import type { Backing } from '../backing.ts'
 import { untilNoneOpen } from '../contest/agreement.ts'
 import type { Contestant } from '../contest/contestant.ts'
 import { CLIENT_TOKEN, WORKER_TOKEN, startServer } from '../processes.ts'
-import { ownVariants, openOf, ownBacking, performer, storageUrl } from './impresario.ts'
+import { WORKER_LOG, openOf, ownBacking, ownVariants, performer, storageUrl } from './impresario.ts'
 
 async function serve(variant: string, node: string): Promise<Backing> {
   const backing = await ownBacking(variant)
@@ -39,6 +39,7 @@ export const impresarioServer: Contestant = {
       token: WORKER_TOKEN,
       id: `bench-${process.pid}`,
       concurrency: hooks.concurrency,
+      log: WORKER_LOG,
     })
     worker.task('noop', performer(hooks))
     await worker.start()

@@ -1,5 +1,6 @@
 /** What both ways to run Impresario have in common. */
 import type { JsonObject } from '@impresario/protocol'
+import type { Log } from '@impresario/worker'
 import { openDirectory, startPostgres, startRedis } from '../backing.ts'
 import type { Backing } from '../backing.ts'
 import type { Hooks, Payload, Variant } from '../contest/contestant.ts'
@@ -33,6 +34,14 @@ export function openOf(counts: Readonly<Record<string, number>>): number {
     if (status !== 'finished') open += count
   }
   return open
+}
+
+/** Only what somebody has to know: the SDK also tells that it has registered. */
+export const WORKER_LOG: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: (message, fields) => console.error(message, fields),
+  error: (message, fields) => console.error(message, fields),
 }
 
 /** Does nothing, and tells of it. */

@@ -42,10 +42,10 @@ export const plainjob: Contestant = {
   variants: {
     process: {
       league: 'embedded',
-      durability: 'SQLite WAL, synchronous NORMAL: a power cut may undo what was acknowledged',
+      durability: 'SQLite WAL, synchronous NORMAL',
       shape: 'together',
       without: ['diamonds'],
-      note: 'One process, which was faster than two on one file; a worker takes one job at a time.',
+      note: 'A power cut may undo what it acknowledged. One process, faster than two on one file; one job at a time.',
     },
   },
   serve: async () => openDirectory('plainjob'),
