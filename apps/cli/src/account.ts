@@ -1,4 +1,4 @@
-import type { Account } from '@impresario/client'
+import type { Account, DashboardBody } from '@impresario/client'
 import { EXIT } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
@@ -58,8 +58,19 @@ export function showStatus(options: GlobalOptions): Promise<number> {
     const sum = Object.values(jobs).reduce((all, count) => all + count, 0)
     screen.out(`\n${screen.paint('bold', 'Jobs')}  ${sum}`)
     if (sum > 0) screen.out(countTable(screen, jobs))
+    for (const line of historyLines(dashboard.history)) screen.out(`\n${screen.paint('red', line)}`)
     return EXIT.ok
   })
+}
+
+/** Only what somebody should look at; the server tells it to admins. */
+function historyLines(history: DashboardBody['history']): readonly string[] {
+  if (history === undefined) return []
+  const { is_away: isAway, waiting, dropped } = history
+  return [
+    ...(isAway ? [`The database of the history does not answer: ${waiting} events wait.`] : []),
+    ...(dropped > 0 ? [`${dropped} events of the history were lost since the server started; its log says why.`] : []),
+  ]
 }
 
 function countTable(screen: Screen, counts: Readonly<Record<string, number>>): string {

@@ -320,6 +320,21 @@ test('[M-03] [G-04] workers tell their history', async () => {
   expect(await cli(['workers', 'history', 'nobody'])).toMatchObject({ code: 1, stdout: '' })
 })
 
+test('[M-03] [G-04] events of all jobs are listed and counted', async () => {
+  const env = { IMPRESARIO_TOKEN: TOKENS.root }
+  const transport = server.localTransport()
+  await transport.register({ worker_id: 'w8', worker_type: 'cpu', supported_skills: ['draw'] })
+  const list = ['history', '--worker', 'w8', '--since', '1h', '--limit', '5']
+  expect((await cli(list, { env })).stdout).toMatch(/^\d{4}-\d{2}-\d{2} .* registered .* w8/m)
+  const counted = ['history', 'counts', '--worker', 'w8', '--per', 'day']
+  expect((await cli(counted, { env })).stdout).toMatch(/^\d{4}-\d{2}-\d{2} 00:00 +registered +1$/m)
+  expect(JSON.parse((await cli([...counted, '--json'], { env })).stdout)).toMatchObject([{ count: 1 }])
+  // Workers are nobody's jobs.
+  expect((await cli(list)).stdout).toBe('No event is like that.\n')
+  expect((await cli(counted)).stdout).toBe('No event is like that.\n')
+  expect(await cli(['history', '--event', 'x', '--since', 'never'])).toMatchObject({ code: 2 })
+})
+
 test('[M-03] [H-04] an account is shown with what is left of its quota', async () => {
   const { stdout } = await cli(['account'])
   expect(stdout).toMatch(/^client +acme$/m)

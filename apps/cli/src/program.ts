@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import type { End } from './action.ts'
+import { addHistory } from './event-commands.ts'
 import { EXIT, Failure } from './failure.ts'
 import { addJobs, addQuarantine } from './job-commands.ts'
 import type { Screen } from './screen.ts'
@@ -58,6 +59,7 @@ function createProgram(end: End): Command {
   addServers(program, end)
   addMigrate(program, end)
   addJobs(program, end)
+  addHistory(program, end)
   addQuarantine(program, end)
   addCatalogue(program, end)
   addSchedules(program, end)

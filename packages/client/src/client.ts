@@ -11,6 +11,7 @@ import {
 import { ACCOUNT_PATH, Admin, type Account } from './account.ts'
 import { Connection, type Fetch } from './connection.ts'
 import { JobCreator } from './creator.ts'
+import { Events } from './events.ts'
 import type { Explanation } from './explanation.ts'
 import { JobHandle, jobOf, type Job } from './job.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
@@ -86,6 +87,7 @@ export class Client {
   readonly quarantine: Quarantine
   readonly webhooks: Webhooks
   readonly schedules: Schedules
+  readonly events: Events
   readonly admin: Admin
   readonly #connection: Connection
   readonly #creator: JobCreator
@@ -98,6 +100,7 @@ export class Client {
     this.quarantine = new Quarantine(connection)
     this.webhooks = new Webhooks(connection)
     this.schedules = new Schedules(connection, (id) => this.job(id))
+    this.events = new Events(connection)
     this.admin = new Admin(connection)
   }
 

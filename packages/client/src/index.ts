@@ -3,6 +3,7 @@ export { createClient } from './client.ts'
 export type { BlueprintRef, Client, ClientOptions, ListQuery, StartOptions, WorkerHistoryQuery } from './client.ts'
 export type { Fetch } from './connection.ts'
 export { ConnectionError, JobEndedError, WaitTimeoutError } from './errors.ts'
+export type { EventCountQuery, EventFilter, EventQuery, Events } from './events.ts'
 export type { Choice, ExplainedTask, Explanation, WorkerVerdict } from './explanation.ts'
 export type { ApproveOptions, HistoryQuery, Job, JobHandle, RetryOptions, WaitOptions } from './job.ts'
 export type { Listing, Page, PageQuery } from './listing.ts'
@@ -26,6 +27,8 @@ export type {
   BulkReply,
   CatalogueEntry,
   DashboardBody,
+  EventBody as StoredEvent,
+  EventCountBody as EventCount,
   HistoryBody as HistoryEvent,
   QuarantinedBody as QuarantinedJob,
   ScheduleBody as Schedule,

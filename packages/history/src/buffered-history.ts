@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { WOKEN } from '@impresario/core'
 import type { Clock, Log } from '@impresario/core'
 import { WriteRefusedError } from './history.ts'
 import type {
@@ -60,6 +61,8 @@ export class BufferedHistory implements History {
   readonly #trimmer: Trimmer
   readonly #ended = new AbortController()
   readonly #never = new AbortController()
+  /** Ends the time in which events are gathered. */
+  #gathering = new AbortController()
   #waiters: Waiter[] = []
   #writing: Promise<void> | undefined
   #batches = 0
@@ -126,6 +129,8 @@ export class BufferedHistory implements History {
     if (this.#settled >= count || this.#isAway) return
     await new Promise<void>((resolve) => {
       this.#waiters.push({ count, resolve })
+      // Somebody waits: what is there is written now.
+      this.#gathering.abort(WOKEN)
     })
   }
 
@@ -134,7 +139,8 @@ export class BufferedHistory implements History {
     this.#isClosed = true
     const { clock, store, drainMs = DRAIN_MS } = this.#options
     this.#drainUntil = clock.now() + drainMs
-    this.#ended.abort('closed')
+    this.#ended.abort(WOKEN)
+    this.#gathering.abort(WOKEN)
     await this.#trimmer.stop()
     await this.#writing
     if (this.#dropped > this.#told) this.#tell('the history is closed')
@@ -148,7 +154,8 @@ export class BufferedHistory implements History {
   }
 
   async #write(): Promise<void> {
-    await this.#options.clock.sleep(GATHER_MS, this.#ended.signal)
+    this.#gathering = new AbortController()
+    await this.#options.clock.sleep(GATHER_MS, this.#gathering.signal)
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, BATCH)
       await this.#writeBatch(batch)
