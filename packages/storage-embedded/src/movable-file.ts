@@ -40,7 +40,7 @@ export function openMovableFile(options: {
   const unlock = lockDirectory(path)
   try {
     closeSync(openSync(file, 'a', 0o600))
-    prepareDatabase(file, { mayBeMarked: true })
+    prepareDatabase(file, { isForMove: true })
     return new MovableFile(file, unlock)
   } catch (error) {
     unlock()

@@ -56,10 +56,13 @@ CREATE TABLE IF NOT EXISTS move (one INTEGER PRIMARY KEY CHECK (one = 1), mark T
 INSERT OR IGNORE INTO meta VALUES (1, ${SCHEMA_VERSION}, 0, 0);
 `
 
-/** Makes or checks the tables, and begins a new epoch. Refuses what a move has left, unless it is the move that asks. */
+/**
+ * Makes or checks the tables, and begins a new epoch; refuses what a move has left. For a move itself it does neither of the
+ * latter.
+ */
 export function prepareDatabase(
   file: string,
-  { mayBeMarked = false }: { readonly mayBeMarked?: boolean } = {},
+  { isForMove = false }: { readonly isForMove?: boolean } = {},
 ): { readonly epoch: number; readonly time: number } {
   const db = new DatabaseSync(file)
   try {
@@ -70,8 +73,9 @@ export function prepareDatabase(
     if (found === 1) migrateFrom1(db)
     else db.exec(TABLES)
     db.exec('COMMIT')
+    if (isForMove) return metaOf(db)
     // Not inside the transaction: a connection that is closed in one may keep its lock until it is collected.
-    if (!mayBeMarked) mustNotBeMoved(markIn(db))
+    mustNotBeMoved(markIn(db))
     db.exec('UPDATE meta SET epoch = epoch + 1')
     return metaOf(db)
   } finally {

@@ -3,7 +3,7 @@ import type { Batch, Item, ItemView, Put, Queue, Storage } from '@impresario/cor
 import type { Json } from '@impresario/protocol'
 
 /** The same numbers for the same seed. */
-export function chance(seed: number): () => number {
+function chance(seed: number): () => number {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d_2b_79_f5) >>> 0

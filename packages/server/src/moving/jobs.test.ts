@@ -113,9 +113,10 @@ test('[G-01] [I-01] jobs in every state go on after each move, and end once', { 
   expect((await second.ended(jobs.held)).body).toMatchObject({ status: 'finished', current_state: 'done' })
   expect((await second.ended(jobs.timer)).body).toMatchObject({ status: 'finished', current_state: 'late' })
   expect((await second.poll('holder', 0)).status).toBe(204)
+  const onPostgres = `${postgres.url}?schema=jobs`
+  await expect(migrate({ from: onRedis, to: onPostgres })).rejects.toThrow(/redis.*is in use by/)
   await second.server.stop()
 
-  const onPostgres = `${postgres.url}?schema=jobs`
   expect((await migrate({ from: onRedis, to: onPostgres })).outcome).toBe('moved')
   await expect(start(onRedis, secretKey)).rejects.toThrow(/was moved to postgres/)
   const third = await start(onPostgres, secretKey)

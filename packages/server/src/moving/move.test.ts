@@ -157,32 +157,36 @@ async function look(url: string, ids: Ids): Promise<unknown> {
 }
 
 describe('everything arrives', () => {
-  test('[G-01] [I-01] on a way through all kinds of storages, by which each is reached from each', async () => {
-    let from = await filled(PLACES.file(), 7, 80)
-    const ids = await idsIn(from)
-    let sight = await look(from, ids)
-    for (const kind of [
-      'file',
-      'redis',
-      'shards',
-      'postgres',
-      'postgres',
-      'shards',
-      'redis',
-      'file',
-      'postgres',
-      'file',
-    ] as const) {
-      const to = PLACES[kind]()
-      const [sent, received] = await moved(from, to)
-      expect(received).toEqual(sent)
-      expect(sent!.records.length).toBeGreaterThan(40)
-      expect(sent!.items.length).toBeGreaterThan(120)
-      if (kind === 'redis' || kind === 'shards') sight = whole(sight)
-      expect(await look(to, ids)).toEqual(sight)
-      from = to
-    }
-  })
+  test(
+    '[G-01] [I-01] on a way through all kinds of storages, by which each is reached from each',
+    { timeout: 90_000 },
+    async () => {
+      let from = await filled(PLACES.file(), 7, 80)
+      const ids = await idsIn(from)
+      let sight = await look(from, ids)
+      for (const kind of [
+        'file',
+        'redis',
+        'shards',
+        'postgres',
+        'postgres',
+        'shards',
+        'redis',
+        'file',
+        'postgres',
+        'file',
+      ] as const) {
+        const to = PLACES[kind]()
+        const [sent, received] = await moved(from, to)
+        expect(received).toEqual(sent)
+        expect(sent!.records.length).toBeGreaterThan(40)
+        expect(sent!.items.length).toBeGreaterThan(120)
+        if (kind === 'redis' || kind === 'shards') sight = whole(sight)
+        expect(await look(to, ids)).toEqual(sight)
+        from = to
+      }
+    },
+  )
 
   test.for(['redis', 'shards', 'postgres'] as const)(
     '[G-01] what processes on %s had in their hands is free after a move, what others hold is theirs',
@@ -327,36 +331,41 @@ describe('a move that is cut short', () => {
     await open(to).close()
   })
 
-  test('[G-01] is not mixed with a source that has been used since, and can be begun anew', async () => {
-    const from = await filled(PLACES.file(), 13, 60)
-    const to = PLACES.postgres()
-    const cut = (target: Movable): Movable => {
-      let loads = 0
-      const load: Movable['load'] = (origin, page, mark) => {
-        if (loads++ > 0) throw new Error('cut short')
-        return target.load(origin, page, mark)
+  test.for(['postgres', 'shards'] as const)(
+    '[G-01] into %s is not mixed with a source that has been used since, and can be begun anew',
+    async (kind) => {
+      const from = await filled(PLACES.file(), 13, 60)
+      const to = PLACES[kind]()
+      const cut = (target: Movable): Movable => {
+        let loads = 0
+        const load: Movable['load'] = (origin, page, mark) => {
+          if (loads++ > 0) throw new Error('cut short')
+          return target.load(origin, page, mark)
+        }
+        return spy(target, { load })
       }
-      return spy(target, { load })
-    }
-    await expect(
-      withMovable(from, (source) =>
-        withMovable(to, (target) =>
-          move({ from: { storage: source, name: 'A' }, to: { storage: cut(target), name: 'B' }, size: SIZE }),
+      await expect(
+        withMovable(from, (source) =>
+          withMovable(to, (target) =>
+            move({ from: { storage: source, name: 'A' }, to: { storage: cut(target), name: 'B' }, size: SIZE }),
+          ),
         ),
-      ),
-    ).rejects.toThrow('cut short')
-    await unmark(from)
-    const storage = open(from)
-    await storage.commit({ enqueue: [{ queue: 'tasks', id: 'new', lane: 'l', priority: 0, delayMs: 0, payload: {} }] })
-    await storage.close()
-    await expect(migrate({ from, to, size: SIZE })).rejects.toThrow(/part of an earlier move.*--restart/)
-    await expect(unmark(to)).rejects.toThrow(/only a part/)
-    const report = await migrate({ from, to, size: SIZE, restart: true })
-    expect(report).toMatchObject({ outcome: 'moved', isResumed: false })
-    const target = open(to)
-    expect(await target.peek('tasks', ['new'])).toEqual([expect.objectContaining({ id: 'new' })])
-    await target.close()
-  })
+      ).rejects.toThrow('cut short')
+      await unmark(from)
+      const storage = open(from)
+      await storage.commit({
+        enqueue: [{ queue: 'tasks', id: 'new', lane: 'l', priority: 0, delayMs: 0, payload: {} }],
+      })
+      await storage.close()
+      await expect(migrate({ from, to, size: SIZE })).rejects.toThrow(/part of an earlier move.*--restart/)
+      await expect(unmark(to)).rejects.toThrow(/only a part/)
+      const report = await migrate({ from, to, size: SIZE, restart: true })
+      expect(report).toMatchObject({ outcome: 'moved', isResumed: false })
+      const target = open(to)
+      expect(await target.peek('tasks', ['new'])).toEqual([expect.objectContaining({ id: 'new' })])
+      await target.close()
+    },
+  )
 
   test('[G-01] is left to whoever has taken it over', async () => {
     const from = await filled(PLACES.file(), 14, 40)

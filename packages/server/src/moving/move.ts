@@ -6,7 +6,7 @@ import { differences, Sums } from './sums.ts'
 import type { SumTable } from './sums.ts'
 
 /** One of the two storages of a move. */
-export interface Side {
+interface Side {
   readonly storage: Movable
   /** Where it is, without secrets. */
   readonly name: string
@@ -279,7 +279,7 @@ function progressOf({ progress }: MoveMark): Progress {
   return JSON.parse(progress) as Progress
 }
 
-export function totalOf({ records, items }: EntryCounts): number {
+function totalOf({ records, items }: EntryCounts): number {
   return [...Object.values(records), ...Object.values(items)].reduce((sum, count) => sum + count, 0)
 }
 
