@@ -161,6 +161,8 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   pageSizeMax: 'The most that may be named.',
   pageOffsetMax: 'Jobs that an older client may leave out with `offset`.',
   historyPageMax: 'Events of a job or a worker in one answer.',
+  eventPageDefault: 'Events of all jobs in one answer, unless `limit` says otherwise.',
+  historySpansMax: 'Hours or days that are counted in one answer.',
   historySnapshotBytesMax: 'What the history keeps of a job’s dictionary, or of a worker, with an event.',
   scanRecordsMax: 'Records that a filter without an index looks through for one page.',
   commentCharsMax: 'Comment of a decision.',

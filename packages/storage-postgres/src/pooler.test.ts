@@ -1,38 +1,10 @@
-import { spawn } from 'node:child_process'
-import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Lease } from '@impresario/core'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { ensure } from '../../../test/system/debian-packages.ts'
+import { missingPooler, startPooler } from '../../../test/servers/pooler-server.ts'
 import { openPostgresStorage } from './open.ts'
-import { freePort, missingPostgres, startPostgres, unprivileged, untilReady } from './postgres-server.fixture.ts'
-import type { PostgresServer } from './postgres-server.fixture.ts'
+import { missingPostgres, startPostgres } from './postgres-server.fixture.ts'
 
-const missing = missingPostgres ?? ensure(['pgbouncer'])
-
-/** Gives out server connections by transaction, and has only two of them. */
-async function startPooler(server: PostgresServer): Promise<string> {
-  const user = unprivileged()
-  const directory = mkdtempSync(join(tmpdir(), 'impresario-pooler-'))
-  const port = await freePort()
-  const users = join(directory, 'users.txt')
-  const file = join(directory, 'pgbouncer.ini')
-  writeFileSync(users, '"impresario" ""\n')
-  const settings = ['listen_addr = 127.0.0.1', `listen_port = ${port}`, 'auth_type = trust', `auth_file = ${users}`]
-  const pool = ['pool_mode = transaction', 'default_pool_size = 2', 'unix_socket_dir =']
-  const databases = ['[databases]', `postgres = host=127.0.0.1 port=${server.port}`, '[pgbouncer]']
-  writeFileSync(file, [...databases, ...settings, ...pool].join('\n'))
-  if (user !== undefined) for (const path of [directory, users, file]) chownSync(path, user.uid, user.gid)
-  const child = spawn('pgbouncer', [file], { ...user, stdio: 'ignore' })
-  onTestFinished(() => {
-    child.kill('SIGKILL')
-    rmSync(directory, { recursive: true, force: true })
-  })
-  const url = `postgres://impresario@127.0.0.1:${port}/postgres`
-  await untilReady(url)
-  return url
-}
+const missing = missingPostgres ?? missingPooler
 
 const task = (id: string, lane: string) =>
   ({ queue: 'tasks', id, lane, priority: 0, delayMs: 0, payload: null }) as const
@@ -41,7 +13,8 @@ describe.skipIf(missing !== undefined)(`PostgreSQL behind a pooler ${missing ?? 
   test('[G-03] everything works through a pooler by transaction', { timeout: 120_000 }, async () => {
     const server = await startPostgres()
     onTestFinished(() => server.stop())
-    const url = await startPooler(server)
+    const { url, stop } = await startPooler(server)
+    onTestFinished(stop)
     const direct = encodeURIComponent(server.url)
     const one = await openPostgresStorage({ url: `${url}?schema=pooled&listen=${direct}`, pollMs: 3_600_000 })
     const two = await openPostgresStorage({ url: `${url}?schema=pooled&listen=off`, pollMs: 20 })
