@@ -151,6 +151,8 @@ export class Server {
       log.info('draining', { drain_ms: drainMs })
       this.#waits.shorten(DRAINING_WAIT_MS)
       await clock.sleep(drainMs, NEVER)
+      // Whoever kept one without using it finds it closed, and not a server that refuses.
+      this.#app.server.closeIdleConnections()
     }
     this.#waits.stop()
   }

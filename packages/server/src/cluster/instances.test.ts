@@ -45,8 +45,9 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
   let [a, b, c]: readonly TestServer[] = []
   beforeAll(async () => {
     cluster = new Cluster(backends.address(name))
-    for (let number = 0; number < 3; number += 1)
+    for (let number = 0; number < 3; number += 1) {
       await cluster.add({ clock: withoutSafetyNet(), blueprints, settings: LIMITED })
+    }
     ;[a, b, c] = cluster.servers
   }, 60_000)
   afterAll(() => cluster.stop())
