@@ -52,7 +52,10 @@ async function start(historyDatabaseUri: string): Promise<Started> {
   return {
     server,
     as: (name) => createClient({ url, token: TOKENS[name] }),
-    ready: async () => (await fetch(`${url}/_public/ready`)).json(),
+    ready: async (): Promise<unknown> => {
+      const answer = await fetch(`${url}/_public/ready`)
+      return answer.json()
+    },
   }
 }
 
@@ -131,7 +134,7 @@ describe.skipIf(missing !== undefined)(`history in PostgreSQL ${missing ?? ''}`,
       await postgres.start()
       await until(async () => (await app.as('root').dashboard()).history?.waiting === 0)
       expect(await stepsOf(app.as('acme'), id)).toEqual(STEPS)
-      expect((await app.as('acme').events.list().all()).length).toBe(STEPS.length)
+      expect(await app.as('acme').events.list().all()).toHaveLength(STEPS.length)
     },
   )
 

@@ -13,8 +13,9 @@ describe.skipIf(missing !== undefined)(`PostgreSQL behind a pooler ${missing ?? 
   test('[G-03] everything works through a pooler by transaction', { timeout: 120_000 }, async () => {
     const server = await startPostgres()
     onTestFinished(() => server.stop())
-    const { url, stop } = await startPooler(server)
-    onTestFinished(stop)
+    const pooler = await startPooler(server)
+    onTestFinished(() => pooler.stop())
+    const { url } = pooler
     const direct = encodeURIComponent(server.url)
     const one = await openPostgresStorage({ url: `${url}?schema=pooled&listen=${direct}`, pollMs: 3_600_000 })
     const two = await openPostgresStorage({ url: `${url}?schema=pooled&listen=off`, pollMs: 20 })
