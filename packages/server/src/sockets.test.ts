@@ -22,7 +22,7 @@ let app: TestServer
 let open: WebSocket[] = []
 
 beforeEach(async () => {
-  app = await startTestServer({ socketBounds: { pingMs: 50 } })
+  app = await startTestServer()
 })
 afterEach(async () => {
   for (const socket of open) socket.terminate()
@@ -340,10 +340,12 @@ describe('bounds', () => {
   })
 
   test('[E-04] who does not answer a ping is cut off', async () => {
+    await app.server.stop()
+    app = await startTestServer({ socketBounds: { pingMs: 250 } })
     const ear = await connect('/_worker/ws/w1', {}, { autoPong: false })
     expect((await ear.closed).code).toBe(1_006)
     const patient = await connect('/_worker/ws/w1')
-    for (let pings = 0; pings < 4; pings += 1) await once(patient.socket, 'ping')
+    for (let pings = 0; pings < 3; pings += 1) await once(patient.socket, 'ping')
     expect(patient.socket.readyState).toBe(WebSocket.OPEN)
   })
 
