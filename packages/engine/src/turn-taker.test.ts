@@ -1,14 +1,14 @@
 import { blueprint } from '@impresario/core'
 import type { Batch, Storage } from '@impresario/core'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Stage, oneTask, settled } from './stage.fixture.ts'
 
 /** A storage that shows what was written. */
 function watched(): { commits: Batch[]; storage: (clock: { readonly now: () => number }) => Storage } {
   const commits: Batch[] = []
   const storage = (clock: { readonly now: () => number }): Storage => {
-    const memory = createMemoryStorage({ now: clock.now })
+    const memory = testStorage({ now: clock.now })
     return new Proxy(memory, {
       get(target, verb: keyof Storage) {
         if (verb !== 'commit') return target[verb].bind(target)

@@ -4,10 +4,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LIMITS } from '@impresario/protocol'
-import { createMemoryStorage } from '@impresario/storage-embedded'
 import { createWorker } from '@impresario/worker'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
+import { testStorage } from '../../../test/servers/test-storage.ts'
 import { AccessTokens } from './access-tokens.ts'
 import { SILENT } from './log.ts'
 import { startTestServer, WORKER_TOKEN } from './server.fixture.ts'
@@ -353,14 +353,14 @@ describe('bounds', () => {
     const { engine } = app.server
     const clock = { now: () => Date.now(), sleep: async () => {} }
     const tokens = new AccessTokens({
-      storage: createMemoryStorage({ now: () => 1 }),
+      storage: testStorage({ now: () => 1 }),
       clock,
       accessMs: 1,
       refreshMs: 1,
     })
     const auth = new WorkerAuth(new WorkerCredentials([], undefined), { tokens, mode: 'mixed', allowOpen: true })
     const signatures = new Signatures({
-      storage: createMemoryStorage({ now: () => 1 }),
+      storage: testStorage({ now: () => 1 }),
       clock,
       secretsOf: () => undefined,
     })

@@ -1,3 +1,4 @@
+import { stopClock } from '../../../test/servers/postgres-clock.ts'
 import type { PostgresServer } from './postgres-server.fixture.ts'
 
 /** Stops the clock of one namespace, so that only the test moves it. */
@@ -5,14 +6,14 @@ export async function freezeClock(
   server: PostgresServer,
   namespace: string,
 ): Promise<{ readonly advance: (ms: number) => Promise<void> }> {
-  const clock = `"${namespace}".test_clock`
-  await server.query(`
-    CREATE TABLE ${clock} AS SELECT "${namespace}".now_ms() AS at;
-    CREATE OR REPLACE FUNCTION "${namespace}".now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT at FROM ${clock}'
-  `)
+  const [row] = await server.query(`SELECT "${namespace}".now_ms() AS at`)
+  let at = Number(row?.['at'])
+  const setClock = await stopClock((sql, values) => server.query(sql, values), namespace)
+  await setClock(at)
   return {
     async advance(ms) {
-      await server.query(`UPDATE ${clock} SET at = at + ${ms}`)
+      at += ms
+      await setClock(at)
     },
   }
 }

@@ -1,0 +1,65 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { backendTests } from './servers/backend-tests.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+/**
+ * What opens a storage of its own choice in tests of engine, server, webhooks and of the whole, and why. Everything else asks
+ * for the storage of its project, and so runs on memory, file, Redis and PostgreSQL.
+ */
+const CHOSEN: Readonly<Record<string, string>> = {
+  'packages/engine/src/desk-lives.test.ts': 'one case whose disk the test holds up',
+  'packages/engine/src/desk.test.ts': 'one case whose disk the test holds up',
+  'packages/engine/src/engine.test.ts': 'one case whose disk loses what was not made durable',
+  'packages/server/src/auth.test.ts': 'refused before a storage is opened',
+  'packages/server/src/cluster/cluster.fixture.ts': 'several instances on Redis, and on PostgreSQL',
+  'packages/server/src/config.test.ts': 'addresses that are read, and nothing is opened',
+  'packages/server/src/deferred-storage.test.ts': 'a storage that is opened late',
+  'packages/server/src/history.test.ts': 'the history that lies beside an embedded file',
+  'packages/server/src/moving/jobs.test.ts': 'from each storage to the next',
+  'packages/server/src/moving/move.test.ts': 'from each storage to the next',
+  'packages/server/src/protection.test.ts': 'refused before a storage is opened',
+  'packages/server/src/schedule-routes.test.ts': 'refused before a storage is opened',
+  'packages/server/src/tls.test.ts': 'refused before a storage is opened',
+  'test/history.test.ts': 'histories in memory, SQLite and PostgreSQL',
+  'test/rolling-restart.test.ts': 'several instances on Redis',
+  'test/security.test.ts': 'what the embedded file shows, and refusals',
+}
+
+const CHOICE =
+  /createMemoryStorage\(|openEmbeddedStorage\(|createVolatileJournal\(|open(?:Redis|Postgres)Storage\(|start(?:Redis|Postgres)\(|storageUrl: ['`](?:memory|file|redis|postgres)/
+
+/** Tests and what they share. Those of real processes are about the storage that they name. */
+function testSources(): readonly string[] {
+  return ['packages/engine/src', 'packages/server/src', 'packages/webhooks/src', 'test'].flatMap((place) =>
+    readdirSync(join(ROOT, place), { withFileTypes: true, recursive: true })
+      .filter((entry) => entry.isFile() && /\.(?:test|fixture)\.ts$/.test(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length + 1))
+      .filter((file) => !file.startsWith('test/system/') && file !== 'test/backends.test.ts'),
+  )
+}
+
+test('[G-01] tests take the storage of their project, those left out that are about one storage', () => {
+  const chosen = testSources().filter((file) => CHOICE.test(readFileSync(join(ROOT, file), 'utf8')))
+  expect(chosen.toSorted()).toEqual(Object.keys(CHOSEN))
+})
+
+test('[G-01] the whole orchestrator runs on every storage with the whole test suite', () => {
+  const files = backendTests(ROOT)
+  expect(files.length).toBeGreaterThan(55)
+  for (const file of [
+    'packages/engine/src/engine.test.ts',
+    'packages/server/src/fuzz/endpoints.test.ts',
+    'packages/server/src/generations.test.ts',
+    'packages/server/src/worker-routes.test.ts',
+    'packages/webhooks/src/sender.test.ts',
+    'test/client-sdk.test.ts',
+    'test/worker-sdk.test.ts',
+  ]) {
+    expect(files).toContain(file)
+  }
+  const scripts: unknown = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  expect(scripts).toMatchObject({ scripts: { test: expect.stringContaining('--mode backends') as unknown } })
+})
