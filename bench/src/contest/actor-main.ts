@@ -1,8 +1,9 @@
 /** A process of a contestant: its producer, its worker, or both. Does what it is told over the channel to its parent. */
+import { obeyParent } from '../channel.ts'
 import { CONTESTANTS } from '../contestants/index.ts'
 import { inFlightFor, now } from '../measure.ts'
 import type { Consumer, Hooks, Payload, Producer } from './contestant.ts'
-import type { Answer, Call, Orders, WorkKind } from './orders.ts'
+import type { Orders, WorkKind } from './orders.ts'
 import { Tally } from './tally.ts'
 
 const [name = '', variant = '', url = ''] = process.argv.slice(2)
@@ -43,11 +44,7 @@ function starter(kind: WorkKind): (payload: Payload) => Promise<unknown> {
   return kind === 'job' ? (payload) => own.start(payload) : (payload) => mustHave(own.flow?.(payload), 'diamonds')
 }
 
-type Obeyed = {
-  readonly [Name in keyof Orders]: (...args: Parameters<Orders[Name]>) => Promise<ReturnType<Orders[Name]>>
-}
-
-const obey: Obeyed = {
+obeyParent<Orders>({
   prepare: async () => contestant.prepare?.(place),
   openProducer: async () => {
     producer = await contestant.producer(place)
@@ -87,19 +84,4 @@ const obey: Obeyed = {
     await worker?.close()
     await producer?.close()
   },
-}
-
-async function answer(call: Call): Promise<Answer> {
-  try {
-    // The channel's other end is typed by the same table.
-    const order = obey[call.name] as (argument: unknown) => Promise<unknown>
-    return { id: call.id, value: await order(call.argument) }
-  } catch (error) {
-    return { id: call.id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) }
-  }
-}
-
-process.on('message', (call: Call) => {
-  void answer(call).then((reply) => process.send?.(reply))
 })
-process.on('disconnect', () => process.exit(0))

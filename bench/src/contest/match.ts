@@ -1,10 +1,14 @@
 /** One contestant, once, from an empty storage: all measures one after the other. */
+import { fileURLToPath } from 'node:url'
 import type { Backing } from '../backing.ts'
+import { Subordinate } from '../channel.ts'
 import { cpuSeconds, foreignLoad, memoryMiB, percentile, sleep, untilQuiet } from '../measure.ts'
 import type { Patience } from '../measure.ts'
-import { Actor } from './actor.ts'
 import type { Contestant, Variant } from './contestant.ts'
-import type { WorkKind } from './orders.ts'
+import type { Orders, WorkKind } from './orders.ts'
+
+type Actor = Subordinate<Orders>
+const ACTOR = fileURLToPath(new URL('actor-main.js', import.meta.url))
 
 export interface MatchOptions {
   /** How long each measure lets work come in. */
@@ -64,7 +68,8 @@ export async function runMatch(
   if (variant === undefined) throw new Error(`${name} has no variant "${variantName}".`)
   const begin = performance.now()
   const backing = await contestant.serve(variantName, options.node)
-  const actor = (): Actor => new Actor({ node: options.node, name, variant: variantName, url: backing.url })
+  const program = { node: options.node, file: ACTOR, args: [name, variantName, backing.url] }
+  const actor = (): Actor => new Subordinate(program)
   const producer = actor()
   const worker = variant.shape === 'together' ? producer : actor()
   const scene: Scene = { variant, options, backing, producer, worker, started: { job: 0, flow: 0 } }

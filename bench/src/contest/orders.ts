@@ -29,18 +29,3 @@ export interface Orders {
   settle(): { readonly settledAt: number }
   close(): void
 }
-
-export type OrderName = keyof Orders
-
-/** One call on its way. Both ends are ours, so that the types of `Orders` hold. */
-export interface Call {
-  readonly id: number
-  readonly name: OrderName
-  readonly argument: unknown
-}
-
-export interface Answer {
-  readonly id: number
-  readonly value?: unknown
-  readonly error?: string
-}

@@ -1,17 +1,20 @@
 import type { Lease, Storage } from '@impresario/core'
-import { inFlight, now, percentile } from '../measure.ts'
+import { inFlight, now } from '../measure.ts'
 import { endedPut } from './workload.ts'
 import type { JobPut, Workload } from './workload.ts'
 
-export interface Rates {
-  /** Claimed and settled, one at a time. */
-  readonly onePerS: number
-  readonly oneP50Ms: number
-  readonly oneP99Ms: number
-  /** By twenties. */
-  readonly twentyPerS: number
-  readonly twentyP50Ms: number
-  readonly twentyP99Ms: number
+export interface Slice {
+  /** Tasks that were claimed and settled, and the time that it took. */
+  readonly done: number
+  readonly ms: number
+  /** How long each claim took. */
+  readonly claimMs: readonly number[]
+}
+
+interface Pace {
+  /** Of one claim. */
+  readonly limit: number
+  readonly ms: number
 }
 
 /** Jobs of one commit while a queue is filled, and commits under way. */
@@ -22,7 +25,6 @@ const WIDTH = 64
 /** Tasks of one round. Then as many come again, so that the queue stays as long as it was. */
 const ROUND = 500
 const LEASE_MS = 60_000
-const WARM_UP_MS = 1_000
 
 export async function fill(storage: Storage, workload: Workload, count: number): Promise<void> {
   const batches = Math.ceil(count / FILL_BATCH)
@@ -34,44 +36,22 @@ export async function fill(storage: Storage, workload: Workload, count: number):
   await storage.sync()
 }
 
-export async function claimRates(storage: Storage, workload: Workload, ms: number): Promise<Rates> {
-  await rounds(storage, workload, { limit: 1, ms: WARM_UP_MS })
-  const one = await rounds(storage, workload, { limit: 1, ms })
-  const twenty = await rounds(storage, workload, { limit: 20, ms })
-  return {
-    onePerS: one.perS,
-    oneP50Ms: percentile(one.claimMs, 50),
-    oneP99Ms: percentile(one.claimMs, 99),
-    twentyPerS: twenty.perS,
-    twentyP50Ms: percentile(twenty.claimMs, 50),
-    twentyP99Ms: percentile(twenty.claimMs, 99),
-  }
-}
-
-interface Pace {
-  /** Of one claim. */
-  readonly limit: number
-  readonly ms: number
-}
-
-async function rounds(
-  storage: Storage,
-  workload: Workload,
-  pace: Pace,
-): Promise<{ readonly perS: number; readonly claimMs: readonly number[] }> {
+/** Rounds of claims. What is put into the queue between them is not counted. */
+export async function slice(storage: Storage, workload: Workload, { limit, ms }: Pace): Promise<Slice> {
   const claimMs: number[] = []
   let spentMs = 0
   let done = 0
-  while (spentMs < pace.ms) {
+  while (spentMs < ms) {
     const begin = now()
-    done += await round(storage, workload.lane, pace.limit, claimMs)
+    await round(storage, workload.lane, limit, claimMs)
     spentMs += now() - begin
+    done += ROUND
     await fill(storage, workload, ROUND)
   }
-  return { perS: done / (spentMs / 1000), claimMs }
+  return { done, ms: spentMs, claimMs }
 }
 
-async function round(storage: Storage, lane: string, limit: number, claimMs: number[]): Promise<number> {
+async function round(storage: Storage, lane: string, limit: number, claimMs: number[]): Promise<void> {
   const seen = new Set<string>()
   await inFlight(ROUND / limit, Math.max(1, Math.round(WIDTH / limit)), async () => {
     const begin = now()
@@ -85,7 +65,6 @@ async function round(storage: Storage, lane: string, limit: number, claimMs: num
     await storage.sync()
   })
   if (seen.size !== ROUND) throw new Error(`${ROUND} claims got ${seen.size} different tasks.`)
-  return ROUND
 }
 
 async function settle(storage: Storage, lease: Lease): Promise<void> {

@@ -1,0 +1,31 @@
+/** Holds one queue: a process of its own for each length, so that neither pays for the other's memory. */
+import type { Storage } from '@impresario/core'
+import { openEmbeddedStorage } from '@impresario/storage-embedded'
+import { openPostgresStorage } from '@impresario/storage-postgres'
+import { openRedisStorage } from '@impresario/storage-redis'
+import { obeyParent } from '../channel.ts'
+import { now } from '../measure.ts'
+import { fill, slice } from './depth.ts'
+import type { DepthOrders } from './orders.ts'
+import { recordedWorkload } from './workload.ts'
+
+const [kind = 'file', url = ''] = process.argv.slice(2)
+
+async function open(): Promise<Storage> {
+  if (kind === 'redis') return openRedisStorage({ url })
+  if (kind === 'postgres') return openPostgresStorage({ url })
+  return openEmbeddedStorage({ directory: url })
+}
+
+const workload = await recordedWorkload()
+const storage = await open()
+
+obeyParent<DepthOrders>({
+  fill: async (count) => {
+    const begin = now()
+    await fill(storage, workload, count)
+    return { ms: now() - begin }
+  },
+  slice: (pace) => slice(storage, workload, pace),
+  close: () => storage.close(),
+})
