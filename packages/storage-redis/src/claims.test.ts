@@ -87,6 +87,18 @@ test('[G-02] a claim asks each shard once, and then only where there may be some
   expect(calls()).toHaveLength(SHARDS)
 })
 
+test('[C-01] [G-02] lanes are given in turn, wherever their items lie', async () => {
+  const [{ storage }] = await pair({ now: Date.UTC(2026, 0, 1) })
+  const flood = Array.from({ length: 40 }, (_, index) => item(`flood${index}`, { lane: 'flood' }))
+  await storage.commit({ enqueue: flood })
+  await storage.commit({ enqueue: ['b', 'c'].map((lane) => item(lane, { lane })) })
+  const lanes = async (limit: number): Promise<readonly string[]> =>
+    (await storage.claim('turns', { limit, leaseMs: HOUR })).leases.map(({ lane }) => lane)
+  expect((await lanes(10)).slice(0, 3).toSorted()).toEqual(['b', 'c', 'flood'])
+  await storage.commit({ enqueue: [item('d', { lane: 'd' })] })
+  expect((await lanes(10)).indexOf('d')).toBeLessThan(2)
+})
+
 test('[G-02] what becomes claimable later is found, whoever put it there', async () => {
   const time = { now: Date.UTC(2026, 0, 1) }
   const [{ storage, calls }, { storage: other }] = await pair(time)

@@ -117,12 +117,13 @@ export class Claims {
       const plan = wanted.lanes === undefined ? planTurns(surveys, limit) : planBest(surveys, limit)
       const { got, nextInMs, isShort } = await this.#carryOut(plan, surveys, wanted)
       found.push(...got)
+      if (wanted.lanes !== undefined) found.sort(byPlace)
       const isOver = found.length === wanted.limit || !(plan.isCut || isShort) || round === ROUNDS_MAX
-      if (isOver) return { found: found.sort(byPlace), nextInMs }
+      if (isOver) return { found, nextInMs }
     }
   }
 
-  /** `isShort`: somebody else was faster, and there may be more. */
+  /** What lanes gave in turn is in the order of the turns. `isShort`: somebody else was faster, and there may be more. */
   async #carryOut(
     { shares }: Plan,
     surveys: readonly Surveyed[],
@@ -132,14 +133,15 @@ export class Claims {
     const parts = await Promise.all(
       surveys.map(async ({ shard, lanes, waitMs }) => {
         const share = shares.get(shard)
-        if (share === undefined) return { found: [], nextInMs: lanes.length > 0 ? 0 : waitMs }
-        const part = await this.#take(wanted, shard, share.count, share.picks)
-        if (part.found.length < share.count) isShort = true
-        return part
+        if (share === undefined) return { got: [], nextInMs: lanes.length > 0 ? 0 : waitMs }
+        const { found, nextInMs } = await this.#take(wanted, shard, share.count, share.picks)
+        if (found.length < share.count) isShort = true
+        return { got: found.map((one, index) => ({ one, turn: share.picks?.[index]?.turn ?? 0 })), nextInMs }
       }),
     )
     const nextInMs = parts.map((part) => part.nextInMs).reduce(sooner)
-    return { got: parts.flatMap(({ found }) => found), nextInMs, isShort }
+    const got = parts.flatMap((part) => part.got).sort((a, b) => a.turn - b.turn)
+    return { got: got.map(({ one }) => one), nextInMs, isShort }
   }
 
   async #survey({ queue, lanes }: Wanted, shard: number, limit: number): Promise<Surveyed> {
