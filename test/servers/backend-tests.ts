@@ -25,7 +25,7 @@ export function backendTests(root: string): readonly string[] {
 }
 
 /** Every test there, those of real processes left out: they choose the storage that they are about. */
-export function testFiles(root: string, place: string): readonly string[] {
+function testFiles(root: string, place: string): readonly string[] {
   const entries = readdirSync(join(root, place), { withFileTypes: true, recursive: true })
   return entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
