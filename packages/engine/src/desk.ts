@@ -18,6 +18,7 @@ import { LIMITS } from '@impresario/protocol'
 import type { Director } from './director.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
+import { Hands } from './hands.ts'
 import { Holdings } from './holdings.ts'
 import type { Recall } from './holdings.ts'
 import { readTask } from './payload.ts'
@@ -58,6 +59,7 @@ export class Desk {
   readonly #reception: Reception
   readonly #roster: Roster
   readonly #holdings = new Holdings()
+  readonly #hands: Hands
   readonly #recalls: Recalls
   /** Workers whose poll waits because their hands are full. */
   readonly #full = new Set<string>()
@@ -74,6 +76,9 @@ export class Desk {
       this.#full.delete(workerId)
       return this.#parking.wake(workerId)
     }
+    signals.on('anew', (workerId = '') => this.#holdings.clear(workerId))
+    const hold = (workerId: string, ref: DeliveryRef): void => this.#hold(workerId, ref)
+    this.#hands = new Hands({ storage, holdings: this.#holdings, signals, log, hold })
     this.#recalls = new Recalls({ storage, dispatcher, holdings: this.#holdings, signals, log, wake })
   }
 
@@ -102,6 +107,7 @@ export class Desk {
   /** Durable when this resolves. Whoever registers begins anew: nobody keeps for it what an earlier life of it held. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
     this.#holdings.clear(worker.id)
+    this.#options.signals.send(['anew', worker.id])
     return this.#roster.register(worker)
   }
 
@@ -191,13 +197,18 @@ export class Desk {
         if (options.signal.aborted) return handout
         const leftMs = until - clock.now()
         if (leftMs <= 0) return NOTHING
-        await ticket.wait(leftMs, options.signal)
+        await ticket.wait(Math.min(leftMs, this.#relookMs(workerId)), options.signal)
       } finally {
         ticket.leave()
       }
       // Let the commits of this moment come in first: the poll then takes them all at once.
       await clock.sleep(0, options.signal)
     }
+  }
+
+  /** What a worker brings to another instance frees its hands, and nobody says so here. */
+  #relookMs(workerId: string): number {
+    return this.#full.has(workerId) && this.#options.signals.hasPeers ? FULL_RELOOK_MS : Number.POSITIVE_INFINITY
   }
 
   /** What a poll says of the worker's skills counts at once; it is written down with the next heartbeat. */
@@ -265,7 +276,8 @@ export class Desk {
     const { storage, dispatcher, clock, leaseMs } = this.#options
     const lanes = await dispatcher.lanesFor(worker)
     const holder = options.isLocal === true ? {} : { holder: worker.id }
-    const { leases } = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder })
+    const claimed = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder })
+    const leases = options.isLocal === true ? claimed.leases : await this.#hands.fit(worker, claimed.leases)
     if (leases.length === 0) return NOTHING
     const giveBack = (): Promise<void> => this.#giveBack(worker.id, leases)
     const deliveries = await this.#deliverAll(worker.id, leases, clock.now()).catch(async (error: unknown) => {
@@ -378,4 +390,5 @@ export class Desk {
   }
 }
 
+const FULL_RELOOK_MS = 1_000
 const NOTHING: Handout = { deliveries: [], cancelled: [], giveBack: () => Promise.resolve() }

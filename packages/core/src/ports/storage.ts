@@ -35,8 +35,8 @@ export interface Records {
   readonly nonce: { readonly at: number }
   /** How often somebody may still ask, for all instances together: when all that he asked for is paid off; by his name. */
   readonly limit: { readonly paidOffAt: number }
-  /** The newest claims of a worker that several instances hand tasks to; by worker id. Some of them may have ended. */
-  readonly hands: { readonly held: readonly (readonly [taskId: string, token: number])[] }
+  /** What a worker got that several instances hand tasks to, as it knows them; by worker id. Some may have ended since. */
+  readonly hands: { readonly held: readonly string[] }
 }
 
 export interface ScheduleRecord {

@@ -30,7 +30,7 @@ const LIMITED = {
   rateLimitHeartbeat: 20,
   rateLimitPublic: 160,
 } as const
-const blueprints = [asking('wake'), asking('follow'), asking('cancel'), asking('turn', 'round_robin')]
+const blueprints = [asking('wake'), asking('follow'), asking('cancel'), asking('fill'), asking('turn', 'round_robin')]
 
 interface Task {
   readonly task_id: string
@@ -94,6 +94,18 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     expect(JSON.parse(await pushed)).toMatchObject({ command: 'cancel_task', task_id: task.body.task_id })
     expect((await batch).body).toMatchObject({ tasks: [], cancel_task_ids: [task.body.task_id] })
     socket.terminate()
+  })
+
+  test('[I-01] a worker gets no more than it has room for, wherever it asks', async () => {
+    const one = { supported_skills: ['fill'], resources: { max_concurrent_tasks: 1 } }
+    for (const server of [a!, b!]) await server.register('filled', one)
+    for (const server of [a!, b!]) await server.createJob('fill')
+    const task = await a!.poll('filled', 60)
+    expect(task.status).toBe(200)
+    for (const server of [b!, c!, a!]) expect((await server.poll('filled', 0.05)).status).toBe(204)
+    await c!.worker('POST', '/_worker/tasks/result', result(task.body), { 'x-worker-id': 'filled' })
+    expect((await b!.poll('filled', 60)).status).toBe(200)
+    expect((await a!.poll('filled', 0.05)).status).toBe(204)
   })
 
   /** How often each status came back for calls that go to all servers in turn, some at a time. */
