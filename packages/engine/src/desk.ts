@@ -76,9 +76,10 @@ export class Desk {
       this.#full.delete(workerId)
       return this.#parking.wake(workerId)
     }
-    signals.on('anew', (workerId = '') => this.#holdings.clear(workerId))
     const hold = (workerId: string, ref: DeliveryRef): void => this.#hold(workerId, ref)
-    this.#hands = new Hands({ storage, holdings: this.#holdings, signals, log, hold })
+    const free = (workerId: string, lease: LeaseRef): boolean => this.#release(workerId, lease)
+    const holdings = this.#holdings
+    this.#hands = new Hands({ storage, holdings, dispatcher, signals, log, hold, release: free })
     this.#recalls = new Recalls({ storage, dispatcher, holdings: this.#holdings, signals, log, wake })
   }
 
@@ -318,6 +319,7 @@ export class Desk {
     const before = dispatcher.workerOf(lease.id)
     if (lease.deliveries > 1 && before !== undefined && before !== workerId) this.#options.onAbandoned(before)
     dispatcher.assign(lease.id, workerId)
+    this.#options.signals.send(['took', lease.id, workerId])
     const ref = { jobId, visit, branch, attempt, token: lease.token }
     this.#hold(workerId, ref)
     return {

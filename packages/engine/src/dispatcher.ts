@@ -20,6 +20,7 @@ import type {
   Effect,
   Explanation,
   Job,
+  JobEvent,
   Log,
   Service,
   Storage,
@@ -30,6 +31,7 @@ import type {
 } from '@impresario/core'
 import type { Placement } from './batch.ts'
 import { Pump } from './pump.ts'
+import { isResultOf } from './recalls.ts'
 import type { Signals } from './signals.ts'
 
 export interface DispatcherOptions {
@@ -179,13 +181,16 @@ export class Dispatcher implements Service {
   }
 
   /** Frees the places of tasks that a decision ended or took back. One that it sent out anew has its place already. */
-  onDecided(decision: Decision, before: Job | undefined): void {
+  onDecided(decision: Decision, before: Job | undefined, event: JobEvent): void {
     if (before === undefined) return
     const sent = decision.effects.filter((effect) => effect.type === 'task')
     for (const effect of decision.effects) {
       if (effect.type !== 'dropTask') continue
       if (sent.some(({ visit, branch }) => visit === effect.visit && branch === effect.branch)) continue
-      this.release(taskId(before.id, effect.visit, effect.branch))
+      const id = taskId(before.id, effect.visit, effect.branch)
+      this.release(id)
+      // What is taken back is told by the desk, which tells the worker as well.
+      if (isResultOf(event, effect)) this.#options.signals.send(['ended', id])
     }
     // Nobody hints at what becomes due later: whoever sleeps must learn until when.
     if (sent.some(({ delayMs }) => delayMs > 0)) this.#pump.wake()

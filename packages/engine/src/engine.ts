@@ -155,7 +155,7 @@ export class Engine implements Service {
         this.#background.reputation.onEvent(event)
         // First whom to tell, then whose place is free: the second forgets who it was.
         this.desk.onDecided(decision, event)
-        this.dispatcher.onDecided(decision, before)
+        this.dispatcher.onDecided(decision, before, event)
         this.#news.publish(decision.job, version)
         if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
       },

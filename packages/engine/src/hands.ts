@@ -1,5 +1,6 @@
 import { deliveryId, parseDeliveryId, taskId } from '@impresario/core'
-import type { DeliveryRef, Lease, Log, Storage, WorkerRecord } from '@impresario/core'
+import type { DeliveryRef, Lease, LeaseRef, Log, Storage, WorkerRecord } from '@impresario/core'
+import type { Dispatcher } from './dispatcher.ts'
 import type { Holdings } from './holdings.ts'
 import { readTask } from './payload.ts'
 import type { Signals } from './signals.ts'
@@ -7,10 +8,13 @@ import type { Signals } from './signals.ts'
 export interface HandsOptions {
   readonly storage: Storage
   readonly holdings: Holdings
+  readonly dispatcher: Dispatcher
   readonly signals: Signals
   readonly log: Log
   /** Counts a task that another instance handed out as in the worker's hands, here too. */
   readonly hold: (workerId: string, ref: DeliveryRef) => void
+  /** A task is in the worker's hands no more. */
+  readonly release: (workerId: string, lease: LeaseRef) => void
 }
 
 /** The record of a worker, as it was seen last. */
@@ -36,6 +40,9 @@ const CONFLICTS_MAX = 20
  * What was handed to it stands in one record, written with its version before anything is handed over: two instances that
  * have a task for its last free place cannot both have it. While a worker stays with one instance that costs a small commit
  * for each handout, and nothing while that instance is alone on its storage.
+ *
+ * Beside that, instances tell each other who has got and who has ended what, so that each knows how busy a worker is when it
+ * chooses one. That may be late: it steers the choice and never the truth.
  */
 export class Hands {
   readonly #options: HandsOptions
@@ -43,6 +50,10 @@ export class Hands {
 
   constructor(options: HandsOptions) {
     this.#options = options
+    const { signals, dispatcher, holdings } = options
+    signals.on('took', (id = '', workerId = '') => dispatcher.assign(id, workerId))
+    signals.on('ended', (id = '') => this.#onEnded(id))
+    signals.on('anew', (workerId = '') => holdings.clear(workerId))
   }
 
   /** The claimed tasks that the worker has room for, counting those of all instances. The others go back at once. */
@@ -57,6 +68,16 @@ export class Hands {
       const others = leases.slice(fitting.length)
       if (others.length > 0) await storage.renew(others, 0)
     }
+  }
+
+  /** A task does not come back after its result, so that nothing newer is meant by its id. */
+  #onEnded(id: string): void {
+    const { dispatcher, holdings, release } = this.#options
+    const workerId = dispatcher.workerOf(id)
+    if (workerId === undefined) return
+    dispatcher.release(id)
+    const holding = holdings.of(workerId).get(id)
+    if (holding !== undefined) release(workerId, holding.lease)
   }
 
   async #reserve({ id, concurrencyMax }: WorkerRecord, leases: readonly Lease[]): Promise<readonly Lease[]> {

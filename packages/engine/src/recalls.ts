@@ -63,14 +63,14 @@ export class Recalls {
   async #lookUp(id: string): Promise<void> {
     const { dispatcher, holdings, storage } = this.#options
     const workerId = dispatcher.workerOf(id)
-    const holding = workerId === undefined ? undefined : holdings.of(workerId).get(id)
-    if (workerId === undefined || holding === undefined) return
+    if (workerId === undefined) return
+    const holding = holdings.of(workerId).get(id)
     const [view] = await storage.peek('tasks', [id])
+    if (view === undefined) dispatcher.release(id)
     // Meanwhile the next try may be in the same hands.
-    if (view?.lease?.token === holding.lease.token) return
+    if (holding === undefined || view?.lease?.token === holding.lease.token) return
     if (holdings.of(workerId).get(id) !== holding) return
     const recall = holdings.recall(workerId, id)
-    if (view === undefined) dispatcher.release(id)
     if (recall !== undefined) this.#tell(recall)
   }
 
@@ -93,6 +93,10 @@ export class Recalls {
   }
 }
 
-function isResultOf(event: JobEvent, { visit, branch }: { readonly visit: number; readonly branch: string }): boolean {
+/** Whether the task is dropped because its result is here. */
+export function isResultOf(
+  event: JobEvent,
+  { visit, branch }: { readonly visit: number; readonly branch: string },
+): boolean {
   return event.type === 'taskEnded' && event.visit === visit && event.branch === branch
 }
