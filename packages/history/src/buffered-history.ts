@@ -29,7 +29,7 @@ export interface BufferedHistoryOptions {
 }
 
 /** About 20 MB of events, or some seconds of a busy server while its disk is away. */
-export const BUFFER_MAX = 50_000
+const BUFFER_MAX = 50_000
 const BATCH = 1_000
 /** Events of the same moments are written together. */
 const GATHER_MS = 50

@@ -29,8 +29,8 @@ const MB = 1_048_576
 
 /**
  * Opens the history. One that the configuration names has to work, and gets everything. Without a name it is a small one
- * beside the storage, for what a job's own record does not hold, so that the path of every step stays as short as it is;
- * should that one not open, the server runs without it.
+ * beside the storage, for what a job's own record does not hold, so that the path of every step stays as short as it is: to
+ * write everything down takes as much CPU as a job that does nothing. Should that one not open, the server runs without it.
  */
 export function openHistoryService(settings: HistorySettings, options: HistoryServiceOptions): HistoryService {
   const { historyDatabaseUri: uri, historyRetentionDays: days, historyMaxMb, historyBufferEvents: bufferMax } = settings

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { EventListQuery, HistoryEvent, HistoryStore, StoredEvent } from '../history.ts'
 
 /** A place where a history is kept. Whoever opens it twice has two instances of the same. */
-export interface HistoryPlace {
+interface HistoryPlace {
   open(): Promise<HistoryStore>
 }
 
