@@ -12,6 +12,9 @@ const CLI = fileURLToPath(new URL('../../apps/cli/dist/main.js', import.meta.url
 const BLUEPRINTS = fileURLToPath(new URL('blueprints', import.meta.url))
 const WORKER = fileURLToPath(new URL('worker-main.js', import.meta.url))
 
+/** A busy machine needs its time. */
+const READY_MS = 120_000
+
 export interface ServerProcess {
   readonly url: string
   readonly pid: number
@@ -19,7 +22,11 @@ export interface ServerProcess {
 }
 
 /** The product as users run it, in its own process. */
-export async function startServer(storageUrl: string, node: string = process.execPath): Promise<ServerProcess> {
+export async function startServer(
+  storageUrl: string,
+  node: string = process.execPath,
+  readyMs: number = READY_MS,
+): Promise<ServerProcess> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const args = process.env['BENCH_SERVER_ARGS']?.split(' ') ?? []
@@ -36,15 +43,12 @@ export async function startServer(storageUrl: string, node: string = process.exe
       LOG_LEVEL: 'warn',
     },
   })
-  await untilReady(url, child)
+  await untilReady(url, child, readyMs)
   return { url, pid: child.pid ?? 0, stop: () => ended(child, 'SIGTERM') }
 }
 
-/** A busy machine with a long queue to read needs its time. */
-const READY_MS = 120_000
-
-async function untilReady(url: string, child: ChildProcess): Promise<void> {
-  const endsAt = now() + READY_MS
+async function untilReady(url: string, child: ChildProcess, readyMs: number): Promise<void> {
+  const endsAt = now() + readyMs
   while (now() < endsAt) {
     if (child.exitCode !== null) throw new Error(`The server ended with ${child.exitCode}.`)
     const answer = await fetch(`${url}/_public/ready`).catch(() => undefined)
