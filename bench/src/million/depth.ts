@@ -32,8 +32,9 @@ export async function fill(storage: Storage, workload: Workload, count: number):
     const jobs = Math.min(FILL_BATCH, count - index * FILL_BATCH)
     const outcome = await storage.commit(workload.batch(jobs))
     if (outcome !== 'committed') throw new Error(`A batch of ${jobs} new jobs was refused: ${outcome}.`)
+    // As whoever creates jobs does it. It also keeps what is not on disk yet from piling up in memory.
+    await storage.sync()
   })
-  await storage.sync()
 }
 
 /** Rounds of claims. What is put into the queue between them is not counted. */
