@@ -17,7 +17,10 @@ export async function start(options: GlobalOptions): Promise<number> {
   })
   await untilStopped({
     screen,
-    waitsFor: () => `waiting up to ${settings.shutdownTimeoutSeconds} s for what is running.`,
+    waitsFor: () => {
+      const { shutdownDrainSeconds: drainS, shutdownTimeoutSeconds: stopS } = settings
+      return `waiting up to ${drainS + stopS} s for what is running.`
+    },
     stop: () => server.stop(),
   })
   return EXIT.ok

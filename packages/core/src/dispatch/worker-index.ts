@@ -259,20 +259,20 @@ function newSkill(name: string): Skill {
 /** A whole lap that was given elsewhere changes nothing here. */
 function give({ given, workers }: Skill, id: string): void {
   given.set(id, Math.min((given.get(id) ?? 0) + 1, GIVEN_MAX))
-  if (given.size === workers.size) for (const one of given.keys()) takeOne(given, one)
+  if (given.size === workers.size) for (const [one, times] of given) leave(given, one, times - 1)
 }
 
 /** Whether another instance gave this turn already; then it is used up. */
 function hasBeenGiven({ given }: Skill, id: string): boolean {
-  if (!given.has(id)) return false
-  takeOne(given, id)
+  const times = given.get(id)
+  if (times === undefined) return false
+  leave(given, id, times - 1)
   return true
 }
 
-function takeOne(given: Map<string, number>, id: string): void {
-  const left = (given.get(id) ?? 1) - 1
-  if (left === 0) given.delete(id)
-  else given.set(id, left)
+function leave(given: Map<string, number>, id: string, times: number): void {
+  if (times === 0) given.delete(id)
+  else given.set(id, times)
 }
 
 /** The kept order for such tasks, if they come often enough for one. */
