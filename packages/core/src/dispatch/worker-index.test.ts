@@ -127,7 +127,7 @@ function turnsOver(instances: number, workers: readonly string[], steps: readonl
   for (const from of steps) {
     const id = indexes[from]?.choose(inTurn)?.worker.id ?? ''
     counts.set(id, (counts.get(id) ?? 0) + 1)
-    if (onTheirWay.length > delay) onTheirWay.splice(0, 1).forEach(hear)
+    while (onTheirWay.length > delay) for (const one of onTheirWay.splice(0, 1)) hear(one)
   }
   return [...counts.values()]
 }
