@@ -49,7 +49,9 @@ export class JobNews {
   constructor(clock: Clock, signals: Signals) {
     this.#clock = clock
     this.#signals = signals
-    signals.on('wait', (jobId = '', after = '') => this.#onWait(jobId, after === '' ? {} : { afterVersion: Number(after) }))
+    signals.on('wait', (jobId = '', after = '') =>
+      this.#onWait(jobId, after === '' ? {} : { afterVersion: Number(after) }),
+    )
     signals.on('news', (jobId = '') => {
       for (const { wake } of this.#ears.get(jobId) ?? []) wake()
     })
