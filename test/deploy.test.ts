@@ -68,6 +68,14 @@ test('[I-02] every variable that files of the deployment set is a key of the con
   expect(named.filter((name) => !KEYS.has(name) && !OTHERS.has(name))).toEqual([])
 })
 
+test('[M-04] every key that the guide names is one', () => {
+  const guide = readFileSync(join(ROOT, 'docs/guide/deployment.md'), 'utf8')
+  const named = [...matchesOf(guide, /`([A-Z]+_[A-Z_]+)`/g), ...matchesOf(guide, /^([A-Z]+_[A-Z_]+)=/gm)]
+  expect(named.length).toBeGreaterThan(15)
+  const codes: readonly string[] = ERROR_CODES
+  expect(named.filter((name) => !KEYS.has(name) && !OTHERS.has(name) && !codes.includes(name))).toEqual([])
+})
+
 test('[I-02] nginx waits longer than the longest poll, and gives connections up before an instance does', () => {
   const site = read('nginx/impresario.conf')
   const [general = '', socket = ''] = matchesOf(site, /proxy_read_timeout (\d+)s;/g)

@@ -58,7 +58,11 @@ const LABELS = [
 
 function program(name: string, env: Readonly<Record<string, string>>): ChildProcess {
   const path = fileURLToPath(new URL(name, import.meta.url))
-  return fork(path, { execArgv: ['--import', 'tsx'], env: { ...process.env, ...env } })
+  const child = fork(path, { execArgv: ['--import', 'tsx'], env: { ...process.env, ...env } })
+  child.on('message', (message: { readonly type: string; readonly text?: string }) => {
+    if (message.type === 'progress') say(message.text ?? '')
+  })
+  return child
 }
 
 /** The boundary: what our own programs send. */
@@ -132,7 +136,7 @@ async function play(stage: Stage): Promise<Played> {
   watch.start()
   const env = { FEEDER_URL: url, FEEDER_CA: ca, FEEDER_TOKEN: CLIENT_TOKEN, FEEDER_RATE: String(RATE) }
   const child = program('feeder.ts', { ...env, FEEDER_SECONDS: String(SECONDS) })
-  const limit = setTimeout(() => child.kill('SIGKILL'), SECONDS * 1_000 + REST_MS)
+  const limit = setTimeout(() => child.send('end'), SECONDS * 1_000 + REST_MS)
   const feeding = said<FeederReport>(child, 'report')
   const [feeder, complaints] = await Promise.all([feeding, cause(stage)])
   clearTimeout(limit)
@@ -207,6 +211,13 @@ end       ${percentiles(feeder.endMs)} as the client saw it
   return failures.length === 0
 }
 
+/** Interrupted: everything ends with us. Storage and nginx notice by themselves. */
+function abandon(stage: Stage): void {
+  for (const { process: instance } of stage.instances) void instance.kill()
+  rmSync(directory, { recursive: true, force: true })
+  process.kill(process.pid, 'SIGKILL')
+}
+
 /** On a disk and not in memory: what is acknowledged shall have cost what it costs. */
 const directory = mkdtempSync(join(tmpdir(), 'impresario-cluster-'))
 chmodSync(directory, 0o711)
@@ -214,6 +225,7 @@ process.env[RUN_DIRECTORY] = directory
 try {
   const stage = await Stage.start(STORAGE, Number(values.instances))
   say(`${values.instances} instances on ${STORAGE} behind nginx`)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => abandon(stage))
   try {
     const played = await play(stage)
     await stage.close()

@@ -80,9 +80,18 @@ async function feed(): Promise<void> {
 }
 
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-await feed()
+const telling = setInterval(() => {
+  const text = `${attempted} jobs asked for, ${acknowledged.length} acknowledged, ${open} requests open`
+  process.send?.({ type: 'progress', text })
+}, 15_000)
+const given = new Promise<void>((resolve) => {
+  // The time for all to end is up: what is known by now is told.
+  process.on('message', (message) => (message === 'end' ? resolve() : undefined))
+})
+await Promise.race([feed(), given])
+clearInterval(telling)
 line.close()
 const { cured, incurable } = line
 const message: FeederReport = { type: 'report', cured, incurable, attempted, acknowledged, startMs, endMs, late }
 await new Promise((resolve) => process.send?.(message, resolve))
-process.disconnect()
+process.kill(process.pid, 'SIGKILL')

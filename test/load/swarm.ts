@@ -117,6 +117,10 @@ process.on('message', (message) => {
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 
 const waiting = [...workers]
+const telling = setInterval(
+  () => process.send?.({ type: 'progress', text: `${waiting.length} workers have yet to register` }),
+  15_000,
+)
 await Promise.all(
   Array.from({ length: DOOR }, async () => {
     for (let worker = waiting.pop(); worker !== undefined; worker = waiting.pop()) {
@@ -125,4 +129,5 @@ await Promise.all(
     }
   }),
 )
+clearInterval(telling)
 process.send?.({ type: 'ready' })
