@@ -18,13 +18,42 @@ export interface Backing {
 }
 
 export function benchDirectory(name: string): string {
-  return mkdtempSync(join(process.env['BENCH_TMP'] ?? tmpdir(), `impresario-bench-${name}-`))
+  const directory = mkdtempSync(join(process.env['BENCH_TMP'] ?? tmpdir(), `impresario-bench-${name}-`))
+  watchEnd()
+  left.directories.add(directory)
+  return directory
+}
+
+/** What is still there when this process ends, whatever ends it: servers, and the directories that they leave. */
+const left = { children: new Set<ChildProcess>(), directories: new Set<string>(), isWatched: false }
+
+function watchEnd(): void {
+  if (left.isWatched) return
+  left.isWatched = true
+  process.once('exit', () => {
+    for (const child of left.children) child.kill('SIGKILL')
+    for (const directory of left.directories) rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+}
+
+/** Ends with this process, if it has not ended before. */
+export function endsWithUs(child: ChildProcess): ChildProcess {
+  watchEnd()
+  left.children.add(child)
+  child.once('exit', () => left.children.delete(child))
+  return child
+}
+
+export function removeDirectory(directory: string): void {
+  left.directories.delete(directory)
+  rmSync(directory, { recursive: true, force: true })
 }
 
 /** No server: a directory. */
 export function openDirectory(name: string): Backing {
   const directory = benchDirectory(name)
-  const stop = async (): Promise<void> => rmSync(directory, { recursive: true, force: true })
+  const stop = async (): Promise<void> => removeDirectory(directory)
   return { url: directory, directory, pids: () => [], stop }
 }
 
@@ -34,10 +63,11 @@ export async function startRedis(appendfsync: 'everysec' | 'always'): Promise<Ba
   const place = ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--save', '']
   const safety = ['--appendonly', 'yes', '--appendfsync', appendfsync, '--maxmemory-policy', 'noeviction']
   const child = spawn('redis-server', [...place, ...safety, '--loglevel', 'warning'], { stdio: 'ignore' })
+  endsWithUs(child)
   await listening(port, child)
   const stop = async (): Promise<void> => {
     await ended(child, 'SIGTERM')
-    rmSync(directory, { recursive: true, force: true })
+    removeDirectory(directory)
   }
   return { url: `redis://127.0.0.1:${port}`, directory, pids: () => family(child), stop }
 }
@@ -66,12 +96,13 @@ export async function startPostgres(): Promise<Backing> {
   execFileSync(join(bin, 'initdb'), ['-D', directory, ...kind], options)
   const flags = POSTGRES_SETTINGS.flatMap((setting) => ['-c', setting])
   const child = spawn(join(bin, 'postgres'), ['-D', directory, '-p', String(port), ...flags], options)
+  endsWithUs(child)
   await listening(port, child)
   // It listens a moment before it takes connections.
   await sleep(500)
   const stop = async (): Promise<void> => {
     await ended(child, 'SIGQUIT')
-    rmSync(directory, { recursive: true, force: true })
+    removeDirectory(directory)
   }
   return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, directory, pids: () => family(child), stop }
 }

@@ -2,7 +2,7 @@ import { fork, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { ended, freePort } from './backing.ts'
+import { ended, endsWithUs, freePort } from './backing.ts'
 import { now, sleep } from './measure.ts'
 
 export const CLIENT_TOKEN = 'bench-client-token-0123456789'
@@ -43,6 +43,7 @@ export async function startServer(
       LOG_LEVEL: 'warn',
     },
   })
+  endsWithUs(child)
   await untilReady(url, child, readyMs)
   return { url, pid: child.pid ?? 0, stop: () => ended(child, 'SIGTERM') }
 }

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { benchDirectory, ended, freePort } from '../backing.ts'
+import { benchDirectory, ended, endsWithUs, freePort, removeDirectory } from '../backing.ts'
 import type { Backing } from '../backing.ts'
 import { untilNoneOpen } from '../contest/agreement.ts'
 import type { Contestant, Payload, Place } from '../contest/contestant.ts'
 import { homeOf, loadModules } from '../contest/peer-home.ts'
 import { now, sleep } from '../measure.ts'
-import { rmSync } from 'node:fs'
 
 interface Context {
   run(name: string, work: () => number): Promise<number>
@@ -64,11 +63,12 @@ async function start(): Promise<Backing> {
       RESTATE_ADMIN__BIND_ADDRESS: `127.0.0.1:${ports.admin}`,
     },
   })
+  endsWithUs(child)
   await healthy(`http://127.0.0.1:${ports.admin}/health`)
   await healthy(`http://127.0.0.1:${ports.ingress}/restate/health`)
   const stop = async (): Promise<void> => {
     await ended(child, 'SIGTERM')
-    rmSync(directory, { recursive: true, force: true })
+    removeDirectory(directory)
   }
   return { url: JSON.stringify(ports), directory, pids: () => [child.pid ?? 0], stop }
 }
