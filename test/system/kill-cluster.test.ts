@@ -13,16 +13,11 @@ import { chanceOf } from './chance.fixture.ts'
 import { KilledCluster } from './killed-cluster.fixture.ts'
 import type { KillReport, KillSizes, StorageServer } from './killed-cluster.fixture.ts'
 
+const MUCH = { jobs: 10_000, inFlight: 100, workers: 50 }
 const SIZES: Readonly<Record<string, KillSizes>> = {
   ci: { jobs: 1_000, inFlight: 50, workers: 6, oneOrchestrator: 20, allOrchestrators: 5, worker: 20, storage: 10 },
-  night: {
-    ...{ jobs: 10_000, inFlight: 100, workers: 50 },
-    ...{ oneOrchestrator: 500, allOrchestrators: 100, worker: 500, storage: 300 },
-  },
-  release: {
-    ...{ jobs: 10_000, inFlight: 100, workers: 50 },
-    ...{ oneOrchestrator: 2_000, allOrchestrators: 500, worker: 2_000, storage: 1_000 },
-  },
+  night: { ...MUCH, oneOrchestrator: 500, allOrchestrators: 100, worker: 500, storage: 300 },
+  release: { ...MUCH, oneOrchestrator: 2_000, allOrchestrators: 500, worker: 2_000, storage: 1_000 },
 }
 const SIZE = process.env['KILL_SIZE'] ?? 'ci'
 const sizes = SIZES[SIZE]

@@ -35,7 +35,7 @@ export interface KillSizes {
 export interface KillReport {
   /** The id of each job, by the number that its client gave it. */
   readonly acknowledged: ReadonlyMap<number, string>
-  /** From the end of the last fault to the end of the last job. */
+  /** From the end of the last fault to the end of the last job that had begun before it. */
   readonly recoveryMs: number
   readonly kills: Readonly<Record<Fault | WorkerFault, number>>
   /** Requests that had to be sent again. */
@@ -54,6 +54,8 @@ export class KilledCluster {
   #workers: readonly Victim[] = []
   readonly #kills = { oneOrchestrator: 0, allOrchestrators: 0, storage: 0, workerKilled: 0, workerStopped: 0 }
   readonly #acknowledged = new Map<number, string>()
+  /** Jobs that have been acknowledged and have not ended. */
+  readonly #open = new Set<number>()
   #retries = 0
 
   constructor(server: StorageServer, sizes: KillSizes, chance: () => number) {
@@ -96,10 +98,8 @@ export class KilledCluster {
 
   /** Work and faults side by side; resolves when all jobs have ended. */
   async run(): Promise<KillReport> {
-    let healedAt = 0
-    const troubled = Promise.all([this.#trouble(), this.#troubleWorkers()]).then(() => {
-      healedAt = Date.now()
-    })
+    const troubled = Promise.all([this.#trouble(), this.#troubleWorkers()])
+    const recovered = troubled.then(() => this.#untilEnded([...this.#open]))
     // Whoever is slow has enough to do until the last fault is over.
     const remaining = Array.from({ length: this.#sizes.jobs }, (_unused, index) => index).toReversed()
     let isOver = false
@@ -111,9 +111,15 @@ export class KilledCluster {
       }
     }
     void troubled.finally(() => (isOver = true))
-    await Promise.all([troubled, ...Array.from({ length: this.#sizes.inFlight }, lane)])
-    const recoveryMs = Date.now() - healedAt
+    const [recoveryMs] = await Promise.all([recovered, ...Array.from({ length: this.#sizes.inFlight }, lane)])
     return { acknowledged: this.#acknowledged, recoveryMs, kills: this.#kills, retries: this.#retries }
+  }
+
+  /** How long it takes until all of these have ended. */
+  async #untilEnded(jobs: readonly number[]): Promise<number> {
+    const begin = Date.now()
+    while (jobs.some((index) => this.#open.has(index))) await pause(50)
+    return Date.now() - begin
   }
 
   #extra = 0
@@ -127,7 +133,9 @@ export class KilledCluster {
     const key = { idempotencyKey: `job-${index}` }
     const job = await this.#insist((client) => client.start('four_states', { value: index }, key))
     this.#acknowledged.set(index, job.id)
+    this.#open.add(index)
     await this.#insist((client) => client.job(job.id).wait())
+    this.#open.delete(index)
   }
 
   /** Asks one orchestrator after the other until one answers. */
@@ -147,9 +155,9 @@ export class KilledCluster {
   async #trouble(): Promise<void> {
     const { oneOrchestrator, allOrchestrators, storage } = this.#sizes
     const plan: Fault[] = [
-      ...Array<Fault>(oneOrchestrator).fill('oneOrchestrator'),
-      ...Array<Fault>(allOrchestrators).fill('allOrchestrators'),
-      ...Array<Fault>(storage).fill('storage'),
+      ...times(oneOrchestrator, 'oneOrchestrator'),
+      ...times(allOrchestrators, 'allOrchestrators'),
+      ...times(storage, 'storage'),
     ]
     for (const fault of shuffled(plan, this.#chance)) {
       await pause(50 + this.#chance() * 450)
@@ -205,4 +213,8 @@ export class KilledCluster {
       }),
     )
   }
+}
+
+function times(count: number, fault: Fault): readonly Fault[] {
+  return Array.from({ length: count }, () => fault)
 }
