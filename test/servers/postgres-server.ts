@@ -25,7 +25,7 @@ export interface PostgresServer {
 }
 
 /** For tests of what is decided, not of what survives. */
-const FAST: readonly string[] = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
+const FAST: readonly string[] = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'jit=off']
 
 /** Shared memory in the data directory too: elsewhere a server that was killed leaves some behind. */
 const PLACE: readonly string[] = [

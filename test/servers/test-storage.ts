@@ -63,7 +63,7 @@ async function opened(backend: 'embedded' | 'redis' | 'postgres', url: string, n
     return { storage: await openRedisStorage({ url: `${url}?namespace=${namespace}`, now }), setTime: asksUs }
   }
   const { openPostgresStorage } = await import('@impresario/storage-postgres')
-  const storage = await openPostgresStorage({ url, namespace, poolMax: 4 })
+  const storage = await openPostgresStorage({ url, namespace, poolMax: 4, listen: false, pollMs: 3_600_000 })
   const setClock = await stopClock(askerOf(url), namespace)
   return { storage, setTime: teller(now, setClock) }
 }

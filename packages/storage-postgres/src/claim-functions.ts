@@ -155,13 +155,15 @@ DECLARE
   cap integer;
   n integer;
   more boolean;
+  rang boolean;
 BEGIN
   FOR q IN
     SELECT x.* FROM json_to_recordset(p_requests)
       AS x(r integer, queue text, lanes text[], amount integer, lease bigint, holder text, after text, expired boolean)
   LOOP
     alarm := {schema}.first_alarm(q.queue);
-    IF alarm <= v_now THEN
+    rang := coalesce(alarm <= v_now, false);
+    IF rang THEN
       PERFORM {schema}.ring(q.queue, v_now);
     END IF;
     got := 0;
@@ -208,8 +210,18 @@ BEGIN
       -- Only as many lanes were looked at as were needed.
       more := EXISTS (SELECT FROM {schema}.items i WHERE i.queue = q.queue AND i.state = 1);
     END IF;
-    IF NOT more AND (got > 0 OR alarm <= v_now) THEN
+    IF NOT more AND (got > 0 OR rang) THEN
       alarm := {schema}.first_alarm(q.queue);
+    END IF;
+    IF NOT more AND rang AND got < q.amount THEN
+      -- What others rang in the same moment was locked and passed over, and they may have let go of it since.
+      more := CASE
+        WHEN q.expired THEN EXISTS (SELECT FROM {schema}.items i WHERE i.queue = q.queue AND i.state = 3)
+        WHEN q.lanes IS NULL THEN EXISTS (SELECT FROM {schema}.items i WHERE i.queue = q.queue AND i.state = 1)
+        ELSE EXISTS (SELECT FROM {schema}.items i WHERE i.queue = q.queue AND i.state = 1 AND i.lane = ANY (q.lanes))
+          OR EXISTS (SELECT FROM {schema}.items i
+            WHERE i.queue = q.queue AND i.state = 1 AND i.fallback_on AND i.fallback_lane = ANY (q.lanes))
+      END;
     END IF;
     r := q.r;
     id := NULL;
