@@ -5,6 +5,7 @@
  *   npm run bench                       all measures, three rounds, the median of each
  *   npm run bench -- --rounds 1         quicker
  *   npm run bench -- --storage memory   without the disk, to see what the disk costs
+ *   npm run bench -- --storage redis://localhost
  *   npm run bench -- --only enqueue,drain,endToEnd
  */
 import { createClient } from '@impresario/client'
@@ -130,9 +131,15 @@ function measures(): readonly ((stage: Stage) => Promise<Figures>)[] {
   return values.only === '' ? all : all.filter(({ name }) => wanted.includes(name) || needs.includes(name))
 }
 
+/** A whole address is taken as it is: of a server that runs already. */
+function addressOf(storage: string, directory: string): string {
+  if (storage.includes('://')) return storage
+  return storage === 'memory' ? 'memory:' : `file:${directory}`
+}
+
 async function round(): Promise<Figures> {
   const directory = openDirectory('file')
-  const server = await startServer(values.storage === 'memory' ? 'memory:' : `file:${directory.url}`)
+  const server = await startServer(addressOf(values.storage, directory.url))
   const stage: Stage = { server, client: createClient({ url: server.url, token: CLIENT_TOKEN }), worker: undefined }
   const pids = (): number[] => [server.pid, ...(stage.worker === undefined ? [] : [stage.worker.pid])]
   const figures: Figures = {}
