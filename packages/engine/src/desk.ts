@@ -22,7 +22,7 @@ import { Hands } from './hands.ts'
 import { Holdings } from './holdings.ts'
 import type { Recall } from './holdings.ts'
 import { readTask } from './payload.ts'
-import { heldTasks } from './recovery.ts'
+import type { Held } from './recovery.ts'
 import { Parking } from './parking.ts'
 import { Recalls } from './recalls.ts'
 import { Reception, leaseOf } from './reception.ts'
@@ -63,6 +63,8 @@ export class Desk {
   readonly #recalls: Recalls
   /** Workers whose poll waits because their hands are full. */
   readonly #full = new Set<string>()
+  /** Workers that have registered since the start. */
+  readonly #anew = new Set<string>()
   #isOpen = true
 
   constructor(options: DeskOptions) {
@@ -107,6 +109,7 @@ export class Desk {
 
   /** Durable when this resolves. Whoever registers begins anew: nobody keeps for it what an earlier life of it held. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
+    this.#anew.add(worker.id)
     this.#holdings.clear(worker.id)
     this.#options.signals.send(['anew', worker.id])
     return this.#roster.register(worker)
@@ -383,12 +386,11 @@ export class Desk {
     this.#recalls.onDecided(decision, event)
   }
 
-  /** Learns from the storage what workers hold, after a restart. */
-  async recover(): Promise<void> {
-    for await (const { holder, ref } of heldTasks(this.#options.storage)) {
-      this.#hold(holder, ref)
-      this.#options.dispatcher.assign(taskId(ref.jobId, ref.visit, ref.branch), holder)
-    }
+  /** A task was found in the worker's hands after a start. Who has registered since holds nothing of before. */
+  resume({ holder, ref }: Held): void {
+    if (this.#anew.has(holder)) return
+    this.#hold(holder, ref)
+    this.#options.dispatcher.assign(taskId(ref.jobId, ref.visit, ref.branch), holder)
   }
 }
 

@@ -36,6 +36,7 @@ import type { WorkerMoment } from './roster.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Quota, QuotaUse } from './quota.ts'
 import { Signals } from './signals.ts'
+import { Recovery } from './recovery.ts'
 import { TurnTaker } from './turn-taker.ts'
 import { Watcher } from './watcher.ts'
 
@@ -126,6 +127,7 @@ export class Engine implements Service {
   readonly #signals: Signals
   readonly #relookMs: number
   readonly #services: readonly Service[]
+  readonly #recovery: Recovery
   #changes: Promise<void> = Promise.resolve()
 
   constructor(options: EngineOptions) {
@@ -171,21 +173,13 @@ export class Engine implements Service {
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const leaseMs = settings.workerLeaseMs
     this.desk = new Desk({ storage, director, dispatcher, clock, random, log, signals, leaseMs, onAbandoned, onMoment })
+    this.#recovery = new Recovery({ storage, log, onHeld: (held) => this.desk.resume(held) })
     const { handlerMs, executorConcurrencyMax: concurrencyMax } = settings
-    this.executor = new Executor({
-      storage,
-      shelf: this.#shelf,
-      director,
-      clock,
-      turns,
-      log,
-      handlerMs,
-      concurrencyMax,
-    })
-    const postman = new Postman({ storage, shelf: this.#shelf, director, clock, log })
+    const shelf = this.#shelf
+    this.executor = new Executor({ storage, shelf, director, clock, turns, log, handlerMs, concurrencyMax })
+    const postman = new Postman({ storage, shelf, director, clock, log })
     const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
     const watcher = new Watcher({ storage, director, clock, random, log, workerOf })
-    const shelf = this.#shelf
     this.#background = createBackground({
       storage,
       director,
@@ -218,7 +212,7 @@ export class Engine implements Service {
   start(): Promise<void> {
     return this.#afterwards(async () => {
       for (const service of this.#services) await service.start()
-      await this.desk.recover()
+      await this.#recovery.start()
       this.desk.openPolls()
     })
   }
@@ -227,6 +221,7 @@ export class Engine implements Service {
   stop(): Promise<void> {
     return this.#afterwards(async () => {
       this.desk.closePolls()
+      await this.#recovery.stop()
       await Promise.all(this.#services.map((service) => service.stop()))
       await this.#storage.sync()
     })
