@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 // npm links a command at installation, when nothing is built yet: so this file is not built.
-/* oxlint-disable typescript/no-unsafe-call, typescript/no-unsafe-member-access -- outside of every project, Node has no types */
 import { existsSync } from 'node:fs'
 import process from 'node:process'
 
