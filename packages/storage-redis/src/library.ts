@@ -60,7 +60,9 @@ const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS, MOVES].join('\n
 const BUNDLES = String.raw`
 local function many(keys, args)
   local replies, at = {}, 0
-  for i, call in ipairs(cmsgpack.unpack(args[1])) do
+  local calls = cmsgpack.unpack(args[1])
+  bundle = { hints = {}, told = {} }
+  for i, call in ipairs(calls) do
     local own = {}
     for j = 2, #call do
       own[j - 1] = string.sub(args[2], at + 1, at + call[j])
@@ -70,6 +72,9 @@ local function many(keys, args)
     if is_done then replies[i] = { 0, reply }
     else replies[i] = { 1, type(reply) == 'table' and reply.err or tostring(reply) } end
   end
+  local hints = bundle.hints
+  bundle = nil
+  if #hints > 0 then publish(keys[1], hints) end
   return replies
 end
 local many_reads = many

@@ -278,7 +278,7 @@ local function renew(keys, args)
       end
     end
   end
-  if #hints > 1 then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints)) end
+  if #hints > 1 then publish(base, hints) end
   return reply
 end
 
@@ -307,7 +307,7 @@ local function release(keys, args)
       end
     end
   end
-  if #hints > 1 then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints)) end
+  if #hints > 1 then publish(base, hints) end
   return page[1]
 end
 `

@@ -89,7 +89,7 @@ local function apply(base, batch, bodies, body, now, heads, settled, settled_q, 
   end
   -- Twice as many as a batch can add, so that what has expired never piles up.
   if has_expiry then sweep(base, now, 2 * #batch.puts) end
-  if batch.hints then redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(batch.hints)) end
+  if batch.hints then publish(base, batch.hints) end
 end
 
 -- Zero: a conflict. A text: the transactions that are in the way. Else committed, and the last number of an item here.

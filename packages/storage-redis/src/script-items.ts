@@ -8,7 +8,7 @@ import { AGEING_MS } from '@impresario/core'
  * | `item` | hash: `h:<id>` is what scripts need of an item (below), `b:<id>` its payload, which they never open |
  * | `lane:<lane>` | sorted set of what a claim of this lane can get: score is the rank, the member is `<sequence><id>` |
  * | `row` | the lanes that are not empty, by the turn in which each was served last; `turn` counts these |
- * | `clock` | by moment: `d<id>` is due, `b<id>` gets its second lane, `a<id>` may be out of time |
+ * | `clock` | by moment: `d<id>` is due, `a<id>` gets its second lane or may be out of time |
  * | `lease` | by the moment when the lease ends |
  * | `over` | what has expired and waits for `claimExpired` |
  *
@@ -24,10 +24,34 @@ local PRIORITY, DUE, RANK, SEQ, BACK_LANE, BACK_AT, SETTLE_AT, FIRST_AT, RUN_MS,
 local WAITING, READY, HELD, EXPIRED, CLOSING = 1, 2, 3, 4, 5
 local SEQ_LENGTH = 12
 
+-- While several calls are worked on as one: the moment that all of them have, and what is told of them at the end.
+local bundle = nil
+
 local function now_of(given)
   if given ~= '' then return tonumber(given) end
+  if bundle and bundle.now then return bundle.now end
   local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if bundle then bundle.now = now end
+  return now
+end
+
+-- "hints": whose they are, then a queue and a lane in turn.
+local function publish(base, hints)
+  if not bundle then
+    redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints))
+    return
+  end
+  local all = bundle.hints
+  if #all == 0 then all[1] = hints[1] end
+  for i = 2, #hints, 2 do
+    local name = hints[i] .. ':' .. hints[i + 1]
+    if not bundle.told[name] then
+      bundle.told[name] = true
+      all[#all + 1] = hints[i]
+      all[#all + 1] = hints[i + 1]
+    end
+  end
 end
 
 local function load(q, id)
@@ -84,10 +108,7 @@ end
 local function make_ready(q, id, head, now)
   head[STATE] = READY
   join(q, head[LANE], head, id)
-  if not head[BACK_ON] and head[BACK_AT] <= now then
-    head[BACK_ON] = true
-    redis.call('ZREM', q .. 'clock', 'b' .. id)
-  end
+  if head[BACK_AT] <= now then head[BACK_ON] = true end
   if head[BACK_ON] then join(q, head[BACK_LANE], head, id) end
 end
 
@@ -105,9 +126,14 @@ local function expire(q, id, head, now)
   redis.call('ZADD', q .. 'over', math.min(expires_at(head), now), id)
 end
 
+-- The next moment at which something becomes of it without anybody's doing.
+local function next_at(head, expiry)
+  return head[BACK_ON] and expiry or math.min(expiry, head[BACK_AT])
+end
+
 -- Sees to it that an alarm rings in time. One that rings too early is set later when it rings: most items are settled before.
 local function watch(q, id, head)
-  local at = in_hand_at(head)
+  local at = next_at(head, in_hand_at(head))
   if at < head[ALARM] then
     redis.call('ZADD', q .. 'clock', at, 'a' .. id)
     head[ALARM] = at
@@ -116,7 +142,6 @@ end
 
 local function remove(q, id, head)
   depart(q, id, head)
-  if head[BACK_AT] < INF and not head[BACK_ON] then redis.call('ZREM', q .. 'clock', 'b' .. id) end
   if head[ALARM] < INF then redis.call('ZREM', q .. 'clock', 'a' .. id) end
   redis.call('HDEL', q .. 'item', 'h:' .. id, 'b:' .. id)
 end
@@ -131,16 +156,14 @@ local function on_lease_end(q, id, head, now)
   else on_due(q, id, head, now) end
 end
 
-local function on_fallback(q, id, head)
-  redis.call('ZREM', q .. 'clock', 'b' .. id)
-  head[BACK_ON] = true
-  if head[STATE] == READY then join(q, head[BACK_LANE], head, id) end
-end
-
 local function on_alarm(q, id, head, now)
   if expires_at(head) <= now then return expire(q, id, head, now) end
+  if not head[BACK_ON] and head[BACK_AT] <= now then
+    head[BACK_ON] = true
+    if head[STATE] == READY then join(q, head[BACK_LANE], head, id) end
+  end
   -- Claimed since the alarm was set, or out of its holder's hands before its run was out of time.
-  local at = head[RUN_AT] > now and in_hand_at(head) or expires_at(head)
+  local at = next_at(head, head[RUN_AT] > now and in_hand_at(head) or expires_at(head))
   if at < INF then redis.call('ZADD', q .. 'clock', at, 'a' .. id) else redis.call('ZREM', q .. 'clock', 'a' .. id) end
   head[ALARM] = at
 end
@@ -148,7 +171,6 @@ end
 -- Whether what the clock was set for is still to come: of two moments that have passed, one may have settled the other.
 local ACTS = {
   d = { on_due, function(head) return head[STATE] == WAITING end },
-  b = { on_fallback, function(head) return not head[BACK_ON] end },
   a = { on_alarm, function(head) return head[ALARM] < INF end },
 }
 
@@ -200,7 +222,6 @@ local function enqueue(base, item, body, seq, now)
     has_back and due + back_ms or INF, settle_ms and due + settle_ms or INF, first_ms and due + first_ms or INF, run_ms, INF,
   }
   if due > now then redis.call('ZADD', q .. 'clock', due, 'd' .. id) else make_ready(q, id, head, now) end
-  if has_back and not head[BACK_ON] then redis.call('ZADD', q .. 'clock', head[BACK_AT], 'b' .. id) end
   watch(q, id, head)
   redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body)
 end

@@ -128,7 +128,6 @@ local function lodge(base, item, body, now)
   elseif token ~= 0 and till > now then hold(q, id, head, HELD, till)
   elseif due > now then redis.call('ZADD', q .. 'clock', due, 'd' .. id)
   else make_ready(q, id, head, now) end
-  if back_at and not head[BACK_ON] then redis.call('ZADD', q .. 'clock', back_at, 'b' .. id) end
   if head[STATE] ~= EXPIRED then watch(q, id, head) end
   redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body)
 end
