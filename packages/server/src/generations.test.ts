@@ -39,6 +39,11 @@ function expectAnswer(answer: Answer, { status = 200, answer: expected }: Exchan
 describe.each(GENERATIONS.map((generation) => [generation.name, generation] as const))('%s', (_name, generation) => {
   const say = speak(() => app, generation)
 
+  afterAll(async () => {
+    // Else the next ones would have to wait for what is meant for this one.
+    await say.heartbeat({ worker_id: generation.worker, status: 'offline' })
+  })
+
   // Before it registers.
   test('[E-03] [J-7] [J-8] beats, and gets the documented answers', async () => {
     const [first] = generation.heartbeats

@@ -85,7 +85,7 @@ export async function startTenantServer(options: ServerOptions = {}): Promise<Te
     app.call(method, path, { body, headers: { 'x-client-token': TENANTS[tenant], ...headers } })
   const jobIn: TenantServer['jobIn'] = async (tenant, name, status, more = {}) => {
     const { body } = await as(tenant, 'POST', '/api/v1/jobs', { blueprint: name, ...more })
-    for (let version = 1; ; version += 1) {
+    for (let version = 0; ; version += 1) {
       const found = await as(tenant, 'GET', `/api/v1/jobs/${body.job_id}?wait=20&version=${version}`)
       if (found.body['status'] === status) return body.job_id
     }

@@ -1,6 +1,7 @@
 import { blueprint, createWorker } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { storageGround } from '../../../test/servers/storage-ground.ts'
 import { EventContracts } from './event-contracts.ts'
 import { startTestServer } from './server.fixture.ts'
 import type { Answer, TestServer } from './server.fixture.ts'
@@ -192,7 +193,8 @@ describe('what workers declare about their events', () => {
     expect(check(info(most + 1, true) as never)).toBe(true)
   })
 
-  test('[E-01] only so many are kept', () => {
+  // Four seconds in which no storage takes part.
+  test.runIf(storageGround().backend === 'memory')('[E-01] only so many are kept', () => {
     const contracts = new EventContracts()
     for (let count = 0; count < LIMITS.eventSchemasMax + 20; count += 1) {
       expect(contracts.check(declaring({ maxProperties: count }), 'e', {}).isValid).toBe(true)
