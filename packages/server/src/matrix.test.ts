@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { CLIENT_ROLES, isAllowed } from './access.ts'
 import type { DeclaredRoute } from './access.ts'
 import { startTestServer } from './server.fixture.ts'
@@ -63,12 +63,13 @@ beforeAll(async () => {
     (await app.call('POST', '/api/v1/jobs', { headers: as, body: { blueprint: 'ask' } })).body.job_id,
   )
   await app.call('POST', `/api/v1/jobs/${job}/cancel`, { headers: as, body: {} })
-  const first = async (path: string): Promise<string> => {
-    const { text } = await app.call('GET', path, { headers: as })
-    const [found] = /(?<="id":")[^"]+/.exec(text) ?? []
-    if (found === undefined) throw new Error(`${path} lists nothing: ${text}`)
-    return found
-  }
+  const first = (path: string): Promise<string> =>
+    vi.waitFor(async () => {
+      const { text } = await app.call('GET', path, { headers: as })
+      const [found] = /(?<="id":")[^"]+/.exec(text) ?? []
+      if (found === undefined) throw new Error(`${path} lists nothing: ${text}`)
+      return found
+    }, 20_000)
   samples.set('delivery_id', await first('/api/v1/webhooks/deliveries'))
   samples.set('endpoint_id', await first('/api/v1/webhooks/endpoints'))
   for (const name of ['worker_id', 'workerId']) samples.set(name, WORKER)
