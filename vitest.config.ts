@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { CountsReporter } from './test/counts-reporter.ts'
 import { backendProject } from './test/servers/backend-projects.ts'
@@ -11,6 +12,8 @@ export default defineConfig(({ mode }) => ({
   test: {
     reporters: ['default', new CountsReporter()],
     globalSetup: ['test/global-setup.ts'],
+    // One for each core, and not one less: many tests wait for servers and disks most of the time.
+    maxWorkers: Math.max(2, availableParallelism()),
     projects: [
       {
         extends: true,

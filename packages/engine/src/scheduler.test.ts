@@ -1,6 +1,7 @@
 import { CATCH_UP_DEFAULT, SCHEDULER_CLIENT, blueprint } from '@impresario/core'
 import type { Clock, Job, Schedule, Storage, Trigger } from '@impresario/core'
 import { expect, test } from 'vitest'
+import { storageGround } from '../../../test/servers/storage-ground.ts'
 import { testStorage } from '../../../test/servers/test-storage.ts'
 import { Engine } from './engine.ts'
 import { ListLog, Stage, VirtualClock, guarded, oneTask, settled, shelfOf } from './stage.fixture.ts'
@@ -144,7 +145,9 @@ test('[F-04] [F-05] each firing has one job, over three instances of which the l
     await engine.start()
     await engine.scheduler.replace(plans)
   }
-  for (let minutes = 0; minutes < 30; minutes += 1) {
+  // Three deaths are enough where each of the thousands of calls goes to a disk or a server.
+  const minutesMax = storageGround().backend === 'memory' ? 30 : 9
+  for (let minutes = 0; minutes < minutesMax; minutes += 1) {
     await clock.advance(MINUTE_MS)
     if (minutes % 3 !== 0) continue
     const leader = instances.findIndex(({ engine }) => engine.leadership.isLeading('scheduler'))
@@ -156,8 +159,8 @@ test('[F-04] [F-05] each firing has one job, over three instances of which the l
     await next.engine.scheduler.replace(plans)
   }
   const firings = await firingsOn(storage)
-  expect(firings).toHaveLength(31)
-  expect(new Set(firings).size).toBe(31)
+  expect(firings).toHaveLength(minutesMax + 1)
+  expect(new Set(firings).size).toBe(minutesMax + 1)
   await Promise.all(instances.map(({ engine }) => engine.stop()))
 })
 

@@ -18,7 +18,7 @@ import type { Sampler, SchemaNode } from './schema-sampler.fixture.ts'
  */
 
 /** All of them once; on the other storages enough to meet every endpoint in each of its states. */
-const INPUTS = storageGround().backend === 'memory' ? 2_000 : 60
+const INPUTS = storageGround().backend === 'memory' ? 2_000 : 40
 const IN_FLIGHT = 16
 /** Requests that change the same record come one after the other, and a server elsewhere takes its time for each. */
 const SLOW_MS = storageGround().url === undefined ? 1_000 : 10_000
