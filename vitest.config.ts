@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { CountsReporter } from './test/counts-reporter.ts'
+import { LongestFirst } from './test/longest-first.ts'
 import { backendProject } from './test/servers/backend-projects.ts'
 
 // Workspace packages are read from their TypeScript sources; `test/workspace.test.ts` checks that they are.
@@ -14,6 +15,7 @@ export default defineConfig(({ mode }) => ({
     globalSetup: ['test/global-setup.ts'],
     // One for each core, and not one less: many tests wait for servers and disks most of the time.
     maxWorkers: Math.max(2, availableParallelism()),
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
