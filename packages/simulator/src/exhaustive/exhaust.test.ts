@@ -27,5 +27,5 @@ test.each(named(subjects().filter(({ name }) => PAIRED.has(name))))(
     expect(report.failures).toEqual([])
     expect(report.runs).toBeGreaterThan(500)
   },
-  120_000,
+  600_000,
 )
