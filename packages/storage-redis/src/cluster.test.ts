@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { describeStorage } from '@impresario/conformance'
-import type { StorageUnderTest } from '@impresario/conformance'
 import type { Batch, Item, Job } from '@impresario/core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openRedisStorage } from './open.ts'
 import { placementOf } from './placement.ts'
 import { startCluster } from './redis-cluster.fixture.ts'
 import type { TestCluster } from './redis-cluster.fixture.ts'
+import { openUnderTest } from './under-test.fixture.ts'
 
-const START = Date.UTC(2026, 0, 1)
 const SHARDS = 4
 
 let cluster: TestCluster | undefined
@@ -27,26 +26,7 @@ function newUrl(shards = SHARDS): string {
   return `${cluster?.url ?? ''}&namespace=c${namespaces}&shards=${shards}`
 }
 
-async function openCluster(): Promise<StorageUnderTest> {
-  let now = START
-  const url = newUrl()
-  const opened = () => openRedisStorage({ url, instance: 'one', now: () => now, waitMs: 30_000 })
-  let storage = await opened()
-  return {
-    storage,
-    async advance(ms) {
-      now += ms
-    },
-    async reopen() {
-      await storage.close()
-      storage = await opened()
-      return storage
-    },
-    close: () => storage.close(),
-  }
-}
-
-describeStorage('redis in four shards of a cluster', openCluster, {
+describeStorage('redis in four shards of a cluster', () => openUnderTest(newUrl()), {
   skip: {
     reason: 'takes minutes with so many round trips; it runs in four shards of one server',
     titles: ['[G-01] 100 sequences of 40 commands agree with the reference model'],

@@ -58,9 +58,8 @@ export function movedItem(
   [id, head, body]: readonly [Buffer, Buffer, Buffer],
   { at, first, step }: Origin,
 ): MovedItem {
-  const fields = unpack<ItemHead>(head)
-  const [, token, until, holder, , deliveries, isClosed, runAt, , lane, priority] = fields
-  const [due, , sequence, backLane, backAt, settleAt, firstAt, runMs] = fields.slice(11) as unknown as Times
+  const [, token, until, holder, , deliveries, isClosed, runAt, , lane, priority, ...times] = unpack<ItemHead>(head)
+  const [due, , sequence, backLane, backAt, settleAt, firstAt, runMs] = times
   const dueAt = Math.ceil(due)
   const afterMs = spanOf(backAt, dueAt)
   const runEndsMs = spanOf(runAt, at)
@@ -83,17 +82,6 @@ export function movedItem(
     payload: jsonOf(body),
   }
 }
-
-type Times = readonly [
-  due: number,
-  rank: number,
-  sequence: string,
-  backLane: string | false,
-  backAt: number,
-  settleAt: number,
-  firstAt: number,
-  runMs: number | false,
-]
 
 /** As `put` of the library takes it. */
 export function recordFields(record: MovedRecord): readonly unknown[] {
