@@ -80,6 +80,8 @@ async function newInstance(name: string, storageUrl: string): Promise<Instance> 
     WORKER_TOKEN,
     SECRET_KEY: 'a-key-that-all-instances-share',
     TRUST_PROXY: '127.0.0.1',
+    // As the deployment guide says for instances behind nginx.
+    SHUTDOWN_DRAIN_SECONDS: '5',
     LOG_LEVEL: 'warn',
   })
   return { name, address: `127.0.0.1:${port}`, process }

@@ -198,8 +198,7 @@ test('[C-08] a key that was used for other data is refused', async () => {
 test('[C-08] a job that its caller named is made once, and no other request gets its id', async () => {
   const stage = new Stage([sized])
   const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
-  const time = stage.clock.now().toString(16).padStart(12, '0')
-  const jobId = `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`
+  const jobId = idMadeAt(stage.clock.now())
   const both = await Promise.all([1, 2].map(() => stage.engine.createJob(request, { jobId })))
   expect(both.map((made) => made.jobId)).toEqual([jobId, jobId])
   expect(both.filter(({ isNew }) => isNew)).toHaveLength(1)
@@ -214,6 +213,24 @@ test('[C-08] a job that its caller named is made once, and no other request gets
   await expect(offTime).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
   expect(await stage.engine.listJobs({ limit: 10 })).toHaveLength(1)
 })
+
+test('[H-01] a job is as old as the time in its id says, when that was a moment ago', async () => {
+  const stage = new Stage([sized])
+  const now = stage.clock.now()
+  const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
+  const createdAt = async (idTime: number): Promise<number | undefined> => {
+    const { jobId } = await stage.engine.createJob(request, { jobId: idMadeAt(idTime) })
+    return (await stage.engine.readJob(jobId))?.value.createdAt
+  }
+  expect(await createdAt(now - 3)).toBe(now - 3)
+  expect(await createdAt(now - 60_000)).toBe(now)
+  expect(await createdAt(now + 5)).toBe(now)
+})
+
+function idMadeAt(ms: number): string {
+  const time = ms.toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000001`
+}
 
 // ── Guarantees ───────────────────────────────────────────────────────────────
 

@@ -101,8 +101,7 @@ export class JobCreation {
 
   /** The caller named the job: the same request again finds it, and needs no record beside it. */
   async #createAs(id: string, wanted: Checked): Promise<Created> {
-    const at = this.#options.clock.now()
-    if (Math.abs(Number.parseInt(id.replace('-', '').slice(0, 12), 16) - at) > JOB_ID_SKEW_MS) {
+    if (Math.abs(timeIn(id) - this.#options.clock.now()) > JOB_ID_SKEW_MS) {
       throw new ImpresarioError('INVALID_REQUEST', 'The time in "job_id" is more than a day off. Check your clock.')
     }
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
@@ -145,7 +144,7 @@ export class JobCreation {
     const { director, clock } = this.#options
     const counted = quota === undefined ? undefined : await this.#quotas.next(request.client.id, quota)
     const extra = [beside, counted].filter((put) => put !== undefined)
-    const event = { type: 'created', at: clock.now(), id, request } as const
+    const event = { type: 'created', at: creationTime(id, clock.now()), id, request } as const
     return director.apply(id, event, undefined, extra.length === 0 ? undefined : extra)
   }
 }
@@ -161,6 +160,22 @@ function repeated(id: string, known: Job | undefined, request: JobRequest): Crea
 
 function tooManyConflicts(): ImpresarioError {
   return new ImpresarioError('STORAGE_UNAVAILABLE', `The job could not be written after ${CONFLICTS_MAX} conflicts.`)
+}
+
+/**
+ * Lists find the jobs of a span of time by the time in their ids, so a job whose id was made a moment ago is as old as
+ * its id. An id that says anything else, a caller's or a simulation's, says nothing of when the job came.
+ */
+function creationTime(id: string, now: number): number {
+  const age = now - timeIn(id)
+  return age >= 0 && age <= MOMENT_MS ? now - age : now
+}
+
+const MOMENT_MS = 1_000
+
+/** The milliseconds since 1970 that an id begins with. */
+function timeIn(id: string): number {
+  return Number.parseInt(id.replace('-', '').slice(0, 12), 16)
 }
 
 /** Ids sort by the time in them, and lists and look-ups rely on new ones being near the present. */
