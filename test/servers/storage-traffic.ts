@@ -43,6 +43,7 @@ export function passedThrough(opening: Promise<Storage>, pass: Pass): Storage {
     list: (kind, query) => pass((storage) => storage.list(kind, query)),
     counts: (kind, facets) => pass((storage) => storage.counts(kind, facets)),
     peek: (queue, ids) => pass((storage) => storage.peek(queue, ids)),
+    held: (queue) => pass((storage) => storage.held(queue)),
     lanes: (queue) => pass((storage) => storage.lanes(queue)),
     claim: (queue, options) => pass((storage) => storage.claim(queue, options)),
     claimExpired: (queue, options) => pass((storage) => storage.claimExpired(queue, options)),

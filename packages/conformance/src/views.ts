@@ -1,3 +1,4 @@
+import type { Claimed } from '@impresario/core'
 import { expect } from 'vitest'
 import { claim, claimedIds, claimOne, item, only, SECOND } from './fixtures.ts'
 import type { Check } from './storage-under-test.ts'
@@ -50,6 +51,27 @@ export function checkPeek(check: Check): void {
     expect(await leases()).toEqual([false, true])
     await advance(5 * SECOND)
     expect(await leases()).toEqual([false, false])
+  })
+
+  check('[D-05] those in named hands are told, and only they', async ({ storage, advance }) => {
+    const ids = Array.from({ length: 300 }, (_, index) => `i${String(index).padStart(3, '0')}`)
+    await storage.commit({ enqueue: ids.map((id) => item(id, { queue: 'tasks' })) })
+    await storage.commit({ enqueue: [item('other')] })
+    expect(await storage.held('tasks')).toEqual([])
+    const take = (limit: number, leaseMs: number, holder?: string): ReturnType<typeof storage.claim> =>
+      storage.claim('tasks', { limit, leaseMs, ...(holder === undefined ? {} : { holder }) })
+    const long = await take(250, 60 * SECOND, 'worker')
+    const short = await take(10, 2 * SECOND, 'worker')
+    await take(10, 60 * SECOND)
+    await claimOne(storage, { holder: 'worker' })
+    const namesOf = (...claims: readonly Claimed[]): readonly string[] =>
+      claims.flatMap(({ leases }) => leases.map(({ id }) => id)).toSorted()
+    expect((await storage.held('tasks')).toSorted()).toEqual(namesOf(long, short))
+    expect(await storage.held('turns')).toEqual(['other'])
+    await advance(2 * SECOND)
+    expect((await storage.held('tasks')).toSorted()).toEqual(namesOf(long))
+    await storage.renew(long.leases, 0)
+    expect(await storage.held('tasks')).toEqual([])
   })
 
   check('[G-01] looking claims nothing', async ({ storage }) => {

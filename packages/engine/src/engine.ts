@@ -36,7 +36,7 @@ import type { WorkerMoment } from './roster.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { Quota, QuotaUse } from './quota.ts'
 import { Signals } from './signals.ts'
-import { Recovery } from './recovery.ts'
+import { heldTasks } from './recovery.ts'
 import { TurnTaker } from './turn-taker.ts'
 import { Watcher } from './watcher.ts'
 
@@ -127,7 +127,6 @@ export class Engine implements Service {
   readonly #signals: Signals
   readonly #relookMs: number
   readonly #services: readonly Service[]
-  readonly #recovery: Recovery
   #changes: Promise<void> = Promise.resolve()
 
   constructor(options: EngineOptions) {
@@ -173,7 +172,6 @@ export class Engine implements Service {
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const leaseMs = settings.workerLeaseMs
     this.desk = new Desk({ storage, director, dispatcher, clock, random, log, signals, leaseMs, onAbandoned, onMoment })
-    this.#recovery = new Recovery({ storage, log, onHeld: (held) => this.desk.resume(held) })
     const { handlerMs, executorConcurrencyMax: concurrencyMax } = settings
     const shelf = this.#shelf
     this.executor = new Executor({ storage, shelf, director, clock, turns, log, handlerMs, concurrencyMax })
@@ -212,7 +210,7 @@ export class Engine implements Service {
   start(): Promise<void> {
     return this.#afterwards(async () => {
       for (const service of this.#services) await service.start()
-      await this.#recovery.start()
+      for await (const held of heldTasks(this.#storage)) this.desk.resume(held)
       this.desk.openPolls()
     })
   }
@@ -221,7 +219,6 @@ export class Engine implements Service {
   stop(): Promise<void> {
     return this.#afterwards(async () => {
       this.desk.closePolls()
-      await this.#recovery.stop()
       await Promise.all(this.#services.map((service) => service.stop()))
       await this.#storage.sync()
     })

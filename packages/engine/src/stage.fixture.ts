@@ -140,6 +140,7 @@ export function guarded(
     list: (kind, query) => pass('list', () => storage.list(kind, query)),
     counts: (kind, facets) => pass('counts', () => storage.counts(kind, facets)),
     peek: (queue, ids) => pass('peek', () => storage.peek(queue, ids)),
+    held: (queue) => pass('held', () => storage.held(queue)),
     lanes: (queue) => pass('lanes', () => storage.lanes(queue)),
     claim: (queue, options) => pass('claim', () => storage.claim(queue, options)),
     claimExpired: (queue, options) => pass('claimExpired', () => storage.claimExpired(queue, options)),

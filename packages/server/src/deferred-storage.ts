@@ -12,6 +12,7 @@ export function deferredStorage(opening: Promise<Storage>): Storage {
     list: async (kind, query) => (await opening).list(kind, query),
     counts: async (kind, facets) => (await opening).counts(kind, facets),
     peek: async (queue, ids) => (await opening).peek(queue, ids),
+    held: async (queue) => (await opening).held(queue),
     lanes: async (queue) => (await opening).lanes(queue),
     claim: async (queue, options) => (await opening).claim(queue, options),
     claimExpired: async (queue, options) => (await opening).claimExpired(queue, options),

@@ -49,6 +49,10 @@ export class Connection implements Storage {
     return this.#link.carry('peek', () => this.#inner.peek(queue, ids))
   }
 
+  held(queue: Queue): Promise<readonly string[]> {
+    return this.#link.carry('held', () => this.#inner.held(queue))
+  }
+
   lanes(queue: Queue): Promise<readonly LaneView[]> {
     return this.#link.carry('lanes', () => this.#inner.lanes(queue))
   }

@@ -64,6 +64,10 @@ export class Recorder implements Storage {
     return this.#options.inner.peek(queue, ids)
   }
 
+  held(queue: Queue): Promise<readonly string[]> {
+    return this.#options.inner.held(queue)
+  }
+
   lanes(queue: Queue): Promise<readonly LaneView[]> {
     return this.#options.inner.lanes(queue)
   }

@@ -103,6 +103,13 @@ export class EmbeddedStorage implements Storage {
     return ids.map((id) => index.view(id, now))
   }
 
+  async held(queue: Queue): Promise<readonly string[]> {
+    this.#mustWork()
+    const index = this.#queues[queue]
+    index.advance(this.#now())
+    return index.held()
+  }
+
   async lanes(queue: Queue): Promise<readonly LaneView[]> {
     this.#mustWork()
     const index = this.#queues[queue]

@@ -19,6 +19,7 @@ const FUNCTIONS = {
   read: { flag: 'no-writes', touched: 'record' },
   list: { flag: 'no-writes', touched: 'kind' },
   peek: { flag: 'no-writes', touched: 'items' },
+  held: { flag: 'no-writes', touched: 'queue' },
   counts: { touched: 'kind' },
   lanes: { touched: 'queue' },
   claim: { touched: 'queue' },

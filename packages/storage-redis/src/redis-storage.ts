@@ -142,6 +142,20 @@ export class RedisStorage implements Storage {
     return views
   }
 
+  async held(queue: Queue): Promise<readonly string[]> {
+    const ids = new Set<string>()
+    const heldIn = async (shard: number): Promise<void> => {
+      let cursor = '0'
+      do {
+        const [next, ...found] = await this.#transactions.ask<readonly Buffer[]>('held', [queue, cursor], shard)
+        for (const id of found) ids.add(id.toString())
+        cursor = next?.toString() ?? '0'
+      } while (cursor !== '0')
+    }
+    await Promise.all(this.#placement.ofQueue(queue).map(heldIn))
+    return [...ids]
+  }
+
   async lanes(queue: Queue): Promise<readonly LaneView[]> {
     const shards = this.#placement.ofQueue(queue)
     const replies = await this.#insist<readonly (Buffer | number)[]>('lanes', [queue], shards)

@@ -79,6 +79,20 @@ local function peek(keys, args)
   return reply
 end
 
+-- One page of those who are in named hands; first the cursor of the next.
+local function held(keys, args)
+  local queue, cursor = unpack(cmsgpack.unpack(args[2]))
+  local q, now = keys[1] .. ':q:' .. queue .. ':', now_of(args[1])
+  local page = redis.call('ZSCAN', q .. 'lease', cursor, 'COUNT', 200)
+  local reply = { page[1] }
+  for i = 1, #page[2], 2 do
+    local id = page[2][i]
+    local head = load(q, id)
+    if head and head[STATE] == HELD and head[HOLDER] and head[UNTIL] > now then reply[#reply + 1] = id end
+  end
+  return reply
+end
+
 local function lanes(keys, args)
   local q = keys[1] .. ':q:' .. cmsgpack.unpack(args[2])[1] .. ':'
   if advance(q, now_of(args[1])) then return false end

@@ -221,6 +221,11 @@ export interface Storage {
   counts(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>>
   /** The items as they are now, in the order asked for; `undefined` for one that is not there. */
   peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]>
+  /**
+   * Ids of the items that named holders have in their hands, in no order. What changes while this is asked may be in it or
+   * not. As long as there are hands, and not as long as the queue; asked for when an orchestrator starts.
+   */
+  held(queue: Queue): Promise<readonly string[]>
   /** Lanes that hold at least one claimable item. */
   lanes(queue: Queue): Promise<readonly LaneView[]>
   /** Leases due items. Each is hidden from everybody else until the lease ends. */

@@ -9,6 +9,7 @@ export function override(storage: Storage, changed: Changed): Storage {
     list: (kind, query) => storage.list(kind, query),
     counts: (kind, facets) => storage.counts(kind, facets),
     peek: (queue, ids) => storage.peek(queue, ids),
+    held: (queue) => storage.held(queue),
     lanes: (queue) => storage.lanes(queue),
     claim: (queue, options) => storage.claim(queue, options),
     claimExpired: (queue, options) => storage.claimExpired(queue, options),
