@@ -116,6 +116,7 @@ function watchedJournal(disk: Journal, afterWrite: () => Promise<void>): { reado
       await afterWrite()
     },
     read: (kind, id) => disk.read(kind, id),
+    readFrom: (kind, id, limit) => disk.readFrom(kind, id, limit),
     list: (kind, query) => disk.list(kind, query),
     expiring: (after, until) => disk.expiring(after, until),
     lastId: (kind) => disk.lastId(kind),

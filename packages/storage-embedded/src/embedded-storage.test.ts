@@ -205,6 +205,38 @@ test('[G-01] the cache drops the least recently used, never what is not yet dura
   expect(reads).toEqual(['j1', 'j4'])
 })
 
+test('[G-01] records are read ahead while they are asked for in their order, and not otherwise', async () => {
+  const journal = createVolatileJournal()
+  const ids = Array.from({ length: 400 }, (_, index) => `j${String(index).padStart(3, '0')}`)
+  const first = open(journal)
+  await first.commit({ put: ids.map((id) => putJob(id, 1)) })
+  await first.close()
+  const looks: number[] = []
+  const counted: Journal = {
+    ...journal.reopened(),
+    read(kind, id) {
+      looks.push(1)
+      return journal.read(kind, id)
+    },
+    readFrom(kind, id, limit) {
+      looks.push(limit)
+      return journal.readFrom(kind, id, limit)
+    },
+  }
+  const storage = open(counted, { cacheMax: 256 })
+  for (const id of ids) {
+    const version = id === 'j100' ? 2 : 1
+    if (version === 2) await storage.commit({ put: [putJob(id, 2)] })
+    expect(await storage.read('job', id)).toMatchObject({ version, value: { id } })
+  }
+  expect(looks.slice(0, 14)).toEqual([1, 1, 1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 32, 32])
+  looks.length = 0
+  const scattered = ids.map((_, index) => ids[(index * 151) % ids.length] ?? '')
+  for (const id of scattered) expect((await storage.read('job', id))?.value.id).toBe(id)
+  const read = looks.reduce((sum, limit) => sum + limit, 0)
+  expect(read).toBeLessThan(1.3 * looks.length + 64)
+})
+
 test('[G-01] a job that has ended leaves the cache once it is durable', async () => {
   const journal = createVolatileJournal()
   const { counted, reads } = countReads(journal)

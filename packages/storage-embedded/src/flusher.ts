@@ -140,7 +140,7 @@ export class Flusher {
     try {
       const changes = this.#collect()
       // What came and went between two flushes leaves nothing to write.
-      if (changes !== undefined) await this.#journal.write(changes)
+      if (changes !== undefined) await this.#write(changes)
     } catch (error) {
       this.#fail(error)
       return
@@ -153,6 +153,16 @@ export class Flusher {
     if (this.#records.hasRemains) this.#dirty = true
     if (this.#dirty) this.#plan()
     done?.resolve()
+  }
+
+  #write(changes: Changes): Promise<void> {
+    const written = this.#journal.write(changes)
+    try {
+      this.#records.readAhead()
+    } catch {
+      // Whoever asks for one of these is told that it cannot be read.
+    }
+    return written
   }
 
   #collect(): Changes | undefined {

@@ -101,6 +101,8 @@ export interface Journal {
   /** One transaction; resolves when it is durable. */
   write(changes: Changes): Promise<void>
   read(kind: string, id: string): RecordRow | undefined
+  /** So many records by their ids, from this one on. */
+  readFrom(kind: string, id: string, limit: number): readonly RecordRow[]
   /** Newest first by id. */
   list(kind: string, query: JournalQuery): readonly RecordRow[]
   /** Records that expire after the one moment and not after the other, in any order. */

@@ -1,6 +1,7 @@
 import type { Facets, Kind, ListQuery, Put, Records, Stored } from '@impresario/core'
 import { foldedText } from '@impresario/core'
 import type { Journal, JournalQuery, RecordRow, RecordUpdate } from './journal.ts'
+import { ReadAhead } from './read-ahead.ts'
 
 /** A record in memory. Never changed in place: a write puts a new one. */
 export interface Cached extends Stored<unknown> {
@@ -39,6 +40,7 @@ export class RecordCache {
   #dirty = new Map<string, Cached | undefined>()
   #flight = new Map<string, Cached | undefined>()
   readonly #clean = new Map<string, Cached>()
+  readonly #readAhead: ReadAhead
   /** No id of this kind is greater. */
   #lastId: string
 
@@ -46,6 +48,7 @@ export class RecordCache {
     this.#kind = kind
     this.#journal = journal
     this.#cleanMax = cleanMax
+    this.#readAhead = new ReadAhead(cleanMax)
     this.#lastId = journal?.lastId(kind) ?? ''
   }
 
@@ -127,6 +130,13 @@ export class RecordCache {
     this.#flight = new Map()
   }
 
+  /** Reads what will be asked for next, if that is plain. For a moment in which there is nothing else to do. */
+  readAhead(): void {
+    const next = this.#readAhead.next()
+    if (next === undefined || this.#journal === undefined) return
+    this.#bring(this.#journal.readFrom(this.#kind, next.after, next.count + 1).slice(1))
+  }
+
   list(query: ListQuery, now: number): readonly (Stored<unknown> & { readonly id: string })[] {
     const filter = filterOf(query, now)
     const found = this.#inMemory(filter)
@@ -141,17 +151,34 @@ export class RecordCache {
     const clean = this.#clean.get(id)
     if (this.#journal === undefined) return clean
     if (clean !== undefined) {
+      this.#readAhead.found(id)
       this.#clean.delete(id)
       this.#clean.set(id, clean)
       return clean
     }
     // New ids are the greatest so far, and every job begins with a question for one.
     if (id > this.#lastId && PLAIN.test(id)) return undefined
-    const row = this.#journal.read(this.#kind, id)
-    if (row === undefined) return undefined
+    return this.#load(this.#journal, id)
+  }
+
+  #load(journal: Journal, id: string): Cached | undefined {
+    const count = this.#readAhead.missed()
+    const rows = count === 1 ? [journal.read(this.#kind, id)] : journal.readFrom(this.#kind, id, count)
+    const [row, ...next] = rows
+    if (row === undefined || row.id !== id) return undefined
     const cached = fromRow(row)
     this.#keep(id, cached)
+    this.#bring(next)
     return cached
+  }
+
+  #bring(rows: readonly (RecordRow | undefined)[]): void {
+    for (const row of rows) {
+      if (row === undefined || row.status === 'finished' || this.isFresh(row.id) || this.#clean.has(row.id)) continue
+      this.#keep(row.id, fromRow(row))
+      this.#readAhead.brought(row.id)
+    }
+    this.#readAhead.reached(rows.at(-1)?.id)
   }
 
   #inMemory(filter: JournalQuery): Cached[] {
@@ -250,9 +277,10 @@ function fromRow(row: RecordRow): Cached {
 }
 
 export function facetsOf({ owner, status, name }: Pick<RecordRow, 'owner' | 'status' | 'name'>): Facets {
-  return {
-    ...(owner === null ? {} : { owner }),
-    ...(status === null ? {} : { status }),
-    ...(name === null ? {} : { name }),
-  }
+  // Built step by step: spreads of optional parts take a tenth of the time that a record needs to be read.
+  const facets: { -readonly [Name in keyof Facets]: Facets[Name] } = {}
+  if (owner !== null) facets.owner = owner
+  if (status !== null) facets.status = status
+  if (name !== null) facets.name = name
+  return facets
 }

@@ -126,6 +126,11 @@ export class RecordStore {
     return { ...taken, counts: rows, sweepMax: SWEEP_MAX }
   }
 
+  /** While the disk writes: reads what will be asked for next. */
+  readAhead(): void {
+    this.#shelves.job.cache.readAhead()
+  }
+
   /** What was handed over is durable. */
   settle(): void {
     for (const { cache } of Object.values(this.#shelves)) cache.settle()

@@ -42,6 +42,11 @@ export class SqliteJournal implements Journal {
     return recordRow(this.#prepare(`SELECT ${RECORD_COLUMNS} FROM records WHERE kind = ? AND id = ?`).get(kind, id))
   }
 
+  readFrom(kind: string, id: string, limit: number): readonly RecordRow[] {
+    const sql = `SELECT ${RECORD_COLUMNS} FROM records WHERE kind = ? AND id >= ? ORDER BY id LIMIT ?`
+    return recordRows(this.#prepare(sql).all(kind, id, limit))
+  }
+
   list(kind: string, query: JournalQuery): readonly RecordRow[] {
     const { statuses } = query
     if (statuses === undefined) return this.#listWhere(kind, query, '', [])

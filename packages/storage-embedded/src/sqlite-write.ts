@@ -1,5 +1,10 @@
 import type { Changes, CountRow, ItemRow, LeaseRow, RecordRow } from './journal.ts'
 
+/** For a write to find out whether anything has expired: a hundredth of the time that the sweep takes to find nothing. */
+export const HAS_EXPIRED = 'SELECT 1 FROM records WHERE expires_at <= ? LIMIT 1'
+/** Where the sweep stands among the statements below. */
+export const SWEEP_AT = 6
+
 /** The statements that a write uses, in the order in which it uses them. */
 export const WRITE_STATEMENTS: readonly string[] = [
   'DELETE FROM items WHERE queue = ? AND id = ?',

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { PRAGMAS } from './sqlite-schema.ts'
-import { IS_NUMBER, WRITE_STATEMENTS } from './sqlite-write.ts'
+import { HAS_EXPIRED, IS_NUMBER, SWEEP_AT, WRITE_STATEMENTS } from './sqlite-write.ts'
 import type { PackedWrite } from './sqlite-write.ts'
 
 /**
@@ -18,6 +18,7 @@ for (const pragma of workerData.pragmas) db.exec(pragma)
 const begin = db.prepare('BEGIN IMMEDIATE')
 const commit = db.prepare('COMMIT')
 const statements = workerData.statements.map((sql) => db.prepare(sql))
+const hasExpired = db.prepare(workerData.hasExpired)
 
 function write({ parts, shape, text, numbers }) {
   let value = 0
@@ -35,7 +36,7 @@ function write({ parts, shape, text, numbers }) {
           offset += length
         } else row[column] = length === workerData.isNumber ? numbers[number++] : null
       }
-      statement.run(...row)
+      if (index !== workerData.sweepAt || hasExpired.get(row[0]) !== undefined) statement.run(...row)
     }
   })
   commit.run()
@@ -68,7 +69,15 @@ export class SqliteWriter {
     const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
     this.#worker = new Worker(PROGRAM, {
       eval: true,
-      workerData: { driver, file, pragmas: PRAGMAS, statements: WRITE_STATEMENTS, isNumber: IS_NUMBER },
+      workerData: {
+        driver,
+        file,
+        pragmas: PRAGMAS,
+        statements: WRITE_STATEMENTS,
+        isNumber: IS_NUMBER,
+        hasExpired: HAS_EXPIRED,
+        sweepAt: SWEEP_AT,
+      },
     })
     // An idle storage must not keep the process alive.
     this.#worker.unref()

@@ -43,6 +43,8 @@ function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal
       apply(image, changes)
     },
     read: (kind, id) => image.records.get(keyOf(kind, id)),
+    readFrom: (kind, id, limit) =>
+      listOf(image, kind, { from: id, now: -Infinity, limit: Infinity }).toReversed().slice(0, limit),
     list: (kind, query) => listOf(image, kind, query),
     expiring: (after, until) => expiringOf(image, after, until),
     lastId: (kind) => listOf(image, kind, { now: -Infinity, limit: 1 })[0]?.id,

@@ -61,6 +61,7 @@ function forwarding(journal: Journal): Journal {
     open: () => journal.open(),
     write: (changes) => journal.write(changes),
     read: (kind, id) => journal.read(kind, id),
+    readFrom: (kind, id, limit) => journal.readFrom(kind, id, limit),
     list: (kind, query) => journal.list(kind, query),
     expiring: (after, until) => journal.expiring(after, until),
     lastId: (kind) => journal.lastId(kind),
