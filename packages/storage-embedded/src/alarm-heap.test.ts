@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { AlarmHeap } from './alarm-heap.ts'
 import type { Alarm } from './alarm-heap.ts'
-import { Entry } from './entry.ts'
+import { entryOf } from './entry.ts'
+import type { Entry } from './entry.ts'
 import { item } from './records.fixture.ts'
 
-const entry = new Entry(item('i1'), 1, 0)
+const entry = entryOf(item('i1'), 1, 0)
 
 test('[G-01] alarms ring in order, and those that were cancelled do not ring', () => {
   const step = fc.record({ at: fc.nat(50), cancel: fc.boolean() })

@@ -16,7 +16,8 @@ import type {
   Stored,
 } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
-import { Entry, entryFromRow, leaseOf, queueOf } from './entry.ts'
+import { entryFromRow, entryOf, leaseOf, queueOf } from './entry.ts'
+import type { Entry } from './entry.ts'
 import { Flusher } from './flusher.ts'
 import type { Journal } from './journal.ts'
 import { QueueIndex } from './queue-index.ts'
@@ -168,7 +169,7 @@ export class EmbeddedStorage implements Storage {
       if (leaseMs <= 0 || entry.holder !== undefined) this.#flusher?.itemChanged(entry)
       if (leaseMs > 0) index.renew(entry, now + leaseMs, now)
       else index.handBack(entry, now)
-      if (entry.state === 'ready') this.#announce(entry.item)
+      if (entry.state === 'ready') this.#announce(entry)
       return true
     })
   }
@@ -235,7 +236,7 @@ export class EmbeddedStorage implements Storage {
   }
 
   #remove(entry: Entry): void {
-    this.#queues[entry.item.queue].remove(entry)
+    this.#queues[entry.queue].remove(entry)
     this.#flusher?.itemRemoved(entry)
   }
 
@@ -244,7 +245,7 @@ export class EmbeddedStorage implements Storage {
       const index = this.#queues[item.queue]
       const old = index.get(item.id)
       if (old !== undefined) this.#remove(old)
-      const entry = new Entry(item, ++this.#seq, now + item.delayMs)
+      const entry = entryOf(item, ++this.#seq, now)
       index.add(entry, now)
       this.#flusher?.itemAdded(entry)
     }
@@ -252,7 +253,7 @@ export class EmbeddedStorage implements Storage {
     for (const item of items) if (item.delayMs <= 0) this.#announce(item)
   }
 
-  #announce({ queue, lane }: Item): void {
+  #announce({ queue, lane }: Pick<Item, 'queue' | 'lane'>): void {
     const listeners = this.#listeners.get(queue)
     if (listeners === undefined) return
     for (const listener of listeners) listener(lane)

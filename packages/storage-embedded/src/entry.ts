@@ -14,9 +14,27 @@ import type { ItemRow, LeaseRow } from './journal.ts'
  */
 export type EntryState = 'waiting' | 'ready' | 'held' | 'expired' | 'closing'
 
-/** An item in memory. One object for life, so that the heaps can refer to it; only `QueueIndex` changes it. */
+/** What of an item stays the same, with moments instead of spans. */
+interface Fixed extends Pick<Item, 'queue' | 'id' | 'lane' | 'priority'> {
+  readonly runMs: number | undefined
+  readonly fallbackLane: string | undefined
+  readonly fallbackAt: number
+  readonly settleAt: number
+  readonly unclaimedAt: number
+}
+
+/**
+ * An item in memory. One object for life, so that the heaps can refer to it; only `QueueIndex` changes it. A million of them
+ * may wait: each is one object, and its payload a text as soon as that is written.
+ */
 export class Entry {
-  readonly item: Item
+  readonly queue: Queue
+  readonly id: string
+  /** Always the same text for the same lane, once it is in one. */
+  lane: string
+  readonly priority: number
+  readonly fallbackLane: string | undefined
+  readonly runMs: number | undefined
   readonly seq: number
   readonly dueAt: number
   /** Smaller first: when it became due, with every level of priority worth so much waiting. */
@@ -49,16 +67,36 @@ export class Entry {
   leaseStored = false
   /** An earlier process may have had it in its own hands when it ended, and this one has not claimed it yet. */
   isSuspect = false
+  #payload: Json | undefined
+  #text: string | undefined
 
-  constructor(item: Item, seq: number, dueAt: number) {
-    this.item = item
+  constructor(fixed: Fixed, seq: number, dueAt: number, content: { readonly payload: Json } | { readonly text: string }) {
+    this.queue = fixed.queue
+    this.id = fixed.id
+    this.lane = fixed.lane
+    this.priority = fixed.priority
+    this.fallbackLane = fixed.fallbackLane
+    this.runMs = fixed.runMs
     this.seq = seq
     this.dueAt = dueAt
-    this.rank = dueAt - item.priority * AGEING_MS
-    const fallback = item.fallback
-    this.fallbackAt = fallback === undefined || fallback.lane === item.lane ? Infinity : dueAt + fallback.afterMs
-    this.settleAt = item.settleMs === undefined ? Infinity : dueAt + item.settleMs
-    this.unclaimedAt = item.unclaimedMs === undefined ? Infinity : dueAt + item.unclaimedMs
+    this.rank = dueAt - fixed.priority * AGEING_MS
+    this.fallbackAt = fixed.fallbackLane === fixed.lane ? Infinity : fixed.fallbackAt
+    this.settleAt = fixed.settleAt
+    this.unclaimedAt = fixed.unclaimedAt
+    this.#payload = 'payload' in content ? content.payload : undefined
+    this.#text = 'text' in content ? content.text : undefined
+  }
+
+  get payload(): Json {
+    if (this.#text === undefined) return this.#payload as Json
+    return jsonOf(this.#text)
+  }
+
+  /** The payload as the journal keeps it. From now on it is kept like that here, too. */
+  payloadText(): string {
+    this.#text ??= JSON.stringify(this.#payload)
+    this.#payload = undefined
+    return this.#text
   }
 
   /** When it expires, as things stand. */
@@ -78,20 +116,37 @@ export class Entry {
   }
 }
 
+export function entryOf(item: Item, seq: number, now: number): Entry {
+  const { queue, id, lane, priority, runMs, fallback, settleMs, unclaimedMs, payload } = item
+  const dueAt = now + item.delayMs
+  const fixed: Fixed = {
+    queue,
+    id,
+    lane,
+    priority,
+    runMs,
+    fallbackLane: fallback?.lane,
+    fallbackAt: fallback === undefined ? Infinity : dueAt + fallback.afterMs,
+    settleAt: settleMs === undefined ? Infinity : dueAt + settleMs,
+    unclaimedAt: unclaimedMs === undefined ? Infinity : dueAt + unclaimedMs,
+  }
+  return new Entry(fixed, seq, dueAt, { payload })
+}
+
 /** Which of two ready items is taken first. */
 export function comesBefore(a: Entry, b: Entry): boolean {
   return a.rank === b.rank ? a.seq < b.seq : a.rank < b.rank
 }
 
 export function leaseOf(entry: Entry, now: number): Lease {
-  const { queue, id, lane, priority, payload } = entry.item
+  const { queue, id, lane, priority, payload } = entry
   const at = entry.expiresInHandAt
   const expiresInMs = at === Infinity ? undefined : at > now ? at - now : 0
   return { queue, id, token: entry.token, lane, priority, payload, deliveries: entry.deliveries, expiresInMs }
 }
 
 export function viewOf(entry: Entry, now: number): ItemView {
-  const { queue, id, lane, priority, payload } = entry.item
+  const { queue, id, lane, priority, payload } = entry
   const lease =
     entry.token !== 0 && entry.leasedUntil > now
       ? { token: entry.token, holder: entry.holder, endsInMs: entry.leasedUntil - now }
@@ -112,8 +167,8 @@ function leasedUntilIn(entry: Entry): number {
 export function leaseRowOf(entry: Entry): LeaseRow {
   const leasedUntil = leasedUntilIn(entry)
   return {
-    queue: entry.item.queue,
-    id: entry.item.id,
+    queue: entry.queue,
+    id: entry.id,
     runAt: leasedUntil === 0 ? null : finite(entry.runAt),
     token: entry.holder === undefined ? 0 : entry.token,
     leasedUntil,
@@ -124,7 +179,7 @@ export function leaseRowOf(entry: Entry): LeaseRow {
 
 export function itemRowOf(entry: Entry): ItemRow {
   // Written out: to spread the other row into this one takes ten times as long, and every task comes by here.
-  const { queue, id, lane, priority, payload, fallback, runMs } = entry.item
+  const { queue, id, lane, priority, fallbackLane, runMs } = entry
   const leasedUntil = leasedUntilIn(entry)
   return {
     queue,
@@ -138,8 +193,8 @@ export function itemRowOf(entry: Entry): ItemRow {
     priority,
     seq: entry.seq,
     dueAt: entry.dueAt,
-    payload: JSON.stringify(payload),
-    fallbackLane: fallback?.lane ?? null,
+    payload: entry.payloadText(),
+    fallbackLane: fallbackLane ?? null,
     fallbackAt: finite(entry.fallbackAt),
     settleAt: finite(entry.settleAt),
     unclaimedAt: finite(entry.unclaimedAt),
@@ -148,28 +203,18 @@ export function itemRowOf(entry: Entry): ItemRow {
 }
 
 export function entryFromRow(row: ItemRow): Entry {
-  const span = (at: number | null): number | undefined => (at === null ? undefined : at - row.dueAt)
-  const fallbackMs = span(row.fallbackAt)
-  const settleMs = span(row.settleAt)
-  const unclaimedMs = span(row.unclaimedAt)
-  const entry = new Entry(
-    {
-      queue: queueOf(row.queue),
-      id: row.id,
-      lane: row.lane,
-      priority: row.priority,
-      delayMs: 0,
-      payload: jsonOf(row.payload),
-      ...(row.fallbackLane !== null && fallbackMs !== undefined
-        ? { fallback: { lane: row.fallbackLane, afterMs: fallbackMs } }
-        : {}),
-      ...(settleMs === undefined ? {} : { settleMs }),
-      ...(unclaimedMs === undefined ? {} : { unclaimedMs }),
-      ...(row.runMs === null ? {} : { runMs: row.runMs }),
-    },
-    row.seq,
-    row.dueAt,
-  )
+  const fixed: Fixed = {
+    queue: queueOf(row.queue),
+    id: row.id,
+    lane: row.lane,
+    priority: row.priority,
+    runMs: row.runMs ?? undefined,
+    fallbackLane: row.fallbackLane ?? undefined,
+    fallbackAt: row.fallbackAt ?? Infinity,
+    settleAt: row.settleAt ?? Infinity,
+    unclaimedAt: row.unclaimedAt ?? Infinity,
+  }
+  const entry = new Entry(fixed, row.seq, row.dueAt, { text: row.payload })
   entry.token = row.token
   entry.runAt = row.runAt ?? Infinity
   entry.leasedUntil = row.leasedUntil

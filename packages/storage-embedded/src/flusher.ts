@@ -57,25 +57,25 @@ export class Flusher {
   }
 
   itemAdded(entry: Entry): void {
-    const changed = this.#changedIn(entry.item.queue)
+    const changed = this.#changedIn(entry.queue)
     // A row that waits to be deleted is overwritten instead.
-    entry.idStored = changed.has(entry.item.id)
-    changed.set(entry.item.id, entry)
+    entry.idStored = changed.has(entry.id)
+    changed.set(entry.id, entry)
     this.#touch()
   }
 
   itemChanged(entry: Entry): void {
-    this.#changedIn(entry.item.queue).set(entry.item.id, entry)
+    this.#changedIn(entry.queue).set(entry.id, entry)
     this.#touch()
   }
 
   itemRemoved(entry: Entry): void {
-    const changed = this.#changedIn(entry.item.queue)
+    const changed = this.#changedIn(entry.queue)
     if (!entry.idStored) {
-      changed.delete(entry.item.id)
+      changed.delete(entry.id)
       return
     }
-    changed.set(entry.item.id, undefined)
+    changed.set(entry.id, undefined)
     this.#touch()
   }
 

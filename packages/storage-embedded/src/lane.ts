@@ -51,15 +51,15 @@ export class Lane {
   }
 
   #isLive(entry: Entry): boolean {
-    return entry.state === 'ready' && !entry.gone && (entry.fallbackOn || entry.item.lane === this.name)
+    return entry.state === 'ready' && !entry.gone && (entry.fallbackOn || entry.lane === this.name)
   }
 
   #hasSlot(entry: Entry): boolean {
-    return entry.item.lane === this.name ? entry.inLane : entry.inFallback
+    return entry.lane === this.name ? entry.inLane : entry.inFallback
   }
 
   #mark(entry: Entry, has: boolean): void {
-    if (entry.item.lane === this.name) entry.inLane = has
+    if (entry.lane === this.name) entry.inLane = has
     else entry.inFallback = has
   }
 

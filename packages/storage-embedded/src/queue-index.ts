@@ -41,7 +41,7 @@ export class QueueIndex {
 
   /** Adds a new or reloaded entry; its id must be free. */
   add(entry: Entry, now: number): void {
-    this.#entries.set(entry.item.id, entry)
+    this.#entries.set(entry.id, entry)
     this.#watchExpiry(entry)
     if (entry.fallbackAt !== Infinity) entry.fallback = this.#fallback.push(entry.fallbackAt, entry)
     if (entry.leasedUntil > now) this.#sleep(entry, 'held', entry.leasedUntil)
@@ -52,7 +52,7 @@ export class QueueIndex {
   remove(entry: Entry): void {
     this.#leaveState(entry, 'held')
     entry.gone = true
-    this.#entries.delete(entry.item.id)
+    this.#entries.delete(entry.id)
     if (entry.wake !== undefined) this.#wake.cancel(entry.wake)
     if (entry.fallback !== undefined) this.#fallback.cancel(entry.fallback)
     if (entry.expiry !== undefined) this.#expiry.cancel(entry.expiry)
@@ -100,8 +100,8 @@ export class QueueIndex {
     this.#sleep(entry, isExpiryClaim ? 'closing' : 'held', until)
     if (isExpiryClaim) return
     entry.deliveries++
-    if (entry.item.runMs === undefined) return
-    entry.runAt = now + entry.item.runMs
+    if (entry.runMs === undefined) return
+    entry.runAt = now + entry.runMs
     this.#watchExpiry(entry)
   }
 
@@ -174,8 +174,8 @@ export class QueueIndex {
   /** Looks at all entries, which takes a tenth of a second for a million: nobody asks often. */
   held(): readonly string[] {
     const ids: string[] = []
-    for (const { item, state, holder } of this.#entries.values()) {
-      if (state === 'held' && holder !== undefined) ids.push(item.id)
+    for (const { id, state, holder } of this.#entries.values()) {
+      if (state === 'held' && holder !== undefined) ids.push(id)
     }
     return ids
   }
@@ -189,12 +189,12 @@ export class QueueIndex {
   #makeReady(entry: Entry): void {
     entry.state = 'ready'
     this.#readyCount++
-    this.#addTo(entry.item.lane, entry)
+    this.#addTo(entry.lane, entry)
     if (entry.fallbackOn) this.#addToFallback(entry)
   }
 
   #addToFallback(entry: Entry): void {
-    if (entry.item.fallback !== undefined) this.#addTo(entry.item.fallback.lane, entry)
+    if (entry.fallbackLane !== undefined) this.#addTo(entry.fallbackLane, entry)
   }
 
   #addTo(name: string, entry: Entry): void {
@@ -204,6 +204,8 @@ export class QueueIndex {
       lane = new Lane(name)
       this.#lanes.set(name, lane)
     }
+    // One text for all of a lane instead of one for each item.
+    if (entry.lane === name) entry.lane = lane.name
     lane.add(entry)
     this.#turns.push(lane)
   }
@@ -227,8 +229,8 @@ export class QueueIndex {
     entry.state = next
     if (!wasReady) return
     this.#readyCount--
-    this.#lanes.get(entry.item.lane)?.leave()
-    if (entry.fallbackOn && entry.item.fallback !== undefined) this.#lanes.get(entry.item.fallback.lane)?.leave()
+    this.#lanes.get(entry.lane)?.leave()
+    if (entry.fallbackOn && entry.fallbackLane !== undefined) this.#lanes.get(entry.fallbackLane)?.leave()
   }
 
   #sleep(entry: Entry, state: 'waiting' | 'held' | 'closing', until: number): void {

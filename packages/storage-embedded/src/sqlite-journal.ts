@@ -30,7 +30,8 @@ export class SqliteJournal implements Journal {
   }
 
   open(): Opened {
-    const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS} FROM items`).all())
+    // Row by row: a million of them at once would take as much memory again as they do in the end.
+    const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS} FROM items`).iterate())
     return { ...this.#opened, items, counts: this.#counts() }
   }
 
@@ -172,6 +173,6 @@ function expiringRows(rows: readonly unknown[]): readonly ExpiringRow[] {
   return rows as readonly ExpiringRow[]
 }
 
-function itemRows(rows: readonly unknown[]): readonly ItemRow[] {
-  return rows as readonly ItemRow[]
+function itemRows(rows: Iterable<unknown>): Iterable<ItemRow> {
+  return rows as Iterable<ItemRow>
 }
