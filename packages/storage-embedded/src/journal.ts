@@ -14,7 +14,7 @@ export interface RecordRow {
 }
 
 /** The part of a record that nearly every write changes. */
-export type RecordUpdate = Omit<RecordRow, 'owner' | 'name' | 'text'>
+export type RecordUpdate = Omit<RecordRow, 'owner' | 'name'>
 
 /** What must be known of a record before it expires. */
 export type ExpiringRow = Pick<RecordRow, 'kind' | 'id' | 'owner' | 'status' | 'name'> & { readonly expiresAt: number }
@@ -59,7 +59,7 @@ export interface Changes {
   readonly epoch: number
   /** Whole records, new or replaced. */
   readonly records: readonly RecordRow[]
-  /** Records that are there already and keep their owner, name and text. */
+  /** Records that are there already and keep their owner and name. */
   readonly updates: readonly RecordUpdate[]
   readonly dropped: readonly { readonly kind: string; readonly id: string }[]
   /** At most so many records that have expired by `time` are deleted. */

@@ -5,7 +5,7 @@ const WINDOW_MAX = 128
 const WINDOW_SURE = 16
 /** Read beforehand at once: worth a look of its own, and not longer than the disk takes to write. */
 const TOGETHER_MIN = 8
-const TOGETHER_MAX = 48
+const TOGETHER_MAX = 64
 
 /**
  * How many records to read from the disk at a time. A long queue is worked off in the order in which its jobs came, which is
@@ -44,7 +44,9 @@ export class ReadAhead {
 
   /** What to read while there is nothing else to do: so many after this one. */
   next(): { readonly after: string; readonly count: number } | undefined {
-    if (this.#last === undefined || this.#window < WINDOW_SURE || this.#used === 0) return undefined
+    if (this.#last === undefined || this.#window < WINDOW_SURE) return undefined
+    // Nothing of it was asked for since: enough, if there is some left.
+    if (this.#used === 0 && this.#unused.size > this.#window / 2) return undefined
     const count = Math.min(this.#window - this.#unused.size, TOGETHER_MAX)
     if (count < TOGETHER_MIN) return undefined
     this.#used = 0

@@ -9,7 +9,7 @@ export interface Cached extends Stored<unknown> {
   /** Folded. */
   readonly text: string | undefined
   readonly expiresAt: number
-  /** The journal has it, or will have it by then, with the same owner, name and text. */
+  /** The journal has it, or will have it by then, with the same owner and name. */
   readonly stored: boolean
 }
 
@@ -77,7 +77,7 @@ export class RecordCache {
       return old
     }
     const dirty = this.#dirty.get(id)
-    const stored = old !== undefined && (dirty === undefined || dirty.stored) && hasSameIndex(old, put, text)
+    const stored = old !== undefined && (dirty === undefined || dirty.stored) && hasSameIndex(old, put)
     this.#clean.delete(id)
     this.#dirty.set(id, { value, version, put, text, expiresAt, stored })
     return old
@@ -240,14 +240,14 @@ function newestFirst(a: Cached, b: Cached): number {
   return a.put.id < b.put.id ? 1 : -1
 }
 
-function hasSameIndex(old: Cached, { facets }: Put, text: string | undefined): boolean {
+function hasSameIndex(old: Cached, { facets }: Put): boolean {
   const { facets: before } = old.put
-  return before?.owner === facets?.owner && before?.name === facets?.name && old.text === text
+  return before?.owner === facets?.owner && before?.name === facets?.name
 }
 
-function updateOf({ put: { kind, id, version, value, facets }, expiresAt }: Cached): RecordUpdate {
+function updateOf({ put: { kind, id, version, value, facets }, text, expiresAt }: Cached): RecordUpdate {
   const status = facets?.status ?? null
-  return { kind, id, version, status, expiresAt: finite(expiresAt), data: JSON.stringify(value) }
+  return { kind, id, version, status, text: text ?? null, expiresAt: finite(expiresAt), data: JSON.stringify(value) }
 }
 
 function rowOf({ put: { kind, id, version, value, facets }, text, expiresAt }: Cached): RecordRow {

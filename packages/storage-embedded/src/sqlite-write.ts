@@ -13,7 +13,7 @@ export const WRITE_STATEMENTS: readonly string[] = [
   `INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, id) DO UPDATE SET
    version = excluded.version, owner = excluded.owner, status = excluded.status, name = excluded.name,
    text = excluded.text, expires_at = excluded.expires_at, data = excluded.data`,
-  'UPDATE records SET version = ?, status = ?, expires_at = ?, data = ? WHERE kind = ? AND id = ?',
+  'UPDATE records SET version = ?, status = ?, text = ?, expires_at = ?, data = ? WHERE kind = ? AND id = ?',
   'DELETE FROM records WHERE kind = ? AND id = ?',
   // After the records: one of them may replace a row that has expired since it was decided.
   `DELETE FROM records WHERE (kind, id) IN
@@ -51,6 +51,7 @@ export function pack(changes: Changes): PackedWrite {
   for (const row of updates) {
     values.number(row.version)
     values.text(row.status)
+    values.text(row.text)
     values.number(row.expiresAt)
     values.text(row.data)
     values.text(row.kind)
@@ -76,7 +77,7 @@ export function pack(changes: Changes): PackedWrite {
     [17, items.length],
     [7, leases.length],
     [9, records.length],
-    [6, updates.length],
+    [7, updates.length],
     [2, dropped.length],
     [2, 1],
     [2, some.length],
