@@ -2,10 +2,15 @@ import { comesBefore } from './entry.ts'
 import type { Entry } from './entry.ts'
 
 const GARBAGE_MIN = 64
+/** Places at the beginning of the row that are empty before it is worth moving the rest. */
+const EMPTY_MIN = 1024
 
 /**
  * The ready items of one lane, best first. An entry's place in the order never changes, so a slot
  * that was left behind when the entry was taken elsewhere can serve again when it comes back.
+ *
+ * Nearly all items come in the order in which they are taken: they stand in a row, where the next one is found without a
+ * look at the others. Those that come before somebody who is there already are in a heap beside it.
  */
 export class Lane {
   readonly name: string
@@ -14,6 +19,8 @@ export class Lane {
   /** The lane after this one among those that wait for their turn. */
   next: Lane | undefined = undefined
   inTurn = false
+  #row: (Entry | undefined)[] = []
+  #rowStart = 0
   #slots: Entry[] = []
 
   constructor(name: string) {
@@ -24,6 +31,11 @@ export class Lane {
     this.ready++
     if (this.#hasSlot(entry)) return
     this.#mark(entry, true)
+    const last = this.#row.at(-1)
+    if (last === undefined || comesBefore(last, entry)) {
+      this.#row.push(entry)
+      return
+    }
     this.#slots.push(entry)
     this.#siftUp(this.#slots.length - 1)
   }
@@ -31,23 +43,57 @@ export class Lane {
   /** An entry that was ready here no longer is; its slot stays until it reaches the top or a sweep. */
   leave(): void {
     this.ready--
-    const garbage = this.#slots.length - this.ready
-    if (garbage > GARBAGE_MIN && garbage * 2 > this.#slots.length) this.#sweep()
+    const length = this.#row.length - this.#rowStart + this.#slots.length
+    const garbage = length - this.ready
+    if (garbage > GARBAGE_MIN && garbage * 2 > length) this.#sweep()
   }
 
   first(): Entry | undefined {
     if (this.ready === 0) return undefined
+    const inRow = this.#firstInRow()
+    const inHeap = this.#firstInHeap()
+    if (inRow === undefined || inHeap === undefined) return inRow ?? inHeap
+    return comesBefore(inHeap, inRow) ? inHeap : inRow
+  }
+
+  clear(): void {
+    for (const entry of this.#all()) this.#mark(entry, false)
+    this.#row = []
+    this.#rowStart = 0
+    this.#slots = []
+  }
+
+  *#all(): Iterable<Entry> {
+    for (let index = this.#rowStart; index < this.#row.length; index++) {
+      const entry = this.#row[index]
+      if (entry !== undefined) yield entry
+    }
+    yield* this.#slots
+  }
+
+  #firstInRow(): Entry | undefined {
+    for (;;) {
+      const first = this.#row[this.#rowStart]
+      if (first === undefined || this.#isLive(first)) return first
+      this.#mark(first, false)
+      this.#row[this.#rowStart] = undefined
+      this.#rowStart++
+      if (this.#rowStart > EMPTY_MIN && this.#rowStart * 2 > this.#row.length) this.#shorten()
+    }
+  }
+
+  #shorten(): void {
+    this.#row = this.#row.slice(this.#rowStart)
+    this.#rowStart = 0
+  }
+
+  #firstInHeap(): Entry | undefined {
     for (;;) {
       const top = this.#slots[0]
       if (top === undefined || this.#isLive(top)) return top
       this.#mark(top, false)
       this.#dropFirst()
     }
-  }
-
-  clear(): void {
-    for (const entry of this.#slots) this.#mark(entry, false)
-    this.#slots = []
   }
 
   #isLive(entry: Entry): boolean {
@@ -64,11 +110,15 @@ export class Lane {
   }
 
   #sweep(): void {
-    const kept: Entry[] = []
-    for (const entry of this.#slots) {
-      if (this.#isLive(entry)) kept.push(entry)
-      else this.#mark(entry, false)
+    const isKept = (entry: Entry | undefined): entry is Entry => {
+      if (entry === undefined) return false
+      if (this.#isLive(entry)) return true
+      this.#mark(entry, false)
+      return false
     }
+    this.#row = this.#row.filter(isKept)
+    this.#rowStart = 0
+    const kept = this.#slots.filter(isKept)
     this.#slots = kept
     for (let index = (kept.length >> 1) - 1; index >= 0; index--) this.#siftDown(index)
   }
