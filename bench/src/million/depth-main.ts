@@ -7,6 +7,7 @@ import { obeyParent } from '../channel.ts'
 import { now } from '../measure.ts'
 import { fill, slice } from './depth.ts'
 import type { DepthOrders } from './orders.ts'
+import { Works } from './work.ts'
 import { recordedWorkload } from './workload.ts'
 
 const [kind = 'file', url = ''] = process.argv.slice(2)
@@ -19,6 +20,7 @@ async function open(): Promise<Storage> {
 
 const workload = await recordedWorkload()
 const storage = await open()
+const works = new Works(storage, workload)
 
 obeyParent<DepthOrders>({
   fill: async (count) => {
@@ -26,6 +28,7 @@ obeyParent<DepthOrders>({
     await fill(storage, workload, count)
     return { ms: now() - begin }
   },
+  work: (ms) => works.slice(ms),
   slice: (pace) => slice(storage, workload, pace),
   close: () => storage.close(),
 })

@@ -6,5 +6,7 @@ export interface DepthOrders {
   fill(count: number): { readonly ms: number }
   /** Claims and settles for a while. The queue stays as long as it is. */
   slice(pace: { readonly limit: number; readonly ms: number }): Slice
+  /** Lets an orchestrator and a worker work on it for a while. The queue stays as long as it is. */
+  work(ms: number): { readonly done: number; readonly ms: number }
   close(): void
 }

@@ -70,7 +70,12 @@ export class Entry {
   #payload: Json | undefined
   #text: string | undefined
 
-  constructor(fixed: Fixed, seq: number, dueAt: number, content: { readonly payload: Json } | { readonly text: string }) {
+  constructor(
+    fixed: Fixed,
+    seq: number,
+    dueAt: number,
+    content: { readonly payload: Json } | { readonly text: string },
+  ) {
     this.queue = fixed.queue
     this.id = fixed.id
     this.lane = fixed.lane
