@@ -285,15 +285,20 @@ export class RedisStorage implements Storage {
   }
 
   async #release(beginning: string): Promise<void> {
-    const releaseIn = async (queue: Queue, shard: number): Promise<void> => {
+    const releaseIn = async (queue: Queue, shard: number, set: 'lease' | 'over'): Promise<void> => {
       let cursor = '0'
       do {
-        const reply = await this.#caller.sendLast('release', [pack([queue, beginning, cursor])], shard)
+        const reply = await this.#caller.sendLast('release', [pack([queue, beginning, cursor, set])], shard)
         cursor = textOf(bytesOf(reply))
       } while (cursor !== '0')
     }
     const places = QUEUES.flatMap((queue) => this.#placement.ofQueue(queue).map((shard) => [queue, shard] as const))
-    await Promise.all(places.map(([queue, shard]) => releaseIn(queue, shard)))
+    await Promise.all(
+      places.map(async ([queue, shard]) => {
+        await releaseIn(queue, shard, 'lease')
+        await releaseIn(queue, shard, 'over')
+      }),
+    )
   }
 
   /** Asks each again while its answer is that more has to be cleared away before there can be one. */

@@ -296,12 +296,13 @@ local function renew(keys, args)
   return reply
 end
 
--- Ends the leases in the hands of those whose names begin so. One page of them; gives the cursor of the next.
+-- Ends the leases in the hands of those whose names begin so: those in force ("lease"), or what has run out of time in such
+-- hands ("over"). One page of them; gives the cursor of the next.
 local function release(keys, args)
-  local queue, beginning, cursor = unpack(cmsgpack.unpack(args[2]))
+  local queue, beginning, cursor, set = unpack(cmsgpack.unpack(args[2]))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
-  local page = redis.call('ZSCAN', q .. 'lease', cursor, 'COUNT', 200)
+  local page = redis.call('ZSCAN', q .. set, cursor, 'COUNT', 200)
   local hints = { '' }
   for i = 1, #page[2], 2 do
     local id = page[2][i]
@@ -314,6 +315,7 @@ local function release(keys, args)
       head[UNTIL] = now
       if not head[CLOSER] then head[RUN_AT] = INF end
       on_lease_end(q, id, head, now)
+      if head[STATE] == READY then watch(q, id, head) end
       save(q, id, head)
       if head[STATE] == READY then
         hints[#hints + 1] = queue
