@@ -4,6 +4,7 @@
  *
  *   npm run cluster                                              five minutes, 2,000 workers, 200 jobs a second, Redis
  *   npm run cluster -- --storage postgres
+ *   npm run cluster -- --blueprint four_states                   four tasks a job, three of them side by side
  *   npm run cluster -- --minutes 0.3 --workers 200 --rate 20     to see whether it runs at all
  *   npm run cluster -- --calm                                    without faults
  */
@@ -35,6 +36,7 @@ const { values } = parseArgs({
     instances: { type: 'string', default: '3' },
     swarms: { type: 'string', default: '2' },
     storage: { type: 'string', default: 'redis' },
+    blueprint: { type: 'string', default: 'one_state' },
     calm: { type: 'boolean', default: false },
   },
 })
@@ -135,7 +137,7 @@ async function play(stage: Stage): Promise<Played> {
   const watch = new ProcessWatch(LABELS)
   watch.start()
   const env = { FEEDER_URL: url, FEEDER_CA: ca, FEEDER_TOKEN: CLIENT_TOKEN, FEEDER_RATE: String(RATE) }
-  const child = program('feeder.ts', { ...env, FEEDER_SECONDS: String(SECONDS) })
+  const child = program('feeder.ts', { ...env, FEEDER_SECONDS: String(SECONDS), FEEDER_BLUEPRINT: values.blueprint })
   const limit = setTimeout(() => child.send('end'), SECONDS * 1_000 + REST_MS)
   const feeding = said<FeederReport>(child, 'report')
   const [feeder, complaints] = await Promise.all([feeding, cause(stage)])
@@ -186,7 +188,7 @@ function tell(verdict: Verdict, { feeder, swarms, figures, complaints }: Played)
   const total = (pick: (swarm: SwarmReport) => number): number => swarms.reduce((sum, swarm) => sum + pick(swarm), 0)
   const { lost, unexpected, endedTwice, unfinished, wrong, stored } = verdict
   console.log(`
-storage ${STORAGE}, ${values.instances} instances, ${values.workers} workers, ${cpus().length} cores, ${SECONDS} s
+${values.blueprint} on ${STORAGE}, ${values.instances} instances, ${values.workers} workers, ${cpus().length} cores, ${SECONDS} s
 rate      ${held.toFixed(1)} jobs/s of ${RATE} (late in ${feeder.late} ticks)
 jobs      attempted ${feeder.attempted}, acknowledged ${verdict.acknowledged}, stored ${stored}
           lost ${lost.length}, unexpected ${unexpected.length}, ended twice ${endedTwice.length}, unfinished ${unfinished.length}, wrong ${wrong.length}

@@ -23,6 +23,7 @@ export interface FeederReport {
 }
 
 const { FEEDER_URL = '', FEEDER_CA = '', FEEDER_TOKEN = '', FEEDER_RATE = '0', FEEDER_SECONDS = '0' } = process.env
+const { FEEDER_BLUEPRINT = '' } = process.env
 const RATE = Number(FEEDER_RATE)
 const SECONDS = Number(FEEDER_SECONDS)
 /** Beyond this the rate is not held: a client that opened requests without end would only measure itself. */
@@ -42,7 +43,7 @@ let late = 0
 
 async function start(index: number): Promise<void> {
   const began = performance.now()
-  const body = { blueprint: 'four_states', initial_data: { value: index }, idempotency_key: `cluster-${index}` }
+  const body = { blueprint: FEEDER_BLUEPRINT, initial_data: { value: index }, idempotency_key: `cluster-${index}` }
   open += 1
   const answer = await line.insist('start', { method: 'POST', path: CLIENT_PATHS.jobs, body })
   open -= 1

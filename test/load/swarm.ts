@@ -1,6 +1,6 @@
 /**
  * A process full of workers, each with the calls of a real one: registration, long polls, results, heartbeats. They do the
- * tasks of `four_states` at once, because what is looked at here is the orchestrator.
+ * tasks at once, because what is looked at here is the orchestrator.
  */
 import { isJsonObject, LIMITS, WORKER_PATHS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'

@@ -69,8 +69,10 @@ function endings({ trail }: Job): number {
   return trail.filter(({ event }) => event === 'job_finished').length
 }
 
-/** Twice the number, in three parts of one, two and three times as much. */
+/** Twice the number; of four states, the sum of three parts of it that are one, two and three times as much. */
 function isRight(job: Job): boolean {
-  const { sum, parts } = job.stateHistory
-  return sum === Number(job.initialData['value']) * 12 && parts === 3 && endings(job) === 1
+  const { value, sum, parts } = job.stateHistory
+  const number = Number(job.initialData['value'])
+  const isSo = job.blueprint === 'one_state' ? value === number * 2 : sum === number * 12 && parts === 3
+  return isSo && endings(job) === 1
 }
