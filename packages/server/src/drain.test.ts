@@ -1,27 +1,42 @@
 import { once } from 'node:events'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { createClock } from './clock.ts'
-import { startTestServer, WORKER_TOKEN } from './server.fixture.ts'
+import { CLIENT_TOKEN, startTestServer, WORKER_TOKEN } from './server.fixture.ts'
 import type { TestServer } from './server.fixture.ts'
 
 let app: TestServer | undefined
 afterEach(() => app?.server.stop())
 
-/** A server that drains until it is told that the time is up. */
-async function drainable(): Promise<{ readonly app: TestServer; readonly drained: () => void }> {
+interface Drainable {
+  readonly app: TestServer
+  readonly drained: () => void
+  readonly left: () => void
+}
+
+/** A server that drains until it is told that the time is up, and then waits for the last ones until it is told again. */
+async function drainable(): Promise<Drainable> {
   const clock = createClock()
-  let drained = (): void => {}
-  const time = new Promise<void>((resolve) => {
-    drained = resolve
-  })
-  const sleep: typeof clock.sleep = (ms, signal) => (ms === 77_000 ? time : clock.sleep(ms, signal))
+  const gate = (): { readonly opened: Promise<void>; readonly open: () => void } => {
+    let open = (): void => {}
+    const opened = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    return { opened, open }
+  }
+  const [time, last] = [gate(), gate()]
+  const sleep: typeof clock.sleep = (ms, signal) => {
+    if (ms === 77_000) return time.opened
+    return ms === 20 ? last.opened : clock.sleep(ms, signal)
+  }
   app = await startTestServer({ clock: { ...clock, sleep }, settings: { shutdownDrainSeconds: 77 } })
-  return { app, drained }
+  return { app, drained: time.open, left: last.open }
 }
 
 test('[I-07] a server that is told to stop is not ready at once, and serves everybody until it has drained', async () => {
-  const { app: server, drained } = await drainable()
+  const { app: server, drained, left } = await drainable()
   await server.register('w')
   const headers = { 'x-worker-token': WORKER_TOKEN, 'x-worker-id': 'w' }
   const socket = new WebSocket(`${server.address.replace('http', 'ws')}/_worker/ws`, { headers })
@@ -48,8 +63,28 @@ test('[I-07] a server that is told to stop is not ready at once, and serves ever
   // Who asks for more than there is does not wait for long.
   expect((await server.poll('w', 60)).status).toBe(204)
   drained()
+  left()
   await stopping
   await expect(server.call('GET', '/_public/live')).rejects.toThrow('fetch failed')
+})
+
+test('[I-07] when the door is shut, those who are in are served and nobody new is let in', async () => {
+  const { app: server, drained, left } = await drainable()
+  const socket = connect(Number(new URL(server.address).port), '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write(`GET /api/v1/jobs HTTP/1.1\r\nhost: here\r\n`)
+  const stopping = server.server.stop()
+  drained()
+  const isRefused = (): Promise<boolean> =>
+    server.call('GET', '/_public/live').then(
+      () => false,
+      () => true,
+    )
+  await expect.poll(isRefused).toBe(true)
+  socket.end(`x-client-token: ${CLIENT_TOKEN}\r\n\r\n`)
+  expect(await text(socket)).toMatch(/^HTTP\/1.1 200 OK\r\n/)
+  left()
+  await stopping
 })
 
 test('[I-07] a server that never listened has nobody to drain', async () => {

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
+import { promisify } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
@@ -151,10 +152,25 @@ export class Server {
       log.info('draining', { drain_ms: drainMs })
       this.#waits.shorten(DRAINING_WAIT_MS)
       await clock.sleep(drainMs, NEVER)
-      // Whoever kept one without using it finds it closed, and not a server that refuses.
-      this.#app.server.closeIdleConnections()
+      await this.#shutDoor()
     }
     this.#waits.stop()
+  }
+
+  /**
+   * Whoever knocks from now on finds nobody, and goes to another instance before anything has been sent; who kept a connection
+   * without using it finds it closed. Those who are in are served, and leave with their answer.
+   */
+  async #shutDoor(): Promise<void> {
+    const { clock } = this.#orchestrator.parts
+    const { server } = this.#app
+    server.close()
+    server.closeIdleConnections()
+    const count = promisify(server.getConnections.bind(server))
+    for (let waitedMs = 0; waitedMs < LEAVING_MS; waitedMs += LEAVING_LOOK_MS) {
+      if ((await count()) === 0) return
+      await clock.sleep(LEAVING_LOOK_MS, NEVER)
+    }
   }
 
   async #closeFace(): Promise<void> {
@@ -230,6 +246,10 @@ function limiterFor({ settings, storage, log }: Parts): RateLimiter {
 /** Who asks to wait while we are about to stop is soon sent elsewhere, and yet does not ask again and again. */
 const DRAINING_WAIT_MS = 1_000
 const NEVER = new AbortController().signal
+
+/** Those who came in last have this long; waits have ended by then. */
+const LEAVING_MS = 1_500
+const LEAVING_LOOK_MS = 20
 
 /** What is still being answered gets this long; the rest is cut. */
 const CLOSE_MS = 1_000
