@@ -206,16 +206,19 @@ export function checkDurableRuns(check: CheckDurable): void {
     expect(await claimedIds(again)).toEqual(['i1'])
   })
 
-  check('[D-04] a run that was out of time in the hands of a process ends with it', async ({ storage, advance }, reopen) => {
-    await storage.commit({ enqueue: [item('i1', { runMs: SECOND })] })
-    await claimOne(storage, { leaseMs: 60 * SECOND })
-    await advance(2 * SECOND)
-    // Somebody looks, so that the storage has taken note of it.
-    expect(await claim(storage)).toEqual([])
-    await storage.sync()
-    const again = await reopen()
-    expect(await claimOne(again)).toMatchObject({ id: 'i1' })
-  })
+  check(
+    '[D-04] a run that was out of time in the hands of a process ends with it',
+    async ({ storage, advance }, reopen) => {
+      await storage.commit({ enqueue: [item('i1', { runMs: SECOND })] })
+      await claimOne(storage, { leaseMs: 60 * SECOND })
+      await advance(2 * SECOND)
+      // Somebody looks, so that the storage has taken note of it.
+      expect(await claim(storage)).toEqual([])
+      await storage.sync()
+      const again = await reopen()
+      expect(await claimOne(again)).toMatchObject({ id: 'i1' })
+    },
+  )
 
   check('[C-04] what ran out of time stays expired over a restart', async ({ storage, advance }, reopen) => {
     await storage.commit({ enqueue: [item('i1', { runMs: 2 * SECOND }), item('i2', { runMs: 2 * SECOND })] })
