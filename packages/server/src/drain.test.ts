@@ -81,7 +81,7 @@ test('[I-07] when the door is shut, those who are in are served and nobody new i
       () => true,
     )
   await expect.poll(isRefused).toBe(true)
-  socket.end(`x-client-token: ${CLIENT_TOKEN}\r\n\r\n`)
+  socket.write(`x-client-token: ${CLIENT_TOKEN}\r\n\r\n`)
   expect(await text(socket)).toMatch(/^HTTP\/1.1 200 OK\r\n/)
   left()
   await stopping

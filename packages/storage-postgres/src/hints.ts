@@ -16,10 +16,7 @@ export interface HintOptions {
   readonly log: Log | undefined
 }
 
-/**
- * What is told so soon after the last time is gathered until then: a notification makes its sender wait for all others. Who
- * has said nothing for so long is heard at once.
- */
+/** What several commits tell is gathered for so long: a notification makes its sender wait for all others. */
 const GATHER_MS = 3
 const RECONNECT_MS = 250
 const RECONNECT_MS_MAX = 10_000
@@ -49,7 +46,6 @@ export class Hints {
   #client: pg.Client | undefined
   #isListening = false
   #polledAt = performance.now()
-  #toldAt = Number.NEGATIVE_INFINITY
   #telling: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
   #echo: NodeJS.Timeout | undefined
@@ -82,13 +78,9 @@ export class Hints {
       const lanes = this.#untold.get(queue) ?? new Set()
       this.#untold.set(queue, lanes)
       lanes.add(lane)
-      this.#telling ??= setTimeout(
-        () => {
-          void this.#tellOthers()
-        },
-        // Zero becomes a millisecond: what this round of the event loop has to tell goes together.
-        Math.max(0, this.#toldAt + GATHER_MS - performance.now()),
-      )
+      this.#telling ??= setTimeout(() => {
+        void this.#tellOthers()
+      }, GATHER_MS)
     }
     this.#listeners.tell(queue, lane)
   }
@@ -107,7 +99,6 @@ export class Hints {
 
   async #tellOthers(): Promise<void> {
     this.#telling = undefined
-    this.#toldAt = performance.now()
     const texts = wakeUpTexts(this.#options.session, this.#untold)
     this.#untold.clear()
     await this.#notify(texts)
