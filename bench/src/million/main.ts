@@ -77,41 +77,47 @@ function pidsOf(sides: readonly Side[]): readonly number[] {
 /** With the CPU time of its process and its database. It counts the jobs that came in between, too. */
 type Taken = Slice & { readonly cpuS: number }
 
-/** All sides in turns, slice by slice. The first slice of each warms up. */
-async function claims(sides: readonly Side[], limit: number): Promise<void> {
-  const found = new Map<Side, Taken[]>(sides.map((side) => [side, []]))
+/** All sides in turns, slice by slice. The first slice of each warms up and is left out. */
+async function inTurns<T>(sides: readonly Side[], slice: (side: Side) => Promise<T>): Promise<ReadonlyMap<Side, T[]>> {
+  const found = new Map<Side, T[]>(sides.map((side) => [side, []]))
   const turns = Math.max(1, Math.round((Number(values.seconds) * 1000) / SLICE_MS))
   for (let turn = 0; turn <= turns; turn += 1) {
     for (const [side, slices] of found) {
-      const before = cpuSeconds(pidsOf([side]))
-      const taken = await side.process.ask('slice', STUCK_MS, { limit, ms: SLICE_MS })
-      if (turn > 0) slices.push({ ...taken, cpuS: cpuSeconds(pidsOf([side])) - before })
+      const taken = await slice(side)
+      if (turn > 0) slices.push(taken)
     }
   }
+  return found
+}
+
+function rateOf(slices: readonly { readonly done: number; readonly ms: number }[]): number {
+  const ms = slices.reduce((sum, one) => sum + one.ms, 0)
+  return doneIn(slices) / (ms / 1000)
+}
+
+function doneIn(slices: readonly { readonly done: number }[]): number {
+  return slices.reduce((sum, one) => sum + one.done, 0)
+}
+
+async function claims(sides: readonly Side[], limit: number): Promise<void> {
+  const found = await inTurns<Taken>(sides, async (side) => {
+    const before = cpuSeconds(pidsOf([side]))
+    const taken = await side.process.ask('slice', STUCK_MS, { limit, ms: SLICE_MS })
+    return { ...taken, cpuS: cpuSeconds(pidsOf([side])) - before }
+  })
   for (const [{ figures }, slices] of found) {
-    const ms = slices.reduce((sum, one) => sum + one.ms, 0)
-    const done = slices.reduce((sum, one) => sum + one.done, 0)
     const spans = slices.flatMap(({ claimMs }) => claimMs)
-    figures[`by${limit}PerS`] = done / (ms / 1000)
-    figures[`by${limit}CpuMs`] = (slices.reduce((sum, { cpuS }) => sum + cpuS, 0) * 1000) / done
+    figures[`by${limit}PerS`] = rateOf(slices)
+    figures[`by${limit}CpuMs`] = (slices.reduce((sum, { cpuS }) => sum + cpuS, 0) * 1000) / doneIn(slices)
     figures[`by${limit}ClaimP50Ms`] = percentile(spans, 50)
     figures[`by${limit}ClaimP99Ms`] = percentile(spans, 99)
   }
 }
 
-/** The product on top of the storage. The first slice of each warms up. */
+/** The product on top of the storage. */
 async function works(sides: readonly Side[]): Promise<void> {
-  const found = new Map<Side, { done: number; ms: number }>(sides.map((side) => [side, { done: 0, ms: 0 }]))
-  const turns = Math.max(1, Math.round((Number(values.seconds) * 1000) / SLICE_MS))
-  for (let turn = 0; turn <= turns; turn += 1) {
-    for (const [side, sum] of found) {
-      const { done, ms } = await side.process.ask('work', STUCK_MS, SLICE_MS)
-      if (turn === 0) continue
-      sum.done += done
-      sum.ms += ms
-    }
-  }
-  for (const [{ figures }, { done, ms }] of found) figures['workPerS'] = done / (ms / 1000)
+  const found = await inTurns(sides, (side) => side.process.ask('work', STUCK_MS, SLICE_MS))
+  for (const [{ figures }, slices] of found) figures['workPerS'] = rateOf(slices)
 }
 
 function sizes({ backing, process, figures }: Side): void {
