@@ -94,6 +94,11 @@ export class Dispatcher implements Service {
     const { clock, log, strategies, signals } = options
     this.#index = new WorkerIndex(strategies, (type, workerId) => signals.send(['turn', type, workerId]))
     signals.on('turn', (type = '', workerId = '') => this.#index.turnGiven(type, workerId))
+    signals.on('worker', (workerId = '') => {
+      this.#lookUp(workerId).catch((error: unknown) => {
+        log.debug('a worker of another instance is not known yet', { worker_id: workerId, error: String(error) })
+      })
+    })
     this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
   }
 
@@ -134,6 +139,12 @@ export class Dispatcher implements Service {
 
   put(worker: WorkerRecord): void {
     this.#index.put(worker)
+  }
+
+  /** As `put`, for what all instances should know at once: otherwise they find out when they next look at all workers. */
+  introduce(worker: WorkerRecord): void {
+    this.put(worker)
+    this.#options.signals.send(['worker', worker.id])
   }
 
   remove(id: string): void {
@@ -310,6 +321,12 @@ export class Dispatcher implements Service {
       } else if (this.#missing.has(id)) this.release(id)
       else this.#missing.add(id)
     }
+  }
+
+  async #lookUp(id: string): Promise<void> {
+    const { storage, clock, workerTtlMs } = this.#options
+    const worker = (await storage.read('worker', id))?.value
+    if (worker !== undefined && assess(worker, clock.now(), workerTtlMs) === 'live') this.#index.put(worker)
   }
 
   async #refresh(): Promise<void> {

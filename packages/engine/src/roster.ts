@@ -51,7 +51,7 @@ export class Roster {
       return { ...worker, reputation: earned ?? known?.reputation ?? worker.reputation }
     })
     if (record === undefined) return worker
-    dispatcher.put(record)
+    dispatcher.introduce(record)
     onMoment?.({ at: clock.now(), event: 'registered', worker: record })
     await storage.sync()
     log.info('worker registered', { worker_id: worker.id, skills: worker.skills.slice(0, SHOWN_SKILLS) })
@@ -72,7 +72,8 @@ export class Roster {
     if (worker === undefined || before === undefined) {
       throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found', { details: { worker_id: workerId } })
     }
-    dispatcher.put(worker)
+    if (worker.status === before.status) dispatcher.put(worker)
+    else dispatcher.introduce(worker)
     if (onMoment !== undefined) {
       const changed = changedFields(before, worker)
       if (changed.length > 0) onMoment({ at: clock.now(), event: 'status_update', worker, changed })

@@ -6,10 +6,22 @@ export type Signal = readonly [topic: Topic, ...words: string[]]
 
 /**
  * `hello`, `bye`: who is there. `turn`: a worker got its turn for a type of task. `took`: a worker has a task now. `ended`: its
- * result is here. `drop`: a task was taken back. `recall`: a worker shall stop a task. `anew`: a worker has begun anew, with empty hands. `wait`: somebody waits for a job. `news`: a job
- * has changed that somebody waits for.
+ * result is here. `drop`: a task was taken back. `recall`: a worker shall stop a task. `worker`: one is new, or accepts tasks
+ * again or no longer. `anew`: a worker has begun anew, with empty hands. `wait`: somebody waits for a job. `news`: a job has
+ * changed that somebody waits for.
  */
-export type Topic = 'hello' | 'bye' | 'turn' | 'took' | 'ended' | 'drop' | 'recall' | 'anew' | 'wait' | 'news'
+export type Topic =
+  | 'hello'
+  | 'bye'
+  | 'turn'
+  | 'took'
+  | 'ended'
+  | 'drop'
+  | 'recall'
+  | 'worker'
+  | 'anew'
+  | 'wait'
+  | 'news'
 
 export interface SignalsOptions {
   readonly storage: Storage
