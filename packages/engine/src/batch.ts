@@ -61,7 +61,10 @@ export function batchOf(
     facets: { owner: job.client.id, status: job.status, name: job.blueprint, text: searchText(job) },
     ...(expiresMs === undefined ? {} : { expiresMs }),
   }
-  return { put: [put], enqueue, remove, ...(settle === undefined ? {} : { settle }) }
+  if (settle === undefined) return { put: [put], enqueue, remove }
+  // What is settled is gone with that.
+  const others = remove.filter(({ queue, id }) => queue !== settle.queue || id !== settle.id)
+  return { put: [put], enqueue, remove: others, settle }
 }
 
 function addEffect(

@@ -67,7 +67,7 @@ export class Director {
   readonly #options: DirectorOptions
   /** The jobs that an event is being applied to here, each with those who wait for their turn. */
   readonly #busy = new Map<string, (() => void)[]>()
-  /** Jobs as they were last written here. Another instance may have written them since; then the commit is refused. */
+  /** Jobs as they were last seen here. Another instance may have written them since; then the commit is refused. */
   readonly #memory = new JobMemory()
 
   constructor(options: DirectorOptions) {
@@ -99,10 +99,13 @@ export class Director {
     }
   }
 
-  /** The job as it was last written here if that will do, else as it is. */
+  /** The job as it was last seen here if that will do, else as it is: whoever asks has a step of it in hand, and will write it. */
   async recall(jobId: string, isEnough: (job: Job) => boolean): Promise<Stored<Job> | undefined> {
     const known = this.#memory.get(jobId)
-    return known !== undefined && isEnough(known.value) ? known : this.#options.storage.read('job', jobId)
+    if (known !== undefined && isEnough(known.value)) return known
+    const stored = await this.#options.storage.read('job', jobId)
+    if (stored !== undefined) this.#memory.keep(stored.value, stored.version)
+    return stored
   }
 
   /** For the history. What goes wrong there is no concern of the job. */

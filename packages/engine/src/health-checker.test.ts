@@ -1,7 +1,7 @@
 import type { Storage } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../test/servers/test-storage.ts'
-import { Stage, VirtualClock, guarded, oneTask } from './stage.fixture.ts'
+import { Stage, VirtualClock, guarded, oneTask, settled } from './stage.fixture.ts'
 
 const DAY_MS = 86_400_000
 
@@ -83,6 +83,8 @@ test('[F-03] [F-05] of two instances one removes what is dead', async () => {
     settings: { isShared: true },
   })
   await first.engine.start()
+  // Two that meet at the very first start may both lead until the next renewal.
+  await settled()
   await second.engine.start()
   await first.clock.advance(1_000)
   const leaders = [first, second].filter(({ engine }) => engine.leadership.isLeading('health-checker'))

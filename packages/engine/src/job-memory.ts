@@ -5,8 +5,8 @@ const JOBS_MAX = 2_000
 const SIZE_MAX = 16_000
 
 /**
- * The open jobs that this process wrote last, so that the next step of each need not read it again. Bounded in number and in
- * size, so that it is some megabytes at most; the ones that were not written for longest go first.
+ * The open jobs that this process had in hand last, so that the next step of each need not read it again. Bounded in number and
+ * in size, so that it is some megabytes at most; the ones that were not touched for longest go first.
  */
 export class JobMemory {
   readonly #jobs = new Map<string, Stored<Job>>()

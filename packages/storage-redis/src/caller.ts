@@ -1,5 +1,4 @@
 import { ImpresarioError } from '@impresario/protocol'
-import { pack } from './codec.ts'
 import type { Wire } from './connection.ts'
 import type { FunctionName } from './library.ts'
 
@@ -25,17 +24,18 @@ export class Caller {
 
   /** The boundary where a reply gets its shape: only the library of this package makes it. */
   async call<T>(name: FunctionName, question: readonly unknown[], shard: number): Promise<T> {
-    return (await this.send(name, [pack(question)], shard)) as T
+    return (await this.send(name, [question], shard)) as T
   }
 
-  async send(name: FunctionName, args: readonly Buffer[], shard: number): Promise<unknown> {
+  /** Each value is an argument; a `Buffer` is one that is MessagePack already. */
+  async send(name: FunctionName, values: readonly unknown[], shard: number): Promise<unknown> {
     this.mustWork()
-    return this.sendLast(name, args, shard)
+    return this.sendLast(name, values, shard)
   }
 
   /** Also when it is shut: for what has to be done then. */
-  sendLast(name: FunctionName, args: readonly Buffer[], shard: number): Promise<unknown> {
-    return this.#wire.call(name, [this.#now === undefined ? '' : String(this.#now()), ...args], shard)
+  sendLast(name: FunctionName, values: readonly unknown[], shard: number): Promise<unknown> {
+    return this.#wire.call(name, [this.#now === undefined ? '' : String(this.#now()), ...values], shard)
   }
 
   shut(): void {

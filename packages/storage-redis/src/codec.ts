@@ -1,17 +1,29 @@
 import type { Batch, Item, Put, Records } from '@impresario/core'
-import { Packr } from 'msgpackr'
+import { Unpackr } from 'msgpackr'
 import { foldedText } from '@impresario/core'
+import { MessageWriter } from './message-writer.ts'
 
-/** Plain MessagePack that every library reads: without the records that are an extension of this one. */
-const packr = new Packr({ useRecords: false, int64AsType: 'number' })
+const unpackr = new Unpackr({ useRecords: false, int64AsType: 'number' })
+const writer = new MessageWriter()
+
+/**
+ * What a function of the library is called with: the time of a test, or nothing; then values, each of which is sent as
+ * MessagePack of its own, or bytes, which are sent as they are.
+ */
+export type Arguments = readonly [now: string, ...unknown[]]
 
 export function pack(value: unknown): Buffer {
-  return packr.pack(value)
+  try {
+    writer.value(value)
+    return writer.take()
+  } finally {
+    writer.rewind(0)
+  }
 }
 
 /** The boundary where a reply becomes a value again: only the library of this package writes it. */
 export function unpack<T>(bytes: Buffer): T {
-  return packr.unpack(bytes) as T
+  return unpackr.unpack(bytes) as T
 }
 
 /** The boundary where a record's body becomes its value again: `commit` stored it by kind. */
@@ -36,11 +48,11 @@ export interface Sharding {
 }
 
 /** A batch as the library takes it: what scripts look into, and behind it the bodies of its records and its items. */
-export function encodedBatch(batch: Batch, origin: string, sharding?: Sharding): readonly Buffer[] {
+export function batchValues(batch: Batch, origin: string, sharding?: Sharding): readonly unknown[] {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
   const due = enqueue.filter(({ delayMs }) => delayMs <= 0)
   const hints = due.length === 0 ? false : [origin, ...due.flatMap(({ queue, lane }) => [queue, lane])]
-  const description = pack([
+  const description = [
     settle === undefined ? false : [settle.queue, settle.id, settle.token],
     guard === undefined ? false : [guard.queue, guard.id, guard.token],
     remove.map(({ queue, id }) => [queue, id]),
@@ -49,8 +61,8 @@ export function encodedBatch(batch: Batch, origin: string, sharding?: Sharding):
     enqueue.map((item) => itemFields(item)),
     hints,
     ...(sharding === undefined ? [] : [sharding.floor, transactionFields(sharding)]),
-  ])
-  return [description, ...put.map(({ value }) => pack(value)), ...enqueue.map(({ payload }) => pack(payload))]
+  ]
+  return [description, ...put.map(({ value }) => value), ...enqueue.map(({ payload }) => payload)]
 }
 
 function transactionFields({ transaction }: Sharding): readonly unknown[] | false {

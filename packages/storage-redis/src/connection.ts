@@ -4,6 +4,7 @@ import { ImpresarioError } from '@impresario/protocol'
 import { tagsOf } from './address.ts'
 import type { Address } from './address.ts'
 import { Bundles } from './bundles.ts'
+import type { Arguments } from './codec.ts'
 import { functionName, LIBRARY } from './library.ts'
 import type { FunctionName } from './library.ts'
 
@@ -18,7 +19,7 @@ export interface ConnectionSettings {
 
 /** What a storage needs of a connection. */
 export interface Wire {
-  call(name: FunctionName, args: readonly (string | Buffer)[], shard: number): Promise<unknown>
+  call(name: FunctionName, args: Arguments, shard: number): Promise<unknown>
   /** Hears hints of all instances. `onHearing`: whether none is missed from now on, as far as is known. */
   listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void
   close(): Promise<void>
@@ -60,7 +61,7 @@ export class Connection implements Wire {
     this.#client.on('error', () => undefined)
   }
 
-  async call(name: FunctionName, args: readonly (string | Buffer)[], shard: number): Promise<unknown> {
+  async call(name: FunctionName, args: Arguments, shard: number): Promise<unknown> {
     if (this.#client.status !== 'ready') await this.#whenReady()
     const bundles = this.#bundles[shard]
     if (bundles === undefined) throw new RangeError(`There is no shard ${shard}`)

@@ -62,7 +62,7 @@ const BUNDLES = String.raw`
 local function many(keys, args)
   local replies, at = {}, 0
   local calls = cmsgpack.unpack(args[1])
-  bundle = { hints = {}, told = {} }
+  bundle = { hints = {}, told = {}, counts = {}, sweeps = 0 }
   for i, call in ipairs(calls) do
     local own = {}
     for j = 2, #call do
@@ -73,6 +73,11 @@ local function many(keys, args)
     if is_done then replies[i] = { 0, reply }
     else replies[i] = { 1, type(reply) == 'table' and reply.err or tostring(reply) } end
   end
+  if bundle.sweeps > 0 then sweep(keys[1], bundle.swept_at, bundle.sweeps) end
+  for key, fields in pairs(bundle.counts) do
+    for field, by in pairs(fields) do add_to_count(key, field, by) end
+  end
+  if bundle.seq then redis.call('SET', keys[1] .. ':seq', string.format('%.0f', bundle.seq)) end
   local hints = bundle.hints
   bundle = nil
   if #hints > 0 then publish(keys[1], hints) end

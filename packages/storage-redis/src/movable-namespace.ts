@@ -15,7 +15,6 @@ import type {
 } from '@impresario/core'
 import { parsedAddress } from './address.ts'
 import { Caller } from './caller.ts'
-import { pack } from './codec.ts'
 import { Connection } from './connection.ts'
 import { bodyOf, fittedJson, itemFields, movedItem, movedRecord, recordFields } from './moved-entries.ts'
 import { explained, MARK, prepare, WAIT_MS } from './open.ts'
@@ -197,7 +196,7 @@ class MovableNamespace implements Movable {
     for (let start = 0; start < Math.max(records.length, items.length); start += CALL_MAX) {
       const [some, others] = [records.slice(start, start + CALL_MAX), items.slice(start, start + CALL_MAX)]
       const puts = some.map(recordFields)
-      const question = pack([origin.at, puts, others.map((item) => itemFields(item, origin))])
+      const question = [origin.at, puts, others.map((item) => itemFields(item, origin))]
       const bodies = [...some.map(({ value }) => bodyOf(value)), ...others.map(({ payload }) => bodyOf(payload))]
       await this.#caller.send('load_page', [question, ...bodies], shard)
     }

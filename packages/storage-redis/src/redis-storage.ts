@@ -17,7 +17,7 @@ import type {
 import { Calm } from './calm.ts'
 import { Caller } from './caller.ts'
 import { Claims } from './claims.ts'
-import { encodedBatch, pack, unpack, valueOf } from './codec.ts'
+import { batchValues, unpack, valueOf } from './codec.ts'
 import type { Wire } from './connection.ts'
 import type { Durability } from './durability.ts'
 import { Hints } from './hints.ts'
@@ -248,11 +248,11 @@ export class RedisStorage implements Storage {
 
   async #commitIn(shard: number, batch: Batch): Promise<'committed' | 'conflict'> {
     if (this.#caller.shards === 1) {
-      const outcome = await this.#caller.send('commit', encodedBatch(batch, this.#origin), 0)
+      const outcome = await this.#caller.send('commit', batchValues(batch, this.#origin), 0)
       return outcome === 0 ? 'conflict' : 'committed'
     }
     for (;;) {
-      const args = encodedBatch(batch, this.#origin, { floor: this.#transactions.floor })
+      const args = batchValues(batch, this.#origin, { floor: this.#transactions.floor })
       const outcome = await this.#caller.send('commit', args, shard)
       if (Buffer.isBuffer(outcome)) {
         await this.#transactions.clear(unpack(outcome), shard)
@@ -288,7 +288,7 @@ export class RedisStorage implements Storage {
     const releaseIn = async (queue: Queue, shard: number, set: 'lease' | 'over'): Promise<void> => {
       let cursor = '0'
       do {
-        const reply = await this.#caller.sendLast('release', [pack([queue, beginning, cursor, set])], shard)
+        const reply = await this.#caller.sendLast('release', [[queue, beginning, cursor, set]], shard)
         cursor = textOf(bytesOf(reply))
       } while (cursor !== '0')
     }

@@ -4,6 +4,9 @@
  * as they are.
  */
 export const COMMANDS = String.raw`
+-- Members of a lane that are read at a time.
+local PAGE = 32
+
 local function read(keys, args)
   local kind, id = unpack(cmsgpack.unpack(args[2]))
   local k = keys[1] .. ':r:' .. kind .. ':'
@@ -181,10 +184,19 @@ local function claim(keys, args)
   end
 
   local function take_best()
-    local firsts = {}
+    local firsts, pages = {}, {}
+    -- Lanes are read some members at a time. What stands in two lanes is the first of both when its turn comes.
     local function look(i)
-      local found = redis.call('ZRANGE', q .. 'lane:' .. names[i], 0, 0, 'WITHSCORES')
-      firsts[i] = found[1] and { found[1], tonumber(found[2]), string.sub(found[1], 1, SEQ_LENGTH) } or false
+      local page = pages[i]
+      if not page or (page.at > #page and page.has_more) then
+        local last = math.min(limit - #ids, PAGE - 1)
+        page = redis.call('ZRANGE', q .. 'lane:' .. names[i], 0, last, 'WITHSCORES')
+        page.at, page.has_more = 1, #page == 2 * (last + 1)
+        pages[i] = page
+      end
+      local member, rank = page[page.at], page[page.at + 1]
+      page.at = page.at + 2
+      firsts[i] = member and { member, tonumber(rank), string.sub(member, 1, SEQ_LENGTH) } or false
     end
     for i = 1, #names do look(i) end
     while true do

@@ -56,12 +56,11 @@ end
 
 -- The first of so many numbers in a row, less one; all of them greater than "floor".
 local function numbers(base, count, floor)
-  local last = redis.call('INCRBY', base .. ':seq', count)
-  if floor and last - count < floor then
-    last = floor + count
-    redis.call('SET', base .. ':seq', string.format('%.0f', last))
-  end
-  return last - count
+  local before = bundle and bundle.seq or tonumber(redis.call('GET', base .. ':seq')) or 0
+  before = math.max(before, floor or 0)
+  if bundle then bundle.seq = before + count
+  else redis.call('SET', base .. ':seq', string.format('%.0f', before + count)) end
+  return before
 end
 
 -- "places": the numbers of the items after "first", where they are not simply one after the other.
@@ -88,7 +87,8 @@ local function apply(base, batch, bodies, body, now, heads, settled, settled_q, 
     body = body + 1
   end
   -- Twice as many as a batch can add, so that what has expired never piles up.
-  if has_expiry then sweep(base, now, 2 * #batch.puts) end
+  if has_expiry and bundle then bundle.sweeps, bundle.swept_at = bundle.sweeps + 2 * #batch.puts, now
+  elseif has_expiry then sweep(base, now, 2 * #batch.puts) end
   if batch.hints then publish(base, batch.hints) end
 end
 

@@ -15,14 +15,24 @@ export const RECORDS = String.raw`
 local VERSION, EXPIRES_AT, OWNER, STATUS, NAME, HAS_TEXT = 1, 2, 3, 4, 5, 6
 local INDEXES = { { 'owner:', OWNER }, { 'status:', STATUS }, { 'name:', NAME } }
 
+local function add_to_count(key, field, by)
+  if by ~= 0 and redis.call('HINCRBY', key, field, by) == 0 then redis.call('HDEL', key, field) end
+end
+
+-- Several calls that are worked on as one mostly count the same: what they add is written once, at their end.
+local function count_later(key, field, by)
+  if not bundle then return add_to_count(key, field, by) end
+  local fields = bundle.counts[key] or {}
+  bundle.counts[key] = fields
+  fields[field] = (fields[field] or 0) + by
+end
+
 local function count(k, head, by)
   if not head or not head[STATUS] then return end
   local field = cmsgpack.pack({ head[NAME], head[STATUS] })
   local key = k .. 'count'
-  if redis.call('HINCRBY', key, field, by) == 0 then redis.call('HDEL', key, field) end
-  if not head[OWNER] then return end
-  key = key .. ':' .. head[OWNER]
-  if redis.call('HINCRBY', key, field, by) == 0 then redis.call('HDEL', key, field) end
+  count_later(key, field, by)
+  if head[OWNER] then count_later(key .. ':' .. head[OWNER], field, by) end
 end
 
 local function index(k, id, old, new)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { parsedAddress } from './address.ts'
 import { Connection } from './connection.ts'
+import type { Arguments } from './codec.ts'
 import type { Wire } from './connection.ts'
 import type { FunctionName } from './library.ts'
 import { placementOf } from './placement.ts'
@@ -47,7 +48,7 @@ export class CutWire implements Wire {
     this.#when = when
   }
 
-  async call(name: FunctionName, args: readonly (string | Buffer)[], shard: number): Promise<unknown> {
+  async call(name: FunctionName, args: Arguments, shard: number): Promise<unknown> {
     if (this.#isCut) throw new Error('The wire is cut')
     this.names.push(name)
     const isLast = this.names.length === this.#at

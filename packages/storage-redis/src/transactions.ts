@@ -1,6 +1,6 @@
 import { ImpresarioError } from '@impresario/protocol'
 import type { Caller } from './caller.ts'
-import { encodedBatch, pack, unpack } from './codec.ts'
+import { batchValues, unpack } from './codec.ts'
 import type { FunctionName } from './library.ts'
 import type { Part } from './parts.ts'
 import { bytesOf, pairsOf } from './replies.ts'
@@ -118,7 +118,7 @@ export class Transactions {
     const shards = others.map(({ shard }) => shard)
     const send = (name: FunctionName, part: Part): Promise<unknown> => {
       const transaction = { id, hands: this.#hands, total, places: part.places, shards }
-      const args = encodedBatch(part.batch, this.#origin, { floor: this.#floor, transaction })
+      const args = batchValues(part.batch, this.#origin, { floor: this.#floor, transaction })
       return this.#caller.send(name, args, part.shard)
     }
     const begun = this.#hindrance(await send('begin', home), home.shard)
@@ -169,7 +169,7 @@ export class Transactions {
     )
     if (replies.some(({ status }) => status === 'rejected')) return
     const forgotten: Promise<unknown> = this.#caller
-      .sendLast('forget', [pack([id])], homeOf(id))
+      .sendLast('forget', [[id]], homeOf(id))
       .catch(() => undefined)
       .finally(() => this.#unawaited.delete(forgotten))
     this.#unawaited.add(forgotten)
