@@ -62,7 +62,7 @@ const BUNDLES = String.raw`
 local function many(keys, args)
   local replies, at = {}, 0
   local calls = cmsgpack.unpack(args[1])
-  bundle = { hints = {}, told = {}, counts = {}, sweeps = 0 }
+  bundle = new_bundle()
   for i, call in ipairs(calls) do
     local own = {}
     for j = 2, #call do
@@ -74,13 +74,14 @@ local function many(keys, args)
     else replies[i] = { 1, type(reply) == 'table' and reply.err or tostring(reply) } end
   end
   if bundle.sweeps > 0 then sweep(keys[1], bundle.swept_at, bundle.sweeps) end
-  for key, fields in pairs(bundle.counts) do
+  local done = bundle
+  bundle = nil
+  write_sets(done.sets)
+  for key, fields in pairs(done.counts) do
     for field, by in pairs(fields) do add_to_count(key, field, by) end
   end
-  if bundle.seq then redis.call('SET', keys[1] .. ':seq', string.format('%.0f', bundle.seq)) end
-  local hints = bundle.hints
-  bundle = nil
-  if #hints > 0 then publish(keys[1], hints) end
+  if done.seq then redis.call('SET', keys[1] .. ':seq', string.format('%.0f', done.seq)) end
+  if #done.hints > 0 then publish(keys[1], done.hints) end
   return replies
 end
 local many_reads = many

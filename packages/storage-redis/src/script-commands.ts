@@ -108,9 +108,8 @@ local function lanes(keys, args)
 end
 
 -- The item of a lane's member, if a claim may have it; or that a transaction has locked it.
-local function candidate(q, lane, member, now, locks)
+local function candidate(q, lane, member, head, now, locks)
   local id = string.sub(member, SEQ_LENGTH + 1)
-  local head = load(q, id)
   if not head then
     quit(q, lane, member)
   elseif expires_at(head) <= now then
@@ -120,6 +119,17 @@ local function candidate(q, lane, member, now, locks)
   else return id, head end
 end
 
+-- The heads of the items that these members of a lane stand for.
+local function heads_of(q, members)
+  if #members == 0 then return {} end
+  local ids, heads = {}, {}
+  for i, member in ipairs(members) do ids[i] = string.sub(member, SEQ_LENGTH + 1) end
+  for i, raw in ipairs(redis.call('HMGET', q .. 'item', fields_of('h:', ids))) do
+    heads[i] = raw and cmsgpack.unpack(raw)
+  end
+  return heads
+end
+
 local function claim(keys, args)
   local queue, names, limit, lease_ms, holder, instance, picks, stride, rest = unpack(cmsgpack.unpack(args[2]))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
@@ -127,9 +137,28 @@ local function claim(keys, args)
   local more = advance(q, now)
   local next_token = token_source(base, now, limit, stride, rest)
   local reply, ids, is_blocked = { 0 }, {}, false
+  -- What was taken since the lanes were last read: who leaves which lane, and the new heads.
+  local leaving, saved = {}, {}
+
+  local function leave(lane, member)
+    local members = leaving[lane]
+    if not members then
+      members = {}
+      leaving[lane] = members
+    end
+    members[#members + 1] = member
+  end
+
+  -- Before lanes are read again, and at the end.
+  local function write_taken()
+    for lane, members in pairs(leaving) do quit_all(q, lane, members) end
+    write_members('HSET', q .. 'item', saved)
+    leaving, saved = {}, {}
+  end
 
   local function take(id, head)
-    depart(q, id, head)
+    leave(head[LANE], head[SEQ] .. id)
+    if head[BACK_ON] then leave(head[BACK_LANE], head[SEQ] .. id) end
     head[TOKEN] = next_token()
     head[HOLDER] = holder
     head[INSTANCE] = not holder and instance
@@ -138,14 +167,15 @@ local function claim(keys, args)
     if head[RUN_MS] then head[RUN_AT] = now + head[RUN_MS] end
     hold(q, id, head, HELD, now + lease_ms)
     watch(q, id, head)
-    save(q, id, head)
+    saved[#saved + 1] = 'h:' .. id
+    saved[#saved + 1] = cmsgpack.pack(head)
     ids[#ids + 1] = id
     reply[3 * #ids - 1] = lease_reply(head, now, stride)
   end
 
   -- Takes the item of a lane's member if it can be had; true if a lock is in the way.
-  local function try(lane, member)
-    local id, head, blocked = candidate(q, lane, member, now, locks)
+  local function try(lane, member, found)
+    local id, head, blocked = candidate(q, lane, member, found, now, locks)
     if id then take(id, head) end
     is_blocked = blocked or is_blocked
     return blocked
@@ -157,14 +187,17 @@ local function claim(keys, args)
       local lane = row[1]
       if not lane then return false end
       -- A lane that is alone need not share, nor go to the end of the row.
-      local last = row[2] and 0 or limit - #ids - 1
-      for _, member in ipairs(redis.call('ZRANGE', q .. 'lane:' .. lane, 0, last)) do
+      local last = row[2] and 0 or math.min(limit - #ids, PAGE) - 1
+      local members = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, last)
+      local heads = heads_of(q, members)
+      for i, member in ipairs(members) do
         local before = #ids
-        if try(lane, member) then return true end
+        if try(lane, member, heads[i]) then return true end
         if #ids > before and (row[2] or stride) then
           redis.call('ZADD', q .. 'row', 'XX', redis.call('INCR', q .. 'turn'), lane)
         end
       end
+      write_taken()
     end
     return redis.call('EXISTS', q .. 'row') == 1
   end
@@ -174,8 +207,10 @@ local function claim(keys, args)
     for _, pick in ipairs(picks) do
       local lane, before = pick[1], #ids
       repeat
-        local member = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, 0)[1]
-        if member and try(lane, member) then return true end
+        local members = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, 0)
+        local member = members[1]
+        if member and try(lane, member, heads_of(q, members)[1]) then return true end
+        write_taken()
       until not member or #ids > before
       if #ids > before then redis.call('ZADD', q .. 'row', 'XX', pick[2], lane) end
       raise(q .. 'turn', pick[2])
@@ -188,15 +223,22 @@ local function claim(keys, args)
     -- Lanes are read some members at a time. What stands in two lanes is the first of both when its turn comes.
     local function look(i)
       local page = pages[i]
-      if not page or (page.at > #page and page.has_more) then
+      if not page or (page.at > #page.members and page.has_more) then
+        write_taken()
         local last = math.min(limit - #ids, PAGE - 1)
-        page = redis.call('ZRANGE', q .. 'lane:' .. names[i], 0, last, 'WITHSCORES')
-        page.at, page.has_more = 1, #page == 2 * (last + 1)
+        local found = redis.call('ZRANGE', q .. 'lane:' .. names[i], 0, last, 'WITHSCORES')
+        page = { at = 1, members = {}, ranks = {}, has_more = #found == 2 * (last + 1) }
+        for at = 1, #found, 2 do
+          page.members[#page.members + 1] = found[at]
+          page.ranks[#page.ranks + 1] = tonumber(found[at + 1])
+        end
+        page.heads = heads_of(q, page.members)
         pages[i] = page
       end
-      local member, rank = page[page.at], page[page.at + 1]
-      page.at = page.at + 2
-      firsts[i] = member and { member, tonumber(rank), string.sub(member, 1, SEQ_LENGTH) } or false
+      local at = page.at
+      local member = page.members[at]
+      page.at = at + 1
+      firsts[i] = member and { member, page.ranks[at], string.sub(member, 1, SEQ_LENGTH), page.heads[at] } or false
     end
     for i = 1, #names do look(i) end
     while true do
@@ -208,7 +250,7 @@ local function claim(keys, args)
       if not best then return false end
       if #ids == limit then return true end
       local member = firsts[best][1]
-      if try(names[best], member) then return true end
+      if try(names[best], member, firsts[best][4]) then return true end
       for i = 1, #names do
         if firsts[i] and firsts[i][1] == member then look(i) end
       end
@@ -219,6 +261,7 @@ local function claim(keys, args)
   if picks then has_more = take_picks()
   elseif names then has_more = take_best()
   else has_more = take_in_turn() end
+  write_taken()
   if not has_more and not more then reply[1] = wait_of(q, now) end
   if is_blocked then reply[1] = BLOCKED end
   return add_bodies(q, reply, ids)

@@ -24,8 +24,55 @@ local PRIORITY, DUE, RANK, SEQ, BACK_LANE, BACK_AT, SETTLE_AT, FIRST_AT, RUN_MS,
 local WAITING, READY, HELD, EXPIRED, CLOSING = 1, 2, 3, 4, 5
 local SEQ_LENGTH = 12
 
--- While several calls are worked on as one: the moment that all of them have, and what is told of them at the end.
+-- While several calls are worked on as one: the moment that all of them have, and what is written and told at their end.
 local bundle = nil
+-- What one command is given at most.
+local ARGS_MAX = 1000
+
+local function new_bundle()
+  return { hints = {}, told = {}, counts = {}, sets = {}, sweeps = 0 }
+end
+
+-- Each command of a script costs more than what it does, so that one with many members is better than many commands.
+local function write_members(command, key, args)
+  for from = 1, #args, ARGS_MAX do
+    redis.call(command, key, unpack(args, from, math.min(from + ARGS_MAX - 1, #args)))
+  end
+end
+
+-- Gives the member a place in a sorted set, or takes it out ("score" is false). In a bundle the last word on each member
+-- counts, and is written at the end.
+local function set_score(key, member, score)
+  if bundle then
+    local members = bundle.sets[key]
+    if not members then
+      members = {}
+      bundle.sets[key] = members
+    end
+    members[member] = score
+  elseif score then redis.call('ZADD', key, score, member)
+  else redis.call('ZREM', key, member) end
+end
+
+local function write_sets(sets)
+  for key, members in pairs(sets) do
+    local added, gone = {}, {}
+    for member, score in pairs(members) do
+      if score then
+        added[#added + 1] = score
+        added[#added + 1] = member
+      else gone[#gone + 1] = member end
+    end
+    write_members('ZADD', key, added)
+    write_members('ZREM', key, gone)
+    sets[key] = nil
+  end
+end
+
+-- For whoever is about to read one of these sets.
+local function catch_up()
+  if bundle then write_sets(bundle.sets) end
+end
 
 local function now_of(given)
   if given ~= '' then return tonumber(given) end
@@ -87,11 +134,14 @@ local function join(q, lane, head, id)
   end
 end
 
-local function quit(q, lane, member)
+local function quit_all(q, lane, members)
   local key = q .. 'lane:' .. lane
-  if redis.call('ZREM', key, member) == 1 and redis.call('EXISTS', key) == 0 then
-    redis.call('ZREM', q .. 'row', lane)
-  end
+  write_members('ZREM', key, members)
+  if redis.call('EXISTS', key) == 0 then redis.call('ZREM', q .. 'row', lane) end
+end
+
+local function quit(q, lane, member)
+  quit_all(q, lane, { member })
 end
 
 -- Takes the item out of the set that its state has put it into.
@@ -100,9 +150,9 @@ local function depart(q, id, head)
   if state == READY then
     quit(q, head[LANE], head[SEQ] .. id)
     if head[BACK_ON] then quit(q, head[BACK_LANE], head[SEQ] .. id) end
-  elseif state == WAITING then redis.call('ZREM', q .. 'clock', 'd' .. id)
+  elseif state == WAITING then set_score(q .. 'clock', 'd' .. id, false)
   elseif state == EXPIRED then redis.call('ZREM', q .. 'over', id)
-  else redis.call('ZREM', q .. 'lease', id) end
+  else set_score(q .. 'lease', id, false) end
 end
 
 local function make_ready(q, id, head, now)
@@ -115,12 +165,12 @@ end
 local function hold(q, id, head, state, till)
   head[STATE] = state
   head[UNTIL] = till
-  redis.call('ZADD', q .. 'lease', till, id)
+  set_score(q .. 'lease', id, till)
 end
 
 local function expire(q, id, head, now)
   depart(q, id, head)
-  if head[ALARM] < INF then redis.call('ZREM', q .. 'clock', 'a' .. id) end
+  if head[ALARM] < INF then set_score(q .. 'clock', 'a' .. id, false) end
   head[ALARM] = INF
   head[STATE] = EXPIRED
   redis.call('ZADD', q .. 'over', math.min(expires_at(head), now), id)
@@ -135,14 +185,14 @@ end
 local function watch(q, id, head)
   local at = next_at(head, in_hand_at(head))
   if at < head[ALARM] then
-    redis.call('ZADD', q .. 'clock', at, 'a' .. id)
+    set_score(q .. 'clock', 'a' .. id, at)
     head[ALARM] = at
   end
 end
 
 local function remove(q, id, head)
   depart(q, id, head)
-  if head[ALARM] < INF then redis.call('ZREM', q .. 'clock', 'a' .. id) end
+  if head[ALARM] < INF then set_score(q .. 'clock', 'a' .. id, false) end
   redis.call('HDEL', q .. 'item', 'h:' .. id, 'b:' .. id)
 end
 
@@ -164,7 +214,7 @@ local function on_alarm(q, id, head, now)
   end
   -- Claimed since the alarm was set, or out of its holder's hands before its run was out of time.
   local at = next_at(head, head[RUN_AT] > now and in_hand_at(head) or expires_at(head))
-  if at < INF then redis.call('ZADD', q .. 'clock', at, 'a' .. id) else redis.call('ZREM', q .. 'clock', 'a' .. id) end
+  set_score(q .. 'clock', 'a' .. id, at < INF and at)
   head[ALARM] = at
 end
 
@@ -177,24 +227,26 @@ local ACTS = {
 -- True if there is more to do than one call does.
 local function advance(q, now)
   local most = 1000
+  catch_up()
   local members = redis.call('ZRANGE', q .. 'clock', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
   for _, member in ipairs(members) do
     local id = string.sub(member, 2)
     local head = load(q, id)
     local act = ACTS[string.sub(member, 1, 1)]
-    if not head then redis.call('ZREM', q .. 'clock', member)
+    if not head then set_score(q .. 'clock', member, false)
     elseif act[2](head) then
       act[1](q, id, head, now)
       save(q, id, head)
     end
   end
+  catch_up()
   local ids = redis.call('ZRANGE', q .. 'lease', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
     local head = load(q, id)
     if head then
       on_lease_end(q, id, head, now)
       save(q, id, head)
-    else redis.call('ZREM', q .. 'lease', id) end
+    else set_score(q .. 'lease', id, false) end
   end
   return #members == most or #ids == most
 end
@@ -202,6 +254,7 @@ end
 -- Milliseconds until something may be different from now; -1 if there is nothing to come. Never zero, which means "now".
 local function wait_of(q, now)
   local first = INF
+  catch_up()
   for _, set in ipairs({ 'clock', 'lease' }) do
     local found = redis.call('ZRANGE', q .. set, 0, 0, 'WITHSCORES')
     if found[2] then first = math.min(first, tonumber(found[2])) end
@@ -221,7 +274,7 @@ local function enqueue(base, item, body, seq, now)
     priority, due, due - priority * ${AGEING_MS}, string.format('%012x', seq), back_lane,
     has_back and due + back_ms or INF, settle_ms and due + settle_ms or INF, first_ms and due + first_ms or INF, run_ms, INF,
   }
-  if due > now then redis.call('ZADD', q .. 'clock', due, 'd' .. id) else make_ready(q, id, head, now) end
+  if due > now then set_score(q .. 'clock', 'd' .. id, due) else make_ready(q, id, head, now) end
   watch(q, id, head)
   redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body)
 end

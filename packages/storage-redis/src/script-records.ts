@@ -39,8 +39,8 @@ local function index(k, id, old, new)
   for _, one in ipairs(INDEXES) do
     local was, is = old and old[one[2]], new and new[one[2]]
     if was ~= is then
-      if was then redis.call('ZREM', k .. one[1] .. was, id) end
-      if is then redis.call('ZADD', k .. one[1] .. is, 0, id) end
+      if was then set_score(k .. one[1] .. was, id, false) end
+      if is then set_score(k .. one[1] .. is, id, 0) end
     end
   end
 end
@@ -54,10 +54,10 @@ local function drop(base, kind, id)
   local k = base .. ':r:' .. kind .. ':'
   local head = load_record(k, id)
   if not head then return end
-  if head[EXPIRES_AT] < INF then redis.call('ZREM', base .. ':expiry', kind .. ':' .. id) end
+  if head[EXPIRES_AT] < INF then set_score(base .. ':expiry', kind .. ':' .. id, false) end
   index(k, id, head, nil)
   count(k, head, -1)
-  redis.call('ZREM', k .. 'ids', id)
+  set_score(k .. 'ids', id, false)
   redis.call('HDEL', k .. 'record', 'h:' .. id, 'b:' .. id, 't:' .. id)
 end
 
@@ -71,15 +71,15 @@ local function put(base, one, body, old, now)
   end
   local expires_at = expires_ms and now + expires_ms or INF
   local head = { version, expires_at, owner, status, name, text and true or false }
-  if not old then redis.call('ZADD', k .. 'ids', 0, id) end
+  if not old then set_score(k .. 'ids', id, 0) end
   index(k, id, old, head)
   if not old or old[OWNER] ~= owner or old[STATUS] ~= status or old[NAME] ~= name then
     count(k, old, -1)
     count(k, head, 1)
   end
   if old and old[HAS_TEXT] and not text then redis.call('HDEL', k .. 'record', 't:' .. id) end
-  if expires_ms then redis.call('ZADD', base .. ':expiry', expires_at, kind .. ':' .. id)
-  elseif old and old[EXPIRES_AT] < INF then redis.call('ZREM', base .. ':expiry', kind .. ':' .. id) end
+  if expires_ms then set_score(base .. ':expiry', kind .. ':' .. id, expires_at)
+  elseif old and old[EXPIRES_AT] < INF then set_score(base .. ':expiry', kind .. ':' .. id, false) end
   local fields = { 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body }
   if text then fields[5], fields[6] = 't:' .. id, text end
   redis.call('HSET', k .. 'record', unpack(fields))
@@ -87,6 +87,7 @@ end
 
 -- Clears away what has expired; true if there may be more.
 local function sweep(base, now, most)
+  catch_up()
   local names = redis.call('ZRANGE', base .. ':expiry', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
   for _, name in ipairs(names) do
     local colon = string.find(name, ':', 1, true)
