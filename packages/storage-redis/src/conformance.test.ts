@@ -3,7 +3,7 @@ import type { StorageUnderTest } from '@impresario/conformance'
 import { afterAll, beforeAll } from 'vitest'
 import { startRedis } from './redis-server.fixture.ts'
 import type { TestServer } from './redis-server.fixture.ts'
-import { openUnderTest } from './under-test.fixture.ts'
+import { openInBundles, openUnderTest } from './under-test.fixture.ts'
 
 let server: TestServer | undefined
 let namespaces = 0
@@ -14,10 +14,11 @@ beforeAll(async () => {
 afterAll(() => server?.remove())
 
 /** Each case has a namespace of its own. */
-function openRedis(shards: number): Promise<StorageUnderTest> {
+function newUrl(shards = 1): string {
   namespaces += 1
-  return openUnderTest(`${server?.url ?? ''}?namespace=n${namespaces}&shards=${shards}`)
+  return `${server?.url ?? ''}?namespace=n${namespaces}&shards=${shards}`
 }
 
-describeStorage('redis', () => openRedis(1))
-describeStorage('redis in four shards', () => openRedis(4))
+describeStorage('redis', (): Promise<StorageUnderTest> => openUnderTest(newUrl()))
+describeStorage('redis in four shards', () => openUnderTest(newUrl(4)))
+describeStorage('redis, each call in a bundle', () => openInBundles(newUrl()))

@@ -1,21 +1,50 @@
 import type { StorageUnderTest } from '@impresario/conformance'
+import type { Wire } from './connection.ts'
 import { openRedisStorage } from './open.ts'
+import type { RedisStorage } from './redis-storage.ts'
+import { bareStorage } from './shards.fixture.ts'
 
 const START = Date.UTC(2026, 0, 1)
 
 /** What the address names, with a clock that only the case moves. */
 export async function openUnderTest(url: string): Promise<StorageUnderTest> {
-  let now = START
-  const open = () => openRedisStorage({ url, instance: 'one', now: () => now, waitMs: 30_000 })
-  let storage = await open()
+  return underTest((now) => openRedisStorage({ url, instance: 'one', now, waitMs: 30_000 }))
+}
+
+/** The same, with a wire on which no call travels alone: each goes with another, that does nothing, in one bundle. */
+export async function openInBundles(url: string): Promise<StorageUnderTest> {
+  const wireOf = (wire: Wire): Wire => ({
+    async call(name, args, shard) {
+      const [reply] = await Promise.all([
+        wire.call(name, args, shard),
+        wire.call('renew', [args[0], [[], 0, '']], shard),
+        wire.call('peek', [args[0], ['turns', []]], shard),
+      ])
+      return reply
+    },
+    listen: (...given) => wire.listen(...given),
+    close: () => wire.close(),
+  })
+  return underTest(async (now) => {
+    const { storage, connection } = bareStorage(url, { instance: 'one', patienceMs: 1_000, wireOf, now })
+    await connection.load()
+    await storage.recover()
+    return storage
+  })
+}
+
+async function underTest(open: (now: () => number) => Promise<RedisStorage>): Promise<StorageUnderTest> {
+  let at = START
+  const now = (): number => at
+  let storage = await open(now)
   return {
     storage,
     async advance(ms) {
-      now += ms
+      at += ms
     },
     async reopen() {
       await storage.close()
-      storage = await open()
+      storage = await open(now)
       return storage
     },
     close: () => storage.close(),
