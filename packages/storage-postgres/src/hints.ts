@@ -16,7 +16,7 @@ export interface HintOptions {
   readonly log: Log | undefined
 }
 
-/** What several commits tell is gathered for so long: a notification makes its sender wait for all others. */
+/** A first hint is told at once; what follows it is gathered for so long: a notification makes its sender wait for all others. */
 const GATHER_MS = 3
 const RECONNECT_MS = 250
 const RECONNECT_MS_MAX = 10_000
@@ -46,7 +46,9 @@ export class Hints {
   #client: pg.Client | undefined
   #isListening = false
   #polledAt = performance.now()
-  #telling: NodeJS.Timeout | undefined
+  /** Calls off what will be told to others. */
+  #cancelTelling: (() => void) | undefined
+  #toldAt = Number.NEGATIVE_INFINITY
   #retry: NodeJS.Timeout | undefined
   #echo: NodeJS.Timeout | undefined
   readonly #poll: NodeJS.Timeout
@@ -78,9 +80,7 @@ export class Hints {
       const lanes = this.#untold.get(queue) ?? new Set()
       this.#untold.set(queue, lanes)
       lanes.add(lane)
-      this.#telling ??= setTimeout(() => {
-        void this.#tellOthers()
-      }, GATHER_MS)
+      this.#cancelTelling ??= this.#tellSoon()
     }
     this.#listeners.tell(queue, lane)
   }
@@ -90,15 +90,29 @@ export class Hints {
     clearInterval(this.#poll)
     clearTimeout(this.#retry)
     clearTimeout(this.#echo)
-    if (this.#telling !== undefined) {
-      clearTimeout(this.#telling)
+    if (this.#cancelTelling !== undefined) {
+      this.#cancelTelling()
       await this.#tellOthers()
     }
     await this.#client?.end().catch(() => undefined)
   }
 
+  #tellSoon(): () => void {
+    const tell = (): void => {
+      void this.#tellOthers()
+    }
+    const waitMs = this.#toldAt + GATHER_MS - performance.now()
+    if (waitMs <= 0) {
+      const immediate = setImmediate(tell)
+      return () => clearImmediate(immediate)
+    }
+    const timeout = setTimeout(tell, waitMs)
+    return () => clearTimeout(timeout)
+  }
+
   async #tellOthers(): Promise<void> {
-    this.#telling = undefined
+    this.#cancelTelling = undefined
+    this.#toldAt = performance.now()
     const texts = wakeUpTexts(this.#options.session, this.#untold)
     this.#untold.clear()
     await this.#notify(texts)

@@ -10,14 +10,12 @@ function written(value: unknown): Buffer {
   return writer.take()
 }
 
-const NUMBERS = [
-  ...[0, 1, 127, 128, 255, 256, 65_535, 65_536, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 53 - 1],
-  ...[-1, -32, -33, -128, -129, -(2 ** 31), -(2 ** 53) + 1],
-  ...[-0, 0.5, -0.5, 1e300, 5e-324, Infinity, -Infinity, NaN],
-]
+const WHOLE = [0, 1, 127, 128, 255, 256, 65_535, 65_536, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 53 - 1]
+const NEGATIVE = [-1, -32, -33, -128, -129, -(2 ** 31), -(2 ** 53) + 1]
+const OTHERS = [-0, 0.5, -0.5, 1e300, 5e-324, Infinity, -Infinity, Number.NaN]
 const LENGTHS = [0, 1, 31, 32, 63, 64, 65, 255, 256, 65_535, 65_536]
 
-test.each(NUMBERS)('[G-02] the number %d is read as it was written', (number) => {
+test.each([...WHOLE, ...NEGATIVE, ...OTHERS])('[G-02] the number %d is read as it was written', (number) => {
   expect(Object.is(reader.unpack(written(number)), number)).toBe(true)
 })
 
