@@ -104,7 +104,9 @@ export class Director {
     const known = this.#memory.get(jobId)
     if (known !== undefined && isEnough(known.value)) return known
     const stored = await this.#options.storage.read('job', jobId)
-    if (stored !== undefined) this.#memory.keep(stored.value, stored.version)
+    // Something newer may have been written here meanwhile.
+    const newest = this.#memory.get(jobId)?.version ?? 0
+    if (stored !== undefined && stored.version > newest) this.#memory.keep(stored.value, stored.version)
     return stored
   }
 

@@ -1,5 +1,6 @@
+import type { Storage } from '@impresario/core'
 import { expect, onTestFinished, test } from 'vitest'
-import { NEVER, Stage, oneTask, settled } from './stage.fixture.ts'
+import { NEVER, Stage, guarded, oneTask, settled } from './stage.fixture.ts'
 import type { Delivery } from './desk-messages.ts'
 
 /** Two instances on one storage that know of each other, and a worker that is registered at both. */
@@ -110,4 +111,23 @@ test('[D-01] [I-01] each instance knows how busy a worker is, whoever gave it wh
   await two.engine.cancelJob(deliveries[1]!.jobId, 'client')
   await settled()
   expect(loads()).toEqual([0, 0])
+})
+
+test('[I-01] an instance that hands out a task of another one reads its job once, for the task and for the result', async () => {
+  const one = new Stage([oneTask()], { settings: { isShared: true } })
+  let reads = 0
+  const storage: Storage = {
+    ...guarded(one.storage, () => {}),
+    read: (kind, id) => {
+      if (kind === 'job') reads += 1
+      return one.storage.read(kind, id)
+    },
+  }
+  const two = new Stage([oneTask()], { clock: one.clock, storage: () => storage, settings: { isShared: true } })
+  const worker = await two.worker('w')
+  const jobId = await one.begin('one')
+  const { taskId } = await worker.takeOne()
+  await two.engine.desk.results('w', [{ taskId, status: 'success' }])
+  expect(reads).toBe(1)
+  expect((await one.storage.read('job', jobId))?.value.status).toBe('finished')
 })
