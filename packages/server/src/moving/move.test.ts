@@ -133,9 +133,9 @@ function spy(storage: Movable, methods: Partial<Movable>): Movable {
   }
 }
 
-/** What Redis makes of halves of characters, which MessagePack does not have. */
+/** What Redis makes of a half of a character, which MessagePack does not have. */
 function whole(sight: unknown): unknown {
-  return JSON.parse(JSON.stringify(sight).replaceAll(String.raw`\ud800`, '\uFFFD\uFFFD\uFFFD')) as unknown
+  return JSON.parse(JSON.stringify(sight).replaceAll(String.raw`\ud800`, '\uFFFD')) as unknown
 }
 
 type Ids = Readonly<Record<Queue, readonly string[]>>
