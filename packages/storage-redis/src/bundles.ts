@@ -56,7 +56,7 @@ export class Bundles {
     const bundles = new Map<Bundle, Waiting[]>()
     for (const one of waiting) {
       const kind = BUNDLED.get(one.name)
-      if (kind === undefined || waiting.length === 1) {
+      if (kind === undefined) {
         this.#single(one)
         continue
       }
@@ -64,7 +64,10 @@ export class Bundles {
       bundles.set(kind, calls)
       calls.push(one)
     }
-    for (const [kind, calls] of bundles) this.#together(kind, calls)
+    for (const [kind, calls] of bundles) {
+      if (calls.length > 1) this.#together(kind, calls)
+      else for (const one of calls) this.#single(one)
+    }
   }
 
   #single({ name, args: [now, ...values], resolve, reject }: Waiting): void {

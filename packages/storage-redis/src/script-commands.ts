@@ -141,11 +141,7 @@ local function claim(keys, args)
   local leaving, saved = {}, {}
 
   local function leave(lane, member)
-    local members = leaving[lane]
-    if not members then
-      members = {}
-      leaving[lane] = members
-    end
+    local members = table_of(leaving, lane)
     members[#members + 1] = member
   end
 

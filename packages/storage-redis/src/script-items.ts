@@ -40,16 +40,20 @@ local function write_members(command, key, args)
   end
 end
 
+-- The table that is kept under a key of another one.
+local function table_of(tables, key)
+  local found = tables[key]
+  if not found then
+    found = {}
+    tables[key] = found
+  end
+  return found
+end
+
 -- Gives the member a place in a sorted set, or takes it out ("score" is false). In a bundle the last word on each member
 -- counts, and is written at the end.
 local function set_score(key, member, score)
-  if bundle then
-    local members = bundle.sets[key]
-    if not members then
-      members = {}
-      bundle.sets[key] = members
-    end
-    members[member] = score
+  if bundle then table_of(bundle.sets, key)[member] = score
   elseif score then redis.call('ZADD', key, score, member)
   else redis.call('ZREM', key, member) end
 end

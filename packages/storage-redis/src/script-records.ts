@@ -22,8 +22,7 @@ end
 -- Several calls that are worked on as one mostly count the same: what they add is written once, at their end.
 local function count_later(key, field, by)
   if not bundle then return add_to_count(key, field, by) end
-  local fields = bundle.counts[key] or {}
-  bundle.counts[key] = fields
+  local fields = table_of(bundle.counts, key)
   fields[field] = (fields[field] or 0) + by
 end
 
