@@ -1,7 +1,8 @@
 import { blueprint, requirementLane } from '@impresario/core'
 import type { WorkerPatch } from '@impresario/core'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { testStorage } from '../../../test/servers/test-storage.ts'
+import { companyOf } from './company.fixture.ts'
 import { Stage, fanOut, guarded, oneTask, settled } from './stage.fixture.ts'
 
 /** How many tasks count for each worker. */
@@ -315,24 +316,13 @@ test('[D-01] an instance learns of workers that registered with another one on t
 })
 
 test('[D-01] [I-01] instances in company know at once who is new, and who takes no more tasks', async () => {
-  const first = new Stage([oneTask()], { settings: { isShared: true } })
-  const second = new Stage([oneTask()], {
-    clock: first.clock,
-    storage: () => first.storage,
-    settings: { isShared: true },
-  })
-  for (let ids = 0; ids < 1_000; ids += 1) second.random.id()
-  for (const { engine } of [first, second]) {
-    await engine.start()
-    onTestFinished(() => engine.stop())
-    await settled()
-  }
-  const worker = await first.worker('a')
+  const [first, second] = await companyOf(2)
+  const worker = await first!.worker('a')
   await settled()
-  expect(second.engine.dispatcher.worker('a')?.status).toBe('idle')
+  expect(second!.engine.dispatcher.worker('a')?.status).toBe('idle')
   await worker.heartbeat([], { status: 'draining' })
   await settled()
-  expect(second.engine.dispatcher.worker('a')?.status).toBe('draining')
+  expect(second!.engine.dispatcher.worker('a')?.status).toBe('draining')
 })
 
 test('[I-07] a stop that overtakes a start which is still reading workers counts', async () => {

@@ -1,22 +1,15 @@
 import type { Storage } from '@impresario/core'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { companyOf } from './company.fixture.ts'
 import { NEVER, Stage, guarded, oneTask, settled } from './stage.fixture.ts'
 import type { Delivery } from './desk-messages.ts'
 
 /** Two instances on one storage that know of each other, and a worker that is registered at both. */
 async function pair(room: number): Promise<readonly [Stage, Stage]> {
-  const settings = { isShared: true, pickupMs: 5_000 }
-  const one = new Stage([oneTask()], { settings })
-  const two = new Stage([oneTask()], { clock: one.clock, storage: () => one.storage, settings })
-  for (let ids = 0; ids < 1_000; ids += 1) two.random.id()
-  for (const stage of [one, two]) {
-    await stage.engine.start()
-    onTestFinished(() => stage.engine.stop())
-    await settled()
-    await stage.worker('w', { concurrencyMax: room })
-  }
+  const [one, two] = await companyOf(2, { settings: { pickupMs: 5_000 } })
+  for (const stage of [one!, two!]) await stage.worker('w', { concurrencyMax: room })
   await settled()
-  return [one, two]
+  return [one!, two!]
 }
 
 /** What the worker gets when it asks there now. */

@@ -1,7 +1,8 @@
 import type { Storage } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../test/servers/test-storage.ts'
-import { Stage, VirtualClock, guarded, oneTask, settled } from './stage.fixture.ts'
+import { companyOf } from './company.fixture.ts'
+import { Stage, VirtualClock, guarded, oneTask } from './stage.fixture.ts'
 
 const DAY_MS = 86_400_000
 
@@ -76,22 +77,13 @@ test('[F-03] a worker that comes back after it was forgotten registers and finds
 })
 
 test('[F-03] [F-05] of two instances one removes what is dead', async () => {
-  const first = new Stage([oneTask()], { settings: { isShared: true } })
-  const second = new Stage([oneTask()], {
-    clock: first.clock,
-    storage: () => first.storage,
-    settings: { isShared: true },
-  })
-  await first.engine.start()
-  // Two that meet at the very first start may both lead until the next renewal.
-  await settled()
-  await second.engine.start()
-  await first.clock.advance(1_000)
-  const leaders = [first, second].filter(({ engine }) => engine.leadership.isLeading('health-checker'))
+  const [first, second] = await companyOf(2)
+  await first!.clock.advance(1_000)
+  const leaders = [first!, second!].filter(({ engine }) => engine.leadership.isLeading('health-checker'))
   expect(leaders).toHaveLength(1)
-  await first.engine.stop()
+  await first!.engine.stop()
   // At once, but for the few milliseconds after which a storage that others use too may ask to be asked again.
-  await second.clock.advance(50)
-  expect(second.engine.leadership.isLeading('health-checker')).toBe(true)
-  await second.engine.stop()
+  await second!.clock.advance(50)
+  expect(second!.engine.leadership.isLeading('health-checker')).toBe(true)
+  await second!.engine.stop()
 })

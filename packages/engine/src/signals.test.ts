@@ -1,6 +1,7 @@
 import type { Item } from '@impresario/core'
 import type { TaskOptions } from '@impresario/protocol'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { companyOf } from './company.fixture.ts'
 import { Signals } from './signals.ts'
 import { NEVER, Stage, guarded, oneTask, settled } from './stage.fixture.ts'
 import type { Recall } from './holdings.ts'
@@ -9,22 +10,8 @@ const HOUR_MS = 3_600_000
 /** What is found only by looking is found so late that a test would not see it. */
 const SETTINGS = { isShared: true, relookMs: HOUR_MS }
 
-/** Instances on one storage, started, that know of each other. */
-async function company(count: number, task: TaskOptions = {}): Promise<readonly Stage[]> {
-  const stages: Stage[] = []
-  for (let number = 0; number < count; number += 1) {
-    const first = stages[0]
-    const shared = first === undefined ? {} : { clock: first.clock, storage: () => first.storage }
-    const stage = new Stage([oneTask(task)], { ...shared, settings: SETTINGS })
-    stages.push(stage)
-    // Ids that differ: each stage counts from one.
-    for (let ids = 0; ids < number * 1_000; ids += 1) stage.random.id()
-    await stage.engine.start()
-    onTestFinished(() => stage.engine.stop())
-  }
-  await settled()
-  return stages
-}
+const company = (count: number, task: TaskOptions = {}): Promise<readonly Stage[]> =>
+  companyOf(count, { settings: SETTINGS, task })
 
 test('[I-01] instances know whether they are alone, and notice who comes, goes and falls silent', async () => {
   const [one, two] = await company(2)
