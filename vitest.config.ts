@@ -16,6 +16,8 @@ export default defineConfig(({ mode }) => ({
     // One for each core, and not one less: many tests wait for servers and disks most of the time.
     maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },
+    // Waits end as soon as what they wait for has come. These only end what hangs: no test may fail because a machine is busy.
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       {
         extends: true,
@@ -25,8 +27,8 @@ export default defineConfig(({ mode }) => ({
           pool: 'threads',
           // No code of ours keeps state in a module, so that files can share a worker and its loaded modules.
           isolate: false,
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
       {
@@ -35,7 +37,8 @@ export default defineConfig(({ mode }) => ({
           name: 'repo',
           include: ['test/*.test.ts'],
           pool: 'threads',
-          testTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
         },
       },
       // Asked for with `--mode backends`, as `npm test` does: a single file is mostly wanted on one storage only.

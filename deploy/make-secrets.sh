@@ -25,12 +25,40 @@ fi
 password=$(random)
 printf 'requirepass %s\n' "$password" > "$directory/redis-password.conf"
 printf '%s' "$password" > "$directory/postgres-password"
+address=$(printf '%s' "$url" | sed "s/PASSWORD/$password/")
+# With PostgreSQL all instances share one history; beside Redis each keeps what it has done itself, in its own volume.
+case $storage in
+  redis) history='sqlite:/var/lib/impresario/history.db' ;;
+  postgres) history="postgres://impresario:$password@postgres:5432/impresario" ;;
+esac
 cat > "$directory/impresario.toml" <<END
 # The same for all instances. Keys are those of docs/reference/configuration.md, in lower case.
-storage_url = "$(printf '%s' "$url" | sed "s/PASSWORD/$password/")"
+storage_url = "$address"
 secret_key = "$(random)"
-client_token = "$(random)"
-worker_token = "$(random)"
+history_database_uri = "$history"
+clients_config_path = "/etc/impresario/clients.toml"
+workers_config_path = "/etc/impresario/workers.toml"
+schedules_config_path = "/etc/impresario/schedules.toml"
 END
-chmod 644 "$directory"/*
-echo "Made $directory. The tokens of clients and workers are in impresario.toml."
+# These are yours to change. After a change: impresario admin reload, which reaches all instances.
+mkdir "$directory/config"
+cat > "$directory/config/clients.toml" <<END
+# Who may start jobs: docs/guide/security.md. One table per client.
+[operator]
+token = "$(random)"
+role = "admin"
+END
+cat > "$directory/config/workers.toml" <<END
+# Who may work: docs/guide/security.md. One table per worker id, or per pattern of ids.
+["*"]
+token = "$(random)"
+END
+cat > "$directory/config/schedules.toml" <<END
+# Jobs by the calendar: docs/guide/schedules.md. One table per schedule.
+#[nightly_report]
+#blueprint = "report"
+#daily_at = "03:00"
+END
+chmod 755 "$directory/config"
+chmod 644 "$directory"/*.* "$directory/postgres-password" "$directory"/config/*
+echo "Made $directory. The token of the first client is in config/clients.toml, that of the workers in config/workers.toml."

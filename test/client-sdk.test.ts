@@ -123,7 +123,9 @@ test('[B-04] [H-01] a question is read and answered, and a second answer never r
   await expect(job.approve('perhaps')).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
   await job.approve('approved', { comment: 'Go on.' })
   await untilAsked(id, 'Second?')
-  await expect(job.approve('approved')).rejects.toMatchObject({ code: 'STALE_DECISION' })
+  await expect(job.approve('rejected')).rejects.toMatchObject({ code: 'STALE_DECISION' })
+  // The same answer to the question that was seen: it is there already, and the next question stays open.
+  await job.approve('approved')
   expect(await job.status()).toMatchObject({ status: 'waiting_for_human' })
   await job.approve('approved')
   expect(await job.wait()).toMatchObject({ status: 'finished' })
@@ -179,7 +181,7 @@ test('[C-07] many jobs in quarantine are tried again or given up at once', async
   expect(await acme.quarantine.list({ errorCode: error?.code }).all()).toHaveLength(3)
   expect(await acme.quarantine.discard({ ids: [first, 'nobody'] })).toEqual({
     results: [
-      { status: 'discard_accepted', job_id: first },
+      { status: 'discard_accepted', job_id: first, job_status: 'failed' },
       expect.objectContaining({ job_id: 'nobody', code: 'JOB_NOT_FOUND' }),
     ],
     has_more: false,

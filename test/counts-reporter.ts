@@ -1,6 +1,9 @@
 import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 
-/** Ends the output with one plain line, `N passed, N failed`, for whoever reads it by machine. */
+/**
+ * Ends the output with one plain line, `N passed, N failed, N skipped`, for programs that read it. With `CI=true` a skipped
+ * test is a failure of the run: what was not tried is not known to hold.
+ */
 export class CountsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()])
@@ -8,6 +11,12 @@ export class CountsReporter implements Reporter {
     const failed = tests.filter((test) => test.result().state === 'failed').length
     // A file that cannot be loaded, or an error outside of every test, is a failure as well.
     const broken = modules.filter((module) => module.errors().length > 0).length + unhandledErrors.length
-    process.stdout.write(`\n${passed} passed, ${failed + broken} failed\n`)
+    const skipped = tests.filter((test) => test.result().state === 'skipped')
+    if (process.env['CI'] === 'true' && skipped.length > 0) {
+      process.exitCode = 1
+      for (const test of skipped) process.stdout.write(`skipped: ${test.module.moduleId}: ${test.fullName}\n`)
+      process.stdout.write('A skipped test fails a run with CI=true. Install what it needs.\n')
+    }
+    process.stdout.write(`\n${passed} passed, ${failed + broken} failed, ${skipped.length} skipped\n`)
   }
 }

@@ -1,10 +1,10 @@
 /** What `deploy/` says about the program has to be so: keys, ports, paths and times. */
 import { ERROR_CODES, LIMITS, WORKER_PATHS } from '@impresario/protocol'
-import { CONFIG_KEYS, loadSettings } from '@impresario/server'
+import { CONFIG_KEYS, createServer, loadSettings } from '@impresario/server'
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 
@@ -134,8 +134,10 @@ test('[I-02] the files, volumes, secrets and services that compose.yaml names ar
   for (const { volumes = [], secrets = [], depends_on: needs = {} } of Object.values(compose.services)) {
     for (const volume of volumes) {
       const [source = ''] = volume.split(':', 1)
-      // These two are the user's own; the guide says what belongs into them.
+      // These are the user's own; the guide says what belongs into them.
       if (['./tls', './blueprints'].includes(source)) continue
+      // Made by make-secrets.sh, as the test below sees.
+      if (source === './secrets/config') continue
       const isThere = source.startsWith('./') ? existsSync(join(DEPLOY, source)) : source in compose.volumes
       expect({ source, isThere }).toEqual({ source, isThere: true })
     }
@@ -197,10 +199,30 @@ test.for(['redis', 'postgres'])(
     const file = join(secrets, 'impresario.toml')
     const before = readFileSync(file, 'utf8')
     const settings = loadSettings({ environment: { IMPRESARIO_CONFIG: file }, directory })
-    const { clientToken, workerToken, secretKey, storageUrl } = settings
-    expect(new Set([clientToken, workerToken, secretKey].map((secret) => secret.length))).toEqual(new Set([48]))
-    expect(new Set([clientToken, workerToken, secretKey]).size).toBe(3)
+    const { secretKey, storageUrl } = settings
+    const config = (name: string): string => readFileSync(join(secrets, 'config', name), 'utf8')
+    const tokens = ['clients.toml', 'workers.toml'].flatMap((name) => matchesOf(config(name), /^token = "(.*)"$/gm))
+    expect(new Set([...tokens, secretKey].map((secret) => secret.length))).toEqual(new Set([48]))
+    expect(new Set([...tokens, secretKey]).size).toBe(3)
     const { hostname, password } = new URL(storageUrl)
+    // The program looks for its files where compose.yaml puts them, and takes them as they are, on an open address.
+    const places = [settings.clientsConfigPath, settings.workersConfigPath, settings.schedulesConfigPath]
+    for (const [, { volumes = [] }] of orchestrators) {
+      expect(volumes).toContain('./secrets/config:/etc/impresario:ro')
+      expect(volumes.some((one) => one.endsWith(':/var/lib/impresario'))).toBe(true)
+    }
+    expect(places.map((place) => dirname(place))).toEqual(Array.from({ length: 3 }, () => '/etc/impresario'))
+    const [clientsConfigPath = '', workersConfigPath = '', schedulesConfigPath = ''] = places.map((place) =>
+      join(secrets, 'config', basename(place)),
+    )
+    expect(settings.historyDatabaseUri).toMatch(storage === 'redis' ? /^sqlite:\/var\/lib\/impresario\// : /^postgres:/)
+    const paths = { clientsConfigPath, workersConfigPath, schedulesConfigPath }
+    const server = createServer({
+      settings: { ...paths, apiHost: '0.0.0.0', storageUrl: 'memory:', logLevel: 'silent' },
+    })
+    expect(server.reloadCredentials()).toEqual({ status: 'reloaded', clients: 1, workers: 1 })
+    expect(statSync(join(secrets, 'config')).mode & 0o777).toBe(0o755)
+    for (const path of Object.values(paths)) expect(statSync(path).mode & 0o777).toBe(0o644)
     expect(Object.keys(compose.services)).toContain(hostname)
     const kept = storage === 'redis' ? `requirepass ${password}\n` : password
     expect(readFileSync(join(secrets, storage === 'redis' ? 'redis-password.conf' : 'postgres-password'), 'utf8')).toBe(

@@ -7,6 +7,8 @@ import { page, table } from './reference-pages.ts'
  */
 
 interface Schema {
+  readonly $ref?: string
+  readonly items?: Schema
   readonly type?: string | readonly string[]
   readonly description?: string
   readonly properties?: Readonly<Record<string, Schema>>
@@ -29,14 +31,22 @@ interface Operation {
     readonly schema: Schema
   }[]
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> }
-  readonly responses: Readonly<Record<string, { readonly description: string }>>
+  readonly responses: Readonly<
+    Record<
+      string,
+      { readonly description: string; readonly content?: Readonly<Record<string, { readonly schema?: Schema }>> }
+    >
+  >
   readonly 'x-access': string
 }
 
 interface Document {
   readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: { readonly schemas: Schemas }
 }
+
+type Schemas = Readonly<Record<string, Schema>>
 
 const WHO: Readonly<Record<string, string>> = {
   public: 'everybody',
@@ -58,7 +68,7 @@ interface Entry {
 
 export async function httpApiPage(): Promise<string> {
   const entries = await readEntries()
-  const { tags, all } = entries
+  const { tags, all, schemas } = entries
   return page('HTTP interface', [
     'Every running server has this as an OpenAPI 3.1 document at `/_public/openapi.json`, and as a page to read and try at\n' +
       '`/_public/docs`. Every path under `/api/v1` also exists under `/api` (`CLIENT_API_PREFIX`), and under the API version of\n' +
@@ -79,21 +89,44 @@ export async function httpApiPage(): Promise<string> {
     ...tags.flatMap(({ name, description }) => [
       `## ${name.charAt(0).toUpperCase()}${name.slice(1)}`,
       description,
-      ...all.filter(({ operation }) => operation.tags[0] === name).flatMap(sectionOf),
+      ...all.filter(({ operation }) => operation.tags[0] === name).flatMap((entry) => sectionOf(entry, schemas)),
+    ]),
+    '## Types',
+    'What answers are made of. Newer servers may add fields.',
+    ...answerTypes(all, schemas).flatMap((name) => [
+      `### ${name}`,
+      table(['field', 'value', ''], fieldsOf(schemas[name], 'always')),
     ]),
   ])
 }
 
-async function readEntries(): Promise<{ readonly tags: Document['tags']; readonly all: readonly Entry[] }> {
+/** Names of what is answered, and of what that is made of, in the order of the alphabet. */
+function answerTypes(all: readonly Entry[], schemas: Schemas): readonly string[] {
+  const found = new Set<string>()
+  const look = (value: unknown): void => {
+    const text = JSON.stringify(value) ?? ''
+    for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+      if (name === undefined || name === 'Problem' || found.has(name)) continue
+      found.add(name)
+      look(schemas[name])
+    }
+  }
+  look(all.map(({ operation }) => operation.responses))
+  return [...found].toSorted()
+}
+
+async function readEntries(): Promise<
+  Pick<Document, 'tags'> & { readonly all: readonly Entry[]; readonly schemas: Schemas }
+> {
   const server = createServer({
     settings: { storageUrl: 'memory:', apiHost: '127.0.0.1', apiPort: 0, logLevel: 'error' },
   })
   try {
-    const { tags, paths } = asDocument(await server.apiDocument())
+    const { tags, paths, components } = asDocument(await server.apiDocument())
     const all = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
     )
-    return { tags, all }
+    return { tags, all, schemas: components.schemas }
   } finally {
     await server.stop()
   }
@@ -112,10 +145,10 @@ function anchorOf(method: string, path: string): string {
     .replaceAll(' ', '-')
 }
 
-function sectionOf({ method, path, operation }: Entry): readonly string[] {
+function sectionOf({ method, path, operation }: Entry, schemas: Schemas): readonly string[] {
   const { summary, description, parameters = [], requestBody, responses } = operation
   const inQuery = parameters.filter((one) => one.in === 'query')
-  const body = bodyOf(requestBody)
+  const body = bodyOf(requestBody, schemas)
   return [
     `### ${method} ${path}`,
     `${summary}. For ${WHO[operation['x-access']] ?? operation['x-access']}.${description === undefined ? '' : ` ${description}`}`,
@@ -132,22 +165,50 @@ function sectionOf({ method, path, operation }: Entry): readonly string[] {
       ['answer', ''],
       Object.entries(responses)
         .filter(([status]) => !COMMON.has(status))
-        .map(([status, { description: text }]) => [status, text.replaceAll(/\n+/g, ' ')]),
+        .map(([status, { description: text, content }]) => {
+          const name = typeOf(content?.['application/json']?.schema)
+          return [status, `${text.replaceAll(/\n+/g, ' ')}${name === undefined ? '' : ` ${name}.`}`]
+        }),
     ),
   ]
 }
 
-function bodyOf(requestBody: Operation['requestBody']): readonly (readonly string[])[] {
+function bodyOf(requestBody: Operation['requestBody'], schemas: Schemas): readonly (readonly string[])[] {
   const schema = requestBody?.content['application/json']?.schema
-  const { properties = {}, required = [] } = schema?.anyOf?.find((one) => one.properties !== undefined) ?? schema ?? {}
+  const known = (schema?.anyOf ?? [schema]).map((one) => meantBy(one, schemas))
+  return fieldsOf(known.find((one) => one?.properties !== undefined) ?? schema)
+}
+
+function nameOf({ $ref }: Schema): string | undefined {
+  return $ref?.slice($ref.lastIndexOf('/') + 1)
+}
+
+function meantBy(schema: Schema | undefined, schemas: Schemas): Schema | undefined {
+  const name = schema === undefined ? undefined : nameOf(schema)
+  return name === undefined ? schema : schemas[name]
+}
+
+/** A link to the section of what a schema names. */
+function typeOf(schema: Schema | undefined): string | undefined {
+  const name = schema === undefined ? undefined : (nameOf(schema) ?? nameOf(schema.items ?? {}))
+  if (name === undefined || name === 'Problem') return undefined
+  const link = `[${name}](#${name.toLowerCase()})`
+  return schema?.items === undefined ? link : `A list of ${link}`
+}
+
+function fieldsOf(schema: Schema | undefined, mark = 'required'): readonly (readonly string[])[] {
+  const { properties = {}, required = [] } = schema ?? {}
   return Object.entries(properties).map(([name, field]) => [
-    `\`${name}\`${required.includes(name) ? ' (required)' : ''}`,
+    `\`${name}\`${required.includes(name) ? ` (${mark})` : ''}`,
     kindOf(field),
     (field.description ?? '').replaceAll('|', String.raw`\|`),
   ])
 }
 
-function kindOf({ type, anyOf, enum: values, minimum, maximum }: Schema): string {
+function kindOf(schema: Schema): string {
+  const { type, anyOf, enum: values, minimum, maximum } = schema
+  const known = typeOf(schema)
+  if (known !== undefined) return known.charAt(0).toLowerCase() + known.slice(1)
   if (values !== undefined) return values.map((value) => `\`${String(value)}\``).join(' or ')
   if (anyOf !== undefined) {
     const kinds = anyOf.filter((one) => one.type !== 'null').map(kindOf)

@@ -4,6 +4,7 @@ import {
   ImpresarioError,
   LIMITS,
   TASK_ERROR_CODES,
+  JOB_ERROR_CODES,
   taskErrorKind,
 } from '@impresario/protocol'
 import type { TaskErrorCode, TaskErrorKind } from '@impresario/protocol'
@@ -58,7 +59,7 @@ const TASK_ERROR_MEANINGS: Readonly<Record<TaskErrorCode, string>> = {
   INVALID_INPUT_ERROR: 'The params are wrong.',
   INTEGRITY_MISMATCH_ERROR: 'A file is not what it should be.',
   RESOURCE_EXHAUSTED_ERROR: 'The worker ran out of something.',
-  TIMEOUT_ERROR: 'It took too long. Also the code for a result that did not come in time.',
+  TIMEOUT_ERROR: 'It took too long. Also the code of the job when a dispatch, run or result timeout ends its task.',
   DEPENDENCY_ERROR: 'Something that the task needs is broken.',
   SECURITY_ERROR: 'The worker refuses for reasons of security.',
   INTERNAL_ERROR: 'A mistake inside the worker.',
@@ -74,6 +75,7 @@ const CONSEQUENCES: Readonly<Record<TaskErrorKind, string>> = {
   transient: 'tried again, then quarantine',
   permanent: 'quarantine',
   invalid_input: 'the job fails',
+  timeout: 'the job fails; tried again before that with `retryTimeouts`',
 }
 
 export function errorsPage(): string {
@@ -99,18 +101,66 @@ export function errorsPage(): string {
       'it is given up, a transition named `failure` is taken if the blueprint has one (`timeout` before it, for\n' +
       '`TIMEOUT_ERROR`), else what the second column says.',
     table(['code', 'what follows', 'meaning'], taskCodes),
+    '## Why a job failed',
+    '`error_code` of a job that failed, was cancelled or stands in quarantine is one of the codes above, when a task was the reason, or\n' +
+      'one of these. `error_message` says it in words.',
+    table(
+      ['code', 'the job is', 'meaning, and what to do'],
+      JOB_ERROR_CODES.map((code) => [`\`${code}\``, ...JOB_ERROR_MEANINGS[code]]),
+    ),
   ])
+}
+
+const JOB_ERROR_MEANINGS: Readonly<Record<(typeof JOB_ERROR_CODES)[number], readonly [string, string]>> = {
+  HANDLER_FAILED: [
+    'quarantined',
+    'A handler threw as often as its blueprint allows. The stack is kept for admins. Correct it and retry the job.',
+  ],
+  HANDLER_NEVER_ENDED: [
+    'quarantined',
+    'A handler was begun several times and never came to an end: it ended the process, or never let go of it. Correct it before you retry the job.',
+  ],
+  UNHANDLED_STATUS: ['failed', 'A worker ended a task with a status that `transitions` does not have. Add it.'],
+  UNKNOWN_STATE: [
+    'quarantined',
+    'A transition leads to a state that the blueprint does not have. Add the state, or correct the transition.',
+  ],
+  LOOP_LIMIT: [
+    'quarantined',
+    'The job entered more states than `transitionsMax` allows. Look for a loop, or raise it.',
+  ],
+  EXECUTION_TIMEOUT: ['failed', 'The job did not end within its execution timeout.'],
+  CHILD_FAILED: ['failed', 'A child job did not finish; the message has its error.'],
+  CHILD_TOO_DEEP: [
+    'quarantined',
+    'Children started children, more levels deep than the [limit](limits.md). Check whether a blueprint runs itself.',
+  ],
+  FAN_OUT_TOO_LARGE: ['quarantined', 'More branches than the [limit](limits.md). Split the work over child jobs.'],
+  APPROVAL_EXPIRED: ['failed', 'Nobody decided in time, and `transitions` has no `expired`.'],
+  BLUEPRINT_GONE: [
+    'quarantined',
+    'The blueprint, or the version that the job began with, is not loaded. Load it again and retry the job, or give the new version a `migrate`.',
+  ],
+  CANCELLED: ['cancelled', 'Somebody cancelled the job, or its worker the task; the message says who.'],
 }
 
 const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   bodyBytesMax: 'Body of a request, unless `BODY_LIMIT_BYTES` says otherwise.',
   jsonDepthMax: 'Levels of a JSON body.',
-  jsonKeysMax: 'Keys of a JSON body; twenty times as many in a batch.',
+  jsonKeysMax: 'Keys of a JSON body, or of one item of a batch; ten times as many in the whole batch.',
+  jsonContainersMax:
+    'Objects and lists of a JSON body, or of one item of a batch; five times as many in the whole batch.',
+  jsonValuesMax: 'Values of any kind in a JSON body; twice as many in a batch.',
   jsonStringBytesMax: 'One string of a JSON body.',
+  jsonNumberCharsMax: 'Digits, sign, point and exponent of one number of a JSON body.',
   batchItemsMax: 'Jobs in one batched create, tasks in one batched poll, results in one batched post.',
+  handoutBytesMax: 'What the tasks of one batched poll take in memory, about; the others come with the next poll.',
   headersTimeoutMs: 'Time for the headers of a request to arrive.',
   requestTimeoutMs: 'Time for a whole request to arrive.',
   keepAliveMs: 'How long an idle connection is kept.',
+  answerStallMs: 'How long nothing of an answer may be read; then the connection is cut.',
+  answerBytesPerSecondMin: 'Pace at which a long answer must be read on average.',
+  answersBytesMax: 'Answers that wait for their readers, all together; beyond it the slowest reader is cut off.',
   longPollMs: 'How long a poll is held when nobody names a time.',
   longPollMsMax: 'Longest time that a poll or a wait is held.',
   fanOutMax: 'Branches of one fan-out; more quarantine the job.',
@@ -123,6 +173,8 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   handlerMs: 'Time of one handler run.',
   handlerAttemptsMax: 'Runs of a handler that throws, unless configuration or blueprint say otherwise.',
   taskAttemptsMax: 'Tries of a task, unless configuration, blueprint or task say otherwise.',
+  turnBegunMax:
+    'How often a handler is begun that never ends because the process ends first; then its job is quarantined.',
   taskDeliveriesMax: 'How often one try is handed out when every worker that has it falls silent.',
   runTimeoutMs: 'Time of a task from its pickup, unless somebody says otherwise.',
   backoffMs: 'First wait between tries; it doubles with each one.',
@@ -131,6 +183,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   handlerErrorCharsMax: 'What is kept of the message of a handler’s error.',
   handlerStackCharsMax: 'What is kept of its stack.',
   taskErrorCharsMax: 'What is kept of the message of a worker’s error.',
+  taskStackCharsMax: 'What is kept of the stack that a worker sends with it.',
   workerEventsMax:
     'Events that workers may send while a job is in one state; those with a transition are taken beyond it.',
   workerEventIdsMax: 'Ids of them by which a repeated one is known.',
@@ -145,6 +198,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   socketFrameBytesMax: 'One frame of a worker’s socket; a larger one closes it with 1009.',
   socketFramesPerSecond: 'Frames of one socket in a second; more are dropped, and a flood closes it.',
   socketBufferBytesMax: 'What may wait for a worker that does not read; then its socket is closed with 1013.',
+  socketBytesPerSecond: 'What one socket may send, on average between two pings; more closes it.',
   socketPingMs: 'How often sockets are pinged; who has not answered by the next one is cut off.',
   socketMistakesMax: 'Frames that are no messages, before a socket is closed.',
   socketsUnboundMax: 'Sockets that have not said whose they are.',
@@ -159,12 +213,21 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   eventCheckCharsMax: 'Characters of such a schema times characters of an event.',
   pageSizeDefault: 'Jobs on one page of a list, when nobody names a number.',
   pageSizeMax: 'The most that may be named.',
+  pageBytesMax: 'One page of any list, as JSON; what is longer goes on on the next page.',
+  listedFieldBytesMax:
+    'A field of a job in a list, unless `fields` names it; a longer one is left out (`omitted_fields`).',
+  pageReadBytesMax: 'What is read from the storage for one page of jobs; then it ends before its limit.',
+  pagePieceBytes: 'What is read of it at once.',
+  pagePieceLooks: 'Records that a filter leaves out, looked through at once.',
+  workersPageMax: 'Workers on one page.',
   pageOffsetMax: 'Jobs that an older client may leave out with `offset`.',
   historyPageMax: 'Events of a job or a worker in one answer.',
   eventPageDefault: 'Events of all jobs in one answer, unless `limit` says otherwise.',
   historySpansMax: 'Hours or days that are counted in one answer.',
-  historySnapshotBytesMax: 'What the history keeps of a job’s dictionary, or of a worker, with an event.',
-  scanRecordsMax: 'Records that a filter without an index looks through for one page.',
+  historySnapshotBytes:
+    'Initial data and dictionary of a job that the history keeps with an event, unless `HISTORY_SNAPSHOT_BYTES` says otherwise.',
+  historyStepBytesMax: 'The same for all events of one step, such as the tasks of a fan-out.',
+  historyWorkerBytesMax: 'What the history keeps of a worker with an event.',
   commentCharsMax: 'Comment of a decision.',
   capabilityMs: 'How long a link to an open question is good, where the question has no end of its own.',
   identifierCharsMax: 'Names of blueprints, states, tasks and workers.',

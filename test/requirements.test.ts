@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 const ROOT = join(import.meta.dirname, '..')
 
 /** How many requirements each section has; they are numbered from 01 without gaps. */
-const SECTIONS = { A: 10, B: 9, C: 9, D: 5, E: 7, F: 5, G: 5, H: 8, I: 8, J: 6, K: 13, L: 7, M: 5 }
+const SECTIONS = { A: 10, B: 14, C: 11, D: 5, E: 7, F: 5, G: 5, H: 8, I: 9, J: 6, K: 17, L: 7, M: 7 }
 const IDS = Object.entries(SECTIONS).flatMap(([section, count]) =>
   Array.from({ length: count }, (_, index) => `${section}-${String(index + 1).padStart(2, '0')}`),
 )
@@ -65,7 +65,7 @@ test('an open requirement claims nothing', () => {
   }
 })
 
-describe.skipIf(claims.length === 0)('what is claimed', () => {
+describe('what is claimed', () => {
   test.for(claims)('$id names code and tests that exist', (row) => {
     expect(row.code).not.toEqual([])
     expect(row.tests).not.toEqual([])
@@ -91,6 +91,16 @@ function testFiles(): readonly string[] {
       .filter((name) => name.endsWith('.test.ts') || /^packages\/conformance\/src\/.*\.ts$/.test(name)),
   )
 }
+
+/** Would satisfy a requirement by its title and never run. What a machine lacks is `skipIf`, and fails with `CI=true`. */
+const NEVER_RUN = /\b(?:test|it|describe)(?:\.\w+)*\.(?:skip|todo|only|fails)\b/
+
+test('no test is skipped for good, left to do, or the only one that runs', () => {
+  const found = testFiles().filter(
+    (file) => !file.endsWith('requirements.test.ts') && NEVER_RUN.test(readFileSync(join(ROOT, file), 'utf8')),
+  )
+  expect(found).toEqual([])
+})
 
 test('titles name requirements that exist', () => {
   const unknown = testFiles().flatMap((file) =>

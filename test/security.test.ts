@@ -78,7 +78,8 @@ test('[H-02] [H-08] clients and workers come from their files, and their tokens 
 test('[H-02] a bad file stops the start with its path, the key and the reason, and gives no token away', async () => {
   const path = join(directory, 'clients.toml')
   await writeFile(path, `[studio]\ntoken = "${CLIENT}"\n[other]\ntoken = "${CLIENT}"\n`)
-  const start = (): unknown => createServer({ settings: { storageUrl: 'memory:', clientsConfigPath: path } })
+  const start = (): unknown =>
+    createServer({ settings: { apiHost: '127.0.0.1', storageUrl: 'memory:', clientsConfigPath: path } })
   expect(start).toThrow(`${path}: [other].token is the same as ${path}: [studio].token`)
   expect(start).not.toThrow(CLIENT)
 })

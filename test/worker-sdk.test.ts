@@ -91,9 +91,9 @@ test('[E-04] [J-15] a job that is cancelled reaches its worker over the socket, 
     },
   )
   await worker.start()
-  await expect.poll(() => lines, { timeout: 20_000 }).toContain('The socket is open.')
+  await expect.poll(() => lines).toContain('The socket is open.')
   const job = await client.start('one', {})
-  await expect.poll(() => begun, { timeout: 20_000 }).toBe(true)
+  await expect.poll(() => begun).toBe(true)
   await job.cancel()
-  await expect.poll(() => reasons, { timeout: 20_000 }).toMatchObject([{ reason: 'cancelled' }])
+  await expect.poll(() => reasons).toMatchObject([{ reason: 'cancelled' }])
 })

@@ -17,12 +17,17 @@ import ssl
 import sys
 import threading
 import time
+import traceback
 import urllib.parse
 import uuid
 
 POLL_SECONDS = 30
 HEARTBEAT_SECONDS = 15.0
 REQUEST_SECONDS = 15
+# What an operator can read of a failure; the orchestrator keeps no more.
+STACK_CHARS = 8000
+# What has not changed is said again this often.
+SAY_AGAIN_SECONDS = 300.0
 
 
 class TaskError(Exception):
@@ -42,9 +47,18 @@ class Refused(Exception):
     """The orchestrator answered, and it was no."""
 
     def __init__(self, status, text, retry_after=None):
-        super().__init__(f"{status} {text[:200]}")
+        super().__init__(f"{status} {self._reason(text)}")
         self.status = status
         self.retry_after = retry_after
+
+    @staticmethod
+    def _reason(text):
+        """The sentence of an answer that has one, else its beginning."""
+        try:
+            said = json.loads(text)["error"]
+        except (ValueError, TypeError, KeyError):
+            said = text
+        return str(said)[:200]
 
 
 class Task:
@@ -107,6 +121,7 @@ class Worker:
         self._stopping = threading.Event()
         self._changed = threading.Event()
         self._polling = None
+        self._outage = Outage()
 
     def skill(self, name):
         """Decorates a function `(params, task) -> result`."""
@@ -128,7 +143,7 @@ class Worker:
         # With a timeout, because a wait without one keeps Python from handling the signal on some systems.
         while not self._stopping.wait(1.0):
             pass
-        log("stopping", running=len(self._running))
+        log("stopping: running tasks are waited for", running=sorted(self._running), seconds=shutdown_seconds)
         self._hang_up()
         self._say("draining")
         polling.join(timeout=REQUEST_SECONDS)
@@ -158,6 +173,7 @@ class Worker:
             connection.request(method, self._url.path.rstrip("/") + path, data, headers)
             answer = connection.getresponse()
             text = answer.read().decode()
+            self._outage.answered(answer.status)
             if answer.status >= 300:
                 raise Refused(answer.status, text, answer.headers.get("Retry-After"))
             return json.loads(text) if text else None
@@ -194,7 +210,7 @@ class Worker:
                     self._registered.set()
                     log("registered", worker_id=self.id)
                 except (OSError, http.client.HTTPException, Refused) as error:
-                    log("registration failed; it will be tried again", error=str(error))
+                    self._outage.failed("the worker could not register", error)
                     self._stopping.wait(pause.next(error))
 
     def _state(self, status=None):
@@ -229,12 +245,14 @@ class Worker:
                 wait = HEARTBEAT_SECONDS + self._beat()
                 pause.reset()
             except (OSError, http.client.HTTPException, Refused) as error:
-                log("a heartbeat failed", error=str(error))
+                self._outage.failed("a heartbeat failed", error)
                 wait = pause.next(error)
             self._changed.wait(wait)
             self._changed.clear()
 
     def _say(self, status):
+        if not self._registered.is_set():
+            return
         try:
             self._beat(status)
         except (OSError, http.client.HTTPException, Refused) as error:
@@ -259,7 +277,7 @@ class Worker:
                 if isinstance(error, Refused) and error.status == 404:
                     self._registered.clear()
                 if not self._stopping.is_set():
-                    log("there was no answer to the poll", error=str(error))
+                    self._outage.failed("there was no answer to the poll", error)
                     self._stopping.wait(pause.next(error))
             finally:
                 self._polling = None
@@ -313,7 +331,10 @@ class Worker:
         except TaskError as error:
             return failure(error.code, str(error), error.details)
         except Exception as error:  # whatever a skill raises is its own, and must not end the worker
-            return failure("TRANSIENT_ERROR", f"{type(error).__name__}: {error}")
+            stack = traceback.format_exc()
+            log("a skill failed", task_id=task.id, job_id=task.job_id, type=task.wire["type"], stack=stack)
+            # The end says where it happened.
+            return failure("TRANSIENT_ERROR", f"{type(error).__name__}: {error}", stack=stack[-STACK_CHARS:])
 
     def _deliver(self, task, result):
         """Sends the same until it is answered. Meanwhile the task stays among the running, so that it stays ours."""
@@ -376,15 +397,56 @@ class Pause:
         self._failures = 0
 
 
-def failure(code, message, details=None):
+class Outage:
+    """Says once what is wrong and what to do about it, then seldom, and once that it is over."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._kind = None
+        self._since = self._said = 0.0
+
+    def failed(self, message, error):
+        status = getattr(error, "status", None)
+        if status == 404:  # not known any more: it registers again
+            return
+        kind = "refused" if status in (401, 403) else "away" if status is None else "other"
+        now = time.monotonic()
+        with self._lock:
+            if self._kind is None:
+                self._since = now
+            if self._kind == kind and now - self._said < SAY_AGAIN_SECONDS:
+                return
+            self._kind, self._said = kind, now
+        if kind == "refused":
+            log(f"{message}: the orchestrator does not let this worker in. Set WORKER_TOKEN to the token that its workers "
+                "share, or WORKER_INDIVIDUAL_TOKEN to the one of this worker, and start it again.", error=str(error))
+        else:
+            log(f"{message}; it is tried again", error=str(error))
+
+    def answered(self, status):
+        if status >= 300 and status != 404:
+            return
+        with self._lock:
+            if self._kind is None:
+                return
+            self._kind = None
+            seconds = time.monotonic() - self._since
+        log("the orchestrator can be worked with again", after_seconds=round(seconds, 1))
+
+
+def failure(code, message, details=None, stack=None):
     error = {"code": code, "message": message}
     if details is not None:
         error["details"] = details
+    if stack is not None:
+        error["stack"] = stack
     return {"status": "failure", "error": error}
 
 
-def log(message, **fields):
-    print(json.dumps({"time": time.time(), "message": message, **fields}), file=sys.stderr, flush=True)
+def log(message, stack=None, **fields):
+    line = json.dumps({"time": time.time(), "message": message, **fields})
+    # A stack is for people: its lines stand below, as they are.
+    print(line if stack is None else f"{line}\n{stack.rstrip()}", file=sys.stderr, flush=True)
 
 
 # -- the skills of this example ----------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ async function newInstance(name: string, storageUrl: string): Promise<Instance> 
     INSTANCE_ID: name,
     BLUEPRINTS_DIR: BLUEPRINTS,
     CLIENT_TOKEN,
+    RATE_LIMIT_LIMIT: '1000000000',
     WORKER_TOKEN,
     SECRET_KEY: 'a-key-that-all-instances-share',
     TRUST_PROXY: '127.0.0.1',

@@ -1,5 +1,6 @@
 import { isJsonObject } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
+import { Agent as PlainAgent, request as plainRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -30,15 +31,17 @@ export class WireLine {
   /** Cured by sending the same request again. */
   readonly cured: Mishaps = {}
   readonly incurable: Mishaps = {}
-  readonly #agent: Agent
+  readonly #agent: Agent | PlainAgent
   readonly #url: URL
   readonly #headers: Readonly<Record<string, string>>
   /** No more repetitions: the run is over. */
   isClosing = false
 
-  constructor(url: string, ca: string, headers: Readonly<Record<string, string>>) {
+  /** Without a certificate's authority it speaks plainly. */
+  constructor(url: string, ca: string | undefined, headers: Readonly<Record<string, string>>) {
     this.#url = new URL(url)
-    this.#agent = new Agent({ ca, keepAlive: true, maxSockets: Number.POSITIVE_INFINITY })
+    const options = { keepAlive: true, maxSockets: Number.POSITIVE_INFINITY }
+    this.#agent = ca === undefined ? new PlainAgent(options) : new Agent({ ...options, ca })
     this.#headers = headers
   }
 
@@ -93,7 +96,8 @@ export class WireLine {
         agent: this.#agent,
         headers: { ...this.#headers, ...headers, ...type },
       }
-      const sent = request(options, (answer) => {
+      const send = this.#agent instanceof Agent ? request : plainRequest
+      const sent = send(options, (answer) => {
         clearTimeout(timer)
         readAnswer(answer).then(resolve, reject)
       })

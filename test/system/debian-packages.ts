@@ -27,9 +27,15 @@ export function ensure(packages: readonly string[]): string | undefined {
 
 const INSTALL = 'apt-get update && apt-get install -y --no-install-recommends "$@"'
 
-/** The packages that are asked for here have a program of their own name; Debian keeps PostgreSQL's out of the way. */
+/** How to see that a package is there which has no program of its own name on the path. */
+const SIGNS: Readonly<Record<string, string>> = {
+  // Debian keeps PostgreSQL's out of the way.
+  postgresql: 'command -v postgres || ls /usr/lib/postgresql/*/bin/postgres',
+  // A module: of the Python on the path, or of Debian's own.
+  'python3-dateutil': 'python3 -c "import dateutil.rrule" || /usr/bin/python3 -c "import dateutil.rrule"',
+}
+
 function isThere(name: string): boolean {
-  const test =
-    name === 'postgresql' ? 'command -v postgres || ls /usr/lib/postgresql/*/bin/postgres' : `command -v "$1"`
+  const test = SIGNS[name] ?? 'command -v "$1"'
   return spawnSync('sh', ['-c', test, 'sh', name], { stdio: 'ignore' }).status === 0
 }

@@ -176,7 +176,7 @@ test.skipIf(missingNginx !== undefined)(
         new Set(
           nginx.served().flatMap((line) => (line.path.startsWith(path) && line.status < 300 ? [line.instance] : [])),
         )
-      await expect.poll(askedFor, { timeout: 5_000 }).toEqual(new Set(instances.map(({ address }) => address)))
+      await expect.poll(askedFor).toEqual(new Set(instances.map(({ address }) => address)))
     }
   },
 )
@@ -197,13 +197,13 @@ test.skipIf(missingNginx !== undefined)(
     await worker.start()
     await socketOpen
     const job = await client.start('four_states', { value: 1 })
-    await expect.poll(async () => (await job.status()).progress, { timeout: 10_000 }).toBe(0.5)
+    await expect.poll(async () => (await job.status()).progress).toBe(0.5)
     await job.cancel()
     await aborted.passed
     expect((await job.wait()).status).toBe('cancelled')
     await worker.stop()
     const seen = (prefix: string) => nginx.served().filter(({ path }) => path.startsWith(prefix))
-    await expect.poll(() => seen('/_worker/ws'), { timeout: 5_000 }).toMatchObject([{ status: 101 }])
+    await expect.poll(() => seen('/_worker/ws')).toMatchObject([{ status: 101 }])
     expect(seen('/_worker/events')).toEqual([])
   },
 )
@@ -275,10 +275,11 @@ async function guess(host: string, attempt: number): Promise<number> {
 
 test.skipIf(missingNginx !== undefined)(
   '[I-02] the address of the caller arrives: guessing tokens ends, whatever the caller claims to be',
-  async (context) => {
-    // Somebody on the machine itself needs no guessing and is not counted.
-    for (let attempt = 1; attempt <= 8; attempt += 1) expect(await guess('127.0.0.1', attempt)).toBe(401)
-    if (NETWORK === undefined) return context.skip('this machine has no address in a network')
+  async () => {
+    // A proxy that names the own machine is not believed: its callers are counted too. Two guesses are within the limit.
+    for (let attempt = 1; attempt <= 2; attempt += 1) expect(await guess('127.0.0.1', attempt)).toBe(401)
+    // Nobody else can reach a machine without an address in a network.
+    if (NETWORK === undefined) return
     const statuses: number[] = []
     // At the latest after three at each instance.
     for (let attempt = 1; attempt <= 8; attempt += 1) statuses.push(await guess(NETWORK, attempt))
@@ -393,7 +394,7 @@ test.skipIf(missingNginx !== undefined)(
     await untilReady(two)
     await one.process.kill()
     // nginx may have tried the other one a moment before it was back, and gives it a second.
-    await expect.poll(async () => (await get(`${nginx.url}/_public/ready`, {})).status, { timeout: 5_000 }).toBe(200)
+    await expect.poll(async () => (await get(`${nginx.url}/_public/ready`, {})).status).toBe(200)
     const jobs = await Promise.all(Array.from({ length: 5 }, (_, index) => start(index)))
     expect(jobs).toHaveLength(5)
   },

@@ -2,6 +2,8 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@impresario/client'
 import { blueprint } from '@impresario/core'
@@ -21,6 +23,7 @@ const one = blueprint('one', { start: 'work' }, (state) => ({
       type: textOf(context.initialData['type']),
       params: paramsOf(context.initialData['params']),
       transitions: { success: 'done', cancelled: 'stopped' },
+      ...(context.initialData['isOnce'] === true ? { attemptsMax: 1 } : {}),
     }),
   ),
   done: state.end(),
@@ -75,6 +78,10 @@ class PythonWorker {
     }
   }
 
+  count(text: string): number {
+    return this.#output.split(text).length - 1
+  }
+
   stop(): Promise<number | null> {
     return this.#end('SIGTERM')
   }
@@ -110,13 +117,51 @@ test.skipIf(missing !== undefined)(
 )
 
 test.skipIf(missing !== undefined)(
+  '[E-06] an exception of a Python skill leaves its traceback in the log of the worker and with the job',
+  async () => {
+    const { address, client } = await startServer()
+    const worker = new PythonWorker(address)
+    await worker.says('registered')
+    const job = await client.start('one', { type: 'texts.read_aloud', params: { seconds: 'many' }, isOnce: true })
+    await worker.says('a skill failed')
+    await expect.poll(async () => (await job.status()).status).toBe('quarantined')
+    const { error } = await job.quarantined()
+    expect(error?.message).toContain('ValueError')
+    expect(error?.stack).toMatch(/^Traceback .*read_aloud.*ValueError: could not convert string/s)
+    expect(await worker.stop()).toBe(0)
+  },
+)
+
+test.skipIf(missing !== undefined)('[E-06] a Python worker with a wrong token says once what to set', async () => {
+  let refused = 0
+  let seen = (): void => undefined
+  const often = new Promise<void>((resolve) => {
+    seen = resolve
+  })
+  const server = createHttpServer((_request, response) => {
+    refused += 1
+    if (refused === 5) seen()
+    response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"Unauthorized: Invalid token"}')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  cleanUp.push(async () => server.close())
+  const { port } = server.address() as AddressInfo
+  const worker = new PythonWorker(`http://127.0.0.1:${port}`)
+  await often
+  expect(await worker.stop()).toBe(0)
+  expect(worker.count('Set WORKER_TOKEN')).toBe(1)
+  expect(worker.count('401 Unauthorized: Invalid token')).toBe(1)
+})
+
+test.skipIf(missing !== undefined)(
   '[E-06] a cancelled task stops in the Python worker, which learns it by its heartbeat',
   async () => {
     const { address, client } = await startServer()
     const worker = new PythonWorker(address)
     await worker.says('registered')
     const job = await client.start('one', { type: 'texts.read_aloud', params: { seconds: 600 } })
-    await expect.poll(async () => (await job.status()).progress ?? 0, { timeout: 20_000 }).toBeGreaterThan(0)
+    await expect.poll(async () => (await job.status()).progress ?? 0).toBeGreaterThan(0)
     await job.cancel()
     await worker.says('cancelled')
     await worker.says('delivered')
@@ -129,7 +174,7 @@ test.skipIf(missing !== undefined)('[E-06] told to end, the Python worker finish
   const worker = new PythonWorker(address)
   await worker.says('registered')
   const job = await client.start('one', { type: 'texts.read_aloud', params: { seconds: 2 } })
-  await expect.poll(async () => (await job.status()).progress ?? 0, { timeout: 20_000 }).toBeGreaterThan(0)
+  await expect.poll(async () => (await job.status()).progress ?? 0).toBeGreaterThan(0)
   expect(await worker.stop()).toBe(0)
   expect(await job.result()).toMatchObject({ read: true })
 })
@@ -141,7 +186,7 @@ test.skipIf(missing !== undefined)(
     const first = new PythonWorker(address, { WORKER_ID: 'py-1', WORKER_SHUTDOWN_TIMEOUT: '0' })
     await first.says('registered')
     const job = await client.start('one', { type: 'texts.read_aloud', params: { seconds: 3 } })
-    await expect.poll(async () => (await job.status()).progress ?? 0, { timeout: 20_000 }).toBeGreaterThan(0)
+    await expect.poll(async () => (await job.status()).progress ?? 0).toBeGreaterThan(0)
     expect(await first.stop()).toBe(0)
     const second = new PythonWorker(address, { WORKER_ID: 'py-2' })
     await second.says('delivered')

@@ -23,7 +23,7 @@ test('[E-07] the showcase runs with one command, tells its story, ends by itself
   expect(stderr).toBe('')
   for (const line of [
     '  lena        checks poster.pdf: 150 dpi are too coarse',
-    'The customer says yes (200). The same link a second time changes nothing (409).',
+    'The customer says yes (200). The same link a second time changes nothing (200).',
     '  one job of hourly_stock_count: finished with {"store":"cellar","paper":12000}',
     '  refused 1 that somebody had forged',
   ]) {

@@ -28,6 +28,10 @@ export class Victim {
     this.#child = child
   }
 
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
   get isRunning(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
@@ -41,6 +45,11 @@ export class Victim {
       await exited
     }
     return child.exitCode
+  }
+
+  /** Resolves when it has ended by itself, or has been. */
+  async ended(): Promise<void> {
+    if (this.isRunning && this.#child !== undefined) await once(this.#child, 'exit')
   }
 
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {

@@ -32,9 +32,10 @@ function accountPage(screen: Screen, { client_id: id, role, plan, quota, limits 
 export function reload(options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const reloaded = await client.admin.reload()
-    const { clients, workers, schedules } = reloaded
+    const { clients, workers, schedules, scope } = reloaded
     const counts = [counted(clients, 'client'), counted(workers, 'worker'), counted(schedules, 'schedule')]
-    return done(screen, `Read anew: ${counts.join(', ')}.`, reloaded)
+    const others = scope === 'all_instances' ? ' The other instances do the same with their files.' : ''
+    return done(screen, `Read anew: ${counts.join(', ')}.${others}`, reloaded)
   })
 }
 

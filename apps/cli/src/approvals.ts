@@ -1,5 +1,6 @@
 import type { Approval } from '@impresario/client'
 import { COMMAND, EXIT, usage } from './failure.ts'
+import { jobIdOf } from './job-prefix.ts'
 import { printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { done, withServer } from './session.ts'
@@ -13,8 +14,9 @@ export interface ApproveOptions extends GlobalOptions {
 }
 
 /** Decides what a job asks; without a decision, shows what it asks and which decisions there are. */
-export function approveJob(jobId: string, decision: string | undefined, options: ApproveOptions): Promise<number> {
+export function approveJob(given: string, decision: string | undefined, options: ApproveOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
+    const jobId = await jobIdOf(client, given)
     const job = client.job(jobId)
     const question = await job.approval()
     const { comment, visit = question.visit } = options

@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
-import type { Client } from '@impresario/client'
+import { parseExact } from '@impresario/client'
+import type { DataObject } from '@impresario/client'
 import { InvalidArgumentError } from 'commander'
 import { usage } from './failure.ts'
 
-type JsonData = NonNullable<Parameters<Client['start']>[1]>
+type JsonData = DataObject
 
 /* How words of the command line become values. What commander calls throws its error, so that it names the option. */
 
@@ -62,7 +63,7 @@ export function moment(text: string): Date {
 export async function readData(option: string, given: string): Promise<JsonData> {
   const json = await dataText(option, given)
   try {
-    return dataObject(JSON.parse(json))
+    return dataObject(parseExact(json))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     throw usage(`${option} is no JSON object: ${reason}`, `It looks like ${option} '{"title": "First light"}'.`)
@@ -77,7 +78,7 @@ async function dataText(option: string, given: string): Promise<string> {
   })
 }
 
-/** Boundary: what JSON.parse has made is JSON. */
+/** Boundary: what a parser has made is JSON. */
 export function dataObject(value: unknown): JsonData {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('it is something else')
   return value as JsonData

@@ -172,9 +172,10 @@ describe('[M-03] jobs', () => {
     expect(await cli(['jobs', 'watch', first])).toMatchObject({ code: 0 })
     expect(await cli(['jobs', 'discard', second])).toMatchObject({ code: 0 })
     expect(await cli(['jobs', 'watch', second])).toMatchObject({ code: 3 })
-    const again = await cli(['jobs', 'discard', second])
-    expect(again).toMatchObject({ code: 1, stdout: '' })
-    expect(again.stderr).not.toContain('should not')
+    expect(await cli(['jobs', 'discard', second])).toMatchObject({ code: 0 })
+    const late = await cli(['jobs', 'retry', second])
+    expect(late).toMatchObject({ code: 1, stdout: '' })
+    expect(late.stderr).not.toContain('should not')
   })
 
   test('are explained', async () => {

@@ -121,6 +121,21 @@ async function statusOf(id: string): Promise<string> {
   return (await acme.job(id).status()).status
 }
 
+test('[M-03] numbers keep their digits from --data to the screen, and through an edit', async () => {
+  const data = '{"id":9007199254740993,"zero":-0,"price":0.30000000000000001,"text":"\uFDD05"}'
+  const started = await cli(['jobs', 'start', 'broken', '--data', data, '--json'])
+  const { job_id: id } = JSON.parse(started.stdout) as { job_id: string }
+  for await (const job of acme.job(id).watch()) if (job.status === 'quarantined') break
+  const shown = await cli(['jobs', 'show', id, '--json'])
+  const plain = shown.stdout.replaceAll(/\n\s*/g, '').replaceAll('": ', '":')
+  expect(plain).toContain(`"initial_data":${data}`)
+  const page = await cli(['quarantine', 'show', id])
+  expect(page.stdout).toContain('"id": 9007199254740993')
+  const edited = '{"mended":true,"id":9007199254740995}'
+  expect((await cli(['quarantine', 'edit', id, '--data', edited])).code).toBe(0)
+  expect((await acme.job(id).wait()).initial_data).toEqual({ mended: true, id: 9_007_199_254_740_995n })
+})
+
 describe('[M-03] [C-07] quarantine', () => {
   test('is listed, and each job shown with its error', async () => {
     const id = await fallen()

@@ -7,7 +7,7 @@ import { COMMAND, EXIT, Failure } from './failure.ts'
 import type { Screen } from './screen.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
-import { untilStopped } from './signals.ts'
+import { StopSignals, untilStopped } from './signals.ts'
 import { facts } from './table.ts'
 
 export interface DevOptions extends GlobalOptions {
@@ -28,10 +28,12 @@ export async function dev(options: DevOptions): Promise<number> {
   const apiPort = await freePort(screen, settings.apiHost, settings.apiPort)
   const isDemo = settings.blueprintsDir === ''
   const { Demo, demoBlueprints } = await import('./demo.ts')
+  const signals = new StopSignals()
   const server = createServer({
     settings: { ...settings, apiPort },
     blueprints: isDemo ? demoBlueprints : [],
     watch: !isDemo,
+    guardsProcess: true,
     log: createLog({
       level: settings.logLevel,
       format: settings.logFormat,
@@ -41,6 +43,7 @@ export async function dev(options: DevOptions): Promise<number> {
     }),
   })
   const { address } = await server.start()
+  signals.hold()
   const state: DevState = { url: address, clientToken: settings.clientToken, workerToken: settings.workerToken }
   await writeDevState(directory, state)
   if (options.json === true) screenFor(options).out(JSON.stringify(devStateBody(state)))
@@ -51,6 +54,7 @@ export async function dev(options: DevOptions): Promise<number> {
   const demo = isDemo ? new Demo({ client, connection, directory: join(directory, 'demo'), screen }) : undefined
   const stopping = new AbortController()
   const stopped = untilStopped({
+    signals,
     screen,
     waitsFor: () => waitsFor(demo?.running ?? 0),
     stop: async () => {
@@ -100,6 +104,9 @@ function devEnvironment(
     CLIENT_TOKEN: env['CLIENT_TOKEN'] ?? tokens.clientToken,
     WORKER_TOKEN: env['WORKER_TOKEN'] ?? tokens.workerToken,
     STORAGE_URL: `file:${directory}`,
+    REDIS_HOST: undefined,
+    REDIS_PORT: undefined,
+    REDIS_DB: undefined,
   }
 }
 

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { parseExact, stringifyExact } from '@impresario/client'
 import { dataObject } from './arguments.ts'
 import { Failure, usage } from './failure.ts'
 
@@ -26,7 +27,7 @@ export async function editJson(before: Editable): Promise<Editable | undefined> 
   const folder = await mkdtemp(join(tmpdir(), 'impresario-edit-'))
   const file = join(folder, 'job.json')
   try {
-    await writeFile(file, `${JSON.stringify(before, undefined, 2)}\n`, { mode: 0o600 })
+    await writeFile(file, `${stringifyExact(before, 2)}\n`, { mode: 0o600 })
     await runEditor(editor, file)
     const after = readEdited(await readFile(file, 'utf8'))
     return isDeepStrictEqual(after, before) ? undefined : after
@@ -49,7 +50,7 @@ async function runEditor(editor: string, file: string): Promise<void> {
 
 function readEdited(text: string): Editable {
   try {
-    const { initial_data: initial, state_history: history, ...more } = dataObject(JSON.parse(text))
+    const { initial_data: initial, state_history: history, ...more } = dataObject(parseExact(text))
     const [unknown] = Object.keys(more)
     if (unknown !== undefined) throw new TypeError(`"${unknown}" does not belong there`)
     return { initial_data: dataObject(initial), state_history: dataObject(history) }

@@ -62,6 +62,9 @@ async function blueprintsIn(path: string): Promise<readonly Blueprint[]> {
 }
 
 async function importTyped(file: string): Promise<unknown> {
-  const { tsImport } = await import('tsx/esm/api')
+  const { tsImport } = await import('tsx/esm/api').catch((cause: unknown) => {
+    const message = `Node ${process.versions.node} does not read TypeScript, and the package tsx is not installed.`
+    throw new Error(`${message} Use Node 22.18 or newer, install tsx, or draw the compiled .js file.`, { cause })
+  })
   return tsImport(file, import.meta.url)
 }

@@ -56,6 +56,7 @@ function addSteering(jobs: Command, end: End): void {
     .option('--data <json>', 'initial data as JSON, @file, or - for standard input')
     .option('--key <key>', 'idempotency key: the same key gives the same job')
     .addOption(new Option('--priority <number>', 'higher goes first').argParser(number))
+    .option('--metadata <json>', 'facts that stay with it and can be searched for: JSON, @file, or -')
     .option('--webhook <url>', 'where to tell what becomes of it')
     .option('--watch', 'follow it to its end')
     .action(act(end, async (options, blueprint) => (await load()).startJob(blueprint, options)))

@@ -1,5 +1,6 @@
 import type { HistoryEvent } from '@impresario/client'
 import { EXIT } from './failure.ts'
+import { jobIdOf } from './job-prefix.ts'
 import { printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { withServer } from './session.ts'
@@ -12,9 +13,12 @@ export interface HistoryOptions extends GlobalOptions {
 }
 
 /** What has happened to a job, oldest first. */
-export function showHistory(jobId: string, options: HistoryOptions): Promise<number> {
+export function showHistory(given: string, options: HistoryOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const events = await client.job(jobId).history().all(options.limit)
+    const events = await client
+      .job(await jobIdOf(client, given))
+      .history()
+      .all(options.limit)
     if (screen.isJson) printJson(screen, events)
     else screen.out(events.length === 0 ? 'Nothing is written down about it.' : historyPage(screen, events))
     return EXIT.ok

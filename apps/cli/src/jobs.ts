@@ -1,6 +1,8 @@
-import type { Job } from '@impresario/client'
+import { stringifyExact } from '@impresario/client'
+import type { ExplainedChild, Job } from '@impresario/client'
 import { readData } from './arguments.ts'
-import { COMMAND, EXIT, Failure } from './failure.ts'
+import { COMMAND, EXIT, Failure, usage } from './failure.ts'
+import { jobIdOf } from './job-prefix.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { done, withServer } from './session.ts'
@@ -20,14 +22,19 @@ export interface ListOptions extends GlobalOptions {
 }
 
 const PAGE = 100
+/** What the table shows: all else may be long. */
+const SHOWN = ['id', 'blueprint_name', 'status', 'current_state', 'created_at', 'ended_at'] as const
 
 export function listJobs(options: ListOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const { status, blueprint, search, since: createdAfter, until: createdBefore, owner, limit } = options
     const query = { status, blueprint, search, createdAfter, createdBefore, owner, limit: Math.min(limit, PAGE) }
-    const jobs = await client.list(query).all(limit)
-    if (screen.isJson) printJson(screen, jobs)
-    else screen.out(jobs.length === 0 ? noJobs(options) : jobTable(screen, jobs))
+    if (screen.isJson) {
+      printJson(screen, await client.list(query).all(limit))
+      return EXIT.ok
+    }
+    const jobs = await client.list({ ...query, fields: SHOWN }).all(limit)
+    screen.out(jobs.length === 0 ? noJobs(options) : jobTable(screen, jobs))
     return EXIT.ok
   })
 }
@@ -38,7 +45,7 @@ function noJobs({ status, blueprint, search, since, until, owner }: ListOptions)
     : 'No job is like that.'
 }
 
-function jobTable(screen: Screen, jobs: readonly Job[]): string {
+function jobTable(screen: Screen, jobs: readonly Pick<Job, (typeof SHOWN)[number]>[]): string {
   const now = nowSeconds()
   return table(screen, jobs, [
     { title: 'job', cell: (job) => job.id },
@@ -50,16 +57,22 @@ function jobTable(screen: Screen, jobs: readonly Job[]): string {
   ])
 }
 
-export function showJob(jobId: string, options: GlobalOptions): Promise<number> {
+export function showJob(given: string, options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
+    const jobId = await jobIdOf(client, given)
     const job = await client.job(jobId).status()
-    if (screen.isJson) printJson(screen, job)
-    else screen.out(jobPage(screen, job))
+    if (screen.isJson) {
+      printJson(screen, job)
+      return EXIT.ok
+    }
+    const hasChildren = job.status === 'waiting_for_child' || job.status === 'waiting_for_parallel'
+    const children = hasChildren ? (await client.explain(jobId)).children : []
+    screen.out(jobPage(screen, job, children))
     return EXIT.ok
   })
 }
 
-function jobPage(screen: Screen, job: Job): string {
+function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]): string {
   const now = nowSeconds()
   const ended = job.ended_at === undefined ? undefined : span(job.ended_at - job.created_at)
   const parts = [
@@ -81,18 +94,36 @@ function jobPage(screen: Screen, job: Job): string {
     section(screen, 'Result', job.result),
     [screen.paint('bold', 'What happened'), ...job.trail.map((entry) => momentLine(screen, job, entry))].join('\n'),
   ]
-  const next = nextStep(job)
+  if (children.length > 0) parts.push(childrenPage(screen, children))
+  const next = nextStep(job, children)
   if (next !== undefined) parts.push(screen.paint('yellow', next))
   return parts.filter((part) => part !== '').join('\n\n')
 }
 
 function section(screen: Screen, title: string, value: unknown): string {
   if (value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)) return ''
-  return `${screen.paint('bold', title)}\n${JSON.stringify(value, undefined, 2)}`
+  return `${screen.paint('bold', title)}\n${stringifyExact(value, 2)}`
 }
 
+/** The jobs that a job waits for. */
+export function childrenPage(screen: Screen, children: readonly ExplainedChild[]): string {
+  const rows = table(screen, children, [
+    { title: 'job', cell: (child) => child.job_id },
+    { title: 'blueprint', cell: (child) => child.blueprint_name },
+    { title: 'status', cell: (child) => (child.status === null ? '' : paintStatus(screen, child.status)) },
+  ])
+  return `${screen.paint('bold', children.length === 1 ? 'Its child' : 'Its children')}\n${rows}`
+}
+
+const CHILD_ENDED: ReadonlySet<string | null> = new Set(['finished', 'failed', 'cancelled', 'error'])
+
 /** What a person can do about a job that stands still. */
-export function nextStep(job: Pick<Job, 'id' | 'status'>): string | undefined {
+export function nextStep(
+  job: Pick<Job, 'id' | 'status'>,
+  children: readonly ExplainedChild[] = [],
+): string | undefined {
+  const child = children.find(({ status }) => !CHILD_ENDED.has(status))
+  if (child !== undefined) return `It waits for its child: ${COMMAND} explain ${child.job_id}`
   if (job.status === 'waiting_for_human') return `It waits for you: ${COMMAND} jobs approve ${job.id}`
   if (job.status === 'waiting_for_worker') return `Why it waits: ${COMMAND} explain ${job.id}`
   if (job.status === 'quarantined') {
@@ -106,6 +137,7 @@ interface StartOptions extends GlobalOptions {
   readonly key?: string
   readonly priority?: number
   readonly webhook?: string
+  readonly metadata?: string
   readonly watch?: boolean
 }
 
@@ -113,10 +145,13 @@ export function startJob(blueprint: string, options: StartOptions): Promise<numb
   return withServer(options, async (session) => {
     const { client, screen } = session
     const { key, priority, webhook } = options
+    if (options.data === '-' && options.metadata === '-') throw usage('Only one of --data and --metadata can be -.')
+    const metadata = options.metadata === undefined ? undefined : await readData('--metadata', options.metadata)
     const job = await client.start(
       blueprint,
       options.data === undefined ? {} : await readData('--data', options.data),
       {
+        ...(metadata === undefined ? {} : { metadata }),
         ...(key === undefined ? {} : { idempotencyKey: key }),
         ...(priority === undefined ? {} : { priority }),
         ...(webhook === undefined ? {} : { webhookUrl: webhook }),
@@ -130,30 +165,33 @@ export function startJob(blueprint: string, options: StartOptions): Promise<numb
   })
 }
 
-export function cancelJob(jobId: string, options: GlobalOptions & { readonly reason?: string }): Promise<number> {
+export function cancelJob(given: string, options: GlobalOptions & { readonly reason?: string }): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
+    const jobId = await jobIdOf(client, given)
     await client.cancel(jobId, options.reason)
     return done(screen, `Job ${jobId} is cancelled.`)
   })
 }
 
-export function retryJob(jobId: string, options: GlobalOptions & { readonly data?: string }): Promise<number> {
+export function retryJob(given: string, options: GlobalOptions & { readonly data?: string }): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
+    const jobId = await jobIdOf(client, given)
     const initialData = options.data === undefined ? undefined : await readData('--data', options.data)
     await client.job(jobId).retry({ initialData })
     return done(screen, `Job ${jobId} tries again.`)
   })
 }
 
-export function discardJob(jobId: string, options: GlobalOptions): Promise<number> {
+export function discardJob(given: string, options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
+    const jobId = await jobIdOf(client, given)
     await client.job(jobId).discard()
     return done(screen, `Job ${jobId} is given up.`)
   })
 }
 
-export function watchJob(jobId: string, options: GlobalOptions): Promise<number> {
-  return withServer(options, (session) => watch(session, jobId))
+export function watchJob(given: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async (session) => watch(session, await jobIdOf(session.client, given)))
 }
 
 /** Follows a job to its end, or into quarantine. As JSON: the whole job in one line, at every change. */
@@ -165,7 +203,7 @@ async function watch({ client, screen }: Session, jobId: string): Promise<number
     for await (const job of client.job(jobId).watch()) {
       last = job
       if (screen.isJson) {
-        screen.out(JSON.stringify(job))
+        screen.out(stringifyExact(job))
       } else {
         for (const entry of reader.next(job.trail)) live.print(momentLine(screen, job, entry))
         live.show((frame) => statusLine(screen, job, frame))
@@ -185,7 +223,7 @@ function ending(screen: Screen, job: Job): string {
   const took = span((job.ended_at ?? job.updated_at) - job.created_at)
   const head = `${screen.paint('bold', job.blueprint_name)} ${paintStatus(screen, job.status)} after ${took}`
   const error = job.error_message === undefined ? [] : [screen.paint('red', job.error_message)]
-  const result = job.result === undefined ? [] : [JSON.stringify(job.result, undefined, 2)]
+  const result = job.result === undefined ? [] : [stringifyExact(job.result, 2)]
   const next = nextStep(job)
   return ['', head, ...error, ...result, ...(next === undefined ? [] : [next])].join('\n')
 }

@@ -1,12 +1,14 @@
-import type { Choice, Explanation, WorkerBody } from '@impresario/client'
-import { EXIT } from './failure.ts'
-import { nextStep } from './jobs.ts'
+import { ExactNumber, stringifyExact } from '@impresario/client'
+import type { Choice, ExplainedTask, Explanation, WorkerBody } from '@impresario/client'
+import { COMMAND, EXIT } from './failure.ts'
+import { jobIdOf } from './job-prefix.ts'
+import { childrenPage, nextStep } from './jobs.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { withServer } from './session.ts'
 import type { GlobalOptions } from './session.ts'
 import { facts, table } from './table.ts'
-import { ago, nowSeconds } from './time.ts'
+import { ago, localTime, nowSeconds } from './time.ts'
 
 export function listWorkers(options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
@@ -43,7 +45,7 @@ function workerPage(screen: Screen, worker: WorkerBody): string {
   const when = (at: unknown): string | undefined => (typeof at === 'number' ? ago(at, now) : undefined)
   const list = (value: unknown): string | undefined => (Array.isArray(value) ? value.map(text).join(', ') : undefined)
   const json = (value: unknown): string | undefined =>
-    typeof value !== 'object' || value === null || Object.keys(value).length === 0 ? undefined : JSON.stringify(value)
+    typeof value !== 'object' || value === null || Object.keys(value).length === 0 ? undefined : stringifyExact(value)
   return facts(screen, [
     ['worker', worker.worker_id],
     ['type', worker.worker_type],
@@ -51,7 +53,7 @@ function workerPage(screen: Screen, worker: WorkerBody): string {
     ['skills', list(worker.supported_skills)],
     ['ready for', list(worker['available_skills'])],
     ['warm', list(worker['hot_skills'])],
-    ['load', `${text(worker['load'])} of ${text(worker['max_concurrent_tasks'])}`],
+    ['load', `${text(worker['load'])} of ${text(worker['max_concurrent_tasks'] ?? 'as many as it asks for')}`],
     ['reputation', text(worker['reputation'])],
     ['cost/s', text(worker['cost_per_second'])],
     ['cost by skill', json(worker['cost_per_skill'])],
@@ -139,7 +141,7 @@ export function showBlueprint(
 }
 
 function text(value: unknown): string {
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : '–'
+  return ['string', 'number', 'bigint'].includes(typeof value) || value instanceof ExactNumber ? String(value) : '–'
 }
 
 function stateNames(states: unknown): string {
@@ -148,9 +150,9 @@ function stateNames(states: unknown): string {
     .join(', ')
 }
 
-export function explainJob(jobId: string, options: GlobalOptions): Promise<number> {
+export function explainJob(given: string, options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const answer = await client.explain(jobId)
+    const answer = await client.explain(await jobIdOf(client, given))
     if (screen.isJson) printJson(screen, answer)
     else screen.out(explanationPage(screen, answer))
     return EXIT.ok
@@ -158,17 +160,28 @@ export function explainJob(jobId: string, options: GlobalOptions): Promise<numbe
 }
 
 function explanationPage(screen: Screen, body: Explanation): string {
-  const head = `${body.current_state}  ${paintStatus(screen, body.status)}`
+  const { children, parent_job_id: parent } = body
+  const of = parent === null ? '' : `\nIt is a child of ${parent}, which waits for it: ${COMMAND} explain ${parent}`
+  const head = `${body.current_state}  ${paintStatus(screen, body.status)}${of}`
   if (body.tasks.length === 0) {
-    const next = nextStep({ id: body.job_id, status: body.status })
-    return [head, 'No task is under way.', ...(next === undefined ? [] : [next])].join('\n')
+    const next = nextStep({ id: body.job_id, status: body.status }, children)
+    const what = children.length === 0 ? 'No task is under way.' : childrenPage(screen, children)
+    return [head, what, ...(next === undefined ? [] : [next])].join('\n')
   }
   const tasks = body.tasks.map((task) => {
     const by = task.worker === null ? '' : ` at ${task.worker}`
-    const title = `${screen.paint('bold', task.type)}  ${task.where}${by}`
+    const title = `${screen.paint('bold', task.type)}  ${task.where}${by}${tryText(task)}`
     return task.explanation === null ? title : `${title}\n${whyPage(screen, task.explanation)}`
   })
-  return [head, ...tasks].join('\n\n')
+  return [head, ...tasks, ...(children.length === 0 ? [] : [childrenPage(screen, children)])].join('\n\n')
+}
+
+/** What is worth saying of a try: that it is not the first one, why, and until when its result must be there. */
+function tryText({ attempt, deadline, last_error: error }: ExplainedTask): string {
+  const count = attempt > 1 ? `, try ${attempt}` : ''
+  const until = deadline === null ? '' : `, result due by ${localTime(deadline)}`
+  const why = error === null ? '' : `\nThe try before it failed: ${error.code}: ${error.message}`
+  return `${count}${until}${why}`
 }
 
 function whyPage(screen: Screen, explanation: Choice): string {

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { endProcess } from './ending.ts'
 import { run } from './program.ts'
 
-process.exitCode = await run(process.argv)
+await endProcess(await run(process.argv))

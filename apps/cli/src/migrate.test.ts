@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { createOrchestrator } from '@impresario/server'
 import { blueprint } from '@impresario/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { EXIT } from './failure.ts'
 import { runCli } from './run-cli.fixture.ts'
 
 const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url))
@@ -52,7 +53,7 @@ describe('migrate', () => {
       expect(moved.stdout).toMatch(/job +3 +[\da-f]{32}\n[\s\S]*entries moved/)
       const env = { STORAGE_URL: from, API_HOST: '127.0.0.1', CLIENT_TOKEN: 'c', WORKER_TOKEN: 'w' }
       const refused = await runCli(['start'], { env })
-      expect(refused.code).toBe(1)
+      expect(refused.code).toBe(EXIT.configurationRefused)
       expect(refused.stderr).toContain('This storage was moved to file:')
       const unmarked = await runCli(['migrate', '--unmark', from])
       expect(unmarked.stdout).toContain('The mark "moved"')
@@ -79,7 +80,7 @@ describe('migrate', () => {
     const from = await withJobs('old', 1)
     const env = { TARGET: 'postgres://me:hidden@127.0.0.1:1/db?schema=x' }
     const unreachable = await runCli(['migrate', from, 'env:TARGET'], { env })
-    expect(unreachable).toMatchObject({ code: 1, stdout: '' })
+    expect(unreachable).toMatchObject({ code: EXIT.storageUnavailable, stdout: '' })
     expect(unreachable.stderr).toContain('PostgreSQL did not answer')
     expect(unreachable.stderr).not.toContain('hidden')
     const unknown = await runCli(['migrate', from, 'env:NOWHERE'])

@@ -89,7 +89,7 @@ const job = {
   job_id: 'j1',
   blueprint_name: 'b',
   blueprint_version: 1,
-  status: 'waiting_for_worker',
+  status: 'waiting_for_worker' as const,
   current_state: 'transcode',
   initial_data: {},
   state_history: {},

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { Command, CommanderError } from 'commander'
+import { Argument, Command, CommanderError } from 'commander'
 import type { End } from './action.ts'
+import { printCompletion, SHELLS } from './completion.ts'
 import { addHistory } from './event-commands.ts'
-import { EXIT, Failure } from './failure.ts'
+import { EXIT, exitCodeOf, Failure } from './failure.ts'
 import { addJobs, addQuarantine } from './job-commands.ts'
+import { addPreview } from './preview-command.ts'
 import type { Screen } from './screen.ts'
 import { addAccount, addCatalogue, addMigrate, addSchedules, addServers, addWebhooks } from './server-commands.ts'
 import { screenFor } from './session.ts'
@@ -39,10 +41,16 @@ function report(error: unknown, screen: Screen): number {
 /** Refusals of the server's parts are sentences for people; anything else is a bug, and its stack helps to find it. */
 function unexpected(error: unknown): Failure {
   if (error instanceof Error && error.name === 'ImpresarioError' && 'code' in error) {
-    return new Failure(String(error.code), error.message, { cause: error })
+    const code = String(error.code)
+    return new Failure(code, error.message, { cause: error, exitCode: exitCodeOf(code, detailsOf(error)) })
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return new Failure('INTERNAL', `Something went wrong that should not: ${text}`)
+}
+
+function detailsOf(error: Error): Readonly<Record<string, unknown>> {
+  const details = 'details' in error ? error.details : undefined
+  return typeof details === 'object' && details !== null ? { ...details } : {}
 }
 
 function createProgram(end: End): Command {
@@ -63,11 +71,27 @@ function createProgram(end: End): Command {
   addQuarantine(program, end)
   addCatalogue(program, end)
   addSchedules(program, end)
+  addPreview(program, end)
   addWebhooks(program, end)
   addAccount(program, end)
+  addCompletion(program, end)
   for (const group of program.commands) group.hook('preSubcommand', refuseUnknown)
   return program
 }
+
+function addCompletion(program: Command, end: End): void {
+  program
+    .command('completion')
+    .description('print what a shell needs to complete commands: bash, zsh or fish')
+    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
+    .addHelpText('after', COMPLETION_HELP)
+    .action((shell: (typeof SHELLS)[number]) => end(printCompletion(program, shell)))
+}
+
+const COMPLETION_HELP = `
+  source <(impresario completion bash)                    in ~/.bashrc
+  source <(impresario completion zsh)                     in ~/.zshrc, after compinit
+  impresario completion fish | source                     in ~/.config/fish/config.fish`
 
 /** A group without a word lists; with a word that it does not have, it must not take that for an argument of the list. */
 function refuseUnknown(group: Command): void {

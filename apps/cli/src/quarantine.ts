@@ -1,7 +1,9 @@
 import { createInterface } from 'node:readline/promises'
-import type { BulkReply, Client, QuarantinedJob } from '@impresario/client'
+import { stringifyExact } from '@impresario/client'
+import type { BulkReply, Client, ListedQuarantinedJob, QuarantinedJob } from '@impresario/client'
 import { readData } from './arguments.ts'
 import { COMMAND, EXIT, usage } from './failure.ts'
+import { jobIdOf } from './job-prefix.ts'
 import { printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { done, withServer } from './session.ts'
@@ -38,7 +40,7 @@ export function listQuarantine(options: FilterOptions): Promise<number> {
   })
 }
 
-function jobTable(screen: Screen, jobs: readonly QuarantinedJob[]): string {
+function jobTable(screen: Screen, jobs: readonly ListedQuarantinedJob[]): string {
   const now = nowSeconds()
   const rows = table(screen, jobs, [
     { title: 'job', cell: (job) => job.id },
@@ -57,9 +59,9 @@ function firstLine(text: string, screen: Screen): string {
   return screen.isTerminal && line.length > 60 ? `${line.slice(0, 59)}…` : line
 }
 
-export function showQuarantined(jobId: string, options: GlobalOptions): Promise<number> {
+export function showQuarantined(given: string, options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const job = await client.job(jobId).quarantined()
+    const job = await client.job(await jobIdOf(client, given)).quarantined()
     if (screen.isJson) printJson(screen, job)
     else screen.out(quarantinedPage(screen, job))
     return EXIT.ok
@@ -68,8 +70,7 @@ export function showQuarantined(jobId: string, options: GlobalOptions): Promise<
 
 function quarantinedPage(screen: Screen, job: QuarantinedJob): string {
   const { error } = job
-  const data = (title: string, value: object): string =>
-    `${screen.paint('bold', title)}\n${JSON.stringify(value, undefined, 2)}`
+  const data = (title: string, value: object): string => `${screen.paint('bold', title)}\n${stringifyExact(value, 2)}`
   return [
     facts(screen, [
       ['job', job.id],
@@ -126,7 +127,10 @@ function inBulk(jobIds: readonly string[], options: BulkOptions, command: Comman
   checkSelection(jobIds, options)
   return withServer(options, async (session) => {
     const { client, screen } = session
-    const ids = jobIds.length > 0 ? jobIds : (await found(client, options)).map((job) => job.id)
+    const ids =
+      jobIds.length > 0
+        ? await Promise.all(jobIds.map((id) => jobIdOf(client, id)))
+        : (await found(client, options)).map((job) => job.id)
     if (jobIds.length === 0 && ids.length > 0 && !(await isWanted(session, ids.length, options, command))) {
       screen.err('Nothing was done.')
       return EXIT.failure
@@ -182,8 +186,9 @@ export interface EditOptions extends GlobalOptions {
 }
 
 /** Sends a job back with other data: those that are given, or what the person makes of the old ones in an editor. */
-export function editQuarantined(jobId: string, options: EditOptions): Promise<number> {
+export function editQuarantined(given: string, options: EditOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
+    const jobId = await jobIdOf(client, given)
     const job = client.job(jobId)
     const { data, history } = options
     if (data === '-' && history === '-') throw usage('Only one of --data and --history can come from standard input.')

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { stringifyExact } from '@impresario/client'
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -52,7 +53,7 @@ function wantsColour(isTerminal: boolean, env: ScreenOptions['env']): boolean {
 }
 
 export function printJson(screen: Screen, value: unknown): void {
-  screen.out(JSON.stringify(value, undefined, 2))
+  screen.out(stringifyExact(value, 2))
 }
 
 const STATUS_STYLES: Readonly<Record<string, Style>> = {

@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@impresario/client'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { EXIT } from './failure.ts'
 
 const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 const CORE = new URL('../../../packages/core/dist/index.js', import.meta.url).href
@@ -104,9 +105,17 @@ test('[M-03] start runs what the environment says, and ends well when it is told
 
 test('[M-03] start refuses to be open to everybody, in a sentence', async () => {
   const server = run(['start'], { API_HOST: '0.0.0.0' })
-  expect(await server.closed).toBe(1)
+  expect(await server.closed).toBe(EXIT.configurationRefused)
   expect(server.output()).toContain('Set CLIENT_TOKEN')
   expect(server.output()).not.toContain('    at ')
+})
+
+test('[H-01] a blueprint that leaves a timer behind does not keep a server that is told to end', async () => {
+  await writeFile(join(folder, 'blueprints/some.mjs'), `${BLUEPRINTS}\nsetInterval(() => {}, 1_000)\n`)
+  const server = run(['start'], { BLUEPRINTS_DIR: 'blueprints', STORAGE_URL: 'memory:' })
+  await server.says('listening')
+  server.signal('SIGTERM')
+  expect(await server.closed).toBe(EXIT.ok)
 })
 
 const NIGHTLY = '[nightly]\nblueprint = "quick"\ndaily_at = "03:00"\n'
@@ -171,7 +180,7 @@ test('[M-01] dev names the process that has the directory already', async () => 
   await first.says('jobs start <blueprint>')
   const holder = child
   const second = run(['dev', '--blueprints', 'blueprints'])
-  expect(await second.closed).toBe(1)
+  expect(await second.closed).toBe(EXIT.dataInUse)
   expect(second.output()).toContain(`is in use by process ${holder?.pid}`)
   first.signal('SIGTERM')
   expect(await first.closed).toBe(0)

@@ -1,21 +1,29 @@
 import type { Server } from '@impresario/server'
+import { endProcess } from './ending.ts'
 import { EXIT } from './failure.ts'
 import type { Screen } from './screen.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
-import { untilStopped } from './signals.ts'
+import { StopSignals, untilStopped } from './signals.ts'
 
 /** A server for production: what it does is in its log, and in its configuration what it may do. */
 export async function start(options: GlobalOptions): Promise<number> {
-  const { createServer, loadSettings } = await import('@impresario/server')
+  // Settings are read before the server's code is: a refusal comes at once.
+  const { loadSettings } = await import('@impresario/server/config')
   const settings = loadSettings({ environment: process.env, directory: process.cwd() })
-  const server = createServer({ settings })
-  await server.start()
+  const { createServer, loadBlueprints } = await import('@impresario/server')
   const screen = screenFor(options)
+  // Before the storage is opened: blueprints that cannot be loaded must not keep anybody from it.
+  const loaded = settings.blueprintsDir === '' ? [] : await loadBlueprints(settings.blueprintsDir)
+  const signals = new StopSignals()
+  const server = createServer({ settings, loaded, guardsProcess: true, onFatal: (error) => end(error, screen) })
+  await server.start()
+  signals.hold()
   process.on('SIGHUP', () => {
     void reload(server, screen)
   })
   await untilStopped({
+    signals,
     screen,
     waitsFor: () => {
       const { shutdownDrainSeconds: drainS, shutdownTimeoutSeconds: stopS } = settings
@@ -24,6 +32,12 @@ export async function start(options: GlobalOptions): Promise<number> {
     stop: () => server.stop(),
   })
   return EXIT.ok
+}
+
+/** The storage has failed. Nothing more can be acknowledged; what was acknowledged is on disk. */
+function end(error: Error, screen: Screen): void {
+  screen.err(`${screen.paint('red', '✗')} The storage failed, so this server ends: ${error.message}`)
+  void endProcess(EXIT.storageFailed)
 }
 
 /** Reads the certificate, and clients, workers and schedules anew. Files that are wrong change nothing; the log says so. */

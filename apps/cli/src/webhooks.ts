@@ -1,3 +1,4 @@
+import { stringifyExact } from '@impresario/client'
 import type { Client, Delivery, WebhookEndpoint, WholeDelivery } from '@impresario/client'
 import { COMMAND, EXIT } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
@@ -81,7 +82,7 @@ function deliveryPage(screen: Screen, delivery: WholeDelivery): string {
       ['note', delivery.note ?? undefined],
     ]),
     ...(delivery.attempts.length === 0 ? [] : [attempts]),
-    `${screen.paint('bold', 'Body')}\n${JSON.stringify(delivery.body, undefined, 2)}`,
+    `${screen.paint('bold', 'Body')}\n${stringifyExact(delivery.body, 2)}`,
     ...(delivery.status === 'failed'
       ? [screen.paint('yellow', `Once more: ${COMMAND} webhooks redeliver ${delivery.id}`)]
       : []),
@@ -122,7 +123,9 @@ function endpointTable(screen: Screen, endpoints: readonly WebhookEndpoint[]): s
 export function enableEndpoint(endpoint: string, options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const enabled = await client.webhooks.enable(await endpointId(client, endpoint))
-    return done(screen, `${enabled.address} gets messages again.`, enabled)
+    const { address, released } = enabled
+    const waited = released === 0 ? '' : `; ${released} that waited ${released === 1 ? 'is' : 'are'} sent now`
+    return done(screen, `${address} gets messages again${waited}.`, enabled)
   })
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@impresario/client'
-import type { Client, Job, JobHandle } from '@impresario/client'
+import type { Client, JobHandle, ListedJob } from '@impresario/client'
 import { createServer } from '@impresario/server'
 import type { Server } from '@impresario/server'
 import { TaskAborted } from '@impresario/worker'
@@ -283,8 +283,8 @@ class Showcase {
     return visits
   }
 
-  async #stockCounts(): Promise<readonly Job[]> {
-    const jobs: Job[] = []
+  async #stockCounts(): Promise<readonly ListedJob[]> {
+    const jobs: ListedJob[] = []
     for await (const job of this.#client.list({ blueprint: stockCount.name })) jobs.push(job)
     return jobs
   }

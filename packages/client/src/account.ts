@@ -32,6 +32,8 @@ export interface Reloaded {
   readonly clients: number
   readonly workers: number
   readonly schedules: number
+  /** Whom it reached: all instances on the storage, each with the files of its own machine, or the one that was asked. */
+  readonly scope: 'all_instances' | 'this_instance'
 }
 
 /** Changes of the running server. Needs the token of an admin. */

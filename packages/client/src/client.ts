@@ -1,19 +1,22 @@
 import {
+  HEADERS,
   CLIENT_PATHS,
   type BlueprintBody,
   type CatalogueEntry,
   type CreateJobRequest,
   type DashboardBody,
-  type JsonObject,
+  type DataObject,
+  type ListedJobBody as ListedJob,
   type WorkerBody,
   type WorkerHistoryBody,
+  type TraceContext,
 } from '@impresario/protocol'
 import { ACCOUNT_PATH, Admin, type Account } from './account.ts'
 import { Connection, type Fetch } from './connection.ts'
 import { JobCreator } from './creator.ts'
 import { Events } from './events.ts'
 import type { Explanation } from './explanation.ts'
-import { JobHandle, jobOf, type Job } from './job.ts'
+import { JobHandle, type Job } from './job.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
 import { Quarantine } from './quarantine.ts'
 import { Schedules } from './schedules.ts'
@@ -44,7 +47,7 @@ export interface BlueprintRef<Input = unknown, Output = unknown, State extends s
 }
 
 type TypesOf<B> = B extends { readonly '~types'?: infer Types } ? NonNullable<Types> : never
-type InputOf<B> = TypesOf<B> extends { readonly input: infer Input } ? Input : JsonObject
+type InputOf<B> = TypesOf<B> extends { readonly input: infer Input } ? Input : DataObject
 type OutputOf<B> = TypesOf<B> extends { readonly output: infer Output } ? Output : unknown
 type StateOf<B> = TypesOf<B> extends { readonly state: infer State extends string } ? State : string
 
@@ -55,8 +58,10 @@ export interface StartOptions {
   readonly dispatchTimeoutMs?: number
   readonly resultTimeoutMs?: number
   readonly executionTimeoutMs?: number
-  readonly metadata?: JsonObject
+  readonly metadata?: DataObject
   readonly webhookUrl?: string
+  /** The trace that the job belongs to; its workers, children and webhooks get it (W3C Trace Context). */
+  readonly tracingContext?: TraceContext
 }
 
 export interface ListQuery extends PageQuery {
@@ -110,7 +115,7 @@ export class Client {
     input: NoInfer<InputOf<B>>,
     options?: StartOptions,
   ): Promise<JobHandle<OutputOf<B>, StateOf<B>>>
-  async start(blueprint: string, input?: JsonObject, options?: StartOptions): Promise<JobHandle>
+  async start(blueprint: string, input?: DataObject, options?: StartOptions): Promise<JobHandle>
   async start(blueprint: BlueprintRef | string, input?: unknown, options: StartOptions = {}): Promise<JobHandle> {
     const name = typeof blueprint === 'string' ? blueprint : blueprint.name
     return this.job(await this.#creator.create(requestOf(name, input, options)))
@@ -121,12 +126,15 @@ export class Client {
     return new JobHandle(this.#connection, id)
   }
 
-  /** Newest first. With `fields` each job has only these, which saves what is long. */
-  list(query?: ListQuery): Listing<Job>
+  /**
+   * Newest first. What is too long for a list is left out of each job and named in its `omitted_fields`. With `fields` each
+   * job has only these, however long they are.
+   */
+  list(query?: ListQuery): Listing<ListedJob>
   list<const Field extends keyof Job>(
     query: ListQuery & { readonly fields: readonly Field[] },
   ): Listing<Pick<Job, Field>>
-  list(query: ListQuery & { readonly fields?: readonly string[] } = {}): Listing<Job> {
+  list(query: ListQuery & { readonly fields?: readonly string[] } = {}): Listing<ListedJob> {
     const { status, blueprint, search, createdAfter, createdBefore, owner, fields, limit, cursor } = query
     return listing(this.#connection, {
       path: CLIENT_PATHS.jobs,
@@ -141,7 +149,7 @@ export class Client {
         limit,
       },
       cursor,
-      read: (body) => jobOf<unknown, string>(body),
+      read: listedOf,
     })
   }
 
@@ -157,7 +165,8 @@ export class Client {
 
   /** Those that are live. */
   async workers(): Promise<readonly WorkerBody[]> {
-    return this.#get(CLIENT_PATHS.workers)
+    const read = (body: unknown): WorkerBody => body as WorkerBody
+    return listing(this.#connection, { path: CLIENT_PATHS.workers, query: {}, cursor: undefined, read }).all()
   }
 
   async worker(id: string): Promise<WorkerBody> {
@@ -177,7 +186,15 @@ export class Client {
 
   /** What the live workers can do, by the name of the skill. */
   async catalogue(): Promise<Readonly<Record<string, CatalogueEntry>>> {
-    return this.#get(CLIENT_PATHS.catalogue)
+    // A skill may be named like a property that every object has.
+    const skills = Object.create(null) as Record<string, CatalogueEntry>
+    let cursor: string | undefined
+    do {
+      const answer = await this.#connection.call(CLIENT_PATHS.catalogue, { query: { cursor }, repeatable: true })
+      Object.assign(skills, catalogueOf(answer.body))
+      cursor = answer.headers.get(HEADERS.nextCursor) ?? undefined
+    } while (cursor !== undefined)
+    return skills
   }
 
   /** All of them, in all their versions. */
@@ -223,6 +240,15 @@ export function createClient(options: ClientOptions): Client {
   return new Client(options)
 }
 
+/** The boundary at which a server's body is believed to be a job of a list. */
+function listedOf(body: unknown): ListedJob {
+  return body as ListedJob
+}
+
+function catalogueOf(body: unknown): Readonly<Record<string, CatalogueEntry>> {
+  return body as Readonly<Record<string, CatalogueEntry>>
+}
+
 function workerHistoryOf(body: unknown): WorkerHistoryBody {
   return body as WorkerHistoryBody
 }
@@ -242,6 +268,7 @@ function requestOf(blueprint: string, input: unknown, options: StartOptions): Cr
     execution_timeout: seconds(options.executionTimeoutMs),
     metadata: options.metadata,
     webhook_url: options.webhookUrl,
+    tracing_context: options.tracingContext,
   }
   return { blueprint, ...jsonOf(fields) }
 }

@@ -1,4 +1,4 @@
-import { createClient, verifyWebhook, type BlueprintRef, type Job } from './index.ts'
+import { createClient, verifyWebhook, type BlueprintRef, type ListedJob } from './index.ts'
 
 // Nothing here runs. Every `@ts-expect-error` stands for a mistake that the compiler has to find.
 
@@ -23,7 +23,7 @@ export async function rightAroundJobs(request: Request): Promise<string> {
   await job.retry({ initialData: { path: '/a' }, stateHistory: {} })
   const [event] = await job.history({ limit: 1 }).all(1)
   const at: number | undefined = event?.timestamp
-  const whole: readonly Job[] = await client.list({ search: 'x', createdAfter: new Date() }).all()
+  const whole: readonly ListedJob[] = await client.list({ search: 'x', createdAfter: new Date() }).all()
   const [part] = (await client.list({ fields: ['id', 'status'] }).page()).items
   const status: string | undefined = part?.status
   for await (const one of client.quarantine.list({ errorCode: 'X', olderThanMs: 1 })) String(one.error?.stack)

@@ -1,4 +1,4 @@
-import { HEADERS, isImpresarioError } from '@impresario/protocol'
+import { HEADERS, isImpresarioError, parseExact } from '@impresario/protocol'
 import { ConnectionError, isTurnedAway, refusalOf } from './errors.ts'
 
 export type Fetch = (input: string, init: RequestInit) => Promise<Response>
@@ -136,7 +136,7 @@ function queryOf(query: Call['query'] = {}): string {
 /** Graphs and pages of proxies are not JSON; whoever expects JSON finds `undefined`. */
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return parseExact(text)
   } catch {
     return undefined
   }

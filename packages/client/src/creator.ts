@@ -4,6 +4,7 @@ import {
   isImpresarioError,
   isJsonObject,
   LIMITS,
+  stringifyExact,
   type CreateJobRequest,
 } from '@impresario/protocol'
 import type { Connection } from './connection.ts'
@@ -46,7 +47,7 @@ export class JobCreator {
   create(request: CreateJobRequest): Promise<string> {
     const key = request.idempotency_key ?? undefined
     const isNamed = key === undefined && this.#connection.retries > 0
-    const text = JSON.stringify(isNamed ? { ...request, job_id: newJobId() } : request)
+    const text = stringifyExact(isNamed ? { ...request, job_id: newJobId() } : request)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ text, key, isRepeatable: isNamed || key !== undefined, resolve, reject })
       if (this.#scheduled) return

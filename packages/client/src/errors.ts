@@ -57,7 +57,7 @@ export function refusalOf(status: number, body: unknown, retryAfterSeconds?: num
   }
   const message = typeof sentence === 'string' ? sentence : `The server answered ${status}.`
   const refusal = new ImpresarioError(known, message, { details })
-  if (known === 'TOO_MANY_REQUESTS' || code === 'SHUTTING_DOWN') turnedAway.add(refusal)
+  if (known === 'TOO_MANY_REQUESTS' || code === 'SHUTTING_DOWN' || code === 'OVERLOADED') turnedAway.add(refusal)
   return refusal
 }
 

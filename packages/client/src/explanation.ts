@@ -1,9 +1,22 @@
+import type { JobStatusName } from '@impresario/protocol'
+
 /** Why the tasks of a job are where they are. */
 export interface Explanation {
   readonly job_id: string
-  readonly status: string
+  readonly status: JobStatusName
   readonly current_state: string
+  /** The job that waits for this one. */
+  readonly parent_job_id: string | null
+  /** The jobs that it waits for. */
+  readonly children: readonly ExplainedChild[]
   readonly tasks: readonly ExplainedTask[]
+}
+
+export interface ExplainedChild {
+  readonly job_id: string
+  readonly blueprint_name: string
+  /** Null while it is being created, and beyond the first twenty. */
+  readonly status: string | null
 }
 
 export interface ExplainedTask {
@@ -11,6 +24,12 @@ export interface ExplainedTask {
   readonly type: string
   readonly where: 'waiting' | 'assigned' | 'running' | 'delayed' | 'ended'
   readonly worker: string | null
+  /** Which try it is. */
+  readonly attempt: number
+  /** When the result must be there, in Unix seconds; null without a result timeout. */
+  readonly deadline: number | null
+  /** Why the try before failed. */
+  readonly last_error: { readonly code: string; readonly message: string } | null
   readonly explanation: Choice | null
 }
 

@@ -4,7 +4,7 @@ export type { BlueprintRef, Client, ClientOptions, ListQuery, StartOptions, Work
 export type { Fetch } from './connection.ts'
 export { ConnectionError, JobEndedError, WaitTimeoutError } from './errors.ts'
 export type { EventCountQuery, EventFilter, EventQuery, Events } from './events.ts'
-export type { Choice, ExplainedTask, Explanation, WorkerVerdict } from './explanation.ts'
+export type { Choice, ExplainedChild, ExplainedTask, Explanation, WorkerVerdict } from './explanation.ts'
 export type { ApproveOptions, HistoryQuery, Job, JobHandle, RetryOptions, WaitOptions } from './job.ts'
 export type { Listing, Page, PageQuery } from './listing.ts'
 export type { Quarantine, QuarantineFilter, QuarantineQuery, Selection } from './quarantine.ts'
@@ -30,9 +30,12 @@ export type {
   EventBody as StoredEvent,
   EventCountBody as EventCount,
   HistoryBody as HistoryEvent,
+  ListedJobBody as ListedJob,
+  ListedQuarantinedBody as ListedQuarantinedJob,
   QuarantinedBody as QuarantinedJob,
   ScheduleBody as Schedule,
   WorkerBody,
   WorkerHistoryBody as WorkerEvent,
 } from '@impresario/protocol'
-export { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+export { ExactNumber, ImpresarioError, isImpresarioError, parseExact, stringifyExact } from '@impresario/protocol'
+export type { Data, DataObject } from '@impresario/protocol'

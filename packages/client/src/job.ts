@@ -2,13 +2,13 @@ import {
   CLIENT_PATHS,
   ENDED_STATUSES,
   ImpresarioError,
+  stringifyExact,
   type ApprovalBody,
   type ApprovalRequest,
+  type DataObject,
   type HistoryBody,
   type JobBody,
-  type JsonObject,
   type QuarantinedBody,
-  type RetryJobRequest,
 } from '@impresario/protocol'
 import { given, pause, type Connection } from './connection.ts'
 import { JobEndedError, WaitTimeoutError } from './errors.ts'
@@ -42,9 +42,9 @@ export interface ApproveOptions {
 
 export interface RetryOptions {
   /** Instead of what the job began with. */
-  readonly initialData?: JsonObject | undefined
+  readonly initialData?: DataObject | undefined
   /** Instead of what its states have written so far. */
-  readonly stateHistory?: JsonObject | undefined
+  readonly stateHistory?: DataObject | undefined
 }
 
 /** The server holds a question back for so long until there is news; then we ask again. */
@@ -140,13 +140,15 @@ export class JobHandle<Output = unknown, State extends string = string> {
 
   /**
    * Answers the question that was seen last, by `status`, `watch`, `wait` or `approval`; without any, the one that is
-   * open now. A second answer never goes to a later question: look again first. Whoever shows the question to a person
+   * open now. A second answer never goes to a later question: look again first. The same answer to the same question once more
+   * changes nothing and is no error, because the first reply may have been lost; another answer is refused. Whoever shows the question to a person
    * while watching the job gives the `visit` of what was shown.
    */
   async approve(decision: string, options: ApproveOptions = {}): Promise<void> {
     const visit = options.visit ?? this.#seenVisit ?? (await this.#openVisit())
     const request: ApprovalRequest = { decision, visit, ...given({ comment: options.comment }) }
-    const call = { method: 'POST', body: JSON.stringify(request), repeatable: false } as const
+    // It names the question: a repetition is answered as the first one was, and decides nothing else.
+    const call = { method: 'POST', body: JSON.stringify(request), repeatable: true } as const
     await this.#connection.call(CLIENT_PATHS.approval(this.id), call)
   }
 
@@ -158,14 +160,14 @@ export class JobHandle<Output = unknown, State extends string = string> {
 
   /** Sends a job in quarantine back into the state where it failed, perhaps with other data. */
   async retry({ initialData, stateHistory }: RetryOptions = {}): Promise<void> {
-    const request: RetryJobRequest = given({ initial_data: initialData, state_history: stateHistory })
-    const call = { method: 'POST', body: JSON.stringify(request), repeatable: false } as const
+    const request = given({ initial_data: initialData, state_history: stateHistory })
+    const call = { method: 'POST', body: stringifyExact(request), repeatable: false } as const
     await this.#connection.call(CLIENT_PATHS.retry(this.id), call)
   }
 
   /** Gives a job in quarantine up: it ends as failed. */
   async discard(): Promise<void> {
-    const call = { method: 'POST', body: '{}', repeatable: false } as const
+    const call = { method: 'POST', body: '{}', repeatable: true } as const
     await this.#connection.call(CLIENT_PATHS.discard(this.id), call)
   }
 
@@ -192,7 +194,7 @@ function isSettled(job: { readonly status: string }): boolean {
 }
 
 /** The boundary at which a server's body is believed to be a job of the blueprint that the caller named. */
-export function jobOf<Output, State extends string>(body: unknown): Job<Output, State> {
+function jobOf<Output, State extends string>(body: unknown): Job<Output, State> {
   return body as Job<Output, State>
 }
 

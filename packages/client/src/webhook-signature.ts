@@ -1,12 +1,13 @@
-import type { Json, JsonObject } from '@impresario/protocol'
+import { parseExact } from '@impresario/protocol'
+import type { Data, DataObject } from '@impresario/protocol'
 
 /** What a webhook tells. Questions to people add `message`, `decisions`, `visit` and more, events of workers `payload`. */
-export interface WebhookBody extends JsonObject {
+export interface WebhookBody extends DataObject {
   readonly event: string
   readonly job_id: string
   readonly status: string
   /** `null` as well when it is too long for a webhook; then `result_omitted` is true. */
-  readonly result: Json
+  readonly result: Data
   readonly error: { readonly code: string; readonly message: string } | null
   /** Unix seconds. */
   readonly timestamp: number
@@ -132,7 +133,7 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> | undefined {
 
 function bodyIn(bytes: Uint8Array): WebhookBody {
   try {
-    return bodyOf(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
+    return bodyOf(parseExact(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch (cause) {
     throw new WebhookError('The webhook is genuine, but its body is no JSON object.', { cause })
   }

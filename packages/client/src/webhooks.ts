@@ -1,4 +1,4 @@
-import { CLIENT_API_PREFIX, type Json } from '@impresario/protocol'
+import { CLIENT_API_PREFIX, type Data } from '@impresario/protocol'
 import { given, type Connection } from './connection.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
 
@@ -33,7 +33,7 @@ export interface Delivery {
 
 export interface WholeDelivery extends Delivery {
   /** What is sent. */
-  readonly body: Json
+  readonly body: Data
 }
 
 /** A receiver of messages, and how it fares. */
@@ -113,8 +113,8 @@ export class Webhooks {
     return this.#post(ENDPOINTS, { url }, true)
   }
 
-  /** Lets an endpoint get messages again that was disabled, or has a pause. */
-  async enable(id: string): Promise<WebhookEndpoint> {
+  /** Lets an endpoint get messages again that was disabled, or has a pause. What waits for it is sent at once. */
+  async enable(id: string): Promise<WebhookEndpoint & { readonly released: number }> {
     return this.#post(`${ENDPOINTS}/${encodeURIComponent(id)}/enable`, undefined, true)
   }
 

@@ -4,6 +4,7 @@ import { checkDurableGuards, checkGuards } from './guards.ts'
 import { checkAgeing, checkItems, checkLanes } from './items.ts'
 import { checkExpiry, checkFallback, checkLeases } from './leases.ts'
 import { checkAgainstModel } from './model.ts'
+import { checkPages } from './pages.ts'
 import { checkDrops, checkDurableLives, checkRecordExpiry } from './record-lives.ts'
 import { checkAtomicity, checkLists, checkRecords } from './records.ts'
 import { checkDurableRuns, checkHandBack, checkRuns } from './runs.ts'
@@ -12,8 +13,10 @@ import type { Check, CheckDurable, StorageUnderTest } from './storage-under-test
 import { checkConcurrency, checkHints, checkPeek } from './views.ts'
 
 export interface DescribeOptions {
-  /** Cases that this backend does not have to pass, with a reason that a reviewer accepted. */
-  readonly skip?: { readonly reason: string; readonly titles: readonly string[] }
+  /** Cases that this backend leaves out, with a reason that a reviewer accepted. */
+  readonly without?: { readonly reason: string; readonly titles: readonly string[] }
+  /** It keeps nothing beyond its process: the cases that restart it are left out. */
+  readonly isVolatile?: boolean
 }
 
 /** Far more than any case takes: these only end what hangs. The model opens a hundred storages. */
@@ -28,27 +31,20 @@ const MODEL_MS = 300_000
 export function describeStorage(
   name: string,
   open: () => Promise<StorageUnderTest>,
-  { skip }: DescribeOptions = {},
+  { without, isVolatile = false }: DescribeOptions = {},
 ): void {
-  const register = (
-    title: string,
-    run: (skipThis: (why: string) => void) => Promise<void>,
-    timeout = CASE_MS,
-  ): void => {
+  const register = (title: string, run: () => Promise<void>, timeout = CASE_MS): void => {
+    if (without?.titles.includes(title) === true) return
     // oxlint-disable-next-line vitest/expect-expect -- the expectations are in the case that is handed in
-    test(title, { timeout }, async ({ skip: skipThis }) => {
-      if (skip?.titles.includes(title) === true) skipThis(skip.reason)
-      else await run(skipThis)
-    })
+    test(title, { timeout }, run)
   }
   const check: Check = (title, run) => register(title, () => withStorage(open, run))
-  const checkDurable: CheckDurable = (title, run) =>
-    register(title, (skipThis) =>
-      withStorage(open, async (it) => {
-        if (it.reopen === undefined) skipThis('keeps nothing beyond its process')
-        else await run(it, () => it.reopen?.() ?? Promise.reject(new Error('cannot be reopened')))
-      }),
+  const checkDurable: CheckDurable = (title, run) => {
+    if (isVolatile) return
+    register(title, () =>
+      withStorage(open, (it) => run(it, () => it.reopen?.() ?? Promise.reject(new Error('cannot be reopened')))),
     )
+  }
 
   describe(`${name} storage`, () => {
     checkRecords(check)
@@ -57,6 +53,7 @@ export function describeStorage(
     checkRecordExpiry(check)
     checkDrops(check)
     checkSearches(check)
+    checkPages(check)
     checkCounts(check)
     checkItems(check)
     checkAgeing(check)
@@ -75,11 +72,7 @@ export function describeStorage(
     checkDurableLives(checkDurable)
     checkDurableSearches(checkDurable)
     checkDurableGuards(checkDurable)
-    register(
-      '[G-01] 100 sequences of 40 commands agree with the reference model',
-      () => checkAgainstModel(open),
-      MODEL_MS,
-    )
+    register('[G-01] sequences of 40 commands agree with the reference model', () => checkAgainstModel(open), MODEL_MS)
   })
 }
 

@@ -1,3 +1,5 @@
+export { FirstInOrder } from './ports/first-in-order.ts'
+export { listingOf, nextPage } from './ports/listing.ts'
 export { AGEING_MS } from './ports/storage.ts'
 export type * from './ports/storage.ts'
 export { KINDS, QUEUES, markOf, markText, mustBeOwn, mustNotBeMoved } from './ports/transfer.ts'
@@ -5,18 +7,36 @@ export type * from './ports/transfer.ts'
 export type * from './ports/runtime.ts'
 export { nearness } from './ports/nearness.ts'
 export { WOKEN } from './ports/wake.ts'
+export { wallTime } from './ports/wall-time.ts'
 export { foldedText } from './text/folded-text.ts'
+export { roughJsonLength } from './text/rough-json-length.ts'
+export { storedCopy } from './blueprint/json-copy.ts'
+export { sha256 } from './text/sha256.ts'
 export type * from './job/action.ts'
 export type * from './job/event.ts'
 export type * from './job/effect.ts'
 export { OUTCOMES, isEnded } from './job/job.ts'
 export type * from './job/job.ts'
+export { isRepeated } from './job/command.ts'
+export type { Command, CommandEvent } from './job/command.ts'
 export { decide, ignoredResult } from './job/decide.ts'
 export { asksForTurnNow, followedBy } from './job/sequel.ts'
-export { approvalOf, outboxMessage } from './job/outbox.ts'
+export { approvalOf, outboxMessage, pendingDelivery } from './job/outbox.ts'
 export type { Approval, OutboxMessage, WebhookBody } from './job/outbox.ts'
-export { childJobId, deliveryId, messageId, parseDeliveryId, taskId, timerId, turnId } from './job/identity.ts'
+export {
+  besideJobId,
+  childJobId,
+  deliveryId,
+  messageId,
+  parseDeliveryId,
+  shownJobId,
+  taskId,
+  timerId,
+  turnId,
+} from './job/identity.ts'
 export type { DeliveryRef } from './job/identity.ts'
+export { fateOf } from './job/fate.ts'
+export type { Fate } from './job/fate.ts'
 export { contradictions, wakeUps } from './job/invariants.ts'
 export type { AwaitedChild, WakeUpItem, WakeUps } from './job/invariants.ts'
 export type * from './blueprint/script.ts'
@@ -49,7 +69,7 @@ export { strategiesWith } from './dispatch/trust.ts'
 export { rank } from './dispatch/rank.ts'
 export type { Ranked } from './dispatch/rank.ts'
 export { WorkerIndex } from './dispatch/worker-index.ts'
-export { explain } from './dispatch/explain.ts'
+export { explain, Explainer } from './dispatch/explain.ts'
 export type { ExplainOptions, Explanation, Verdict } from './dispatch/explain.ts'
 export { child } from './blueprint/actions.ts'
 export type * from './blueprint/actions.ts'

@@ -29,6 +29,36 @@ test('[H-04] there is a bound over all clients too', async () => {
   )
 })
 
+test('[H-04] creations of one moment never exceed the bound', async () => {
+  const stage = aStage(7)
+  const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => stage.create('one', asks('a'))))
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(7)
+})
+
+test('[H-04] [I-01] the bound holds over several instances, but for a sixteenth for each further one', async () => {
+  const settings = { backlog: { perClientMax: 150, totalMax: 1_000 }, isShared: true }
+  const first = new Stage([oneTask()], { settings })
+  // Three engines on one storage, which know nothing of each other.
+  const { clock, storage } = first
+  const others = [1, 2].map(() => new Stage([oneTask()], { settings, clock, storage: () => storage }))
+  const stages = [first, ...others]
+  const asked = stages.flatMap((stage) => Array.from({ length: 80 }, () => stage.create('one', asks('a'))))
+  const outcomes = await Promise.allSettled(asked)
+  const admitted = outcomes.filter(({ status }) => status === 'fulfilled').length
+  expect(admitted).toBeLessThanOrEqual(150 + 2 * Math.ceil(150 / 16))
+  // Who is refused may have come too soon, and asks again: what is free can be had.
+  for (;;) {
+    const counts = await storage.counts('job', { owner: 'a' })
+    if (Object.values(counts).reduce((sum, count) => sum + count, 0) >= 150) break
+    await clock.advance(1_000)
+    await Promise.allSettled(stages.map((stage) => stage.create('one', asks('a'))))
+  }
+  for (const stage of stages) {
+    await clock.advance(1_000)
+    await expect(stage.create('one', asks('a'))).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS' })
+  }
+})
+
 test('[C-08] whoever asks again for a job that is there gets it, however many are open', async () => {
   const stage = aStage(1)
   const first = await stage.create('one', asks('a'), { idempotencyKey: 'k' })

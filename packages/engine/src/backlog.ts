@@ -12,15 +12,30 @@ export interface BacklogOptions {
   readonly storage: Storage
   readonly clock: Clock
   readonly bounds: BacklogBounds
+  /** Other instances start jobs on the same storage. */
+  readonly isShared: boolean
 }
 
 interface Count {
+  readonly max: number
   open: number
   lookedAt: number
+  /** Creations until the next look. */
+  left: number
+  /** Creations that were admitted and are under way: a look may not find their jobs yet. */
+  pending: number
+  looking: Promise<void> | undefined
+  /** Those who wait for creations under way before they may begin one. */
+  readonly waiting: (() => void)[]
 }
 
-/** Between two looks at the storage every creation here counts as one more open job, so that the bound holds. */
+/** The storage is looked at so often. Between two looks every creation here counts as one more open job. */
 const LOOK_MS = 1_000
+/**
+ * Where others start jobs too, an instance has a sixteenth of what is free under way, or one, before it looks again. What is
+ * under way is all that others cannot see, so that each further instance exceeds the bound by at most a sixteenth, or one.
+ */
+const SHARE = 16
 const RETRY_AFTER_S = 5
 /** Clients that are remembered. Whoever is forgotten is looked up again. */
 const CLIENTS_MAX = 10_000
@@ -30,45 +45,78 @@ const SETTLED: ReadonlySet<string> = new Set(['finished', 'failed', 'cancelled',
 export class Backlog {
   readonly #options: BacklogOptions
   readonly #clients = new Map<string, Count>()
-  readonly #all: Count = { open: 0, lookedAt: Number.NEGATIVE_INFINITY }
+  readonly #all: Count
 
   constructor(options: BacklogOptions) {
     this.#options = options
+    this.#all = newCount(options.bounds.totalMax)
   }
 
-  /** Counts one more for the client, or says why it cannot have it. */
-  async admit(clientId: string): Promise<ImpresarioError | undefined> {
-    const { perClientMax, totalMax } = this.#options.bounds
+  /** Counts one more for the client, or says why it cannot have it. Gives what to call when the creation is over. */
+  async admit(clientId: string): Promise<ImpresarioError | (() => void)> {
     const own = this.#clients.get(clientId) ?? this.#remember(clientId)
-    await this.#look(own, clientId)
-    await this.#look(this.#all, undefined)
-    if (own.open >= perClientMax) {
-      return refusal(`You have ${own.open} open jobs, and ${perClientMax} are allowed.`)
+    const all = this.#all
+    for (;;) {
+      await this.#look(own, clientId)
+      await this.#look(all, undefined)
+      if (own.open >= own.max) return refusal(`You have ${own.open} open jobs, and ${own.max} are allowed.`)
+      if (all.open >= all.max) return refusal('There are too many open jobs.')
+      // Others may have taken what the look allowed.
+      if (own.left > 0 && all.left > 0) break
+      await roomIn(own.left > 0 ? all : own)
     }
-    if (this.#all.open >= totalMax) return refusal('There are too many open jobs.')
-    own.open += 1
-    this.#all.open += 1
-    return undefined
+    for (const count of [own, all]) {
+      count.open += 1
+      count.left -= 1
+      count.pending += 1
+    }
+    return () => {
+      for (const count of [own, all]) {
+        count.pending -= 1
+        for (const wake of count.waiting.splice(0)) wake()
+      }
+    }
   }
 
   #remember(clientId: string): Count {
     if (this.#clients.size >= CLIENTS_MAX) this.#clients.clear()
-    const count: Count = { open: 0, lookedAt: Number.NEGATIVE_INFINITY }
+    const count = newCount(this.#options.bounds.perClientMax)
     this.#clients.set(clientId, count)
     return count
   }
 
   async #look(count: Count, owner: string | undefined): Promise<void> {
-    const { storage, clock } = this.#options
-    const now = clock.now()
-    if (now - count.lookedAt < LOOK_MS) return
-    // Before the answer is there, so that the creations of one moment ask once.
-    count.lookedAt = now
+    const isFresh = this.#options.clock.now() - count.lookedAt < LOOK_MS
+    if (isFresh && count.left > 0 && count.looking === undefined) return
+    // The creations of one moment ask once.
+    count.looking ??= this.#count(count, owner).finally(() => {
+      count.looking = undefined
+    })
+    await count.looking
+  }
+
+  async #count(count: Count, owner: string | undefined): Promise<void> {
+    const { storage, clock, isShared } = this.#options
+    count.lookedAt = clock.now()
     const counts = await storage.counts('job', owner === undefined ? {} : { owner })
-    let open = 0
+    let open = count.pending
     for (const [status, jobs] of Object.entries(counts)) if (!SETTLED.has(status)) open += jobs
     count.open = open
+    const share = isShared ? Math.max(1, Math.floor((count.max - open) / SHARE)) : Number.POSITIVE_INFINITY
+    count.left = share - count.pending
   }
+}
+
+/** Waits for a creation to end, if any is under way. */
+async function roomIn(count: Count): Promise<void> {
+  if (count.pending === 0) return
+  await new Promise<void>((resolve) => {
+    count.waiting.push(resolve)
+  })
+}
+
+function newCount(max: number): Count {
+  return { max, open: 0, lookedAt: Number.NEGATIVE_INFINITY, left: 0, pending: 0, looking: undefined, waiting: [] }
 }
 
 function refusal(why: string): ImpresarioError {

@@ -40,6 +40,32 @@ async function minutes(stage: Stage, count: number): Promise<void> {
   }
 }
 
+test('[H-07] a message is in the log of deliveries before anybody has tried to send it', async () => {
+  const stage = new Stage([oneTask()])
+  const worker = await stage.worker('w')
+  const jobId = await stage.begin('one', { webhookUrl })
+  await worker.report((await worker.takeOne()).taskId, { data: { n: 1 } })
+  const [noted, ...others] = await stage.storage.list('delivery', { owner: 'client', status: 'pending', limit: 10 })
+  expect(others).toEqual([])
+  expect(noted).toMatchObject({
+    id: `msg_${jobId}_2_finished`,
+    version: 1,
+    value: { jobId, url: webhookUrl, status: 'pending', attempts: [], tries: 0 },
+  })
+})
+
+test('[H-07] a job ends as ever where a record of its message is there already, of one with the same name before it', async () => {
+  const stage = new Stage([oneTask()])
+  const worker = await stage.worker('w')
+  const jobId = await stage.begin('one', { webhookUrl })
+  const { taskId } = await worker.takeOne()
+  const old = { kind: 'delivery', id: `msg_${jobId}_2_finished`, version: 1, value: { status: 'delivered' } } as const
+  await stage.storage.commit({ put: [old] })
+  await worker.report(taskId, { data: { n: 1 } })
+  expect((await stage.storage.read('job', jobId))?.value.status).toBe('finished')
+  expect((await outbox(stage)).map(({ messageId }) => messageId)).toEqual([old.id])
+})
+
 test('[H-07] the end of a job and the message about it are one commit', async () => {
   const stage = new Stage([oneTask()])
   const worker = await stage.worker('w')
@@ -99,8 +125,9 @@ test('[H-07] [B-04] a request for approval is told, reminded of, and answered on
   ])
   await stage.engine.decideApproval(jobId, 'yes', 'anna', undefined, 1)
   await stage.run()
-  const twice = await stage.engine.decideApproval(jobId, 'yes', 'anna', undefined, 1)
-  expect(twice).toMatchObject({ type: 'ignored', reason: 'stale_decision' })
+  expect(await stage.engine.decideApproval(jobId, 'yes', 'anna', undefined, 1)).toMatchObject({ type: 'repeated' })
+  const other = await stage.engine.decideApproval(jobId, 'no', 'anna', undefined, 1)
+  expect(other).toMatchObject({ type: 'ignored', reason: 'stale_decision' })
   expect(await stage.job(jobId)).toMatchObject({ status: 'waiting_for_human', state: 'again' })
   await minutes(stage, 70)
   expect((await outbox(stage)).map(({ body }) => body['message'])).toEqual(['Really?'])
@@ -199,6 +226,8 @@ test('[C-08] [G-05] an idempotency key is known for a day, or for as long as the
   ] as const) {
     const stage = new Stage([oneTask()], { settings })
     const first = await stage.create('one', {}, { idempotencyKey: 'k' })
+    // A turn that waits for a day would be taken for an overload.
+    await stage.run()
     await stage.clock.advance(knownMs - 1)
     expect(await stage.create('one', {}, { idempotencyKey: 'k' })).toBe(first)
     await stage.clock.advance(2)

@@ -1,5 +1,5 @@
-import { isEnded, outboxMessage, taskId, timerId, turnId } from '@impresario/core'
-import type { Batch, Decision, Effect, Item, Job, LeaseRef, Letter, Put, Queue } from '@impresario/core'
+import { isEnded, outboxMessage, pendingDelivery, taskId, timerId, turnId } from '@impresario/core'
+import type { Batch, Decision, Effect, Item, Job, LeaseRef, Letter, OutboxMessage, Put, Queue } from '@impresario/core'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { searchText } from './search-text.ts'
 
@@ -105,6 +105,25 @@ function addEffect(
   }
 }
 
+/**
+ * What the log of deliveries says of the messages of a batch until the sender gets to them. A job with a name that was used
+ * before may find such records there; then it goes without.
+ */
+export function deliveryNotes({ enqueue = [] }: Batch): readonly Put[] {
+  return enqueue.filter(({ queue }) => queue === 'outbox').map(({ payload }) => noteOf(payload as OutboxMessage))
+}
+
+function noteOf(message: OutboxMessage): Put {
+  const { messageId, clientId, event, jobId } = message
+  return {
+    kind: 'delivery',
+    id: messageId,
+    value: pendingDelivery(message),
+    version: 1,
+    facets: { owner: clientId, status: 'pending', name: event, text: jobId },
+  }
+}
+
 function item(job: Job, queue: Queue, id: string, delayMs: number, payload: Json): Item {
   return { queue, id, lane: job.client.id, priority: job.priority, delayMs, payload }
 }
@@ -127,7 +146,7 @@ function taskItem(effect: TaskEffect, job: Job, place: Place): Item {
     payload,
     ...placement,
     ...(call.dispatchTimeoutMs === undefined ? {} : { unclaimedMs: call.dispatchTimeoutMs }),
-    ...(call.resultTimeoutMs === undefined ? {} : { settleMs: call.resultTimeoutMs }),
+    ...(effect.resultMs === undefined ? {} : { settleMs: effect.resultMs }),
     ...(call.runTimeoutMs === undefined ? {} : { runMs: call.runTimeoutMs }),
   }
 }

@@ -29,6 +29,8 @@ export interface Report {
   readonly status: string
   readonly data?: Json | undefined
   readonly error?: TaskError | undefined
+  /** Where in the worker's code it failed. */
+  readonly stack?: string | undefined
 }
 
 /** Something that a worker says about a task before its result. */
@@ -51,6 +53,8 @@ export interface WorkerEventNews extends WorkerEvent {
 export type Receipt =
   | { readonly type: 'accepted'; readonly job: Job; readonly before: Job | undefined }
   | { readonly type: 'ignored'; readonly reason: IgnoredReason | 'worker_mismatch'; readonly job: Job | undefined }
+  /** It cannot be held. The worker still has the task, and may report something else. */
+  | { readonly type: 'refused'; readonly message: string }
 
 export interface PollOptions {
   readonly limit: number

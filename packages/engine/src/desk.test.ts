@@ -302,7 +302,7 @@ test('[E-03] a worker cannot take over the task of another by naming it', async 
   await stage.begin('one')
   const { taskId } = await worker.takeOne()
   const thief = await stage.worker('b')
-  expect(await thief.heartbeat([taskId, 'nonsense'])).toEqual([taskId, 'nonsense'])
+  expect(await thief.heartbeat([taskId])).toEqual([taskId])
   expect(await thief.report(taskId)).toMatchObject({ type: 'ignored', reason: 'worker_mismatch' })
   expect([stage.engine.dispatcher.loadOf('a'), stage.engine.dispatcher.loadOf('b')]).toEqual([1, 0])
   expect(await worker.report(taskId)).toMatchObject({ type: 'accepted' })
@@ -470,7 +470,10 @@ test('[C-05] a job is cancelled before its first turn, while it waits for a pers
   await stage.after(61_000)
   for (const jobId of [fresh, waiting, aside]) {
     expect(await stage.statusOf(jobId)).toBe('cancelled')
-    expect(await stage.engine.cancelJob(jobId, 'test')).toMatchObject({ type: 'ignored', reason: 'job_ended' })
+    expect(await stage.engine.cancelJob(jobId, 'test')).toMatchObject({
+      type: 'repeated',
+      job: { status: 'cancelled' },
+    })
   }
   expect(await stage.engine.cancelJob('nothing', 'test')).toMatchObject({ reason: 'job_not_found' })
   expect(stage.log.errors).toEqual([])

@@ -14,7 +14,8 @@ import type {
   Storage,
   WorkerRecord,
 } from '@impresario/core'
-import { LIMITS } from '@impresario/protocol'
+import { jsonWeight, LIMITS } from '@impresario/protocol'
+import { byWeight } from './by-weight.ts'
 import type { Director } from './director.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
@@ -26,6 +27,7 @@ import type { Held } from './recovery.ts'
 import { Parking } from './parking.ts'
 import { Recalls } from './recalls.ts'
 import { Reception, leaseOf } from './reception.ts'
+import { Renewal } from './renewal.ts'
 import { Roster } from './roster.ts'
 import type { WorkerMoment } from './roster.ts'
 import type { Signals } from './signals.ts'
@@ -40,6 +42,8 @@ export interface DeskOptions {
   readonly signals: Signals
   /** How long a worker keeps its tasks without a sign of life. */
   readonly leaseMs: number
+  /** What the records of all workers may take of the memory. */
+  readonly workerBytesMax: number
   /** A worker fell silent over a task, and another one has it now. */
   readonly onAbandoned: (workerId: string) => void
   /** Gets what happens to workers, for the history. */
@@ -59,6 +63,7 @@ export class Desk {
   readonly #reception: Reception
   readonly #roster: Roster
   readonly #holdings = new Holdings()
+  readonly #renewal: Renewal
   readonly #hands: Hands
   readonly #recalls: Recalls
   /** Workers whose poll waits because their hands are full. */
@@ -71,18 +76,29 @@ export class Desk {
     this.#options = options
     this.#parking = new Parking(options.clock)
     const { storage, director, dispatcher, clock, random, log, signals, onMoment } = options
-    const release = (workerId: string, id: string, lease: LeaseRef): boolean => this.#takeFromHands(workerId, id, lease)
-    this.#reception = new Reception({ storage, director, clock, random, log, release })
-    this.#roster = new Roster({ storage, dispatcher, clock, log, onMoment })
+    this.#reception = new Reception({
+      storage,
+      director,
+      clock,
+      random,
+      log,
+      release: (workerId, ref) => this.#takeFromHands(workerId, ref),
+      restore: (workerId, ref, wasHeld) => this.#putBack(workerId, ref, wasHeld),
+    })
+    this.#roster = new Roster({ storage, dispatcher, clock, log, bytesMax: options.workerBytesMax, onMoment })
     const wake = (workerId: string): boolean => {
       this.#full.delete(workerId)
       return this.#parking.wake(workerId)
     }
     const hold = (workerId: string, ref: DeliveryRef): void => this.#hold(workerId, ref)
-    const free = (workerId: string, lease: LeaseRef): boolean => this.#release(workerId, lease)
+    const release = (workerId: string, lease: LeaseRef): boolean => this.#release(workerId, lease)
     const holdings = this.#holdings
-    this.#hands = new Hands({ storage, holdings, dispatcher, signals, log, hold, release: free })
-    this.#recalls = new Recalls({ storage, dispatcher, holdings: this.#holdings, signals, log, wake })
+    const reception = this.#reception
+    const { leaseMs } = options
+    this.#renewal = new Renewal({ storage, holdings, reception, dispatcher, clock, leaseMs, hold, release })
+    this.#hands = new Hands({ storage, holdings, dispatcher, signals, log, hold, release })
+    const takenBack: Renewal['takenBack'] = (workerId, refs) => this.#renewal.takenBack(workerId, refs)
+    this.#recalls = new Recalls({ storage, dispatcher, holdings, signals, log, release, takenBack, wake })
   }
 
   get parked(): number {
@@ -115,9 +131,12 @@ export class Desk {
     return this.#roster.register(worker)
   }
 
+  async isRegistered(workerId: string): Promise<boolean> {
+    return (await this.#options.storage.read('worker', workerId)) !== undefined
+  }
+
   /**
-   * A sign of life. Keeps the worker's tasks in its hands, and says which of those that it names are
-   * no longer its own.
+   * A sign of life. Keeps the worker's tasks in its hands, and says which of those that it names were taken back from it.
    */
   async heartbeat(
     workerId: string,
@@ -126,62 +145,18 @@ export class Desk {
     load?: number,
   ): Promise<{ readonly worker: WorkerRecord; readonly cancelled: readonly string[] }> {
     const { worker, heardBefore } = await this.#roster.hear(workerId, patch)
-    if (currentTasks === undefined && load === 0) this.#forgetUntil(heardBefore, workerId)
-    const lost = await this.#renew(workerId, currentTasks)
-    return { worker, cancelled: [...new Set([...this.#holdings.tellRecalls(workerId), ...lost])] }
+    // The oldest workers do not name their tasks, but say how many they have.
+    const named = currentTasks ?? (load === 0 ? [] : undefined)
+    const lost = await this.#renewal.renew(workerId, named, heardBefore)
+    return { worker, cancelled: await this.#tell(workerId, lost) }
   }
 
-  /**
-   * The oldest workers do not name their tasks, but say how many they have. One that has none never got what it was given
-   * before its last sign of life: that lease shall end.
-   */
-  #forgetUntil(before: number, workerId: string): void {
-    for (const { lease, takenAt } of this.#holdings.of(workerId).values()) {
-      if (takenAt < before) this.#release(workerId, lease)
-    }
-  }
-
-  /**
-   * Extends the leases that the worker names, or all that it holds if it names none; what is lost was
-   * cancelled, has expired or went to another. What it does not name it may never have got, because the
-   * answer to its poll was lost or it has started anew: that lease shall end.
-   */
-  async #renew(workerId: string, currentTasks: readonly string[] | undefined): Promise<readonly string[]> {
-    const { storage, leaseMs, dispatcher } = this.#options
-    const holdings = this.#holdings
-    const named = new Set(currentTasks)
-    const cancelled: string[] = []
-    for (const id of named) {
-      const ref = parseDeliveryId(id)
-      if (ref === undefined) {
-        cancelled.push(id)
-        continue
-      }
-      const lease = leaseOf(ref)
-      if (holdings.of(workerId).get(lease.id)?.deliveryId === id) continue
-      if ((await this.#reception.standing(workerId, ref)) === 'own') this.#hold(workerId, ref)
-      else cancelled.push(id)
-    }
-    if (currentTasks !== undefined) {
-      for (const { deliveryId: id, lease } of holdings.of(workerId).values()) {
-        if (!named.has(id)) this.#release(workerId, lease)
-      }
-    }
-    const held = [...holdings.of(workerId).values()]
-    if (held.length === 0) return cancelled
-    const kept = await storage.renew(
-      held.map(({ lease }) => lease),
-      leaseMs,
-    )
-    for (const [index, { lease, deliveryId: id }] of held.entries()) {
-      if (kept[index] === true) {
-        dispatcher.assign(lease.id, workerId)
-        continue
-      }
-      this.#release(workerId, lease)
-      cancelled.push(id)
-    }
-    return cancelled
+  /** What the worker shall stop: what was taken back, except for what it has ended by itself meanwhile. Durable before it is told. */
+  async #tell(workerId: string, lost: readonly string[]): Promise<readonly string[]> {
+    const told = new Set([...this.#holdings.tellRecalls(workerId), ...lost])
+    if (told.size === 0) return []
+    await this.#options.storage.sync()
+    return [...told].filter((id) => !this.#holdings.hasAnswered(workerId, id))
   }
 
   /** Hands out tasks, waiting for one if there is none. Empty when the time is up. */
@@ -196,7 +171,7 @@ export class Desk {
       const ticket = this.#parking.enter(workerId)
       try {
         const handout = await this.#claim(worker, options)
-        const cancelled = options.wantsCancelled === true ? this.#holdings.tellRecalls(workerId) : []
+        const cancelled = options.wantsCancelled === true ? await this.#tellWith(handout, workerId) : []
         if (handout.deliveries.length > 0 || cancelled.length > 0) return { ...handout, cancelled }
         if (options.signal.aborted) return handout
         const leftMs = until - clock.now()
@@ -210,13 +185,26 @@ export class Desk {
     }
   }
 
+  /** What cannot be told keeps nothing in the worker's hands that it does not get. */
+  async #tellWith({ giveBack }: Handout, workerId: string): Promise<readonly string[]> {
+    try {
+      return await this.#tell(workerId, [])
+    } catch (error) {
+      await giveBack()
+      throw error
+    }
+  }
+
   /** What a worker brings to another instance frees its hands, and nobody says so here. */
   #relookMs(workerId: string): number {
     return this.#full.has(workerId) && this.#options.signals.hasPeers ? FULL_RELOOK_MS : Number.POSITIVE_INFINITY
   }
 
   /** What a poll says of the worker's skills counts at once; it is written down with the next heartbeat. */
-  #hear(worker: WorkerRecord, { availableSkills, hotSkills }: PollOptions): WorkerRecord {
+  #hear(worker: WorkerRecord, { availableSkills, hotSkills, limit }: PollOptions): WorkerRecord {
+    if (worker.isOpenEnded === true) {
+      this.#options.dispatcher.asks(worker.id, this.#holdings.count(worker.id) + limit)
+    }
     if (availableSkills === undefined && hotSkills === undefined) return worker
     const heard: WorkerRecord = {
       ...worker,
@@ -245,8 +233,9 @@ export class Desk {
     }
   }
 
-  #roomOf(worker: WorkerRecord): number {
-    return worker.concurrencyMax - this.#holdings.count(worker.id)
+  /** Who did not say how many tasks it takes polls only while it has room. */
+  #roomOf({ id, concurrencyMax, isOpenEnded }: WorkerRecord): number {
+    return (isOpenEnded === true ? LIMITS.workerTasksMax : concurrencyMax) - this.#holdings.count(id)
   }
 
   /** Whose leases have ended holds nothing any more, though it never said so. */
@@ -298,9 +287,12 @@ export class Desk {
 
   /** Durable when this resolves: a worker must not be told of what a crash could undo. */
   async #deliverAll(workerId: string, leases: readonly Lease[], claimedAt: number): Promise<readonly Delivery[]> {
-    const found = await Promise.all(leases.map((lease) => this.#deliver(workerId, lease, claimedAt)))
+    const deliver = (lease: Lease): Promise<Delivery | undefined> => this.#deliver(workerId, lease, claimedAt)
+    const weigh = ({ call }: Delivery): number => jsonWeight(call.params)
+    const { answers, left } = await byWeight(leases, LIMITS.handoutBytesMax, deliver, weigh)
+    if (left.length > 0) await this.#giveBack(workerId, left)
     await this.#options.storage.sync()
-    return found.filter((delivery) => delivery !== undefined)
+    return answers
   }
 
   async #deliver(workerId: string, lease: Lease, claimedAt: number): Promise<Delivery | undefined> {
@@ -348,7 +340,7 @@ export class Desk {
     return this.#reception.results(workerId, reports)
   }
 
-  progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<void> {
+  progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<Receipt> {
     return this.#reception.progress(workerId, id, fraction, message)
   }
 
@@ -361,11 +353,18 @@ export class Desk {
     return this.#reception.onEvent(listener)
   }
 
-  /** The result of a delivery is here: whatever became of it, the worker has its hands free. */
-  #takeFromHands(workerId: string, id: string, lease: LeaseRef): boolean {
+  /** The result of a delivery is here: whatever becomes of it, the worker has its hands free. */
+  #takeFromHands(workerId: string, ref: DeliveryRef): boolean {
+    const id = deliveryId(ref)
+    this.#holdings.answer(workerId, id)
     this.#holdings.forgetRecall(workerId, id)
-    const isHeld = this.#holdings.of(workerId).get(lease.id)?.deliveryId === id
-    return isHeld && this.#release(workerId, lease)
+    const lease = leaseOf(ref)
+    return this.#holdings.of(workerId).get(lease.id)?.deliveryId === id && this.#release(workerId, lease)
+  }
+
+  #putBack(workerId: string, ref: DeliveryRef, wasHeld: boolean): void {
+    this.#holdings.forgetAnswer(workerId, deliveryId(ref))
+    if (wasHeld) this.#hold(workerId, ref)
   }
 
   /** The worker that holds this delivery, if one does. */

@@ -14,7 +14,7 @@ import type {
 } from '@impresario/core'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
-import { batchOf } from './batch.ts'
+import { batchOf, deliveryNotes } from './batch.ts'
 import type { Place, Retention } from './batch.ts'
 import { JobMemory } from './job-memory.ts'
 
@@ -23,6 +23,9 @@ export type Applied =
   | { readonly type: 'applied'; readonly job: Job; readonly before: Job | undefined; readonly version: number }
   | { readonly type: 'ignored'; readonly reason: IgnoredReason; readonly job: Job | undefined }
   | { readonly type: 'lost' }
+
+/** The same for what a person asks for. `repeated`: the job has done so before, when the same person asked for the same. */
+export type Commanded = Applied | { readonly type: 'repeated'; readonly job: Job }
 
 export interface DirectorOptions {
   readonly storage: Storage
@@ -133,10 +136,7 @@ export class Director {
       const decision = decide(shelf.scriptFor(before, event), before, event)
       if (decision.type === 'ignored') {
         if (isGuess) continue
-        if (settle !== undefined) await storage.commit({ settle })
-        for (const { note } of decision.entries) {
-          this.#options.log.info('an event came too late', { job_id: jobId, reason: decision.reason, note })
-        }
+        if (settle !== undefined && decision.reason !== 'too_large') await storage.commit({ settle })
         this.remark(jobId, before, decision.entries)
         return { type: 'ignored', reason: decision.reason, job: before }
       }
@@ -192,7 +192,11 @@ export class Director {
     try {
       const batch = batchOf(decision, version, settle, { place, retention })
       const put = [...batch.put, ...extra]
-      outcome = await storage.commit(guard === undefined ? { ...batch, put } : { ...batch, put, guard })
+      const whole = guard === undefined ? { ...batch, put } : { ...batch, put, guard }
+      const notes = deliveryNotes(batch)
+      outcome = await storage.commit(notes.length === 0 ? whole : { ...whole, put: [...put, ...notes] })
+      // The notes of a name that was used before are in the way, or another writer was first: that shows itself again.
+      if (outcome === 'conflict' && notes.length > 0) outcome = await storage.commit(whole)
       if (outcome === 'conflict') return undefined
       const { job } = decision
       if (isEnded(job)) this.#memory.forget(job.id)

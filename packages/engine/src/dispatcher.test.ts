@@ -260,7 +260,12 @@ test('[D-05] every task has an answer to why it is where it is', async () => {
   expect(await why()).toMatchObject({ where: 'running', worker: 'big', taskId: `${jobId}.1.0` })
 
   await worker.fail(taskId)
-  expect(await why()).toMatchObject({ where: 'delayed', worker: undefined })
+  expect(await why()).toMatchObject({
+    where: 'delayed',
+    worker: undefined,
+    attempt: 2,
+    lastError: { code: 'TRANSIENT_ERROR' },
+  })
 
   const second = await stage.begin('one')
   const [assigned] = await stage.engine.explainJob(await stage.job(second))

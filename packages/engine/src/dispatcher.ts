@@ -2,10 +2,11 @@ import {
   LaneReader,
   WorkerIndex,
   assess,
-  explain,
+  Explainer,
   isStrategyName,
   laneMatchesWorker,
   matches,
+  nextPage,
   questionOf,
   rank,
   requirementLane,
@@ -57,6 +58,11 @@ const IDLE_MS = 1_000
 /** How often a shared storage is asked for workers that registered elsewhere. */
 const REFRESH_MS = 2_000
 const PAGE = 500
+/** Workers that are looked at for an explanation before others get their turn: some ten milliseconds. */
+const EXPLAINED_AT_ONCE = 2_000
+const NEVER = new AbortController().signal
+/** Workers may describe themselves at length. */
+const PAGE_BYTES = 2_097_152
 
 type TaskEffect = Extract<Effect, { type: 'task' }>
 
@@ -133,12 +139,22 @@ export class Dispatcher implements Service {
     return this.#index.size
   }
 
+  /** What the records of the workers take of the memory. */
+  get workerBytes(): number {
+    return this.#index.bytes
+  }
+
   loadOf(id: string): number {
     return this.#index.load(id)
   }
 
   put(worker: WorkerRecord): void {
     this.#index.put(worker)
+  }
+
+  /** The worker asks for tasks: it would have so many if it got them all. */
+  asks(id: string, tasks: number): void {
+    this.#index.setAsked(id, tasks)
   }
 
   /** As `put`, for what all instances should know at once: otherwise they find out when they next look at all workers. */
@@ -245,10 +261,17 @@ export class Dispatcher implements Service {
     )
   }
 
-  explain(call: TaskCall, failedWorkers: readonly string[]): Explanation {
+  async explain(call: TaskCall, failedWorkers: readonly string[]): Promise<Explanation> {
     const exclude = this.#index.exclusion(call, failedWorkers)
-    const { strategies } = this.#options
-    return explain(call, this.#index.all(), { exclude, last: this.#index.last(call.type), strategies })
+    const { strategies, clock } = this.#options
+    const explainer = new Explainer(call, { exclude, last: this.#index.last(call.type), strategies })
+    let looks = 0
+    for (const candidate of this.#index.all()) {
+      explainer.look(candidate)
+      looks += 1
+      if (looks % EXPLAINED_AT_ONCE === 0) await clock.sleep(0, NEVER)
+    }
+    return explainer.end()
   }
 
   #onHint(lane: string): void {
@@ -334,12 +357,13 @@ export class Dispatcher implements Service {
     this.#refreshedAt = clock.now()
     let before: string | undefined
     for (;;) {
-      const page = await storage.list('worker', before === undefined ? { limit: PAGE } : { limit: PAGE, before })
+      const query = { limit: PAGE, bytesMax: PAGE_BYTES }
+      const page = await storage.list('worker', before === undefined ? query : { ...query, before })
       for (const { value } of page) {
         if (assess(value, this.#refreshedAt, workerTtlMs) === 'live') this.#index.put(value)
       }
-      if (page.length < PAGE) return
-      before = page.at(-1)?.id
+      before = nextPage(page, PAGE)
+      if (before === undefined) return
     }
   }
 }

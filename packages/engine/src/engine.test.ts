@@ -1,4 +1,4 @@
-import { blueprint } from '@impresario/core'
+import { blueprint, shownJobId } from '@impresario/core'
 import type { Storage } from '@impresario/core'
 import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
@@ -130,7 +130,7 @@ test('[C-07] two people who retry at the same time retry once', async () => {
   const stage = new Stage([picky])
   const jobId = await stage.begin('picky')
   const data = { initialData: { ok: true } }
-  const both = await Promise.all([1, 2].map(() => stage.engine.retryJob(jobId, 'anna', data)))
+  const both = await Promise.all(['anna', 'bob'].map((by) => stage.engine.retryJob(jobId, by, data)))
   expect(both.map(({ type }) => type).sort()).toEqual(['applied', 'ignored'])
   await stage.run()
   expect(await stage.statusOf(jobId)).toBe('finished')
@@ -202,16 +202,29 @@ test('[C-08] a job that its caller named is made once, and no other request gets
   const both = await Promise.all([1, 2].map(() => stage.engine.createJob(request, { jobId })))
   expect(both.map((made) => made.jobId)).toEqual([jobId, jobId])
   expect(both.filter(({ isNew }) => isNew)).toHaveLength(1)
-  for (const other of [
-    { ...request, initialData: { size: 3 } },
-    { ...request, client: { id: 'b' } },
-  ]) {
-    const creating = stage.engine.createJob(other, { jobId })
-    await expect(creating).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' })
-  }
+  const creating = stage.engine.createJob({ ...request, initialData: { size: 3 } }, { jobId })
+  await expect(creating).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' })
   const offTime = stage.engine.createJob(request, { jobId: 'ffffffff-ffff-7000-8000-000000000001' })
   await expect(offTime).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
   expect(await stage.engine.listJobs({ limit: 10 })).toHaveLength(1)
+})
+
+test('[C-08] [H-08] two clients that name the same id get a job each, and each finds its own again', async () => {
+  const stage = new Stage([sized])
+  const ofA = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
+  const ofB = { ...ofA, client: { id: 'b' } }
+  const jobId = idMadeAt(stage.clock.now())
+  await stage.engine.createJob(ofA, { jobId })
+  const first = await stage.engine.createJob(ofB, { jobId })
+  const quota = { period: '2026-01', limit: 0, renewsInMs: 1 }
+  const again = await stage.engine.createJob(ofB, { jobId, quota })
+  expect([first.isNew, again]).toEqual([true, { jobId: first.jobId, isNew: false }])
+  expect(shownJobId(first.jobId)).toBe(jobId)
+  const owners = (await stage.engine.listJobs({ limit: 10 })).map(({ id, value }) => [id === jobId, value.client.id])
+  expect(owners).toEqual([
+    [false, 'b'],
+    [true, 'a'],
+  ])
 })
 
 test('[H-01] a job is as old as the time in its id says, when that was a moment ago', async () => {
@@ -401,8 +414,8 @@ test('[I-07] starts and stops follow one another as they were called, however sl
   expect(clock.sleeping).toBe(0)
   await Promise.all([engine.start(), engine.stop(), engine.start()])
   for (let turns = 0; turns < 9; turns += 1) await settled()
-  // Dispatcher, executor, postman, watcher, reputation and leadership; the two processes that are led.
-  expect(clock.sleeping).toBe(8)
+  // Dispatcher, executor, postman, watcher, log of jobs, reputation and leadership; the two processes that are led.
+  expect(clock.sleeping).toBe(9)
   await engine.stop()
   expect(clock.sleeping).toBe(0)
 })

@@ -1,9 +1,11 @@
-import { isEnded, strategiesWith, taskId, workerOfLane } from '@impresario/core'
+import { isEnded, isRepeated, strategiesWith, taskId, workerOfLane } from '@impresario/core'
 import type {
   Clock,
+  CommandEvent,
   Explanation,
   Job,
   JobRequest,
+  Listing,
   ListQuery,
   Log,
   Random,
@@ -12,9 +14,11 @@ import type {
   Stored,
   Strategy,
   TrailEntry,
+  TaskCall,
 } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
-import type { JsonObject } from '@impresario/protocol'
+import type { JsonObject, TaskError } from '@impresario/protocol'
+import type { Admission } from './admission.ts'
 import { BACKGROUND_DEFAULTS, createBackground } from './background.ts'
 import type { Background, BackgroundSettings } from './background.ts'
 import type { Retention } from './batch.ts'
@@ -24,11 +28,12 @@ import type { BlueprintSource } from './blueprint-shelf.ts'
 import { Desk } from './desk.ts'
 import type { WorkerEventNews } from './desk-messages.ts'
 import { Director } from './director.ts'
-import type { Applied } from './director.ts'
+import type { Commanded } from './director.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { Executor } from './executor.ts'
 import { JobCreation } from './job-creation.ts'
 import type { CreateOptions, Created } from './job-creation.ts'
+import { JobLog } from './job-log.ts'
 import { isAwaited, JobNews } from './job-news.ts'
 import type { Leadership } from './leadership.ts'
 import { Postman } from './postman.ts'
@@ -37,6 +42,8 @@ import type { Scheduler } from './scheduler.ts'
 import type { Quota, QuotaUse } from './quota.ts'
 import { Signals } from './signals.ts'
 import { heldTasks } from './recovery.ts'
+import { TurnQueue } from './turn-queue.ts'
+import type { TurnGuard } from './turn-guard.ts'
 import { TurnTaker } from './turn-taker.ts'
 import { Watcher } from './watcher.ts'
 
@@ -50,6 +57,10 @@ export interface EngineOptions {
   /** Ways to choose a worker beside those that are built in. */
   readonly strategies?: readonly Strategy[]
   readonly history?: HistorySink
+  /** Who may start more jobs; everybody without it. */
+  readonly admission?: Admission
+  /** Watches over handlers; without it, what escapes from them is up to the process. */
+  readonly guard?: TurnGuard | undefined
 }
 
 /** Gets every notable moment of jobs and workers after its commit; keeps it as it likes, and never makes anybody wait. */
@@ -61,9 +72,13 @@ export interface HistorySink {
 
 export interface EngineSettings extends BackgroundSettings {
   readonly executorConcurrencyMax: number
+  /** What the jobs of running handlers may take of the memory. */
+  readonly executorBytesMax: number
   readonly handlerMs: number
   readonly workerLeaseMs: number
   readonly workerTtlMs: number
+  /** What the records of all workers may take of the memory. */
+  readonly workerBytesMax: number
   readonly pickupMs: number
   /** Other instances work on the same storage. */
   readonly isShared: boolean
@@ -77,18 +92,23 @@ export interface EngineSettings extends BackgroundSettings {
   readonly relookMs: number
   /** How many jobs may be open; without it, any number. */
   readonly backlog?: BacklogBounds | undefined
+  /** A client whose new jobs wait longer for their first turn starts no more until they do not. */
+  readonly turnWaitMsMax: number
 }
 
 const DEFAULTS: EngineSettings = {
   executorConcurrencyMax: 1_000,
+  executorBytesMax: 67_108_864,
   handlerMs: LIMITS.handlerMs,
   workerLeaseMs: 30_000,
   workerTtlMs: 120_000,
+  workerBytesMax: 268_435_456,
   pickupMs: 5_000,
   isShared: false,
   reputationMin: 0,
   retention: {},
   relookMs: 1_000,
+  turnWaitMsMax: 30_000,
   ...BACKGROUND_DEFAULTS,
 }
 
@@ -105,8 +125,18 @@ export interface TaskExplanation {
   readonly type: string
   readonly where: 'waiting' | 'assigned' | 'running' | 'delayed' | 'ended'
   readonly worker: string | undefined
+  /** Which try it is. */
+  readonly attempt: number
+  /** When the result must be there, whatever the number of tries. */
+  readonly deadlineAt: number | undefined
+  /** Why the try before failed. */
+  readonly lastError: TaskError | undefined
+  /** Not of those that have ended, and only of the first twenty different ones. */
   readonly explanation: Explanation | undefined
 }
+
+/** Each is a look at all workers. */
+const EXPLANATIONS_MAX = 20
 
 /**
  * The orchestrator without its face: everything that a server, a test or an embedding program can
@@ -145,7 +175,9 @@ export class Engine implements Service {
     const isParked = (id: string): boolean => this.desk.isParked(id)
     const places = { signals, pickupMs, workerTtlMs, isShared, strategies, wakeWorker, isParked }
     this.dispatcher = new Dispatcher({ storage, clock, log, ...places })
-    const turns = new TurnTaker({ shelf: this.#shelf, clock, random })
+    const jobLog = new JobLog({ clock, log })
+    const turns = new TurnTaker({ shelf: this.#shelf, clock, random, guard: options.guard })
+    const turnQueue = new TurnQueue({ storage, clock, waitMsMax: settings.turnWaitMsMax })
     this.#director = new Director({
       storage,
       shelf: this.#shelf,
@@ -158,38 +190,35 @@ export class Engine implements Service {
         this.desk.onDecided(decision, event)
         this.dispatcher.onDecided(decision, before, event)
         this.#news.publish(decision.job, version)
+        turnQueue.onDecided(decision, event)
         if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
       },
       onRefused: (decision) => this.dispatcher.onRefused(decision),
-      onEntries: (jobId, entries, job) => options.history?.append(jobId, job, entries),
+      onEntries: (jobId, entries, job) => {
+        jobLog.record(jobId, entries, job)
+        options.history?.append(jobId, job, entries)
+      },
       retention,
       takeTurn: (job) => turns.promptly(job),
     })
     const { dispatcher } = this
     const director = this.#director
-    this.#creation = new JobCreation({ storage, shelf: this.#shelf, director, clock, random, retention, backlog })
+    const shelf = this.#shelf
+    const base = { storage, director, clock, random, log }
+    const gates = { backlog, isShared, turnQueue, admission: options.admission }
+    this.#creation = new JobCreation({ ...base, shelf, retention, ...gates })
     const onMoment = momentsOf(options)
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
-    const leaseMs = settings.workerLeaseMs
-    this.desk = new Desk({ storage, director, dispatcher, clock, random, log, signals, leaseMs, onAbandoned, onMoment })
-    const { handlerMs, executorConcurrencyMax: concurrencyMax } = settings
-    const shelf = this.#shelf
-    this.executor = new Executor({ storage, shelf, director, clock, turns, log, handlerMs, concurrencyMax })
-    const postman = new Postman({ storage, shelf, director, clock, log })
+    const bounds = { leaseMs: settings.workerLeaseMs, workerBytesMax: settings.workerBytesMax }
+    this.desk = new Desk({ ...base, dispatcher, signals, ...bounds, onAbandoned, onMoment })
+    const { handlerMs, executorConcurrencyMax: concurrencyMax, executorBytesMax: bytesMax } = settings
+    this.executor = new Executor({ ...base, shelf, turns, handlerMs, concurrencyMax, bytesMax })
+    const postman = new Postman({ ...base, shelf })
     const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
-    const watcher = new Watcher({ storage, director, clock, random, log, workerOf })
-    this.#background = createBackground({
-      storage,
-      director,
-      dispatcher,
-      shelf,
-      clock,
-      random,
-      log,
-      settings,
-      onMoment,
-    })
-    this.#services = [signals, this.dispatcher, this.executor, postman, watcher, ...this.#background.services]
+    const watcher = new Watcher({ ...base, workerOf })
+    this.#background = createBackground({ ...base, dispatcher, shelf, settings, onMoment })
+    const own = [signals, this.dispatcher, this.executor, postman, watcher, jobLog]
+    this.#services = [...own, ...this.#background.services]
   }
 
   /** Jobs by the calendar. */
@@ -241,21 +270,15 @@ export class Engine implements Service {
   }
 
   /** Creates a job. With a key that this client has used before, gives back the job of that time. */
-  async createJob(request: JobRequest, options: CreateOptions = {}): Promise<Created> {
-    const created = await this.#creation.create(request, options)
-    await this.#storage.sync()
-    return created
+  createJob(request: JobRequest, options: CreateOptions = {}): Promise<Created> {
+    return this.#creation.start(request, options)
   }
 
   /** Creates many at the cost of one durable write. Each succeeds or fails for itself. */
-  async createJobs(
+  createJobs(
     requests: readonly (JobRequest & CreateOptions)[],
-  ): Promise<readonly ({ readonly jobId: string } | { readonly error: unknown })[]> {
-    const results = await Promise.all(
-      requests.map((request) => this.#creation.create(request, request).catch((error: unknown) => ({ error }))),
-    )
-    await this.#storage.sync()
-    return results
+  ): Promise<readonly (Created | { readonly error: unknown })[]> {
+    return this.#creation.startAll(requests)
   }
 
   /** How many jobs the client has started in the quota's period. */
@@ -269,7 +292,7 @@ export class Engine implements Service {
     return this.#storage.read('job', jobId)
   }
 
-  listJobs(query: ListQuery): Promise<readonly (Stored<Job> & { readonly id: string })[]> {
+  listJobs(query: ListQuery): Promise<Listing<'job'>> {
     return this.#storage.list('job', query)
   }
 
@@ -294,12 +317,12 @@ export class Engine implements Service {
     }
   }
 
-  cancelJob(jobId: string, by: string, reason?: string): Promise<Applied> {
+  cancelJob(jobId: string, by: string, reason?: string): Promise<Commanded> {
     return this.#command(jobId, { type: 'cancelled', at: this.#options.clock.now(), by, reason })
   }
 
   /** `visit` says which question it answers; without it, the one that is open. */
-  decideApproval(jobId: string, decision: string, by: string, comment?: string, visit?: number): Promise<Applied> {
+  decideApproval(jobId: string, decision: string, by: string, comment?: string, visit?: number): Promise<Commanded> {
     return this.#command(jobId, { type: 'decisionMade', at: this.#options.clock.now(), decision, by, comment, visit })
   }
 
@@ -307,18 +330,19 @@ export class Engine implements Service {
     jobId: string,
     by: string,
     data: { initialData?: JsonObject; stateHistory?: JsonObject } = {},
-  ): Promise<Applied> {
+  ): Promise<Commanded> {
     return this.#command(jobId, { type: 'retried', at: this.#options.clock.now(), by, ...data })
   }
 
-  discardJob(jobId: string, by: string): Promise<Applied> {
+  discardJob(jobId: string, by: string): Promise<Commanded> {
     return this.#command(jobId, { type: 'discarded', at: this.#options.clock.now(), by })
   }
 
-  async #command(jobId: string, event: Parameters<Director['apply']>[1]): Promise<Applied> {
+  async #command(jobId: string, event: CommandEvent): Promise<Commanded> {
     const applied = await this.#director.apply(jobId, event)
     await this.#storage.sync()
-    return applied
+    if (applied.type !== 'ignored' || applied.job === undefined || !isRepeated(applied.job, event)) return applied
+    return { type: 'repeated', job: applied.job }
   }
 
   /**
@@ -335,16 +359,33 @@ export class Engine implements Service {
     const ids = names.map((name) => taskId(job.id, job.visit, name))
     const views = await this.#storage.peek('tasks', ids)
     const found: TaskExplanation[] = []
+    const explained = new Map<string, Explanation>()
     for (const [index, name] of names.entries()) {
       const branch = job.branches[name]
       if (branch?.call.kind !== 'task') continue
-      const { call, failedWorkers } = branch
+      const { call, failedWorkers, attempt, deadlineAt, lastError } = branch
       const isLive = (id: string): boolean => this.dispatcher.worker(id) !== undefined
       const where = whereIs(branch.outcome !== undefined, views[index], isLive)
-      const explanation = where.where === 'ended' ? undefined : this.dispatcher.explain(call, failedWorkers ?? [])
-      found.push({ taskId: ids[index] ?? name, type: call.type, ...where, explanation })
+      const explanation =
+        where.where === 'ended' ? undefined : await this.#explain(call, failedWorkers ?? [], explained)
+      const id = ids[index] ?? name
+      found.push({ taskId: id, type: call.type, ...where, attempt, deadlineAt, lastError, explanation })
     }
     return found
+  }
+
+  /** Tasks that ask for the same have the same explanation: a fan-out of 1,000 looks at all workers once. */
+  async #explain(
+    call: TaskCall,
+    failedWorkers: readonly string[],
+    explained: Map<string, Explanation>,
+  ): Promise<Explanation | undefined> {
+    const key = JSON.stringify([call.type, call.strategy, call.requirements, call.maxCost, failedWorkers])
+    const known = explained.get(key)
+    if (known !== undefined || explained.size >= EXPLANATIONS_MAX) return known
+    const explanation = await this.dispatcher.explain(call, failedWorkers)
+    explained.set(key, explanation)
+    return explanation
   }
 }
 

@@ -1,10 +1,13 @@
 import { WOKEN } from '@impresario/core'
-import type { Clock, Job, JobError, Lease, Log, RunnableBlueprint, Service, Storage, Stored } from '@impresario/core'
+import type { Clock, Job, JobError, Lease, Log, RunnableBlueprint, Service, Storage } from '@impresario/core'
+import { jsonWeight, LIMITS } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import { isHandlersFault } from './director.ts'
 import type { Director } from './director.ts'
 import { earlier, Pump } from './pump.ts'
 import { readTurn } from './payload.ts'
+import { SuspectGate } from './suspects.ts'
+import { TurnRoom } from './turn-room.ts'
 import { messageOf } from './turn-taker.ts'
 import type { Choice, LateSignal, TurnTaker } from './turn-taker.ts'
 
@@ -17,6 +20,8 @@ export interface ExecutorOptions {
   readonly log: Log
   /** Turns that run at the same time. */
   readonly concurrencyMax: number
+  /** What their jobs may take of the memory. */
+  readonly bytesMax: number
   /** Longest run of one handler; then it counts as failed. */
   readonly handlerMs: number
 }
@@ -29,6 +34,9 @@ const LEASE_MS_MAX = 30_000
 const ROUND_MAX = 32
 /** Without a hint the queue is looked at this often. */
 const IDLE_MS = 1_000
+const GIVEN_UP = 'a handler was begun several times and never ended; its job is quarantined'
+/** Jobs that are remembered as suspects. */
+const SUSPECTS_MAX = 1_000
 
 /** A turn from its claim to the end of its commit. It takes up a place all that time. */
 interface RunningTurn {
@@ -48,18 +56,31 @@ interface RunningTurn {
  *
  * Claims go over the clients in turn, so that one with a million jobs does not keep the others
  * waiting. A turn that is lost with its process is claimed again by another after the lease.
+ *
+ * The process may have been lost because of the turn. One that was claimed before is therefore counted in its job's record
+ * before it runs, and runs apart from others like it; after a few such runs its job waits for a person. Turns that are
+ * claimed for the first time, nearly all of them, cost nothing more.
  */
 export class Executor implements Service {
   readonly name = 'executor'
   readonly #options: ExecutorOptions
   readonly #pump: Pump
   readonly #running = new Map<number, RunningTurn>()
+  readonly #gate: SuspectGate
+  /**
+   * Jobs of which a turn was claimed again in this process. The turn that ended the earlier one may be a later one of them,
+   * which the storage had not made durable yet.
+   */
+  readonly #suspects = new Set<string>()
+  readonly #room: TurnRoom
   #unwatch: (() => void) | undefined
   readonly #idle: (() => void)[] = []
 
   constructor(options: ExecutorOptions) {
     this.#options = options
     const { clock, log } = options
+    this.#gate = new SuspectGate(clock)
+    this.#room = new TurnRoom(options.bytesMax)
     this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
   }
 
@@ -68,6 +89,7 @@ export class Executor implements Service {
   }
 
   async start(): Promise<void> {
+    this.#gate.open()
     this.#unwatch ??= this.#options.storage.watch('turns', () => this.#pump.wake())
     await this.#pump.start()
   }
@@ -76,6 +98,7 @@ export class Executor implements Service {
   async stop(): Promise<void> {
     this.#unwatch?.()
     this.#unwatch = undefined
+    this.#gate.close()
     await this.#pump.stop()
     await this.#drained()
   }
@@ -113,7 +136,7 @@ export class Executor implements Service {
   async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
     const { storage, concurrencyMax } = this.#options
     const sweepInMs = this.#sweep()
-    const limit = Math.min(concurrencyMax - this.#running.size, ROUND_MAX)
+    const limit = this.#room.fitting(Math.min(concurrencyMax - this.#running.size, ROUND_MAX))
     if (limit <= 0) return { worked: 0, nextInMs: sweepInMs }
     const claimed = await storage.claim('turns', { limit, leaseMs: this.#leaseMs })
     for (const lease of claimed.leases) this.#begin(lease)
@@ -168,14 +191,15 @@ export class Executor implements Service {
   }
 
   #ended(token: number): void {
-    const wasFull = this.#running.size >= this.#options.concurrencyMax
+    const wasFull = this.#running.size >= this.#options.concurrencyMax || this.#room.fitting(1) === 0
+    this.#room.leave(token)
     this.#running.delete(token)
     if (wasFull) this.#pump.wake()
     if (this.#running.size === 0) for (const resolve of this.#idle.splice(0)) resolve()
   }
 
   async #turn(lease: Lease, turn: RunningTurn): Promise<void> {
-    const { storage, shelf, director, turns } = this.#options
+    const { storage, director } = this.#options
     const visit = readTurn(lease.payload)
     const jobId = lease.id
     const stored = await director.recall(jobId, (job) => job.visit === visit)
@@ -183,12 +207,23 @@ export class Executor implements Service {
       await storage.commit({ settle: lease })
       return
     }
-    const blueprint = shelf.of(stored.value)
+    this.#room.take(lease.token, jsonWeight(stored.value))
+    // Claimed before, without an end that anybody knows of: it may be what ended a process.
+    const isSuspect = lease.deliveries > 1 || stored.value.begun !== undefined || this.#suspects.has(jobId)
+    if (isSuspect) await this.#repeat(stored.value, turn)
+    else await this.#take(stored.value, turn, false)
+  }
+
+  async #take(job: Job, turn: RunningTurn, isSuspect: boolean): Promise<void> {
+    const { shelf, director, turns } = this.#options
+    const { lease } = turn
+    const { id: jobId, visit } = job
+    const blueprint = shelf.of(job)
     if (blueprint === undefined) {
-      await director.apply(jobId, this.#strand(stored), lease)
+      await director.apply(jobId, this.#strand(job), lease)
       return
     }
-    const choice = await this.#perform(blueprint, stored.value, turn)
+    const choice = await this.#perform(blueprint, job, turn, isSuspect)
     try {
       await director.apply(jobId, turns.eventOf(visit, choice), lease)
     } catch (error) {
@@ -198,9 +233,58 @@ export class Executor implements Service {
     }
   }
 
-  async #perform(blueprint: RunnableBlueprint, job: Job, turn: RunningTurn): Promise<Choice> {
+  /** Waits until it may run, writes down that it is about to, and runs. */
+  async #repeat(job: Job, turn: RunningTurn): Promise<void> {
+    const { turns, storage } = this.#options
+    turns.beCautious()
+    this.#remember(job.id)
+    // Its time begins when it runs. Until then its lease is kept.
+    turn.endsAt = Infinity
+    const leave = await this.#gate.enter((job.begun ?? 0) > 0)
+    if (leave === undefined) {
+      await storage.renew([turn.lease], 0)
+      return
+    }
+    try {
+      const begun = await this.#count(job, turn.lease)
+      if (begun !== undefined) await this.#take(begun, turn, true)
+    } finally {
+      leave()
+    }
+  }
+
+  #remember(jobId: string): void {
+    this.#suspects.add(jobId)
+    const [oldest] = this.#suspects
+    if (oldest !== undefined && this.#suspects.size > SUSPECTS_MAX) this.#suspects.delete(oldest)
+  }
+
+  /** Counts a run before it begins, durably. Gives the job if it may run. */
+  async #count({ id: jobId, visit, begun = 0, ...job }: Job, lease: Lease): Promise<Job | undefined> {
+    const { storage, director, clock, log } = this.#options
+    const begunMax = LIMITS.turnBegunMax - 1
+    const event = { type: 'turnBegun', at: clock.now(), visit, begunMax } as const
+    const facts = { job_id: jobId, blueprint: job.blueprint, state: job.state, times: begun + 1 }
+    if (begun >= begunMax) {
+      log.error(GIVEN_UP, facts)
+      await director.apply(jobId, event, lease)
+      return undefined
+    }
+    // The lease stays: it is settled with what the handler chooses.
+    const applied = await director.apply(jobId, event, undefined, undefined, lease)
+    // Others may have counted runs that were not known here: then that was one too many, and a person is asked.
+    const isGivenUp = applied.type === 'applied' && applied.job.status === 'quarantined'
+    if (isGivenUp) log.error(GIVEN_UP, { ...facts, times: begunMax + 1 })
+    if (applied.type === 'ignored' || isGivenUp) await storage.commit({ settle: lease })
+    if (applied.type !== 'applied' || isGivenUp) return undefined
+    await storage.sync()
+    log.warn('a handler is begun again; an earlier run of it did not end', facts)
+    return applied.job
+  }
+
+  async #perform(blueprint: RunnableBlueprint, job: Job, turn: RunningTurn, isSuspect: boolean): Promise<Choice> {
     const { clock, handlerMs, turns } = this.#options
-    const { signal, choice } = turns.perform(blueprint, job)
+    const { signal, choice } = turns.perform(blueprint, job, isSuspect)
     turn.signal = signal
     if (turn.isOver) signal.abort()
     return new Promise((resolve) => {
@@ -214,9 +298,8 @@ export class Executor implements Service {
   }
 
   /** The version that the job began under is gone: go on under the newest, if it knows how, else ask a person. */
-  #strand(stored: Stored<Job>): Parameters<Director['apply']>[1] {
+  #strand(job: Job): Parameters<Director['apply']>[1] {
     const { shelf, clock, log } = this.#options
-    const job = stored.value
     const at = clock.now()
     const newest = shelf.find(job.blueprint)
     try {

@@ -1,21 +1,14 @@
+import { sha256 } from '@impresario/core'
 import type { Json } from '@impresario/protocol'
 
-/** A short mark of a value, equal for equal values whatever the order of their keys. Not for security. */
+/** SHA-256 of a value, equal for equal values whatever the order of their keys, and for no others. */
 export function fingerprintOf(value: Json): string {
-  const text = canonical(value)
-  // Two independent 32-bit FNV-1a-like sums: 64 bits make a chance clash of one client's own keys negligible.
-  let a = 0x81_1c_9d_c5
-  let b = 0x01_00_01_93
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.codePointAt(index) ?? 0
-    a = Math.imul(a ^ code, 0x01_00_01_93)
-    b = Math.imul(b ^ (code + index), 0x85_eb_ca_6b)
-  }
-  return (a >>> 0).toString(36) + (b >>> 0).toString(36) + text.length.toString(36)
+  return sha256(canonical(value))
 }
 
 function canonical(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  // Half a character is written as its escape, so that two of them stay two.
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   const parts = Object.entries(value)
     .filter(([, part]) => part !== undefined)

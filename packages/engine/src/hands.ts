@@ -59,7 +59,8 @@ export class Hands {
   /** The claimed tasks that the worker has room for, counting those of all instances. The others go back at once. */
   async fit(worker: WorkerRecord, leases: readonly Lease[]): Promise<readonly Lease[]> {
     const { signals, storage } = this.#options
-    if (leases.length === 0 || !signals.hasPeers || worker.concurrencyMax > EXACT_MAX) return leases
+    const isCounted = worker.isOpenEnded !== true && worker.concurrencyMax <= EXACT_MAX
+    if (leases.length === 0 || !signals.hasPeers || !isCounted) return leases
     let fitting: readonly Lease[] = []
     try {
       fitting = await this.#reserve(worker, leases)

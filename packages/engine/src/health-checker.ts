@@ -1,5 +1,5 @@
-import { workerLane } from '@impresario/core'
-import type { Clock, Log, Storage, Stored, WorkerRecord } from '@impresario/core'
+import { nextPage, workerLane } from '@impresario/core'
+import type { Clock, Listing, Log, Storage, Stored, WorkerRecord } from '@impresario/core'
 import type { LedService, Term } from './leadership.ts'
 
 export interface HealthCheckerOptions {
@@ -13,6 +13,8 @@ export interface HealthCheckerOptions {
 
 const CHECK_MS = 60_000
 const PAGE = 500
+/** Workers may describe themselves at length. */
+const PAGE_BYTES = 2_097_152
 
 /**
  * Removes the records of workers that have been silent for long.
@@ -43,12 +45,13 @@ export class HealthChecker implements LedService {
     let worked = 0
     let before: string | undefined
     do {
-      const page = await storage.list('worker', before === undefined ? { limit: PAGE } : { limit: PAGE, before })
+      const query = { limit: PAGE, bytesMax: PAGE_BYTES }
+      const page: Listing<'worker'> = await storage.list('worker', before === undefined ? query : { ...query, before })
       for (const stored of page) {
         if (term.isOver()) return { worked, nextInMs: undefined }
         if (now - stored.value.seenAt > forgetMs && (await this.#forget(stored, term))) worked += 1
       }
-      before = page.length < PAGE ? undefined : page.at(-1)?.id
+      before = nextPage(page, PAGE)
     } while (before !== undefined)
     this.#nextAt = now + CHECK_MS
     return { worked, nextInMs: CHECK_MS }

@@ -33,6 +33,54 @@ describe('capacity', () => {
     await stage.engine.stop()
   })
 
+  describe('of a worker that did not say how many tasks it takes', () => {
+    const OPEN = { isOpenEnded: true, status: 'idle' } as const
+
+    test('[E-01] it gets what it asks for, as long as it asks', async () => {
+      const stage = await started([oneTask()])
+      const worker = await stage.worker('a', OPEN)
+      for (let count = 0; count < 5; count += 1) await stage.create('one')
+      await settled()
+      const taken = [...(await worker.take()), ...(await worker.take()), ...(await worker.take(2))]
+      expect(taken).toHaveLength(4)
+      // A poll that waits gets the next one in the moment when it comes, heartbeats in between or not.
+      await worker.take()
+      const parked = worker.poll(1, 60_000)
+      await worker.heartbeat(undefined, { status: 'idle' })
+      const jobId = await stage.create('one')
+      expect((await parked).deliveries).toMatchObject([{ jobId }])
+      await stage.engine.stop()
+    })
+
+    test.each(['full', 'busy'] as const)(
+      '[E-01] [D-02] nothing lies before it while it says that it is %s',
+      async (status) => {
+        const stage = await started([oneTask()], { settings: { pickupMs: 600_000 } })
+        const worker = await stage.worker('a', OPEN)
+        await worker.take()
+        await worker.heartbeat([], { status })
+        const jobId = await stage.create('one')
+        await settled()
+        expect(stage.engine.dispatcher.loadOf('a')).toBe(0)
+        const other = await stage.worker('b')
+        expect(await other.takeOne()).toMatchObject({ jobId })
+        await stage.engine.stop()
+      },
+    )
+
+    test('[D-02] no more is put before it than it has asked for', async () => {
+      const stage = await started([oneTask()], { settings: { pickupMs: 600_000 } })
+      const worker = await stage.worker('a', OPEN)
+      for (let count = 0; count < 5; count += 1) await stage.create('one')
+      await settled()
+      expect(stage.engine.dispatcher.loadOf('a')).toBe(1)
+      await worker.take()
+      const other = await stage.worker('b', { concurrencyMax: 10 })
+      expect(await other.take(10)).toHaveLength(4)
+      await stage.engine.stop()
+    })
+  })
+
   test('[E-02] a poll that waits because its worker is full goes on when a task has ended', async () => {
     const stage = await started([oneTask()])
     const worker = await stage.worker('a', { concurrencyMax: 1 })

@@ -18,16 +18,22 @@ export interface Recall {
 
 /** A worker that never asks what was recalled must not fill the memory. */
 const RECALLS_MAX = 1_000
+/** Answers that are remembered, over all workers. A heartbeat crosses a result by milliseconds; the job's record knows the rest. */
+const ANSWERS_MAX = 20_000
 
 /**
- * What is in each worker's hands, as far as this instance knows; what it is about to take; and what was taken back from it
- * and it has not been told of yet.
+ * What is in each worker's hands, as far as this instance knows; what it is about to take; what was taken back from it and it
+ * has not been told of yet; and which results it has brought lately.
  */
 export class Holdings {
   /** By worker, then by the task's id in its queue: a task is in one pair of hands. */
   readonly #held = new Map<string, Map<string, Holding>>()
   readonly #reserved = new Map<string, number>()
   readonly #recalled = new Map<string, Set<string>>()
+  /** Who was given each task last, of those who hold it. */
+  readonly #holders = new Map<string, string>()
+  /** By worker and delivery, the oldest first. */
+  readonly #answered = new Set<string>()
 
   of(workerId: string): ReadonlyMap<string, Holding> {
     return this.#held.get(workerId) ?? NONE
@@ -37,6 +43,14 @@ export class Holdings {
     const held = this.#held.get(workerId) ?? new Map<string, Holding>()
     this.#held.set(workerId, held)
     held.set(holding.lease.id, holding)
+    this.#holders.set(holding.lease.id, workerId)
+  }
+
+  /** Who holds this task, by its id in its queue, and as what. */
+  holderOf(id: string): { readonly workerId: string; readonly holding: Holding } | undefined {
+    const workerId = this.#holders.get(id)
+    const holding = workerId === undefined ? undefined : this.of(workerId).get(id)
+    return workerId === undefined || holding === undefined ? undefined : { workerId, holding }
   }
 
   /** Takes this very delivery out of the worker's hands. False when it is not there. */
@@ -45,11 +59,29 @@ export class Holdings {
     if (held?.get(id)?.lease.token !== token) return false
     held.delete(id)
     if (held.size === 0) this.#held.delete(workerId)
+    if (this.#holders.get(id) === workerId) this.#holders.delete(id)
     return true
+  }
+
+  /** The worker has brought the result of this delivery: whatever becomes of it, nobody tells the worker to stop it. */
+  answer(workerId: string, deliveryId: string): void {
+    const answered = this.#answered
+    answered.add(answerKey(workerId, deliveryId))
+    if (answered.size > ANSWERS_MAX) for (const oldest of answered) if (answered.delete(oldest)) break
+  }
+
+  /** The result could not be taken, and will be brought again. */
+  forgetAnswer(workerId: string, deliveryId: string): void {
+    this.#answered.delete(answerKey(workerId, deliveryId))
+  }
+
+  hasAnswered(workerId: string, deliveryId: string): boolean {
+    return this.#answered.has(answerKey(workerId, deliveryId))
   }
 
   /** Forgets everything about a worker. */
   clear(workerId: string): void {
+    for (const id of this.of(workerId).keys()) if (this.#holders.get(id) === workerId) this.#holders.delete(id)
     this.#held.delete(workerId)
     this.#recalled.delete(workerId)
   }
@@ -106,6 +138,10 @@ export class Holdings {
     const recalled = this.#recalled.get(workerId)
     if (recalled?.delete(taskId) === true && recalled.size === 0) this.#recalled.delete(workerId)
   }
+}
+
+function answerKey(workerId: string, deliveryId: string): string {
+  return `${workerId} ${deliveryId}`
 }
 
 const NONE: ReadonlyMap<string, Holding> = new Map()

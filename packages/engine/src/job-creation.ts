@@ -1,6 +1,9 @@
+import { besideJobId, shownJobId, wallTime } from '@impresario/core'
 import type { Clock, Job, JobRequest, Put, Random, Storage } from '@impresario/core'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { ImpresarioError, jsonWeight, LIMITS, mustBePlainText } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
+import { OPEN_ADMISSION } from './admission.ts'
+import type { Admission, Pass } from './admission.ts'
 import { Backlog } from './backlog.ts'
 import type { BacklogBounds } from './backlog.ts'
 import type { Retention } from './batch.ts'
@@ -9,6 +12,7 @@ import type { Applied, Director } from './director.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { QuotaBook } from './quota.ts'
 import type { Quota, QuotaUse } from './quota.ts'
+import type { TurnQueue } from './turn-queue.ts'
 
 export interface CreateOptions {
   readonly idempotencyKey?: string | undefined
@@ -27,6 +31,11 @@ export interface JobCreationOptions {
   readonly retention?: Retention | undefined
   /** How many jobs may be open; without it, any number. */
   readonly backlog?: BacklogBounds | undefined
+  /** Other instances start jobs on the same storage. */
+  readonly isShared: boolean
+  readonly turnQueue: TurnQueue
+  /** Without it everything is taken. */
+  readonly admission?: Admission | undefined
 }
 
 export interface Created {
@@ -34,10 +43,12 @@ export interface Created {
   readonly isNew: boolean
 }
 
-/** A request whose data fits its blueprint. `given`: the data as it was sent, by which a repeated request is known. */
+/** A request whose data fits its blueprint. */
 interface Checked {
   readonly request: JobRequest
+  /** The data as it was sent, by which a repeated request is known. */
   readonly given: JsonObject
+  readonly jobId: string | undefined
   readonly quota: Quota | undefined
 }
 
@@ -53,11 +64,46 @@ export class JobCreation {
   constructor(options: JobCreationOptions) {
     this.#options = options
     this.#quotas = new QuotaBook(options.storage)
-    const { storage, clock, backlog: bounds } = options
-    this.#backlog = bounds && new Backlog({ storage, clock, bounds })
+    const { storage, clock, backlog: bounds, isShared } = options
+    this.#backlog = bounds && new Backlog({ storage, clock, bounds, isShared })
   }
 
-  async create(request: JobRequest, { idempotencyKey, jobId, quota }: CreateOptions): Promise<Created> {
+  /** Resolves when the job is durable. */
+  async start(request: JobRequest, options: CreateOptions): Promise<Created> {
+    const pass = this.#enter([request])
+    try {
+      const created = await this.#create(request, options, pass)
+      await this.#options.storage.sync()
+      return created
+    } finally {
+      pass.leave()
+    }
+  }
+
+  /** All of them go in together, or none does; then each succeeds or fails for itself. */
+  async startAll(
+    requests: readonly (JobRequest & CreateOptions)[],
+  ): Promise<readonly (Created | { readonly error: unknown })[]> {
+    const pass = this.#enter(requests)
+    try {
+      const creations = requests.map((request) => this.#create(request, request, pass))
+      const results = await Promise.all(creations.map((one) => one.catch((error: unknown) => ({ error }))))
+      await this.#options.storage.sync()
+      return results
+    } finally {
+      pass.leave()
+    }
+  }
+
+  #enter(requests: readonly JobRequest[]): Pass {
+    let bytes = 0
+    for (const { initialData, metadata } of requests) bytes += jsonWeight(initialData) + jsonWeight(metadata)
+    return (this.#options.admission ?? OPEN_ADMISSION).enter(bytes)
+  }
+
+  async #create(request: JobRequest, { idempotencyKey, jobId, quota }: CreateOptions, pass: Pass): Promise<Created> {
+    if (idempotencyKey !== undefined) mustBeKey(idempotencyKey)
+    mustBeNumbers(request)
     const blueprint = this.#options.shelf.latest(request.blueprint)
     const checked = await blueprint.validateInput(request.initialData)
     if ('problems' in checked) {
@@ -66,24 +112,38 @@ export class JobCreation {
         `The initial data does not fit "${blueprint.name}": ${checked.problems.join('; ')}`,
       )
     }
-    await this.#admit(request.client.id, { idempotencyKey, jobId })
-    const wanted = { request: { ...request, initialData: checked.value }, given: request.initialData, quota }
+    pass.begin()
+    const settle = await this.#admit(request.client.id, { idempotencyKey, jobId })
+    const wanted = { request: { ...request, initialData: checked.value }, given: request.initialData, jobId, quota }
     const start = (): Promise<Created> => {
       if (idempotencyKey !== undefined) return this.#createOnce(wanted, idempotencyKey)
       return jobId === undefined ? this.#createNew(wanted) : this.#createAs(jobId, wanted)
     }
-    return quota === undefined ? start() : this.#quotas.inTurn(request.client.id, start)
+    try {
+      return await (quota === undefined ? start() : this.#quotas.inTurn(request.client.id, start))
+    } finally {
+      settle()
+    }
   }
 
-  /** Who asks again for a job that is there gets it, however many are open. */
-  async #admit(clientId: string, { idempotencyKey, jobId }: CreateOptions): Promise<void> {
-    const refusal = await this.#backlog?.admit(clientId)
-    if (refusal === undefined) return
+  /** Who asks again for a job that is there gets it, however many are open. Gives what to call when the creation is over. */
+  async #admit(clientId: string, { idempotencyKey, jobId }: CreateOptions): Promise<() => void> {
+    const nothing = (): void => {}
+    const refusal =
+      (await this.#options.turnQueue.refusal(clientId)) ?? (await this.#backlog?.admit(clientId)) ?? nothing
+    if (typeof refusal === 'function') return refusal
     const { storage } = this.#options
-    if (jobId !== undefined && (await storage.read('job', jobId)) !== undefined) return
+    if (jobId !== undefined && (await this.#hasNamed(clientId, jobId))) return nothing
     const keyId = idempotencyKey === undefined ? undefined : keyIdOf(clientId, idempotencyKey)
-    if (keyId !== undefined && (await storage.read('key', keyId)) !== undefined) return
+    if (keyId !== undefined && (await storage.read('key', keyId)) !== undefined) return nothing
     throw refusal
+  }
+
+  async #hasNamed(clientId: string, jobId: string): Promise<boolean> {
+    const { storage } = this.#options
+    const known = (await storage.read('job', jobId))?.value
+    if (known === undefined || known.client.id === clientId) return known !== undefined
+    return (await storage.read('job', besideJobIdOf(jobId, clientId))) !== undefined
   }
 
   quotaUse(clientId: string, quota: Quota): Promise<QuotaUse> {
@@ -101,25 +161,39 @@ export class JobCreation {
 
   /** The caller named the job: the same request again finds it, and needs no record beside it. */
   async #createAs(id: string, wanted: Checked): Promise<Created> {
-    if (Math.abs(timeIn(id) - this.#options.clock.now()) > JOB_ID_SKEW_MS) {
+    if (Math.abs(timeIn(id) - wallTime(this.#options.clock)) > JOB_ID_SKEW_MS) {
       throw new ImpresarioError('INVALID_REQUEST', 'The time in "job_id" is more than a day off. Check your clock.')
     }
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       // Before the quota is looked at: what is there already has been paid for.
       const known = wanted.quota === undefined ? undefined : await this.#options.storage.read('job', id)
-      if (known !== undefined) return repeated(id, known.value, wanted.request)
+      const found = known?.value
+      if (found !== undefined) return this.#knownAs(id, found, wanted)
       const created = await this.#commit(id, wanted)
       if (created.type === 'applied') return { jobId: id, isNew: true }
-      if (created.type === 'ignored') return repeated(id, created.job, wanted.request)
+      if (created.type === 'ignored') return this.#knownAs(id, created.job, wanted)
     }
     throw tooManyConflicts()
   }
 
+  /** The id is taken. That another client has a job of this id is nobody's business: the caller gets its own beside it. */
+  #knownAs(id: string, known: Job | undefined, wanted: Checked): Promise<Created> | Created {
+    const { client } = wanted.request
+    const beside = besideJobIdOf(id, client.id)
+    const isForeign = known !== undefined && known.client.id !== client.id && beside !== id
+    if (isForeign) return this.#createAs(beside, wanted)
+    const executionTimeoutMs =
+      wanted.request.executionTimeoutMs ?? (known && this.#options.shelf.of(known)?.policy.executionTimeoutMs)
+    return repeated(id, known, { ...wanted.request, executionTimeoutMs })
+  }
+
   async #createOnce(wanted: Checked, key: string): Promise<Created> {
     const { storage, clock, random } = this.#options
-    const { client, blueprint } = wanted.request
-    const keyId = keyIdOf(client.id, key)
-    const fingerprint = fingerprintOf({ blueprint, data: wanted.given })
+    const keyId = keyIdOf(wanted.request.client.id, key)
+    const fingerprint = fingerprintOf({
+      ...wordsOf({ ...wanted.request, initialData: wanted.given }),
+      id: wanted.jobId ?? null,
+    })
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const stored = await storage.read('key', keyId)
       const known = stored?.value
@@ -127,7 +201,7 @@ export class JobCreation {
         if (known.fingerprint === fingerprint) return { jobId: known.jobId, isNew: false }
         throw new ImpresarioError(
           'IDEMPOTENCY_KEY_REUSED',
-          `The idempotency key "${key}" was used for other data before. Use a new key for a new request.`,
+          `The idempotency key "${key}" was used for another request before. Use a new key for a new request.`,
         )
       }
       const id = random.id(keyId)
@@ -149,13 +223,25 @@ export class JobCreation {
   }
 }
 
+/** All that a client says of a job. Two requests that differ in any of it are two. */
+function wordsOf(said: JobRequest | Job): JsonObject {
+  return {
+    blueprint: said.blueprint,
+    data: said.initialData,
+    priority: said.priority ?? 0,
+    metadata: said.metadata ?? null,
+    webhook: said.webhookUrl ?? null,
+    dispatchMs: said.dispatchTimeoutMs ?? null,
+    resultMs: said.resultTimeoutMs ?? null,
+    executionMs: said.executionTimeoutMs ?? null,
+  }
+}
+
 function repeated(id: string, known: Job | undefined, request: JobRequest): Created {
   const isSame =
-    known?.client.id === request.client.id &&
-    known.blueprint === request.blueprint &&
-    fingerprintOf(known.initialData) === fingerprintOf(request.initialData)
+    known?.client.id === request.client.id && fingerprintOf(wordsOf(known)) === fingerprintOf(wordsOf(request))
   if (isSame) return { jobId: id, isNew: false }
-  throw new ImpresarioError('IDEMPOTENCY_KEY_REUSED', `The id "${id}" was used for another job before.`)
+  throw new ImpresarioError('IDEMPOTENCY_KEY_REUSED', `The id "${shownJobId(id)}" was used for another job before.`)
 }
 
 function tooManyConflicts(): ImpresarioError {
@@ -178,8 +264,34 @@ function timeIn(id: string): number {
   return Number.parseInt(id.replace('-', '').slice(0, 12), 16)
 }
 
+/** 128 bits: no two clients share them. */
+const MARK_CHARS = 32
+
+/** Where a client's own job of this id lies when another client has one of the same id. */
+export function besideJobIdOf(id: string, clientId: string): string {
+  return besideJobId(id, fingerprintOf(clientId).slice(0, MARK_CHARS))
+}
+
 /** Ids sort by the time in them, and lists and look-ups rely on new ones being near the present. */
 const JOB_ID_SKEW_MS = 86_400_000
+
+/** Requests of the network cannot hold anything else; those of the same process can. */
+function mustBeNumbers(request: JobRequest): void {
+  const { priority, dispatchTimeoutMs, resultTimeoutMs, executionTimeoutMs } = request
+  for (const [name, value] of Object.entries({ priority, dispatchTimeoutMs, resultTimeoutMs, executionTimeoutMs })) {
+    if (value === undefined || Number.isFinite(value)) continue
+    throw new ImpresarioError('INVALID_REQUEST', `${name} is ${String(value)}. Give a finite number.`)
+  }
+}
+
+function mustBeKey(key: string): void {
+  mustBePlainText('idempotency_key', key)
+  if (key !== '' && key.length <= LIMITS.idempotencyKeyCharsMax) return
+  throw new ImpresarioError(
+    'INVALID_REQUEST',
+    `The idempotency key must have from 1 to ${LIMITS.idempotencyKeyCharsMax} characters.`,
+  )
+}
 
 /** Escaped, so that no client's name and key together read like those of another. */
 function keyIdOf(clientId: string, key: string): string {

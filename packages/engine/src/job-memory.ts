@@ -1,50 +1,49 @@
 import type { Job, Stored } from '@impresario/core'
+import { jsonWeight } from '@impresario/protocol'
 
 const JOBS_MAX = 2_000
-/** Values and characters; larger jobs are read when they are needed. */
-const SIZE_MAX = 16_000
+/** Larger jobs are read when they are needed. */
+const JOB_BYTES_MAX = 65_536
+const BYTES_MAX = 16_777_216
+
+interface Kept extends Stored<Job> {
+  readonly bytes: number
+}
 
 /**
  * The open jobs that this process had in hand last, so that the next step of each need not read it again. Bounded in number and
- * in size, so that it is some megabytes at most; the ones that were not touched for longest go first.
+ * in bytes of memory; the ones that were not touched for longest go first.
  */
 export class JobMemory {
-  readonly #jobs = new Map<string, Stored<Job>>()
+  readonly #jobs = new Map<string, Kept>()
+  #bytes = 0
+
+  /** What the jobs here take of the memory, about. */
+  get bytes(): number {
+    return this.#bytes
+  }
 
   get(id: string): Stored<Job> | undefined {
     return this.#jobs.get(id)
   }
 
   keep(job: Job, version: number): void {
-    this.#jobs.delete(job.id)
-    if (!isSmall(job)) return
-    this.#jobs.set(job.id, { value: job, version })
-    const [oldest] = this.#jobs.keys()
-    if (oldest !== undefined && this.#jobs.size > JOBS_MAX) this.#jobs.delete(oldest)
+    this.forget(job.id)
+    const bytes = jsonWeight(job)
+    if (bytes > JOB_BYTES_MAX) return
+    this.#jobs.set(job.id, { value: job, version, bytes })
+    this.#bytes += bytes
+    while (this.#jobs.size > JOBS_MAX || this.#bytes > BYTES_MAX) {
+      const [oldest] = this.#jobs.keys()
+      if (oldest === undefined) return
+      this.forget(oldest)
+    }
   }
 
   forget(id: string): void {
+    const kept = this.#jobs.get(id)
+    if (kept === undefined) return
     this.#jobs.delete(id)
+    this.#bytes -= kept.bytes
   }
-}
-
-function isSmall({ initialData, stateHistory, branches, aggregationResults, metadata, tracing }: Job): boolean {
-  let left = SIZE_MAX
-  for (const part of [initialData, stateHistory, branches, aggregationResults, metadata, tracing]) {
-    left = room(part, left)
-    if (left <= 0) return false
-  }
-  return true
-}
-
-/** What is left of `left` after the value; stops at the moment when nothing is. */
-function room(value: unknown, left: number): number {
-  if (typeof value === 'string') return left - value.length
-  if (typeof value !== 'object' || value === null) return left - 1
-  let rest = left - 1
-  for (const [key, part] of Object.entries(value)) {
-    if (rest <= 0) return rest
-    rest = room(part, rest - key.length)
-  }
-  return rest
 }

@@ -1,7 +1,7 @@
 import { blueprint, child, childJobId } from '@impresario/core'
 import type { Storage } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
-import type { JsonObject } from '@impresario/protocol'
+import type { DataObject } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { testStorage } from '../../../test/servers/test-storage.ts'
@@ -16,7 +16,7 @@ const inner = blueprint(
   }),
 )
 
-function nameIn({ name }: JsonObject): string {
+function nameIn({ name }: DataObject): string {
   return typeof name === 'string' ? name : 'inner'
 }
 

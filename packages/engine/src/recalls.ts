@@ -1,5 +1,5 @@
-import { taskId } from '@impresario/core'
-import type { Decision, JobEvent, Log, Storage } from '@impresario/core'
+import { parseDeliveryId, taskId } from '@impresario/core'
+import type { Decision, DeliveryRef, JobEvent, LeaseRef, Log, Storage } from '@impresario/core'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Holdings, Recall } from './holdings.ts'
 import type { Signals } from './signals.ts'
@@ -10,6 +10,10 @@ export interface RecallsOptions {
   readonly holdings: Holdings
   readonly signals: Signals
   readonly log: Log
+  /** A task is in the worker's hands no more. */
+  readonly release: (workerId: string, lease: LeaseRef) => void
+  /** Of deliveries that are not in the worker's hands any more, those that did not end by its results. */
+  readonly takenBack: (workerId: string, refs: readonly DeliveryRef[]) => Promise<readonly DeliveryRef[]>
   /** Ends the parked polls of a worker here. False when it has none. */
   readonly wake: (workerId: string) => boolean
 }
@@ -43,15 +47,24 @@ export class Recalls {
     }
   }
 
-  /** A decision took tasks back. A task that ended by its result is in no hands any more. */
+  /**
+   * A decision took tasks back. One that ended by its result leaves its worker's hands without a word: a heartbeat may have
+   * put it there again while the result was being written.
+   */
   onDecided(decision: Decision, event: JobEvent): void {
-    const { dispatcher, holdings, storage, signals } = this.#options
+    const { holdings, storage, signals, release } = this.#options
     for (const effect of decision.effects) {
       if (effect.type !== 'dropTask') continue
       const id = taskId(decision.job.id, effect.visit, effect.branch)
-      const workerId = dispatcher.workerOf(id)
-      const recall = workerId === undefined ? undefined : holdings.recall(workerId, id)
-      if (recall === undefined && (!signals.hasPeers || isResultOf(event, effect))) continue
+      const held = holdings.holderOf(id)
+      // Of another try: an older one has ended elsewhere, a newer one was handed out already.
+      const isHeld = held !== undefined && parseDeliveryId(held.holding.deliveryId)?.attempt === effect.attempt
+      if (isResultOf(event, effect)) {
+        if (isHeld) release(held.workerId, held.holding.lease)
+        continue
+      }
+      const recall = isHeld ? holdings.recall(held.workerId, id) : undefined
+      if (recall === undefined && !signals.hasPeers) continue
       storage.sync().then(
         () => (recall === undefined ? signals.send(['drop', id]) : this.#tell(recall)),
         (error: unknown) => this.#fail(error),
@@ -59,23 +72,30 @@ export class Recalls {
     }
   }
 
-  /** Somebody else took it back. If it was in hands that are known here, and is not any more, its worker shall stop it. */
+  /** Somebody else took it back. If it was in hands that are known here, and was taken from them, its worker shall stop it. */
   async #lookUp(id: string): Promise<void> {
-    const { dispatcher, holdings, storage } = this.#options
-    const workerId = dispatcher.workerOf(id)
-    if (workerId === undefined) return
-    const holding = holdings.of(workerId).get(id)
+    const { dispatcher, holdings, storage, release, takenBack } = this.#options
     const [view] = await storage.peek('tasks', [id])
     if (view === undefined) dispatcher.release(id)
+    const held = holdings.holderOf(id)
     // Meanwhile the next try may be in the same hands.
-    if (holding === undefined || view?.lease?.token === holding.lease.token) return
+    if (held === undefined || view?.lease?.token === held.holding.lease.token) return
+    const { workerId, holding } = held
+    const ref = parseDeliveryId(holding.deliveryId)
+    const taken = ref === undefined ? [] : await takenBack(workerId, [ref])
     if (holdings.of(workerId).get(id) !== holding) return
+    if (taken.length === 0) {
+      release(workerId, holding.lease)
+      return
+    }
     const recall = holdings.recall(workerId, id)
     if (recall !== undefined) this.#tell(recall)
   }
 
+  /** What the worker has ended by itself meanwhile it need not stop. */
   #tell(recall: Recall): void {
     const { workerId, taskId: id, jobId } = recall
+    if (this.#options.holdings.hasAnswered(workerId, id)) return
     this.#options.signals.send(['recall', workerId, id, jobId])
     for (const listener of this.#listeners) listener(recall)
     this.#options.wake(workerId)
@@ -84,6 +104,7 @@ export class Recalls {
   /** Another instance knows of it. Here it matters to a socket, and to a poll that waits and can say it. */
   #pass(recall: Recall): void {
     const { holdings, wake } = this.#options
+    if (holdings.hasAnswered(recall.workerId, recall.taskId)) return
     for (const listener of this.#listeners) listener(recall)
     if (wake(recall.workerId)) holdings.addRecall(recall)
   }

@@ -1,5 +1,5 @@
 import { ignoredResult, parseDeliveryId, taskId } from '@impresario/core'
-import type { Clock, DeliveryRef, LeaseRef, Log, Random, Storage } from '@impresario/core'
+import type { Clock, DeliveryRef, ItemView, LeaseRef, Log, Random, Storage } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { JsonObject, TaskError } from '@impresario/protocol'
 import type { Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
@@ -13,9 +13,14 @@ export interface ReceptionOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** Takes the delivery out of the worker's hands; false when it is not known to be in them. */
-  readonly release: (workerId: string, deliveryId: string, lease: LeaseRef) => boolean
+  /** Takes the delivery out of the worker's hands, because its result is here; false when it is not known to be in them. */
+  readonly release: (workerId: string, ref: DeliveryRef) => boolean
+  /** The result could not be taken: the worker has the task as before, if it had it. */
+  readonly restore: (workerId: string, ref: DeliveryRef, wasHeld: boolean) => void
 }
+
+/** What can be seen of a delivery. `gone`: its task is in no queue any more. `stale`: another delivery or try has followed. */
+export type Standing = 'own' | 'other' | 'stale' | 'next try' | 'gone'
 
 /** Where workers bring what they have to say about their tasks: results, progress, events. */
 export class Reception {
@@ -34,11 +39,24 @@ export class Reception {
   }
 
   async #result(workerId: string, report: Report): Promise<Receipt> {
-    const { director, clock, random, release } = this.#options
+    const { release, restore } = this.#options
     const ref = parseDeliveryId(report.taskId)
-    if (ref === undefined) return { type: 'ignored', reason: 'stale_task', job: undefined }
+    if (ref === undefined) return STALE
+    const wasHeld = release(workerId, ref)
+    try {
+      const receipt = await this.#take(workerId, ref, report, wasHeld)
+      if (receipt.type === 'refused') restore(workerId, ref, wasHeld)
+      return receipt
+    } catch (error) {
+      restore(workerId, ref, wasHeld)
+      throw error
+    }
+  }
+
+  async #take(workerId: string, ref: DeliveryRef, report: Report, isHeld: boolean): Promise<Receipt> {
+    const { director, clock, random } = this.#options
     const lease = leaseOf(ref)
-    if (!release(workerId, report.taskId, lease)) {
+    if (!isHeld) {
       const standing = await this.standing(workerId, ref)
       if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
       if (standing === 'stale') return this.#late(workerId, ref, report)
@@ -56,7 +74,9 @@ export class Reception {
         status: report.status,
         data: report.data,
         error: report.error && shortened(report.error),
+        stack: report.stack && excerpt(report.stack, LIMITS.taskStackCharsMax),
         chance: random.next(),
+        token: ref.token,
       },
       lease,
     )
@@ -80,22 +100,32 @@ export class Reception {
    * and for an id that we never gave out: nothing may be settled by it.
    */
   async standing(workerId: string, ref: DeliveryRef): Promise<'own' | 'other' | 'stale'> {
-    const [view] = await this.#options.storage.peek('tasks', [taskId(ref.jobId, ref.visit, ref.branch)])
-    if (view === undefined) return 'own'
-    const { lease } = view
-    if (lease !== undefined && lease.token !== ref.token) return 'stale'
-    if (lease?.holder !== undefined && lease.holder !== workerId) return 'other'
-    return readTask(view.payload).attempt === ref.attempt ? 'own' : 'stale'
+    const [standing] = await this.standings(workerId, [ref])
+    if (standing === 'gone' || standing === undefined) return 'own'
+    return standing === 'next try' ? 'stale' : standing
   }
 
-  async progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<void> {
+  /** What the queue shows of each of these deliveries, in their order. */
+  async standings(workerId: string, refs: readonly DeliveryRef[]): Promise<readonly Standing[]> {
+    if (refs.length === 0) return []
+    const ids = refs.map(({ jobId, visit, branch }) => taskId(jobId, visit, branch))
+    const views = await this.#options.storage.peek('tasks', ids)
+    return refs.map((ref, index) => standingOf(views[index], workerId, ref))
+  }
+
+  /** How far a task is. What comes from another than its worker, or too late, is ignored. */
+  async progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<Receipt> {
     const ref = parseDeliveryId(id)
-    if (ref === undefined || (await this.standing(workerId, ref)) !== 'own') return
+    if (ref === undefined) return STALE
+    const standing = await this.standing(workerId, ref)
+    if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    if (standing === 'stale') return STALE
     const { visit, branch, attempt } = ref
     const at = this.#options.clock.now()
     const progressed = { type: 'progressed', at, visit, branch, attempt, fraction, message } as const
     // Only whoever holds the task speaks for it, as with events: it may lie in a queue again.
-    await this.#options.director.apply(ref.jobId, progressed, undefined, undefined, leaseOf(ref))
+    const applied = await this.#options.director.apply(ref.jobId, progressed, undefined, undefined, leaseOf(ref))
+    return applied.type === 'lost' ? STALE : receiptOf(applied)
   }
 
   /**
@@ -108,7 +138,7 @@ export class Reception {
     const { storage, director, clock } = this.#options
     checkEvent(event)
     const ref = parseDeliveryId(id)
-    if (ref === undefined) return { type: 'ignored', reason: 'stale_task', job: undefined }
+    if (ref === undefined) return STALE
     const standing = await this.standing(workerId, ref)
     if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
     const { visit, branch, attempt, jobId } = ref
@@ -145,6 +175,16 @@ export class Reception {
   }
 }
 
+const STALE: Receipt = { type: 'ignored', reason: 'stale_task', job: undefined }
+
+function standingOf(view: ItemView | undefined, workerId: string, ref: DeliveryRef): Standing {
+  if (view === undefined) return 'gone'
+  const { lease } = view
+  if (readTask(view.payload).attempt !== ref.attempt) return 'next try'
+  if (lease !== undefined && lease.token !== ref.token) return 'stale'
+  return lease?.holder !== undefined && lease.holder !== workerId ? 'other' : 'own'
+}
+
 function checkEvent({ type, eventId, payload }: WorkerEvent): void {
   const charsMax = LIMITS.eventTypeCharsMax
   if (type === '' || type.length > charsMax) throw refusal(`The type of an event has from 1 to ${charsMax} characters.`)
@@ -172,8 +212,12 @@ function shortened({ code, message }: TaskError): TaskError {
   return { code, message: excerpt(message, LIMITS.taskErrorCharsMax) }
 }
 
+const TOO_LARGE =
+  `The data does not fit into the job: its state history would have more than ${LIMITS.contextBytesMax} bytes. ` +
+  'Put large data into a file and return its address.'
+
 function receiptOf(applied: Exclude<Applied, { type: 'lost' }>): Receipt {
-  return applied.type === 'applied'
-    ? { type: 'accepted', job: applied.job, before: applied.before }
-    : { type: 'ignored', reason: applied.reason, job: applied.job }
+  if (applied.type === 'applied') return { type: 'accepted', job: applied.job, before: applied.before }
+  if (applied.reason === 'too_large') return { type: 'refused', message: TOO_LARGE }
+  return { type: 'ignored', reason: applied.reason, job: applied.job }
 }

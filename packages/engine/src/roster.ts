@@ -17,6 +17,8 @@ export interface RosterOptions {
   readonly dispatcher: Dispatcher
   readonly clock: Clock
   readonly log: Log
+  /** What the records of all workers may take of the memory. */
+  readonly bytesMax: number
   readonly onMoment?: ((moment: WorkerMoment) => void) | undefined
 }
 
@@ -40,11 +42,7 @@ export class Roster {
   /** Durable when this resolves. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
     const { storage, dispatcher, clock, log, onMoment } = this.#options
-    if (dispatcher.worker(worker.id) === undefined && dispatcher.workerCount >= LIMITS.workersMax) {
-      throw new ImpresarioError('TOO_MANY_REQUESTS', `There are ${LIMITS.workersMax} workers already.`, {
-        details: { retry_after_s: FULL_S },
-      })
-    }
+    if (dispatcher.worker(worker.id) === undefined) this.#mustHaveRoom()
     const earned = (await storage.read('standing', worker.id))?.value.score
     const record = await this.#save(worker.id, true, (known) => {
       // What it has earned outlasts its record.
@@ -56,6 +54,17 @@ export class Roster {
     await storage.sync()
     log.info('worker registered', { worker_id: worker.id, skills: worker.skills.slice(0, SHOWN_SKILLS) })
     return record
+  }
+
+  #mustHaveRoom(): void {
+    const { dispatcher, bytesMax } = this.#options
+    const details = { retry_after_s: FULL_S }
+    if (dispatcher.workerCount >= LIMITS.workersMax) {
+      throw new ImpresarioError('TOO_MANY_REQUESTS', `There are ${LIMITS.workersMax} workers already.`, { details })
+    }
+    if (dispatcher.workerBytes < bytesMax) return
+    const message = 'What the workers that are here say of themselves takes up all the memory there is for it.'
+    throw new ImpresarioError('TOO_MANY_REQUESTS', message, { details })
   }
 
   /** A sign of life, and what the worker says with it. Also gives when it was heard of before. */

@@ -1,4 +1,4 @@
-import { SCHEDULER_CLIENT, Zone, firingAfter, isoInstant, plan, triggerKey } from '@impresario/core'
+import { SCHEDULER_CLIENT, Zone, firingAfter, isoInstant, plan, triggerKey, wallTime } from '@impresario/core'
 import type { Clock, JobRequest, Log, Put, Random, Schedule, ScheduleRecord, Storage, Stored } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
@@ -236,8 +236,7 @@ export class Scheduler implements LedService {
   }
 
   #wallNow(): number {
-    const { clock } = this.#options
-    return clock.wall?.() ?? clock.now()
+    return wallTime(this.#options.clock)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Job } from '@impresario/core'
-import { LIMITS } from '@impresario/protocol'
+import { LIMITS, seenText } from '@impresario/protocol'
 import type { Json } from '@impresario/protocol'
 import { excerpt } from './excerpt.ts'
 
@@ -21,6 +21,11 @@ export function searchText({ id, blueprint, state, error, metadata }: Job): stri
 }
 
 function* stringsIn(value: Json): Iterable<string> {
-  if (typeof value === 'string') yield value
-  else if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) yield* stringsIn(part)
+  if (typeof value === 'string') {
+    const seen = seenText(value)
+    // Numbers are not searched, however they are kept.
+    if (typeof seen === 'string') yield seen
+  } else if (typeof value === 'object' && value !== null) {
+    for (const part of Object.values(value)) yield* stringsIn(part)
+  }
 }

@@ -1,6 +1,7 @@
 import { setImmediate as immediate } from 'node:timers/promises'
 import { blueprint, createBlueprintRegistry, createWorker } from '@impresario/core'
 import type {
+  BranchPolicy,
   Clock,
   Job,
   JobRequest,
@@ -103,7 +104,13 @@ interface LogLine {
 }
 
 export class ListLog implements Log {
+  readonly isDebug: boolean
   readonly lines: LogLine[] = []
+
+  constructor({ isDebug = false } = {}) {
+    this.isDebug = isDebug
+  }
+
   debug(message: string, fields?: LogFields): void {
     this.lines.push({ level: 'debug', message, fields })
   }
@@ -158,6 +165,7 @@ export interface StageOptions {
   readonly storage?: (clock: VirtualClock) => Storage
   readonly source?: BlueprintSource
   readonly history?: HistorySink
+  readonly log?: ListLog
 }
 
 const STEP_MS = 1_000
@@ -168,7 +176,7 @@ const STEPS_MAX = 40
 export class Stage {
   readonly clock: VirtualClock
   readonly random = new FixedRandom()
-  readonly log = new ListLog()
+  readonly log: ListLog
   readonly storage: Storage
   readonly #source: BlueprintSource
   readonly #settings: Partial<EngineSettings>
@@ -177,6 +185,7 @@ export class Stage {
 
   constructor(blueprints: readonly RunnableBlueprint[], options: StageOptions = {}) {
     this.clock = options.clock ?? new VirtualClock()
+    this.log = options.log ?? new ListLog()
     this.storage = options.storage?.(this.clock) ?? testStorage({ now: this.clock.now })
     this.#source = options.source ?? shelfOf(blueprints)
     this.#settings = options.settings ?? {}
@@ -321,11 +330,7 @@ export function oneTask(
 }
 
 /** A fan-out over as many tasks as the job's `count` says. */
-export function fanOut(
-  policy: 'wait_all' | 'fail_fast' = 'wait_all',
-  options: TaskOptions = {},
-  name = 'many',
-): RunnableBlueprint {
+export function fanOut(policy: BranchPolicy = 'wait_all', options: TaskOptions = {}, name = 'many'): RunnableBlueprint {
   return blueprint(name, { start: 'split' }, (state) => ({
     split: state.handler((context, actions) =>
       actions.dispatchParallel(

@@ -3,11 +3,13 @@ import type { Clock, EventOf, Job, Random, RunnableBlueprint } from '@impresario
 import { LIMITS } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import { excerpt } from './excerpt.ts'
+import type { TurnGuard } from './turn-guard.ts'
 
 export interface TurnTakerOptions {
   readonly shelf: BlueprintShelf
   readonly clock: Clock
   readonly random: Random
+  readonly guard?: TurnGuard | undefined
 }
 
 /** What a handler chose, or what it threw. */
@@ -31,6 +33,8 @@ const WAITS = Number.NEGATIVE_INFINITY
 const STEPS_MAX = 40
 /** Handlers that were begun here and whose turn nobody here came for: some other instance has it. */
 const BEGUN_MAX = 1_000
+/** After a turn was found that may have ended a process, every turn passes through its queue for so long, and is counted. */
+const CAUTION_MS = 60_000
 
 /**
  * Runs handlers, and learns which of them answer at once: those that only choose, and wait for nothing outside. Their turns
@@ -43,29 +47,36 @@ export class TurnTaker {
   readonly #options: TurnTakerOptions
   readonly #paces = new WeakMap<RunnableBlueprint, Map<string, number>>()
   readonly #begun = new Map<string, Performance>()
+  #cautiousUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: TurnTakerOptions) {
     this.#options = options
   }
 
   /** Runs the handler of the job's state, or gives back the run that has begun already. */
-  perform(blueprint: RunnableBlueprint, job: Job): Performance {
+  perform(blueprint: RunnableBlueprint, job: Job, isSuspect = false): Performance {
     const begun = this.#begun.get(job.id)
     if (begun !== undefined) {
       this.#begun.delete(job.id)
       if (begun.visit === job.visit) return begun
     }
-    const performance = this.#begin(blueprint, job)
+    const performance = this.#begin(blueprint, job, isSuspect)
     const pace = this.#paceOf(blueprint, job.state)
     if (pace >= 0 && pace < PROMPT_MIN) void this.#time(blueprint, job.state, performance)
     return performance
+  }
+
+  /** A process may have ended because of a handler: one that runs before its turn is written would leave no trace. */
+  beCautious(): void {
+    this.#cautiousUntil = this.#options.clock.now() + CAUTION_MS
   }
 
   /** Takes the job's turn now, if its handler is known to answer at once. */
   async promptly(job: Job): Promise<TurnEvent | undefined> {
     const blueprint = this.#options.shelf.of(job)
     if (blueprint === undefined || this.#paceOf(blueprint, job.state) < PROMPT_MIN) return undefined
-    const performance = this.#begin(blueprint, job)
+    if (this.#options.clock.now() < this.#cautiousUntil) return undefined
+    const performance = this.#begin(blueprint, job, false)
     const choice = await promptChoice(performance.choice)
     if (choice !== undefined) return this.eventOf(job.visit, choice)
     this.#setPace(blueprint, job.state, WAITS)
@@ -86,15 +97,23 @@ export class TurnTaker {
   }
 
   /** User code may throw anything, answer late or never answer. */
-  #begin(blueprint: RunnableBlueprint, job: Job): Performance {
-    const signal = new LateSignal()
+  #begin(blueprint: RunnableBlueprint, job: Job, isSuspect: boolean): Performance {
+    const { guard } = this.#options
+    const strays = guard === undefined ? undefined : new Strays()
+    const watched = <T>(code: () => T): T => {
+      if (guard === undefined || strays === undefined) return code()
+      const run = { jobId: job.id, blueprint: job.blueprint, state: job.state, isSuspect }
+      return guard.run(run, code, strays.catch)
+    }
+    const signal = new LateSignal(watched)
     const input = {
       job,
       get signal() {
         return signal.get()
       },
     }
-    const choice = blueprint.perform(input).catch((error: unknown) => ({ error }))
+    const chosen = performed(() => watched(() => blueprint.perform(input)))
+    const choice = strays === undefined ? chosen : Promise.race([chosen, strays.first])
     return { visit: job.visit, signal, choice }
   }
 
@@ -120,6 +139,29 @@ export class TurnTaker {
   }
 }
 
+/** A guard may stop a handler that does not yield, by throwing into it. */
+async function performed(run: () => ReturnType<RunnableBlueprint['perform']>): Promise<Choice> {
+  try {
+    return await run()
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** What escapes from a handler: the first of it is what the handler came to, unless that has answered before. */
+class Strays {
+  readonly first: Promise<Choice>
+  #tell: (choice: Choice) => void = () => {}
+
+  constructor() {
+    this.first = new Promise((resolve) => {
+      this.#tell = resolve
+    })
+  }
+
+  readonly catch = (error: unknown): void => this.#tell({ error })
+}
+
 /** The answer, if it comes without anything from outside: no timer, no disk, no network. */
 async function promptChoice(choice: Promise<Choice>): Promise<Choice | undefined> {
   const found: Choice[] = []
@@ -130,8 +172,14 @@ async function promptChoice(choice: Promise<Choice>): Promise<Choice | undefined
 
 /** An AbortSignal that is made when somebody asks for it. Most handlers do not, and thousands run in a second. */
 export class LateSignal {
+  readonly #watched: <T>(code: () => T) => T
   #controller: AbortController | undefined = undefined
   #isAborted = false
+
+  /** `watched` runs what belongs to the handler: those who listen to the signal are its code. */
+  constructor(watched: <T>(code: () => T) => T) {
+    this.#watched = watched
+  }
 
   get(): AbortSignal {
     this.#controller ??= new AbortController()
@@ -141,7 +189,8 @@ export class LateSignal {
 
   abort(): void {
     this.#isAborted = true
-    this.#controller?.abort(WOKEN)
+    const controller = this.#controller
+    if (controller !== undefined) this.#watched(() => controller.abort(WOKEN))
   }
 }
 

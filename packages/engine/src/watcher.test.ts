@@ -129,7 +129,7 @@ test('[C-04] [F-01] a task that nobody takes in time fails the job', async () =>
   await stage.after(1)
   const job = await stage.job(jobId)
   expect([job.status, job.error?.code]).toEqual(['failed', 'TIMEOUT_ERROR'])
-  expect(job.error?.message).toBe('No worker took "work" in time.')
+  expect(job.error?.message).toBe('No worker took "work" within its dispatch timeout of 10 s.')
   const late = await stage.worker('late')
   expect(await late.take()).toEqual([])
 })
@@ -152,8 +152,46 @@ test("[C-04] the job's own dispatch timeout holds for tasks that name none", asy
   expect(await stage.statusOf(jobId)).toBe('failed')
 })
 
-test('[C-04] a result that does not come in time makes the next try, with another worker; the late one is ignored', async () => {
-  const stage = new Stage([oneTask({ strategy: 'cheapest', resultTimeout: '40s' })])
+test('[C-04] [F-01] a result that does not come before its deadline fails the job; the late one is ignored', async () => {
+  const stage = new Stage([oneTask({ resultTimeout: '40s' })])
+  const worker = await stage.worker('a')
+  const jobId = await stage.begin('one')
+  const { taskId } = await worker.takeOne()
+  await stage.after(39_999)
+  await worker.heartbeat([taskId])
+  expect(await stage.statusOf(jobId)).toBe('waiting_for_worker')
+  await stage.after(1)
+  const job = await stage.job(jobId)
+  expect([job.status, job.error?.code]).toEqual(['failed', 'TIMEOUT_ERROR'])
+  expect(job.error?.message).toBe('No result of "work" came within its result timeout of 40 s from its first dispatch.')
+  expect(await worker.report(taskId, { data: { by: 'a' } })).toMatchObject({ type: 'ignored', reason: 'job_ended' })
+  expect((await stage.job(jobId)).status).toBe('failed')
+})
+
+test('[C-04] the deadline counts from the first dispatch, over all tries', async () => {
+  const stage = new Stage([oneTask({ resultTimeout: '40s' })])
+  stage.random.chance = 1
+  const worker = await stage.worker('a')
+  const jobId = await stage.begin('one')
+  const first = await worker.takeOne()
+  await stage.after(20_000)
+  await worker.fail(first.taskId)
+  await stage.after(1_000)
+  const second = await worker.takeOne()
+  expect([second.attempt, second.deadlineAt]).toEqual([2, first.deadlineAt])
+  await worker.fail(second.taskId)
+  await stage.after(18_999)
+  expect(await stage.statusOf(jobId)).toBe('waiting_for_worker')
+  await stage.after(1)
+  const { status, error } = await stage.job(jobId)
+  expect([status, error?.code]).toEqual(['failed', 'TIMEOUT_ERROR'])
+  expect(error?.message).toMatch(
+    /within its result timeout of 40 s from its first dispatch\. No worker had it at the end/,
+  )
+})
+
+test('[C-04] where timeouts are tried again, the next try goes to another worker, and the late result is ignored', async () => {
+  const stage = new Stage([oneTask({ strategy: 'cheapest', resultTimeout: '40s', retryTimeouts: true })])
   const slow = await stage.worker('a', { costPerSecond: 1 })
   const other = await stage.worker('b', { costPerSecond: 9 })
   const jobId = await stage.begin('one')
@@ -174,14 +212,13 @@ test('[C-04] a result that does not come in time makes the next try, with anothe
   expect((await stage.job(jobId)).result).toEqual({ by: 'b' })
 })
 
-test("[C-04] the blueprint's own way for a timeout is taken when the tries are used up", async () => {
+test("[C-04] the blueprint's own way for a timeout is taken", async () => {
   const stage = new Stage([
     blueprint('timed', { start: 'ask' }, (state) => ({
       ask: state.handler((_context, actions) =>
         actions.dispatchTask({
           type: 'work',
           resultTimeout: '10s',
-          attemptsMax: 1,
           transitions: { success: 'done', timeout: 'late' },
         }),
       ),

@@ -76,7 +76,7 @@ export class Watcher implements Service {
       visit,
       branch,
       attempt,
-      reason: isTaken ? 'result' : 'dispatch',
+      wasTaken: isTaken,
       // The next try shall go to somebody else.
       workerId: isTaken ? workerOf(lease.id) : undefined,
       chance: random.next(),

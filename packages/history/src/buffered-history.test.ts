@@ -36,6 +36,19 @@ test('[G-04] what does not fit into the buffer is counted and told, and the rest
   expect(store.written).toHaveLength(4)
 })
 
+test('[C-10] the buffer is bounded in bytes as well as in events, and empty again once they are written', async () => {
+  const store = new BreakableStore()
+  const options = { store, clock: new HandClock(), log: recordingLog(), retention: KEEP, bufferBytesMax: 100_000 }
+  const history = new BufferedHistory(options)
+  const large = anEvent({ snapshot: { text: 'x'.repeat(15_000) } })
+  history.append([large, large, large, large, large, anEvent()])
+  expect(history.status).toEqual({ isAway: false, waiting: 4, dropped: 2 })
+  await history.flush()
+  history.append([large, large, large, anEvent()])
+  expect(history.status).toEqual({ isAway: false, waiting: 4, dropped: 2 })
+  await history.close()
+})
+
 test('[G-04] while the database is away its events wait, and are written once it is back', async () => {
   const { store, history, log } = make()
   store.isBroken = true

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { WOKEN } from '@impresario/core'
 import type { Clock, Log } from '@impresario/core'
+import { jsonWeight } from '@impresario/protocol'
 import { WriteRefusedError } from './history.ts'
 import type {
   EventCount,
@@ -12,7 +13,7 @@ import type {
   HistoryStore,
   JobHistoryQuery,
   Retention,
-  StoredEvent,
+  EventPage,
   WorkerHistoryQuery,
 } from './history.ts'
 import { Trimmer } from './trimmer.ts'
@@ -24,12 +25,16 @@ export interface BufferedHistoryOptions {
   readonly retention: Retention
   /** Events that may wait to be written. */
   readonly bufferMax?: number
+  /** What they may take of the memory. */
+  readonly bufferBytesMax?: number
   /** How long a close goes on trying to write to a database that is away. */
   readonly drainMs?: number
 }
 
-/** About 20 MB of events, or some seconds of a busy server while its disk is away. */
+/** Some seconds of a busy server while its disk is away; 20 MB of usual events. */
 const BUFFER_MAX = 50_000
+/** For those that are not usual: one may bring several kilobytes of what its job had. */
+const BUFFER_BYTES_MAX = 67_108_864
 const BATCH = 1_000
 /** Events of the same moments are written together. */
 const GATHER_MS = 50
@@ -39,6 +44,11 @@ const RETRY_MS_MAX = 10_000
 const DRAIN_MS = 5_000
 /** The log tells of losses and of a database that is away once in a while, not for each event. */
 const COMPLAIN_EVERY_MS = 10_000
+
+interface Waiting {
+  readonly event: HistoryEvent
+  readonly bytes: number
+}
 
 /** Somebody who waits until so many events, counted from the beginning, are written or given up. */
 interface Waiter {
@@ -57,7 +67,9 @@ interface Waiter {
 export class BufferedHistory implements History {
   readonly #options: BufferedHistoryOptions
   readonly #writer = randomUUID()
-  readonly #waiting: HistoryEvent[] = []
+  readonly #waiting: Waiting[] = []
+  /** What they weigh, with those that are being written. */
+  #bytes = 0
   readonly #trimmer: Trimmer
   readonly #ended = new AbortController()
   readonly #never = new AbortController()
@@ -97,24 +109,33 @@ export class BufferedHistory implements History {
       this.#lose(events.length, 'it is closed')
       return
     }
-    const room = Math.max(0, (this.#options.bufferMax ?? BUFFER_MAX) - (this.#taken - this.#settled))
-    for (const event of events.length > room ? events.slice(0, room) : events) this.#waiting.push(event)
-    this.#taken += Math.min(room, events.length)
-    if (events.length > room) this.#lose(events.length - room, 'the buffer is full')
+    const { bufferMax = BUFFER_MAX, bufferBytesMax = BUFFER_BYTES_MAX } = this.#options
+    let lost = 0
+    for (const event of events) {
+      const bytes = jsonWeight(event)
+      if (this.#taken - this.#settled >= bufferMax || this.#bytes + bytes > bufferBytesMax) {
+        lost += 1
+        continue
+      }
+      this.#waiting.push({ event, bytes })
+      this.#bytes += bytes
+      this.#taken += 1
+    }
+    if (lost > 0) this.#lose(lost, 'the buffer is full')
     if (this.#waiting.length > 0) this.#writing ??= this.#write()
   }
 
-  async ofJob(jobId: string, query: JobHistoryQuery): Promise<readonly StoredEvent[]> {
+  async ofJob(jobId: string, query: JobHistoryQuery): Promise<EventPage> {
     await this.flush()
     return this.#options.store.ofJob(jobId, { ...query, since: this.#since(query.since) })
   }
 
-  async ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]> {
+  async ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage> {
     await this.flush()
     return this.#options.store.ofWorker(workerId, { ...query, since: this.#since(query.since) })
   }
 
-  async list(query: EventListQuery): Promise<readonly StoredEvent[]> {
+  async list(query: EventListQuery): Promise<EventPage> {
     await this.flush()
     return this.#options.store.list({ ...query, since: this.#since(query.since) })
   }
@@ -158,7 +179,8 @@ export class BufferedHistory implements History {
     await this.#options.clock.sleep(GATHER_MS, this.#gathering.signal)
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, BATCH)
-      await this.#writeBatch(batch)
+      await this.#writeBatch(batch.map(({ event }) => event))
+      for (const { bytes } of batch) this.#bytes -= bytes
       this.#settled += batch.length
       this.#release((waiter) => waiter.count <= this.#settled)
       this.#trimmer.count(batch.length)
@@ -193,9 +215,10 @@ export class BufferedHistory implements History {
 
   /** The time to close is up: what waits behind this batch would meet the same. */
   #giveUp(events: number, error: unknown): void {
-    const rest = this.#waiting.splice(0).length
-    this.#settled += rest
-    this.#lose(events + rest, messageOf(error))
+    const rest = this.#waiting.splice(0)
+    for (const { bytes } of rest) this.#bytes -= bytes
+    this.#settled += rest.length
+    this.#lose(events + rest.length, messageOf(error))
   }
 
   /** The halves are batches of their own. */

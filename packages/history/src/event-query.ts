@@ -1,4 +1,11 @@
-import type { EventCountQuery, EventFilter, EventListQuery, JobHistoryQuery, WorkerHistoryQuery } from './history.ts'
+import type {
+  EventCountQuery,
+  EventFilter,
+  EventListQuery,
+  JobHistoryQuery,
+  PageBounds,
+  WorkerHistoryQuery,
+} from './history.ts'
 import type { Span } from './spans.ts'
 
 /** How a database writes what differs between the two. */
@@ -11,6 +18,8 @@ export interface Dialect {
   readonly columns: string
   /** Under the name `h`. */
   readonly table: string
+  /** About the bytes of an event. */
+  readonly weight: string
 }
 
 export interface Query {
@@ -65,25 +74,40 @@ export class Conditions {
   }
 }
 
-function select(dialect: Dialect, conditions: Conditions, order: 'ASC' | 'DESC', limit: number): Query {
-  const { columns, table } = dialect
-  const { where } = conditions
-  const last = `ORDER BY h.timestamp ${order}, h.event_id ${order} LIMIT ${conditions.value(limit)}`
-  return { sql: `SELECT ${columns} FROM ${table}${where} ${last}`, values: conditions.values }
+function select(
+  dialect: Dialect,
+  conditions: Conditions,
+  order: 'ASC' | 'DESC',
+  { limit, bytesMax }: PageBounds,
+): Query {
+  const { columns, table, weight } = dialect
+  const { where, values } = conditions
+  const by = (name: string): string => `ORDER BY ${name}.timestamp ${order}, ${name}.event_id ${order}`
+  const page = (what: string): string =>
+    `SELECT ${what} FROM ${table}${where} ${by('h')} LIMIT ${conditions.value(limit)}`
+  if (bytesMax === undefined) return { sql: page(columns), values }
+  // `total` tells whether the page was cut.
+  const weighed = `SELECT p.*, count(*) OVER () AS total, sum(p.weight) OVER (${by('p')}) AS reached FROM (${page(
+    `${columns}, ${weight} AS weight`,
+  )}) p`
+  return {
+    sql: `SELECT * FROM (${weighed}) w WHERE w.reached - w.weight < ${conditions.value(bytesMax)} ${by('w')}`,
+    values,
+  }
 }
 
-export function ofJobQuery(dialect: Dialect, jobId: string, { since = 0, limit }: JobHistoryQuery): Query {
-  const conditions = new Conditions(dialect).filter({ jobId }).page({ since, limit })
-  return select(dialect, conditions, 'ASC', limit)
+export function ofJobQuery(dialect: Dialect, jobId: string, { since = 0, ...bounds }: JobHistoryQuery): Query {
+  const conditions = new Conditions(dialect).filter({ jobId }).page({ since, ...bounds })
+  return select(dialect, conditions, 'ASC', bounds)
 }
 
 export function ofWorkerQuery(dialect: Dialect, workerId: string, query: WorkerHistoryQuery): Query {
   const conditions = new Conditions(dialect).filter({ workerId }).also('job_id IS NULL').page(query)
-  return select(dialect, conditions, 'DESC', query.limit)
+  return select(dialect, conditions, 'DESC', query)
 }
 
 export function listQuery(dialect: Dialect, query: EventListQuery): Query {
-  return select(dialect, new Conditions(dialect).filter(query).page(query), 'DESC', query.limit)
+  return select(dialect, new Conditions(dialect).filter(query).page(query), 'DESC', query)
 }
 
 /** Of one span. */

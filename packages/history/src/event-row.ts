@@ -1,5 +1,5 @@
 import type { Json } from '@impresario/protocol'
-import type { HistoryEvent, StoredEvent } from './history.ts'
+import type { EventPage, HistoryEvent, StoredEvent } from './history.ts'
 import { plainText } from './plain-text.ts'
 
 /** The columns of an event in both databases, in this order, after its id. */
@@ -69,7 +69,7 @@ interface Selected {
 }
 
 /** The boundary at which a row of our own table is believed. */
-export function eventOf(selected: unknown): StoredEvent {
+function eventOf(selected: unknown): StoredEvent {
   const row = selected as Selected
   return {
     id: row.event_id,
@@ -88,4 +88,11 @@ export function eventOf(selected: unknown): StoredEvent {
     note: row.note ?? undefined,
     snapshot: row.context_snapshot === null ? undefined : (JSON.parse(row.context_snapshot) as Json),
   }
+}
+
+/** Rows of one answer; each of a page that is bounded by bytes says how many there would be without that bound. */
+export function eventsOf(rows: readonly unknown[]): EventPage {
+  const events = rows.map(eventOf)
+  const { total } = (rows[0] ?? {}) as { readonly total?: number | string }
+  return total !== undefined && Number(total) > events.length ? Object.assign(events, { isCut: true as const }) : events
 }

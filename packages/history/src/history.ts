@@ -29,10 +29,22 @@ export interface EventPlace {
 
 export interface StoredEvent extends HistoryEvent, EventPlace {}
 
-export interface JobHistoryQuery {
+/** Events of one answer. */
+export interface EventPage extends ReadonlyArray<StoredEvent> {
+  /** There are more: the page ended by its bytes and not by its limit. */
+  readonly isCut?: true
+}
+
+/** How much may come at once. */
+export interface PageBounds {
+  readonly limit: number
+  /** The page ends with the event that makes it so many bytes long. It has one at least, if there is one. */
+  readonly bytesMax?: number
+}
+
+export interface JobHistoryQuery extends PageBounds {
   /** Only events that happened at or after this moment. */
   readonly since?: number
-  readonly limit: number
 }
 
 export interface WorkerHistoryQuery extends JobHistoryQuery {
@@ -50,14 +62,13 @@ export interface EventFilter {
   readonly workerId?: string
 }
 
-export interface EventListQuery extends EventFilter {
+export interface EventListQuery extends EventFilter, PageBounds {
   /** At or after this moment. */
   readonly since?: number
   /** Before this moment. */
   readonly until?: number
   /** Only events before this one: the next page. */
   readonly before?: EventPlace
-  readonly limit: number
 }
 
 export interface EventCountQuery extends EventFilter {
@@ -107,11 +118,11 @@ export interface HistoryStore {
   open(): Promise<void>
   write(batch: EventBatch): Promise<void>
   /** Oldest first. */
-  ofJob(jobId: string, query: JobHistoryQuery): Promise<readonly StoredEvent[]>
+  ofJob(jobId: string, query: JobHistoryQuery): Promise<EventPage>
   /** What happened to the worker itself, without its tasks. Newest first. */
-  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]>
+  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage>
   /** Newest first. */
-  list(query: EventListQuery): Promise<readonly StoredEvent[]>
+  list(query: EventListQuery): Promise<EventPage>
   /** By span and name. */
   counts(query: EventCountQuery): Promise<readonly EventCount[]>
   /**
@@ -142,11 +153,11 @@ export interface History {
   /** Never throws and never waits. */
   append(events: readonly HistoryEvent[]): void
   /** Each with everything that was appended before, and without what is too old to be kept. Oldest first. */
-  ofJob(jobId: string, query: JobHistoryQuery): Promise<readonly StoredEvent[]>
+  ofJob(jobId: string, query: JobHistoryQuery): Promise<EventPage>
   /** The same of a worker, without its tasks. Newest first. */
-  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]>
+  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage>
   /** Newest first. */
-  list(query: EventListQuery): Promise<readonly StoredEvent[]>
+  list(query: EventListQuery): Promise<EventPage>
   counts(query: EventCountQuery): Promise<readonly EventCount[]>
   readonly status: HistoryStatus
   /** Resolves once everything that was appended before is written or given up, or the database has turned out to be away. */

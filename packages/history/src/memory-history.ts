@@ -1,3 +1,4 @@
+import { FirstInOrder } from '@impresario/core'
 import type { Json } from '@impresario/protocol'
 import { WriteRefusedError } from './history.ts'
 import type {
@@ -9,11 +10,14 @@ import type {
   EventPlace,
   HistoryStore,
   JobHistoryQuery,
+  PageBounds,
   Retention,
+  EventPage,
   StoredEvent,
   WorkerHistoryQuery,
 } from './history.ts'
 import { spansOf } from './spans.ts'
+import type { Span } from './spans.ts'
 
 /** A rough size of one event in memory without its texts. */
 const EVENT_BYTES = 400
@@ -46,32 +50,31 @@ export class MemoryHistory implements HistoryStore {
     }
   }
 
-  async ofJob(jobId: string, { since = 0, limit }: JobHistoryQuery): Promise<readonly StoredEvent[]> {
-    const found = this.#events.filter((event) => event.jobId === jobId && event.at >= since)
-    return found.toSorted(byPlace).slice(0, limit)
+  async ofJob(jobId: string, { since = 0, ...bounds }: JobHistoryQuery): Promise<EventPage> {
+    return firstOf(this.#events, (event) => event.jobId === jobId && event.at >= since, byPlace, bounds)
   }
 
-  async ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]> {
-    const own = this.#events.filter((event) => event.workerId === workerId && event.jobId === undefined)
-    return newest(own, query)
+  async ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage> {
+    const isOwn = (event: StoredEvent): boolean => event.workerId === workerId && event.jobId === undefined
+    return newest(this.#events, isOwn, query)
   }
 
-  async list(query: EventListQuery): Promise<readonly StoredEvent[]> {
-    return newest(
-      this.#events.filter((event) => fits(event, query)),
-      query,
-    )
+  async list(query: EventListQuery): Promise<EventPage> {
+    return newest(this.#events, (event) => fits(event, query), query)
   }
 
   async counts(query: EventCountQuery): Promise<readonly EventCount[]> {
-    const wanted = this.#events.filter((event) => fits(event, query))
-    return spansOf(query).flatMap(({ from, since, until }) => {
-      const counts = new Map<string, number>()
-      for (const { at, event } of wanted) {
-        if (at >= since && at < until) counts.set(event, (counts.get(event) ?? 0) + 1)
-      }
-      return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([event, count]) => ({ from, event, count }))
-    })
+    const spans = spansOf(query)
+    const found = spans.map(() => new Map<string, number>())
+    for (const event of this.#events) {
+      const counts = fits(event, query) ? found[spanAt(spans, event.at)] : undefined
+      counts?.set(event.event, (counts.get(event.event) ?? 0) + 1)
+    }
+    return spans.flatMap(({ from }, index) =>
+      [...(found[index] ?? [])]
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .map(([event, count]) => ({ from, event, count })),
+    )
   }
 
   async trim({ ageMs, bytesMax }: Retention, now: number): Promise<number> {
@@ -113,16 +116,45 @@ function fits(event: StoredEvent, { events, owner, blueprint, jobId, workerId }:
 
 function newest(
   events: readonly StoredEvent[],
-  { since = 0, until, before, limit }: Omit<EventListQuery, keyof EventFilter>,
-): readonly StoredEvent[] {
+  isMeant: (event: StoredEvent) => boolean,
+  { since = 0, until, before, ...bounds }: Omit<EventListQuery, keyof EventFilter>,
+): EventPage {
   const isWanted = (event: StoredEvent): boolean =>
+    isMeant(event) &&
     event.at >= since &&
     (until === undefined || event.at < until) &&
     (before === undefined || byPlace(event, before) < 0)
-  return events
-    .filter(isWanted)
-    .toSorted((a, b) => byPlace(b, a))
-    .slice(0, limit)
+  return firstOf(events, isWanted, (a, b) => byPlace(b, a), bounds)
+}
+
+/** The first in that order, by number and by bytes. */
+function firstOf(
+  events: readonly StoredEvent[],
+  isWanted: (event: StoredEvent) => boolean,
+  compare: (a: EventPlace, b: EventPlace) => number,
+  { limit, bytesMax = Number.POSITIVE_INFINITY }: PageBounds,
+): EventPage {
+  const chosen = new FirstInOrder<StoredEvent>(limit, compare)
+  for (const event of events) if (isWanted(event)) chosen.add(event)
+  const first = chosen.first()
+  let bytes = 0
+  const enough = first.findIndex((event) => (bytes += sizeOf(event)) >= bytesMax)
+  const isCut = enough !== -1 && enough < first.length - 1
+  return isCut ? Object.assign(first.slice(0, enough + 1), { isCut: true as const }) : first
+}
+
+/** Which of the spans a moment belongs to; -1 for none. They follow one another. */
+function spanAt(spans: readonly Span[], at: number): number {
+  let low = 0
+  let high = spans.length - 1
+  while (low <= high) {
+    const middle = (low + high) >> 1
+    const span = spans[middle]
+    if (span === undefined || (at >= span.since && at < span.until)) return middle
+    if (at < span.since) high = middle - 1
+    else low = middle + 1
+  }
+  return -1
 }
 
 function sizeOf({

@@ -4,7 +4,7 @@ import type { Json } from '@impresario/protocol'
 import type { PoolClient, QueryResultRow } from 'pg'
 import { Conditions, listQuery, ofJobQuery, ofWorkerQuery } from './event-query.ts'
 import type { Dialect, Query } from './event-query.ts'
-import { COLUMNS, eventOf } from './event-row.ts'
+import { COLUMNS, eventsOf } from './event-row.ts'
 import type {
   EventBatch,
   EventCount,
@@ -14,7 +14,7 @@ import type {
   HistoryStore,
   JobHistoryQuery,
   Retention,
-  StoredEvent,
+  EventPage,
   WorkerHistoryQuery,
 } from './history.ts'
 import { plainJson, plainText } from './plain-text.ts'
@@ -87,15 +87,15 @@ export class PostgresHistory implements HistoryStore {
     await this.#call((client) => client.query(this.#insert, values))
   }
 
-  ofJob(jobId: string, query: JobHistoryQuery): Promise<readonly StoredEvent[]> {
+  ofJob(jobId: string, query: JobHistoryQuery): Promise<EventPage> {
     return this.#events(ofJobQuery(this.#dialect, plainText(jobId), query))
   }
 
-  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]> {
+  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage> {
     return this.#events(ofWorkerQuery(this.#dialect, plainText(workerId), query))
   }
 
-  list(query: EventListQuery): Promise<readonly StoredEvent[]> {
+  list(query: EventListQuery): Promise<EventPage> {
     return this.#events(listQuery(this.#dialect, query))
   }
 
@@ -122,8 +122,8 @@ export class PostgresHistory implements HistoryStore {
     await this.#connections.close()
   }
 
-  async #events(query: Query): Promise<readonly StoredEvent[]> {
-    return (await this.#read(query)).map(eventOf)
+  async #events(query: Query): Promise<EventPage> {
+    return eventsOf(await this.#read(query))
   }
 
   /** In a transaction of its own, so that the server itself ends what takes too long. */
@@ -184,6 +184,7 @@ function dialectOf(schema: string): Dialect {
     time: (value) => `to_timestamp(${value}::float8)`,
     columns: ['h.event_id::float8 AS event_id', ...columns].join(', '),
     table: `"${schema}".history AS h`,
+    weight: `200 + coalesce(octet_length(h.note), 0) + coalesce(octet_length(h.context_snapshot::text), 0)`,
   }
 }
 

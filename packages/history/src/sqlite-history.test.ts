@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
@@ -62,6 +62,23 @@ test('[G-05] what is removed makes the file smaller while it is in use', async (
   expect([after.free, after.vacuum]).toEqual([0, 2])
   // On the disk too, not only in what readers see.
   expect(statSync(file).size).toBeLessThan(before / 10)
+})
+
+test('[G-05] [H-08] what is removed is neither in the file nor in its log any more', async () => {
+  const file = newFile()
+  const store = open(file)
+  const note = 'Frau Huber, IBAN DE02120300000000202051'
+  const isReadable = (): boolean =>
+    [file, `${file}-wal`].some((path) => existsSync(path) && readFileSync(path).includes(note))
+  const events = [
+    ...Array.from({ length: 50 }, (_, at) => anEvent({ at, note })),
+    anEvent({ at: 9_000, note: 'stays' }),
+  ]
+  await store.write({ writer: 'w', number: 1, events })
+  expect(isReadable()).toBe(true)
+  while ((await store.trim({ ageMs: 5_000, bytesMax: 1e12 }, 10_000)) > 0);
+  expect(isReadable()).toBe(false)
+  expect(await store.list({ limit: 9 })).toMatchObject([{ note: 'stays' }])
 })
 
 /** As the first version made them, which had no blueprints, fewer indexes, and no number; by somebody without `auto_vacuum`. */

@@ -1,6 +1,6 @@
 import { countQuery, listQuery, ofJobQuery, ofWorkerQuery } from './event-query.ts'
 import type { Dialect, Query } from './event-query.ts'
-import { COLUMNS, eventOf, rowOf } from './event-row.ts'
+import { COLUMNS, eventsOf, rowOf } from './event-row.ts'
 import type {
   EventBatch,
   EventCount,
@@ -9,7 +9,7 @@ import type {
   HistoryStore,
   JobHistoryQuery,
   Retention,
-  StoredEvent,
+  EventPage,
   WorkerHistoryQuery,
 } from './history.ts'
 import { spansOf } from './spans.ts'
@@ -17,7 +17,13 @@ import { SETTINGS, prepareFile } from './sqlite-schema.ts'
 import { SqliteThread } from './sqlite-thread.ts'
 
 const INSERT = `INSERT INTO history (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`
-const DIALECT: Dialect = { mark: '?', time: (value) => value, columns: '*', table: 'history AS h' }
+const DIALECT: Dialect = {
+  mark: '?',
+  time: (value) => value,
+  columns: '*',
+  table: 'history AS h',
+  weight: '200 + coalesce(length(note), 0) + coalesce(length(context_snapshot), 0)',
+}
 
 /** Events that go in one transaction when old ones are removed: short enough that writes need not wait. */
 const TRIM_LIMIT = 2_000
@@ -55,15 +61,15 @@ export class SqliteHistory implements HistoryStore {
     return Number(await this.#writing().call('trim', { before, bytesMax, limit: TRIM_LIMIT, writersBefore }))
   }
 
-  ofJob(jobId: string, query: JobHistoryQuery): Promise<readonly StoredEvent[]> {
+  ofJob(jobId: string, query: JobHistoryQuery): Promise<EventPage> {
     return this.#events(ofJobQuery(DIALECT, jobId, query))
   }
 
-  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<readonly StoredEvent[]> {
+  ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage> {
     return this.#events(ofWorkerQuery(DIALECT, workerId, query))
   }
 
-  list(query: EventListQuery): Promise<readonly StoredEvent[]> {
+  list(query: EventListQuery): Promise<EventPage> {
     return this.#events(listQuery(DIALECT, query))
   }
 
@@ -80,9 +86,9 @@ export class SqliteHistory implements HistoryStore {
     await this.#writer.close()
   }
 
-  async #events(query: Query): Promise<readonly StoredEvent[]> {
+  async #events(query: Query): Promise<EventPage> {
     const [rows = []] = await this.#read([query])
-    return rows.map(eventOf)
+    return eventsOf(rows)
   }
 
   async #read(queries: readonly Query[]): Promise<readonly (readonly unknown[])[]> {

@@ -25,6 +25,9 @@ function numberOf(pragma) {
   return Number(Object.values(prepared('PRAGMA ' + pragma).get())[0])
 }
 
+// Whether the log shows what was removed.
+let isShown = false
+
 function begin() {
   for (const line of settings) db.exec(line)
   // A file that somebody else made: space that comes free could never be given back. Once, and not while it is in use.
@@ -32,6 +35,7 @@ function begin() {
   try {
     db.exec('PRAGMA auto_vacuum = INCREMENTAL')
     db.exec('VACUUM')
+    isShown = true
   } catch {}
 }
 
@@ -47,11 +51,17 @@ function together(work) {
   }
 }
 
-// So many pages at a time. At the end the log is written back, so that the file becomes shorter also when nothing follows.
+// So many pages at a time. At the end the log is written back and emptied, so that the file becomes shorter also when nothing
+// follows, and nobody reads in the log what is gone. Readers that are at work keep it for a while: the next trim tries again.
 function giveBack(pagesMax, isLast) {
-  if (numberOf('freelist_count') === 0 || numberOf('auto_vacuum') !== 2) return
-  db.exec('PRAGMA incremental_vacuum(' + pagesMax + ')')
-  if (isLast) db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+  if (numberOf('freelist_count') > 0 && numberOf('auto_vacuum') === 2) {
+    db.exec('PRAGMA incremental_vacuum(' + pagesMax + ')')
+    isShown = true
+  }
+  if (!isLast || !isShown) return
+  db.exec('PRAGMA busy_timeout = 100')
+  isShown = prepared('PRAGMA wal_checkpoint(TRUNCATE)').get().busy !== 0
+  db.exec('PRAGMA busy_timeout = 10000')
 }
 
 const TAKE = 'INSERT INTO writers (writer, batch, written_at) VALUES (?1, ?2, ?3) ON CONFLICT (writer) DO UPDATE SET ' +
@@ -80,6 +90,7 @@ const calls = {
       const few = Math.min(limit, 50 + Math.ceil((used - bytesMax) / 1000))
       return Number(prepared(REMOVE_FIRST).run(few).changes)
     })
+    if (removed > 0) isShown = true
     giveBack(limit, removed < limit)
     return removed
   },

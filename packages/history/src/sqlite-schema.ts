@@ -12,6 +12,8 @@ export const SETTINGS: readonly string[] = [
   'PRAGMA auto_vacuum = INCREMENTAL',
   'PRAGMA journal_mode = WAL',
   'PRAGMA synchronous = NORMAL',
+  // What is removed is overwritten with zeros, so that nobody reads it in what is free.
+  'PRAGMA secure_delete = ON',
 ]
 
 const TABLES: readonly string[] = [

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
+import { JOB_STATUSES, LARGE_JOB_FIELDS, WORKER_STATUSES } from './wire-client.ts'
 
 /**
  * What clients send and get. The types are in `wire-client.ts`. Requests are checked with these, and the API document
@@ -12,6 +13,7 @@ const text = z.string().nullish()
 const number = z.number().nullish()
 const seconds = z.number().min(0).nullish()
 const moment = z.number().describe('Unix seconds.')
+const jobStatus = z.enum(JOB_STATUSES)
 const identifier = z.string().min(1).max(LIMITS.identifierCharsMax)
 
 export const createJobRequest = z.looseObject({
@@ -30,10 +32,19 @@ export const createJobRequest = z.looseObject({
     .describe('A UUIDv7 of the caller’s making that becomes the job’s id.'),
   priority: number.describe('Higher first; 0 without it.'),
   dispatch_timeout: seconds.describe('Longest wait of a task for a worker, in seconds.'),
-  result_timeout: seconds.describe('Longest time from the dispatch of a task to its result, in seconds.'),
+  result_timeout: seconds.describe(
+    'Longest time from the first dispatch of a task to its result, in seconds: a deadline over all its tries.',
+  ),
   execution_timeout: seconds.describe('Longest life of the job, in seconds.'),
   metadata: nullable.describe('Kept with the job and shown with it; nothing is decided by it.'),
   webhook_url: text.describe('Where the end of the job is told.'),
+  tracing_context: z
+    .looseObject({
+      traceparent: z.string().max(128),
+      tracestate: z.string().max(8_192).nullish(),
+    })
+    .nullish()
+    .describe('The trace that the job belongs to (W3C Trace Context). Goes before the headers of the same names.'),
 })
 
 /** The body of a blueprint's own endpoint: the same, without its name. */
@@ -45,7 +56,7 @@ export const createJobBatchRequest = z.looseObject({
 })
 
 export const createJobReply = z.object({ status: z.literal('accepted'), job_id: z.string() })
-const itemError = z.object({ error: z.string(), code: z.string() })
+export const itemError = z.object({ error: z.string(), code: z.string() })
 export const createJobBatchReply = z.object({
   results: z.array(z.union([createJobReply, itemError])).describe('One for each job, in the same order.'),
 })
@@ -66,7 +77,7 @@ export const jobQuery = z.looseObject({
 })
 
 const page = {
-  limit: z.coerce.number().int().min(1).max(LIMITS.pageSizeMax).optional().describe('Jobs on one page.'),
+  limit: z.coerce.number().int().min(1).max(LIMITS.pageSizeMax).optional().describe('Jobs on one page at most.'),
   cursor: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),
   owner: z.string().optional().describe('Only jobs of this client. Admins may name any, others themselves.'),
 }
@@ -79,8 +90,18 @@ const time = z
   )
   .optional()
 
+const listFields = z
+  .string()
+  .optional()
+  .describe(
+    `Only these fields of each job, separated by commas. Without it, fields of more than ${LIMITS.listedFieldBytesMax / 1_024} kB are left out and named in \`omitted_fields\`; a field that is asked for is always there.`,
+  )
+
 export const jobListQuery = z.looseObject({
-  status: z.string().optional().describe('One or several statuses, separated by commas.'),
+  status: z
+    .string()
+    .optional()
+    .describe(`One or several statuses, separated by commas: ${JOB_STATUSES.join(', ')}.`),
   blueprint: z.string().optional().describe('Only jobs of this blueprint.'),
   created_after: time,
   created_before: time,
@@ -91,7 +112,7 @@ export const jobListQuery = z.looseObject({
     .describe(
       'Only jobs whose id, blueprint, state, error or metadata has this in it, whatever the case of its letters.',
     ),
-  fields: z.string().optional().describe('Only these fields of each job, separated by commas.'),
+  fields: listFields,
   ...page,
   offset: z.coerce
     .number()
@@ -106,11 +127,17 @@ export const quarantineQuery = z.looseObject({
   blueprint: z.string().optional().describe('Only jobs of this blueprint.'),
   error_code: z.string().optional().describe('Only jobs with this error.'),
   older_than: z.coerce.number().min(0).optional().describe('Only jobs that have been there for so many seconds.'),
+  fields: listFields,
   ...page,
 })
 
 export const cancelJobRequest = z.looseObject({ reason: text.describe('Kept as the job’s error message.') })
-export const cancelJobReply = z.object({ status: z.literal('cancellation_request_accepted') })
+const jobStatusNow = jobStatus.optional().describe('What has become of the job.')
+export const cancelJobReply = z.object({
+  status: z.literal('cancellation_request_accepted'),
+  job_id: z.string().optional(),
+  job_status: jobStatusNow,
+})
 
 export const retryJobRequest = z.strictObject({
   initial_data: nullable.describe('Instead of what the job began with; checked by the blueprint’s input schema.'),
@@ -130,16 +157,11 @@ export const bulkRequest = z.strictObject({
     .describe('Or all that fit; an empty filter fits all.'),
   limit: z.int().min(1).max(LIMITS.batchItemsMax).optional().describe('With `filter`: so many at most.'),
 })
+export const commandReply = z.object({ status: z.string(), job_id: z.string(), job_status: jobStatusNow })
 export const bulkReply = z.object({
-  results: z.array(
-    z.union([
-      z.object({ job_id: z.string(), status: z.string() }),
-      z.object({ job_id: z.string(), error: z.string(), code: z.string() }),
-    ]),
-  ),
+  results: z.array(z.union([commandReply, z.object({ job_id: z.string(), error: z.string(), code: z.string() })])),
   has_more: z.boolean().describe('Whether the filter may fit jobs beyond the limit: ask again.'),
 })
-export const commandReply = z.object({ status: z.string(), job_id: z.string() })
 
 export const approvalRequest = z.looseObject({
   decision: identifier.describe('One of the decisions that the job asks for.'),
@@ -147,19 +169,23 @@ export const approvalRequest = z.looseObject({
   visit: z.int().min(0).nullish().describe('Which question it answers; a later one is not decided by it.'),
   capability: text.describe('A signed permission for this one decision, instead of a token.'),
 })
-export const approvalReply = z.object({ status: z.literal('approval_received'), job_id: z.string() })
+export const approvalReply = z.object({
+  status: z.literal('approval_received'),
+  job_id: z.string(),
+  job_status: jobStatusNow,
+})
 export const approvalQuery = z.looseObject({
   capability: z.string().optional().describe('A signed permission for this one decision, instead of a token.'),
 })
 
-const approval = z.looseObject({
+export const openApproval = z.looseObject({
   message: z.string(),
   decisions: z.array(z.string()),
   visit: z.int(),
   expires_at: moment.nullish(),
   reminders: z.int().describe('How often somebody has been reminded so far.'),
 })
-export const approvalBody = approval.extend({
+export const approvalBody = openApproval.extend({
   job_id: z.string(),
   blueprint_name: z.string(),
   url: z.string().describe('A page on which a person decides. Whoever has it may decide, once.'),
@@ -167,7 +193,12 @@ export const approvalBody = approval.extend({
   urls_expire_at: moment,
 })
 
-const trailEntry = z.looseObject({ at: moment, event: z.string(), state: text, note: text })
+export const trailEntry = z.looseObject({
+  at: moment,
+  event: z.string(),
+  state: z.string().optional(),
+  note: z.string().optional(),
+})
 
 export const jobBody = z.looseObject({
   id: z.string(),
@@ -175,7 +206,7 @@ export const jobBody = z.looseObject({
   owner: z.string().describe('Id of the client who started it.'),
   blueprint_name: z.string(),
   blueprint_version: z.int(),
-  status: z.string(),
+  status: jobStatus,
   current_state: z.string(),
   initial_data: object,
   state_history: object,
@@ -186,21 +217,31 @@ export const jobBody = z.looseObject({
   error_code: z.string().optional(),
   parent_job_id: z.string().optional(),
   metadata: object.optional(),
-  approval: approval.optional().describe('While it waits for a person.'),
+  approval: openApproval.optional().describe('While it waits for a person.'),
   created_at: moment,
   updated_at: moment,
   ended_at: moment.optional(),
   version: z.int().describe('Grows with every change.'),
   trail: z.array(trailEntry).describe('The newest notable moments.'),
 })
-export const jobList = z.array(jobBody.partial())
+const omittedFields = z
+  .array(z.enum(LARGE_JOB_FIELDS))
+  .optional()
+  .describe('Fields that are too long for a list. Read the job itself, or name them in `fields`.')
+export const listedJob = jobBody.partial().extend({ omitted_fields: omittedFields })
+export const jobList = z.array(listedJob)
+export const jobError = z.looseObject({
+  code: z.string(),
+  message: z.string(),
+  state: z.string(),
+  stack: z.string().optional(),
+})
 export const quarantinedBody = jobBody.extend({
-  error: z
-    .looseObject({ code: z.string(), message: z.string(), state: z.string(), stack: z.string().optional() })
-    .optional(),
+  error: jobError.optional(),
   quarantined_at: moment,
 })
-export const quarantineList = z.array(quarantinedBody)
+export const listedQuarantined = quarantinedBody.partial().extend({ omitted_fields: omittedFields })
+export const quarantineList = z.array(listedQuarantined)
 
 export const scheduleParams = z.object({ schedule: z.string().describe('Name of a schedule.') })
 export const scheduleBody = z.looseObject({
@@ -224,41 +265,67 @@ export const scheduleBody = z.looseObject({
 })
 export const scheduleList = z.array(scheduleBody)
 
+export const explainedTask = z.looseObject({
+  task_id: z.string(),
+  type: z.string(),
+  where: z.enum(['waiting', 'assigned', 'running', 'delayed', 'ended']),
+  worker: z.string().nullable(),
+  attempt: z.int().describe('Which try it is.'),
+  deadline: z.number().nullable().describe('When its result must be there, in Unix seconds.'),
+  last_error: object.nullable().describe('Why the try before failed: `code` and `message`.'),
+  explanation: object
+    .nullable()
+    .describe(
+      'Every worker that is live, a hundred at most: what keeps it out, or how it scores. Null for tasks that have ended, and beyond the first twenty of a job.',
+    ),
+})
 export const explanationBody = z.looseObject({
   job_id: z.string(),
-  status: z.string(),
+  status: jobStatus,
   current_state: z.string(),
-  tasks: z.array(
-    z.looseObject({
-      task_id: z.string(),
-      type: z.string(),
-      where: z.enum(['waiting', 'assigned', 'running', 'delayed', 'ended']),
-      worker: z.string().nullable(),
-      explanation: object.nullable().describe('Every worker that is live: what keeps it out, or how it scores.'),
-    }),
-  ),
+  parent_job_id: z.string().nullable().describe('The job that waits for this one.'),
+  children: z
+    .array(z.looseObject({ job_id: z.string(), blueprint_name: z.string(), status: z.string().nullable() }))
+    .describe('The jobs that it waits for, a hundred at most. The status is null beyond the first twenty.'),
+  tasks: z.array(explainedTask),
 })
 
 export const workerBody = z.looseObject({
   worker_id: z.string(),
   worker_type: z.string(),
-  status: z.string(),
+  status: z.enum(WORKER_STATUSES),
   supported_skills: z.array(z.string()),
-  load: z.int(),
-  reputation: z.number(),
+  available_skills: z.array(z.string()).describe('Those that it can start now.'),
+  hot_skills: z.array(z.string()),
+  hot_cache: z.array(z.string()).describe('Models that are loaded.'),
+  max_concurrent_tasks: z.number().nullable().describe('Null for one that does not say.'),
+  load: z.int().describe('Tasks in its hands.'),
+  resources: z.looseObject({
+    cpu_cores: z.number(),
+    ram_gb: z.number(),
+    gpus: z.array(z.looseObject({ model: z.string(), vram_gb: z.number() })),
+    properties: object,
+  }),
+  installed_software: z.record(z.string(), z.string()),
+  cost_per_second: z.number().nullable(),
+  cost_per_skill: z.record(z.string(), z.number()),
+  reputation: z.number().describe('From 0 to 1.'),
+  registered_at: moment,
+  seen_at: moment,
 })
 export const workerList = z.array(workerBody)
-export const catalogueBody = z
-  .record(
-    z.string(),
-    z.object({
-      contract: object.nullable().describe('The skill as its newest provider describes it.'),
-      providers_count: z.int(),
-      worker_types: z.array(z.string()),
-      average_reputation: z.number(),
-    }),
-  )
-  .describe('By the name of the skill.')
+export const workerListQuery = z.looseObject({
+  limit: z.coerce.number().int().min(1).max(LIMITS.workersPageMax).optional().describe('Workers on one page.'),
+  cursor: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),
+})
+export const catalogueQuery = workerListQuery.pick({ cursor: true })
+export const catalogueEntry = z.object({
+  contract: object.nullable().describe('The skill as its newest provider describes it.'),
+  providers_count: z.int(),
+  worker_types: z.array(z.string()),
+  average_reputation: z.number(),
+})
+export const catalogueBody = z.record(z.string(), catalogueEntry).describe('By the name of the skill.')
 
 export const blueprintBody = z.looseObject({
   name: z.string(),
@@ -266,7 +333,14 @@ export const blueprintBody = z.looseObject({
   start: z.string(),
   endpoint: z.string().nullable(),
   api_version: z.string().nullable(),
-  states: z.array(z.looseObject({ name: z.string(), kind: z.string() })),
+  states: z.array(
+    z.looseObject({
+      name: z.string(),
+      kind: z.string(),
+      outcome: z.string().nullable(),
+      transitions: z.array(z.object({ to: z.string(), label: z.string().nullable() })),
+    }),
+  ),
 })
 export const blueprintList = z.array(blueprintBody)
 export const blueprintQuery = z.looseObject({
@@ -289,6 +363,11 @@ export const dashboardBody = z.looseObject({
     .describe('How this instance fares with writing the history; for admins.'),
 })
 
+export const homeBody = z.looseObject({
+  name: z.literal('impresario'),
+  version: z.string(),
+  links: z.record(z.string(), z.string()).describe('Paths on this server, by what is there.'),
+})
 export const statusBody = z.looseObject({ status: z.string() })
 export const readinessBody = z.looseObject({
   status: z.enum(['ready', 'not_ready']),

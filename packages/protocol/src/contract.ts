@@ -1,4 +1,5 @@
 import { ImpresarioError } from './errors.ts'
+import { checkSchema } from './exact/check-schema.ts'
 import { LIMITS } from './limits.ts'
 import type { ResourceRequirements } from './task.ts'
 
@@ -32,7 +33,7 @@ export type Validated<T> = { readonly value: T } | { readonly problems: readonly
 
 /** Returns what the schema makes of the value, or what is wrong with it, one sentence per problem. */
 export async function validate<Output>(schema: Schema<unknown, Output>, value: unknown): Promise<Validated<Output>> {
-  const result = await schema['~standard'].validate(value)
+  const result = await checkSchema(schema, value)
   if (result.issues === undefined) return { value: result.value }
   return { problems: result.issues.map(sentenceOf) }
 }
@@ -53,14 +54,16 @@ export interface TaskOptions {
   readonly priority?: number
   readonly strategy?: string
   readonly resourceRequirements?: ResourceRequirements
-  /** Workers that cost more per second are not asked. */
+  /** Workers that cost more per second are not asked. One that names no price is, after those that do. */
   readonly maxCost?: number
   /** Longest wait for a worker. */
   readonly dispatchTimeout?: Duration
-  /** Longest time from dispatch to the result, the wait for a worker included. */
+  /** Longest time from the first dispatch to the result: waits for workers and all tries included. */
   readonly resultTimeout?: Duration
   /** Longest time from a worker's pickup to the result. */
   readonly runTimeout?: Duration
+  /** Try again after a run or result timeout, up to `attemptsMax`; each try then has the whole `resultTimeout`. */
+  readonly retryTimeouts?: boolean
   readonly attemptsMax?: number
 }
 

@@ -10,7 +10,8 @@ export interface ErrorMeaning {
 /** Every refusal in words: for the API document and the reference. The message of an answer names the case at hand. */
 export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
   INVALID_REQUEST: {
-    meaning: 'A field is missing, unknown or has the wrong shape. The message names it.',
+    meaning:
+      'A field or a parameter is missing or has the wrong shape. The message names it. Fields that are not known are ignored, except by the requests of quarantine and webhooks.',
     fix: 'Correct the field that the message names; the API document has the shape of every request.',
   },
   INVALID_JSON: {
@@ -40,6 +41,10 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     fix: 'A worker registers again; a client looks at `GET /api/v1/workers`.',
   },
   METHOD_NOT_ALLOWED: { meaning: 'The path exists with another method.', fix: 'Use one that `Allow` names.' },
+  REQUEST_TIMEOUT: {
+    meaning: 'The head or the body of the request did not arrive in time.',
+    fix: 'Send the request without pauses: the head within 10 seconds, all of it within 30.',
+  },
   CONFLICT: { meaning: 'Somebody else changed it at the same time.', fix: 'Read it anew and try again.' },
   NOT_WAITING: {
     meaning: 'The job does not wait for what was sent: a decision, a retry, a discard.',
@@ -77,11 +82,24 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     meaning: 'More requests than the rate limit allows, or too many wrong tokens from one address.',
     fix: 'Wait as long as `Retry-After` says.',
   },
+  HEADERS_TOO_LARGE: {
+    meaning: 'The request line and the headers together have more than 16 kB.',
+    fix: 'Send less in headers and in the query. Data belongs in the body.',
+  },
   INTERNAL: { meaning: 'A mistake of ours.', fix: 'The server’s log has the rest; please report it.' },
+  OVERLOADED: {
+    meaning: 'There is more work than can be done in time. Nothing of the request was done.',
+    fix: 'Send it again after `Retry-After`; if it happens often, send less at once, or run more instances.',
+  },
   SHUTTING_DOWN: { meaning: 'This server is about to stop.', fix: 'Try again, here or at another instance.' },
+  STORAGE_REFUSED: {
+    meaning: 'The storage refused the write: it is full, or takes no writes at the moment. Nothing was written.',
+    fix: 'Send the request again after `Retry-After`. Free memory or disk of the storage, or see to its failover.',
+  },
   STORAGE_UNAVAILABLE: {
-    meaning: 'The storage does not answer, or another process has its directory.',
-    fix: 'Look at `/_public/ready`; see that the storage runs and that no second server has the directory.',
+    meaning:
+      'The storage does not answer, or another process has its directory. Whether a write was done is not known.',
+    fix: 'Send it again with the same idempotency key. Look at `/_public/ready`; see that the storage runs and that no second server has the directory.',
   },
   INVALID_BLUEPRINT: {
     meaning: 'A blueprint that cannot work. Stops the start, or fails the handler run; never an answer over HTTP.',

@@ -21,7 +21,7 @@ export const historyQuery = z.looseObject({
     .optional()
     .describe('Only events after this one: its `event_id`, or X-Next-Cursor of the page before.'),
 })
-const jobEvent = z.looseObject({
+export const jobEvent = z.looseObject({
   event_id: z.string(),
   job_id: z.string(),
   timestamp: moment,
@@ -49,17 +49,16 @@ export const workerHistoryQuery = z.looseObject({
   limit: z.coerce.number().int().min(1).max(LIMITS.historyPageMax).optional().describe('Events on one page.'),
   before,
 })
-export const workerHistoryList = z.array(
-  z.looseObject({
-    event_id: z.string(),
-    worker_id: z.string(),
-    timestamp: moment,
-    time: localTime,
-    event_type: z.string().describe('`registered`, `status_update`, `reputation` or `removed`.'),
-    note: nullableText.describe('Of an update: the names of what changed.'),
-    worker_info_snapshot: z.unknown().describe('What was known of the worker then, as far as it is small.'),
-  }),
-)
+export const workerEvent = z.looseObject({
+  event_id: z.string(),
+  worker_id: z.string(),
+  timestamp: moment,
+  time: localTime,
+  event_type: z.string().describe('`registered`, `status_update`, `reputation` or `removed`.'),
+  note: nullableText.describe('Of an update: the names of what changed.'),
+  worker_info_snapshot: z.unknown().describe('What was known of the worker then, as far as it is small.'),
+})
+export const workerHistoryList = z.array(workerEvent)
 
 const time = z.string().max(40).optional()
 const name = z.string().max(LIMITS.identifierCharsMax).optional()
@@ -80,13 +79,12 @@ export const eventListQuery = z.looseObject({
   limit: z.coerce.number().int().min(1).max(LIMITS.historyPageMax).optional().describe('Events on one page; 100.'),
   before,
 })
-export const eventList = z.array(
-  jobEvent.extend({
-    job_id: nullableText.describe('Null for what happened to a worker itself.'),
-    blueprint: nullableText,
-    owner: nullableText.describe('The client whose job it is.'),
-  }),
-)
+export const anyEvent = jobEvent.extend({
+  job_id: nullableText.describe('Null for what happened to a worker itself.'),
+  blueprint: nullableText,
+  owner: nullableText.describe('The client whose job it is.'),
+})
+export const eventList = z.array(anyEvent)
 
 export const eventCountQuery = z.looseObject({
   ...filter,
@@ -95,11 +93,10 @@ export const eventCountQuery = z.looseObject({
     .optional()
     .describe('Counts of each hour or day, as the clocks of the server’s time zone show them; one sum without it.'),
 })
-export const eventCountList = z.array(
-  z.looseObject({
-    timestamp: moment.describe('When the hour or day begins. Unix seconds.'),
-    time: localTime,
-    event_type: z.string(),
-    count: z.int(),
-  }),
-)
+export const eventCount = z.looseObject({
+  timestamp: moment.describe('When the hour or day begins. Unix seconds.'),
+  time: localTime,
+  event_type: z.string(),
+  count: z.int(),
+})
+export const eventCountList = z.array(eventCount)

@@ -1,3 +1,5 @@
+import { isExactNumber } from './exact/exact-number.ts'
+
 /** What JSON can hold. Everything that is stored or sent is made of this. */
 export type Json = string | number | boolean | null | readonly Json[] | JsonObject
 export interface JsonObject {
@@ -5,5 +7,5 @@ export interface JsonObject {
 }
 
 export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isExactNumber(value)
 }

@@ -9,12 +9,29 @@ export const LIMITS = {
   /** `JSON.stringify` overflows the stack near 5,000 levels: deeper input would break every later read. */
   jsonDepthMax: 64,
   jsonKeysMax: 10_000,
+  /** An empty list takes two bytes on the wire and a hundred in memory, and costs 2 µs on its way through the server. */
+  jsonContainersMax: 20_000,
+  /** Values of any kind. A number in a list costs a fifth of a microsecond in each of several steps. */
+  jsonValuesMax: 100_000,
   jsonStringBytesMax: 262_144,
+  /** A key of 2,048 bits has 617 digits. Arithmetic on more takes a time that grows with their square. */
+  jsonNumberCharsMax: 1_000,
   /** Jobs in one batched create, tasks in one batched poll, results in one batched post. */
   batchItemsMax: 500,
+  /**
+   * What the tasks of one poll take in memory. A worker that asks for many large ones gets some of them, and the others with
+   * its next poll.
+   */
+  handoutBytesMax: 8_388_608,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveMs: 65_000,
+  /** Nothing of an answer was read for so long: its reader is gone, and what waits for it takes up memory. */
+  answerStallMs: 20_000,
+  /** Whoever reads an answer more slowly than a modem is cut off. */
+  answerBytesPerSecondMin: 8_192,
+  /** Answers that wait for their readers, all together. Beyond it the slowest is cut off. */
+  answersBytesMax: 134_217_728,
   longPollMs: 30_000,
   longPollMsMax: 120_000,
   /** Branches of one fan-out. */
@@ -33,6 +50,11 @@ export const LIMITS = {
   handlerMs: 60_000,
   handlerAttemptsMax: 4,
   taskAttemptsMax: 4,
+  /**
+   * A turn whose handler was begun so often and never ended, because the process ended first, waits for a person. Not fewer:
+   * processes that are killed again and again on a busy machine gave up innocent turns after three.
+   */
+  turnBegunMax: 5,
   /** A task whose worker vanished is handed out again this often before it counts as failed. */
   taskDeliveriesMax: 10,
   /** Tasks of most blueprints are done in five minutes; those that are not should say so. Users may change it. */
@@ -49,6 +71,8 @@ export const LIMITS = {
   handlerStackCharsMax: 8_000,
   /** More than for handlers, because the output of a foreign program is often all that there is to go by. */
   taskErrorCharsMax: 4_000,
+  /** The stack that a worker sends with a failure. It is kept in the job's record, for operators. */
+  taskStackCharsMax: 8_000,
   /** Each event of a worker writes the job's record. Whoever sends more while one state lasts sends a stream. */
   workerEventsMax: 1_000,
   /** A sender repeats what it sent last, so that the newest ids are enough to know a repeated event by. */
@@ -80,6 +104,8 @@ export const LIMITS = {
   socketFramesPerSecond: 50,
   /** What may wait for a worker that does not read; then the socket is closed. Commands are 200 bytes each. */
   socketBufferBytesMax: 1_048_576,
+  /** On average between two pings. Progress and events are short; 50 of them in a second are some 50 kB. */
+  socketBytesPerSecond: 4_194_304,
   socketPingMs: 20_000,
   /** Frames that are no messages, before the socket is closed. */
   socketMistakesMax: 5,
@@ -98,6 +124,21 @@ export const LIMITS = {
   eventCheckCharsMax: 67_108_864,
   pageSizeDefault: 50,
   pageSizeMax: 100,
+  /**
+   * One page of a list, as JSON: what is longer goes on on the next page. A client reads it in a second over 40 Mbit/s, and
+   * writing it holds nobody up for longer than some 20 ms.
+   */
+  pageBytesMax: 4_194_304,
+  /** A field of a job that is longer is left out of lists, unless `fields` names it: 100 jobs of a megabyte are 100 MB. */
+  listedFieldBytesMax: 16_384,
+  /** What is read from the storage for one page, piece by piece, also where most of it is left out of the answer. */
+  pageReadBytesMax: 33_554_432,
+  /** Read at once, and others get their turn before the next piece. */
+  pagePieceBytes: 2_097_152,
+  /** Records that a filter leaves out, looked through at once: some ten milliseconds. */
+  pagePieceLooks: 2_000,
+  /** Workers of one page. One in a thousand installations has more. */
+  workersPageMax: 1_000,
   /** Older clients count from the beginning, which reads all that is left out. */
   pageOffsetMax: 1_000,
   /** Moments of one job in one answer. */
@@ -106,10 +147,12 @@ export const LIMITS = {
   eventPageDefault: 100,
   /** Hours or days that are counted in one answer: a month of hours. */
   historySpansMax: 745,
-  /** What the history keeps of a job's dictionary, or of a worker, with an event; a larger one is left out. */
-  historySnapshotBytesMax: 4_096,
-  /** Records that a filter without an index looks through for one page. */
-  scanRecordsMax: 2_000,
+  /** Of a job's initial data and dictionary, what each of its events keeps; usual jobs have less. */
+  historySnapshotBytes: 8_192,
+  /** The same over all events of one step: 128 branches of a fan-out with the whole of it. */
+  historyStepBytesMax: 1_048_576,
+  /** What the history keeps of a worker with an event; a larger one is left out. */
+  historyWorkerBytesMax: 4_096,
   /** What a person may add to a decision; it becomes a part of the job's record. */
   commentCharsMax: 2_000,
   /** How long a link to an open question is good, where the question has no end of its own. */

@@ -98,3 +98,32 @@ export const HMAC_VECTORS = String.raw`
  }
 }
 `
+
+/**
+ * Signatures by the readings of older releases, made with Python's own `json` and `hmac`: numbers as Python writes them or as
+ * whole ones, nulls left out of objects, of lists too, or kept. The texts are the bodies as they were sent.
+ */
+export const OLDER_VECTORS = String.raw`
+{
+ "secret": "the-token",
+ "messages": [
+  {
+   "text": "{\"worker_id\":\"w1\",\"timestamp\":1700000000,\"status\":\"idle\",\"usage\":{\"cpu_load_percent\":8.0,\"ram_used_gb\":0.0,\"devices_usage\":[null,{\"load_percent\":12.0,\"unit_id\":null},2.5,null]},\"metadata\":null,\"big\":9007199254740993,\"neg\":-0.0,\"текст\":\"é \\\"\\\\\"}",
+   "signatures": {
+    "written_lists": "f3113ea62d2abae83d392d04c2ef6da33a7ef39c8a7ffeafee201ffd231640b0",
+    "written_objects": "8e913fb485c7c431476e22a7bcbaa7a36240c5b62e6a8d3d8baca0a484dc828e",
+    "written_nulls_stay": "32c72a690d7cad9dddb41a1ca9312111f542c7ab3f9616eef51a2486cfb66111",
+    "whole_lists": "7b7a7ce0a31969c92395a7ebcb7262c0baf51a1aa4c281c3eed27e77bc31fd87"
+   }
+  },
+  {
+   "text": "{\"worker_id\":\"w1\",\"timestamp\":1700000000,\"status\":\"idle\",\"usage\":{\"cpu_load_percent\":8.0,\"ram_used_gb\":0.0,\"small\":1e-07,\"devices_usage\":[null,{\"load_percent\":12.0,\"unit_id\":null},2.5,null]},\"metadata\":null,\"big\":9007199254740993,\"neg\":-0.0,\"текст\":\"é \\\"\\\\\"}",
+   "signatures": {
+    "written_lists": "a8bb6253575ef2c916af9af3294b2c53b03e05005f9729d611b71295d87fb754",
+    "written_objects": "4518a432cbfa7a1230299dd8ba7c43fb8ee0ee0782cfa32c9df94f4f6bb3272a",
+    "written_nulls_stay": "cd44f2efc78686ff030f9717b479abe7322c4fa7ca2699c1ca210d642d83aff5"
+   }
+  }
+ ]
+}
+`

@@ -1,19 +1,20 @@
+import type { Data, DataObject } from './exact/exact-json.ts'
+import { isExactNumber, numberFrom } from './exact/exact-number.ts'
+import { isMarkedNumber, literalText, unmarkedText } from './exact/exact-text.ts'
 import { isJsonObject } from './json.ts'
-import type { Json, JsonObject } from './json.ts'
 
 /**
  * Signatures of the worker protocol: hex of HMAC-SHA256 over a canonical form of the message, keyed with the worker's own
  * token. One implementation for both sides, on Web Crypto, which browsers and Node share.
  *
  * The canonical form is JSON without spaces: keys in the order of their code points, `null` left out as a value of a key
- * (not in lists), numbers without a fraction written as whole numbers, nothing escaped that need not be. At the top
+ * (not in lists), numbers without a fraction written as whole numbers with all of their digits, nothing escaped that need not be. At the top
  * `security` and `_signature` are left out, and what the caller names besides.
  *
  * What stands in `security` is therefore not signed. A nonce belongs into `metadata`, which is.
  */
-export function canonicalMessage(payload: JsonObject, ignore: readonly string[] = []): string {
-  const left = new Set([...UNSIGNED, ...ignore])
-  return objectText(payload, (key) => !left.has(key))
+export function canonicalMessage(payload: DataObject, ignore: readonly string[] = []): string {
+  return messageText(payload, ignore)
 }
 
 const UNSIGNED = ['security', '_signature']
@@ -22,25 +23,52 @@ const UNSIGNED = ['security', '_signature']
 export const EVENT_UNSIGNED: readonly string[] = ['bubbling_chain']
 
 /** The signature of a message, in hex. `ignore`: `EVENT_UNSIGNED` for events, nothing for all others. */
-export async function signMessage(payload: JsonObject, secret: string, ignore?: readonly string[]): Promise<string> {
+export async function signMessage(payload: DataObject, secret: string, ignore?: readonly string[]): Promise<string> {
   const bytes = await crypto.subtle.sign('HMAC', await keyOf(secret), encode(canonicalMessage(payload, ignore)))
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Whether the signature is the message's own. Takes as long for a wrong one as for the right one. */
+/**
+ * How releases of existing workers read a message before they sign it. The newest come first. They differ in numbers (`8.0` as
+ * it was written, or as the whole number that it is) and in nulls (left out of objects, of lists too, or kept).
+ */
+interface Reading {
+  readonly numbers: 'whole' | 'written'
+  readonly nulls: 'leave objects' | 'leave lists' | 'stay'
+}
+
+const READINGS: readonly Reading[] = [
+  { numbers: 'whole', nulls: 'leave objects' },
+  { numbers: 'written', nulls: 'leave lists' },
+  { numbers: 'written', nulls: 'leave objects' },
+  { numbers: 'whole', nulls: 'leave lists' },
+  { numbers: 'written', nulls: 'stay' },
+]
+
+/**
+ * Whether the signature is that of a message, by any of the readings. Takes the text of the message as it came, because
+ * parsing forgets how a number was written. Takes as long for a wrong signature as for the right one of its reading.
+ */
 export async function verifyMessage(
-  payload: JsonObject,
+  text: string,
   secret: string,
   signature: string,
   ignore?: readonly string[],
 ): Promise<boolean> {
   if (!/^[\da-f]{64}$/i.test(signature)) return false
   const bytes = Uint8Array.from(signature.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
-  return crypto.subtle.verify('HMAC', await keyOf(secret), bytes, encode(canonicalMessage(payload, ignore)))
+  const message: unknown = JSON.parse(literalText(text))
+  if (!isJsonObject(message)) return false
+  const key = await keyOf(secret)
+  for (const reading of READINGS) {
+    const read = encode(messageText(message, ignore, writerOf(reading)))
+    if (await crypto.subtle.verify('HMAC', key, bytes, read)) return true
+  }
+  return false
 }
 
 /** Signs a message that has its `timestamp` (whole seconds) already, the way the newest workers do. */
-export async function withSignature<T extends JsonObject>(
+export async function withSignature<T extends DataObject>(
   payload: T,
   signer: { readonly id: string; readonly secret: string },
   ignore?: readonly string[],
@@ -50,8 +78,8 @@ export async function withSignature<T extends JsonObject>(
 }
 
 /** SHA-256 in hex of the canonical form: how workers name a list of skills without sending it. */
-export async function canonicalHash(value: JsonObject): Promise<string> {
-  const bytes = await crypto.subtle.digest('SHA-256', encode(objectText(value, () => true)))
+export async function canonicalHash(value: DataObject): Promise<string> {
+  const bytes = await crypto.subtle.digest('SHA-256', encode(objectText(value, OURS)))
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
@@ -63,19 +91,60 @@ function encode(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text)
 }
 
+function messageText(payload: DataObject, ignore: readonly string[] = [], writer: Writer = OURS): string {
+  const left = new Set([...UNSIGNED, ...ignore])
+  return objectText(payload, writer, (key) => !left.has(key))
+}
+
+interface Writer {
+  readonly nulls: Reading['nulls']
+  readonly scalar: (value: Exclude<Data, readonly Data[] | DataObject>) => string
+}
+
+const OURS: Writer = { nulls: 'leave objects', scalar: scalarText }
+
+/** For messages in which every number is kept as it was written. */
+function writerOf({ numbers, nulls }: Reading): Writer {
+  const scalar: Writer['scalar'] = (value) => {
+    if (typeof value !== 'string') return scalarText(value)
+    if (!isMarkedNumber(value)) return JSON.stringify(unmarkedText(value))
+    const literal = value.slice(1)
+    if (numbers === 'written') return literal
+    const number = numberFrom(literal)
+    return number === 'overflow' ? literal : scalarText(number)
+  }
+  return { nulls, scalar }
+}
+
 /** Written by hand: an object of JavaScript puts keys that look like numbers first, whatever their order was. */
-function objectText(value: JsonObject, isKept: (key: string) => boolean): string {
-  const keys = Object.keys(value).filter((key) => isKept(key) && value[key] !== null && value[key] !== undefined)
-  const members = keys.sort(byCodePoint).map((key) => `${JSON.stringify(key)}:${textOf(value[key] ?? null)}`)
+function objectText(value: DataObject, writer: Writer, isKept: (key: string) => boolean = () => true): string {
+  const isThere = (one: Data | undefined): boolean => one !== undefined && (one !== null || writer.nulls === 'stay')
+  const keys = Object.keys(value).filter((key) => isKept(key) && isThere(value[key]))
+  const members = keys.sort(byCodePoint).map((key) => `${JSON.stringify(key)}:${textOf(value[key] ?? null, writer)}`)
   return `{${members.join(',')}}`
 }
 
-function textOf(value: Json): string {
-  if (Array.isArray(value)) return `[${value.map((one: Json) => textOf(one)).join(',')}]`
-  if (isJsonObject(value)) return objectText(value, () => true)
+function textOf(value: Data, writer: Writer): string {
+  if (isList(value)) {
+    const items = writer.nulls === 'leave lists' ? value.filter((one) => one !== null) : value
+    return `[${items.map((one) => textOf(one, writer)).join(',')}]`
+  }
+  return isDataObject(value) ? objectText(value, writer) : writer.scalar(value)
+}
+
+function scalarText(value: Exclude<Data, readonly Data[] | DataObject>): string {
+  if (typeof value === 'bigint' || isExactNumber(value)) return String(value)
   // Beyond this JavaScript rounds what it writes, or writes an exponent; others write every digit.
   if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) return String(BigInt(value))
   return JSON.stringify(value)
+}
+
+function isList(value: Data): value is readonly Data[] {
+  return Array.isArray(value)
+}
+
+function isDataObject(value: Data): value is DataObject {
+  return typeof value === 'object' && value !== null && !isExactNumber(value)
 }
 
 /** Sorting by UTF-16, as JavaScript does, differs where a character takes two units. */

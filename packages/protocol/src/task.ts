@@ -22,8 +22,11 @@ export interface TaskError {
   readonly message: string
 }
 
-/** What must follow from an error: try again, put the task aside for a person, or fail the job. */
-export type TaskErrorKind = 'transient' | 'permanent' | 'invalid_input'
+/**
+ * What must follow from an error: try again, put the task aside for a person, or fail the job. A timeout fails the job
+ * unless the blueprint says that timeouts are tried again.
+ */
+export type TaskErrorKind = 'transient' | 'permanent' | 'invalid_input' | 'timeout'
 
 const KINDS: Partial<Record<TaskErrorCode, TaskErrorKind>> = {
   PERMANENT_ERROR: 'permanent',
@@ -32,6 +35,7 @@ const KINDS: Partial<Record<TaskErrorCode, TaskErrorKind>> = {
   CONTRACT_VIOLATION_ERROR: 'permanent',
   INVALID_INPUT_ERROR: 'invalid_input',
   INTEGRITY_MISMATCH_ERROR: 'invalid_input',
+  TIMEOUT_ERROR: 'timeout',
 }
 
 export function taskErrorKind(code: TaskErrorCode): TaskErrorKind {
@@ -42,6 +46,24 @@ export function taskErrorKind(code: TaskErrorCode): TaskErrorKind {
 export function isTaskErrorCode(value: unknown): value is TaskErrorCode {
   return (TASK_ERROR_CODES as readonly unknown[]).includes(value)
 }
+
+/** Why a job failed, was cancelled or stands in quarantine, where it was no task's own error. */
+export const JOB_ERROR_CODES = [
+  'HANDLER_FAILED',
+  'HANDLER_NEVER_ENDED',
+  'UNHANDLED_STATUS',
+  'UNKNOWN_STATE',
+  'LOOP_LIMIT',
+  'EXECUTION_TIMEOUT',
+  'CHILD_FAILED',
+  'CHILD_TOO_DEEP',
+  'FAN_OUT_TOO_LARGE',
+  'APPROVAL_EXPIRED',
+  'BLUEPRINT_GONE',
+  'CANCELLED',
+] as const
+
+export type JobErrorCode = (typeof JOB_ERROR_CODES)[number] | TaskErrorCode
 
 /** What a worker must have, beyond the skill, to take a task. Numbers mean at least, lists mean all of. */
 export interface ResourceRequirements {

@@ -1,3 +1,4 @@
+import type { Data, DataObject } from './exact/exact-json.ts'
 import type { Json, JsonObject } from './json.ts'
 
 /** What clients send and get, in snake_case; `null` means absent. Times are Unix seconds, spans are seconds. */
@@ -49,6 +50,7 @@ export interface CreateJobRequest {
   /** Timeouts are in seconds. */
   readonly dispatch_timeout?: Maybe<number>
   readonly result_timeout?: Maybe<number>
+  readonly tracing_context?: Maybe<{ readonly traceparent: string; readonly tracestate?: Maybe<string> }>
   readonly execution_timeout?: Maybe<number>
   readonly metadata?: Maybe<JsonObject>
   readonly webhook_url?: Maybe<string>
@@ -101,6 +103,26 @@ export interface ApprovalBody extends WireApproval {
   readonly urls_expire_at: number
 }
 
+/** Where a job can stand. */
+export const JOB_STATUSES = [
+  'pending',
+  'running',
+  'waiting_for_worker',
+  'waiting_for_human',
+  'waiting_for_parallel',
+  'waiting_for_child',
+  'quarantined',
+  'finished',
+  'failed',
+  'cancelled',
+  'error',
+] as const
+export type JobStatusName = (typeof JOB_STATUSES)[number]
+
+/** What a worker says of itself. */
+export const WORKER_STATUSES = ['idle', 'busy', 'full', 'draining', 'offline'] as const
+export type WorkerStatusName = (typeof WORKER_STATUSES)[number]
+
 export interface JobBody {
   readonly id: string
   readonly job_id: string
@@ -108,17 +130,17 @@ export interface JobBody {
   readonly owner?: string
   readonly blueprint_name: string
   readonly blueprint_version: number
-  readonly status: string
+  readonly status: JobStatusName
   readonly current_state: string
-  readonly initial_data: JsonObject
-  readonly state_history: JsonObject
-  readonly result?: Json
+  readonly initial_data: DataObject
+  readonly state_history: DataObject
+  readonly result?: Data
   readonly progress?: number
   readonly progress_message?: string
   readonly error_message?: string
   readonly error_code?: string
   readonly parent_job_id?: string
-  readonly metadata?: JsonObject
+  readonly metadata?: DataObject
   /** While it waits for a person. */
   readonly approval?: WireApproval
   readonly created_at: number
@@ -128,6 +150,21 @@ export interface JobBody {
   readonly version: number
   readonly trail: readonly WireTrailEntry[]
 }
+
+/** Fields of a job that may be long. A list leaves those out that are longer than `LIMITS.listedFieldBytesMax`. */
+export const LARGE_JOB_FIELDS = [
+  'initial_data',
+  'state_history',
+  'result',
+  'metadata',
+  'approval',
+  'trail',
+] as const satisfies readonly (keyof JobBody)[]
+export type LargeJobField = (typeof LARGE_JOB_FIELDS)[number]
+
+/** A job in a list. What is too long for one is left out and named; the job itself has it, and a list with `fields`. */
+export type ListedJobBody = Omit<JobBody, LargeJobField> &
+  Partial<Pick<JobBody, LargeJobField>> & { readonly omitted_fields?: readonly LargeJobField[] }
 
 export interface WireJobError {
   readonly code: string
@@ -140,6 +177,8 @@ export interface QuarantinedBody extends JobBody {
   readonly error?: WireJobError
   readonly quarantined_at: number
 }
+
+export type ListedQuarantinedBody = ListedJobBody & Pick<QuarantinedBody, 'error' | 'quarantined_at'>
 
 export interface JobQuery {
   /** Seconds to wait for something newer. */
@@ -181,7 +220,7 @@ export interface HistoryBody {
   readonly attempt_number: Maybe<number>
   readonly duration_ms: Maybe<number>
   readonly note: Maybe<string>
-  readonly context_snapshot: Json
+  readonly context_snapshot: Data
 }
 
 /** One event of a list over all jobs and workers, newest first. */
@@ -221,7 +260,7 @@ export interface ScheduleBody {
   readonly client: string
   readonly trigger: JsonObject
   readonly timezone: string
-  readonly misfire: string
+  readonly misfire: 'skip' | 'run_once' | 'catch_up'
   /** When it fires next; null while it is off. Unix seconds, as all of these. */
   readonly next_at: Maybe<number>
   /** The firing that was served last: its own time, when it was served, and with which job. */
@@ -252,6 +291,8 @@ export interface BulkRequest {
 export interface CommandReply {
   readonly status: string
   readonly job_id: string
+  /** What has become of the job. */
+  readonly job_status?: JobStatusName
 }
 
 export interface BulkReply {
@@ -266,6 +307,9 @@ export interface CancelJobRequest {
 
 export interface CancelJobReply {
   readonly status: 'cancellation_request_accepted'
+  readonly job_id?: string
+  /** What has become of the job. */
+  readonly job_status?: JobStatusName
 }
 
 export interface ApprovalRequest {
@@ -279,12 +323,14 @@ export interface ApprovalRequest {
 export interface ApprovalReply {
   readonly status: 'approval_received'
   readonly job_id: string
+  /** What has become of the job. */
+  readonly job_status?: JobStatusName
 }
 
 export interface WorkerBody {
   readonly worker_id: string
   readonly worker_type: string
-  readonly status: string
+  readonly status: WorkerStatusName
   readonly supported_skills: readonly string[]
   readonly [field: string]: Json
 }

@@ -21,6 +21,7 @@ export const HEADERS = {
   idempotencyKey: 'idempotency-key',
   nextCursor: 'x-next-cursor',
   traceparent: 'traceparent',
+  tracestate: 'tracestate',
 } as const
 
 const segment = encodeURIComponent
@@ -218,6 +219,8 @@ export interface WireTaskError {
   readonly code?: Maybe<string>
   readonly message?: Maybe<string>
   readonly details?: Maybe<Json>
+  /** Where in the worker's code it failed, for operators. Servers that do not know the field ignore it. */
+  readonly stack?: Maybe<string>
 }
 
 interface ResultBody {
@@ -311,9 +314,11 @@ export interface TokenReply {
   readonly access_token: string
   readonly token_type: 'Bearer'
   readonly expires_in: number
-  readonly refresh_token: string
-  readonly refresh_expires_in: number
-  readonly worker_id: string
+  /** Not for workers that know no refresh tokens: their access tokens renew themselves. */
+  readonly refresh_token?: string
+  readonly refresh_expires_in?: number
+  /** `null`: the token stands for one that several workers share. */
+  readonly worker_id: string | null
 }
 
 export interface RevokeReply {

@@ -30,6 +30,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the body is read, for every route that clients may call. */
     caller: Caller | undefined
+    /** A poll that brought at least one task. */
+    hasBrought?: boolean
   }
   interface FastifyContextConfig {
     /** Every route names it; registration refuses one that does not. */

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { LIMITS } from '@impresario/protocol'
@@ -66,7 +67,7 @@ export function registerAccountRoutes(app: FastifyInstance, options: AccountRout
               limit: quota.limit,
               used: use.used,
               left: Math.max(0, quota.limit - use.used),
-              renews_at: new Date(clock.now() + quota.renewsInMs).toISOString(),
+              renews_at: new Date(wallTime(clock) + quota.renewsInMs).toISOString(),
             },
       limits: {
         body_bytes: bodyLimitBytes,

@@ -1,4 +1,4 @@
-import { ERROR_CODES } from '@impresario/protocol'
+import { ERROR_CODES, JOB_STATUSES, WORKER_STATUSES } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { guardRoutes } from './access.ts'
 import type { ApiDocument } from './api-document.ts'
@@ -76,14 +76,47 @@ describe('the document', () => {
     const info = document['info'] as { readonly description: string }
     for (const code of ERROR_CODES) expect(info.description).toContain(`\`${code}\``)
     const { schemas } = document['components'] as { readonly schemas: Readonly<Record<string, unknown>> }
-    expect(schemas['problem']).toMatchObject({ properties: { code: { enum: ERROR_CODES } } })
-    expect(JSON.stringify(document)).not.toMatch(/"\$ref":"(?!#\/components\/schemas\/problem")/)
+    expect(schemas['Problem']).toMatchObject({ properties: { code: { enum: ERROR_CODES } } })
+  })
+
+  test('[H-01] what is answered has a name, every reference leads somewhere, and nothing that has a name is written out', () => {
+    const { schemas } = document['components'] as { readonly schemas: Readonly<Record<string, object>> }
+    const text = JSON.stringify(document)
+    const used = new Set(
+      [...text.matchAll(/"\$ref":"#\/components\/schemas\/(?<name>\w+)"/g)].map((one) => one.groups?.['name']),
+    )
+    expect(text).not.toMatch(/"\$ref":"(?!#\/components\/schemas\/)/)
+    expect([...used].filter((name) => !(String(name) in schemas))).toEqual([])
+    expect(Object.keys(schemas).filter((name) => !used.has(name))).toEqual([])
+    const bodyOf = (name: string): unknown => {
+      const responses = operations.find(([one]) => one === name)?.[1].responses as unknown as Record<
+        string,
+        { content?: Record<string, { schema?: unknown }> }
+      >
+      return responses['200']?.content?.['application/json']?.schema
+    }
+    expect(bodyOf('GET /api/v1/jobs/{job_id}')).toMatchObject({ $ref: '#/components/schemas/Job' })
+    expect(bodyOf('GET /api/v1/jobs')).toMatchObject({
+      type: 'array',
+      items: { $ref: '#/components/schemas/ListedJob' },
+    })
+    expect(bodyOf('GET /api/v1/workers')).toMatchObject({ items: { $ref: '#/components/schemas/Worker' } })
+    expect(bodyOf('GET /api/v1/webhooks/deliveries')).toMatchObject({
+      items: { $ref: '#/components/schemas/Delivery' },
+    })
+  })
+
+  test('[H-01] it names the server and the statuses that there are', () => {
+    expect(document['servers']).toMatchObject([{ url: '/' }])
+    const { schemas } = document['components'] as { readonly schemas: Readonly<Record<string, unknown>> }
+    expect(schemas['Job']).toMatchObject({ properties: { status: { enum: JOB_STATUSES } } })
+    expect(schemas['Worker']).toMatchObject({ properties: { status: { enum: WORKER_STATUSES } } })
   })
 
   test('[H-01] bodies are there, as they are checked', () => {
     const create = operations.find(([name]) => name === 'POST /api/v1/jobs')?.[1]
     expect(create?.requestBody).toMatchObject({
-      content: { 'application/json': { schema: { type: 'object', required: ['blueprint'] } } },
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/CreateJobRequest' } } },
     })
     const list = operations.find(([name]) => name === 'GET /api/v1/jobs')?.[1]
     expect(list?.parameters?.map(({ name }) => name)).toEqual([

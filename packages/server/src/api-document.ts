@@ -1,10 +1,12 @@
 import swagger from '@fastify/swagger'
+import { z } from 'zod'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { ERROR_CODES, ERROR_MEANINGS, ImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import type { BlueprintLibrary } from './blueprint-library.ts'
 import { jsonSchema } from './json-schema.ts'
+import { withNames } from './named-schemas.ts'
 import { CLIENT_SCHEME, contract, TAGS, WORKER_SCHEME } from './route-contract.ts'
 
 /** OpenAPI 3.1, as far as it is looked at here. */
@@ -36,11 +38,11 @@ function plain(text: string): string {
 }
 
 /** Listens to the routes that are declared after it, and makes the document of what they say. */
-export function collectRoutes(app: FastifyInstance, version: string): void {
+export function collectRoutes(app: FastifyInstance, version: string, publicUrl = ''): void {
   const problem = jsonSchema(schemas.problem, 'output')
   const properties = isJsonObject(problem['properties']) ? problem['properties'] : {}
   app.addSchema({
-    $id: 'problem',
+    $id: 'Problem',
     ...problem,
     properties: {
       ...properties,
@@ -51,6 +53,8 @@ export function collectRoutes(app: FastifyInstance, version: string): void {
     openapi: {
       openapi: '3.1.0',
       info: { title: 'Impresario', version, description: DESCRIPTION, license: { name: 'Apache-2.0' } },
+      // An address by which the document itself was found is as good as any other.
+      servers: [{ url: publicUrl === '' ? '/' : publicUrl.replace(/\/+$/, ''), description: 'This server.' }],
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {
         securitySchemes: {
@@ -110,7 +114,7 @@ export class ApiDescription {
     const bare = asDocument(this.#app.swagger())
     const generic = bare.paths[`/${this.#prefix}/v1/{endpoint}`]?.['post']
     const own = endpoints.map(({ path, name }): [string, JsonObject] => [path, { post: startOf(generic, name) }])
-    const document = { ...bare, paths: { ...bare.paths, ...Object.fromEntries(own) } }
+    const document = withNames({ ...bare, paths: { ...bare.paths, ...Object.fromEntries(own) } })
     this.#made = { of, document, text: JSON.stringify(document) }
     return this.#made
   }
@@ -140,7 +144,7 @@ const DOCUMENT = contract({
   tag: 'server',
   id: 'getApiDocument',
   summary: 'This document, as OpenAPI 3.1',
-  replies: { 200: { description: 'The document.', types: ['application/json'] } },
+  replies: { 200: { description: 'The document.', body: z.looseObject({ openapi: z.string() }) } },
 })
 
 export function registerDocumentRoute(app: FastifyInstance, description: ApiDescription): void {

@@ -16,6 +16,11 @@ h1 { margin: 0 0 1rem; font-size: 1.15rem; font-weight: 600; color: var(--soft);
 .message { margin: 0 0 1.5rem; font-size: 1.3rem; line-height: 1.4; white-space: pre-wrap; }
 .facts { margin: 1.5rem 0 0; color: var(--soft); font-size: .9rem; }
 .facts p { margin: .25rem 0; }
+a { color: var(--accent); }
+.links { margin: 0; padding: 0; list-style: none; }
+.links li { margin: .6rem 0; }
+.links a { font-weight: 600; }
+.links span { display: block; color: var(--soft); font-size: .9rem; }
 label { display: block; margin-bottom: .35rem; }
 textarea { width: 100%; min-height: 4.5rem; margin-bottom: 1.25rem; padding: .6rem .75rem; font: inherit; color: inherit;
   background: transparent; border: 1px solid var(--line); border-radius: .6rem; resize: vertical; }
@@ -82,7 +87,8 @@ export function noticePage(title: string, text: string): string {
   return framed(title, `<p class="message" role="status">${escaped(text)}</p>`)
 }
 
-function framed(title: string, content: string): string {
+/** A page for people in the one design that all of them share. The content is HTML. */
+export function framed(title: string, content: string): string {
   return `<!doctype html>
 <html lang="en">
 <head>

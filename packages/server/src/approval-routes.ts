@@ -1,12 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { shownJobId, wallTime } from '@impresario/core'
 import type { Clock, Job } from '@impresario/core'
-import type { Engine } from '@impresario/engine'
+import type { Commanded, Engine } from '@impresario/engine'
 import { CLIENT_PATHS, ImpresarioError, isImpresarioError, LIMITS } from '@impresario/protocol'
 import type { ApprovalBody, ApprovalReply, ApprovalRequest, WireApproval } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { admit, callerOf } from './access.ts'
 import type { Gate } from './access.ts'
 import { noticePage, PAGE_HEADERS, questionPage } from './approval-page.ts'
+import { LINK_HOLDER } from './capabilities.ts'
 import type { Capabilities, Permission } from './capabilities.ts'
 import { jobNotFound, visibleJob } from './job-access.ts'
 import type { JobParams } from './job-routes.ts'
@@ -67,14 +69,14 @@ export function registerQuestionRoute(app: FastifyInstance, options: ApprovalRou
     const { value: job } = await visibleJob(engine, callerOf(request), request.params.job_id)
     const approval = openQuestion(job)
     const base = publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl.replace(/\/+$/, '')
-    const expiresAt = Math.min(clock.now() + LIMITS.capabilityMs, endOf(approval))
+    const expiresAt = Math.min(wallTime(clock) + LIMITS.capabilityMs, endOf(approval))
     const link = (decision?: string): string => {
       const capability = capabilities.issue({ jobId: job.id, visit: job.visit, decision, expiresAt })
       return `${base}${CLIENT_PATHS.approval(job.id)}?capability=${capability}`
     }
     void reply.header('cache-control', 'no-store')
     return {
-      job_id: job.id,
+      job_id: shownJobId(job.id),
       blueprint_name: job.blueprint,
       ...approval,
       url: link(),
@@ -161,7 +163,7 @@ async function decide(
   if (capability !== undefined) {
     const permission = capabilities.check(capability, jobId)
     mayDecide(permission, decision)
-    const by = 'somebody with a link'
+    const by = LINK_HOLDER
     return settled(await engine.decideApproval(jobId, decision, by, comment ?? undefined, permission.visit), decision)
   }
   // A web page elsewhere can make a browser send a form, but neither a token nor JSON.
@@ -177,8 +179,11 @@ function mayDecide(permission: Permission, decision: string): void {
   throw new ImpresarioError('FORBIDDEN', `This link is for the decision '${permission.decision}' only.`)
 }
 
-function settled(applied: Awaited<ReturnType<Engine['decideApproval']>>, decision: string): ApprovalReply {
-  if (applied.type === 'applied') return { status: 'approval_received', job_id: applied.job.id }
+/** A decision that the same person has made before is answered as the first time: that answer was perhaps lost. */
+function settled(applied: Commanded, decision: string): ApprovalReply {
+  if (applied.type === 'applied' || applied.type === 'repeated') {
+    return { status: 'approval_received', job_id: shownJobId(applied.job.id), job_status: applied.job.status }
+  }
   if (applied.type === 'lost') throw notWaiting()
   switch (applied.reason) {
     case 'unknown_decision':

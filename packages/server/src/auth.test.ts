@@ -207,9 +207,9 @@ describe('what stops the start', () => {
     expect(() => refuse({ apiHost: '0.0.0.0', clientToken: 'changeme' })).toThrow(
       /CLIENT_TOKEN is a well-known default/,
     )
-    expect(() => refuse({ apiHost: '::', clientToken: 'x'.repeat(16), workerToken: 'secure-worker-token' })).toThrow(
-      /WORKER_TOKEN/,
-    )
+    expect(() =>
+      refuse({ apiHost: '::', clientToken: 'z7Qm-41xkV0pWs9-Lr3', workerToken: 'secure-worker-token' }),
+    ).toThrow(/WORKER_TOKEN/)
     expect(() => refuse({ apiHost: '127.0.0.1' })).not.toThrow()
   })
 

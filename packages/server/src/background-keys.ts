@@ -4,6 +4,8 @@ import type { ConfigKey } from './config-keys.ts'
 export interface BackgroundSettings {
   readonly schedulesConfigPath: string
   readonly leaderLeaseSeconds: number
+  readonly overloadWaitSeconds: number
+  readonly overloadTurnWaitSeconds: number
   readonly workerForgetSeconds: number
   readonly reputationIntervalSeconds: number
   readonly reputationFlushSeconds: number
@@ -29,6 +31,24 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     max: 3_600,
     default: 15,
     description: 'Longest time until another instance goes on with the background processes of one that died.',
+  },
+  overloadWaitSeconds: {
+    names: ['OVERLOAD_WAIT_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: 60,
+    default: 1,
+    description:
+      'New jobs are refused with 503 while requests that were let in wait longer than this for the storage or for the process itself. 0: never for that reason.',
+  },
+  overloadTurnWaitSeconds: {
+    names: ['OVERLOAD_TURN_WAIT_SECONDS'],
+    type: 'seconds',
+    min: 1,
+    max: DAY_S,
+    default: 30,
+    description:
+      'New jobs of a client are refused with 503 while its jobs wait longer than this for their first turn, because handlers do not keep up.',
   },
   workerForgetSeconds: {
     names: ['WORKER_FORGET_SECONDS'],

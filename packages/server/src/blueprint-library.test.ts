@@ -51,6 +51,14 @@ test('[A-09] endpoints are found with and without their slashes; those of the se
   }
 })
 
+test('[A-09] a blueprint is found under jobs/ and its name, unless another has that endpoint', () => {
+  const library = new BlueprintLibrary([named('a'), named('b', { endpoint: '/jobs/c' }), named('c')])
+  const found = ['jobs/a', '/jobs/b/', 'jobs/c', 'jobs/d', 'a', 'jobs/a/b'].map((path) =>
+    library.byEndpoint(path, 'v1'),
+  )
+  expect(found).toEqual(['a', 'b', 'b', undefined, undefined, undefined])
+})
+
 test('[A-09] a replacement that is refused leaves what was there', () => {
   const library = new BlueprintLibrary([named('given')])
   library.replace([{ file: 'one.ts', blueprint: named('one') }])

@@ -69,7 +69,13 @@ export class BlueprintLibrary implements BlueprintSource {
   byEndpoint(path: string, apiVersion?: string): string | undefined {
     const bare = trimmed(path)
     const own = apiVersion === undefined ? undefined : this.#endpoints.get(`${apiVersion}/${bare}`)
-    return own ?? this.#endpoints.get(bare)
+    return own ?? this.#endpoints.get(bare) ?? this.#byName(bare)
+  }
+
+  /** Every blueprint is found under `jobs/` and its name, unless that is the endpoint of another. */
+  #byName(path: string): string | undefined {
+    const name = /^jobs\/([^/]+)$/.exec(path)?.[1]
+    return name === undefined ? undefined : this.latest(name)?.name
   }
 
   /** Whether endpoints of blueprints belong to this version of the API. */

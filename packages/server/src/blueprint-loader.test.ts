@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -72,31 +72,66 @@ test('[A-09] a bad file stops the start, with its path and the reason', async ()
   await expect(loadBlueprints(join(directory, 'none'))).rejects.toThrow('the directory cannot be read')
 })
 
-test('[A-09] in development a change is taken over, and a broken file keeps the old version', async () => {
-  let told: (message: string) => void = () => {}
-  const nextMessage = (): Promise<string> =>
-    new Promise((resolve) => {
-      told = resolve
-    })
-  const note = (message: string): void => {
-    if (message.startsWith('blueprints')) told(message)
+interface Development {
+  readonly names: () => Promise<unknown>
+  /** Does something, and gives what the log says of the reload that follows. */
+  readonly after: (work: () => Promise<unknown>) => Promise<{ readonly message: string; readonly error?: unknown }>
+}
+
+/** A server that reads its blueprints again when they change. */
+async function develop(blueprintsDir: string): Promise<Development> {
+  let told: (line: { readonly message: string; readonly error?: unknown }) => void = () => {}
+  const note = (message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
+    if (message.startsWith('blueprints')) told({ message, ...fields })
   }
   const log = { debug: () => {}, info: note, warn: () => {}, error: note }
+  const server = await startTestServer({ log, watch: true, blueprints: [], settings: { blueprintsDir } })
+  app = server
+  return {
+    names: async () =>
+      (JSON.parse((await server.client('GET', '/api/v1/blueprints')).text) as { name: string }[]).map(
+        ({ name }) => name,
+      ),
+    after: async (work) => {
+      const line = new Promise<{ readonly message: string }>((resolve) => {
+        told = resolve
+      })
+      await work()
+      return line
+    },
+  }
+}
+
+const RELOADED = { message: 'blueprints reloaded' }
+const REFUSED = 'blueprints could not be reloaded; the old ones stay'
+
+test('[A-09] in development a change is taken over, and a broken file keeps the old version and says why', async () => {
   await put('helper.js', "export const name = 'first'")
-  const text = source('NAME').replace("'NAME'", 'name')
-  await put('one.js', `import { name } from './helper.js'\n${text}`)
-  app = await startTestServer({ log, watch: true, blueprints: [], settings: { blueprintsDir: directory } })
-  const names = async (): Promise<unknown> =>
-    (JSON.parse((await app?.client('GET', '/api/v1/blueprints'))?.text ?? '[]') as { name: string }[]).map(
-      ({ name }) => name,
-    )
+  await put('one.js', `import { name } from './helper.js'\n${source('NAME').replace("'NAME'", 'name')}`)
+  const { names, after } = await develop(directory)
   expect(await names()).toEqual(['first'])
-  let reloaded = nextMessage()
-  await put('helper.js', "export const name = 'second'")
-  expect(await reloaded).toBe('blueprints reloaded')
+  expect(await after(() => put('helper.js', "export const name = 'second'"))).toMatchObject(RELOADED)
   expect(await names()).toEqual(['second'])
-  reloaded = nextMessage()
-  await put('helper.js', 'export const name = ')
-  expect(await reloaded).toBe('blueprints could not be reloaded; the old ones stay')
+  const refused = await after(() => put('helper.js', 'export const name = '))
+  expect(refused).toMatchObject({ message: REFUSED })
+  expect(refused.error).toContain('helper.js: it cannot be loaded: Unexpected end of input')
   expect(await names()).toEqual(['second'])
+})
+
+test('[A-09] what a blueprint imports from outside of its directory counts, however it is saved', async () => {
+  const inside = join(directory, 'blueprints')
+  await mkdir(inside)
+  const contract = await put('contract.ts', "export const name: string = 'first'")
+  await put('blueprints/one.ts', `import { name } from '../contract.ts'\n${source('NAME').replace("'NAME'", 'name')}`)
+  const { names, after } = await develop(inside)
+  for (const name of ['replaced', 'in place', 'replaced again', 'in place again']) {
+    const text = `export const name: string = '${name}'`
+    const save = async (): Promise<void> => {
+      if (!name.startsWith('replaced')) return writeFile(contract, text)
+      await writeFile(`${contract}.tmp`, text)
+      return rename(`${contract}.tmp`, contract)
+    }
+    expect(await after(save)).toMatchObject(RELOADED)
+    expect(await names()).toEqual([name])
+  }
 })

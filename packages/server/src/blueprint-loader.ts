@@ -1,16 +1,18 @@
-import { watch } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { extname, join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isBlueprint } from '@impresario/core'
 import type { RunnableBlueprint } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
+import type { Register } from 'tsx/esm/api'
 
 type Import = (file: string) => Promise<unknown>
 
 export interface LoadOptions {
   /** Read every module anew, also those that the blueprints import. For development. */
   readonly isFresh?: boolean
+  /** Is told every file that is read, also those that the blueprints import, while they are read anew. */
+  readonly onImport?: (file: string) => void
 }
 
 export interface LoadedBlueprint {
@@ -24,7 +26,7 @@ export async function loadBlueprints(
   options: LoadOptions = {},
 ): Promise<readonly LoadedBlueprint[]> {
   const files = await blueprintFiles(directory)
-  const load = await importer(files, options.isFresh === true)
+  const load = await importer(options)
   /** A file may export what another one made: that is still one blueprint. */
   const found = new Map<RunnableBlueprint, string>()
   for (const file of files) {
@@ -51,15 +53,35 @@ function isSource(name: string): boolean {
   return /\.(?:js|mjs|ts|mts)$/.test(name) && !/\.d\.m?ts$/.test(name) && !/\.test\.m?[jt]s$/.test(name)
 }
 
-/** Versions of Node that strip types read TypeScript by themselves; the others, and whoever reads anew, need a loader. */
-async function importer(files: readonly string[], isFresh: boolean): Promise<Import> {
-  const hasTypes = files.some((file) => /^\.m?ts$/.test(extname(file)))
-  const isNative = 'typescript' in process.features && Boolean(process.features.typescript)
-  if (!isFresh && (!hasTypes || isNative)) return (file) => import(pathToFileURL(file).href)
-  const { register } = await import('tsx/esm/api')
+/**
+ * Node reads what it can read by itself: JavaScript, and TypeScript where it strips types or a loader was given to the
+ * process. Whoever reads anew needs a loader with modules of its own for each time, which is a tool for development.
+ */
+async function importer({ isFresh = false, onImport }: LoadOptions): Promise<Import> {
+  if (!isFresh) return (file) => import(pathToFileURL(file).href)
+  const { register } = await freshLoader()
   loads += 1
-  const loader = register({ namespace: `impresario-${loads}` })
+  const loader = register({
+    namespace: `impresario-${loads}`,
+    onImport: (url) => {
+      if (url.startsWith('file:')) onImport?.(fileURLToPath(url.replace(/[?#].*$/s, '')))
+    },
+  })
   return (file) => loader.import(pathToFileURL(file).href, import.meta.url)
+}
+
+async function freshLoader(): Promise<{ readonly register: Register }> {
+  try {
+    return await import('tsx/esm/api')
+  } catch (cause) {
+    if (codeOf(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new ImpresarioError(
+      'INVALID_CONFIGURATION',
+      'Reading blueprints anew when they change needs the package tsx, which is not installed here. It is meant for ' +
+        'development: install it with "npm install --save-dev tsx", or use "impresario start".',
+      { cause },
+    )
+  }
 }
 
 /** Each load has modules of its own. */
@@ -70,29 +92,25 @@ async function exportedBlueprints(file: string, load: Import): Promise<readonly 
   try {
     module = await load(file)
   } catch (error) {
+    if (codeOf(error) === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.m?ts/.test(String(error))) throw untyped(file, error)
     throw refusal(file, 'it cannot be loaded', error)
   }
   const exported = typeof module === 'object' && module !== null ? Object.values(module) : []
   return exported.filter(isBlueprint)
 }
 
+function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+}
+
+function untyped(file: string, cause: unknown): ImpresarioError {
+  const message =
+    `${file}: Node ${process.versions.node} does not read TypeScript. Compile it to .js, or run Node 22.18 or newer. ` +
+    'In development, "impresario dev" reads it in any case.'
+  return new ImpresarioError('INVALID_BLUEPRINT', message, { cause })
+}
+
 function refusal(place: string, problem: string, cause: unknown): ImpresarioError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new ImpresarioError('INVALID_BLUEPRINT', `${place}: ${problem}: ${reason}`, { cause })
-}
-
-/** Editors write a file in several steps; this much quiet means that it is done. */
-const QUIET_MS = 100
-
-/** Calls `changed` after the files of a directory have changed. Returns the way to end it. */
-export function watchDirectory(directory: string, changed: () => void): () => void {
-  let timer: NodeJS.Timeout | undefined
-  const watcher = watch(directory, { recursive: true }, () => {
-    clearTimeout(timer)
-    timer = setTimeout(changed, QUIET_MS)
-  })
-  return () => {
-    clearTimeout(timer)
-    watcher.close()
-  }
 }

@@ -1,8 +1,12 @@
 import { createHmac } from 'node:crypto'
+import { wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { sameSecret } from './secret.ts'
 import type { SecretKey } from './secret-key.ts'
+
+/** Who has decided, where it was somebody without a token. */
+export const LINK_HOLDER = 'somebody with a link'
 
 /** What a capability permits: to decide one question of one job, once; perhaps in one way only. */
 export interface Permission {
@@ -40,7 +44,7 @@ export class Capabilities {
       throw new ImpresarioError('UNAUTHENTICATED', 'This link is not valid. Was all of it copied? Ask for a new one.')
     }
     const expiresAt = Number(parts['expires']) * 1_000
-    if (this.#clock.now() >= expiresAt) {
+    if (wallTime(this.#clock) >= expiresAt) {
       throw new ImpresarioError('UNAUTHENTICATED', 'This link is too old. Ask for a new one.')
     }
     const decision = Buffer.from(parts['decision'] ?? '', 'base64url').toString()

@@ -46,7 +46,7 @@ describe('workers', () => {
     await app.register('w1', { supported_skills: ['__proto__', 'constructor'] })
     const { text } = await app.as('viewer', 'GET', '/api/v1/workers/catalog')
     expect(text).toContain('"constructor":{"contract":null')
-    expect(catalogueOf([])).toEqual({})
+    expect(await catalogueOf([])).toEqual([])
   })
 })
 

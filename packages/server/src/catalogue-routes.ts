@@ -1,17 +1,20 @@
 import type { FastifyInstance } from 'fastify'
-import type { RunnableBlueprint, Storage } from '@impresario/core'
+import { FirstInOrder } from '@impresario/core'
+import type { RunnableBlueprint, Storage, WorkerRecord } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { renderGraph } from '@impresario/graph'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, JOB_STATUSES, LIMITS, writeJson } from '@impresario/protocol'
 import type { DashboardBody } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { callerOf, isAdmin } from './access.ts'
 import type { BlueprintLibrary } from './blueprint-library.ts'
 import type { HistoryReader } from './history.ts'
 import { ownerFilter } from './job-access.ts'
+import { PAGE_HEADERS } from './job-routes.ts'
+import { ANY_NAME, decodeCursor, encodeCursor, JsonPage, linkNextPage } from './page.ts'
 import { contract, readQuery } from './route-contract.ts'
 import { catalogueOf } from './skill-catalogue.ts'
-import { blueprintBody, JOB_STATUSES } from './wire-job.ts'
+import { blueprintBody } from './wire-job.ts'
 import { workerBody } from './wire-worker.ts'
 
 export interface CatalogueOptions {
@@ -25,8 +28,12 @@ const WORKERS = contract({
   access: 'viewer',
   tag: 'workers',
   id: 'listWorkers',
-  summary: 'List the workers that are live',
-  replies: { 200: { description: 'The workers.', body: schemas.workerList } },
+  isList: true,
+  summary: 'List the workers that are live, by their ids',
+  description: `Up to ${LIMITS.workersPageMax.toLocaleString('en')} or ${LIMITS.pageBytesMax / 1_048_576} MB on one page; only a page without \`X-Next-Cursor\` is the last.`,
+  query: schemas.workerListQuery,
+  replies: { 200: { description: 'One page of workers.', body: schemas.workerList, headers: PAGE_HEADERS } },
+  refusals: ['INVALID_REQUEST'],
 })
 
 const WORKER = contract({
@@ -43,8 +50,12 @@ const CATALOGUE = contract({
   access: 'viewer',
   tag: 'workers',
   id: 'getSkillCatalogue',
+  isList: true,
   summary: 'What the live workers can do',
-  replies: { 200: { description: 'The skills, by name.', body: schemas.catalogueBody } },
+  description: `Up to ${LIMITS.pageBytesMax / 1_048_576} MB on one page; only a page without \`X-Next-Cursor\` is the last.`,
+  query: schemas.catalogueQuery,
+  replies: { 200: { description: 'The skills, by name.', body: schemas.catalogueBody, headers: PAGE_HEADERS } },
+  refusals: ['INVALID_REQUEST'],
 })
 
 const DASHBOARD = contract({
@@ -106,15 +117,40 @@ export function registerCatalogueRoutes(app: FastifyInstance, options: Catalogue
 }
 
 function registerWorkerViews(app: FastifyInstance, { engine: { dispatcher } }: CatalogueOptions): void {
-  app.get('/workers', WORKERS, async () =>
-    dispatcher.workers().map((worker) => workerBody(worker, dispatcher.loadOf(worker.id))),
-  )
+  app.get('/workers', WORKERS, async (request, reply) => {
+    const { limit = LIMITS.workersPageMax, cursor } = readQuery(schemas.workerListQuery, request.query)
+    const after = cursor === undefined ? undefined : decodeCursor(cursor, ANY_NAME)
+    const first = new FirstInOrder<WorkerRecord>(limit + 1, (a, b) => (a.id < b.id ? -1 : 1))
+    for (const worker of dispatcher.workers()) if (after === undefined || worker.id > after) first.add(worker)
+    const page = new JsonPage()
+    let last: string | undefined
+    for (const worker of first.first()) {
+      const text = writeJson(workerBody(worker, dispatcher.loadOf(worker.id)))
+      if (page.length < limit && page.add(text)) last = worker.id
+      else break
+    }
+    if (last !== undefined && page.length < first.count) linkNextPage(request, reply, 'cursor', encodeCursor(last))
+    return page.send(reply)
+  })
 
-  app.get('/workers/catalog', CATALOGUE, async () => catalogueOf(dispatcher.workers()))
+  app.get('/workers/catalog', CATALOGUE, async (request, reply) => {
+    const { cursor } = readQuery(schemas.catalogueQuery, request.query)
+    const after = cursor === undefined ? undefined : decodeCursor(cursor, ANY_NAME)
+    const all = await catalogueOf(dispatcher.workers())
+    const skills = after === undefined ? all : all.filter(([name]) => name > after)
+    const page = new JsonPage()
+    let last: string | undefined
+    for (const [name, entry] of skills) {
+      if (!page.add(`${JSON.stringify(name)}:${writeJson(entry)}`)) break
+      last = name
+    }
+    if (last !== undefined && page.length < skills.length) linkNextPage(request, reply, 'cursor', encodeCursor(last))
+    return page.send(reply, 'object')
+  })
 
   app.get<{ Params: { worker_id: string } }>('/workers/:worker_id', WORKER, async (request) => {
     const { worker_id: id } = request.params
-    const worker = dispatcher.workers().find((one) => one.id === id)
+    const worker = dispatcher.worker(id)
     if (worker === undefined) throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found')
     return workerBody(worker, dispatcher.loadOf(id))
   })

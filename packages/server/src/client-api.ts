@@ -19,6 +19,7 @@ import { registerHistoryRoutes } from './history-routes.ts'
 import type { HistoryReader } from './history.ts'
 import { registerJobCreationRoutes } from './job-creation-routes.ts'
 import { registerJobRoutes } from './job-routes.ts'
+import { registerHome } from './home-page.ts'
 import { registerPublicRoutes } from './public-routes.ts'
 import { registerOldQuarantineRoute, registerQuarantineRoutes } from './quarantine-routes.ts'
 import { registerScheduleRoutes } from './schedule-routes.ts'
@@ -73,6 +74,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerOldQuarantineRoute(scope, options)
     registerDocumentRoute(scope, description)
   }, open)
+  void app.register(async (scope) => registerHome(scope))
   void app.register(async (scope) => registerApprovalRoutes(scope, options), open)
   void app.register(async (scope) => registerDocsPage(scope, description), open)
   return description

@@ -136,7 +136,16 @@ describe('reading', () => {
     const { body } = await app.client('GET', `/api/v1/jobs/${jobId}/explain`)
     expect(body).toMatchObject({
       job_id: jobId,
-      tasks: [{ type: 'echo', where: 'waiting', explanation: { summary: 'No worker is live.', chosen: null } }],
+      tasks: [
+        {
+          type: 'echo',
+          where: 'waiting',
+          attempt: 1,
+          deadline: null,
+          last_error: null,
+          explanation: { summary: 'No worker is live.', chosen: null },
+        },
+      ],
     })
     expect((await app.client('GET', '/api/v1/jobs/none/explain')).status).toBe(404)
   })
@@ -177,10 +186,16 @@ describe('reading', () => {
 })
 
 describe('commands', () => {
-  test('[C-05] a job is cancelled once', async () => {
+  test('[C-05] a job is cancelled once, and whoever asks again because the answer was lost hears that it is', async () => {
     const jobId = await app.createJob('ask')
-    expect((await app.client('POST', `/api/v1/jobs/${jobId}/cancel`, { reason: 'enough' })).status).toBe(200)
-    for (const id of [jobId, 'none']) {
+    const cancelled = { status: 'cancellation_request_accepted', job_id: jobId, job_status: 'cancelled' }
+    const cancel = (body?: object) => app.client('POST', `/api/v1/jobs/${jobId}/cancel`, body)
+    expect(await cancel({ reason: 'enough' })).toMatchObject({ status: 200, body: cancelled })
+    expect(await cancel({ reason: 'once more' })).toMatchObject({ status: 200, body: cancelled })
+    const finished = await app.createJob('ask')
+    await app.client('GET', `/api/v1/jobs/${finished}?wait=20&version=1`)
+    await app.client('POST', `/_public/webhooks/approval/${finished}`, { decision: 'approved' })
+    for (const id of [finished, 'none']) {
       const refused = await app.client('POST', `/api/v1/jobs/${id}/cancel`)
       expect(refused).toMatchObject({ status: 404, body: { error: 'Job not found or already terminal.' } })
     }
@@ -205,7 +220,12 @@ describe('commands', () => {
       status: 200,
       body: { status: 'approval_received', job_id: jobId },
     })
+    // The same once more is done; anything else comes too late.
     expect(await decide(jobId, { decision: 'approved' })).toMatchObject({
+      status: 200,
+      body: { status: 'approval_received', job_id: jobId, job_status: 'finished' },
+    })
+    expect(await decide(jobId, { decision: 'rejected' })).toMatchObject({
       status: 409,
       body: { error: 'Job is not in a state that can be approved' },
     })

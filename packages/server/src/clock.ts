@@ -1,11 +1,39 @@
 import type { Clock } from '@impresario/core'
 
-/** The wall clock as it was at the start, carried on by the one that nobody sets back. */
-export function createClock(): Clock {
-  const start = Date.now() - performance.now()
+/** Below this it is only the two clocks' different pace. */
+const APART_MS = 1_000
+/** How fast time passes while we are ahead of a wall clock that was set back: ten minutes are made good in 100. */
+const PACE_AHEAD = 0.9
+
+interface TimeSources {
+  readonly wall: () => number
+  /** Since any moment. Nobody sets it, and it may stand still while the machine sleeps. */
+  readonly passed: () => number
+}
+
+const MACHINE: TimeSources = { wall: () => Date.now(), passed: () => performance.now() }
+
+/**
+ * `steady` is the wall clock as it was at the start, carried on by the one that nobody sets. `now` follows the wall clock: at
+ * once when that was set forward or the machine slept, and little by little when it was set back, because it may not go back.
+ */
+export function createClock({ wall, passed }: TimeSources = MACHINE): Clock {
+  let lookedAt = passed()
+  let now = wall()
+  const start = now - lookedAt
   return {
-    now: () => Math.floor(start + performance.now()),
-    wall: () => Date.now(),
+    now() {
+      const seen = passed()
+      const spanMs = seen - lookedAt
+      const today = wall()
+      lookedAt = seen
+      const aheadMs = now + spanMs - today
+      if (aheadMs < -APART_MS) now = today
+      else now += aheadMs > APART_MS ? Math.max(spanMs * PACE_AHEAD, spanMs - aheadMs) : spanMs
+      return Math.floor(now)
+    },
+    steady: () => Math.floor(start + passed()),
+    wall,
     sleep: (ms, signal) => (ms <= 0 ? nextTurn() : sleep(ms, signal)),
   }
 }

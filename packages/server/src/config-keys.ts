@@ -8,6 +8,10 @@ import { LOG_LEVELS } from './log.ts'
 import type { LogLevel } from './log.ts'
 import { SECURITY_KEYS } from './security-keys.ts'
 import type { SecuritySettings } from './security-keys.ts'
+import { REDIS_KEYS, storageUrlProblem } from './storage-choice.ts'
+import type { RedisField } from './storage-choice.ts'
+import { hostProblem, instanceProblem, publicUrlProblem, secretKeyProblem } from './text-checks.ts'
+import type { TextCheck } from './text-checks.ts'
 import { WEBHOOK_KEYS } from './webhook-keys.ts'
 import type { WebhookSettings } from './webhook-keys.ts'
 
@@ -26,6 +30,7 @@ export interface Settings extends BackgroundSettings, HistorySettings, SecurityS
   readonly logLevel: LogLevel
   readonly logFormat: 'json' | 'text'
   readonly storageUrl: string
+  readonly storageWaitSeconds: number
   readonly secretKey: string
   readonly publicUrl: string
   readonly workerPollTimeoutSeconds: number
@@ -51,6 +56,8 @@ export interface Settings extends BackgroundSettings, HistorySettings, SecurityS
 
 interface Text {
   readonly type: 'text' | 'secret' | 'path' | 'prefix' | 'time zone'
+  /** What is wrong with a value, as the rest of a sentence that begins with the setting's name. */
+  readonly check?: TextCheck
 }
 interface Count {
   readonly type: 'integer' | 'number' | 'seconds'
@@ -73,11 +80,20 @@ export type ConfigKey = (Text | Count | Choice | Switch) & {
   readonly description: string
 }
 
+/** What can be set. What names a Redis ends in `storageUrl`. */
+export type SettingName = keyof Settings | RedisField
+
 const DAY_S = 86_400
 
 /** The one table of all keys: it is read by the parser and printed as the reference. */
-export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
-  apiHost: { names: ['API_HOST'], type: 'text', default: '0.0.0.0', description: 'Address to listen on.' },
+export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
+  apiHost: {
+    names: ['API_HOST'],
+    type: 'text',
+    check: hostProblem,
+    default: '0.0.0.0',
+    description: 'Address to listen on.',
+  },
   apiPort: {
     names: ['API_PORT'],
     type: 'integer',
@@ -96,7 +112,8 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
     names: ['BLUEPRINTS_DIR'],
     type: 'path',
     default: '',
-    description: 'Directory with blueprints (.ts, .js, .mjs). Empty: only those that are registered in code.',
+    description:
+      'Directory with blueprints (.js, .mjs, and .ts where Node reads it: 22.18 and newer). Empty: only those that are registered in code.',
   },
   clientsConfigPath: {
     names: ['CLIENTS_CONFIG_PATH'],
@@ -125,6 +142,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
   instanceId: {
     names: ['INSTANCE_ID'],
     type: 'text',
+    check: instanceProblem,
     default: hostname(),
     description: 'Name of this instance, in every line of the log. The host name without it.',
   },
@@ -151,13 +169,24 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
   storageUrl: {
     names: ['STORAGE_URL'],
     type: 'secret',
+    check: storageUrlProblem,
     default: 'file:./impresario-data',
     description:
       'memory: (nothing survives a restart), file:<directory>, redis://<host> or postgres://<user>@<host>/<database>.',
   },
+  storageWaitSeconds: {
+    names: ['STORAGE_WAIT_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: 3_600,
+    default: 60,
+    description:
+      'How long a start waits for a Redis or PostgreSQL that is not ready: still starting, full, or a replica. The log says so, and the server ends with exit code 69 when the time is up.',
+  },
   secretKey: {
     names: ['SECRET_KEY'],
     type: 'secret',
+    check: secretKeyProblem,
     default: '',
     description:
       'What links and capabilities are signed with; at least 16 characters. Empty: a key that lies beside the storage in secret.key; what that file holds can be given here.',
@@ -165,6 +194,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
   publicUrl: {
     names: ['PUBLIC_URL'],
     type: 'text',
+    check: publicUrlProblem,
     default: '',
     description: 'Address under which people reach this server, for links. Empty: the one that a request was sent to.',
   },
@@ -304,6 +334,7 @@ export const CONFIG_KEYS: Readonly<Record<keyof Settings, ConfigKey>> = {
   },
   ...BACKGROUND_KEYS,
   ...HISTORY_KEYS,
+  ...REDIS_KEYS,
   ...SECURITY_KEYS,
   ...WEBHOOK_KEYS,
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { CONFIG_KEYS, describeConfig, loadSettings } from './config.ts'
+import type { ConfigKey } from './config.ts'
 import { SILENT } from './log.ts'
 import { createServer } from './server.ts'
 import { shownAddress } from './storage.ts'
@@ -52,6 +53,67 @@ test.each([
   [{ MAX_TRANSITIONS_PER_JOB: '1001' }, 'a whole number from 1 to 1000'],
 ])('[H-01] a bad value is refused with its key and what is allowed: %o', (environment, message) => {
   expect(() => loadSettings({ environment, directory })).toThrow(message)
+})
+
+/** A value of the wrong kind, and for numbers one beyond each end. */
+function badValues(key: ConfigKey): readonly string[] {
+  switch (key.type) {
+    case 'integer':
+    case 'number':
+    case 'seconds':
+      return ['many', '1e999', String(key.min - 1), String(key.max + 1), ...(key.type === 'integer' ? ['1.5'] : [])]
+    case 'choice':
+      return ['none-of-these']
+    case 'switch':
+      return ['perhaps']
+    default:
+      return []
+  }
+}
+
+test('[H-01] every number, choice and switch refuses what it cannot mean, by each of its names', () => {
+  for (const key of Object.values(CONFIG_KEYS)) {
+    for (const value of badValues(key)) {
+      for (const name of key.names) {
+        const load = (): unknown => loadSettings({ environment: { [name]: value }, directory })
+        expect(load, `${name}=${value}`).toThrow(new RegExp(`^${name} is "`))
+      }
+    }
+  }
+})
+
+test.each([
+  [{ REDIS_HOST: 'cache' }, 'redis://cache:6379/0'],
+  [{ REDIS_HOST: 'cache', REDIS_PORT: '7000', REDIS_DB: '3' }, 'redis://cache:7000/3'],
+  [{ REDIS_PORT: '7000' }, 'redis://localhost:7000/0'],
+  [{ REDIS_DB: '2' }, 'redis://localhost:6379/2'],
+  [{ REDIS_HOST: '::1' }, 'redis://[::1]:6379/0'],
+  [{ REDIS_HOST: '' }, 'file:./impresario-data'],
+  [{ REDIS_PORT: 'tcp://10.0.0.1:6379' }, 'file:./impresario-data'],
+  [{ REDIS_HOST: 'cache', REDIS_PORT: 'tcp://10.0.0.1:6379' }, 'redis://cache:6379/0'],
+  [{ STORAGE_URL: 'redis://cache/0?shards=4', REDIS_HOST: 'cache' }, 'redis://cache/0?shards=4'],
+  [{ STORAGE_URL: 'rediss://u:p@cache:7000/3', REDIS_PORT: '7000', REDIS_DB: '3' }, 'rediss://u:p@cache:7000/3'],
+])('[G-01] the names of a Redis select it as STORAGE_URL does: %o', (environment, storageUrl) => {
+  expect(loadSettings({ environment, directory }).storageUrl).toBe(storageUrl)
+})
+
+test.each([
+  [{ STORAGE_URL: 'redis://cache', REDIS_HOST: 'other' }, 'REDIS_HOST'],
+  [{ STORAGE_URL: 'redis://cache', REDIS_HOST: 'cache', REDIS_PORT: '7000' }, 'REDIS_PORT'],
+  [{ STORAGE_URL: 'redis://cache/1', REDIS_DB: '2' }, 'REDIS_DB'],
+  [{ STORAGE_URL: 'file:./data', REDIS_HOST: 'cache' }, 'REDIS_HOST'],
+  [{ STORAGE_URL: 'postgres://me:secret@db/x', REDIS_HOST: 'db' }, 'REDIS_HOST'],
+  [{ STORAGE_URL: 'redis://a,b?cluster=true', REDIS_HOST: 'a' }, 'REDIS_HOST'],
+])('[G-01] two names of different storages are refused: %o', (environment, name) => {
+  const load = (): unknown => loadSettings({ environment, directory })
+  expect(load).toThrow(`STORAGE_URL and ${name} name different storages. Keep one of them.`)
+  expect(load).not.toThrow('secret')
+})
+
+test('[G-01] the file and the environment may not name different storages either', async () => {
+  await writeFile(join(directory, 'impresario.toml'), 'redis_host = "cache"')
+  expect(loadSettings({ environment: {}, directory }).storageUrl).toBe('redis://cache:6379/0')
+  expect(() => loadSettings({ environment: { STORAGE_URL: 'memory:' }, directory })).toThrow('different storages')
 })
 
 test('[H-01] a bad file is refused with its path, and an unknown key with its name', async () => {

@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { ImpresarioError } from '@impresario/protocol'
 import { parse as parseToml, TomlError } from 'smol-toml'
 import { CONFIG_KEYS } from './config-keys.ts'
-import type { ConfigKey, Settings } from './config-keys.ts'
+import type { ConfigKey, SettingName, Settings } from './config-keys.ts'
+import { isInjectedPort, storageChoice } from './storage-choice.ts'
+import type { RedisSettings } from './storage-choice.ts'
 
 export { CONFIG_KEYS } from './config-keys.ts'
 export type { ConfigKey, Settings } from './config-keys.ts'
@@ -20,33 +22,53 @@ export interface ConfigSource {
 /** Reads the environment and, below it, the configuration file. Refuses what it does not understand. */
 export function loadSettings(source: ConfigSource): Settings {
   const file = readConfigFile(source)
-  const values: Partial<Record<keyof Settings, Raw>> = {}
+  const given = new Map<SettingName, Given>()
+  for (const field of settingNames()) {
+    const found = lookUp(CONFIG_KEYS[field], source.environment, file)
+    if (found !== undefined && !isInjectedPort(field, found.value)) given.set(field, found)
+  }
+  const values: Partial<Record<SettingName, Raw>> = {}
   for (const field of settingNames()) {
     const key = CONFIG_KEYS[field]
-    const found = lookUp(key, source.environment, file)
+    const found = given.get(field)
     values[field] = found === undefined ? key.default : parseValue(key, found.value, found.from)
   }
-  return asSettings(values)
+  return withStorageChosen(asSettings(values), given)
 }
 
 /** The defaults, with what the program itself sets on top. */
 export function settingsOf(given: Partial<Settings> = {}): Settings {
-  const values: Partial<Record<keyof Settings, Raw>> = {}
+  const values: Partial<Record<SettingName, Raw>> = {}
   for (const field of settingNames()) {
     const key = CONFIG_KEYS[field]
-    const value = given[field]
+    const value = Object.hasOwn(given, field)
+      ? (given as Readonly<Partial<Record<SettingName, Raw>>>)[field]
+      : undefined
     values[field] = value === undefined ? key.default : parseValue(key, value, `settings.${field}`)
   }
   return asSettings(values)
 }
 
-function settingNames(): readonly (keyof Settings)[] {
-  return Object.keys(CONFIG_KEYS) as (keyof Settings)[]
+function settingNames(): readonly SettingName[] {
+  return Object.keys(CONFIG_KEYS) as SettingName[]
 }
 
 /** Every value has passed `parseValue` with the key that stands for its type. */
-function asSettings(values: Partial<Record<keyof Settings, Raw>>): Settings {
-  return values as unknown as Settings
+function asSettings(values: Partial<Record<SettingName, Raw>>): Settings & RedisSettings {
+  return values as unknown as Settings & RedisSettings
+}
+
+/** A value that somebody has set, and where. */
+interface Given {
+  readonly value: unknown
+  readonly from: string
+}
+
+/** Where the storage is: by `STORAGE_URL`, or by the names that the documents of older systems have for Redis. */
+function withStorageChosen(settings: Settings & RedisSettings, given: ReadonlyMap<SettingName, Given>): Settings {
+  const choice = storageChoice(settings, (field) => given.get(field)?.from)
+  if ('problem' in choice) throw invalid(choice.problem)
+  return { ...settings, storageUrl: choice.storageUrl }
 }
 
 interface ConfigFile {
@@ -58,7 +80,7 @@ function lookUp(
   key: ConfigKey,
   environment: ConfigSource['environment'],
   file: ConfigFile | undefined,
-): { value: unknown; from: string } | undefined {
+): Given | undefined {
   for (const name of key.names) {
     const value = environment[name]
     if (value !== undefined && value !== '') return { value, from: name }
@@ -145,8 +167,11 @@ function parseValue(key: ConfigKey, value: unknown, from: string): Raw {
       throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
     case 'text':
     case 'secret':
-    case 'path':
+    case 'path': {
+      const problem = key.check?.(String(value))
+      if (problem !== undefined) throw invalid(`${from} ${problem}`)
       return String(value)
+    }
   }
 }
 

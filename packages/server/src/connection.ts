@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isOver, whenOver } from './answer-end.ts'
 
 /** Requests that wait for something, so that a stop can end their wait. */
 export class OpenWaits {
@@ -15,13 +16,13 @@ export class OpenWaits {
     const controller = new AbortController()
     const { raw } = reply
     const gone = (): void => controller.abort()
-    if (this.#isStopping || raw.destroyed) controller.abort()
-    raw.once('close', gone)
+    if (this.#isStopping || isOver(raw)) controller.abort()
+    const forget = whenOver(raw, gone)
     this.#open.set(controller, reply)
     const timer = this.#waitMsMax === undefined ? undefined : setTimeout(gone, this.#waitMsMax)
     const end = (): void => {
       clearTimeout(timer)
-      raw.off('close', gone)
+      forget()
       this.#open.delete(controller)
     }
     return { signal: controller.signal, end }
@@ -50,11 +51,11 @@ export class OpenWaits {
 /** Calls `lost` when the connection closes before the answer has left; never after it has. */
 export function ifNotSent(reply: FastifyReply, lost: () => void): void {
   const { raw } = reply
-  if (raw.destroyed && !raw.writableFinished) {
+  if (isOver(raw) && !raw.writableFinished) {
     lost()
     return
   }
-  raw.once('close', () => {
+  whenOver(raw, () => {
     if (!raw.writableFinished) lost()
   })
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { HEADERS } from '@impresario/protocol'
-import { invalid } from './config.ts'
+import { originsIn } from './text-checks.ts'
 
 const METHODS = 'GET, POST, PUT, PATCH, DELETE'
 const ALLOWED_HEADERS = [
@@ -9,6 +9,7 @@ const ALLOWED_HEADERS = [
   ...HEADERS.clientToken,
   HEADERS.idempotencyKey,
   HEADERS.traceparent,
+  HEADERS.tracestate,
 ].join(', ')
 const EXPOSED_HEADERS = [HEADERS.nextCursor, 'retry-after', 'etag', 'location'].join(', ')
 /** Browsers ask again after ten minutes. */
@@ -19,7 +20,7 @@ const PREFLIGHT_S = '600'
  * an API for programs wants. Cookies are never used, so credentials are never allowed.
  */
 export function allowOrigins(app: FastifyInstance, setting: string): void {
-  const origins = readOrigins(setting)
+  const origins = new Set(originsIn(setting))
   if (origins.size === 0) return
   app.addHook('onRequest', (request, reply, done) => {
     const { origin } = request.headers
@@ -47,21 +48,6 @@ export function allowOrigins(app: FastifyInstance, setting: string): void {
       .code(204)
       .send()
   })
-}
-
-function readOrigins(setting: string): ReadonlySet<string> {
-  const origins = setting
-    .split(',')
-    .map((origin) => origin.trim())
-    .filter((origin) => origin !== '')
-  for (const origin of origins) {
-    if (origin === '*' || (URL.canParse(origin) && new URL(origin).origin === origin)) continue
-    throw invalid(
-      `CORS_ORIGINS has ${JSON.stringify(origin)}. An origin is a scheme, a host and maybe a port, in lower case and ` +
-        'without a slash at its end, such as https://app.example; or * for all.',
-    )
-  }
-  return new Set(origins)
 }
 
 /** Adds to what is there: several parts of the server may make an answer depend on a header. */

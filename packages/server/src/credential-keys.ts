@@ -1,3 +1,4 @@
+import { readJson, stringifyExact } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { invalid } from './config.ts'
 
@@ -34,9 +35,7 @@ function editsBetween(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-/** Dates and large numbers of TOML become what JSON has for them. */
+/** Dates of TOML become what JSON has for them; large numbers keep their digits. */
 export function tomlJson(table: Readonly<Record<string, unknown>>): JsonObject {
-  return JSON.parse(
-    JSON.stringify(table, (_key, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),
-  ) as JsonObject
+  return readJson(stringifyExact(table)) as JsonObject
 }

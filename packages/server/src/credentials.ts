@@ -1,9 +1,11 @@
+import { SCHEDULER_CLIENT } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import { CLIENT_ROLES } from './access.ts'
 import type { ClientRole } from './access.ts'
 import type { ClientCredential } from './auth.ts'
 import { invalid, parseFile } from './config.ts'
 import type { Settings } from './config.ts'
+import { LINK_HOLDER } from './capabilities.ts'
 import { refuseMisspelt, tomlJson } from './credential-keys.ts'
 import { TOKEN_KEYS, TokenBook } from './token-book.ts'
 import { WorkerCredentials } from './worker-credentials.ts'
@@ -50,9 +52,14 @@ export function isLoopback(host: string): boolean {
 
 type Table = Readonly<Record<string, unknown>>
 
-function* tables(path: string): Generator<readonly [string, Table]> {
+/** A file that was emptied by mistake must not take all tokens away, and so open the door to everybody. */
+function* tables(path: string, setting: string): Generator<readonly [string, Table]> {
   if (path === '') return
-  for (const [name, table] of Object.entries(parseFile(path))) {
+  const entries = Object.entries(parseFile(path))
+  if (entries.length === 0) {
+    throw invalid(`${path} is empty. Write a table such as [my_name] with a token into it, or leave ${setting} unset.`)
+  }
+  for (const [name, table] of entries) {
     if (!isTable(table)) {
       throw invalid(`${path}: ${name} stands outside of a table. Begin the file with a table such as [my_name].`)
     }
@@ -70,9 +77,15 @@ function isTable(value: unknown): value is Table {
 const CLIENT_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'role', 'plan', 'monthly_attempts', 'params'])
 const WORKER_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'description', 'signed'])
 
+/** Jobs and their histories name who acted: nobody may pass for the schedules, for a person with a link, or for the server. */
+const RESERVED_CLIENTS: ReadonlySet<string> = new Set([SCHEDULER_CLIENT, LINK_HOLDER, 'system', 'impresario'])
+
 function* fileClients(path: string, book: TokenBook): Generator<ClientCredential> {
-  for (const [id, table] of tables(path)) {
+  for (const [id, table] of tables(path, 'CLIENTS_CONFIG_PATH')) {
     const at = `${path}: [${id}]`
+    if (RESERVED_CLIENTS.has(id.toLowerCase())) {
+      throw invalid(`${at} is a name that the server uses itself. Call this client something else.`)
+    }
     const { role, plan, monthly_attempts: attempts, params } = table
     const others = Object.fromEntries(Object.entries(table).filter(([key]) => !CLIENT_KEYS.has(key)))
     refuseMisspelt(at, Object.keys(others), CLIENT_KEYS, `or put it into [${id}.params] if it is meant for handlers`)
@@ -104,7 +117,7 @@ function roleOf(at: string, role: unknown): ClientRole {
 const STARS_MAX = 3
 
 function* fileWorkers(path: string, book: TokenBook): Generator<WorkerCredential> {
-  for (const [name, table] of tables(path)) {
+  for (const [name, table] of tables(path, 'WORKERS_CONFIG_PATH')) {
     const at = `${path}: [${name}]`
     const { description, signed } = table
     const unknown = Object.keys(table).filter((key) => !WORKER_KEYS.has(key))

@@ -1,5 +1,5 @@
 import type { WorkerRecord } from '@impresario/core'
-import { isJsonObject, LIMITS } from '@impresario/protocol'
+import { isJsonObject, LIMITS, roughCopy } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { Ajv } from 'ajv'
 import type { ValidateFunction } from 'ajv'
@@ -25,6 +25,14 @@ export class EventContracts {
     if (schemas.size > LIMITS.eventSchemasOfTypeMax) {
       return { isValid: false, problem: 'The event is declared in too many different ways.' }
     }
+    // The bounds are on the work for one event, so they hold for all of its schemas together.
+    const chars = [...schemas.keys()].reduce((sum, text) => sum + text.length, 0)
+    if (schemas.size > 0 && chars * JSON.stringify(payload).length > LIMITS.eventCheckCharsMax) {
+      return { isValid: false, problem: 'payload is too long for a schema of this length' }
+    }
+    if (schemas.size > 1 && chars > LIMITS.eventSchemaCharsMax) {
+      return { isValid: false, problem: 'The schemas of the event are together too long.' }
+    }
     let problem: string | undefined
     for (const [text, schema] of schemas) {
       problem = this.#problemOf(schema, text, payload)
@@ -36,11 +44,9 @@ export class EventContracts {
   #problemOf(schema: JsonObject, text: string, payload: JsonObject): string | undefined {
     const validate = this.#compile(schema, text)
     if (typeof validate === 'string') return validate
-    if (text.length * JSON.stringify(payload).length > LIMITS.eventCheckCharsMax) {
-      return 'payload is too long for a schema of this length'
-    }
     try {
-      if (validate(payload)) return undefined
+      // Schemas know numbers as doubles; the payload itself stays exact.
+      if (validate(roughCopy(payload))) return undefined
     } catch {
       return 'payload cannot be held against its schema, which is too deep'
     }

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { HEADERS, ImpresarioError, isJsonObject } from '@impresario/protocol'
+import { HEADERS, ImpresarioError, isJsonObject, WIRE_VERSION } from '@impresario/protocol'
 import type { HeartbeatReply, ResultReply, ResultTransition } from '@impresario/protocol'
 
 /*
@@ -11,6 +11,25 @@ import type { HeartbeatReply, ResultReply, ResultTransition } from '@impresario/
  *
  * Where the old form leaves room, the new keys stand beside it, so that a reader of either is content.
  */
+
+/** Versions whose messages are understood: ours, and every one of the line 1, with which the workers in Python began. */
+const SPOKEN = /^[01]\.[\w.+-]{1,30}$/
+
+/**
+ * The version that an answer is in: the worker's own where it is understood, because workers warn about every other one,
+ * with each answer.
+ */
+export function versionFor(headers: IncomingHttpHeaders): string {
+  const said = headers[HEADERS.wireVersion]
+  return typeof said === 'string' && SPOKEN.test(said) ? said : WIRE_VERSION
+}
+
+/** What a worker is told that speaks a version which is not understood here. */
+export function versionWarning(headers: IncomingHttpHeaders): string | undefined {
+  const said = headers[HEADERS.wireVersion]
+  if (typeof said !== 'string' || SPOKEN.test(said)) return undefined
+  return `The worker speaks version ${said.slice(0, 32)} of the protocol, this server ${WIRE_VERSION}.`
+}
 
 export function isOldestHeartbeat(headers: IncomingHttpHeaders, body: unknown): boolean {
   return (

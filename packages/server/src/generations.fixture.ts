@@ -65,7 +65,7 @@ export const REGISTRATIONS: readonly [string, RegisterRequest, object][] = [
       resources: { max_concurrent_tasks: null, cpu_cores: 2, gpu_info: null },
       capabilities: { cost_per_skill: null },
     },
-    { type: 'worker', skills: ['a'], hotSkills: [], hotModels: [], models: [], concurrencyMax: 1, costPerSkill: {} },
+    { type: 'worker', skills: ['a'], hotSkills: [], hotModels: [], models: [], isOpenEnded: true, costPerSkill: {} },
   ],
   [
     'G3: skills as objects, devices, artifacts',
@@ -113,6 +113,7 @@ export const REGISTRATIONS: readonly [string, RegisterRequest, object][] = [
       ramGb: 64,
       properties: { cpu_cores: 16, ram_gb: 64, region: 'eu' },
       metadata: { skills_hash: 'abc' },
+      isOpenEnded: true,
     },
   ],
   ['the least: an id', { worker_id: 'x' }, { id: 'x', type: 'worker', skills: [], status: 'idle', reputation: 1 }],

@@ -36,6 +36,16 @@ function expectAnswer(answer: Answer, { status = 200, answer: expected }: Exchan
   for (const [key, value] of Object.entries(expected)) expect(answer.body[key]).toEqual(value)
 }
 
+test('[E-01] a worker of a version that is not understood is told so', async () => {
+  const headers = { 'x-rxon-version': '7.2' }
+  const body = { worker_id: 'future', supported_skills: ['echo'] }
+  const answer = await app.worker('POST', '/_worker/workers/register', body, headers)
+  expect(answer.headers.get('x-rxon-version')).toBe('0.1.0')
+  const warning = 'The worker speaks version 7.2 of the protocol, this server 0.1.0.'
+  expect(answer.body).toEqual({ status: 'registered', version: '0.1.0', warning })
+  await app.worker('PATCH', '/_worker/workers/future', { status: 'offline' })
+})
+
 describe.each(GENERATIONS.map((generation) => [generation.name, generation] as const))('%s', (_name, generation) => {
   const say = speak(() => app, generation)
 
@@ -59,9 +69,13 @@ describe.each(GENERATIONS.map((generation) => [generation.name, generation] as c
   test('[E-01] registers, and gets the documented answer', async () => {
     const answer = await say.register(generation.register.body ?? {})
     expectAnswer(answer, generation.register)
-    expect(answer.headers.get('x-rxon-version')).toMatch(/^\d+\.\d+\.\d+$/)
-    // A difference of versions is worth a warning and no more, and new keys go only to who may know them.
-    expect('warning' in answer.body).toBe('x-rxon-version' in generation.headers)
+    // Answered in the version that it speaks: it would warn about any other, each time.
+    const version = generation.headers['x-rxon-version'] ?? '0.1.0'
+    expect([answer.headers.get('x-rxon-version'), answer.body['version']]).toEqual([version, version])
+    expect(answer.body).not.toHaveProperty('warning')
+    // New keys go only to who may know them.
+    expect('batch' in answer.body).toBe(version === '0.1.0')
+    expect((await say.poll(undefined, '?timeout=0')).headers.get('x-rxon-version')).toBe(version)
     const known = app.server.engine.dispatcher.worker(generation.worker)
     expect(known).toMatchObject({ skills: ['echo'], concurrencyMax: 10 })
   })

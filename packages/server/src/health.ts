@@ -1,5 +1,7 @@
 import type { Storage } from '@impresario/core'
 import type { HistoryStatus } from '@impresario/history'
+import { isImpresarioError } from '@impresario/protocol'
+import { within } from './within.ts'
 
 type State = 'ok' | 'starting' | 'stopping' | 'failed'
 
@@ -13,11 +15,18 @@ export interface HealthReport {
   readonly components: Readonly<Record<string, Component>>
 }
 
+/** Whoever asks for readiness mostly waits no longer than that himself. */
+const ANSWER_MS = 2_000
+/** A replica refuses more than writes, and a person looks for the same cause. */
+export const REFUSES_WRITES = 'it refuses writes'
+const AWAY: Component = { status: 'failed', reason: 'it does not answer' }
+
 /** Whether requests should come here: each part says for itself. */
 export class Health {
   #engine: State = 'starting'
   #isDraining = false
-  #storageFailed = false
+  #writeProblem: () => string | undefined = () => undefined
+  #storageFailure: string | undefined
 
   /** About to stop, and from then on: whoever asks is served, and told to come no more. */
   get isLeaving(): boolean {
@@ -35,8 +44,14 @@ export class Health {
     this.#engine = state === 'ok' ? 'ok' : 'stopping'
   }
 
-  storageFailed(): void {
-    this.#storageFailed = true
+  /** For good: whatever it shows is not what the disk holds. */
+  storageFailed(reason: string): void {
+    this.#storageFailure = reason
+  }
+
+  /** Tells what is wrong with writes, where the storage is elsewhere. */
+  watchWrites(problem: () => string | undefined): void {
+    this.#writeProblem = problem
   }
 
   /** The history is shown and does not count: jobs do not wait for it. */
@@ -47,12 +62,14 @@ export class Health {
   }
 
   async #checked(storage: Storage): Promise<Component> {
-    if (this.#storageFailed) return { status: 'failed', reason: 'a write failed' }
+    if (this.#storageFailure !== undefined) return { status: 'failed', reason: this.#storageFailure }
+    const problem = this.#writeProblem()
+    if (problem !== undefined) return { status: 'failed', reason: problem }
     try {
-      await storage.list('worker', { limit: 1 })
-      return { status: 'ok' }
-    } catch {
-      return { status: 'failed', reason: 'it does not answer' }
+      const inTime = await within(ANSWER_MS, storage.list('worker', { limit: 1 }))
+      return inTime ? { status: 'ok' } : AWAY
+    } catch (error) {
+      return isImpresarioError(error, 'STORAGE_REFUSED') ? { status: 'failed', reason: REFUSES_WRITES } : AWAY
     }
   }
 }

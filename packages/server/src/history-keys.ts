@@ -1,9 +1,12 @@
+import { LIMITS } from '@impresario/protocol'
 import type { ConfigKey } from './config-keys.ts'
+import { historyProblem } from './text-checks.ts'
 
 /** Settings of what is kept, and for how long. */
 export interface HistorySettings {
   readonly historyDatabaseUri: string
   readonly historyBufferEvents: number
+  readonly historySnapshotBytes: number
   readonly historyRetentionDays: number
   readonly historyMaxMb: number
   readonly jobRetentionDays: number
@@ -18,6 +21,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
   historyDatabaseUri: {
     names: ['HISTORY_DATABASE_URI'],
     type: 'secret',
+    check: historyProblem,
     default: '',
     description:
       'Where every event of jobs and workers is kept: sqlite:<file>, postgres://user:password@host/database (with ?schema= for another schema than impresario_history), or memory: for as long as the process runs. Empty: a job keeps its newest moments itself, and only results that came too late and the events of workers are kept beside it. off: these neither.',
@@ -30,6 +34,15 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     default: 50_000,
     description:
       'Events that wait in memory while the database of the history is slow or away, each of about half a kilobyte. What comes beyond is lost, counted and told in the log.',
+  },
+  historySnapshotBytes: {
+    names: ['HISTORY_SNAPSHOT_BYTES'],
+    type: 'integer',
+    min: 0,
+    max: 1_048_576,
+    default: LIMITS.historySnapshotBytes,
+    description:
+      'How much of a job’s initial data and state history each of its events keeps. Values that do not fit are left out and named in `truncated`.',
   },
   historyRetentionDays: {
     names: ['HISTORY_RETENTION_DAYS'],
@@ -69,7 +82,8 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     min: 1,
     max: 1_000_000_000,
     default: 100_000,
-    description: 'Jobs of one client that may be open at a time; beyond it new ones are refused with 429.',
+    description:
+      'Jobs of one client that may be open at a time, over all instances; beyond it new ones are refused with 429. Each further instance may exceed it by a sixteenth in a rush.',
   },
   maxOpenJobs: {
     names: ['MAX_OPEN_JOBS'],

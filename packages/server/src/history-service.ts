@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Clock, Job, Log, TrailEntry } from '@impresario/core'
 import type { EngineSettings, HistorySink, WorkerMoment } from '@impresario/engine'
 import { openHistory } from '@impresario/history'
@@ -6,8 +6,10 @@ import type { History, HistoryEvent } from '@impresario/history'
 import { LIMITS, isImpresarioError } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { invalid } from './config.ts'
+import { makeDirectory } from './data-directory.ts'
 import type { HistorySettings } from './history-keys.ts'
 import { errorFields } from './log.ts'
+import { cutSnapshot, jobSnapshot } from './snapshot.ts'
 import { workerBody } from './wire-worker.ts'
 
 export interface HistoryServiceOptions {
@@ -38,18 +40,21 @@ export function openHistoryService(settings: HistorySettings, options: HistorySe
   const retention = { ageMs: spanMs(days) ?? Number.POSITIVE_INFINITY, bytesMax: historyMaxMb * MB }
   const open = (place: string): History => openHistory(place, { clock, log, retention, bufferMax })
   if (uri === 'off') return { history: open('memory:'), sink: NO_SINK }
-  if (uri !== '') return withSink(openNamed(uri, open), fullAppend)
-  if (directory === undefined || directory === '') return withSink(open('memory:'), remainingAppend)
+  const { historySnapshotBytes: bytesMax } = settings
+  if (uri !== '') return withSink(openNamed(uri, open), fullAppend, bytesMax)
+  if (directory === undefined || directory === '') return withSink(open('memory:'), remainingAppend, bytesMax)
   try {
-    return withSink(open(`sqlite:${join(directory, 'history.db')}`), remainingAppend)
+    return withSink(open(`sqlite:${join(directory, 'history.db')}`), remainingAppend, bytesMax)
   } catch (error) {
     log.error('the history beside the storage cannot be used and is kept in memory', errorFields(error))
-    return withSink(open('memory:'), remainingAppend)
+    return withSink(open('memory:'), remainingAppend, bytesMax)
   }
 }
 
 function openNamed(uri: string, open: (uri: string) => History): History {
   try {
+    const file = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(uri)?.[1]
+    if (file !== undefined) makeDirectory('HISTORY_DATABASE_URI', dirname(file))
     return open(uri)
   } catch (error) {
     if (isImpresarioError(error)) throw error
@@ -75,53 +80,54 @@ function spanMs(days: number): number | undefined {
 
 const NO_SINK: HistorySink = { append: () => undefined, appendWorker: () => undefined }
 
-type Append = (history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]) => void
+/** What happened to a job in one step. */
+interface Step {
+  readonly jobId: string
+  readonly job: Job | undefined
+  readonly entries: readonly TrailEntry[]
+}
 
-function withSink(history: History, append: Append): HistoryService {
+type Append = (history: History, step: Step, bytesMax: number) => void
+
+function withSink(history: History, append: Append, bytesMax: number): HistoryService {
   const sink: HistorySink = {
-    append: (jobId, job, entries) => append(history, jobId, job, entries),
+    append: (jobId, job, entries) => append(history, { jobId, job, entries }, bytesMax),
     appendWorker: (moment) => history.append([workerEvent(moment)]),
   }
   return { history, sink }
 }
 
-/** Everything. Moments of one step share what the job looked like after it; its dictionary is kept once. */
-function fullAppend(history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
+/** Everything. Moments of one step share what the job looked like after it. */
+function fullAppend(history: History, { jobId, job, entries }: Step, bytesMax: number): void {
   const owner = job?.client.id
   const blueprint = job?.blueprint
-  const brief = job && briefOf(job)
-  const full = job && fullOf(job, brief ?? {})
-  const last = entries.length - 1
+  const whole = job && jobSnapshot(job, bytesMax)
+  const cut = job && cutSnapshot(job)
+  const wholeFrom = entries.length - wholeCount(whole, entries.length)
   history.append(
-    entries.map((entry, index) => ({ ...entry, jobId, owner, blueprint, snapshot: index === last ? full : brief })),
+    entries.map((entry, index) => ({ ...entry, jobId, owner, blueprint, snapshot: index < wholeFrom ? cut : whole })),
   )
 }
 
+/** A fan-out is a thousand events in one step: together they keep no more than this of the job. */
+function wholeCount(snapshot: JsonObject | undefined, entries: number): number {
+  if (snapshot === undefined || entries <= FEW_ENTRIES) return entries
+  return Math.max(1, Math.floor(LIMITS.historyStepBytesMax / Buffer.byteLength(JSON.stringify(snapshot))))
+}
+
+const FEW_ENTRIES = 8
+
 /** What stands in no record: results that came too late. Nearly every call ends with the look at the name. */
-function remainingAppend(history: History, jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void {
+function remainingAppend(history: History, { jobId, job, entries }: Step, bytesMax: number): void {
   for (const entry of entries) {
     if (entry.event !== 'result_ignored') continue
-    history.append([
-      { ...entry, jobId, owner: job?.client.id, blueprint: job?.blueprint, snapshot: job && briefOf(job) },
-    ])
+    const snapshot = job && jobSnapshot(job, bytesMax)
+    history.append([{ ...entry, jobId, owner: job?.client.id, blueprint: job?.blueprint, snapshot }])
   }
-}
-
-function briefOf({ status, state, progress, error }: Job): JsonObject {
-  return {
-    status,
-    state,
-    ...(progress === undefined ? {} : { progress: progress.fraction }),
-    ...(error === undefined ? {} : { error_code: error.code }),
-  }
-}
-
-function fullOf({ stateHistory }: Job, brief: JsonObject): JsonObject {
-  return isSmall(stateHistory) ? { ...brief, state_history: stateHistory } : brief
 }
 
 function isSmall(value: Json): boolean {
-  return Buffer.byteLength(JSON.stringify(value)) <= LIMITS.historySnapshotBytesMax
+  return Buffer.byteLength(JSON.stringify(value)) <= LIMITS.historyWorkerBytesMax
 }
 
 function workerEvent({ at, event, worker, changed }: WorkerMoment): HistoryEvent {

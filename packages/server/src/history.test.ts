@@ -26,7 +26,7 @@ function freshPlace(): string {
 const wordy = blueprint('wordy', { start: 'small' }, (state) => ({
   small: state.handler((_context, actions) => actions.transitionTo('large', { few: 'words' })),
   large: state.handler((_context, actions) =>
-    actions.transitionTo('done', { many: 'x'.repeat(LIMITS.historySnapshotBytesMax) }),
+    actions.transitionTo('done', { many: 'x'.repeat(LIMITS.historySnapshotBytes) }),
   ),
   done: state.end({ result: () => 1 }),
 }))
@@ -152,18 +152,68 @@ test.each(['memory:', 'sqlite'])('[G-04] a database for the history (%s) gets ev
   expect(pages).toEqual(entries)
 })
 
-test('[G-04] an event shows what the job looked like then, as far as that is small', async () => {
+test('[G-04] every event shows what the job was started with and what it had then, as far as that fits', async () => {
   const app = await started({ historyDatabaseUri: 'memory:' })
-  const jobId = await app.createJob('wordy')
+  const jobId = await app.createJob('wordy', { initial_data: { title: 'x' } })
   await app.ended(jobId)
   const entries = await historyOf(app, jobId)
   const shown = entries.map((entry) => [entry['event_type'], entry['state'], entry['context_snapshot']])
-  expect(shown).toContainEqual([
-    'state_started',
-    'large',
-    { status: 'running', state: 'large', state_history: { few: 'words' } },
+  const data = { initial_data: { title: 'x' }, state_history: { few: 'words' } }
+  expect(shown.slice(0, 2)).toEqual([
+    ['job_created', 'small', { status: 'pending', state: 'small', ...data, state_history: {} }],
+    ['state_started', 'small', { status: 'pending', state: 'small', ...data, state_history: {} }],
   ])
-  expect(shown.at(-1)).toEqual(['job_finished', 'done', { status: 'finished', state: 'done' }])
+  expect(shown).toContainEqual(['state_finished', 'small', { status: 'running', state: 'large', ...data }])
+  expect(shown).toContainEqual(['state_started', 'large', { status: 'running', state: 'large', ...data }])
+  expect(shown.at(-1)).toEqual([
+    'job_finished',
+    'done',
+    { status: 'finished', state: 'done', ...data, truncated: ['state_history.many'] },
+  ])
+})
+
+test('[G-04] how much an event keeps is a setting', async () => {
+  const large = LIMITS.historySnapshotBytes + 100
+  const app = await started({ historyDatabaseUri: 'memory:', historySnapshotBytes: large })
+  const jobId = await app.createJob('wordy')
+  await app.ended(jobId)
+  const last = (await historyOf(app, jobId)).at(-1)
+  expect(last?.['context_snapshot']).toMatchObject({
+    state_history: { few: 'words', many: 'x'.repeat(LIMITS.historySnapshotBytes) },
+  })
+  const none = await started({ historyDatabaseUri: 'memory:', historySnapshotBytes: 0 })
+  const bare = await none.createJob('wordy', { initial_data: { title: 'x' } })
+  await none.ended(bare)
+  expect((await historyOf(none, bare))[0]?.['context_snapshot']).toEqual({
+    status: 'pending',
+    state: 'small',
+    initial_data: {},
+    state_history: {},
+    truncated: ['initial_data.title'],
+  })
+})
+
+test('[G-04] [C-10] the thousand events of a fan-out keep only so much of the job together', async () => {
+  const wide = blueprint('wide', { start: 'split' }, (state) => ({
+    split: state.handler((_context, actions) =>
+      actions.dispatchParallel(
+        Array.from({ length: 1_000 }, () => ({ type: 'work' })),
+        { into: 'join' },
+      ),
+    ),
+    join: state.aggregator((_context, actions) => actions.transitionTo('done')),
+    done: state.end(),
+  }))
+  const app = await started({ historyDatabaseUri: 'memory:' }, { blueprints: [wide] })
+  const text = 'x'.repeat(LIMITS.historySnapshotBytes - 100)
+  const jobId = await app.createJob('wide', { initial_data: { text } })
+  let entries: readonly Entry[] = []
+  while (entries.length < 1_000) entries = await historyOf(app, jobId, '?limit=1000')
+  const sent = entries.filter((entry) => entry['event_type'] === 'task_dispatched')
+  const shown = sent.map((entry) => JSON.stringify(entry['context_snapshot']))
+  expect(shown.join('').length).toBeLessThan(2 * LIMITS.historyStepBytesMax)
+  expect(shown.filter((snapshot) => snapshot.includes(text)).length).toBeGreaterThan(100)
+  expect(sent[0]?.['context_snapshot']).toMatchObject({ truncated: ['initial_data', 'state_history'] })
 })
 
 test('[J-22] a stop writes everything that has happened before it ends', async () => {

@@ -1,13 +1,17 @@
+import { shownJobId } from '@impresario/core'
 import type { Log, LogFields } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import type {
   EventCount,
   EventCountQuery,
   EventListQuery,
+  EventPage,
   EventPlace,
   History,
   HistoryEvent,
   HistoryStatus,
+  JobHistoryQuery,
+  PageBounds,
   StoredEvent,
 } from '@impresario/history'
 import { ImpresarioError } from '@impresario/protocol'
@@ -20,16 +24,18 @@ export interface HistoryEntry extends HistoryEvent {
   readonly id: number
 }
 
+interface EntryPage extends ReadonlyArray<HistoryEntry> {
+  /** There are more, which the bytes left out. */
+  readonly isCut?: true
+}
+
 export interface HistoryReader {
   /** Oldest first, and only those after that id. Whether the caller may see the job is asked before. */
-  ofJob(jobId: string, query: { readonly after?: number; readonly limit: number }): Promise<readonly HistoryEntry[]>
+  ofJob(jobId: string, query: { readonly after?: number } & PageBounds): Promise<EntryPage>
   /** Newest first, and only those before that one. */
-  ofWorker(
-    workerId: string,
-    query: { readonly before?: EventPlace; readonly limit: number },
-  ): Promise<readonly StoredEvent[]>
+  ofWorker(workerId: string, query: { readonly before?: EventPlace } & PageBounds): Promise<EventPage>
   /** Newest first. Whose events the caller may see is a part of the query. */
-  list(query: EventListQuery): Promise<readonly StoredEvent[]>
+  list(query: EventListQuery): Promise<EventPage>
   counts(query: EventCountQuery): Promise<readonly EventCount[]>
   readonly status: HistoryStatus
   /** Whose job it was, where its record is gone and its history is not. */
@@ -50,9 +56,9 @@ export interface HistoryReaderOptions {
  * A database that cannot be read costs its own part of the answer, and nothing else.
  */
 export function createHistoryReader({ engine, history, log, timeZone }: HistoryReaderOptions): HistoryReader {
-  const read = async (jobId: string, since: number, limit: number): Promise<readonly StoredEvent[]> => {
+  const read = async (jobId: string, query: JobHistoryQuery): Promise<EventPage> => {
     try {
-      return await history.ofJob(jobId, { since, limit })
+      return await history.ofJob(jobId, query)
     } catch (error) {
       log.error('the history cannot be read', { job_id: jobId, ...errorFields(error) })
       return []
@@ -67,17 +73,22 @@ export function createHistoryReader({ engine, history, log, timeZone }: HistoryR
     }
   }
   return {
-    ofJob: async (jobId, { after = -1, limit }) => {
+    ofJob: async (jobId, { after = -1, limit, bytesMax = Number.MAX_SAFE_INTEGER }) => {
       const since = Math.max(0, Math.floor(after / IDS_PER_MS))
       // As many more as may stand before the place at which the page begins.
       const wanted = limit + 1 + (after % IDS_PER_MS)
-      const written = await read(jobId, since, wanted)
-      const until = written.length < wanted ? Number.POSITIVE_INFINITY : (written.at(-1)?.at ?? 0)
-      const trail = (await engine.readJob(jobId))?.value.trail ?? []
-      const kept = trail.filter(({ at }) => at >= since && at < until)
-      return numbered(merged(written, kept))
-        .filter(({ id }) => id > after)
-        .slice(0, limit)
+      for (let bytes = bytesMax; ; bytes *= 4) {
+        const written = await read(jobId, { since, limit: wanted, bytesMax: bytes })
+        const isWhole = written.isCut !== true && written.length < wanted
+        const until = isWhole ? Number.POSITIVE_INFINITY : (written.at(-1)?.at ?? 0)
+        const trail = (await engine.readJob(jobId))?.value.trail ?? []
+        const kept = trail.filter(({ at }) => at >= since && at < until)
+        const found = numbered(merged(written, kept)).filter(({ id }) => id > after)
+        // All that was read may stand before that place: then more of it is needed.
+        if (found.length === 0 && written.isCut === true) continue
+        const page = found.slice(0, limit)
+        return written.isCut === true ? Object.assign(page, { isCut: true as const }) : page
+      }
     },
     ofWorker: (workerId, query) => answered(history.ofWorker(workerId, query), { worker_id: workerId }),
     list: (query) => answered(history.list(query), {}),
@@ -85,7 +96,7 @@ export function createHistoryReader({ engine, history, log, timeZone }: HistoryR
     get status() {
       return history.status
     },
-    ownerOf: async (jobId) => (await read(jobId, 0, 1))[0]?.owner,
+    ownerOf: async (jobId) => (await read(jobId, { since: 0, limit: 1 }))[0]?.owner,
     timeText: createTimestamp(timeZone),
   }
 }
@@ -114,14 +125,14 @@ function numbered(events: readonly HistoryEvent[]): readonly HistoryEntry[] {
 }
 
 export function historyBody(jobId: string, entry: HistoryEntry, time: string): HistoryBody {
-  return { event_id: String(entry.id), job_id: jobId, ...factsOf(entry, time) }
+  return { event_id: String(entry.id), job_id: shownJobId(jobId), ...factsOf(entry, time) }
 }
 
 /** An event of a list over all jobs and workers. */
 export function eventBody(event: StoredEvent, time: string): EventBody {
   return {
     event_id: placeText(event),
-    job_id: event.jobId ?? null,
+    job_id: event.jobId === undefined ? null : shownJobId(event.jobId),
     blueprint: event.blueprint ?? null,
     owner: event.owner ?? null,
     ...factsOf(event, time),

@@ -2,8 +2,10 @@ import type { IncomingMessage, ServerOptions } from 'node:http'
 import fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import type { Log } from '@impresario/core'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import { BATCH_BOUNDS, BODY_BOUNDS, checkJsonText } from './json-guard.ts'
+import { ImpresarioError, LIMITS, mustBePlainText, writeJson } from '@impresario/protocol'
+import { acceptEmptyBodies } from './empty-body.ts'
+import { readJsonBodies } from './json-body.ts'
+import { answerParserError, refuseExpectations, refuseWithoutHost } from './parser-errors.ts'
 import { createErrorHandler, pathOf, sendProblem } from './problem.ts'
 import { SECURE_HEADERS } from './secure-headers.ts'
 import type { TlsOptions } from './tls.ts'
@@ -20,9 +22,6 @@ export interface HttpOptions {
   readonly tls?: TlsOptions | undefined
 }
 
-/** Paths whose bodies hold many items. */
-const BATCHES = /\/(?:batch|results|quarantine\/retry|quarantine\/discard)(?:\?|$)/
-
 /** Fastify with our limits, our parser and our errors; the routes are added by others. */
 export function createHttp({
   bodyLimitBytes,
@@ -38,6 +37,8 @@ export function createHttp({
     trustProxy,
     requestTimeout: LIMITS.requestTimeoutMs,
     keepAliveTimeout: LIMITS.keepAliveMs,
+    // Ours wait for nothing outside. A handler that holds up the process while it starts must not keep it from starting.
+    pluginTimeout: 0,
     // A stop ends the waits first; whatever is left then may be cut.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
@@ -55,28 +56,18 @@ export function createHttp({
       void reply.headers(SECURE_HEADERS)
       answerError(error, request, reply)
     },
+    clientErrorHandler: answerParserError,
     ...transport(tls),
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, strict: false } },
   })
-  const parse = app.getDefaultJsonParser('error', 'error')
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    const text = String(body)
-    if (text === '') {
-      done(null, undefined)
-      return
-    }
-    try {
-      checkJsonText(text, BATCHES.test(request.url) ? BATCH_BOUNDS : BODY_BOUNDS)
-    } catch (error) {
-      done(error instanceof Error ? error : new Error(String(error)))
-      return
-    }
-    void parse(request, text, done)
-  })
+  readJsonBodies(app)
+  acceptEmptyBodies(app)
+  refuseOddNames(app)
   // Answers are described by schemas for readers; they are written as they are, and fast.
-  app.setSerializerCompiler(() => (answer) => JSON.stringify(answer))
+  app.setSerializerCompiler(() => writeJson)
   app.setErrorHandler(answerError)
+  refuseExpectations(app.server)
+  refuseWithoutHost(app)
   answerUnknownRoutes(app)
   return app
 }
@@ -90,8 +81,26 @@ function transport(tls: TlsOptions | undefined): { readonly http: ServerOptions 
     headersTimeout: LIMITS.headersTimeoutMs,
     connectionsCheckingInterval: LATE_CHECK_MS,
     IncomingMessage: OfferedMessage,
+    // Node would refuse it with an empty answer; see `refuseWithoutHost`.
+    requireHostHeader: false,
   }
   return tls === undefined ? { http: bounds } : ({ https: { ...bounds, ...tls } } as unknown as { http: ServerOptions })
+}
+
+/** Names in the path and in the query are looked up in the storage, or searched for there. */
+function refuseOddNames(app: FastifyInstance): void {
+  app.addHook('preValidation', (request, _reply, done) => {
+    try {
+      for (const part of [request.params, request.query]) {
+        for (const [name, value] of Object.entries(part ?? {})) {
+          if (typeof value === 'string') mustBePlainText(name, value)
+        }
+      }
+      done()
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(String(error)))
+    }
+  })
 }
 
 /** 404, or 405 where the path exists with another method. */

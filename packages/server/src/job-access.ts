@@ -1,17 +1,33 @@
 import type { Job, Stored } from '@impresario/core'
+import { besideJobIdOf } from '@impresario/engine'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError } from '@impresario/protocol'
 import { isAdmin } from './access.ts'
 import type { Caller } from './access.ts'
 
+type JobReader = Pick<Engine, 'readJob'>
+
 /** Longer than any id of ours: a child's begins with that of its parent, sixteen deep. */
 export const JOB_ID_CHARS_MAX = 800
 
 /** The job, if it is the caller's own or the caller is an admin. Others do not exist for it. */
-export async function visibleJob(engine: Engine, caller: Caller, jobId: string): Promise<Stored<Job>> {
-  const stored = jobId.length <= JOB_ID_CHARS_MAX ? await engine.readJob(jobId) : undefined
-  if (stored === undefined || !isVisible(caller, stored.value)) throw jobNotFound()
+export async function visibleJob(engine: JobReader, caller: Caller, jobId: string): Promise<Stored<Job>> {
+  const stored = await findVisibleJob(engine, caller, jobId)
+  if (stored === undefined) throw jobNotFound()
   return stored
+}
+
+/** A caller may have named an id that another client has: then its own job lies beside that one. */
+async function findVisibleJob(engine: JobReader, caller: Caller, jobId: string): Promise<Stored<Job> | undefined> {
+  const stored = jobId.length <= JOB_ID_CHARS_MAX ? await engine.readJob(jobId) : undefined
+  if (stored === undefined || isVisible(caller, stored.value)) return stored
+  const own = await engine.readJob(besideJobIdOf(jobId, caller.client.id))
+  return own !== undefined && isVisible(caller, own.value) ? own : undefined
+}
+
+/** The id under which a job of the caller lies. */
+export async function storedJobId(engine: JobReader, caller: Caller, jobId: string): Promise<string> {
+  return (await findVisibleJob(engine, caller, jobId))?.value.id ?? jobId
 }
 
 export function isVisible(caller: Caller, job: Job): boolean {

@@ -1,16 +1,20 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Engine } from '@impresario/engine'
-import { HEADERS, ImpresarioError, isImpresarioError, LIMITS } from '@impresario/protocol'
+import { shownJobId } from '@impresario/core'
+import type { JobRequest } from '@impresario/core'
+import type { CreateOptions, Engine } from '@impresario/engine'
+import { HEADERS, ImpresarioError, isImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
 import type { CreateJobBatchReply, CreateJobReply, CreateJobRequest, ItemError } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { mustBeWebhookUrl } from '@impresario/webhooks'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import { callerOf } from './access.ts'
 import type { BlueprintLibrary } from './blueprint-library.ts'
+import { inSlices } from './in-slices.ts'
 import { jsonSchema } from './json-schema.ts'
 import { problemBody } from './problem.ts'
 import type { QuotaCalendar } from './quota-calendar.ts'
 import { contract } from './route-contract.ts'
+import { settleNumbers } from './settle-numbers.ts'
 import { readCreate, readEndpointBody } from './wire-job.ts'
 import type { Origin } from './wire-job.ts'
 
@@ -28,6 +32,7 @@ const ACCEPTED = { 202: { description: 'The job is stored and will run.', body: 
 
 const CREATE = contract({
   access: 'client',
+  isNewWork: true,
   tag: 'jobs',
   id: 'createJob',
   summary: 'Start a job',
@@ -40,6 +45,7 @@ const CREATE = contract({
 
 const CREATE_BATCH = contract({
   access: 'client',
+  isNewWork: true,
   tag: 'jobs',
   id: 'createJobs',
   summary: `Start up to ${LIMITS.batchItemsMax} jobs at once`,
@@ -50,6 +56,7 @@ const CREATE_BATCH = contract({
 
 const CREATE_BY_ENDPOINT = contract({
   access: 'client',
+  isNewWork: true,
   tag: 'jobs',
   id: 'createJobByEndpoint',
   summary: 'Start a job by the endpoint of its blueprint',
@@ -76,7 +83,7 @@ export function registerJobCreationRoutes(app: FastifyInstance, options: JobCrea
     checkWebhook(wanted, webhookPolicy)
     const { jobId } = await engine.createJob(wanted, wanted)
     void reply.code(202)
-    return { status: 'accepted', job_id: jobId }
+    return { status: 'accepted', job_id: shownJobId(jobId) }
   }
 
   app.post<{ Body: CreateJobRequest }>('/jobs', CREATE, (request, reply) => create(request, reply, request.body))
@@ -87,7 +94,9 @@ export function registerJobCreationRoutes(app: FastifyInstance, options: JobCrea
     async (request, reply): Promise<CreateJobBatchReply> => {
       const origin = { ...originOf(request, quotas), idempotencyKey: undefined }
       const isValid = request.compileValidationSchema(CREATE_SCHEMA)
-      const read = request.body.jobs.map((job) => {
+      const read = (job: unknown): ItemError | (JobRequest & CreateOptions) => {
+        const problem = request.hasExactNumbers ? settleNumbers(CREATE_SCHEMA, job) : undefined
+        if (problem !== undefined) return { error: problem, code: 'INVALID_REQUEST' }
         if (!isValid(job)) return problemIn(isValid.errors)
         const wanted = readCreate(job as CreateJobRequest, origin)
         try {
@@ -96,17 +105,9 @@ export function registerJobCreationRoutes(app: FastifyInstance, options: JobCrea
           return itemError(error)
         }
         return wanted
-      })
-      const created = await engine.createJobs(read.filter((one) => 'blueprint' in one))
+      }
+      const results = await inSlices(request.body.jobs, (jobs) => createAll(engine, jobs.map(read)))
       void reply.code(202)
-      let next = 0
-      const results = read.map((one): CreateJobReply | ItemError => {
-        if (!('blueprint' in one)) return one
-        const outcome = created[next]
-        next += 1
-        if (outcome !== undefined && 'jobId' in outcome) return { status: 'accepted', job_id: outcome.jobId }
-        return itemError(outcome?.error)
-      })
       return { results }
     },
   )
@@ -120,26 +121,38 @@ export function registerJobCreationRoutes(app: FastifyInstance, options: JobCrea
     }
     const body = readEndpointBody(name, request.body)
     const isValid = request.compileValidationSchema(CREATE_SCHEMA)
+    const problem = request.hasExactNumbers ? settleNumbers(CREATE_SCHEMA, body) : undefined
+    if (problem !== undefined) throw new ImpresarioError('INVALID_REQUEST', problem)
     if (!isValid(body)) throw new ImpresarioError('INVALID_REQUEST', problemIn(isValid.errors).error)
     return create(request, reply, body)
   })
 }
 
-const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/
+/** One answer for each, in its place. */
+async function createAll(
+  engine: Engine,
+  wanted: readonly (ItemError | (JobRequest & CreateOptions))[],
+): Promise<readonly (CreateJobReply | ItemError)[]> {
+  const created = await engine.createJobs(wanted.filter((one) => 'blueprint' in one))
+  let next = 0
+  return wanted.map((one): CreateJobReply | ItemError => {
+    if (!('blueprint' in one)) return one
+    const outcome = created[next]
+    next += 1
+    if (outcome !== undefined && 'jobId' in outcome) {
+      return { status: 'accepted', job_id: shownJobId(outcome.jobId) }
+    }
+    return itemError(outcome?.error)
+  })
+}
 
 function originOf(request: FastifyRequest, quotas: QuotaCalendar): Origin {
-  const { [HEADERS.traceparent]: traceparent, [HEADERS.idempotencyKey]: key } = request.headers
-  if (typeof key === 'string' && (key === '' || key.length > LIMITS.idempotencyKeyCharsMax)) {
-    throw new ImpresarioError(
-      'INVALID_REQUEST',
-      `The idempotency key must have from 1 to ${LIMITS.idempotencyKeyCharsMax} characters.`,
-    )
-  }
+  const { [HEADERS.idempotencyKey]: key } = request.headers
   const caller = callerOf(request)
   return {
     client: caller.client,
     quota: quotas.quotaOf(caller),
-    ...(typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? { traceparent } : {}),
+    tracing: traceContextOf(request.headers),
     ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
   }
 }

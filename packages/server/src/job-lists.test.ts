@@ -73,7 +73,7 @@ describe('lists', () => {
     const link = /^<(?<path>[^>]+)>; rel="next"$/.exec(first.headers.get('link') ?? '')?.groups?.['path'] ?? ''
     expect(link).toContain('blueprint=ask')
     expect(listIn(await app.as('alpha', 'GET', link)).map((job) => job['id'])).toEqual([ids[0]])
-    for (const cursor of [ids[0], 'x', '%00', 'YWZ0ZXI6', '..%2F..', Buffer.from('after:a b').toString('base64url')]) {
+    for (const cursor of [ids[0], 'x', 'YWZ0ZXI6', '..%2F..', Buffer.from('after:a b').toString('base64url')]) {
       const refused = await app.as('alpha', 'GET', `/api/v1/jobs?cursor=${cursor}`)
       expect(refused).toMatchObject({ status: 400, body: { error: containing('X-Next-Cursor') } })
     }

@@ -1,20 +1,18 @@
 import type { ListQuery } from '@impresario/core'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { ImpresarioError, JOB_STATUSES, LIMITS } from '@impresario/protocol'
 import type * as schemas from '@impresario/protocol/schemas'
 import type { Caller } from './access.ts'
 import { ownerFilter } from './job-access.ts'
 import { decodeCursor } from './page.ts'
-import { JOB_STATUSES } from './wire-job.ts'
 
 type JobListQuery = ReturnType<typeof schemas.jobListQuery.parse>
 
 export interface JobListing {
   readonly query: ListQuery
-  readonly limit: number
   readonly offset: number
 }
 
-/** What the storage is asked for one page of jobs. It asks for one more, to know whether there is a next page. */
+/** What the storage is asked for one page of jobs. */
 export function jobListing(caller: Caller, given: JobListQuery): JobListing {
   const { status, blueprint, q, cursor, limit = LIMITS.pageSizeDefault, offset = 0 } = given
   if (cursor !== undefined && offset > 0) {
@@ -27,14 +25,14 @@ export function jobListing(caller: Caller, given: JobListQuery): JobListing {
   const [before] = ends
   const query: ListQuery = {
     ...ownerFilter(caller, given.owner),
-    limit: offset + limit + 1,
+    limit,
     ...(status === undefined ? {} : { statuses: statusesOf(status) }),
     ...(blueprint === undefined ? {} : { name: blueprint }),
     ...(q === undefined ? {} : { search: q }),
     ...(before === undefined ? {} : { before }),
     ...(given.created_after === undefined ? {} : { from: firstIdAt('created_after', given.created_after) }),
   }
-  return { query, limit, offset }
+  return { query, offset }
 }
 
 const KNOWN: ReadonlySet<string> = new Set(JOB_STATUSES)

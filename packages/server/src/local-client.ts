@@ -1,4 +1,5 @@
-import { isEnded } from '@impresario/core'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { isEnded, storedCopy } from '@impresario/core'
 import type {
   ClientInfo,
   InitialDataOf,
@@ -10,9 +11,17 @@ import type {
   Stored,
   WorkerRecord,
 } from '@impresario/core'
-import type { Applied, CreateOptions, Engine, TaskExplanation } from '@impresario/engine'
-import { ImpresarioError, LIMITS, isJsonObject } from '@impresario/protocol'
-import type { JsonObject } from '@impresario/protocol'
+import type { Commanded, CreateOptions, Engine, TaskExplanation } from '@impresario/engine'
+import {
+  ImpresarioError,
+  isImpresarioError,
+  isJsonObject,
+  LIMITS,
+  readJson,
+  stringifyExact,
+  traceContextOf,
+} from '@impresario/protocol'
+import type { DataObject, JsonObject, TraceContext } from '@impresario/protocol'
 
 export interface LocalStartOptions {
   /** The same key gives the same job, however often it is asked for. */
@@ -21,8 +30,10 @@ export interface LocalStartOptions {
   readonly dispatchTimeoutMs?: number
   readonly resultTimeoutMs?: number
   readonly executionTimeoutMs?: number
-  readonly metadata?: JsonObject
+  readonly metadata?: DataObject
   readonly webhookUrl?: string
+  /** The trace that the job belongs to; its workers, children and webhooks get it (W3C Trace Context). */
+  readonly tracingContext?: TraceContext
 }
 
 export interface LocalWaitOptions {
@@ -62,16 +73,23 @@ export class LocalClient {
     input: NoInfer<InitialDataOf<B>>,
     options?: LocalStartOptions,
   ): Promise<LocalJob<ResultOf<B>>>
-  async start(blueprint: string, input?: JsonObject, options?: LocalStartOptions): Promise<LocalJob>
+  async start(blueprint: string, input?: DataObject, options?: LocalStartOptions): Promise<LocalJob>
   async start(
     blueprint: NamedBlueprint | string,
     input: unknown = {},
     options: LocalStartOptions = {},
   ): Promise<LocalJob> {
-    const { idempotencyKey, ...rest } = options
+    const { idempotencyKey, tracingContext, metadata, ...rest } = options
     if (rest.webhookUrl !== undefined) this.#checkUrl(rest.webhookUrl)
-    const name = typeof blueprint === 'string' ? blueprint : blueprint.name
-    const request: JobRequest = { ...rest, blueprint: name, client: this.#client, initialData: asData(input) }
+    const trace = tracingContext === undefined ? undefined : traceContextOf({ ...tracingContext })
+    const request: JobRequest = {
+      ...rest,
+      ...(trace === undefined ? {} : { tracing: { ...trace } }),
+      ...(metadata === undefined ? {} : { metadata: asData('The metadata', metadata) }),
+      blueprint: typeof blueprint === 'string' ? blueprint : blueprint.name,
+      client: this.#client,
+      initialData: asData('The initial data', input),
+    }
     const once: CreateOptions = idempotencyKey === undefined ? {} : { idempotencyKey }
     const { jobId } = await this.#engine.createJob(request, once)
     return this.job(jobId)
@@ -83,9 +101,17 @@ export class LocalClient {
   }
 
   /** Newest first. */
-  async list(query: Partial<Omit<ListQuery, 'owner'>> = {}): Promise<readonly Job[]> {
-    const found = await this.#engine.listJobs({ limit: LIMITS.pageSizeDefault, ...query, owner: this.#client.id })
-    return found.map(({ value }) => value)
+  async list(query: Partial<Omit<ListQuery, 'owner' | 'bytesMax' | 'looksMax'>> = {}): Promise<readonly Job[]> {
+    const { limit = LIMITS.pageSizeDefault } = query
+    const found: Job[] = []
+    for (let { before } = query; ;) {
+      const piece = { ...query, owner: this.#client.id, limit: limit - found.length, bytesMax: LIMITS.pagePieceBytes }
+      const page = await this.#engine.listJobs(before === undefined ? piece : { ...piece, before })
+      found.push(...page.map(({ value }) => asSeen(value)))
+      if (page.next === undefined) return found
+      before = page.next
+      await nextTurn()
+    }
   }
 
   workers(): readonly WorkerRecord[] {
@@ -107,7 +133,7 @@ export class LocalJob<Output = unknown> {
 
   /** What it looks like now. */
   async status(): Promise<Job> {
-    return this.#own(await this.#engine.readJob(this.id)).value
+    return asSeen(this.#own(await this.#engine.readJob(this.id)).value)
   }
 
   /** Resolves when the job has ended, however it did, or stands aside in quarantine; or when the time is up. */
@@ -119,7 +145,7 @@ export class LocalJob<Output = unknown> {
       const leftMs = endsAt - performance.now()
       if (leftMs <= 0 || signal.aborted) break
       const waitMs = Math.min(leftMs, LOOK_MS)
-      job = this.#own(await this.#engine.waitForJob(this.id, { waitMs, signal })).value
+      job = asSeen(this.#own(await this.#engine.waitForJob(this.id, { waitMs, signal })).value)
     }
     return job
   }
@@ -145,9 +171,14 @@ export class LocalJob<Output = unknown> {
   }
 
   /** Sends a quarantined job back into the state where it failed, perhaps with other data. */
-  async retry(data: { readonly initialData?: JsonObject; readonly stateHistory?: JsonObject } = {}): Promise<void> {
+  async retry(data: { readonly initialData?: DataObject; readonly stateHistory?: DataObject } = {}): Promise<void> {
     await this.status()
-    mustApply(await this.#engine.retryJob(this.id, this.#client.id, data), 'The job is not in quarantine.')
+    const { initialData, stateHistory } = data
+    const kept = {
+      ...(initialData === undefined ? {} : { initialData: asData('The initial data', initialData) }),
+      ...(stateHistory === undefined ? {} : { stateHistory: asData('The state history', stateHistory) }),
+    }
+    mustApply(await this.#engine.retryJob(this.id, this.#client.id, kept), 'The job is not in quarantine.')
   }
 
   /** Gives a quarantined job up. */
@@ -168,15 +199,34 @@ export class LocalJob<Output = unknown> {
   }
 }
 
-function mustApply(applied: Applied, otherwise: string): void {
-  if (applied.type !== 'applied') throw new ImpresarioError('NOT_WAITING', otherwise)
+/** What was done before, when the same was asked for, is done. */
+function mustApply(applied: Commanded, otherwise: string): void {
+  if (applied.type !== 'applied' && applied.type !== 'repeated') throw new ImpresarioError('NOT_WAITING', otherwise)
 }
 
-/** The engine checks it against the blueprint's schema; here it only has to be an object. */
-function asData(input: unknown): JsonObject {
-  const copied: unknown = JSON.parse(JSON.stringify(input))
-  if (isJsonObject(copied)) return copied
-  throw new ImpresarioError('INPUT_REFUSED', 'The initial data must be an object.')
+/** The engine checks it against the blueprint's schema; here it only has to be an object that JSON can hold. */
+function asData(what: string, input: unknown): JsonObject {
+  let kept: unknown
+  try {
+    kept = readJson(stringifyExact(input))
+  } catch (cause) {
+    if (isImpresarioError(cause)) throw cause
+    throw new ImpresarioError('INPUT_REFUSED', `${what} cannot be written as JSON: ${String(cause)}`, { cause })
+  }
+  if (isJsonObject(kept)) return kept
+  throw new ImpresarioError('INPUT_REFUSED', `${what} must be an object.`)
+}
+
+/** The job with its data as users see them: the record keeps numbers of many digits as texts. */
+function asSeen(job: Job): Job {
+  const { initialData, stateHistory, result, metadata } = job
+  return {
+    ...job,
+    initialData: storedCopy(initialData),
+    stateHistory: storedCopy(stateHistory),
+    ...(result === undefined ? {} : { result: storedCopy(result) }),
+    ...(metadata === undefined ? {} : { metadata: storedCopy(metadata) }),
+  }
 }
 
 /** The boundary at which a finished job is believed to have what its blueprint declared. */

@@ -1,4 +1,5 @@
 import type { Engine } from '@impresario/engine'
+import { parseExact, readJson, stringifyExact, writeJson } from '@impresario/protocol'
 import type {
   EventRequest,
   HeartbeatReply,
@@ -46,19 +47,40 @@ export function createLocalTransport(engine: Engine, calls: WorkerCalls): LocalT
       }
       const worker = dispatcher.worker(workerId)
       return {
-        tasks: deliveries.map((delivery) => copied(taskBody(delivery, worker))),
+        tasks: deliveries.map((delivery) => asSeen(taskBody(delivery, worker))),
         ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }),
       }
     },
-    results: (workerId, results) => calls.results(workerId, copied(results)),
+    results: (workerId, results) => calls.results(workerId, results.map(written)),
     event: async (event) => {
-      await calls.event(event.worker_id ?? undefined, event)
+      await calls.event(event.worker_id ?? undefined, asKept(event))
     },
     close: async () => {},
   }
 }
 
-/** What crosses here must not be shared: a handler that changed its parameters would change the job's record. */
-function copied<T>(value: T): T {
-  return JSON.parse(JSON.stringify(value)) as T
+/** What cannot be written as JSON is a mistake in the handler, and no result: it would never be one. */
+function written(result: ResultRequest): ResultRequest {
+  try {
+    return asKept(result)
+  } catch (error) {
+    const { job_id, task_id } = result
+    const message = `The handler returned something that cannot be written as JSON: ${String(error)}`
+    return { job_id, task_id, status: 'failure', error: { code: 'PERMANENT_ERROR', message } }
+  }
+}
+
+/*
+ * What crosses here must not be shared: a handler that changed its parameters would change the job's record. On its way it is
+ * read and written as over the network, so that numbers are what they are there.
+ */
+
+/** Boundary: a message to the worker. */
+function asSeen<T>(value: T): T {
+  return parseExact(writeJson(value)) as T
+}
+
+/** Boundary: a message from the worker. */
+function asKept<T>(value: T): T {
+  return readJson(stringifyExact(value)) as T
 }

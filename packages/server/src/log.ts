@@ -34,6 +34,7 @@ export function createLog(options: LogOptions): Log {
     format === 'json' ? out : { write: (line: string) => out.write(textLine(line)) },
   )
   return {
+    isDebug: level === 'debug',
     debug: (message, fields) => logger.debug(fields ?? {}, message),
     info: (message, fields) => logger.info(fields ?? {}, message),
     warn: (message, fields) => logger.warn(fields ?? {}, message),

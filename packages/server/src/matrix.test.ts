@@ -69,7 +69,7 @@ beforeAll(async () => {
       const [found] = /(?<="id":")[^"]+/.exec(text) ?? []
       if (found === undefined) throw new Error(`${path} lists nothing: ${text}`)
       return found
-    }, 20_000)
+    }, 60_000)
   samples.set('delivery_id', await first('/api/v1/webhooks/deliveries'))
   samples.set('endpoint_id', await first('/api/v1/webhooks/endpoints'))
   for (const name of ['worker_id', 'workerId']) samples.set(name, WORKER)
@@ -208,6 +208,7 @@ describe('every route against everybody', () => {
     }
     const open = [...new Set(ofAccess('public').map(({ url }) => url.split('/').slice(0, 3).join('/')))].toSorted()
     expect(open).toEqual([
+      '/',
       '/_public/docs',
       '/_public/live',
       '/_public/openapi.json',

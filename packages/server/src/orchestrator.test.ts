@@ -1,5 +1,5 @@
 import { blueprint } from '@impresario/core'
-import { contract } from '@impresario/protocol'
+import { contract, ExactNumber } from '@impresario/protocol'
 import { createWorker } from '@impresario/worker'
 import { afterEach, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -86,6 +86,63 @@ test('[C-08] the same key gives the same job; wrong data is refused', async () =
   await expect(client.start('ask', {}, { webhookUrl: 'ftp://x' })).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
 })
 
+const ledger = contract('ledger', {
+  book: {
+    input: z.object({ id: z.number(), amount: z.number() }),
+    output: z.object({ booked: z.union([z.number(), z.bigint()]) }),
+  },
+})
+
+/** Asks for numbers, as most schemas do, and compares one of them in a condition. */
+const booking = blueprint(
+  'booking',
+  {
+    input: z.object({ id: z.number(), amount: z.number() }),
+    history: ledger.book.output,
+    output: z.looseObject({}),
+    start: 'choose',
+  },
+  (state) => ({
+    choose: state
+      .when('context.initial_data.id == 9007199254740993', (context, actions) =>
+        actions.dispatchTask(ledger.book, { params: context.initialData, transitions: { success: 'done' } }),
+      )
+      .otherwise((_context, actions) => actions.transitionTo('other')),
+    done: state.end({ result: (context) => ({ ...context.initialData, booked: context.stateHistory.booked }) }),
+    other: state.end({ outcome: 'failed' }),
+  }),
+)
+
+test('[E-07] [A-10] numbers of any length pass handlers, conditions, schemas and workers of the same process', async () => {
+  const orchestrator = createOrchestrator({
+    blueprints: [booking],
+    settings: { storageUrl: newStorageUrl(), logLevel: 'silent' },
+  })
+  running.push(orchestrator)
+  await orchestrator.start()
+  const worker = createWorker({ transport: orchestrator.localTransport() })
+  worker.handle(ledger, { book: ({ id }) => ({ booked: id }) })
+  await worker.start()
+  const client = orchestrator.client()
+  const data = { id: 9_007_199_254_740_993n, amount: new ExactNumber('0.30000000000000001') }
+  const job = await client.start('booking', data, { metadata: { big: 2n ** 64n } })
+  expect(await job.result()).toEqual({ ...data, booked: data.id })
+  expect(await job.status()).toMatchObject({ initialData: data, metadata: { big: 2n ** 64n } })
+  const near = await client.start('booking', { ...data, id: 9_007_199_254_740_992n })
+  expect((await near.wait()).status).toBe('failed')
+  await worker.stop()
+})
+
+test('[C-10] numbers that are none are refused in the same process too', async () => {
+  const client = (await aStage()).client()
+  for (const value of [Number.NaN, Infinity, -Infinity]) {
+    await expect(client.start('ask', { a: [value] })).rejects.toMatchObject({ code: 'INPUT_REFUSED' })
+    await expect(client.start('ask', {}, { metadata: { a: value } })).rejects.toMatchObject({ code: 'INPUT_REFUSED' })
+    await expect(client.start('ask', {}, { priority: value })).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+    await expect(client.start('ask', {}, { resultTimeoutMs: value })).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+  }
+})
+
 test('[B-04] a decision is for the request that was seen', async () => {
   const orchestrator = await aStage()
   const job = await orchestrator.client().start(ask, {})
@@ -103,14 +160,18 @@ test('[C-05, C-07] jobs are cancelled, retried with other data and discarded', a
   const client = orchestrator.client()
   const asked = await client.start(ask, {})
   await asked.cancel('enough')
-  await expect(asked.cancel()).rejects.toMatchObject({ code: 'NOT_WAITING' })
+  await asked.cancel()
+  expect((await asked.status()).error?.message).toBe('enough')
   const one = await client.start(broken, {})
   expect((await one.wait()).status).toBe('quarantined')
   await one.retry({ initialData: { works: true } })
   expect((await one.wait()).status).toBe('finished')
+  await one.retry({ initialData: { works: true } })
+  await expect(one.retry()).rejects.toMatchObject({ code: 'NOT_WAITING' })
   const other = await client.start(broken, {})
   await other.wait()
   expect(await other.explain()).toEqual([])
+  await other.discard()
   await other.discard()
   expect((await other.status()).status).toBe('failed')
   await expect(other.retry()).rejects.toMatchObject({ code: 'NOT_WAITING' })

@@ -1,9 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Job, ListQuery, Stored } from '@impresario/core'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { nextPage } from '@impresario/core'
+import type { Job, Listed, ListQuery } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { HEADERS, ImpresarioError, LIMITS } from '@impresario/protocol'
 
-type ListedJob = Stored<Job> & { readonly id: string }
+type ListedJob = Listed<'job'>
 
 /** A place in a list, as clients get it: they give it back as it is and read nothing out of it. */
 export function encodeCursor(id: string): string {
@@ -11,9 +13,11 @@ export function encodeCursor(id: string): string {
 }
 
 const PLACE = /^after:(?<id>[\w.:-]{1,800})$/
+/** Names that others choose, such as those of workers and skills. */
+export const ANY_NAME = /^after:(?<id>[\s\S]{1,2000})$/
 
-export function decodeCursor(cursor: string): string {
-  const id = PLACE.exec(Buffer.from(cursor, 'base64url').toString())?.groups?.['id']
+export function decodeCursor(cursor: string, place: RegExp = PLACE): string {
+  const id = place.exec(Buffer.from(cursor, 'base64url').toString())?.groups?.['id']
   if (id !== undefined && encodeCursor(id) === cursor) return id
   throw new ImpresarioError(
     'INVALID_REQUEST',
@@ -30,38 +34,79 @@ export function linkNextPage(request: FastifyRequest, reply: FastifyReply, name:
   void reply.header(HEADERS.nextCursor, cursor).header('link', `<${path}?${next.toString()}>; rel="next"`)
 }
 
-export interface Scan {
-  readonly found: readonly ListedJob[]
-  /** The last record that was looked at, when there may be more behind it. */
-  readonly lastId: string | undefined
+/** A page as it is written, record by record, until it is as long as it may be. It takes one record in any case. */
+export class JsonPage {
+  readonly #bytesMax: number
+  readonly #texts: string[] = []
+  #bytes = 0
+
+  constructor(bytesMax: number = LIMITS.pageBytesMax) {
+    this.#bytesMax = bytesMax
+  }
+
+  get length(): number {
+    return this.#texts.length
+  }
+
+  /** False when it does not take this one any more. */
+  add(text: string): boolean {
+    const bytes = Buffer.byteLength(text) + 1
+    if (this.#texts.length > 0 && this.#bytes + bytes > this.#bytesMax) return false
+    this.#texts.push(text)
+    this.#bytes += bytes
+    return true
+  }
+
+  /** As a list of what was added; as an object where that were its properties. */
+  send(reply: FastifyReply, shape: 'list' | 'object' = 'list'): FastifyReply {
+    const text = this.#texts.join(',')
+    return reply
+      .header('content-type', 'application/json; charset=utf-8')
+      .send(shape === 'list' ? `[${text}]` : `{${text}}`)
+  }
 }
 
+export interface Walk {
+  /** What the storage is asked for; its limit is that of the page. */
+  readonly query: ListQuery
+  /** Records at the beginning that are looked at and not shown. */
+  readonly skip?: number
+  /** A rule that the storage cannot look up. */
+  readonly fits?: (job: Job) => boolean
+  /** False when the page takes no more; then it ends before this record. */
+  readonly take: (record: ListedJob) => boolean
+}
+
+/** Pieces that are read for one page. */
+const PIECES_MAX = LIMITS.pageReadBytesMax / LIMITS.pagePieceBytes
+
 /**
- * A page by a rule that the storage cannot look up. It looks through so many records at most: a page may come short of
- * its limit, and then says where to go on.
+ * Goes through jobs until the page is full, piece by piece, so that neither much is in memory at once nor anybody else waits
+ * for long. It looks through a bounded number of records and bytes: a page may come short of its limit, and then says where
+ * to go on. Gives the place where the next page begins; `undefined` when there is none.
  */
-export async function scanJobs(
-  engine: Engine,
-  query: ListQuery,
-  fits: (job: Job) => boolean,
-  recordsMax: number = LIMITS.scanRecordsMax,
-): Promise<Scan> {
-  const found: ListedJob[] = []
+export async function walkJobs(engine: Engine, walk: Walk): Promise<string | undefined> {
+  const { query, fits = () => true, take } = walk
+  let skip = walk.skip ?? 0
+  let left = query.limit
   let { before } = query
-  let looked = 0
-  while (looked < recordsMax) {
-    const limit = Math.min(LIMITS.pageSizeMax, recordsMax - looked)
-    const records = await engine.listJobs({ ...query, limit, ...(before === undefined ? {} : { before }) })
-    for (const [index, record] of records.entries()) {
+  for (let piece = 0; piece < PIECES_MAX; piece += 1) {
+    if (piece > 0) await nextTurn()
+    // One more than is needed, to know whether there is a next page.
+    const limit = walk.fits === undefined ? skip + left + 1 : LIMITS.pageSizeMax
+    const bounds = { limit, bytesMax: LIMITS.pagePieceBytes, looksMax: LIMITS.pagePieceLooks }
+    const records = await engine.listJobs({ ...query, ...bounds, ...(before === undefined ? {} : { before }) })
+    for (const record of records) {
+      if (fits(record.value)) {
+        if (skip > 0) skip -= 1
+        else if (left === 0 || !take(record)) return before
+        else left -= 1
+      }
       before = record.id
-      if (!fits(record.value)) continue
-      found.push(record)
-      if (found.length < query.limit) continue
-      const isLast = records.length < limit && index === records.length - 1
-      return { found, lastId: isLast ? undefined : before }
     }
-    if (records.length < limit) return { found, lastId: undefined }
-    looked += records.length
+    const next = nextPage(records, limit)
+    if (next === undefined) return undefined
+    before = next
   }
-  return { found, lastId: before }
+  return before
 }

@@ -44,10 +44,14 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
     .send(JSON.stringify(problemBody(error)))
 }
 
+/** Errors of a connection whose other side has gone. The answer reaches nobody, and the caller is not a failure of ours. */
+const GONE: ReadonlySet<string> = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
+
 export function createErrorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const refusal = refusalOf(error)
-    if (refusal.status >= 500) {
+    // Too much work is told once in a while by whoever refuses it, and not for each request: that would be more work.
+    if (refusal.status >= 500 && refusal.code !== 'OVERLOADED') {
       log.error('a request failed', { method: request.method, path: pathOf(request), ...errorFields(error) })
     }
     sendProblem(request, reply, refusal)
@@ -62,6 +66,9 @@ export function pathOf(request: FastifyRequest): string {
 function refusalOf(error: FastifyError): ImpresarioError {
   if (isImpresarioError(error)) return error
   if (error.validation !== undefined) return new ImpresarioError('INVALID_REQUEST', error.message)
+  if (GONE.has(error.code)) {
+    return new ImpresarioError('INVALID_REQUEST', 'The connection closed before the body ended.')
+  }
   const known = FASTIFY_CODES[error.code]
   if (known !== undefined) return new ImpresarioError(known[0], known[1])
   const status = error.statusCode ?? 500

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '@impresario/core'
 import { guardRoutes } from './access.ts'
+import { createAdmission, pageBounds } from './admission-service.ts'
 import { ClientAuth, hashToken } from './auth.ts'
 import { settingsOf } from './config.ts'
 import type { Settings } from './config.ts'
@@ -44,6 +45,12 @@ export const LONG = { items: Array.from({ length: 60 }, (_, index) => ({ index, 
 
 const hide = { hide: true }
 
+const holds = new WeakMap<FastifyInstance, Set<() => void>>()
+/** Ends the requests to `/hold` and `/open-hold`. */
+export function holdsOf(app: FastifyInstance): ReadonlySet<() => void> {
+  return holds.get(app) ?? new Set()
+}
+
 /** The real protection around a few routes. */
 export async function startProtected(
   given: Partial<Settings> = {},
@@ -52,7 +59,8 @@ export async function startProtected(
   const settings = settingsOf({ trustProxy: 'loopback', ...given })
   const clock = new HandClock()
   const app = createHttp({ bodyLimitBytes: 65_536, log: SILENT, trustProxy: trustedProxies(settings.trustProxy) })
-  protectRoutes(app, { settings, limiter, clock, log: SILENT, isOpen: false })
+  const { admission, isBusy } = createAdmission(0, SILENT)
+  protectRoutes(app, { settings, limiter, clock, log: SILENT, isOpen: false, admission, pages: pageBounds(), isBusy })
   guardRoutes(
     app,
     new ClientAuth([
@@ -68,6 +76,14 @@ export async function startProtected(
 }
 
 function addRoutes(app: FastifyInstance): void {
+  const held = new Set<() => void>()
+  holds.set(app, held)
+  const hold = async (): Promise<object> => {
+    await new Promise<void>((resolve) => held.add(resolve))
+    return {}
+  }
+  app.get('/hold', { config: { access: 'viewer' }, schema: hide }, hold)
+  app.get('/open-hold', { config: { access: 'public' }, schema: hide }, hold)
   const open = { config: { access: 'public' }, schema: hide } as const
   app.get('/long', open, async () => LONG)
   app.get('/short', open, async () => ({ ok: true }))
@@ -89,7 +105,10 @@ function addRoutes(app: FastifyInstance): void {
     me: request.caller?.client.id,
   }))
   app.get('/beat', { config: { access: 'viewer', rate: 'heartbeat' }, schema: hide }, async () => ({}))
-  app.get('/poll', { config: { access: 'viewer', rate: 'poll' }, schema: hide }, async () => ({}))
+  app.get('/poll', { config: { access: 'viewer', rate: 'poll' }, schema: hide }, async (request) => {
+    request.hasBrought = request.url.includes('brings')
+    return {}
+  })
 }
 
 function send(

@@ -89,7 +89,7 @@ describe('origins', () => {
     ]) {
       const refuse = (): unknown =>
         createServer({ settings: { storageUrl: 'memory:', apiHost: '127.0.0.1', corsOrigins } })
-      expect(refuse).toThrow(/CORS_ORIGINS has/)
+      expect(refuse).toThrow(/corsOrigins has/)
     }
   })
 })

@@ -1,12 +1,19 @@
+import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 import type { Clock, Log } from '@impresario/core'
+import type { Admission } from './admission.ts'
+import { admitBodies } from './body-admission.ts'
 import { compressAnswers } from './compression.ts'
+import { boundConnections } from './connection-bounds.ts'
 import { allowOrigins } from './cors.ts'
+import { gatePages, PageGate } from './page-gate.ts'
+import type { PageBounds } from './page-gate.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import { limitRates } from './rate-limits.ts'
 import { unpackBodies } from './request-encoding.ts'
 import { secureHeaders } from './secure-headers.ts'
 import type { SecuritySettings } from './security-keys.ts'
+import { SlowReaders, watchReaders } from './slow-readers.ts'
 
 export interface ProtectionOptions {
   readonly settings: SecuritySettings
@@ -15,6 +22,10 @@ export interface ProtectionOptions {
   readonly log: Log
   /** Nobody needs a token, because only the own machine can call: then nobody is limited either. */
   readonly isOpen: boolean
+  readonly admission: Admission
+  readonly pages: PageBounds
+  /** Whether the process has other things to do than long pages. */
+  readonly isBusy: () => boolean
 }
 
 /**
@@ -26,8 +37,19 @@ export function protectRoutes(app: FastifyInstance, options: ProtectionOptions):
   secureHeaders(app)
   allowOrigins(app, settings.corsOrigins)
   if (!isOpen) limitRates(app, { settings, limiter, clock })
+  admitBodies(app, options.admission)
   unpackBodies(app)
   if (settings.compressionEnabled) compressAnswers(app, { minBytes: settings.compressionMinBytes, log })
+  const { unreadBytesMax } = options.pages
+  const readers = new SlowReaders({ bytesMax: unreadBytesMax })
+  watchReaders(app, readers)
+  gatePages(app, new PageGate(options.pages, readers, options.isBusy))
+  boundConnections(app.server, {
+    perAddressMax: settings.connectionsPerAddressMax,
+    proxies: trustedProxies(settings.trustProxy),
+    isPlain: !(app.server instanceof TlsServer),
+    log,
+  })
 }
 
 /** `true` stands for proxies on the own machine and in private networks. */

@@ -47,6 +47,23 @@ describe('looking', () => {
     for (const query of ['limit=0', 'older_than=long', 'cursor=x']) expect((await get(query)).status).toBe(400)
   })
 
+  test('[C-07] [E-01] so is the stack that a worker sent, cut and without what would steer a terminal', async () => {
+    const jobId = await app.jobIn('alpha', 'echo', 'waiting_for_worker')
+    await app.worker('POST', '/_worker/workers/register', { worker_id: 'w1', supported_skills: ['echo'] })
+    const { body: task } = await app.worker('GET', '/_worker/workers/w1/tasks/next?timeout=10')
+    const stack = `Error: broken\n    at \u001B[31mlamp.js:3\r\n${'x'.repeat(20_000)}`
+    const error = { code: 'PERMANENT_ERROR', message: 'broken', stack }
+    const result = { job_id: jobId, task_id: task.task_id, worker_id: 'w1', status: 'failure', error }
+    expect((await app.worker('POST', '/_worker/tasks/result', result)).status).toBe(200)
+    const { body } = await app.as('alpha', 'GET', `/api/v1/quarantine/${jobId}`)
+    const shown = (body['error'] as { readonly stack: string }).stack
+    expect(shown).toMatch(/^Error: broken\n {4}at \[31mlamp\.js:3\nx+$/)
+    expect(shown.length).toBeLessThanOrEqual(LIMITS.taskStackCharsMax)
+    const plain = await app.as('alpha', 'GET', `/api/v1/jobs/${jobId}`)
+    const history = await app.as('alpha', 'GET', `/api/v1/jobs/${jobId}/history`)
+    for (const { text } of [plain, history]) expect(text).not.toContain('lamp.js')
+  })
+
   test('[C-03] [C-07] one job is shown with its stack, to its owner and admins', async () => {
     const jobId = await fallen()
     for (const tenant of ['alpha', 'admin'] as const) {
@@ -90,6 +107,11 @@ describe('one by one', () => {
     const { body } = await app.as('alpha', 'GET', `/api/v1/jobs/${jobId}?wait=20&until=end`)
     expect(body).toMatchObject({ status: 'finished', state_history: { note: 'mended' } })
     expect(await retry({})).toMatchObject({ status: 409, body: { code: 'NOT_WAITING' } })
+    // The very same once more: its first answer was perhaps lost.
+    expect(await retry({ initial_data: { mended: true }, state_history: { note: 'mended' } })).toMatchObject({
+      status: 200,
+      body: { status: 'retry_accepted', job_id: jobId, job_status: 'finished' },
+    })
   })
 
   test('[C-07] a job is given up, by an admin too', async () => {
@@ -111,7 +133,7 @@ describe('many at once', () => {
     expect(status).toBe(200)
     expect(body).toEqual({
       results: [
-        { job_id: mine, status: 'discard_accepted' },
+        { job_id: mine, status: 'discard_accepted', job_status: 'failed' },
         { job_id: theirs, error: 'Job not found', code: 'JOB_NOT_FOUND' },
         { job_id: open, error: 'The job is not in quarantine.', code: 'NOT_WAITING' },
         { job_id: 'none', error: 'Job not found', code: 'JOB_NOT_FOUND' },

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { shownJobId } from '@impresario/core'
 import type { Clock, Job } from '@impresario/core'
-import type { Applied, Engine } from '@impresario/engine'
+import type { Commanded, Engine } from '@impresario/engine'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type {
   BulkReply,
@@ -19,10 +20,10 @@ import { jobNotFound, ownerFilter, visibleJob } from './job-access.ts'
 import { itemError } from './job-creation-routes.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import type { JobParams } from './job-routes.ts'
-import { decodeCursor, encodeCursor, linkNextPage, scanJobs } from './page.ts'
+import { decodeCursor, encodeCursor, JsonPage, linkNextPage, walkJobs } from './page.ts'
 import { contract, readQuery } from './route-contract.ts'
 import type { RouteContract } from './route-contract.ts'
-import { quarantinedBody } from './wire-job.ts'
+import { listedWriter, QUARANTINED_FIELDS, quarantinedBody } from './wire-job.ts'
 
 export interface QuarantineRoutesOptions {
   readonly engine: Engine
@@ -34,6 +35,7 @@ const LISTED: RouteContract = {
   access: 'viewer',
   tag: 'quarantine',
   id: 'listQuarantine',
+  isList: true,
   summary: 'List the jobs in quarantine, newest first',
   description:
     'A page may have fewer jobs than its limit and still name a next one: filters by error and age look through a bounded number of jobs at a time.',
@@ -45,6 +47,7 @@ const LIST = contract(LISTED)
 const LIST_OLD = contract({
   ...LISTED,
   id: 'listQuarantineOld',
+  isList: true,
   summary: 'The same list, where older clients look for it',
 })
 
@@ -140,16 +143,28 @@ async function listQuarantine(
   { engine, clock }: QuarantineRoutesOptions,
   request: FastifyRequest,
   reply: FastifyReply,
-): Promise<readonly QuarantinedBody[]> {
-  const { limit = LIMITS.pageSizeDefault, cursor, owner, ...filter } = readQuery(schemas.quarantineQuery, request.query)
+): Promise<FastifyReply> {
+  const {
+    limit = LIMITS.pageSizeDefault,
+    cursor,
+    owner,
+    fields,
+    ...filter
+  } = readQuery(schemas.quarantineQuery, request.query)
   const query = {
     ...quarantineQuery(callerOf(request), filter, owner),
     limit,
     ...(cursor === undefined ? {} : { before: decodeCursor(cursor) }),
   }
-  const { found, lastId } = await scanJobs(engine, query, fitsFilter(filter, clock.now()))
-  if (lastId !== undefined) linkNextPage(request, reply, 'cursor', encodeCursor(lastId))
-  return found.map((job) => quarantinedBody(job, { withStack: false }))
+  const write = listedWriter(fields, QUARANTINED_FIELDS)
+  const page = new JsonPage()
+  const next = await walkJobs(engine, {
+    query,
+    fits: fitsFilter(filter, clock.now()),
+    take: (job) => page.add(write(quarantinedBody(job, { withStack: false }))),
+  })
+  if (next !== undefined) linkNextPage(request, reply, 'cursor', encodeCursor(next))
+  return page.send(reply)
 }
 
 type Loose<T> = { readonly [K in keyof T]: T[K] | undefined }
@@ -189,8 +204,10 @@ async function checkedEdit(
   )
 }
 
-function commanded(applied: Applied, status: string): CommandReply {
-  if (applied.type === 'applied') return { status, job_id: applied.job.id }
+function commanded(applied: Commanded, status: string): CommandReply {
+  if (applied.type === 'applied' || applied.type === 'repeated') {
+    return { status, job_id: shownJobId(applied.job.id), job_status: applied.job.status }
+  }
   if (applied.type === 'ignored' && applied.reason === 'job_not_found') throw jobNotFound()
   throw notQuarantined()
 }
@@ -200,7 +217,7 @@ function notQuarantined(): ImpresarioError {
 }
 
 /** So many at the same time: enough to share a durable write, and not all of them at once. */
-const AT_ONCE = 50
+const AT_ONCE = 20
 
 async function inBulk(
   options: QuarantineRoutesOptions,
@@ -235,6 +252,11 @@ async function chosen(
   }
   if (ids !== undefined) return { ids: [...new Set(ids)], hasMore: false }
   const query = { ...quarantineQuery(caller, filter ?? {}), limit }
-  const { found, lastId } = await scanJobs(engine, query, fitsFilter(filter ?? {}, clock.now()))
-  return { ids: found.map(({ id }) => id), hasMore: lastId !== undefined }
+  const found: string[] = []
+  const next = await walkJobs(engine, {
+    query,
+    fits: fitsFilter(filter ?? {}, clock.now()),
+    take: ({ id }) => found.push(id) > 0,
+  })
+  return { ids: found, hasMore: next !== undefined }
 }

@@ -1,3 +1,4 @@
+import { wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 import type { Quota } from '@impresario/engine'
 import type { Caller } from './access.ts'
@@ -34,7 +35,7 @@ export class QuotaCalendar {
   /** What a caller may start now; `undefined`: as much as it likes. */
   quotaOf({ monthlyAttempts }: Caller): Quota | undefined {
     if (monthlyAttempts === undefined) return undefined
-    const now = this.#clock.now()
+    const now = wallTime(this.#clock)
     const { period, endsAt } = this.#monthAt(now)
     return { limit: monthlyAttempts, period, renewsInMs: endsAt - now }
   }

@@ -1,9 +1,11 @@
+import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { startProtected, TOKENS } from './protection.fixture.ts'
+import { settingsOf } from './config.ts'
+import { holdsOf, startProtected, TOKENS } from './protection.fixture.ts'
 import type { ProtectedApp, RawAnswer } from './protection.fixture.ts'
 import { MemoryRateLimiter } from './rate-limiter.ts'
 import type { RateLimiter } from './rate-limiter.ts'
-import { addressKey } from './rate-limits.ts'
+import { addressKey } from './address-key.ts'
 
 let running: ProtectedApp | undefined
 afterEach(async () => {
@@ -119,12 +121,81 @@ describe('limits of those who are not known', () => {
   })
 
   test('[H-04] an IPv6 network of 64 bits counts as one address', () => {
-    const key = (ip: string): string | undefined => addressKey({ ip })
+    const key = (remoteAddress: string): string | undefined =>
+      addressKey({ ip: remoteAddress, socket: { remoteAddress } })
     expect(key('2001:db8:1:2::1')).toBe(key('2001:0db8:0001:0002:ffff:ffff:ffff:ffff'))
     expect(key('2001:db8:1:2::1')).not.toBe(key('2001:db8:1:3::1'))
     expect(key('2001:db8::1')).toBe('2001:db8:0:0')
     expect(key('::ffff:203.0.113.7')).toBe('203.0.113.7')
     expect(key('fe80::1%eth0')).toBe('fe80:0:0:0')
     for (const own of ['127.0.0.1', '::1', '::ffff:127.0.0.1']) expect(key(own)).toBeUndefined()
+  })
+
+  test('[H-04] [H-08] what is no address in X-Forwarded-For counts as one caller, and so does one who has hung up', async () => {
+    const { call } = await start({ rateLimitPublic: 2 })
+    const garbage = ['x', 'unknown', '_hidden', '999.1.1.1', '1.2.3', '::g', 'a'.repeat(900)]
+    const found: number[] = []
+    for (const text of garbage) found.push((await call('GET', '/short', from(text))).status)
+    expect(found).toEqual([200, 200, 429, 429, 429, 429, 429])
+    const gone = { socket: { remoteAddress: undefined } }
+    expect(addressKey({ ...gone, ip: undefined })).toBe(addressKey({ ip: 'x', socket: { remoteAddress: '127.0.0.1' } }))
+  })
+
+  test('[H-04] a port behind the address does not make another caller, nor does a header that says localhost', async () => {
+    const { call } = await start({ rateLimitPublic: 2 })
+    const ports = ['203.0.113.7:1', '203.0.113.7:2', '203.0.113.7', '[2001:db8::1]:5', '2001:db8::2', '[2001:db8::3]']
+    const found: number[] = []
+    for (const text of ports) found.push((await call('GET', '/short', from(text))).status)
+    expect(found).toEqual([200, 200, 429, 200, 200, 429])
+    expect(await statuses(3, () => call('GET', '/short', from('127.0.0.1, ::1')))).toEqual([200, 200, 429])
+  })
+})
+
+test('[H-04] the defaults: heartbeats above polls, and a general limit below what one process can serve', async () => {
+  const { rateLimitGeneral, rateLimitHeartbeat, rateLimitPoll, rateLimitPeriodSeconds } = settingsOf({})
+  expect(rateLimitHeartbeat).toBeGreaterThan(rateLimitPoll)
+  expect(rateLimitGeneral / rateLimitPeriodSeconds).toBeLessThanOrEqual(1_000)
+  const { call } = await start({ rateLimitGeneral: 50 })
+  expect((await statuses(52, () => call('GET', '/mine', ALPHA))).slice(-3)).toEqual([200, 429, 429])
+})
+
+test('[H-04] a poll that brought a task is not counted', async () => {
+  const { call } = await start({ rateLimitPoll: 2 })
+  expect(await statuses(5, () => call('GET', '/poll?brings=1', ALPHA))).toEqual([200, 200, 200, 200, 200])
+  expect(await statuses(3, () => call('GET', '/poll', ALPHA))).toEqual([200, 200, 429])
+})
+
+describe('[H-04] [C-10] requests that are under way at the same time', () => {
+  test('are bounded for each client and each address; what is answered or hangs up makes room', async () => {
+    const { call, app } = await start({ requestsAtOnceMax: 2 })
+    const hold = (headers: Record<string, string>): Promise<RawAnswer> =>
+      call('GET', headers === ALPHA ? '/hold' : '/open-hold', headers)
+    const far = from('203.0.113.7')
+    const waiting = [hold(ALPHA), hold(ALPHA), hold(far), hold(far)]
+    while (holdsOf(app).size < 4) await new Promise(setImmediate)
+    const refused = await hold(ALPHA)
+    expect([refused.status, refused.headers['retry-after']]).toEqual([429, '1'])
+    expect(JSON.parse(refused.body.toString())).toMatchObject({ code: 'TOO_MANY_REQUESTS' })
+    expect((await hold(far)).status).toBe(429)
+    expect((await call('GET', '/mine', BETA)).status).toBe(200)
+    expect((await call('GET', '/short', from('203.0.113.8'))).status).toBe(200)
+    for (const release of holdsOf(app)) release()
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect((await call('GET', '/mine', ALPHA)).status).toBe(200)
+  })
+
+  test('a caller that hangs up makes room', async () => {
+    const { call, app } = await start({ requestsAtOnceMax: 1 })
+    const address = app.server.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`GET /hold HTTP/1.1\r\nhost: x\r\nx-client-token: ${TOKENS.alpha}\r\n\r\n`)
+    while (holdsOf(app).size === 0) await new Promise(setImmediate)
+    expect((await call('GET', '/mine', ALPHA)).status).toBe(429)
+    socket.destroy()
+    let status = 429
+    while (status === 429) ({ status } = await call('GET', '/mine', ALPHA))
+    expect(status).toBe(200)
+    for (const release of holdsOf(app)) release()
   })
 })

@@ -1,8 +1,10 @@
+import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Clock } from '@impresario/core'
 import { HEADERS, ImpresarioError } from '@impresario/protocol'
 import type { RateKind } from './access.ts'
-import { isLoopback } from './credentials.ts'
+import { addressKey } from './address-key.ts'
+import { isOver, whenOver } from './answer-end.ts'
 import { problemBody } from './problem.ts'
 import { hashToken } from './secret.ts'
 import { headerOf, bearerOf } from './auth.ts'
@@ -51,6 +53,8 @@ export function limitRates(app: FastifyInstance, options: RateLimitOptions): voi
   const { settings, limiter, clock } = options
   const rules = rateRules(settings)
   const guests = new Guests()
+  const credits = new Credits()
+  const atOnce = new AtOnce(settings.requestsAtOnceMax)
 
   // Every request comes through here: as long as the limiter answers at once, no promise is made.
   const judge = (request: FastifyRequest): Refusable => {
@@ -58,12 +62,19 @@ export function limitRates(app: FastifyInstance, options: RateLimitOptions): voi
     const who = callerKey(request)
     const address = addressKey(request)
     if (who === undefined) {
-      if (!settings.rateLimitingEnabled || address === undefined) return undefined
-      return limiter.take(`public ${address}`, rules.public, now)
+      if (address === undefined) return undefined
+      const countPublic = (): Refusable =>
+        settings.rateLimitingEnabled ? limiter.take(`public ${address}`, rules.public, now) : undefined
+      if (request.routeOptions.config.isProvenByBody !== true) return countPublic()
+      return followed(limiter.look(`failed ${address}`, rules.failed, now), (verdict) =>
+        verdict.isAllowed ? countPublic() : verdict,
+      )
     }
     const kind = request.routeOptions.config.rate ?? 'general'
-    const count = (): Refusable =>
-      settings.rateLimitingEnabled ? limiter.take(`${kind} ${who}`, rules[kind], now) : undefined
+    const count = (): Refusable => {
+      if (!settings.rateLimitingEnabled || (kind === 'poll' && credits.spend(who))) return undefined
+      return limiter.take(`${kind} ${who}`, rules[kind], now)
+    }
     if (address === undefined || guests.has(address, who)) return count()
     return followed(limiter.look(`failed ${address}`, rules.failed, now), (verdict) => {
       if (!verdict.isAllowed) return verdict
@@ -72,18 +83,26 @@ export function limitRates(app: FastifyInstance, options: RateLimitOptions): voi
     })
   }
 
-  app.addHook('preParsing', (request, _reply, payload, done) => {
+  app.addHook('preParsing', (request, reply, payload, done) => {
     const go = (verdict: Verdict | undefined): void => {
-      if (verdict === undefined || verdict.isAllowed) done(null, payload)
-      else done(tooMany(verdict))
+      if (verdict !== undefined && !verdict.isAllowed) done(tooMany(verdict))
+      else if (settings.rateLimitingEnabled && !atOnce.enter(whoIs(request), reply.raw)) done(tooManyAtOnce())
+      else done(null, payload)
     }
     const verdict = judge(request)
     if (verdict instanceof Promise) verdict.then(go, done)
     else go(verdict)
   })
 
+  // A poll that brought a task has paid for the next one: who is kept busy may ask as often as there is work.
+  app.addHook('onResponse', (request, _reply, done) => {
+    const who = request.hasBrought === true ? callerKey(request) : undefined
+    if (who !== undefined) credits.earn(who)
+    done()
+  })
+
   app.addHook('onSend', (request, reply, payload, done) => {
-    const address = reply.statusCode === 401 ? addressKey(request) : undefined
+    const address = isWrongToken(request, reply.statusCode) ? addressKey(request) : undefined
     if (address === undefined) {
       done(null, payload)
       return
@@ -100,6 +119,48 @@ export function limitRates(app: FastifyInstance, options: RateLimitOptions): voi
     if (verdict instanceof Promise) verdict.then(answer, done)
     else answer(verdict)
   })
+}
+
+/** A token that is shown in a body is answered with 403 when it is nobody's, as workers expect it. */
+function isWrongToken({ routeOptions }: FastifyRequest, status: number): boolean {
+  return status === 401 || (status === 403 && routeOptions.config.isProvenByBody === true)
+}
+
+/** Who asks, as far as it is known; `undefined` for the own machine without a token. */
+function whoIs(request: FastifyRequest): string | undefined {
+  const who = callerKey(request)
+  if (who !== undefined) return who
+  const address = addressKey(request)
+  return address === undefined ? undefined : `public ${address}`
+}
+
+function tooManyAtOnce(): ImpresarioError {
+  const message = 'Too many of your requests are under way at the same time. Wait for some of them.'
+  return new ImpresarioError('TOO_MANY_REQUESTS', message, { details: { retry_after_s: 1 } })
+}
+
+/** Requests that are under way, by who makes them. */
+class AtOnce {
+  readonly #max: number
+  readonly #counts = new Map<string, number>()
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** False when there are too many of his. Whoever is let in leaves when his answer is through or he is gone. */
+  enter(who: string | undefined, raw: ServerResponse): boolean {
+    if (who === undefined || isOver(raw)) return true
+    const count = (this.#counts.get(who) ?? 0) + 1
+    if (count > this.#max) return false
+    this.#counts.set(who, count)
+    whenOver(raw, () => {
+      const left = (this.#counts.get(who) ?? 1) - 1
+      if (left === 0) this.#counts.delete(who)
+      else this.#counts.set(who, left)
+    })
+    return true
+  }
 }
 
 type Refusable = Verdict | undefined | Promise<Verdict | undefined>
@@ -124,6 +185,23 @@ class Guests {
   }
 }
 
+/** Polls that need not be counted, by who earned them. What is forgotten costs its owner one count. */
+class Credits {
+  readonly #left = new Map<string, number>()
+
+  earn(who: string): void {
+    if (this.#left.size < GUESTS_MAX || this.#left.has(who)) this.#left.set(who, (this.#left.get(who) ?? 0) + 1)
+  }
+
+  spend(who: string): boolean {
+    const left = this.#left.get(who)
+    if (left === undefined) return false
+    if (left === 1) this.#left.delete(who)
+    else this.#left.set(who, left - 1)
+    return true
+  }
+}
+
 /**
  * A client by its id. A worker by its token and the id that it names: a token may be shared by many workers; where it
  * names none, as the older ones do with results, by its address.
@@ -145,27 +223,6 @@ function callerKey(request: FastifyRequest): string | undefined {
 function pathWorker(params: unknown): string | undefined {
   const found = typeof params === 'object' && params !== null && 'workerId' in params ? params.workerId : undefined
   return typeof found === 'string' ? found : undefined
-}
-
-/**
- * The address as far as it tells callers apart: whoever has an IPv6 address has 2⁶⁴ of them. `undefined` for the own
- * machine.
- */
-export function addressKey(request: Pick<FastifyRequest, 'ip'>): string | undefined {
-  const address = request.ip.startsWith('::ffff:') ? request.ip.slice('::ffff:'.length) : request.ip
-  if (isLoopback(address)) return undefined
-  return address.includes(':') ? networkOf(address) : address
-}
-
-function networkOf(address: string): string {
-  const [head = '', tail] = address.split('%', 1)[0]?.split('::') ?? []
-  const groups = head === '' ? [] : head.split(':')
-  const last = tail === undefined || tail === '' ? [] : tail.split(':')
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - last.length)
-  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...last]
-    .slice(0, 4)
-    .map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''))
-    .join(':')
 }
 
 function tooMany(verdict: Verdict): ImpresarioError {

@@ -34,7 +34,9 @@ async function unpacked(request: FastifyRequest, payload: RequestPayload, name: 
   const bytesMax = request.routeOptions.bodyLimit ?? 0
   if (Number(request.headers['content-length'] ?? 0) > bytesMax) throw tooLarge()
   const packed = await readAll(payload, bytesMax)
-  const body: RequestPayload = Readable.from([await unpack(encoding, packed, bytesMax)])
+  const bytes = await unpack(encoding, packed, bytesMax)
+  request.bodyPass?.add(bytes.length)
+  const body: RequestPayload = Readable.from([bytes])
   body.receivedEncodedLength = packed.length
   return body
 }

@@ -21,7 +21,7 @@ type Tag = keyof typeof TAGS
 interface Reply {
   readonly description: string
   readonly body?: z.ZodType
-  /** Of another type than JSON. */
+  /** Of another type than JSON; beside a `body`, what those who ask for it get instead. */
   readonly types?: readonly string[]
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -30,6 +30,10 @@ interface Reply {
 export interface RouteContract {
   readonly access: Access
   readonly rate?: RateKind
+  /** It asks for more work to be done: refused first when there is too much. */
+  readonly isNewWork?: boolean
+  /** It answers with a page of a list. */
+  readonly isList?: boolean
   readonly tag: Tag
   /** Unique, in camelCase: programs that are made from the document call it so. */
   readonly id: string
@@ -64,12 +68,14 @@ export interface RouteDeclaration {
 
 /** What Fastify needs for a route. The body is checked by it; answers are described and never changed. */
 export function contract(given: RouteContract): RouteDeclaration {
-  const { access, rate, tag, id, summary, description, params, query } = given
+  const { access, rate, isNewWork, isList, tag, id, summary, description, params, query } = given
   const body = bodyOf(given)
   return {
     config: {
       access,
       ...(rate === undefined ? {} : { rate }),
+      ...(isNewWork === true ? { isNewWork } : {}),
+      ...(isList === true ? { isList } : {}),
       documented: {
         ...(params === undefined ? {} : { params: jsonSchema(params) }),
         ...(query === undefined ? {} : { querystring: jsonSchema(query) }),
@@ -109,14 +115,17 @@ function repliesOf(replies: RouteContract['replies']): Record<string, object> {
   for (const [status, { description, body, types, headers }] of Object.entries(replies)) {
     const schema = body === undefined ? { type: types === undefined ? 'null' : 'string' } : jsonSchema(body, 'output')
     described[status] = {
-      ...(types === undefined
-        ? schema
-        : { content: Object.fromEntries(types.map((type) => [type, { schema: { ...schema } }])) }),
+      ...(types === undefined ? schema : { content: contentOf(types, body === undefined ? undefined : schema) }),
       description,
       ...(headers === undefined ? {} : { headers: headersOf(headers) }),
     }
   }
   return described
+}
+
+function contentOf(types: readonly string[], json: object | undefined): Record<string, object> {
+  const texts = types.map((type) => [type, { schema: { type: 'string' } }] as const)
+  return { ...(json === undefined ? {} : { 'application/json': { schema: json } }), ...Object.fromEntries(texts) }
 }
 
 function headersOf(headers: Readonly<Record<string, string>>): object {
@@ -125,8 +134,22 @@ function headersOf(headers: Readonly<Record<string, string>>): object {
   )
 }
 
-function refusalsOf({ access, refusals = [], body }: RouteContract): Record<string, object> {
+const PROBLEM = { $ref: 'Problem#' }
+/** People get a page, whatever it says. */
+const PROBLEM_PAGE = {
+  content: { 'text/html': { schema: { type: 'string' } }, 'application/json': { schema: PROBLEM } },
+}
+
+function refusalsOf({
+  access,
+  refusals = [],
+  body,
+  isNewWork,
+  isList,
+  replies,
+}: RouteContract): Record<string, object> {
   const codes = new Set<ErrorCode>(refusals)
+  if (isNewWork === true || isList === true || body !== undefined) codes.add('OVERLOADED')
   if (body !== undefined) for (const code of BODY_REFUSALS) codes.add(code)
   if (access !== 'public') codes.add('UNAUTHENTICATED').add('TOO_MANY_REQUESTS')
   if (access === 'client' || access === 'admin' || access === 'capability') codes.add('FORBIDDEN')
@@ -136,13 +159,15 @@ function refusalsOf({ access, refusals = [], body }: RouteContract): Record<stri
     byStatus.set(status, [...(byStatus.get(status) ?? []), code])
   }
   const described: Record<string, object> = {}
+  const isPage = Object.values(replies).some(({ types }) => types?.includes('text/html') === true)
+  const shape = isPage ? PROBLEM_PAGE : PROBLEM
   for (const [status, of] of byStatus) {
     described[status] = {
-      $ref: 'problem#',
+      ...shape,
       description: of.map((code) => `\`${code}\`: ${ERROR_MEANINGS[code].meaning}`).join('\n\n'),
     }
   }
-  return { ...described, default: { $ref: 'problem#', description: 'Every other refusal has the same shape.' } }
+  return { ...described, default: { ...shape, description: 'Every other refusal has the same shape.' } }
 }
 
 const BODY_REFUSALS: readonly ErrorCode[] = [

@@ -19,6 +19,38 @@ describe('clock', () => {
     expect(Math.abs(last - Date.now())).toBeLessThan(60_000)
   })
 
+  test('[I-05] it follows the wall clock forward at once, and back little by little', () => {
+    let wall = 1_000_000
+    let passed = 0
+    const clock = createClock({ wall: () => wall, passed: () => passed })
+    const pass = (ms: number): void => {
+      wall += ms
+      passed += ms
+    }
+    pass(10)
+    expect(clock.now()).toBe(1_000_010)
+    // A machine that slept for an hour: the clock of the processor stood still.
+    wall += 3_600_000
+    expect(clock.now()).toBe(4_600_010)
+    expect(clock.steady?.()).toBe(1_000_010)
+    // Set back by ten minutes, which are made good in a hundred.
+    wall -= 600_000
+    expect(clock.now()).toBe(4_600_010)
+    pass(10_000)
+    expect(clock.now()).toBe(4_609_010)
+    for (let minute = 0; minute < 100; minute += 1) {
+      pass(60_000)
+      clock.now()
+    }
+    expect(Math.abs(clock.now() - wall)).toBeLessThanOrEqual(1_000)
+    expect(clock.steady?.()).toBe(1_000_010 + 10_000 + 6_000_000)
+    // Less than a second is left alone: the two have not the same pace.
+    const before = clock.now()
+    wall += 300
+    pass(1)
+    expect(clock.now() - before).toBeLessThanOrEqual(2)
+  })
+
   test('[I-07] a sleep ends at once when it is aborted, and keeps no listener', async () => {
     const clock = createClock()
     const abort = new AbortController()

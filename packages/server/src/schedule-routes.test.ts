@@ -129,6 +129,7 @@ describe('reading them anew', () => {
     expect((await as('chief', 'POST', '/admin/reload-schedules', {})).body).toEqual({
       status: 'schedules_reloaded',
       schedules: 1,
+      scope: expect.stringMatching(/^(?:this_instance|all_instances)$/),
     })
     expect(namesIn(await as('chief', 'GET', '/schedules'))).toEqual(['one'])
     expect((await as('alpha', 'POST', '/admin/reload-schedules', {})).status).toBe(403)
@@ -142,6 +143,7 @@ describe('reading them anew', () => {
     expect((await as('chief', 'POST', '/admin/reload', {})).body).toEqual({
       status: 'configs_reloaded',
       clients: 5,
+      scope: expect.stringMatching(/^(?:this_instance|all_instances)$/),
       workers: 0,
       schedules: 1,
     })

@@ -83,6 +83,7 @@ export function readSchedules(
 export function backgroundSettings(settings: BackgroundSettings): Partial<EngineSettings> {
   return {
     leaderLeaseMs: settings.leaderLeaseSeconds * 1_000,
+    turnWaitMsMax: settings.overloadTurnWaitSeconds * 1_000,
     workerForgetMs: settings.workerForgetSeconds * 1_000,
     reputationMs: settings.reputationIntervalSeconds * 1_000,
     reputationFlushMs: settings.reputationFlushSeconds * 1_000,

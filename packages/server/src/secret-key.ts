@@ -2,9 +2,9 @@ import { hkdfSync, randomBytes } from 'node:crypto'
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { invalid } from './config.ts'
+import { secretKeyProblem } from './text-checks.ts'
 
 const KEY_BYTES = 32
-const SECRET_CHARS_MIN = 16
 const FILE = 'secret.key'
 const KEY_TEXT = /^[\da-f]{64}$/
 
@@ -33,11 +33,8 @@ export class SecretKey {
  */
 export function loadSecretKey(configured: string, storageDirectory: string | undefined): SecretKey {
   if (configured !== '') {
-    if (configured.length < SECRET_CHARS_MIN) {
-      throw invalid(
-        `SECRET_KEY is too short. It must have at least ${SECRET_CHARS_MIN} characters; choose a long random one.`,
-      )
-    }
+    const problem = secretKeyProblem(configured)
+    if (problem !== undefined) throw invalid(`SECRET_KEY ${problem}`)
     // As the file beside the embedded storage has it, so that its key can be given to instances that share another storage.
     return new SecretKey(KEY_TEXT.test(configured) ? Buffer.from(configured, 'hex') : Buffer.from(configured))
   }

@@ -1,4 +1,5 @@
 import type { ConfigKey } from './config-keys.ts'
+import { originsProblem, proxiesProblem } from './text-checks.ts'
 
 /** Settings of what stands between the network and the routes. */
 export interface SecuritySettings {
@@ -12,6 +13,8 @@ export interface SecuritySettings {
   readonly rateLimitPoll: number
   readonly rateLimitPublic: number
   readonly rateLimitFailedAuth: number
+  readonly requestsAtOnceMax: number
+  readonly connectionsPerAddressMax: number
   readonly compressionEnabled: boolean
   readonly compressionMinBytes: number
 }
@@ -20,9 +23,9 @@ const DAY_S = 86_400
 const REQUESTS_MAX = 1_000_000_000
 
 /**
- * The limits keep one runaway caller from taking the server away from the others, and are far above what honest ones
- * need: one process serves some 10,000 requests a second, and a client that starts 5,000 jobs a second one by one is in
- * its right. The old system's 100 a minute would stop such a client after 20 ms.
+ * The limits keep one runaway caller from taking the server away from the others. One process serves some 10,000 requests
+ * a second; one caller gets a tenth of that for as long as it likes, and sixty times as much at once. The old system's 100
+ * a minute would stop a client that starts 5,000 jobs a second after 20 ms.
  */
 export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> = {
   credentialsWatch: {
@@ -34,6 +37,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
   trustProxy: {
     names: ['TRUST_PROXY'],
     type: 'text',
+    check: proxiesProblem,
     default: '',
     description:
       'Proxies whose X-Forwarded-For is believed: addresses, networks such as 10.0.0.0/8, or loopback, linklocal, ' +
@@ -42,6 +46,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
   corsOrigins: {
     names: ['CORS_ORIGINS'],
     type: 'text',
+    check: originsProblem,
     default: '',
     description: 'Origins of web pages that may call, such as https://app.example, with commas between; * for all.',
   },
@@ -64,8 +69,9 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     type: 'integer',
     min: 1,
     max: REQUESTS_MAX,
-    default: 300_000,
-    description: 'Requests of one client or worker, without heartbeats and polls.',
+    default: 60_000,
+    description:
+      'Requests of one client or worker, without heartbeats and polls. A batch of jobs or results is one request.',
   },
   rateLimitHeartbeat: {
     names: ['RATE_LIMIT_HEARTBEAT_LIMIT'],
@@ -80,8 +86,8 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     type: 'integer',
     min: 1,
     max: REQUESTS_MAX,
-    default: 300_000,
-    description: 'Polls of one worker. One that takes tasks one by one polls once for each.',
+    default: 600,
+    description: 'Polls of one worker that brought no task. Those that brought one are not counted.',
   },
   rateLimitPublic: {
     names: ['RATE_LIMIT_PUBLIC_LIMIT'],
@@ -98,6 +104,26 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     max: REQUESTS_MAX,
     default: 10,
     description: 'Wrong tokens from one address; then it has to wait. Those from the own machine are not counted.',
+  },
+  requestsAtOnceMax: {
+    names: ['REQUESTS_AT_ONCE_MAX'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 1_000,
+    description:
+      'Requests of one client, of one worker, or without a token from one address, that are under way at the same time. ' +
+      'Waits and polls count as long as they are held.',
+  },
+  connectionsPerAddressMax: {
+    names: ['CONNECTIONS_PER_ADDRESS_MAX'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 2_000,
+    description:
+      'Open connections from one address (of IPv6, from one network of 64 bits). Those from the own machine and from ' +
+      'TRUST_PROXY are not counted.',
   },
   compressionEnabled: {
     names: ['COMPRESSION_ENABLED'],

@@ -2,12 +2,15 @@ import type { AddressInfo } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import { promisify } from 'node:util'
 import type { FastifyInstance } from 'fastify'
+import type { ClientInfo } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import { pageBounds } from './admission-service.ts'
 import { guardRoutes } from './access.ts'
 import type { DeclaredRoute } from './access.ts'
 import { collectRoutes } from './api-document.ts'
 import type { ApiDescription, ApiDocument } from './api-document.ts'
+import type { ReloadScope } from './admin-routes.ts'
 import { ClientAuth, OPEN_CALLER } from './auth.ts'
 import { Capabilities } from './capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api.ts'
@@ -19,6 +22,7 @@ import { CredentialBook } from './credential-book.ts'
 import type { Reloaded } from './credential-book.ts'
 import type { Health } from './health.ts'
 import { createHttp } from './http.ts'
+import type { LocalClient } from './local-client.ts'
 import type { LocalTransport } from './local-transport.ts'
 import { createOrchestrator } from './orchestrator.ts'
 import type { Orchestrator, OrchestratorOptions, Parts } from './orchestrator.ts'
@@ -27,6 +31,7 @@ import { QuotaCalendar } from './quota-calendar.ts'
 import { MemoryRateLimiter } from './rate-limiter.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 import type { IsClient } from './schedules.ts'
+import { SharedReload } from './shared-reload.ts'
 import { SharedRateLimiter } from './shared-rate-limiter.ts'
 import { isShared, shownAddress } from './storage.ts'
 import { loadTls, reloadTls } from './tls.ts'
@@ -52,6 +57,8 @@ interface Face {
   readonly socketBounds: Partial<SocketBounds> | undefined
   readonly reload: () => Promise<ServerReloaded>
   readonly reloadSchedules: () => Promise<number>
+  /** Lets other instances reload too. Gives whom it reaches. */
+  readonly announceReload: () => Promise<ReloadScope>
 }
 
 /** What came of reading all files anew. */
@@ -78,6 +85,8 @@ export class Server {
   readonly #description: ApiDescription
   readonly #book: CredentialBook
   readonly #sockets: Sockets
+  /** Those on the same storage; none where it cannot be shared. */
+  readonly #others: SharedReload | undefined
   #address: string | undefined
   #unwatchCredentials: (() => void) | undefined
 
@@ -91,6 +100,7 @@ export class Server {
       socketBounds: options.socketBounds,
       reload: () => this.reload(),
       reloadSchedules: () => this.reloadSchedules(),
+      announceReload: () => this.#announceReload(),
     }
     const isClient: IsClient = (id) => knowsClient(this.#book?.current ?? face.credentials, id)
     this.#orchestrator = createOrchestrator({ ...options, settings, isClient })
@@ -98,12 +108,23 @@ export class Server {
     this.engine = this.#orchestrator.engine
     const { parts } = this.#orchestrator
     const limiter = options.rateLimiter ?? limiterFor(parts)
-    const { app, routes, description, book, sockets } = buildHttp({ ...parts, ...face, limiter })
+    if (isShared(settings.storageUrl)) this.#others = new SharedReload({ ...parts, reload: () => this.reload() })
+    const { app, routes, description, book, sockets } = this.#faceOf({ ...parts, ...face, limiter })
     this.#app = app
     this.#book = book
     this.#sockets = sockets
     this.#routes = routes
     this.#description = description
+  }
+
+  /** A refusal lets go of the storage, which is open by now. */
+  #faceOf(parts: Parts & Face): ReturnType<typeof buildHttp> {
+    try {
+      return buildHttp(parts)
+    } catch (error) {
+      void this.#orchestrator.stop()
+      throw error
+    }
   }
 
   /** Where it listens, such as `http://127.0.0.1:8080`; `undefined` until it does. */
@@ -120,6 +141,7 @@ export class Server {
     const { settings, health, log, blueprints } = this.#orchestrator.parts
     try {
       await this.#orchestrator.start()
+      await this.#others?.start()
       await listen(this.#app, settings.apiHost, settings.apiPort)
     } catch (error) {
       await this.stop()
@@ -147,6 +169,7 @@ export class Server {
   async #drain(): Promise<void> {
     const { settings, clock, log } = this.#orchestrator.parts
     const drainMs = settings.shutdownDrainSeconds * 1_000
+    await this.#others?.stop()
     this.#sockets.stop()
     if (drainMs > 0 && this.#address !== undefined) {
       log.info('draining', { drain_ms: drainMs })
@@ -176,6 +199,11 @@ export class Server {
   async #closeFace(): Promise<void> {
     await within(CLOSE_MS, this.#app.close())
     this.#app.server.closeAllConnections()
+  }
+
+  /** Starts and watches jobs in this process, in the name of a client; without one, of a client called `default`. */
+  client(client?: ClientInfo): LocalClient {
+    return this.#orchestrator.client(client)
   }
 
   /** For workers of this process: `createWorker({ transport: server.localTransport() })`. */
@@ -218,6 +246,11 @@ export class Server {
       log.error('nothing was reloaded; what was in force before still is', { error: error.message })
       return { status: 'refused', error: error.message }
     }
+  }
+
+  async #announceReload(): Promise<ReloadScope> {
+    await this.#others?.announce()
+    return this.#others === undefined ? 'this_instance' : 'all_instances'
   }
 
   /** Every route, as OpenAPI 3.1. Does not need a server that runs. */
@@ -267,7 +300,8 @@ function buildHttp(parts: Parts & Face): {
   const trustProxy = trustedProxies(settings.trustProxy)
   const app = createHttp({ bodyLimitBytes: settings.bodyLimitBytes, log, rewriteUrl, trustProxy, tls: parts.tls })
   const isOpen = credentials.clients.length === 0 && credentials.workers.isEmpty
-  protectRoutes(app, { settings, limiter: parts.limiter, clock, log, isOpen })
+  const { admission, isBusy } = parts.admissionService
+  protectRoutes(app, { settings, limiter: parts.limiter, clock, log, isOpen, admission, pages: pageBounds(), isBusy })
   refuseWhileStopping(app, parts.health)
   const clientAuth = new ClientAuth(credentials.clients)
   const book = new CredentialBook(settings, log, credentials)
@@ -280,7 +314,7 @@ function buildHttp(parts: Parts & Face): {
     )
   })
   const routes = guardRoutes(app, clientAuth)
-  collectRoutes(app, VERSION)
+  collectRoutes(app, VERSION, publicUrl)
   const workerApi = registerWorkerApi(app, parts)
   const description = registerClientApi(app, {
     ...parts,
@@ -290,6 +324,7 @@ function buildHttp(parts: Parts & Face): {
     capabilities: new Capabilities(parts.secretKey, clock),
     reload: () => parts.reload(),
     reloadSchedules: () => parts.reloadSchedules(),
+    announceReload: () => parts.announceReload(),
     quotas: new QuotaCalendar(clock, settings.timeZone),
     timeZone: settings.timeZone,
     bodyLimitBytes: settings.bodyLimitBytes,
@@ -321,7 +356,7 @@ async function listen(app: FastifyInstance, host: string, port: number): Promise
     const advice = typeof code === 'string' ? LISTEN_ADVICE[code] : undefined
     if (advice === undefined) throw cause
     const message = `Cannot listen on ${host}, port ${port} (${String(code)}): ${advice}`
-    throw new ImpresarioError('INVALID_CONFIGURATION', message, { cause })
+    throw new ImpresarioError('INVALID_CONFIGURATION', message, { cause, details: { listen: String(code) } })
   }
 }
 

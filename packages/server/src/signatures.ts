@@ -1,6 +1,6 @@
+import { wallTime } from '@impresario/core'
 import type { Clock, Storage } from '@impresario/core'
-import { ImpresarioError, isJsonObject, LIMITS, verifyMessage } from '@impresario/protocol'
-import type { JsonObject } from '@impresario/protocol'
+import { doubleOf, ImpresarioError, isJsonObject, LIMITS, verifyMessage } from '@impresario/protocol'
 
 export interface SignaturesOptions {
   readonly storage: Storage
@@ -26,16 +26,22 @@ export class Signatures {
     this.#options = options
   }
 
-  async check(workerId: string | undefined, body: unknown, ignore: readonly string[] = []): Promise<Freshness> {
+  /** `body` is what came of parsing `text`, the message as the worker sent it: its signature covers the text. */
+  async check(
+    workerId: string | undefined,
+    body: unknown,
+    text: string | undefined,
+    ignore: readonly string[] = [],
+  ): Promise<Freshness> {
     const secrets = workerId === undefined ? undefined : this.#options.secretsOf(workerId)
     if (workerId === undefined || secrets === undefined) return 'unsigned'
-    const { message, signature, signer, timestamp } = readSigned(body)
+    const { signature, signer, timestamp } = readSigned(body)
     if (signer !== workerId) throw forbidden(`The message is signed by another worker than ${workerId}.`)
-    if (!(await isSignedByOne(message, secrets, signature, ignore))) {
+    if (!(await isSignedByOne(text ?? '{}', secrets, signature, ignore))) {
       throw new ImpresarioError('UNAUTHENTICATED', 'The signature does not fit the message.')
     }
     const { clock } = this.#options
-    const now = clock.wall?.() ?? clock.now()
+    const now = wallTime(clock)
     if (Math.abs(Math.floor(now / 1_000) - timestamp) > LIMITS.signatureWindowMs / 1_000) {
       throw forbidden('The message is too old or from the future. Set the clock of the worker.')
     }
@@ -58,7 +64,6 @@ export function refuseRepeated(freshness: Freshness): void {
 }
 
 interface Signed {
-  readonly message: JsonObject
   readonly signature: string
   readonly signer: string
   readonly timestamp: number
@@ -69,24 +74,24 @@ function readSigned(body: unknown): Signed {
   const security = isJsonObject(message?.['security']) ? message['security'] : undefined
   const signature = security?.['signature']
   const signer = security?.['signer_id']
-  const timestamp = message?.['timestamp']
+  const timestamp = doubleOf(message?.['timestamp'])
   if (message === undefined || typeof signature !== 'string' || typeof signer !== 'string') {
     throw new ImpresarioError('UNAUTHENTICATED', 'This worker must sign: security.signature and signer_id are missing.')
   }
-  if (typeof timestamp !== 'number') {
+  if (timestamp === undefined) {
     throw new ImpresarioError('UNAUTHENTICATED', 'A signed message needs a timestamp in seconds.')
   }
-  return { message, signature, signer, timestamp }
+  return { signature, signer, timestamp }
 }
 
 /** While a token is changed there are two of them. All are tried, whichever is right. */
 async function isSignedByOne(
-  message: JsonObject,
+  text: string,
   secrets: readonly string[],
   signature: string,
   ignore: readonly string[],
 ): Promise<boolean> {
-  const verdicts = await Promise.all(secrets.map((secret) => verifyMessage(message, secret, signature, ignore)))
+  const verdicts = await Promise.all(secrets.map((secret) => verifyMessage(text, secret, signature, ignore)))
   return verdicts.includes(true)
 }
 

@@ -1,34 +1,66 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WorkerRecord } from '@impresario/core'
 import type { CatalogueEntry, JsonObject } from '@impresario/protocol'
 
-/** The skills of these workers, by name, each with all who provide it. */
-export function catalogueOf(workers: readonly WorkerRecord[]): Readonly<Record<string, CatalogueEntry>> {
-  const providers = new Map<string, WorkerRecord[]>()
+/** Skills of workers that are counted before others get their turn: a few milliseconds. */
+const AT_ONCE = 5_000
+
+interface Skill {
+  count: number
+  reputation: number
+  readonly types: Set<string>
+  contract: JsonObject | null
+  /** When the worker registered whose contract it is. */
+  contractAt: number
+}
+
+/** The skills of these workers with all who provide them, in the order of their names. */
+export async function catalogueOf(
+  workers: Iterable<WorkerRecord>,
+): Promise<readonly (readonly [string, CatalogueEntry])[]> {
+  const skills = new Map<string, Skill>()
+  let counted = 0
   for (const worker of workers) {
-    for (const skill of new Set(worker.skills)) providers.set(skill, [...(providers.get(skill) ?? []), worker])
+    for (const name of new Set(worker.skills)) {
+      addProvider(skills, name, worker)
+      counted += 1
+    }
+    addContracts(skills, worker)
+    if (counted < AT_ONCE) continue
+    counted = 0
+    await nextTurn()
   }
-  const names = [...providers.keys()].toSorted()
-  // A skill may be named like a property that every object has.
-  return Object.assign(
-    Object.create(null) as Record<string, CatalogueEntry>,
-    Object.fromEntries(names.map((name) => [name, entryOf(name, providers.get(name) ?? [])])),
-  )
+  return [...skills].map(([name, skill]) => [name, entryOf(skill)] as const).toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
-function entryOf(skill: string, providers: readonly WorkerRecord[]): CatalogueEntry {
-  const reputation = providers.reduce((sum, worker) => sum + worker.reputation, 0)
+function addProvider(skills: Map<string, Skill>, name: string, { reputation, type }: WorkerRecord): void {
+  const skill = skills.get(name)
+  if (skill === undefined) {
+    const contract = { contract: null, contractAt: Number.NEGATIVE_INFINITY }
+    skills.set(name, { count: 1, reputation, types: new Set([type]), ...contract })
+    return
+  }
+  skill.count += 1
+  skill.reputation += reputation
+  skill.types.add(type)
+}
+
+/** The skill as its newest provider describes it; the first of several descriptions of one worker counts. */
+function addContracts(skills: Map<string, Skill>, { skillInfo = [], registeredAt }: WorkerRecord): void {
+  for (const info of skillInfo) {
+    const name = info['name']
+    const skill = typeof name === 'string' ? skills.get(name) : undefined
+    if (skill === undefined || registeredAt <= skill.contractAt) continue
+    skill.contract = info
+    skill.contractAt = registeredAt
+  }
+}
+
+function entryOf({ contract, count, types, reputation }: Skill): CatalogueEntry {
   return {
-    contract: newestContract(skill, providers),
-    providers_count: providers.length,
-    worker_types: [...new Set(providers.map(({ type }) => type))].toSorted(),
-    average_reputation: Math.round((reputation / Math.max(1, providers.length)) * 10_000) / 10_000,
+    contract,
+    providers_count: count,
+    worker_types: [...types].toSorted(),
+    average_reputation: Math.round((reputation / count) * 10_000) / 10_000,
   }
-}
-
-function newestContract(skill: string, providers: readonly WorkerRecord[]): JsonObject | null {
-  for (const { skillInfo } of providers.toSorted((a, b) => b.registeredAt - a.registeredAt)) {
-    const said = skillInfo?.find((info) => info['name'] === skill)
-    if (said !== undefined) return said
-  }
-  return null
 }

@@ -1,13 +1,14 @@
-import { ImpresarioError, isImpresarioError, isJsonObject } from '@impresario/protocol'
+import { exactText, ImpresarioError, isImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { EventRequest, Json, JsonObject } from '@impresario/protocol'
 import type { RawData } from 'ws'
-import { checkJsonText } from './json-guard.ts'
+import { checkJsonText, unreadable } from './json-guard.ts'
 
 /** What a worker said over its socket. */
 export interface Frame {
   readonly event: EventRequest
-  /** As it came: this is what a signature covers. */
   readonly message: JsonObject
+  /** As it came: this is what a signature covers. */
+  readonly text: string
 }
 
 /**
@@ -16,15 +17,16 @@ export interface Frame {
  */
 export function readFrame(data: RawData, isBinary: boolean): Frame {
   if (isBinary) throw invalid('Send text frames with JSON.')
-  const message = parse(textOf(data))
+  const text = textOf(data)
+  const message = parse(text)
   if (message['type'] === 'progress_update' || message['event'] === 'progress_update') {
-    return { event: progressEvent(message), message }
+    return { event: progressEvent(message), message, text }
   }
   const eventType = message['event_type']
   if (typeof eventType !== 'string' || eventType === '') {
     throw invalid('A message is an event with an event_type, or a progress_update.')
   }
-  return { event: asEvent(eventType, message), message }
+  return { event: asEvent(eventType, message), message, text }
 }
 
 function textOf(data: RawData): string {
@@ -36,10 +38,10 @@ function parse(text: string): JsonObject {
   checkJsonText(text)
   let value: unknown
   try {
-    value = JSON.parse(text, withoutPrototypes)
+    value = JSON.parse(exactText(text), withoutPrototypes)
   } catch (error) {
     if (isImpresarioError(error)) throw error
-    throw new ImpresarioError('INVALID_JSON', 'The message is not JSON.')
+    throw unreadable(text, 'The message is not JSON.')
   }
   if (!isJsonObject(value)) throw invalid('A message must be a JSON object.')
   return value

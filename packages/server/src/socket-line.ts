@@ -18,6 +18,7 @@ export class Line {
   working: Promise<void> = Promise.resolve()
   readonly #clock: Clock
   readonly #framesPerSecond: number
+  #bytes = 0
   #secondAt = Number.NEGATIVE_INFINITY
   #frames = 0
 
@@ -30,6 +31,13 @@ export class Line {
 
   heard(): void {
     this.isAlive = true
+  }
+
+  /** What has come since this was asked last. `bytes`: what has come at all. */
+  bytesSince(bytes: number): number {
+    const more = bytes - this.#bytes
+    this.#bytes = bytes
+    return more
   }
 
   /** Counts a frame. `warn` for the first of a second that is too much, `drop` for those after it. */

@@ -65,6 +65,10 @@ class Ear {
     return frame === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(frame)
   }
 
+  get unread(): number {
+    return this.#frames.length
+  }
+
   say(frame: object | string): void {
     this.socket.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
@@ -140,6 +144,24 @@ describe('cancelling', () => {
     expect(job).toMatchObject({ progress: 0.25, progress_message: 'a quarter' })
     await app.client('POST', `/api/v1/jobs/${job_id}/cancel`)
     expect(await ear.next()).toMatchObject({ command: 'cancel_task', task_id })
+  })
+
+  test('[J-15] a worker with neither hears of it before its first message, on every socket that could be its own', async () => {
+    const silent = [await connect('/_worker/ws'), await connect('/_worker/ws')]
+    const other = await connect('/_worker/ws/w2')
+    const { job_id, task_id } = await take('w1')
+    await app.client('POST', `/api/v1/jobs/${job_id}/cancel`)
+    const command = { type: 'cancel_task', command: 'cancel_task', job_id, task_id }
+    for (const ear of silent) expect(await ear.next()).toEqual(command)
+    // Once a worker has a socket of its own, the others are left alone.
+    const own = await connect('/_worker/ws/w1')
+    const next = await take('w1')
+    await app.client('POST', `/api/v1/jobs/${next.job_id}/cancel`)
+    expect(await own.next()).toMatchObject({ task_id: next.task_id })
+    const theirs = await take('w2')
+    await app.client('POST', `/api/v1/jobs/${theirs.job_id}/cancel`)
+    expect(await other.next()).toMatchObject({ task_id: theirs.task_id })
+    for (const ear of silent) expect(ear.unread).toBe(0)
   })
 
   test('[J-15] [H-03] a worker with a token of its own is known by it', async () => {
@@ -337,6 +359,46 @@ describe('bounds', () => {
     for (let count = 0; count < 100; count += 1) ear.say(frame)
     expect(await ear.next()).toMatchObject({ type: 'error', code: 'TOO_MANY_REQUESTS' })
     expect(await ear.closed).toEqual({ code: 1_008, reason: 'Too many messages' })
+  })
+
+  test('[E-04] [C-10] pings and pongs count as messages: each is answered up to the limit, and a flood is closed', async () => {
+    await app.server.stop()
+    app = await startTestServer({ socketBounds: { framesPerSecond: 2 }, clock: STANDING })
+    const ear = await connect('/_worker/ws/w1')
+    let pongs = 0
+    ear.socket.on('pong', () => {
+      pongs += 1
+    })
+    for (let count = 0; count < 60; count += 1) {
+      if (count % 2 === 0) ear.socket.ping('x')
+      else ear.socket.pong('x')
+    }
+    expect(await ear.closed).toEqual({ code: 1_008, reason: 'Too many messages' })
+    expect(pongs).toBe(1)
+  })
+
+  test('[C-10] a socket counts among the requests that are under way, and no longer when it is closed', async () => {
+    await app.server.stop()
+    app = await startTestServer({ settings: { requestsAtOnceMax: 2 } })
+    await app.register('w1')
+    const headers = { 'x-worker-id': 'w1' }
+    for (let time = 0; time < 4; time += 1) {
+      const ear = await connect('/_worker/ws/w1')
+      ear.socket.close()
+      await ear.closed
+    }
+    let status = 429
+    while (status === 429) ({ status } = await app.worker('PATCH', '/_worker/workers/w1', {}, headers))
+    expect(status).toBe(200)
+  })
+
+  test('[E-04] [C-10] frames that never become a message count by their bytes', async () => {
+    await app.server.stop()
+    app = await startTestServer({ socketBounds: { pingMs: 500, bytesPerSecond: 1_000 } })
+    const ear = await connect('/_worker/ws/w1')
+    // More than the pace allows, and less than a message may have.
+    for (let frame = 0; frame < 20; frame += 1) ear.socket.send('x'.repeat(1_000), { fin: false })
+    expect(await ear.closed).toEqual({ code: 1_008, reason: 'Too much data' })
   })
 
   test('[E-04] who does not answer a ping is cut off', async () => {

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import type { Clock, Log } from '@impresario/core'
 import type { Desk, Recall } from '@impresario/engine'
 import { EVENT_UNSIGNED, ImpresarioError, isImpresarioError, LIMITS } from '@impresario/protocol'
@@ -17,6 +18,7 @@ export interface SocketBounds {
   readonly bufferBytesMax: number
   readonly mistakesMax: number
   readonly framesPerSecond: number
+  readonly bytesPerSecond: number
   readonly unboundMax: number
 }
 
@@ -25,6 +27,7 @@ const SOCKET_BOUNDS: SocketBounds = {
   bufferBytesMax: LIMITS.socketBufferBytesMax,
   mistakesMax: LIMITS.socketMistakesMax,
   framesPerSecond: LIMITS.socketFramesPerSecond,
+  bytesPerSecond: LIMITS.socketBytesPerSecond,
   unboundMax: LIMITS.socketsUnboundMax,
 }
 
@@ -42,6 +45,9 @@ export interface SocketsOptions {
 const POLICY = 1_008
 const GOING_AWAY = 1_001
 const TRY_LATER = 1_013
+
+/** For the close frame to arrive. */
+const CUT_OFF_MS = 1_000
 
 /**
  * The sockets of workers: commands to them, progress and events from them.
@@ -92,7 +98,8 @@ export class Sockets {
     }
     const line = new Line(socket, proof, this.#options.clock, this.#bounds.framesPerSecond)
     this.#lines.add(line)
-    socket.on('pong', () => line.heard())
+    socket.on('pong', () => this.#heard(line))
+    socket.on('ping', (data) => this.#answerPing(line, data))
     socket.on('close', () => this.#forget(line))
     // A broken connection is followed by its closing, which is all that matters here.
     socket.on('error', () => this.#forget(line))
@@ -100,12 +107,31 @@ export class Sockets {
     if (workerId !== undefined) this.#bind(line, workerId)
   }
 
-  /** Tells the worker to stop a task. False when it has no socket here. */
+  /**
+   * Tells the worker to stop a task. False when it has no socket here.
+   *
+   * Older workers that share a token open a socket without saying whose it is, and say nothing over it until they have progress
+   * to tell. So while a worker has no socket of its own, the command goes to every one that could be its own: the others do
+   * not know the task, and leave it.
+   */
   cancel({ workerId, taskId, jobId }: Recall): boolean {
-    const line = this.#byWorker.get(workerId)
-    if (line === undefined) return false
     const command: CancelCommand = { type: 'cancel_task', command: 'cancel_task', task_id: taskId, job_id: jobId }
-    return this.#send(line, command)
+    const line = this.#byWorker.get(workerId)
+    if (line !== undefined) return this.#send(line, command)
+    let isSent = false
+    for (const one of this.#lines) {
+      if (one.workerId === undefined && this.#couldBe(one, workerId)) isSent = this.#send(one, command) || isSent
+    }
+    return isSent
+  }
+
+  #couldBe({ proof }: Line, workerId: string): boolean {
+    try {
+      return this.#options.auth.identify(proof, workerId) === workerId
+    } catch (error) {
+      if (isImpresarioError(error)) return false
+      throw error
+    }
   }
 
   stop(): void {
@@ -154,6 +180,10 @@ export class Sockets {
         line.socket.terminate()
         continue
       }
+      if (line.bytesSince(bytesRead(line.socket)) > (this.#bounds.bytesPerSecond * this.#bounds.pingMs) / 1_000) {
+        this.#cutOff(line, 'Too much data')
+        continue
+      }
       line.isAlive = false
       line.socket.ping()
     }
@@ -174,13 +204,36 @@ export class Sockets {
     this.#end(line, POLICY, 'The credential was removed')
   }
 
+  /** Whatever comes counts, whether anybody has asked for it or not. */
+  #heard(line: Line): boolean {
+    if (!this.#lines.has(line)) return false
+    line.heard()
+    const pace = line.pace()
+    if (pace === 'flood') this.#cutOff(line, 'Too many messages')
+    return pace === 'good'
+  }
+
+  /** By us and not by the library, which would answer every one of a flood, also to whoever does not read the answers. */
+  #answerPing(line: Line, data: Buffer): void {
+    const { socket } = line
+    if (!this.#heard(line) || socket.readyState !== socket.OPEN) return
+    if (socket.bufferedAmount > this.#bounds.bufferBytesMax) this.#end(line, TRY_LATER, 'Slow consumer')
+    else socket.pong(data)
+  }
+
+  /** Who floods us is told why, and not listened to until he says goodbye. */
+  #cutOff(line: Line, reason: string): void {
+    this.#end(line, POLICY, reason)
+    setTimeout(() => line.socket.terminate(), CUT_OFF_MS).unref()
+  }
+
   /** One frame after the other; while one is being worked on, the next are left in the network. */
   #receive(line: Line, data: RawData, isBinary: boolean): void {
     // Who was shown out need not say goodbye, and may go on talking until the connection is cut.
     if (!this.#lines.has(line)) return
     line.heard()
     const pace = line.pace()
-    if (pace === 'flood') this.#end(line, POLICY, 'Too many messages')
+    if (pace === 'flood') this.#cutOff(line, 'Too many messages')
     if (pace === 'warn') this.#send(line, errorFrame('TOO_MANY_REQUESTS', 'Too many messages; this one was dropped.'))
     if (pace !== 'good') return
     line.socket.pause()
@@ -194,11 +247,11 @@ export class Sockets {
     if (!this.#lines.has(line)) return
     const frame = readFrame(data, isBinary)
     const workerId = line.workerId ?? (await this.#whoIs(line, frame))
-    const { event, message } = frame
+    const { event, message, text } = frame
     if (event.worker_id !== undefined && event.worker_id !== workerId) {
       throw new ImpresarioError('FORBIDDEN', 'This socket belongs to another worker.')
     }
-    refuseRepeated(await this.#options.signatures.check(workerId, message, EVENT_UNSIGNED))
+    refuseRepeated(await this.#options.signatures.check(workerId, message, text, EVENT_UNSIGNED))
     const reply = await this.#options.calls.event(workerId, event)
     if (reply.status === 'error') this.#send(line, errorFrame(reply.code ?? 'INVALID_REQUEST', reply.message))
   }
@@ -228,6 +281,12 @@ export class Sockets {
     line.mistakes += 1
     if (line.mistakes >= this.#bounds.mistakesMax) this.#end(line, POLICY, 'Too many malformed messages')
   }
+}
+
+/** What has come over the connection: also frames that never become a message. */
+function bytesRead(socket: WebSocket): number {
+  const connection: unknown = Reflect.get(socket, '_socket')
+  return connection instanceof Socket ? connection.bytesRead : 0
 }
 
 async function holderOf(desk: Desk, event: EventRequest): Promise<string | undefined> {

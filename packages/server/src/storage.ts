@@ -3,52 +3,53 @@ import type { Clock, Log, Storage } from '@impresario/core'
 import { createMemoryStorage, openEmbeddedStorage } from '@impresario/storage-embedded'
 import { invalid } from './config.ts'
 import { deferredStorage } from './deferred-storage.ts'
+import { openPatiently } from './patient-opening.ts'
+import { directoryOf, storageUrlProblem } from './storage-choice.ts'
 
 export interface StorageOptions {
   readonly clock: Clock
   readonly log: Log
   /** Names this process among those that share the storage, also after a restart. The host's name is nobody's own. */
   readonly instanceId: string
+  /** How long to wait for a server that is not ready. */
+  readonly waitMs: number
+  /** Ends that waiting. */
+  readonly signal: AbortSignal
   /** A write failed: the storage refuses everything from now on. */
   readonly onFailure: (error: Error) => void
 }
 
 /** Opens the storage that the address names. */
-export function openStorage(url: string, { clock, log, instanceId, onFailure }: StorageOptions): Storage {
-  if (url === 'memory:' || url === 'memory') return createMemoryStorage({ now: () => clock.now() })
+export function openStorage(url: string, options: StorageOptions): Storage {
+  const { clock, log, instanceId, onFailure } = options
+  const problem = storageUrlProblem(url)
+  if (problem !== undefined) throw invalid(`STORAGE_URL ${problem}`)
+  // Its items have spans, which must not change when somebody sets the clock.
+  const now = (): number => clock.steady?.() ?? clock.now()
+  if (url === 'memory:' || url === 'memory') return createMemoryStorage({ now })
   if (url.startsWith('file:')) {
-    const directory = directoryOf(url) ?? ''
-    if (directory === '') throw invalid('STORAGE_URL names no directory. Write it as file:./impresario-data.')
-    return openEmbeddedStorage({ directory, onFailure, now: () => clock.now() })
+    return openEmbeddedStorage({ directory: directoryOf(url) ?? '', log, onFailure, now })
   }
   // Two processes of one host must not take each other's work for their own of an earlier life.
   const own = instanceId === hostname() ? {} : { instance: instanceId }
-  const scheme = /^[a-z]+/i.exec(url)?.[0].toLowerCase() ?? ''
-  if (['postgres', 'postgresql'].includes(scheme)) {
-    // Its driver is read only by those who use it.
-    return deferredStorage(
-      import('@impresario/storage-postgres').then(({ openPostgresStorage }) =>
-        openPostgresStorage({ url, log, ...own }),
-      ),
-    )
-  }
-  if (['redis', 'rediss'].includes(scheme)) {
-    return deferredStorage(
-      import('@impresario/storage-redis').then(({ openRedisStorage }) => openRedisStorage({ url, log, ...own })),
-    )
-  }
-  const forms = 'memory:, file:<directory>, redis://host or postgres://user@host/database'
-  throw invalid(`STORAGE_URL is not understood. Use ${forms}.`)
+  // Their drivers are read only by those who use them.
+  const open = /^postgres/i.test(url)
+    ? async (): Promise<Storage> => {
+        const { openPostgresStorage } = await import('@impresario/storage-postgres')
+        // One attempt: who waits for the server says so, with its address.
+        return openPostgresStorage({ url, log, startMs: 0, ...own })
+      }
+    : async (): Promise<Storage> => {
+        const { openRedisStorage } = await import('@impresario/storage-redis')
+        return openRedisStorage({ url, log, ...own })
+      }
+  const { waitMs, signal } = options
+  return deferredStorage(openPatiently(open, { address: shownAddress(url), waitMs, log, signal }))
 }
 
 /** Whether other instances may work on the same storage. */
 export function isShared(url: string): boolean {
   return /^(?:rediss?|postgres(?:ql)?):/i.test(url)
-}
-
-/** Where the embedded storage lies; nowhere for others. */
-export function directoryOf(url: string): string | undefined {
-  return url.startsWith('file:') ? url.slice('file:'.length).replace(/^\/\//, '') : undefined
 }
 
 /** The address without what only the server is to know: a user, a password, settings. */

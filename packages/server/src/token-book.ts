@@ -1,21 +1,12 @@
 import { invalid } from './config.ts'
 import { hashToken } from './secret.ts'
 import type { TokenHash } from './secret.ts'
+import { weaknessOf, WELL_KNOWN } from './weak-token.ts'
 
 /** In a table of clients or workers: one of them, or several while a token is changed. */
 export const TOKEN_KEYS = ['token', 'tokens', 'token_sha256', 'tokens_sha256'] as const
 
-/** Secrets that stand in documents and examples: everybody knows them. */
-const WELL_KNOWN: ReadonlySet<string> = new Set([
-  'secure-orchestrator-token',
-  'secure-worker-token',
-  'your-secret-worker-token',
-  'changeme',
-  'change-me',
-  'secret',
-  'token',
-  'password',
-])
+const HOW_TO_CHOOSE = 'Choose a long random one, such as openssl rand -base64 24 prints, or set API_HOST to 127.0.0.1.'
 
 /** At 1,000 guesses a second, 16 random letters and digits last longer than the sun; 8 would last 90 years, a word a day. */
 const TOKEN_CHARS_MIN = 16
@@ -69,15 +60,14 @@ export class TokenBook {
           'at its ends), because it travels in a header.',
       )
     }
-    if (this.#isExposed && WELL_KNOWN.has(token.toLowerCase())) {
-      throw invalid(`${place} is a well-known default that anybody can guess. Choose a long random one.`)
-    }
-    if (this.#isExposed && token.length < TOKEN_CHARS_MIN) {
+    if (this.#isExposed && token.length < TOKEN_CHARS_MIN && !WELL_KNOWN.has(token.toLowerCase())) {
       throw invalid(
-        `${place} has ${token.length} characters, which can be guessed from the network. Choose a random one of at ` +
-          `least ${TOKEN_CHARS_MIN}, or set API_HOST to 127.0.0.1.`,
+        `${place} has ${token.length} characters, which can be guessed from the network. It must have at least ` +
+          `${TOKEN_CHARS_MIN}. ${HOW_TO_CHOOSE}`,
       )
     }
+    const weakness = this.#isExposed ? weaknessOf(token) : undefined
+    if (weakness !== undefined) throw invalid(`${place} ${weakness}. ${HOW_TO_CHOOSE}`)
     return this.#own(place, hashToken(token))
   }
 
@@ -88,7 +78,7 @@ export class TokenBook {
     const hash = Buffer.from(hex, 'hex')
     for (const word of this.#isExposed ? WELL_KNOWN : []) {
       if (!hash.equals(hashToken(word))) continue
-      throw invalid(`${place} is that of a well-known default that anybody can guess. Choose a long random token.`)
+      throw invalid(`${place} is that of a well-known default that anybody can guess. ${HOW_TO_CHOOSE}`)
     }
     return this.#own(place, hash)
   }

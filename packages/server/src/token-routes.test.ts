@@ -103,6 +103,15 @@ describe('short-lived tokens', () => {
   })
 })
 
+async function inDirectory(work: (directory: string) => Promise<void>): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'impresario-'))
+  try {
+    await work(directory)
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+}
+
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, Math.min(ms, 20))
@@ -113,7 +122,101 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
+/** As the workers of rxon b3 to b12 do it: no worker id, and the next token is asked for with the present one. */
+describe('workers that know no refresh tokens', () => {
+  const ask = (token: unknown, version = '1.0b7', path = PATH): Promise<Answer> =>
+    app.call('POST', path, { headers: { 'x-worker-token': String(token), 'x-rxon-version': version } })
+
+  test.each(['1.0b3', '1.0b7', '1.0b9', '1.0b12'])('[H-03] %s signs in with a shared token', async (version) => {
+    const { status, body } = await ask(WORKER_TOKEN, version)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ expires_in: 3_600, worker_id: null })
+    expect(body).not.toHaveProperty('refresh_token')
+    for (const workerId of ['w1', 'w2']) {
+      await app.register(workerId)
+      expect((await beat(body['access_token'], workerId)).status).toBe(200)
+    }
+  })
+
+  test('[H-03] the present token gives the next one, for as long as it lasts', async () => {
+    await app.server.stop()
+    let now = Date.now()
+    const clock = { now: () => now, sleep: (ms: number, signal: AbortSignal) => pause(ms, signal) }
+    app = await startTestServer({ clock, settings: { accessTokenSeconds: 60 } })
+    await app.register('w1')
+    let token: unknown = (await ask(WORKER_TOKEN)).body['access_token']
+    for (const path of [PATH, `${PATH}/refresh`, PATH]) {
+      now += 50_000
+      const next = await ask(token, '1.0b9', path)
+      expect(next.status).toBe(200)
+      token = next.body['access_token']
+      expect((await beat(token)).status).toBe(200)
+    }
+    now += 61_000
+    expect((await ask(token)).status).toBe(401)
+    expect((await ask(token, '1.0b9', `${PATH}/refresh`)).status).toBe(401)
+  })
+
+  test('[H-03] all that came from a sign-in ends with one call', async () => {
+    await app.register('w1')
+    const first = (await ask(WORKER_TOKEN)).body['access_token']
+    const second = (await ask(first)).body['access_token']
+    await app.call('DELETE', PATH, { headers: { 'x-worker-token': String(second) } })
+    for (const token of [first, second]) expect((await ask(token)).status).toBe(401)
+  })
+
+  test('[H-03] a token of another release does not renew itself, whatever is said with it', async () => {
+    const { body } = await signIn()
+    expect((await ask(body['access_token'], '1.0b7')).status).toBe(403)
+    expect((await ask(body['access_token'], '1.0b7', `${PATH}/refresh`)).status).toBe(400)
+    expect((await ask(WORKER_TOKEN, '1.0b13')).status).toBe(400)
+  })
+
+  test('[H-03] a shared token opens no door that its credential does not open', async () => {
+    await app.server.stop()
+    await inDirectory(async (directory) => {
+      const file = join(directory, 'workers.toml')
+      await writeFile(file, '["gpu-*"]\ntoken = "the-token-of-all-gpus"\n["own"]\ntoken = "the-token-of-own-alone"\n')
+      app = await startTestServer({ settings: { workersConfigPath: file } })
+      const { status, body } = await ask('the-token-of-all-gpus')
+      expect(status).toBe(200)
+      const token = String(body['access_token'])
+      const register = (workerId: string): Promise<Answer> =>
+        app.call('POST', '/_worker/workers/register', {
+          headers: { 'x-worker-token': token },
+          body: { worker_id: workerId },
+        })
+      expect((await register('gpu-1')).status).toBe(200)
+      for (const other of ['own', 'cpu-1']) expect((await register(other)).status).toBe(401)
+      const own = await ask('the-token-of-own-alone')
+      expect(own.body).toMatchObject({ worker_id: 'own' })
+      await writeFile(file, '["own"]\ntoken = "the-token-of-own-alone"\n')
+      app.server.reloadCredentials()
+      expect((await register('gpu-1')).status).toBe(401)
+      expect((await ask(token)).status).toBe(401)
+    })
+  })
+})
+
 describe('refreshing', () => {
+  test('[H-03] [H-04] guesses are counted like other wrong tokens, and then right ones are refused too', async () => {
+    await app.server.stop()
+    app = await startTestServer({
+      settings: { trustProxy: '127.0.0.1', rateLimitFailedAuth: 3, rateLimitingEnabled: false },
+    })
+    const guesser = { 'x-forwarded-for': '203.0.113.7' }
+    const { body } = await signIn()
+    const guess = (call: () => Promise<Answer>): Promise<number> => call().then(({ status }) => status)
+    const inBody = (): Promise<Answer> => refresh('a-guess', guesser)
+    const inHeader = (): Promise<Answer> =>
+      app.call('POST', `${PATH}/refresh`, { headers: { ...guesser, 'x-worker-token': 'a-guess' } })
+    expect([await guess(inBody), await guess(inHeader), await guess(inBody)]).toEqual([403, 401, 403])
+    expect([await guess(inBody), await guess(inHeader)]).toEqual([429, 429])
+    expect((await refresh(body['refresh_token'], guesser)).status).toBe(429)
+    // Others are not touched by it.
+    expect((await refresh(body['refresh_token'], { 'x-forwarded-for': '203.0.113.8' })).status).toBe(200)
+  })
+
   test('[J-22] a refresh token is good once; its second use ends all that came from it', async () => {
     await app.register('w1')
     const first = (await signIn()).body

@@ -1,7 +1,9 @@
-import type { FastifyInstance } from 'fastify'
-import { ImpresarioError } from '@impresario/protocol'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { HEADERS, ImpresarioError } from '@impresario/protocol'
 import type { RevokeReply, TokenReply } from '@impresario/protocol'
 import type { AccessTokens } from './access-tokens.ts'
+import { headerOf } from './auth.ts'
+import { hashToken } from './secret.ts'
 import type { Sockets } from './sockets.ts'
 import type { WorkerAuth } from './worker-auth.ts'
 import { ROUTES } from './worker-route-options.ts'
@@ -14,18 +16,33 @@ export interface TokenRoutesOptions {
   readonly sockets: Pick<Sockets, 'lookAgain'>
 }
 
+/** The first release of the Python protocol package whose workers keep a refresh token. */
+const FIRST_WITH_REFRESH = 13
+const BETA = /^1\.0b(\d{1,3})$/
+
+/** What a worker says here decides about its own tokens only, and is said with its credential. */
+function knowsNoRefreshTokens({ headers }: FastifyRequest): boolean {
+  const said = headers[HEADERS.wireVersion]
+  const beta = typeof said === 'string' ? BETA.exec(said)?.[1] : undefined
+  return beta !== undefined && Number(beta) < FIRST_WITH_REFRESH
+}
+
 /** Short-lived tokens for workers: sign in, renew, sign out. */
 export function registerTokenRoutes(app: FastifyInstance, { auth, tokens, sockets }: TokenRoutesOptions): void {
   app.post('/auth/token', ROUTES.token, async (request): Promise<TokenReply> => {
     const proof = proofOf(request)
-    // Otherwise a stolen token that lasts an hour would last for ever.
-    if (proof.by === 'access token') {
-      throw new ImpresarioError(
-        'FORBIDDEN',
-        'An access token cannot give another one. Use the refresh token, or the credential of the worker itself.',
-      )
+    const isSelfRenewing = knowsNoRefreshTokens(request)
+    if (proof.by !== 'access token') {
+      const workerId = isSelfRenewing ? request.workerId : workerOf(request)
+      return tokens.issue({ workerId, credential: auth.credentialOf(proof), isSelfRenewing })
     }
-    return tokens.issue(workerOf(request), auth.credentialOf(proof))
+    const renewed = await tokens.renew(proof.hash)
+    if (renewed !== undefined) return renewed
+    // Otherwise a stolen token that lasts an hour would last for ever.
+    throw new ImpresarioError(
+      'FORBIDDEN',
+      'An access token cannot give another one. Use the refresh token, or the credential of the worker itself.',
+    )
   })
 
   app.post<{ Body: { refresh_token?: string } | null | undefined }>(
@@ -33,8 +50,15 @@ export function registerTokenRoutes(app: FastifyInstance, { auth, tokens, socket
     ROUTES.refresh,
     async (request): Promise<TokenReply> => {
       auth.mustBeNear(request.headers)
-      const token = request.body?.refresh_token
+      const token = request.body?.refresh_token ?? headerOf(request.headers, HEADERS.workerToken)
       if (token === undefined) throw new ImpresarioError('INVALID_REQUEST', 'refresh_token is required.')
+      const renewed = await tokens.renew(hashToken(token), (record) => auth.isCurrent(record))
+      if (renewed !== undefined) return renewed
+      if (request.body?.refresh_token === undefined) {
+        // A token that is nobody's is told as that, and counted: here too somebody may be guessing.
+        await auth.recognise(request.headers, request.raw.socket)
+        throw new ImpresarioError('INVALID_REQUEST', 'refresh_token is required.')
+      }
       return tokens.refresh(token, hintedId(request), (record) => auth.isCurrent(record))
     },
   )

@@ -1,3 +1,4 @@
+import { readPorts } from '@impresario/webhooks'
 import type { ConfigKey } from './config-keys.ts'
 
 /** Settings of messages to the outside. */
@@ -26,6 +27,7 @@ export const WEBHOOK_KEYS: Readonly<Record<keyof WebhookSettings, ConfigKey>> = 
   webhookAllowedPorts: {
     names: ['WEBHOOK_ALLOWED_PORTS'],
     type: 'text',
+    check: portsProblem,
     default: '',
     description: 'Ports of webhooks beside 443 (and 80 for http), such as 8443, 9000-9100.',
   },
@@ -37,4 +39,9 @@ export const WEBHOOK_KEYS: Readonly<Record<keyof WebhookSettings, ConfigKey>> = 
     default: 30,
     description: 'How long a webhook message stays in the log of deliveries after its last change.',
   },
+}
+
+function portsProblem(text: string): string | undefined {
+  if (readPorts(text) !== undefined) return undefined
+  return `is ${JSON.stringify(text)}. It must be ports and ranges, such as 8443, 9000-9100.`
 }

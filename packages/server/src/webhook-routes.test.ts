@@ -56,7 +56,10 @@ class Stage {
     )
     collectRoutes(this.app, '0')
     const { webhooks } = this.service
-    void this.app.register(async (scope) => registerWebhookRoutes(scope, { webhooks, clock }), { prefix: '/api/v1' })
+    const engine = { readJob: (id: string) => this.storage.read('job', id) }
+    void this.app.register(async (scope) => registerWebhookRoutes(scope, { engine, webhooks, clock }), {
+      prefix: '/api/v1',
+    })
   }
 
   async open(): Promise<void> {
@@ -252,6 +255,6 @@ test('[H-07] an endpoint with an address that may not be sent to is refused when
 })
 
 test('[H-07] a list of ports that cannot be read stops the start', () => {
-  expect(() => webhookPolicy({ ...settings, webhookAllowedPorts: 'all' })).toThrow('WEBHOOK_ALLOWED_PORTS is "all"')
+  expect(() => settingsOf({ webhookAllowedPorts: 'all' })).toThrow('webhookAllowedPorts is "all"')
   expect(webhookPolicy(settingsOf())).toEqual({ allowHttp: false, allowPrivate: false, allowedPorts: [] })
 })

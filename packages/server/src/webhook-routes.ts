@@ -1,17 +1,19 @@
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
 import { LIMITS } from '@impresario/protocol'
 import { endpointId } from '@impresario/webhooks'
 import type { Webhooks } from '@impresario/webhooks'
 import { callerOf, isAdmin } from './access.ts'
 import type { Caller } from './access.ts'
-import { ownerFilter } from './job-access.ts'
+import { ownerFilter, storedJobId } from './job-access.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { decodeCursor, encodeCursor, linkNextPage } from './page.ts'
 import { contract, readQuery } from './route-contract.ts'
 import * as wire from './wire-webhook.ts'
 
 export interface WebhookRoutesOptions {
+  readonly engine: Pick<Engine, 'readJob'>
   readonly webhooks: Webhooks
   readonly clock: Clock
 }
@@ -20,6 +22,7 @@ const LIST_DELIVERIES = contract({
   access: 'viewer',
   tag: 'webhooks',
   id: 'listDeliveries',
+  isList: true,
   summary: 'List webhook messages and what became of them, newest first',
   query: wire.deliveryQuery,
   replies: { 200: { description: 'One page of messages.', body: wire.deliveryList, headers: PAGE_HEADERS } },
@@ -52,6 +55,7 @@ const LIST_ENDPOINTS = contract({
   access: 'viewer',
   tag: 'webhooks',
   id: 'listWebhookEndpoints',
+  isList: true,
   summary: 'List the receivers of webhooks and how they fare',
   query: wire.endpointListQuery,
   replies: { 200: { description: 'One page of endpoints.', body: wire.webhookEndpointList, headers: PAGE_HEADERS } },
@@ -83,9 +87,10 @@ const ENABLE = contract({
   tag: 'webhooks',
   id: 'enableWebhookEndpoint',
   summary: 'Send to an endpoint again that was disabled or has a pause',
-  description: 'New messages are sent at once. Those that failed meanwhile are in the log and can be redelivered.',
+  description:
+    'New messages, and those that wait for it, are sent at once; `released` says how many have waited. Those that failed meanwhile are in the log and can be redelivered.',
   params: wire.webhookEndpointParams,
-  replies: { 200: { description: 'The endpoint.', body: wire.webhookEndpointBody } },
+  replies: { 200: { description: 'The endpoint.', body: wire.enabledEndpointBody } },
   refusals: ['NOT_FOUND', 'CONFLICT'],
 })
 
@@ -133,12 +138,12 @@ function ownerOf(caller: Caller): string | undefined {
   return isAdmin(caller) ? undefined : caller.client.id
 }
 
-function registerDeliveryRoutes(app: FastifyInstance, { webhooks }: WebhookRoutesOptions): void {
+function registerDeliveryRoutes(app: FastifyInstance, { webhooks, engine }: WebhookRoutesOptions): void {
   app.get('/webhooks/deliveries', LIST_DELIVERIES, async (request, reply) => {
     const { limit, cursor, owner, job_id: jobId, event, status } = readQuery(wire.deliveryQuery, request.query)
     const { items, next } = await webhooks.listDeliveries({
       owner: ownerFilter(callerOf(request), owner).owner,
-      jobId,
+      jobId: jobId === undefined ? undefined : await storedJobId(engine, callerOf(request), jobId),
       event,
       status,
       before: cursor === undefined ? undefined : decodeCursor(cursor),
@@ -187,7 +192,8 @@ function registerEndpointRoutes(app: FastifyInstance, { webhooks, clock }: Webho
 
   app.post<{ Params: EndpointParams }>('/webhooks/endpoints/:endpoint_id/enable', ENABLE, async (request) => {
     const id = request.params.endpoint_id
-    return wire.wireEndpoint(id, await webhooks.enable(ownerOf(callerOf(request)), id), clock.now())
+    const { endpoint, released } = await webhooks.enable(ownerOf(callerOf(request)), id)
+    return { ...wire.wireEndpoint(id, endpoint, clock.now()), released }
   })
 }
 

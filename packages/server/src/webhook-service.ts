@@ -1,7 +1,6 @@
 import type { Clock, Log, Random, Storage } from '@impresario/core'
 import { createHttpDeliver, readPorts, Webhooks, WebhookSender } from '@impresario/webhooks'
 import type { OutboundPolicy } from '@impresario/webhooks'
-import { invalid } from './config.ts'
 import type { SecretKey } from './secret-key.ts'
 import type { WebhookSettings } from './webhook-keys.ts'
 
@@ -23,13 +22,7 @@ const DAY_MS = 86_400_000
 /** Where messages may go, by the settings. */
 export function webhookPolicy(settings: WebhookSettings): OutboundPolicy {
   const { webhookAllowHttp: allowHttp, webhookAllowPrivate: allowPrivate, webhookAllowedPorts: ports } = settings
-  const allowedPorts = readPorts(ports)
-  if (allowedPorts === undefined) {
-    throw invalid(
-      `WEBHOOK_ALLOWED_PORTS is ${JSON.stringify(ports)}. It must be ports and ranges, such as 8443, 9000-9100.`,
-    )
-  }
-  return { allowHttp, allowPrivate, allowedPorts }
+  return { allowHttp, allowPrivate, allowedPorts: readPorts(ports) ?? [] }
 }
 
 /** What sends webhooks, and what tells of them. */

@@ -1,7 +1,14 @@
-import { approvalOf } from '@impresario/core'
-import type { ClientInfo, Job, JobRequest, JobStatus, RunnableBlueprint, Stored } from '@impresario/core'
+import { approvalOf, roughJsonLength, shownJobId } from '@impresario/core'
+import type { ClientInfo, Explanation, Job, JobRequest, RunnableBlueprint, Stored } from '@impresario/core'
 import type { CreateOptions, Quota, TaskExplanation } from '@impresario/engine'
-import { ImpresarioError, isJsonObject } from '@impresario/protocol'
+import {
+  ImpresarioError,
+  isJsonObject,
+  LARGE_JOB_FIELDS,
+  LIMITS,
+  traceContextOf,
+  writeJson,
+} from '@impresario/protocol'
 import type {
   BlueprintBody,
   CreateJobRequest,
@@ -9,31 +16,18 @@ import type {
   Json,
   JsonObject,
   QuarantinedBody,
+  TraceContext,
   WireApproval,
 } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
-
-export const JOB_STATUSES: readonly JobStatus[] = [
-  'pending',
-  'running',
-  'waiting_for_worker',
-  'waiting_for_human',
-  'waiting_for_parallel',
-  'waiting_for_child',
-  'quarantined',
-  'finished',
-  'failed',
-  'cancelled',
-  'error',
-]
 
 /** A job as its owner sees it: never the client's configuration, never a stack. */
 export function jobBody({ value: job, version }: Stored<Job>): JobBody {
   const { error, progress, parent } = job
   const approval = approvalBody(job)
   return {
-    id: job.id,
-    job_id: job.id,
+    id: shownJobId(job.id),
+    job_id: shownJobId(job.id),
     owner: job.client.id,
     blueprint_name: job.blueprint,
     blueprint_version: job.blueprintVersion,
@@ -45,7 +39,7 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
     ...(progress === undefined ? {} : { progress: progress.fraction }),
     ...(progress?.message === undefined ? {} : { progress_message: progress.message }),
     ...(error === undefined ? {} : { error_message: error.message, error_code: error.code }),
-    ...(parent === undefined ? {} : { parent_job_id: parent.jobId }),
+    ...(parent === undefined ? {} : { parent_job_id: shownJobId(parent.jobId) }),
     ...(job.metadata === undefined ? {} : { metadata: job.metadata }),
     ...(approval === undefined ? {} : { approval }),
     created_at: job.createdAt / 1_000,
@@ -88,32 +82,70 @@ export function quarantinedBody(stored: Stored<Job>, options: { readonly withSta
 }
 
 const JOB_FIELDS: readonly string[] = Object.keys(schemas.jobBody.shape)
+export const QUARANTINED_FIELDS: readonly string[] = Object.keys(schemas.quarantinedBody.shape)
 
 /** Only the fields that are named; without names, all of them. */
 export function fieldPicker(fields: string | undefined): (body: JobBody) => Partial<JobBody> {
-  if (fields === undefined) return (body) => body
-  const wanted = new Set(fields.split(',').map((field) => field.trim()))
-  const unknown = [...wanted].filter((field) => !JOB_FIELDS.includes(field))
-  if (unknown.length > 0) {
-    throw new ImpresarioError(
-      'INVALID_REQUEST',
-      `"fields" has ${JSON.stringify(unknown[0])}, which no job has. Fields: ${JOB_FIELDS.join(', ')}.`,
-    )
-  }
+  const wanted = wantedFields(fields, JOB_FIELDS)
+  if (wanted === undefined) return (body) => body
   return (body) => Object.fromEntries(Object.entries(body).filter(([key]) => wanted.has(key)))
+}
+
+function wantedFields(fields: string | undefined, known: readonly string[]): ReadonlySet<string> | undefined {
+  if (fields === undefined) return undefined
+  const wanted = new Set(fields.split(',').map((field) => field.trim()))
+  const unknown = [...wanted].find((field) => !known.includes(field))
+  if (unknown === undefined) return wanted
+  throw new ImpresarioError(
+    'INVALID_REQUEST',
+    `"fields" has ${JSON.stringify(unknown)}, which no job has. Fields: ${known.join(', ')}.`,
+  )
+}
+
+const LARGE: ReadonlySet<string> = new Set(LARGE_JOB_FIELDS)
+
+/** Writes a job for a list: the fields that are named, or all but those that are too long for one. */
+export function listedWriter(
+  fields: string | undefined,
+  known: readonly string[] = JOB_FIELDS,
+): (body: JobBody) => string {
+  const wanted = wantedFields(fields, known)
+  return (body) => {
+    const parts: string[] = []
+    const omitted: string[] = []
+    for (const [key, value] of Object.entries(body)) {
+      if (value === undefined || wanted?.has(key) === false) continue
+      const text = wanted === undefined && LARGE.has(key) ? shortText(value) : writeJson(value)
+      if (text === undefined) omitted.push(key)
+      else parts.push(`${JSON.stringify(key)}:${text}`)
+    }
+    if (omitted.length > 0) parts.push(`"omitted_fields":${JSON.stringify(omitted)}`)
+    return `{${parts.join(',')}}`
+  }
+}
+
+/** Eight of what `roughJsonLength` counts are one at least. */
+const ROUGH_MAX = 8 * LIMITS.listedFieldBytesMax
+
+/** `undefined` for what is too long. What is far too long is not even written. */
+function shortText(value: unknown): string | undefined {
+  if (roughJsonLength(value, ROUGH_MAX) > ROUGH_MAX) return undefined
+  const text = writeJson(value)
+  return Buffer.byteLength(text) > LIMITS.listedFieldBytesMax ? undefined : text
 }
 
 export interface Origin {
   readonly client: ClientInfo
-  /** The trace that the request belongs to, from its header. */
-  readonly traceparent?: string | undefined
+  /** The trace that the request belongs to, from its headers; the body's own goes before it. */
+  readonly tracing?: TraceContext | undefined
   /** From the header; the body's own key goes before it. */
   readonly idempotencyKey?: string | undefined
   readonly quota?: Quota | undefined
 }
 
 export function readCreate(body: CreateJobRequest, origin: Origin): JobRequest & CreateOptions {
-  const { traceparent } = origin
+  const own = body.tracing_context
+  const tracing = own === undefined || own === null ? origin.tracing : traceContextOf(own)
   return {
     blueprint: body.blueprint,
     client: origin.client,
@@ -127,7 +159,7 @@ export function readCreate(body: CreateJobRequest, origin: Origin): JobRequest &
     webhookUrl: body.webhook_url ?? undefined,
     idempotencyKey: body.idempotency_key ?? origin.idempotencyKey,
     jobId: body.job_id ?? undefined,
-    ...(traceparent === undefined ? {} : { tracing: { traceparent } }),
+    ...(tracing === undefined ? {} : { tracing: { ...tracing } }),
   }
 }
 
@@ -164,19 +196,56 @@ export function blueprintBody(blueprint: RunnableBlueprint): BlueprintBody {
   }
 }
 
-export function explanationBody(job: Job, tasks: readonly TaskExplanation[]): JsonObject {
+/** Tasks of one job that are explained: each lists up to a hundred workers. */
+const EXPLAINED_MAX = 20
+/** What all workers of one explanation may say together; those beyond it are counted as omitted. */
+const VERDICTS_BYTES_MAX = 65_536
+
+/** A child that a job waits for. `status` is absent while it is being created, and beyond the first that are looked up. */
+export interface ChildView {
+  readonly jobId: string
+  readonly blueprint: string
+  readonly status?: string | undefined
+}
+
+export function explanationBody(
+  job: Job,
+  tasks: readonly TaskExplanation[],
+  children: readonly ChildView[] = [],
+): JsonObject {
+  const explained = new Set(tasks.filter(({ explanation }) => explanation !== undefined).slice(0, EXPLAINED_MAX))
   return {
-    job_id: job.id,
+    job_id: shownJobId(job.id),
     status: job.status,
     current_state: job.state,
+    parent_job_id: job.parent === undefined ? null : shownJobId(job.parent.jobId),
+    children: children.map(({ jobId, blueprint, status }) => ({
+      job_id: shownJobId(jobId),
+      blueprint_name: blueprint,
+      status: status ?? null,
+    })),
     tasks: tasks.map((task) => ({
       task_id: task.taskId,
       type: task.type,
       where: task.where,
       worker: task.worker ?? null,
-      explanation: task.explanation === undefined ? null : snakeCase(task.explanation),
+      attempt: task.attempt,
+      deadline: task.deadlineAt === undefined ? null : task.deadlineAt / 1_000,
+      last_error: task.lastError === undefined ? null : { code: task.lastError.code, message: task.lastError.message },
+      explanation: explained.has(task) && task.explanation !== undefined ? wireExplanation(task.explanation) : null,
     })),
   }
+}
+
+function wireExplanation(explanation: Explanation): Json {
+  const { workers } = explanation
+  let bytes = 0
+  const enough = workers.findIndex(
+    (verdict) => (bytes += roughJsonLength(verdict, VERDICTS_BYTES_MAX)) > VERDICTS_BYTES_MAX,
+  )
+  if (enough === -1) return snakeCase(explanation)
+  const omitted = explanation.omitted + workers.length - enough
+  return snakeCase({ ...explanation, workers: workers.slice(0, enough), omitted })
 }
 
 /** The explanation is plain data; on the wire its keys are in snake_case like all others. */

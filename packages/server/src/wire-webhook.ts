@@ -1,7 +1,8 @@
+import { shownJobId } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { Json } from '@impresario/protocol'
 import { DELIVERY_STATUSES } from '@impresario/webhooks'
-import type { Delivery, Endpoint, EndpointSecret } from '@impresario/webhooks'
+import type { Delivery, DeliverySummary, Endpoint, EndpointSecret } from '@impresario/webhooks'
 import { z } from 'zod'
 
 const moment = z.number().describe('Unix seconds.')
@@ -25,6 +26,13 @@ export const deliveryQuery = z.looseObject({
 
 export const endpointListQuery = z.looseObject(page)
 
+export const deliveryAttempt = z.object({
+  at: moment,
+  duration: z.number().describe('Seconds.'),
+  status: z.number().nullable().describe('What the receiver answered.'),
+  error: z.string().nullable().describe('Why it does not count as delivered.'),
+})
+
 const deliveryFields = {
   id: z.string().describe('What receivers see as webhook-id.'),
   owner: z.string(),
@@ -34,23 +42,15 @@ const deliveryFields = {
   endpoint_id: z.string(),
   status: z.enum(DELIVERY_STATUSES),
   created_at: moment,
-  attempts: z
-    .array(
-      z.object({
-        at: moment,
-        duration: z.number().describe('Seconds.'),
-        status: z.number().nullable().describe('What the receiver answered.'),
-        error: z.string().nullable().describe('Why it does not count as delivered.'),
-      }),
-    )
-    .describe('The newest forty, the oldest first.'),
+  attempts: z.array(deliveryAttempt).describe('The newest forty, the oldest first.'),
   next_attempt_at: perhaps,
   note: z.string().nullable().describe('Why it waits, or why it was given up.'),
   ended_at: perhaps,
 }
 
 export const deliveryBody = z.object({ ...deliveryFields, body: z.unknown().describe('What is sent.') })
-export const deliveryList = z.array(z.object(deliveryFields))
+export const listedDelivery = z.object(deliveryFields)
+export const deliveryList = z.array(listedDelivery)
 
 export const webhookEndpointBody = z.object({
   id: z.string(),
@@ -66,6 +66,9 @@ export const webhookEndpointBody = z.object({
   disabled_at: perhaps,
   disabled_reason: z.enum(['gone', 'failing']).nullable(),
   created_at: moment,
+})
+export const enabledEndpointBody = webhookEndpointBody.extend({
+  released: z.int().describe('Messages that waited for it and are sent now.'),
 })
 export const webhookEndpointList = z.array(webhookEndpointBody)
 
@@ -92,11 +95,11 @@ export const webhookSecretBody = z.object({
 type DeliveryBody = z.output<typeof deliveryBody>
 type EndpointBody = z.output<typeof webhookEndpointBody>
 
-export function wireDelivery(delivery: Delivery): Omit<DeliveryBody, 'body'> {
+export function wireDelivery(delivery: DeliverySummary): Omit<DeliveryBody, 'body'> {
   return {
     id: delivery.messageId,
     owner: delivery.clientId,
-    job_id: delivery.jobId,
+    job_id: shownJobId(delivery.jobId),
     event: delivery.event,
     url: delivery.url,
     endpoint_id: delivery.endpointId,

@@ -1,7 +1,15 @@
-import { isEnded } from '@impresario/core'
+import { isEnded, parseDeliveryId, shownJobId } from '@impresario/core'
 import type { Gpu, NewWorker, WorkerPatch, WorkerRecord, WorkerStatus } from '@impresario/core'
 import type { Delivery, Receipt, Report } from '@impresario/engine'
-import { isJsonObject, isTaskErrorCode, LIMITS } from '@impresario/protocol'
+import {
+  doubleOf,
+  isAnyNumber,
+  isJsonObject,
+  isTaskErrorCode,
+  LIMITS,
+  mustBePlainText,
+  seenText,
+} from '@impresario/protocol'
 import type {
   FileMeta,
   HeartbeatRequest,
@@ -29,9 +37,17 @@ type Maybe<T> = T | null | undefined
 /** What a worker says of itself when it registers. */
 export function readRegistration(body: RegisterRequest): NewWorker {
   const { resources, capabilities } = body
+  // Workers are listed by it.
+  if (typeof body.worker_type === 'string') mustBePlainText('worker_type', body.worker_type)
   const skills = namesOf(body.supported_skills) ?? body.supported_tasks ?? []
   const skillInfo = infosOf(body.supported_skills)
   const properties = resources?.properties ?? {}
+  const concurrencyMax =
+    resources?.max_concurrent_tasks ??
+    body.max_concurrent_tasks ??
+    numberIn(properties, 'max_concurrent_tasks') ??
+    numberIn(capabilities, 'max_concurrent_tasks') ??
+    numberIn(capabilities?.extra, 'max_concurrent_tasks')
   return {
     id: body.worker_id,
     type: body.worker_type,
@@ -39,12 +55,8 @@ export function readRegistration(body: RegisterRequest): NewWorker {
     availableSkills: body.available_skills,
     hotSkills: namesOf(body.hot_skills),
     hotModels: body.hot_cache,
-    concurrencyMax:
-      resources?.max_concurrent_tasks ??
-      body.max_concurrent_tasks ??
-      numberIn(properties, 'max_concurrent_tasks') ??
-      numberIn(capabilities, 'max_concurrent_tasks') ??
-      numberIn(capabilities?.extra, 'max_concurrent_tasks'),
+    concurrencyMax,
+    ...(concurrencyMax === undefined ? { isOpenEnded: true } : {}),
     cpuCores: resources?.cpu_cores ?? numberIn(properties, 'cpu_cores'),
     ramGb: resources?.ram_gb ?? numberIn(properties, 'ram_gb'),
     gpus: gpusOf(resources),
@@ -113,14 +125,14 @@ function textValues(map: Maybe<Readonly<Record<string, unknown>>>): Readonly<Rec
   if (map === null || map === undefined) return undefined
   const texts: Record<string, string> = {}
   for (const [key, value] of Object.entries(map)) {
-    if (typeof value === 'string' || typeof value === 'number') texts[key] = String(value)
+    const seen = typeof value === 'string' ? seenText(value) : value
+    if (typeof seen === 'string' || isAnyNumber(seen)) texts[key] = String(seen)
   }
   return texts
 }
 
 function numberIn(map: Maybe<object>, key: string): number | undefined {
-  const value: unknown = isJsonObject(map) ? map[key] : undefined
-  return typeof value === 'number' ? value : undefined
+  return doubleOf(isJsonObject(map) ? map[key] : undefined)
 }
 
 /** Kept for people who look at the worker; nothing is decided by it. */
@@ -172,19 +184,29 @@ function paramsMetadata(params: JsonObject): Pick<WireTask, 'params_metadata'> {
     const { uri, size, etag } = value
     found[name] = {
       uri,
-      ...(typeof size === 'number' ? { size } : {}),
+      ...(doubleOf(size) === undefined ? {} : { size: sizeIn(size) }),
       ...(typeof etag === 'string' ? { etag } : {}),
     }
   }
   return Object.keys(found).length === 0 ? {} : { params_metadata: found }
 }
 
+/** Boundary: a number, or a text that is written as one. */
+function sizeIn(size: Json | undefined): number {
+  return size as number
+}
+
 /** A result, flat or nested, or what is wrong with it. Plain checks: posts of 500 results go through here. */
 export function readReport(item: unknown): Report | ItemError {
   if (!isJsonObject(item)) return { error: 'A result must be an object.', code: 'INVALID_REQUEST' }
-  const taskId = item['task_id']
-  if (typeof item['job_id'] !== 'string' || typeof taskId !== 'string') {
+  const { task_id: taskId, job_id: jobId } = item
+  if (typeof jobId !== 'string' || typeof taskId !== 'string') {
     return { error: 'job_id and task_id are required.', code: 'INVALID_REQUEST' }
+  }
+  // An id that we never gave out is judged by the desk.
+  const own = parseDeliveryId(taskId)?.jobId
+  if (own !== undefined && jobId !== own && jobId !== shownJobId(own)) {
+    return { error: 'task_id names a task of another job than job_id does.', code: 'INVALID_REQUEST' }
   }
   const nested = item['result']
   const body = isJsonObject(nested) ? nested : item
@@ -199,7 +221,18 @@ export function readReport(item: unknown): Report | ItemError {
     status: typeof status === 'string' && status !== '' ? status : error === undefined ? 'success' : 'failure',
     ...(data === undefined || data === null ? {} : { data }),
     ...(error === undefined ? {} : { error }),
+    ...stackIn(body),
   }
+}
+
+/** Everything that steers a terminal, except for the ends of lines: stacks are shown there. */
+// oxlint-disable-next-line no-control-regex
+const CONTROLS = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g
+
+function stackIn({ error }: JsonObject): Pick<Report, 'stack'> {
+  const stack = isJsonObject(error) ? error['stack'] : undefined
+  if (typeof stack !== 'string' || stack === '') return {}
+  return { stack: stack.slice(0, LIMITS.taskStackCharsMax).replaceAll(CONTROLS, '') }
 }
 
 const MESSAGE_CHARS_MAX = 10_000
@@ -222,7 +255,8 @@ function textOf(value: Json | undefined): string | undefined {
 }
 
 /** What the worker hears about its result. */
-export function receiptBody(receipt: Receipt, status: string): ResultReply {
+export function receiptBody(receipt: Receipt, status: string): ResultReply | ItemError {
+  if (receipt.type === 'refused') return { error: receipt.message, code: 'LIMIT_EXCEEDED' }
   if (receipt.type === 'ignored') return { status: 'ignored', ...whyIgnored(receipt) }
   const { before, job } = receipt
   if (before?.wait?.kind === 'parallel') return { status: 'accepted', transition: 'parallel_branch_accepted' }
@@ -273,7 +307,7 @@ export function workerBody(worker: WorkerRecord, load: number): WorkerBody {
     available_skills: worker.availableSkills ?? worker.skills,
     hot_skills: worker.hotSkills,
     hot_cache: worker.hotModels,
-    max_concurrent_tasks: worker.concurrencyMax,
+    max_concurrent_tasks: worker.isOpenEnded === true ? null : worker.concurrencyMax,
     load,
     resources: {
       cpu_cores: worker.cpuCores,

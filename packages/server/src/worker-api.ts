@@ -54,7 +54,8 @@ export function registerWorkerApi(app: FastifyInstance, options: WorkerApiOption
     ...(bounds === undefined ? {} : { bounds }),
   })
   void app.register(websocket, {
-    options: { maxPayload: LIMITS.socketFrameBytesMax, perMessageDeflate: false },
+    // Pings are answered by `Sockets`, which counts them.
+    options: { maxPayload: LIMITS.socketFrameBytesMax, perMessageDeflate: false, autoPong: false },
     errorHandler: (_error, socket) => socket.terminate(),
     preClose: (done) => {
       sockets.stop()

@@ -14,7 +14,14 @@ import type { WorkerCredentials } from './worker-credentials.ts'
 export type Proof =
   | { readonly by: 'place' }
   | { readonly by: 'certificate'; readonly names: readonly string[] }
-  | { readonly by: 'access token'; readonly hash: TokenHash; readonly workerId: string; readonly family: string }
+  | {
+      readonly by: 'access token'
+      readonly hash: TokenHash
+      /** `undefined`: it stands for a credential that several workers share. */
+      readonly workerId: string | undefined
+      readonly family: string
+      readonly credential: string
+    }
   | { readonly by: 'token'; readonly hash: TokenHash }
 
 export interface WorkerAuthOptions {
@@ -62,7 +69,8 @@ export class WorkerAuth {
       const isKnown = this.#credentials.knows(hash)
       const found = isKnown ? undefined : await this.#options.tokens.find(hash)
       if (found !== undefined && this.isCurrent(found)) {
-        return { by: 'access token', hash, workerId: found.workerId, family: found.family }
+        const { workerId, family, credential } = found
+        return { by: 'access token', hash, workerId, family, credential }
       }
       if (isKnown && mode !== 'mtls-only') return { by: 'token', hash }
     }
@@ -88,6 +96,10 @@ export class WorkerAuth {
         throw new ImpresarioError('FORBIDDEN', 'The certificate belongs to another worker.')
       case 'access token':
         if (hinted === undefined || hinted === proof.workerId) return proof.workerId
+        if (proof.workerId === undefined) {
+          if (this.isCurrent({ workerId: hinted, credential: proof.credential })) return hinted
+          throw unauthorised()
+        }
         throw new ImpresarioError('FORBIDDEN', 'The access token belongs to another worker.')
       case 'token':
         if (hinted === undefined) return this.#credentials.ownerOf(proof.hash)
@@ -102,19 +114,21 @@ export class WorkerAuth {
   }
 
   /** Whether what a worker signed in with would still let it in. */
-  isCurrent({ workerId, credential }: { readonly workerId: string; readonly credential: string }): boolean {
+  isCurrent({ workerId, credential }: { readonly workerId?: string; readonly credential: string }): boolean {
     const { mode } = this.#options
     if (credential === 'certificate') return mode !== 'token-only'
     if (mode === 'mtls-only') return false
     if (credential === 'place') return this.#isOpen
-    return this.#credentials.tokensOf(workerId).some((token) => fingerprint(token) === credential)
+    const tokens = workerId === undefined ? this.#credentials.shared : this.#credentials.tokensOf(workerId)
+    return tokens.some((token) => fingerprint(token) === credential)
   }
 
   /** Whether what let a worker in some time ago would do so now. */
   async isStillGood(proof: Proof, workerId: string | undefined): Promise<boolean> {
     if (proof.by === 'access token') {
       const found = await this.#options.tokens.find(proof.hash)
-      return found !== undefined && this.isCurrent(found)
+      if (found === undefined) return false
+      return this.isCurrent(workerId === undefined ? found : { ...found, workerId })
     }
     if (proof.by === 'place') return this.#isOpen
     if (proof.by === 'certificate') return true

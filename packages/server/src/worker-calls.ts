@@ -49,7 +49,17 @@ export class WorkerCalls {
   async register(request: RegisterRequest): Promise<RegisterReply> {
     const { engine, clock } = this.#options
     await engine.desk.register(createWorker(readRegistration(request), clock.now()))
+    return this.registered()
+  }
+
+  /** What a worker hears that is known. */
+  registered(): RegisterReply {
     return { status: 'registered', version: WIRE_VERSION, batch: { tasks_max: LIMITS.batchItemsMax } }
+  }
+
+  /** Whether the worker has registered here, or at another instance. */
+  isRegistered(workerId: string): Promise<boolean> {
+    return this.#options.engine.desk.isRegistered(workerId)
   }
 
   async heartbeat(
@@ -119,8 +129,7 @@ export class WorkerCalls {
       if (progress === undefined || typeof taskId !== 'string') {
         return refusal('Progress needs the task in target_task_id and a number from 0 to 1 in payload.progress.')
       }
-      await desk.progress(workerId, taskId, progress.fraction, progress.message)
-      return ACCEPTED
+      return eventReply(await desk.progress(workerId, taskId, progress.fraction, progress.message))
     }
     // About no task: there is no job that it could concern.
     return typeof taskId === 'string' ? this.#raise(workerId, taskId, event, payload) : ACCEPTED
@@ -138,16 +147,20 @@ export class WorkerCalls {
       if (isImpresarioError(error, 'INVALID_REQUEST')) return refusal(error.message)
       throw error
     }
-    // Who sends it again got no answer to the first one.
-    if (receipt.type === 'ignored' && receipt.reason !== 'repeated_event') {
-      const { reason, message } = whyIgnored(receipt)
-      return { status: 'error', code: reason.toUpperCase(), message }
-    }
-    return chain.length === 0 ? ACCEPTED : { ...ACCEPTED, bubbling_chain: [...chain, instanceId] }
+    const reply = eventReply(receipt)
+    return reply.status === 'error' || chain.length === 0 ? reply : { ...reply, bubbling_chain: [...chain, instanceId] }
   }
 }
 
 const ACCEPTED = { status: 'event_accepted' } as const
+
+function eventReply(receipt: Receipt): EventReply {
+  if (receipt.type === 'refused') return { status: 'error', code: 'LIMIT_EXCEEDED', message: receipt.message }
+  // Who sends it again got no answer to the first one.
+  if (receipt.type === 'accepted' || receipt.reason === 'repeated_event') return ACCEPTED
+  const { reason, message } = whyIgnored(receipt)
+  return { status: 'error', code: reason.toUpperCase(), message }
+}
 
 function refusal(message: string): EventReply {
   return { status: 'error', code: 'INVALID_REQUEST', message }

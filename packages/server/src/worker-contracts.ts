@@ -10,7 +10,7 @@ const accepted = z.looseObject({ status: z.string() })
 const tokens = z.looseObject({
   access_token: z.string(),
   expires_in: z.number().describe('Seconds.'),
-  worker_id: z.string(),
+  worker_id: z.string().nullable().describe('Null where the token stands for one that several workers share.'),
   refresh_token: z.string().optional(),
 })
 const task = z.looseObject({
@@ -67,7 +67,14 @@ const CONTRACTS: Readonly<Record<string, Described>> = {
     params: worker,
     query: z.looseObject({ timeout: z.coerce.number().optional().describe('Longest wait, in seconds.') }),
     replies: {
-      200: { description: 'A task.', body: task, headers: { traceparent: 'The trace that the task belongs to.' } },
+      200: {
+        description: 'A task.',
+        body: task,
+        headers: {
+          traceparent: 'The trace that the task belongs to.',
+          tracestate: 'What tracing systems keep with that trace.',
+        },
+      },
       204: { description: 'None came in time; ask again.' },
     },
     refusals: ['WORKER_NOT_FOUND'],

@@ -40,6 +40,12 @@ export class WorkerCredentials {
     return this.#byToken.size === 0
   }
 
+  /** Tokens that open the door for more than one id. */
+  get shared(): readonly TokenHash[] {
+    const global = this.global === undefined ? [] : [this.global]
+    return [...global, ...this.#patterns.flatMap(({ credential }) => credential.tokens)]
+  }
+
   /** Tables of the file. */
   get size(): number {
     return this.#individual.size + this.#patterns.length

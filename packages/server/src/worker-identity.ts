@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { EVENT_UNSIGNED, HEADERS, ImpresarioError, isJsonObject, WIRE_VERSION } from '@impresario/protocol'
+import { EVENT_UNSIGNED, HEADERS, ImpresarioError, isJsonObject } from '@impresario/protocol'
+import { versionFor } from './generation.ts'
 import type { Freshness, Signatures } from './signatures.ts'
 import { isEmptyBody } from './wire-worker.ts'
 import type { Proof, WorkerAuth } from './worker-auth.ts'
@@ -29,7 +30,7 @@ export function identifyWorkers(app: FastifyInstance, { auth, signatures }: Iden
   app.decorateRequest('workerProof', undefined)
   app.decorateRequest('freshness', 'unsigned')
   app.addHook('onRequest', async (request, reply) => {
-    void reply.header(HEADERS.wireVersion, WIRE_VERSION)
+    void reply.header(HEADERS.wireVersion, versionFor(request.headers))
     if (request.routeOptions.config.isProvenByBody === true) return
     request.workerProof = await auth.recognise(request.headers, request.raw.socket)
   })
@@ -40,7 +41,7 @@ export function identifyWorkers(app: FastifyInstance, { auth, signatures }: Iden
     // An empty heartbeat says nothing that could be signed.
     if (config.signed === undefined || (request.method === 'PATCH' && isEmptyBody(request.body))) return
     const ignore = config.signed === 'event' ? EVENT_UNSIGNED : []
-    request.freshness = await signatures.check(request.workerId, request.body, ignore)
+    request.freshness = await signatures.check(request.workerId, request.body, request.bodyText, ignore)
   })
 }
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '@impresario/core'
 import type { Engine, Handout, PollOptions } from '@impresario/engine'
-import { HEADERS, ImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
+import { HEADERS, ImpresarioError, isJsonObject, LIMITS, WIRE_VERSION, writeJson } from '@impresario/protocol'
 import type {
   EventReply,
   EventRequest,
@@ -13,7 +13,15 @@ import type {
 import type { AccessTokens } from './access-tokens.ts'
 import { ifNotSent } from './connection.ts'
 import type { OpenWaits } from './connection.ts'
-import { isOldestHeartbeat, isOldestResult, oldestHeartbeatReply, oldestResultReply } from './generation.ts'
+import {
+  isOldestHeartbeat,
+  isOldestResult,
+  oldestHeartbeatReply,
+  oldestResultReply,
+  versionFor,
+  versionWarning,
+} from './generation.ts'
+import { inSlices } from './in-slices.ts'
 import { errorFields } from './log.ts'
 import { refuseRepeated } from './signatures.ts'
 import type { Signatures } from './signatures.ts'
@@ -54,13 +62,15 @@ export function registerWorkerRoutes(app: FastifyInstance, options: WorkerRoutes
 
 function registerLifeRoutes(app: FastifyInstance, { calls, engine }: WorkerRoutesOptions): void {
   app.post<{ Body: RegisterRequest }>('/workers/register', ROUTES.register, async (request): Promise<RegisterReply> => {
-    refuseRepeated(request.freshness)
-    const reply = await calls.register(request.body)
-    const said = request.headers[HEADERS.wireVersion]
-    if (typeof said !== 'string' || majorOf(said) === majorOf(WIRE_VERSION)) return reply
+    // Two registrations of one second may be the same to the last letter: the second says nothing new.
+    const isKnown = request.freshness === 'repeated' && (await calls.isRegistered(request.body.worker_id))
+    const reply = isKnown ? calls.registered() : await calls.register(request.body)
+    const { headers } = request
+    const version = versionFor(headers)
+    const warning = versionWarning(headers)
+    if (warning === undefined && majorOf(version) === majorOf(WIRE_VERSION)) return { ...reply, version }
     const { batch: _, ...known } = reply
-    const warning = `The worker speaks version ${said.slice(0, 32)} of the protocol, this server ${WIRE_VERSION}.`
-    return { ...known, warning }
+    return { ...known, version, ...(warning === undefined ? {} : { warning }) }
   })
 
   app.patch<{ Params: Params; Body: HeartbeatRequest | null | undefined }>(
@@ -117,8 +127,9 @@ function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions):
       })
       const [delivery] = handout.deliveries
       if (delivery === undefined) return reply.code(204).send()
-      const { traceparent } = delivery.tracing
+      const { traceparent, tracestate } = delivery.tracing
       if (traceparent !== undefined) void reply.header(HEADERS.traceparent, traceparent)
+      if (tracestate !== undefined) void reply.header(HEADERS.tracestate, tracestate)
       return sendJson(reply, taskBody(delivery, dispatcher.worker(workerId)))
     },
   )
@@ -166,6 +177,7 @@ async function poll(
   try {
     const handout = await engine.desk.poll(workerId, { ...wanted, signal: wait.signal })
     if (handout.deliveries.length > 0) {
+      reply.request.hasBrought = true
       ifNotSent(reply, () => {
         handout.giveBack().catch((error: unknown) => {
           log.warn('tasks could not be given back; they return when their leases end', {
@@ -182,7 +194,7 @@ async function poll(
 }
 
 function sendJson(reply: FastifyReply, body: unknown): FastifyReply {
-  return reply.header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body))
+  return reply.header('content-type', 'application/json; charset=utf-8').send(writeJson(body))
 }
 
 /** A signed result that comes again is no harm: each delivery of a task counts once, whoever repeats its result. */
@@ -191,12 +203,16 @@ function registerResultRoutes(app: FastifyInstance, { calls }: WorkerRoutesOptio
     const report = readReport(request.body)
     if ('error' in report && 'code' in report) throw new ImpresarioError('INVALID_REQUEST', report.error)
     const [reply] = await calls.results(workerOf(request), [request.body])
-    if (reply === undefined || !('status' in reply)) throw new Error('A result was not answered.')
+    if (reply === undefined) throw new Error('A result was not answered.')
+    if (!('status' in reply)) throw new ImpresarioError('LIMIT_EXCEEDED', reply.error)
     return isOldestResult(request.headers, request.body) ? oldestResultReply(reply) : reply
   })
 
   app.post('/tasks/results', ROUTES.results, async (request, reply) => {
-    return sendJson(reply, { results: await calls.results(workerOf(request), resultsIn(request)) })
+    const workerId = workerOf(request)
+    return sendJson(reply, {
+      results: await inSlices(resultsIn(request), (slice) => calls.results(workerId, slice)),
+    })
   })
 }
 

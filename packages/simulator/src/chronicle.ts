@@ -38,7 +38,9 @@ export type Entry = { readonly at: number } &
         readonly isLocal: boolean
       } & Try)
     /** A worker was told that its result counts. */
-    | ({ readonly type: 'accepted'; readonly workerId: string } & Try)
+    | ({ readonly type: 'accepted'; readonly workerId: string; readonly token: number } & Try)
+    /** A worker was told to stop a delivery. */
+    | ({ readonly type: 'stopped'; readonly workerId: string; readonly token: number } & Try)
     | { readonly type: 'claimed'; readonly leases: readonly (LeaseRef & { readonly deliveries?: number })[] }
     | {
         readonly type: 'committed'
@@ -47,6 +49,8 @@ export type Entry = { readonly at: number } &
         readonly removed: readonly ItemRef[]
         readonly settled: LeaseRef | undefined
       }
+    /** A handler of this job ended the process that ran it. */
+    | { readonly type: 'struck'; readonly jobId: string }
     /** The storage came back after a crash, with what had been made durable. */
     | {
         readonly type: 'reopened'

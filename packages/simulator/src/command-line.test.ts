@@ -2,8 +2,16 @@ import { expect, test } from 'vitest'
 import { readCommand } from './command-line.ts'
 
 test('[C-09] the command line names seeds, one seed, a bug or everything', () => {
-  expect(readCommand([])).toEqual({ type: 'run', from: 1, count: 200, bug: undefined })
-  expect(readCommand(['--seeds', '20', '--from', '7'])).toEqual({ type: 'run', from: 7, count: 20, bug: undefined })
+  const run = { type: 'run', bug: undefined }
+  expect(readCommand([])).toEqual({ ...run, ranges: [{ from: 1, count: 200 }] })
+  expect(readCommand(['--seeds', '20', '--from', '7'])).toEqual({ ...run, ranges: [{ from: 7, count: 20 }] })
+  expect(readCommand(['--seeds', '20', '--from', '7', '--from', '500'])).toEqual({
+    ...run,
+    ranges: [
+      { from: 7, count: 20 },
+      { from: 500, count: 20 },
+    ],
+  })
   expect(readCommand(['--seed', '3', '--bug', 'ack-first'])).toEqual({ type: 'replay', seed: 3, bug: 'ack-first' })
   expect(readCommand(['--exhaustive', '--pairs'])).toEqual({ type: 'exhaustive', pairs: true, only: undefined })
   expect(readCommand(['--help'])).toEqual({ type: 'help' })

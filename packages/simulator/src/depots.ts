@@ -1,6 +1,6 @@
 import type { LeaseRef, Storage } from '@impresario/core'
 import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
-import type { Changes, Journal, VolatileJournal } from '@impresario/storage-embedded'
+import type { Changes, ClaimMarks, Journal, VolatileJournal } from '@impresario/storage-embedded'
 import type { Bug } from './bugs/bug.ts'
 import { wakeUp } from './checkers/wake-up.ts'
 import type { Version } from './chronicle.ts'
@@ -58,6 +58,7 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
     }
   }
   let disk: VolatileJournal = createVolatileJournal({ beforeWrite })
+  const marked = new Set<number>()
   const open = async (node: Node): Promise<Storage> => {
     const isFirst = current === undefined
     current = node
@@ -73,6 +74,7 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
     const storage = new EmbeddedStorage({
       now: () => world.now,
       journal,
+      marks: marksIn(marked, node),
       cacheMax,
       schedule: (run) => world.after(0, () => node.whenRunning(run)),
       onFailure: () => node.die(),
@@ -89,6 +91,23 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
       if (truth === undefined) throw new Error('The storage was never opened.')
       return truth
     },
+  }
+}
+
+/** What a process has written without waiting for the disk outlives it, as it does in the cache of an operating system. */
+function marksIn(marked: Set<number>, node: Node): ClaimMarks {
+  const whileAlive = (change: () => void): void => {
+    if (node.isAlive) change()
+  }
+  return {
+    left: new Set(marked),
+    claimed: (turns) =>
+      whileAlive(() => {
+        for (const turn of turns) marked.add(turn)
+      }),
+    handedBack: (turn) => whileAlive(() => marked.delete(turn)),
+    gone: (turn) => whileAlive(() => marked.delete(turn)),
+    close: () => whileAlive(() => marked.clear()),
   }
 }
 
@@ -112,13 +131,16 @@ function watchedJournal(disk: Journal, afterWrite: () => Promise<void>): { reado
       return { ...opened, items }
     },
     write: async (changes: Changes) => {
-      await disk.write(changes)
+      const hasRemains = await disk.write(changes)
       await afterWrite()
+      return hasRemains
     },
     read: (kind, id) => disk.read(kind, id),
-    readFrom: (kind, id, limit) => disk.readFrom(kind, id, limit),
+    readFrom: (kind, id, limit, charsMax) => disk.readFrom(kind, id, limit, charsMax),
     list: (kind, query) => disk.list(kind, query),
+    floor: (kind, query, looksMax) => disk.floor(kind, query, looksMax),
     expiring: (after, until) => disk.expiring(after, until),
+    payload: (queue, id) => disk.payload(queue, id),
     lastId: (kind) => disk.lastId(kind),
     close: () => disk.close(),
   }

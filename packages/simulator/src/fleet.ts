@@ -1,6 +1,7 @@
 import type { Clock, Log, Storage } from '@impresario/core'
 import { Engine } from '@impresario/engine'
-import type { BlueprintSource, EngineSettings } from '@impresario/engine'
+import type { BlueprintSource, EngineSettings, TurnGuard } from '@impresario/engine'
+import type { Stage } from './blueprints/stage.ts'
 import type { Chance } from './chance.ts'
 import type { Chronicle, Version } from './chronicle.ts'
 import type { Faults } from './faults.ts'
@@ -30,6 +31,8 @@ export interface FleetParts extends Setting {
   readonly blueprints: BlueprintSource
   readonly settings: Partial<EngineSettings>
   readonly size: number
+  /** Where user code runs that may end its process. */
+  readonly stage?: Stage
 }
 
 const STOP_EVERY_MS = 10_000
@@ -68,6 +71,11 @@ export class Fleet {
     return [...this.#nodes].filter((node) => node.isStarted)
   }
 
+  /** Whether every process is up. While one is down, what its storage shows may be what a dying process left in memory. */
+  get isWhole(): boolean {
+    return this.ready.length === this.#parts.size
+  }
+
   #boot(slot: number): void {
     const { world } = this.#parts
     this.#count += 1
@@ -89,13 +97,25 @@ export class Fleet {
     const storage = await depot.open(node)
     const clock = clockOf(node)
     const random = randomOf(world, world.chance(`engine ${node.name}`), this.#ids)
-    node.engine = new Engine({ storage, blueprints, clock, random, log: logOf(chronicle, node.name), settings })
+    const log = logOf(chronicle, node.name)
+    node.engine = new Engine({ storage, blueprints, clock, random, log, settings, guard: this.#guardOf(node) })
     await node.engine.start()
     if (!node.isAlive) return
     node.isStarted = true
     chronicle.note(node.name, 'started')
     for (const greet of this.#births) greet(node)
     await this.#stopSometimes(node, clock)
+  }
+
+  #guardOf(node: Node): TurnGuard | undefined {
+    const { stage, tally, chronicle } = this.#parts
+    if (stage === undefined) return undefined
+    const strike = (jobId: string): void => {
+      tally.sometimes('fault: handler ended its process')
+      chronicle.add({ type: 'struck', jobId })
+      node.die()
+    }
+    return { run: ({ jobId }, code) => stage.within({ die: () => strike(jobId) }, code) }
   }
 
   async #stopSometimes(node: Node, clock: Clock): Promise<void> {

@@ -8,6 +8,8 @@ import { durable } from './checkers/durable.ts'
 import { endsOnce } from './checkers/ends-once.ts'
 import { fenced } from './checkers/fenced.ts'
 import type { Finding } from './checkers/finding.ts'
+import { givesUp } from './checkers/gives-up.ts'
+import { stopsLost } from './checkers/stops-lost.ts'
 import { told } from './checkers/told.ts'
 import type { Entry, ItemRef, Version } from './chronicle.ts'
 import type { Fleet, Setting } from './fleet.ts'
@@ -34,6 +36,8 @@ export async function judge(world: Case): Promise<readonly Finding[]> {
     ...endsOnce(entries, stored),
     ...countsOnce(entries),
     ...fenced(entries),
+    ...stopsLost(entries),
+    ...givesUp(entries),
     ...durable(entries, stored),
     ...converges(stored),
     ...(await told(stored, storage)),

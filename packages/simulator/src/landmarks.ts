@@ -33,8 +33,11 @@ export function markCommit(tally: Tally, before: Job | undefined, job: Job): voi
     if (mark !== undefined) tally.sometimes(mark)
     if (event === 'state_failed' && note.includes('did not answer')) tally.sometimes('handler timed out')
     if (event === 'task_failed' && note.includes('No result of')) tally.sometimes('expired result')
+    if (event === 'task_failed' && note.includes('run timeout')) tally.sometimes('expired run')
   }
   if (job.visit > (before?.visit ?? 1) + 1) tally.sometimes('turn taken with its cause')
+  if (job.error?.message.includes('leaves no time for another try') === true) tally.sometimes('no time for another try')
+  if (job.error?.code === 'HANDLER_NEVER_ENDED') tally.sometimes('handler that never ended given up')
   if (job.error?.code === 'LOOP_LIMIT') tally.sometimes('loop limit reached')
   if (job.error?.code === 'EXECUTION_TIMEOUT') tally.sometimes('life ran out')
   if (before === undefined || !isEnded(job) || job.status !== 'cancelled') return

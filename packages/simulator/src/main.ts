@@ -3,6 +3,7 @@ import type { Command } from './command-line.ts'
 import { floor } from './checkers/floor.ts'
 import { runExhaustive } from './exhaustive/report.ts'
 import { simulate } from './simulate.ts'
+import { catchStrays } from './strays.ts'
 import { spreadSeeds } from './threads.ts'
 
 /** From this many seeds on, every fault and every rare event has to have been seen. */
@@ -16,7 +17,7 @@ function say(line: string): void {
 }
 
 async function replay({ seed, bug }: CommandOf<'replay'>): Promise<boolean> {
-  const report = await simulate(seed, { bug, keepsLines: true })
+  const report = await catchStrays(seed, () => simulate(seed, { bug, keepsLines: true }))
   for (const line of report.lines) say(line)
   for (const { rule, problem } of report.findings) say(`${rule}: ${problem}`)
   const minutes = (report.simulatedMs / 60_000).toFixed(1)
@@ -27,7 +28,9 @@ async function replay({ seed, bug }: CommandOf<'replay'>): Promise<boolean> {
   return report.findings.length === 0
 }
 
-async function run({ from, count, bug }: CommandOf<'run'>): Promise<boolean> {
+async function run({ ranges, bug }: CommandOf<'run'>): Promise<boolean> {
+  const count = ranges.reduce((sum, range) => sum + range.count, 0)
+  for (const range of ranges) say(`seeds ${range.from} to ${range.from + range.count - 1}`)
   const begun = performance.now()
   let done = 0
   let spokenAt = begun
@@ -37,7 +40,7 @@ async function run({ from, count, bug }: CommandOf<'run'>): Promise<boolean> {
     spokenAt = performance.now()
     say(`${done} of ${count} seeds`)
   }
-  const report = await spreadSeeds({ from, count, bug, onSeed })
+  const report = await spreadSeeds({ ranges, bug, onSeed })
   const seconds = (performance.now() - begun) / 1000
   for (const [name, times] of Object.entries(report.counts)) say(`${String(times).padStart(9)}  ${name}`)
   for (const { seed, setup, problems } of report.failures) {

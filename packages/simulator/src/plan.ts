@@ -5,7 +5,7 @@ import { randomPiece } from './blueprints/random-piece.ts'
 import { sidePieces } from './blueprints/rarities.ts'
 import { companionPieces, referencePieces } from './blueprints/repertoire.ts'
 import { createStage } from './blueprints/stage.ts'
-import type { Piece } from './blueprints/stage.ts'
+import type { Piece, Stage } from './blueprints/stage.ts'
 import type { Chance } from './chance.ts'
 import { drawFaults } from './faults.ts'
 import type { Faults } from './faults.ts'
@@ -20,6 +20,7 @@ export interface Plan {
   /** How long the faults last. */
   readonly stormMs: number
   readonly pieces: readonly Piece[]
+  readonly stage: Stage
   readonly workers: readonly WorkerTraits[]
   readonly orders: readonly Order[]
 }
@@ -45,6 +46,7 @@ export function drawPlan(world: World, where: 'cluster' | 'embedded' | 'both'): 
     cacheMax: chance.pick([1, 8, 4096]),
     stormMs,
     pieces,
+    stage,
     workers: drawWorkers(chance, setup, settings.workerLeaseMs ?? 30_000),
     orders: drawOrders(chance, pieces, stormMs),
   }

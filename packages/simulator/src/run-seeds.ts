@@ -1,6 +1,7 @@
 import type { BugName } from './bugs/index.ts'
 import { simulate } from './simulate.ts'
 import type { WorldReport } from './simulate.ts'
+import { catchStrays } from './strays.ts'
 import { Tally } from './tally.ts'
 
 interface Failure {
@@ -36,7 +37,7 @@ export async function runSeeds(options: RunOptions): Promise<RunReport> {
   let simulatedMs = 0
   let seeds = 0
   for (const seed of options.seeds) {
-    const report = await simulate(seed, { bug: options.bug })
+    const report = await catchStrays(seed, () => simulate(seed, { bug: options.bug }))
     seeds += 1
     steps += report.steps
     simulatedMs += report.simulatedMs

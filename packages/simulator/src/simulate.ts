@@ -23,7 +23,7 @@ export interface SimulateOptions {
 
 export interface WorldReport {
   readonly seed: number
-  readonly setup: 'cluster' | 'embedded'
+  readonly setup: 'cluster' | 'embedded' | 'unknown'
   readonly steps: number
   readonly simulatedMs: number
   readonly jobs: number
@@ -58,6 +58,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
     depot,
     blueprints: sourceOf(plan.pieces),
     settings: plan.settings,
+    stage: plan.stage,
     size: plan.setup === 'cluster' ? 3 : 1,
   })
   const isSettled = populate(setting, plan, fleet)

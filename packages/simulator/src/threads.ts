@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import type { BugName } from './bugs/index.ts'
+import type { SeedRange } from './command-line.ts'
 import { mergeReports, runSeeds } from './run-seeds.ts'
 import type { RunReport } from './run-seeds.ts'
 import type { ThreadOrder } from './seeds-thread.ts'
@@ -9,16 +10,15 @@ import type { ThreadOrder } from './seeds-thread.ts'
 const SEEDS_PER_THREAD_MIN = 50
 
 export interface SpreadOptions {
-  readonly from: number
-  readonly count: number
+  readonly ranges: readonly SeedRange[]
   readonly bug: BugName | undefined
   readonly onSeed: () => void
 }
 
 /** Runs the seeds on all cores. Every world is its own, so the result does not depend on how they are shared out. */
-export async function spreadSeeds({ from, count, bug, onSeed }: SpreadOptions): Promise<RunReport> {
-  const seeds = Array.from({ length: count }, (_, index) => from + index)
-  const threads = Math.min(availableParallelism(), Math.floor(count / SEEDS_PER_THREAD_MIN))
+export async function spreadSeeds({ ranges, bug, onSeed }: SpreadOptions): Promise<RunReport> {
+  const seeds = ranges.flatMap(({ from, count }) => Array.from({ length: count }, (_, index) => from + index))
+  const threads = Math.min(availableParallelism(), Math.floor(seeds.length / SEEDS_PER_THREAD_MIN))
   if (threads <= 1) return runSeeds({ seeds, bug, onSeed })
   const shares = Array.from({ length: threads }, (_, thread) =>
     seeds.filter((_seed, index) => index % threads === thread),

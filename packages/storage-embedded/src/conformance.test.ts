@@ -63,6 +63,6 @@ async function openVolatile(): Promise<StorageUnderTest> {
   }
 }
 
-describeStorage('memory', openMemory)
+describeStorage('memory', openMemory, { isVolatile: true })
 describeStorage('file', openFile)
 describeStorage('simulated disk', openVolatile)

@@ -3,14 +3,21 @@ import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { ImpresarioError } from '@impresario/protocol'
 
+export interface DirectoryLock {
+  /** As long as this file is there, nobody else gets in. */
+  readonly file: string
+  readonly release: () => void
+}
+
 /**
  * Keeps a second process out of a directory. The lock is one of the operating system, held through an
  * empty database of its own: it ends with the process however that ends, so a stale one cannot be.
  * The file with the process id is only there to name the holder.
  */
-export function lockDirectory(directory: string): () => void {
+export function lockDirectory(directory: string): DirectoryLock {
   const pidFile = join(directory, 'impresario.pid')
-  const db = new DatabaseSync(join(directory, 'impresario.lock'))
+  const file = join(directory, 'impresario.lock')
+  const db = new DatabaseSync(file)
   try {
     db.exec('BEGIN EXCLUSIVE')
   } catch (cause) {
@@ -24,10 +31,11 @@ export function lockDirectory(directory: string): () => void {
     )
   }
   writeFileSync(pidFile, `${process.pid}\n`)
-  return () => {
+  const release = (): void => {
     rmSync(pidFile, { force: true })
     db.close()
   }
+  return { file, release }
 }
 
 function holderOf(pidFile: string): number | undefined {

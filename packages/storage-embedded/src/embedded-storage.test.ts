@@ -218,9 +218,9 @@ test('[G-01] records are read ahead while they are asked for in their order, and
       looks.push(1)
       return journal.read(kind, id)
     },
-    readFrom(kind, id, limit) {
+    readFrom(kind, id, limit, charsMax) {
       looks.push(limit)
-      return journal.readFrom(kind, id, limit)
+      return journal.readFrom(kind, id, limit, charsMax)
     },
   }
   const storage = open(counted, { cacheMax: 256 })

@@ -9,19 +9,23 @@ import type {
   LaneView,
   Lease,
   LeaseRef,
+  Listed,
+  Listing,
   ListQuery,
   Queue,
   Records,
   Storage,
   Stored,
 } from '@impresario/core'
+import { listingOf } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
-import { entryFromRow, entryOf, leaseOf, queueOf } from './entry.ts'
-import type { Entry } from './entry.ts'
+import type { ClaimMarks } from './claim-marks.ts'
+import { entryFromRow, entryOf, leaseOf } from './entry.ts'
+import type { Entry, PayloadSource } from './entry.ts'
 import { Flusher } from './flusher.ts'
 import type { Journal } from './journal.ts'
 import { QueueIndex } from './queue-index.ts'
-import type { Listed } from './record-cache.ts'
+import type { CachePage } from './record-cache.ts'
 import { RecordStore } from './record-store.ts'
 import { TokenSource } from './token-source.ts'
 
@@ -30,8 +34,14 @@ export interface EmbeddedStorageOptions {
   readonly now: () => number
   /** Where changes are made durable. Without it everything is gone with the process. */
   readonly journal?: Journal
+  /** Where it is marked which turns were claimed. Without it the next process knows only of those claimed for a second time. */
+  readonly marks?: ClaimMarks
   /** How many unchanged records of each kind stay in memory. */
   readonly cacheMax?: number
+  /** How many bytes of memory unchanged jobs may take; all other records together take less. */
+  readonly cacheBytesMax?: number
+  /** How many bytes of changes may wait to be written; beyond that a commit resolves when they are. */
+  readonly pendingBytesMax?: number
   /** Runs a flush soon. The default lets one turn of the event loop pass, so that its changes travel together. */
   readonly schedule?: (run: () => void) => void
   /** A write failed: the storage refuses everything from now on, and the process should stop. */
@@ -39,6 +49,10 @@ export interface EmbeddedStorageOptions {
 }
 
 const CACHE_MAX = 4096
+const CACHE_BYTES_MAX = 67_108_864
+const PENDING_BYTES_MAX = 67_108_864
+/** After a process that ended with turns in its hands, every turn is on disk before it is claimed, for so long. */
+const CAUTION_MS = 60_000
 
 /**
  * Storage inside the process. Memory is the truth; a journal, if there is one, follows behind.
@@ -53,11 +67,14 @@ export class EmbeddedStorage implements Storage {
   readonly #listeners = new Map<Queue, Set<(lane: string) => void>>()
   readonly #tokens: TokenSource
   readonly #flusher: Flusher | undefined
+  readonly #marks: ClaimMarks | undefined
+  readonly #cautiousUntil: number
   #seq = 0
   #closed: Promise<void> | undefined = undefined
 
   constructor(options: EmbeddedStorageOptions) {
-    const { journal, cacheMax = CACHE_MAX } = options
+    const { journal, cacheMax: recordsMax = CACHE_MAX, cacheBytesMax: bytesMax = CACHE_BYTES_MAX } = options
+    const { pendingBytesMax = PENDING_BYTES_MAX } = options
     this.#queues = {
       turns: new QueueIndex(),
       tasks: new QueueIndex(),
@@ -70,14 +87,27 @@ export class EmbeddedStorage implements Storage {
     const opened = journal?.open()
     this.#now = notBefore(opened?.time ?? 0, options.now)
     this.#tokens = new TokenSource(opened?.epoch ?? 1)
-    this.#records = new RecordStore(journal, opened, cacheMax)
+    this.#records = new RecordStore(journal, opened, { recordsMax, bytesMax })
+    this.#marks = options.marks
+    this.#cautiousUntil = (options.marks?.left.size ?? 0) > 0 ? this.#now() + CAUTION_MS : -Infinity
     if (journal === undefined || opened === undefined) return
     const now = this.#now()
+    const payloads = payloadsOf(journal)
+    const marked = new Set(this.#marks?.left)
     for (const row of opened.items) {
-      this.#queues[queueOf(row.queue)].add(entryFromRow(row), now)
+      const entry = entryFromRow(row, payloads)
+      // It was claimed when the process before this one ended, which nobody had written to the journal.
+      if (entry.queue === 'turns' && marked.delete(entry.seq)) entry.deliveries = Math.max(entry.deliveries, 1)
+      this.#queues[entry.queue].add(entry, now)
       if (row.seq > this.#seq) this.#seq = row.seq
     }
-    this.#flusher = new Flusher(journal, this.#tokens, this.#records, { ...options, now: this.#now })
+    for (const turn of marked) this.#marks?.gone(turn)
+    this.#flusher = new Flusher(journal, this.#tokens, this.#records, {
+      ...options,
+      now: this.#now,
+      pendingBytesMax,
+      payloads,
+    })
   }
 
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
@@ -85,9 +115,9 @@ export class EmbeddedStorage implements Storage {
     return asKind<K>(this.#records.read(kind, id, this.#advanceRecords()))
   }
 
-  async list<K extends Kind>(kind: K, query: ListQuery): Promise<readonly Listed<K>[]> {
+  async list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>> {
     this.#mustWork()
-    return asListed<K>(this.#records.list(kind, query, this.#advanceRecords()))
+    return asListing<K>(this.#records.list(kind, query, this.#advanceRecords()))
   }
 
   async counts(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
@@ -125,17 +155,22 @@ export class EmbeddedStorage implements Storage {
     const index = this.#queues[queue]
     index.advance(now)
     const leases: Lease[] = []
+    const fresh: number[] = []
     let hasSuspects = false
     while (leases.length < limit) {
       const entry = lanes === undefined ? index.nextInTurn() : index.bestOf(lanes)
       if (entry === undefined) break
       if (entry.isSuspect && holder === undefined) hasSuspects = true
+      else fresh.push(entry.seq)
       leases.push(this.#lease(index, entry, { now, leaseMs, holder }))
     }
     const nextInMs = index.hasReady(lanes) ? 0 : until(index.nextReadyAt(), now)
     // Work that was left behind may be what ended an earlier process. That it is handed out once more is on disk before
     // it is, so that its deliveries grow however soon this process ends. All other claims wait for nothing.
-    if (hasSuspects) await this.#flusher?.sync()
+    if (queue === 'turns' && fresh.length > 0) this.#marks?.claimed(fresh)
+    // The turn at fault may be one that never came to the disk, and would go on to leave no trace.
+    const isCautious = queue === 'turns' && leases.length > 0 && now < this.#cautiousUntil
+    if (hasSuspects || isCautious) await this.#flusher?.sync()
     return { leases, nextInMs }
   }
 
@@ -168,7 +203,10 @@ export class EmbeddedStorage implements Storage {
       // A hand-back is always written: the journal may show what it has undone.
       if (leaseMs <= 0 || entry.holder !== undefined) this.#flusher?.itemChanged(entry)
       if (leaseMs > 0) index.renew(entry, now + leaseMs, now)
-      else index.handBack(entry, now)
+      else {
+        index.handBack(entry, now)
+        if (ref.queue === 'turns') this.#marks?.handedBack(entry.seq)
+      }
       if (entry.state === 'ready') this.#announce(entry)
       return true
     })
@@ -193,6 +231,8 @@ export class EmbeddedStorage implements Storage {
     for (const one of put) this.#records.put(one, now)
     if (hasChanged) this.#flusher?.recordsChanged()
     if (enqueue.length > 0) this.#enqueueAll(enqueue, now)
+    // It is ordered and visible already; what waits here is whoever would bring more.
+    if (hasChanged && this.#flusher?.isPressed === true) await this.#flusher.sync()
     return 'committed'
   }
 
@@ -238,6 +278,7 @@ export class EmbeddedStorage implements Storage {
   #remove(entry: Entry): void {
     this.#queues[entry.queue].remove(entry)
     this.#flusher?.itemRemoved(entry)
+    if (entry.queue === 'turns') this.#marks?.gone(entry.seq)
   }
 
   #enqueueAll(items: readonly Item[], now: number): void {
@@ -270,6 +311,14 @@ export function createMemoryStorage({ now }: { readonly now: () => number }): Em
   return new EmbeddedStorage({ now })
 }
 
+function payloadsOf(journal: Journal): PayloadSource {
+  return (queue, id) => {
+    const text = journal.payload(queue, id)
+    if (text === undefined) throw new Error(`The payload of the item ${queue} ${id} is not in the journal.`)
+    return text
+  }
+}
+
 /** The clock, moved forward if it stands before what was already written: time never goes back, also not over a restart. */
 function notBefore(floor: number, now: () => number): () => number {
   const behind = floor - now()
@@ -285,8 +334,6 @@ function asKind<K extends Kind>(stored: Stored<unknown> | undefined): Stored<Rec
   return stored === undefined ? undefined : { value: stored.value as Records[K], version: stored.version }
 }
 
-function asListed<K extends Kind>(
-  listed: readonly (Stored<unknown> & { readonly id: string })[],
-): readonly Listed<K>[] {
-  return listed as readonly Listed<K>[]
+function asListing<K extends Kind>({ records, next }: CachePage): Listing<K> {
+  return listingOf(records as readonly Listed<K>[], next)
 }

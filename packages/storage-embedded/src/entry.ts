@@ -2,7 +2,7 @@ import { AGEING_MS } from '@impresario/core'
 import type { Item, ItemView, Lease, Queue } from '@impresario/core'
 import type { Json } from '@impresario/protocol'
 import type { Alarm } from './alarm-heap.ts'
-import type { ItemRow, LeaseRow } from './journal.ts'
+import type { ItemRow, LeaseRow, OpenedItem } from './journal.ts'
 
 /**
  * Where an item stands.
@@ -13,6 +13,12 @@ import type { ItemRow, LeaseRow } from './journal.ts'
  * time in his hands makes it `ready` again. An item leaves by being settled or removed.
  */
 export type EntryState = 'waiting' | 'ready' | 'held' | 'expired' | 'closing'
+
+/** Payloads that are longer are read from the journal when they are needed: a message to a dead receiver may wait for days. */
+export const PAYLOAD_KEPT_CHARS_MAX = 1_024
+
+/** Where a payload is that is not in memory. */
+export type PayloadSource = (queue: string, id: string) => string
 
 /** What of an item stays the same, with moments instead of spans. */
 interface Fixed extends Pick<Item, 'queue' | 'id' | 'lane' | 'priority'> {
@@ -69,12 +75,13 @@ export class Entry {
   isSuspect = false
   #payload: Json | undefined
   #text: string | undefined
+  #source: PayloadSource | undefined
 
   constructor(
     fixed: Fixed,
     seq: number,
     dueAt: number,
-    content: { readonly payload: Json } | { readonly text: string },
+    content: { readonly payload: Json } | { readonly text: string } | { readonly source: PayloadSource },
   ) {
     this.queue = fixed.queue
     this.id = fixed.id
@@ -90,18 +97,28 @@ export class Entry {
     this.unclaimedAt = fixed.unclaimedAt
     this.#payload = 'payload' in content ? content.payload : undefined
     this.#text = 'text' in content ? content.text : undefined
+    this.#source = 'source' in content ? content.source : undefined
   }
 
   get payload(): Json {
+    if (this.#source !== undefined) return jsonOf(this.#source(this.queue, this.id))
     if (this.#text === undefined) return this.#payload as Json
     return jsonOf(this.#text)
   }
 
   /** The payload as the journal keeps it. From now on it is kept like that here, too. */
   payloadText(): string {
+    if (this.#source !== undefined) return this.#source(this.queue, this.id)
     this.#text ??= JSON.stringify(this.#payload)
     this.#payload = undefined
     return this.#text
+  }
+
+  /** The journal has the payload: a long one need not stay here. */
+  leavePayload(source: PayloadSource): void {
+    if (this.#text === undefined || this.#text.length <= PAYLOAD_KEPT_CHARS_MAX) return
+    this.#text = undefined
+    this.#source = source
   }
 
   /** When it expires, as things stand. */
@@ -198,7 +215,9 @@ export function itemRowOf(entry: Entry): ItemRow {
     priority,
     seq: entry.seq,
     dueAt: entry.dueAt,
-    payload: entry.payloadText(),
+    get payload() {
+      return entry.payloadText()
+    },
     fallbackLane: fallbackLane ?? null,
     fallbackAt: finite(entry.fallbackAt),
     settleAt: finite(entry.settleAt),
@@ -207,7 +226,7 @@ export function itemRowOf(entry: Entry): ItemRow {
   }
 }
 
-export function entryFromRow(row: ItemRow): Entry {
+export function entryFromRow(row: OpenedItem, source: PayloadSource): Entry {
   const fixed: Fixed = {
     queue: queueOf(row.queue),
     id: row.id,
@@ -219,7 +238,8 @@ export function entryFromRow(row: ItemRow): Entry {
     settleAt: row.settleAt ?? Infinity,
     unclaimedAt: row.unclaimedAt ?? Infinity,
   }
-  const entry = new Entry(fixed, row.seq, row.dueAt, { text: row.payload })
+  const content = row.payload === null ? { source } : { text: row.payload }
+  const entry = new Entry(fixed, row.seq, row.dueAt, content)
   entry.token = row.token
   entry.runAt = row.runAt ?? Infinity
   entry.leasedUntil = row.leasedUntil

@@ -1,7 +1,7 @@
 import type { Queue } from '@impresario/core'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import { itemRowOf, leaseRowOf } from './entry.ts'
-import type { Entry } from './entry.ts'
+import type { Entry, PayloadSource } from './entry.ts'
 import type { Changes, ItemRow, Journal, LeaseRow } from './journal.ts'
 import type { RecordStore } from './record-store.ts'
 import type { TokenSource } from './token-source.ts'
@@ -10,10 +10,14 @@ interface FlusherOptions {
   readonly now: () => number
   readonly schedule?: (run: () => void) => void
   readonly onFailure?: (error: Error) => void
+  /** What may wait to be written before those who write more have to wait. */
+  readonly pendingBytesMax: number
+  readonly payloads: PayloadSource
 }
 
 /** From so many records on, a flush is worth more early than complete. */
 const LARGE_MIN = 16
+const LARGE_BYTES_MIN = 1_048_576
 
 /** Everybody who waits for one flush. */
 interface Waiters {
@@ -37,8 +41,11 @@ export class Flusher {
   readonly #schedule: (run: () => void) => void
   /** By queue and id: the entry whose row is out of date, or nothing if the row has to go. */
   readonly #items = new Map<Queue, Map<string, Entry | undefined>>()
+  /** Items whose payloads are being written. */
+  #flight: Entry[] = []
   #state: 'idle' | 'scheduled' | 'writing' = 'idle'
   #dirty = false
+  #isClosed = false
   /** Those who wait for what is dirty now, and for what is being written. */
   #waiting: Waiters | undefined = undefined
   #writing: Waiters | undefined = undefined
@@ -49,6 +56,7 @@ export class Flusher {
     this.#tokens = tokens
     this.#records = records
     this.#options = options
+    journal.onBroken?.((error) => this.#fail(error))
     this.#schedule = options.schedule ?? ((run) => setImmediate(() => this.#waitIfSmall(run)))
   }
 
@@ -83,6 +91,11 @@ export class Flusher {
     if (this.#failure !== undefined) throw this.#failure
   }
 
+  /** So much waits to be written that nothing should be added before it is. */
+  get isPressed(): boolean {
+    return this.#records.pendingBytes > this.#options.pendingBytesMax
+  }
+
   sync(): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     if (this.#dirty) {
@@ -98,6 +111,8 @@ export class Flusher {
     try {
       await this.sync()
     } finally {
+      // What has expired meanwhile is deleted after the next opening.
+      this.#isClosed = true
       await this.#journal.close()
     }
   }
@@ -128,24 +143,28 @@ export class Flusher {
    * both travel in the same flush. Many changes go at once, and are written while the work that follows them is done.
    */
   #waitIfSmall(run: () => void): void {
-    if (this.#records.dirtyCount >= LARGE_MIN) run()
+    if (this.#records.dirtyCount >= LARGE_MIN || this.#records.pendingBytes >= LARGE_BYTES_MIN) run()
     else setImmediate(() => setImmediate(run))
   }
 
   async #flush(): Promise<void> {
+    if (this.#isClosed) return
     this.#state = 'writing'
     this.#dirty = false
     this.#writing = this.#waiting
     this.#waiting = undefined
+    let hasRemains = false
     try {
       const changes = this.#collect()
       // What came and went between two flushes leaves nothing to write.
-      if (changes !== undefined) await this.#write(changes)
+      if (changes !== undefined) hasRemains = await this.#write(changes)
     } catch (error) {
       this.#fail(error)
       return
     }
-    this.#records.settle()
+    this.#records.settle(hasRemains)
+    for (const entry of this.#flight) entry.leavePayload(this.#options.payloads)
+    this.#flight = []
     this.#state = 'idle'
     const done = this.#writing
     this.#writing = undefined
@@ -155,7 +174,7 @@ export class Flusher {
     done?.resolve()
   }
 
-  #write(changes: Changes): Promise<void> {
+  #write(changes: Changes): Promise<boolean> {
     const written = this.#journal.write(changes)
     try {
       this.#records.readAhead()
@@ -178,7 +197,10 @@ export class Flusher {
       for (const [id, entry] of changed) {
         if (entry === undefined) removed.push({ queue, id })
         else if (entry.rowStored) leases.push(leaseRowOf(entry))
-        else items.push(itemRowOf(entry))
+        else {
+          items.push(itemRowOf(entry))
+          this.#flight.push(entry)
+        }
         if (entry === undefined) continue
         entry.idStored = true
         entry.rowStored = true
@@ -192,13 +214,19 @@ export class Flusher {
   }
 
   #fail(cause: unknown): void {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    const failure = new ImpresarioError('STORAGE_UNAVAILABLE', `The journal could not be written: ${reason}`, { cause })
+    if (this.#failure !== undefined) return
+    const failure = failureOf(cause)
     this.#failure = failure
     this.#writing?.reject(failure)
     this.#waiting?.reject(failure)
     this.#options.onFailure?.(failure)
   }
+}
+
+function failureOf(cause: unknown): ImpresarioError {
+  if (isImpresarioError(cause, 'STORAGE_UNAVAILABLE')) return cause
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new ImpresarioError('STORAGE_UNAVAILABLE', `The journal could not be written: ${reason}`, { cause })
 }
 
 function waiters(): Waiters {

@@ -1,3 +1,4 @@
+export type { ClaimMarks } from './claim-marks.ts'
 export { createMemoryStorage, EmbeddedStorage } from './embedded-storage.ts'
 export type { EmbeddedStorageOptions } from './embedded-storage.ts'
 export type {
@@ -9,6 +10,7 @@ export type {
   JournalQuery,
   LeaseRow,
   Opened,
+  OpenedItem,
   RecordRow,
   RecordUpdate,
 } from './journal.ts'

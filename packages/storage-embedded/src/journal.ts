@@ -1,4 +1,7 @@
-/** A stored record as the journal keeps it: what it can filter by, and the rest as JSON text. */
+/**
+ * A stored record as the journal keeps it: what it can filter by, and the rest as JSON text. In a write the text is made
+ * when it is read, so that a large write need not be in memory as a whole.
+ */
 export interface RecordRow {
   readonly kind: string
   readonly id: string
@@ -62,7 +65,7 @@ export interface Changes {
   /** Records that are there already and keep their owner and name. */
   readonly updates: readonly RecordUpdate[]
   readonly dropped: readonly { readonly kind: string; readonly id: string }[]
-  /** At most so many records that have expired by `time` are deleted. */
+  /** At most so many records that have expired by `time` are deleted; fewer, if they are large. */
   readonly sweepMax: number
   /** Counts that have changed. They leave out whatever has expired by `time`, deleted or not. */
   readonly counts: readonly CountRow[]
@@ -84,30 +87,54 @@ export interface JournalQuery {
   /** What has expired by then is not listed. */
   readonly now: number
   readonly limit: number
+  /** The list ends with the record whose text makes it so long. */
+  readonly bytesMax?: number
 }
+
+/** An item as it was left. A payload that is too long to be kept in memory is `null`, and asked for when it is needed. */
+export type OpenedItem = Omit<ItemRow, 'payload'> & { readonly payload: string | null }
 
 export interface Opened {
   /** Higher at every opening, and durable before this returns. */
   readonly epoch: number
   /** The latest time that was ever written; the clock must not start before it. */
   readonly time: number
-  readonly items: Iterable<ItemRow>
+  readonly items: Iterable<OpenedItem>
   readonly counts: Iterable<CountRow>
 }
 
 /** What `EmbeddedStorage` needs of a disk. It never has more than one write under way. */
 export interface Journal {
   open(): Opened
-  /** One transaction; resolves when it is durable. */
-  write(changes: Changes): Promise<void>
+  /** One transaction; resolves when it is durable. True if records are left that have expired by then. */
+  write(changes: Changes): Promise<boolean>
   read(kind: string, id: string): RecordRow | undefined
-  /** So many records by their ids, from this one on. */
-  readFrom(kind: string, id: string, limit: number): readonly RecordRow[]
+  /** So many records by their ids, from this one on; fewer, and at least one, where their data is longer than that. */
+  readFrom(kind: string, id: string, limit: number, charsMax: number): readonly RecordRow[]
   /** Newest first by id. */
   list(kind: string, query: JournalQuery): readonly RecordRow[]
+  /**
+   * Where a list that looks through so many records has to stop: the id of the last of them, whether the filter takes it or
+   * not. `undefined` when there are no more than that.
+   */
+  floor(kind: string, query: JournalQuery, looksMax: number): string | undefined
   /** Records that expire after the one moment and not after the other, in any order. */
   expiring(after: number, until: number): readonly ExpiringRow[]
+  /** The payload of a stored item, as JSON text. */
+  payload(queue: string, id: string): string | undefined
   /** The greatest id of a kind, so that a new greater one is known to be new without a look. */
   lastId(kind: string): string | undefined
+  /** Calls `listener` when something is wrong with the disk that no write has met yet. */
+  onBroken?(listener: (error: Error) => void): void
   close(): Promise<void>
+}
+
+/** Up to the one that makes it so many bytes. */
+export function* firstBytes(rows: Iterable<RecordRow>, bytesMax: number): Iterable<RecordRow> {
+  let bytes = 0
+  for (const row of rows) {
+    yield row
+    bytes += row.data.length
+    if (bytes >= bytesMax) return
+  }
 }

@@ -37,7 +37,7 @@ export function openMovableFile(options: {
   const file = join(path, FILE)
   if (!options.mayCreate && !existsSync(file)) return undefined
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  const unlock = lockDirectory(path)
+  const { release: unlock } = lockDirectory(path)
   try {
     closeSync(openSync(file, 'a', 0o600))
     prepareDatabase(file, { isForMove: true })
@@ -115,7 +115,7 @@ export class MovableFile implements Movable {
       return { records: page.rows.map((row) => movedRecord(row, origin)), items: [], next: JSON.stringify(next) }
     }
     const rows = this.#db
-      .prepare(`SELECT ${ITEM_COLUMNS} FROM items WHERE (queue, id) > (?, ?) ORDER BY queue, id LIMIT ?`)
+      .prepare(`SELECT ${ITEM_COLUMNS}, payload FROM items WHERE (queue, id) > (?, ?) ORDER BY queue, id LIMIT ?`)
       .iterate(...after, size.entriesMax)
     const page = pageOf(itemRows(rows), size, ({ payload }) => payload.length)
     const last = page.rows.at(-1)

@@ -1,5 +1,6 @@
-import type { Facets, Kind, ListQuery, Put, Records, Stored } from '@impresario/core'
-import { foldedText } from '@impresario/core'
+import type { Facets, Kind, ListQuery, Put, Stored } from '@impresario/core'
+import { FirstInOrder, foldedText, roughJsonLength } from '@impresario/core'
+import { jsonWeight } from '@impresario/protocol'
 import type { Journal, JournalQuery, RecordRow, RecordUpdate } from './journal.ts'
 import { ReadAhead } from './read-ahead.ts'
 
@@ -11,9 +12,27 @@ export interface Cached extends Stored<unknown> {
   readonly expiresAt: number
   /** The journal has it, or will have it by then, with the same owner and name. */
   readonly stored: boolean
+  /** About the bytes of memory that it takes. */
+  readonly weight: number
 }
 
-export type Listed<K extends Kind> = Stored<Records[K]> & { readonly id: string }
+/** How much of one kind stays in memory that the journal has as well. */
+export interface CacheBounds {
+  readonly recordsMax: number
+  readonly bytesMax: number
+}
+
+/** One page, and where it goes on if it ended before its limit. */
+export interface CachePage {
+  readonly records: readonly (Stored<unknown> & { readonly id: string })[]
+  readonly next: string | undefined
+}
+
+/** A record that a list has found, and how long it is; of what is only in memory this is found out when it is asked for. */
+interface Found {
+  readonly cached: Cached
+  readonly bytes: number | undefined
+}
 
 /** What is handed to the journal. */
 export interface Taken {
@@ -24,6 +43,12 @@ export interface Taken {
 
 /** Ids of plain characters compare alike here and in the journal, so they can be told to be new by being greater. */
 const PLAIN = /^[ -~]+$/
+
+/** What is read ahead at once: a millisecond or two. Of larger records that is none. */
+const READ_CHARS_MAX = 262_144
+
+/** A record without what it says: its place in the cache, its facets and its text. */
+const RECORD_BYTES = 1_024
 
 /**
  * The records of one kind. A record is in `dirty` until it is handed to the journal, in `flight`
@@ -36,19 +61,22 @@ const PLAIN = /^[ -~]+$/
 export class RecordCache {
   readonly #kind: Kind
   readonly #journal: Journal | undefined
-  readonly #cleanMax: number
+  readonly #bounds: CacheBounds
   #dirty = new Map<string, Cached | undefined>()
   #flight = new Map<string, Cached | undefined>()
   readonly #clean = new Map<string, Cached>()
+  #dirtyBytes = 0
+  #flightBytes = 0
+  #cleanBytes = 0
   readonly #readAhead: ReadAhead
   /** No id of this kind is greater. */
   #lastId: string
 
-  constructor(kind: Kind, journal: Journal | undefined, cleanMax: number) {
+  constructor(kind: Kind, journal: Journal | undefined, bounds: CacheBounds) {
     this.#kind = kind
     this.#journal = journal
-    this.#cleanMax = cleanMax
-    this.#readAhead = new ReadAhead(cleanMax)
+    this.#bounds = bounds
+    this.#readAhead = new ReadAhead(bounds.recordsMax)
     this.#lastId = journal?.lastId(kind) ?? ''
   }
 
@@ -58,6 +86,19 @@ export class RecordCache {
 
   get cleanCount(): number {
     return this.#clean.size
+  }
+
+  /** What the records weigh that the journal does not have yet, without those that are being written. */
+  get dirtyBytes(): number {
+    return this.#dirtyBytes
+  }
+
+  get flightBytes(): number {
+    return this.#flightBytes
+  }
+
+  get cleanBytes(): number {
+    return this.#cleanBytes
   }
 
   read(id: string, now: number): Cached | undefined {
@@ -73,13 +114,15 @@ export class RecordCache {
     if (id > this.#lastId) this.#lastId = id
     const text = facets?.text === undefined ? undefined : foldedText(facets.text)
     if (this.#journal === undefined) {
-      this.#clean.set(id, { value, version, put, text, expiresAt, stored: false })
+      this.#clean.set(id, { value, version, put, text, expiresAt, stored: false, weight: 0 })
       return old
     }
     const dirty = this.#dirty.get(id)
     const stored = old !== undefined && (dirty === undefined || dirty.stored) && hasSameIndex(old, put)
-    this.#clean.delete(id)
-    this.#dirty.set(id, { value, version, put, text, expiresAt, stored })
+    const weight = RECORD_BYTES + jsonWeight(value)
+    this.#forgetClean(id)
+    this.#dirtyBytes += weight - (dirty?.weight ?? 0)
+    this.#dirty.set(id, { value, version, put, text, expiresAt, stored, weight })
     return old
   }
 
@@ -87,14 +130,16 @@ export class RecordCache {
   drop(id: string, now: number): Cached | undefined {
     const old = this.read(id, now)
     if (old === undefined) return undefined
-    this.#clean.delete(id)
-    if (this.#journal !== undefined) this.#dirty.set(id, undefined)
+    this.#forgetClean(id)
+    if (this.#journal === undefined) return old
+    this.#dirtyBytes -= this.#dirty.get(id)?.weight ?? 0
+    this.#dirty.set(id, undefined)
     return old
   }
 
   /** The record has expired. What is on its way to the journal goes there all the same: it may replace one that had not. */
   forget(id: string): void {
-    this.#clean.delete(id)
+    this.#forgetClean(id)
   }
 
   /** Whether the journal's row, if there is one, is out of date. */
@@ -116,7 +161,9 @@ export class RecordCache {
       else records.push(rowOf(cached))
     }
     this.#flight = this.#dirty
+    this.#flightBytes = this.#dirtyBytes
     this.#dirty = new Map()
+    this.#dirtyBytes = 0
   }
 
   /** What was in flight is durable. */
@@ -128,21 +175,32 @@ export class RecordCache {
       this.#keep(id, cached)
     }
     this.#flight = new Map()
+    this.#flightBytes = 0
   }
 
   /** Reads what will be asked for next, if that is plain. For a moment in which there is nothing else to do. */
   readAhead(): void {
     const next = this.#readAhead.next()
     if (next === undefined || this.#journal === undefined) return
-    this.#bring(this.#journal.readFrom(this.#kind, next.after, next.count + 1).slice(1))
+    this.#bring(this.#journal.readFrom(this.#kind, next.after, next.count + 1, READ_CHARS_MAX).slice(1))
   }
 
-  list(query: ListQuery, now: number): readonly (Stored<unknown> & { readonly id: string })[] {
+  list(query: ListQuery, now: number): CachePage {
     const filter = filterOf(query, now)
-    const found = this.#inMemory(filter)
-    if (this.#journal !== undefined) this.#addFromJournal(this.#journal, filter, found)
+    const floor = this.#floorOf(filter, query.looksMax)
+    const looked = floor === undefined ? filter : { ...filter, from: floor }
+    const found = this.#inMemory(looked)
+    if (this.#journal !== undefined) this.#addFromJournal(this.#journal, looked, found)
     found.sort(newestFirst)
-    return found.slice(0, query.limit).map(({ put, value, version }) => ({ id: put.id, value, version }))
+    return pageOf(found, query, floor)
+  }
+
+  /** Where this list has to stop. What an index leads to directly needs no bound but its limit. */
+  #floorOf(filter: JournalQuery, looksMax: number | undefined): string | undefined {
+    const { owner, statuses, name, search } = filter
+    const isSearch = name !== undefined || search !== undefined || (owner !== undefined && statuses !== undefined)
+    if (looksMax === undefined || !isSearch) return undefined
+    return this.#journal?.floor(this.#kind, filter, looksMax)
   }
 
   #find(id: string): Cached | undefined {
@@ -163,10 +221,10 @@ export class RecordCache {
 
   #load(journal: Journal, id: string): Cached | undefined {
     const count = this.#readAhead.missed()
-    const rows = count === 1 ? [journal.read(this.#kind, id)] : journal.readFrom(this.#kind, id, count)
+    const rows = count === 1 ? [journal.read(this.#kind, id)] : journal.readFrom(this.#kind, id, count, READ_CHARS_MAX)
     const [row, ...next] = rows
     if (row === undefined || row.id !== id) return undefined
-    const cached = fromRow(row)
+    const cached = weighed(fromRow(row))
     this.#keep(id, cached)
     this.#bring(next)
     return cached
@@ -175,42 +233,59 @@ export class RecordCache {
   #bring(rows: readonly (RecordRow | undefined)[]): void {
     for (const row of rows) {
       if (row === undefined || row.status === 'finished' || this.isFresh(row.id) || this.#clean.has(row.id)) continue
-      this.#keep(row.id, fromRow(row))
+      this.#keep(row.id, weighed(fromRow(row)))
       this.#readAhead.brought(row.id)
     }
     this.#readAhead.reached(rows.at(-1)?.id)
   }
 
-  #inMemory(filter: JournalQuery): Cached[] {
-    const found: Cached[] = []
+  #inMemory(filter: JournalQuery): Found[] {
+    const newest = new FirstInOrder(filter.limit, newestFirst)
     for (const cached of this.#journal === undefined ? this.#clean.values() : this.fresh()) {
-      if (matches(cached, filter)) found.push(cached)
+      if (matches(cached, filter)) newest.add({ cached, bytes: undefined })
     }
-    return found
+    return [...newest.first()]
   }
 
   /** Pages through the journal, because any of its rows may be out of date by now. */
-  #addFromJournal(journal: Journal, filter: JournalQuery, found: Cached[]): void {
+  #addFromJournal(journal: Journal, filter: JournalQuery, found: Found[]): void {
+    const { bytesMax = Number.POSITIVE_INFINITY } = filter
     let before = filter.before
     let missing = filter.limit
-    while (missing > 0) {
+    let bytes = 0
+    while (missing > 0 && bytes < bytesMax) {
       const limit = missing
       const rows = journal.list(this.#kind, { ...filter, limit, ...(before === undefined ? {} : { before }) })
+      let read = 0
       for (const row of rows) {
         before = row.id
+        read += row.data.length
         if (this.isFresh(row.id)) continue
-        found.push(this.#clean.get(row.id) ?? fromRow(row))
+        found.push({ cached: this.#clean.get(row.id) ?? fromRow(row), bytes: row.data.length })
+        bytes += row.data.length
         missing--
       }
-      if (rows.length < limit) return
+      if (rows.length < limit && read < bytesMax) return
     }
   }
 
   #keep(id: string, cached: Cached): void {
+    const { recordsMax, bytesMax } = this.#bounds
+    this.#forgetClean(id)
     this.#clean.set(id, cached)
-    if (this.#clean.size <= this.#cleanMax) return
-    const oldest = this.#clean.keys().next()
-    if (oldest.done !== true) this.#clean.delete(oldest.value)
+    this.#cleanBytes += cached.weight
+    while (this.#clean.size > recordsMax || this.#cleanBytes > bytesMax) {
+      const oldest = this.#clean.keys().next()
+      if (oldest.done === true) return
+      this.#forgetClean(oldest.value)
+    }
+  }
+
+  #forgetClean(id: string): void {
+    const cached = this.#clean.get(id)
+    if (cached === undefined) return
+    this.#clean.delete(id)
+    this.#cleanBytes -= cached.weight
   }
 }
 
@@ -236,8 +311,23 @@ function matches({ put, text, expiresAt }: Cached, query: JournalQuery): boolean
   return query.statuses === undefined || (facets.status !== undefined && query.statuses.includes(facets.status))
 }
 
-function newestFirst(a: Cached, b: Cached): number {
-  return a.put.id < b.put.id ? 1 : -1
+function newestFirst(a: Found, b: Found): number {
+  return a.cached.put.id < b.cached.put.id ? 1 : -1
+}
+
+/** The first of those that were found, by number and by bytes. `floor`: where the look itself has ended. */
+function pageOf(found: readonly Found[], { limit, bytesMax }: ListQuery, floor: string | undefined): CachePage {
+  const records: { readonly id: string; readonly value: unknown; readonly version: number }[] = []
+  let left = bytesMax ?? Number.POSITIVE_INFINITY
+  for (const { cached, bytes } of found) {
+    if (records.length >= limit) return { records, next: undefined }
+    const { put, value, version } = cached
+    records.push({ id: put.id, value, version })
+    if (bytesMax === undefined) continue
+    left -= bytes ?? roughJsonLength(value, left)
+    if (left <= 0 && records.length < limit) return { records, next: put.id }
+  }
+  return { records, next: records.length < limit ? floor : undefined }
 }
 
 function hasSameIndex(old: Cached, { facets }: Put): boolean {
@@ -246,8 +336,17 @@ function hasSameIndex(old: Cached, { facets }: Put): boolean {
 }
 
 function updateOf({ put: { kind, id, version, value, facets }, text, expiresAt }: Cached): RecordUpdate {
-  const status = facets?.status ?? null
-  return { kind, id, version, status, text: text ?? null, expiresAt: finite(expiresAt), data: JSON.stringify(value) }
+  return {
+    kind,
+    id,
+    version,
+    status: facets?.status ?? null,
+    text: text ?? null,
+    expiresAt: finite(expiresAt),
+    get data() {
+      return JSON.stringify(value)
+    },
+  }
 }
 
 function rowOf({ put: { kind, id, version, value, facets }, text, expiresAt }: Cached): RecordRow {
@@ -260,7 +359,9 @@ function rowOf({ put: { kind, id, version, value, facets }, text, expiresAt }: C
     name: facets?.name ?? null,
     text: text ?? null,
     expiresAt: finite(expiresAt),
-    data: JSON.stringify(value),
+    get data() {
+      return JSON.stringify(value)
+    },
   }
 }
 
@@ -272,8 +373,14 @@ function finite(at: number): number | null {
 function fromRow(row: RecordRow): Cached {
   const value: unknown = JSON.parse(row.data)
   const put = { kind: row.kind, id: row.id, version: row.version, value, facets: facetsOf(row) } as Put
-  const { text, expiresAt } = row
-  return { value, version: row.version, put, text: text ?? undefined, expiresAt: expiresAt ?? Infinity, stored: true }
+  const { version, text } = row
+  const expiresAt = row.expiresAt ?? Infinity
+  return { value, version, put, text: text ?? undefined, expiresAt, stored: true, weight: 0 }
+}
+
+/** Only what is kept is weighed: of a list nothing is. */
+function weighed(cached: Cached): Cached {
+  return { ...cached, weight: RECORD_BYTES + jsonWeight(cached.value) }
 }
 
 export function facetsOf({ owner, status, name }: Pick<RecordRow, 'owner' | 'status' | 'name'>): Facets {

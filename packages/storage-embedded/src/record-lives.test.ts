@@ -209,7 +209,7 @@ test('[C-05] what an earlier process left is handed out once that is on disk, ev
 })
 
 test('[G-01] without a journal an expired record leaves the memory', () => {
-  const cache = new RecordCache('job', undefined, 1)
+  const cache = new RecordCache('job', undefined, { recordsMax: 1, bytesMax: 1 })
   const expiry = new RecordExpiry(Infinity)
   for (let index = 0; index < 100; index++) {
     const put = mortal(`j${index}`, 1_000)

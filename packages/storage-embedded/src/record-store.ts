@@ -1,11 +1,15 @@
 import type { Batch, Facets, Kind, ListQuery, Put, Stored } from '@impresario/core'
 import type { Changes, Journal, Opened } from './journal.ts'
 import { facetsOf, RecordCache } from './record-cache.ts'
+import type { CacheBounds, CachePage } from './record-cache.ts'
 import { RecordCounts } from './record-counts.ts'
 import { RecordExpiry } from './record-expiry.ts'
 
 /** Records that expire this soon are known beforehand: a look into the journal every five seconds, and no long one. */
 const LOOK_AHEAD_MS = 5_000
+
+/** Records of every other kind are small: all eleven together get less than jobs. */
+const OTHERS_SHARE = 16
 
 /** Deletions that one flush takes along: about 5 ms of the thread that writes. */
 export const SWEEP_MAX = 500
@@ -20,13 +24,14 @@ export class RecordStore {
   readonly #journal: Journal | undefined
   readonly #shelves: Readonly<Record<Kind, Shelf>>
   readonly #expiry: RecordExpiry
-  /** Rows of expired records that the journal may still hold. */
-  #remains = 0
+  /** The journal may hold rows of expired records that no flush has taken along. */
+  #hasRemains = false
 
-  constructor(journal: Journal | undefined, opened: Opened | undefined, cacheMax: number) {
+  constructor(journal: Journal | undefined, opened: Opened | undefined, bounds: CacheBounds) {
     this.#journal = journal
+    const small = { ...bounds, bytesMax: bounds.bytesMax / OTHERS_SHARE }
     const shelf = (kind: Kind): Shelf => ({
-      cache: new RecordCache(kind, journal, cacheMax),
+      cache: new RecordCache(kind, journal, kind === 'job' ? bounds : small),
       counts: new RecordCounts(kind, journal !== undefined),
     })
     this.#shelves = {
@@ -54,23 +59,30 @@ export class RecordStore {
     return count
   }
 
+  /** What the records weigh that are not yet durable. */
+  get pendingBytes(): number {
+    let bytes = 0
+    for (const { cache } of Object.values(this.#shelves)) bytes += cache.dirtyBytes + cache.flightBytes
+    return bytes
+  }
+
   /** Whether there is something to delete that no flush has taken along. */
   get hasRemains(): boolean {
-    return this.#remains > 0
+    return this.#hasRemains
   }
 
   /** Brings the counts up to this moment. True if records have expired that the journal may hold. */
   advance(now: number): boolean {
     if (this.#journal !== undefined && now > this.#expiry.horizon) this.#lookAhead(this.#journal, now + LOOK_AHEAD_MS)
-    let count = 0
+    let hasGone = false
     for (let gone = this.#expiry.next(now); gone !== undefined; gone = this.#expiry.next(now)) {
       const { cache, counts } = this.#shelves[gone.kind]
       cache.forget(gone.id)
       counts.move(gone.facets, undefined)
-      count++
+      hasGone = true
     }
-    if (count === 0 || this.#journal === undefined) return false
-    this.#remains += count
+    if (!hasGone || this.#journal === undefined) return false
+    this.#hasRemains = true
     return true
   }
 
@@ -78,7 +90,7 @@ export class RecordStore {
     return this.#shelves[kind].cache.read(id, now)
   }
 
-  list(kind: Kind, query: ListQuery, now: number): readonly (Stored<unknown> & { readonly id: string })[] {
+  list(kind: Kind, query: ListQuery, now: number): CachePage {
     return this.#shelves[kind].cache.list(query, now)
   }
 
@@ -122,7 +134,7 @@ export class RecordStore {
       cache.take(taken)
       counts.take(rows)
     }
-    this.#remains = Math.max(0, this.#remains - SWEEP_MAX)
+    this.#hasRemains = false
     return { ...taken, counts: rows, sweepMax: SWEEP_MAX }
   }
 
@@ -131,8 +143,9 @@ export class RecordStore {
     this.#shelves.job.cache.readAhead()
   }
 
-  /** What was handed over is durable. */
-  settle(): void {
+  /** What was handed over is durable. `hasRemains`: the journal has still to delete what has expired. */
+  settle(hasRemains: boolean): void {
+    if (hasRemains) this.#hasRemains = true
     for (const { cache } of Object.values(this.#shelves)) cache.settle()
   }
 

@@ -1,15 +1,20 @@
 import { DatabaseSync } from '@photostructure/sqlite'
-import type { Changes, CountRow, ExpiringRow, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
+import { firstBytes } from './journal.ts'
+import type { Changes, CountRow, ExpiringRow, Journal, JournalQuery, Opened, OpenedItem, RecordRow } from './journal.ts'
+import { PAYLOAD_KEPT_CHARS_MAX } from './entry.ts'
+import type { FileIdentity } from './file-identity.ts'
 import { BUSY_MS, countedRows, prepareDatabase } from './sqlite-schema.ts'
-import type { Database, Value } from './sqlite-schema.ts'
+import type { Database, PrepareOptions, Value } from './sqlite-schema.ts'
 import { countFrom, countKeyOf, pack } from './sqlite-write.ts'
 import { SqliteWriter } from './sqlite-writer.ts'
 
 type Statement = ReturnType<Database['prepare']>
 
-export const ITEM_COLUMNS = `queue, id, lane, priority, seq, due_at AS dueAt, payload, fallback_lane AS fallbackLane,
+export const ITEM_COLUMNS = `queue, id, lane, priority, seq, due_at AS dueAt, fallback_lane AS fallbackLane,
   fallback_at AS fallbackAt, settle_at AS settleAt, unclaimed_at AS unclaimedAt, run_ms AS runMs, run_at AS runAt, token,
   leased_until AS leasedUntil, holder, deliveries`
+
+const KEPT_PAYLOAD = `CASE WHEN octet_length(payload) <= ${PAYLOAD_KEPT_CHARS_MAX} THEN payload END AS payload`
 
 export const RECORD_COLUMNS = 'kind, id, version, owner, status, name, text, expires_at AS expiresAt, data'
 
@@ -23,19 +28,23 @@ export class SqliteJournal implements Journal {
   readonly #opened: { readonly epoch: number; readonly time: number }
   readonly #statements = new Map<string, Statement>()
 
-  constructor(file: string) {
-    this.#opened = prepareDatabase(file)
+  constructor(file: string, files: readonly FileIdentity[] = [], options: PrepareOptions = {}) {
+    this.#opened = prepareDatabase(file, options)
     this.#db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_MS })
-    this.#writer = new SqliteWriter(file)
+    this.#writer = new SqliteWriter(file, files)
   }
 
   open(): Opened {
     // Row by row: a million of them at once would take as much memory again as they do in the end.
-    const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS} FROM items`).iterate())
+    const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS}, ${KEPT_PAYLOAD} FROM items`).iterate())
     return { ...this.#opened, items, counts: this.#counts() }
   }
 
-  write(changes: Changes): Promise<void> {
+  onBroken(listener: (error: Error) => void): void {
+    this.#writer.onBroken(listener)
+  }
+
+  write(changes: Changes): Promise<boolean> {
     return this.#writer.write(pack(changes))
   }
 
@@ -43,9 +52,9 @@ export class SqliteJournal implements Journal {
     return recordRow(this.#prepare(`SELECT ${RECORD_COLUMNS} FROM records WHERE kind = ? AND id = ?`).get(kind, id))
   }
 
-  readFrom(kind: string, id: string, limit: number): readonly RecordRow[] {
+  readFrom(kind: string, id: string, limit: number, charsMax: number): readonly RecordRow[] {
     const sql = `SELECT ${RECORD_COLUMNS} FROM records WHERE kind = ? AND id >= ? ORDER BY id LIMIT ?`
-    return recordRows(this.#prepare(sql).all(kind, id, limit))
+    return [...firstBytes(rowsOneByOne(this.#prepare(sql).iterate(kind, id, limit)), charsMax)]
   }
 
   list(kind: string, query: JournalQuery): readonly RecordRow[] {
@@ -58,13 +67,47 @@ export class SqliteJournal implements Journal {
     const found = statuses.flatMap((status) =>
       this.#listWhere(kind, query, "AND status = ? AND status <> 'finished'", [status]),
     )
-    return found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, query.limit)
+    // Each walk may have ended by its bytes; up to there the newest of all are as long at least.
+    const newest = found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, query.limit)
+    return query.bytesMax === undefined ? newest : [...firstBytes(newest, query.bytesMax)]
+  }
+
+  floor(kind: string, { owner, statuses, before, from }: JournalQuery, looksMax: number): string | undefined {
+    const walk = (where: string, values: readonly string[]): string | undefined => {
+      const parts = ['SELECT id FROM records WHERE kind = ?', where]
+      const bound: Value[] = [kind, ...values]
+      if (before !== undefined) {
+        parts.push('AND id < ?')
+        bound.push(before)
+      }
+      if (from !== undefined) {
+        parts.push('AND id >= ?')
+        bound.push(from)
+      }
+      parts.push('ORDER BY id DESC LIMIT 1 OFFSET ?')
+      const row: unknown = this.#prepare(parts.join(' ')).get(...bound, looksMax - 1)
+      return (row as { readonly id: string } | undefined)?.id
+    }
+    // Along the same indexes as the list itself.
+    if (statuses === undefined || statuses.includes('finished')) {
+      return owner === undefined ? walk('', []) : walk('AND owner = ?', [owner])
+    }
+    const floors = statuses.map((status) => walk("AND status = ? AND status <> 'finished'", [status]))
+    return floors
+      .filter((floor) => floor !== undefined)
+      .toSorted()
+      .at(-1)
   }
 
   expiring(after: number, until: number): readonly ExpiringRow[] {
     const sql = `SELECT kind, id, owner, status, name, expires_at AS expiresAt FROM records
       WHERE expires_at > ? AND expires_at <= ?`
     return expiringRows(this.#prepare(sql).all(after, until))
+  }
+
+  payload(queue: string, id: string): string | undefined {
+    const row: unknown = this.#prepare('SELECT payload FROM items WHERE queue = ? AND id = ?').get(queue, id)
+    return (row as { readonly payload: string } | undefined)?.payload
   }
 
   lastId(kind: string): string | undefined {
@@ -137,7 +180,10 @@ export class SqliteJournal implements Journal {
     bound.push(now)
     parts.push('ORDER BY id DESC LIMIT ?')
     bound.push(limit)
-    return recordRows(this.#prepare(parts.join(' ')).all(...bound))
+    const statement = this.#prepare(parts.join(' '))
+    if (query.bytesMax === undefined) return recordRows(statement.all(...bound))
+    // Row by row, so that nothing is read that is not needed.
+    return [...firstBytes(rowsOneByOne(statement.iterate(...bound)), query.bytesMax)]
   }
 
   #prepare(sql: string): Statement {
@@ -169,10 +215,14 @@ function recordRows(rows: readonly unknown[]): readonly RecordRow[] {
   return rows as readonly RecordRow[]
 }
 
+function rowsOneByOne(rows: Iterable<unknown>): Iterable<RecordRow> {
+  return rows as Iterable<RecordRow>
+}
+
 function expiringRows(rows: readonly unknown[]): readonly ExpiringRow[] {
   return rows as readonly ExpiringRow[]
 }
 
-function itemRows(rows: Iterable<unknown>): Iterable<ItemRow> {
-  return rows as Iterable<ItemRow>
+function itemRows(rows: Iterable<unknown>): Iterable<OpenedItem> {
+  return rows as Iterable<OpenedItem>
 }

@@ -1,5 +1,7 @@
+import { statSync } from 'node:fs'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { markOf, mustNotBeMoved } from '@impresario/core'
+import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { CountRow } from './journal.ts'
 import { countKeyOf } from './sqlite-write.ts'
@@ -10,6 +12,9 @@ export const BUSY_MS = 10_000
 export type Value = string | number | null
 export type Database = InstanceType<typeof DatabaseSync>
 
+/** What `PRAGMA auto_vacuum` says of a file that gives space back when it is told to. */
+const INCREMENTAL = 2
+
 /** Raised with every change that an older program could not read. */
 const SCHEMA_VERSION = 2
 
@@ -19,12 +24,16 @@ const SCHEMA_VERSION = 2
  */
 export const PRAGMAS: readonly string[] = [
   `PRAGMA busy_timeout = ${BUSY_MS}`,
+  // Before there is anything in the file; a file that is there already is rewritten once.
+  'PRAGMA auto_vacuum = INCREMENTAL',
   'PRAGMA journal_mode = WAL',
   'PRAGMA synchronous = FULL',
   'PRAGMA wal_autocheckpoint = 8000',
   'PRAGMA cache_size = -8192',
   'PRAGMA temp_store = MEMORY',
   'PRAGMA foreign_keys = OFF',
+  // What is deleted is overwritten with zeros, so that nobody reads it in what is free.
+  'PRAGMA secure_delete = ON',
 ]
 
 /**
@@ -56,13 +65,19 @@ CREATE TABLE IF NOT EXISTS move (one INTEGER PRIMARY KEY CHECK (one = 1), mark T
 INSERT OR IGNORE INTO meta VALUES (1, ${SCHEMA_VERSION}, 0, 0);
 `
 
+export interface PrepareOptions {
+  readonly isForMove?: boolean
+  /** Gets to know of what takes long. */
+  readonly log?: Log | undefined
+}
+
 /**
  * Makes or checks the tables, and begins a new epoch; refuses what a move has left. For a move itself it does neither of the
  * latter.
  */
 export function prepareDatabase(
   file: string,
-  { isForMove = false }: { readonly isForMove?: boolean } = {},
+  { isForMove = false, log }: PrepareOptions = {},
 ): { readonly epoch: number; readonly time: number } {
   const db = new DatabaseSync(file)
   try {
@@ -76,10 +91,41 @@ export function prepareDatabase(
     if (isForMove) return metaOf(db)
     // Not inside the transaction: a connection that is closed in one may keep its lock until it is collected.
     mustNotBeMoved(markIn(db))
+    rewriteOnce(db, file, log)
     db.exec('UPDATE meta SET epoch = epoch + 1')
     return metaOf(db)
   } finally {
     db.close()
+  }
+}
+
+/** A minute on a slow disk. Larger files go on as they are: a move into a new directory gives them the same. */
+const REWRITE_BYTES_MAX = 1_073_741_824
+
+/**
+ * A file of an earlier program gives no space back, and shows in its free pages what was deleted. To rewrite it once mends
+ * both. It is not needed for anything else, so a disk without room for it is no reason not to start.
+ */
+function rewriteOnce(db: Database, file: string, log: Log | undefined): void {
+  const { auto_vacuum: mode } = db.prepare('PRAGMA auto_vacuum').get() as { readonly auto_vacuum: number }
+  if (mode === INCREMENTAL) return
+  const bytes = statSync(file).size
+  if (bytes > REWRITE_BYTES_MAX) {
+    log?.warn('the job file is too large to be rewritten at the start, and will not become smaller by itself', {
+      bytes,
+      advice: 'stop the server and move it into a new directory with `impresario migrate`',
+    })
+    return
+  }
+  log?.info('the job file is rewritten once, so that it can give space back', { bytes })
+  try {
+    // In memory, as `PRAGMAS` has it, it would need as much as the file has.
+    db.exec('PRAGMA temp_store = FILE')
+    db.exec('PRAGMA auto_vacuum = INCREMENTAL')
+    db.exec('VACUUM')
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    log?.warn('the job file could not be rewritten; it is tried again at the next start', { error: String(error) })
   }
 }
 

@@ -1,8 +1,13 @@
-import type { Changes, CountRow, ItemRow, LeaseRow, RecordRow } from './journal.ts'
+import type { Changes, CountRow, ItemRow, LeaseRow, RecordRow, RecordUpdate } from './journal.ts'
 
 /** For a write to find out whether anything has expired: a hundredth of the time that the sweep takes to find nothing. */
 export const HAS_EXPIRED = 'SELECT 1 FROM records WHERE expires_at <= ? LIMIT 1'
-/** Where the sweep stands among the statements below. */
+/** Oldest first, with the bytes of its data, which SQLite knows without reading them. */
+export const EXPIRED = `SELECT kind, id, octet_length(data) AS size FROM records WHERE expires_at <= ?
+  ORDER BY expires_at LIMIT ?`
+export const DROP = 'DELETE FROM records WHERE kind = ? AND id = ?'
+/** Where these two stand among the statements below. */
+export const DROP_AT = 5
 export const SWEEP_AT = 6
 
 /** The statements that a write uses, in the order in which it uses them. */
@@ -14,20 +19,31 @@ export const WRITE_STATEMENTS: readonly string[] = [
    version = excluded.version, owner = excluded.owner, status = excluded.status, name = excluded.name,
    text = excluded.text, expires_at = excluded.expires_at, data = excluded.data`,
   'UPDATE records SET version = ?, status = ?, text = ?, expires_at = ?, data = ? WHERE kind = ? AND id = ?',
-  'DELETE FROM records WHERE kind = ? AND id = ?',
-  // After the records: one of them may replace a row that has expired since it was decided.
-  `DELETE FROM records WHERE (kind, id) IN
-   (SELECT kind, id FROM records WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`,
+  DROP,
+  // The sweep, which takes as many as its bytes allow. After the records: one of them may replace a row that has expired since.
+  EXPIRED,
   'INSERT OR REPLACE INTO counts VALUES (?, ?)',
   'DELETE FROM counts WHERE key = ?',
   'UPDATE meta SET epoch = ?, time = ?',
 ]
 
+/** How many values a run of each of them takes. */
+const WIDTHS: readonly number[] = [2, 17, 7, 9, 7, 2, 2, 2, 1, 2]
+
 /**
- * A write as it travels to the thread: one long text and two arrays of numbers. To clone rows of values
+ * Characters of one message to the thread. A write of more travels in several, inside one transaction: one string of all would
+ * end at 512 MB, and to make more than this at once holds up the event loop for tens of milliseconds.
+ */
+const PART_CHARS_MAX = 2_097_152
+
+/**
+ * A write, or a part of one, as it travels to the thread: one long text and two arrays of numbers. To clone rows of values
  * took 25 µs per job on the main thread, this takes 9.
  */
 export interface PackedWrite {
+  /** Whether the transaction begins and ends with this part. */
+  readonly isFirst: boolean
+  readonly isLast: boolean
   /** For each statement how many values a run takes, and how many runs there are. */
   readonly parts: readonly (readonly [width: number, runs: number])[]
   /** For each value the length of its text, or one of the two below. */
@@ -38,52 +54,72 @@ export interface PackedWrite {
 const IS_NULL = -1
 export const IS_NUMBER = -2
 
-export function pack(changes: Changes): PackedWrite {
-  const { removed, items, leases, records, updates, dropped, counts, epoch, time } = changes
+/** The parts of a write. The rows of each are only read, and their texts made, when the part is asked for. */
+export function* pack(changes: Changes, charsMax = PART_CHARS_MAX): Generator<PackedWrite, void> {
   const values = new Values()
-  for (const { queue, id } of removed) {
+  for (const row of rowsOf(changes, values)) {
+    values.ran(row)
+    if (values.chars >= charsMax) yield values.packed(false)
+  }
+  yield values.packed(true)
+}
+
+/** Packs one row after the other, and says of each which statement it is for. */
+function* rowsOf(changes: Changes, values: Values): Generator<number, void> {
+  const { time, counts } = changes
+  for (const { queue, id } of changes.removed) {
     values.text(queue)
     values.text(id)
+    yield 0
   }
-  for (const row of items) packItem(values, row)
-  for (const row of leases) packLease(values, row)
-  for (const row of records) packRecord(values, row)
-  for (const row of updates) {
-    values.number(row.version)
-    values.text(row.status)
-    values.text(row.text)
-    values.number(row.expiresAt)
-    values.text(row.data)
-    values.text(row.kind)
-    values.text(row.id)
+  for (const row of changes.items) {
+    packItem(values, row)
+    yield 1
   }
-  for (const { kind, id } of dropped) {
+  for (const row of changes.leases) {
+    packLease(values, row)
+    yield 2
+  }
+  for (const row of changes.records) {
+    packRecord(values, row)
+    yield 3
+  }
+  for (const row of changes.updates) {
+    packUpdate(values, row)
+    yield 4
+  }
+  for (const { kind, id } of changes.dropped) {
     values.text(kind)
     values.text(id)
+    yield 5
   }
   values.number(time)
   values.number(changes.sweepMax)
-  const some = counts.filter(({ count }) => count > 0)
-  for (const row of some) {
+  yield SWEEP_AT
+  for (const row of counts) {
+    if (row.count === 0) continue
     values.text(countKeyOf(row))
     values.number(row.count)
+    yield 7
   }
-  const none = counts.filter(({ count }) => count === 0)
-  for (const row of none) values.text(countKeyOf(row))
-  values.number(epoch)
+  for (const row of counts) {
+    if (row.count > 0) continue
+    values.text(countKeyOf(row))
+    yield 8
+  }
+  values.number(changes.epoch)
   values.number(time)
-  return values.packed([
-    [2, removed.length],
-    [17, items.length],
-    [7, leases.length],
-    [9, records.length],
-    [7, updates.length],
-    [2, dropped.length],
-    [2, 1],
-    [2, some.length],
-    [1, none.length],
-    [2, 1],
-  ])
+  yield 9
+}
+
+function packUpdate(values: Values, row: RecordUpdate): void {
+  values.number(row.version)
+  values.text(row.status)
+  values.text(row.text)
+  values.number(row.expiresAt)
+  values.text(row.data)
+  values.text(row.kind)
+  values.text(row.id)
 }
 
 function packRecord(values: Values, row: RecordRow): void {
@@ -139,10 +175,15 @@ function packLease(values: Values, row: LeaseRow): void {
   values.text(row.id)
 }
 
+/** The values of one part after the other. */
 class Values {
-  readonly #shape: number[] = []
-  readonly #texts: string[] = []
-  readonly #numbers: number[] = []
+  #isFirst = true
+  #runs = WIDTHS.map(() => 0)
+  #shape: number[] = []
+  #texts: string[] = []
+  #numbers: number[] = []
+  /** Characters of the part so far. */
+  chars = 0
 
   text(value: string | null): void {
     if (value === null) {
@@ -151,6 +192,7 @@ class Values {
     }
     this.#shape.push(value.length)
     this.#texts.push(value)
+    this.chars += value.length
   }
 
   number(value: number | null): void {
@@ -162,8 +204,27 @@ class Values {
     this.#numbers.push(value)
   }
 
-  packed(parts: PackedWrite['parts']): PackedWrite {
-    const text = this.#texts.join('')
-    return { parts, shape: Int32Array.from(this.#shape), text, numbers: Float64Array.from(this.#numbers) }
+  /** A row of this statement is complete. */
+  ran(statement: number): void {
+    this.#runs[statement] = (this.#runs[statement] ?? 0) + 1
+  }
+
+  /** What came since the last part. */
+  packed(isLast: boolean): PackedWrite {
+    const part: PackedWrite = {
+      isFirst: this.#isFirst,
+      isLast,
+      parts: WIDTHS.map((width, index) => [width, this.#runs[index] ?? 0]),
+      shape: Int32Array.from(this.#shape),
+      text: this.#texts.join(''),
+      numbers: Float64Array.from(this.#numbers),
+    }
+    this.#isFirst = false
+    this.#runs = WIDTHS.map(() => 0)
+    this.#shape = []
+    this.#texts = []
+    this.#numbers = []
+    this.chars = 0
+    return part
   }
 }

@@ -1,89 +1,62 @@
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
+import type { FileIdentity } from './file-identity.ts'
+import { filesGone, FILES_GONE } from './file-identity.ts'
 import { PRAGMAS } from './sqlite-schema.ts'
-import { HAS_EXPIRED, IS_NUMBER, SWEEP_AT, WRITE_STATEMENTS } from './sqlite-write.ts'
+import { DROP, DROP_AT, EXPIRED, HAS_EXPIRED, IS_NUMBER, SWEEP_AT, WRITE_STATEMENTS } from './sqlite-write.ts'
 import type { PackedWrite } from './sqlite-write.ts'
+import { PROGRAM } from './sqlite-writer-program.ts'
 
-/**
- * What runs in the thread: prepared statements, one transaction per message, an answer when it is on
- * disk. Text instead of a file of its own, because a thread cannot load TypeScript on Node 20, and
- * the package has to work from its sources (in tests) as well as built.
- */
-const PROGRAM = `
-'use strict'
-const { parentPort, workerData } = require('node:worker_threads')
-const { DatabaseSync } = require(workerData.driver)
-const db = new DatabaseSync(workerData.file)
-for (const pragma of workerData.pragmas) db.exec(pragma)
-const begin = db.prepare('BEGIN IMMEDIATE')
-const commit = db.prepare('COMMIT')
-const statements = workerData.statements.map((sql) => db.prepare(sql))
-const hasExpired = db.prepare(workerData.hasExpired)
+/** What one write deletes of the expired, in bytes of their data: zeros of that size are written in their place. */
+const SWEEP_BYTES_MAX = 8_388_608
+/** How long the log may show what was deleted, while the storage is busy. Emptying it takes a flush of the whole file. */
+const LOG_SHOWS_MS = 10_000
+/** Free pages that stay in the file: 1 MB, which a busy storage uses again at once. */
+const KEPT_PAGES = 256
+/** Given back at a time: 1 MB, some milliseconds; and so long of each second, while there is other work. */
+const STEP_PAGES = 256
+const HOUSE_MS = 50
 
-function write({ parts, shape, text, numbers }) {
-  let value = 0
-  let number = 0
-  let offset = 0
-  begin.run()
-  parts.forEach(([width, runs], index) => {
-    const statement = statements[index]
-    const row = new Array(width)
-    for (let run = 0; run < runs; run++) {
-      for (let column = 0; column < width; column++) {
-        const length = shape[value++]
-        if (length >= 0) {
-          row[column] = text.substring(offset, offset + length)
-          offset += length
-        } else row[column] = length === workerData.isNumber ? numbers[number++] : null
-      }
-      if (index !== workerData.sweepAt || hasExpired.get(row[0]) !== undefined) statement.run(...row)
-    }
-  })
-  commit.run()
-}
-
-parentPort.on('message', (changes) => {
-  if (changes === 'close') {
-    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
-    db.close()
-    parentPort.close()
-    return
-  }
-  try {
-    write(changes)
-    parentPort.postMessage(undefined)
-  } catch (error) {
-    parentPort.postMessage(String(error && error.message || error))
-  }
-})
-`
+type Answer =
+  | { readonly hasRemains: boolean }
+  | { readonly failure: string; readonly isGone: boolean }
+  | { readonly gone: string }
 
 /** Writes in a thread of its own, so that waiting for the disk does not hold up the event loop. One write at a time. */
 export class SqliteWriter {
   readonly #worker: Worker
   readonly #exited: Promise<void>
-  #done: ((failure: Error | undefined) => void) | undefined = undefined
+  #onBroken: ((error: Error) => void) | undefined = undefined
+  #done: ((outcome: boolean | Error) => void) | undefined = undefined
   #failure: Error | undefined = undefined
 
-  constructor(file: string) {
+  constructor(file: string, files: readonly FileIdentity[]) {
     const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
     this.#worker = new Worker(PROGRAM, {
       eval: true,
       workerData: {
         driver,
         file,
+        files,
+        filesGone: FILES_GONE,
         pragmas: PRAGMAS,
         statements: WRITE_STATEMENTS,
         isNumber: IS_NUMBER,
         hasExpired: HAS_EXPIRED,
+        expired: EXPIRED,
+        drop: DROP,
+        dropAt: DROP_AT,
         sweepAt: SWEEP_AT,
+        sweepBytes: SWEEP_BYTES_MAX,
+        sweepMs: LOG_SHOWS_MS,
+        houseMs: HOUSE_MS,
+        keptPages: KEPT_PAGES,
+        stepPages: STEP_PAGES,
       },
     })
     // An idle storage must not keep the process alive.
     this.#worker.unref()
-    this.#worker.on('message', (failure: string | undefined) => {
-      this.#finish(failure === undefined ? undefined : new Error(failure))
-    })
+    this.#worker.on('message', (answer: Answer) => this.#answered(answer))
     this.#worker.on('error', (error) => this.#break(error instanceof Error ? error : new Error(String(error))))
     this.#exited = new Promise((resolve) => {
       this.#worker.on('exit', () => {
@@ -93,30 +66,52 @@ export class SqliteWriter {
     })
   }
 
-  write(changes: PackedWrite): Promise<void> {
-    if (this.#failure !== undefined) return Promise.reject(this.#failure)
-    this.#worker.ref()
-    return new Promise((resolve, reject) => {
-      this.#done = (failure) => (failure === undefined ? resolve() : reject(failure))
-      this.#worker.postMessage(changes)
-    })
+  /** Something is wrong that no write has met yet. */
+  onBroken(listener: (error: Error) => void): void {
+    this.#onBroken = listener
+  }
+
+  /** One part after the other, in one transaction. True if records are left that have expired. */
+  async write(parts: Iterable<PackedWrite>): Promise<boolean> {
+    let hasRemains = false
+    for (const part of parts) hasRemains = await this.#send(part)
+    return hasRemains
   }
 
   async close(): Promise<void> {
+    // From now on its end is nothing to report.
+    this.#onBroken = undefined
     this.#worker.ref()
     this.#worker.postMessage('close')
     await this.#exited
   }
 
-  #finish(failure: Error | undefined): void {
+  #send(part: PackedWrite): Promise<boolean> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    this.#worker.ref()
+    return new Promise((resolve, reject) => {
+      this.#done = (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome))
+      this.#worker.postMessage(part)
+    })
+  }
+
+  #answered(answer: Answer): void {
+    if ('gone' in answer) this.#break(filesGone())
+    else if ('failure' in answer) this.#finish(answer.isGone ? filesGone() : new Error(answer.failure))
+    else this.#finish(answer.hasRemains)
+  }
+
+  #finish(outcome: boolean | Error): void {
     const done = this.#done
     this.#done = undefined
     this.#worker.unref()
-    done?.(failure)
+    done?.(outcome)
   }
 
   #break(error: Error): void {
-    this.#failure ??= error
-    if (this.#done !== undefined) this.#finish(this.#failure)
+    if (this.#failure !== undefined) return
+    this.#failure = error
+    if (this.#done !== undefined) this.#finish(error)
+    else this.#onBroken?.(error)
   }
 }

@@ -1,3 +1,4 @@
+import { firstBytes } from './journal.ts'
 import type { Changes, CountRow, ExpiringRow, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
 
 export interface VolatileJournalOptions {
@@ -40,12 +41,23 @@ function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal
     async write(changes) {
       await options.beforeWrite?.(changes)
       if (image.owner !== self) throw new Error('The process that wrote this is gone.')
-      apply(image, changes)
+      return apply(image, changes)
     },
     read: (kind, id) => image.records.get(keyOf(kind, id)),
-    readFrom: (kind, id, limit) =>
-      listOf(image, kind, { from: id, now: -Infinity, limit: Infinity }).toReversed().slice(0, limit),
-    list: (kind, query) => listOf(image, kind, query),
+    readFrom: (kind, id, limit, charsMax) => {
+      const rows = listOf(image, kind, { from: id, now: -Infinity, limit: Infinity }).toReversed().slice(0, limit)
+      return [...firstBytes(rows, charsMax)]
+    },
+    list: (kind, query) => {
+      const found = listOf(image, kind, query)
+      return query.bytesMax === undefined ? found : [...firstBytes(found, query.bytesMax)]
+    },
+    floor: (kind, { owner, statuses, before, from }, looksMax) => {
+      const range = { ...(before === undefined ? {} : { before }), ...(from === undefined ? {} : { from }) }
+      const by = { ...(owner === undefined ? {} : { owner }), ...(statuses === undefined ? {} : { statuses }) }
+      return listOf(image, kind, { ...by, ...range, now: -Infinity, limit: looksMax })[looksMax - 1]?.id
+    },
+    payload: (queue, id) => image.items.get(keyOf(queue, id))?.payload,
     expiring: (after, until) => expiringOf(image, after, until),
     lastId: (kind) => listOf(image, kind, { now: -Infinity, limit: 1 })[0]?.id,
     async close() {
@@ -55,16 +67,18 @@ function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal
   }
 }
 
-function apply(image: Image, changes: Changes): void {
+/** True if expired records are left. */
+function apply(image: Image, changes: Changes): boolean {
   image.epoch = changes.epoch
   image.time = changes.time
   applyItems(image, changes)
-  applyRecords(image, changes)
+  return applyRecords(image, changes)
 }
 
 function applyItems(image: Image, { items, leases, removed }: Changes): void {
   for (const { queue, id } of removed) image.items.delete(keyOf(queue, id))
-  for (const row of items) image.items.set(keyOf(row.queue, row.id), row)
+  // Copies, so that the text is what it is now: in a change it is made when it is read.
+  for (const row of items) image.items.set(keyOf(row.queue, row.id), { ...row })
   for (const row of leases) {
     const key = keyOf(row.queue, row.id)
     const old = image.items.get(key)
@@ -72,8 +86,8 @@ function applyItems(image: Image, { items, leases, removed }: Changes): void {
   }
 }
 
-function applyRecords(image: Image, { time, records, updates, dropped, sweepMax, counts }: Changes): void {
-  for (const row of records) setRecord(image, row)
+function applyRecords(image: Image, { time, records, updates, dropped, sweepMax, counts }: Changes): boolean {
+  for (const row of records) setRecord(image, { ...row })
   for (const row of updates) {
     const old = image.records.get(keyOf(row.kind, row.id))
     if (old !== undefined) setRecord(image, { ...old, ...row })
@@ -88,6 +102,7 @@ function applyRecords(image: Image, { time, records, updates, dropped, sweepMax,
     if (row.count === 0) image.counts.delete(key)
     else image.counts.set(key, row)
   }
+  return expired.length > sweepMax
 }
 
 function setRecord(image: Image, row: RecordRow): void {

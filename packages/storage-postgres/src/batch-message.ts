@@ -1,5 +1,6 @@
 import { foldedText } from '@impresario/core'
 import type { Batch, Item, Put } from '@impresario/core'
+import { jsonWeight } from '@impresario/protocol'
 import type { Touches } from './names-in-use.ts'
 import { mustBeStorableName } from './storable-name.ts'
 
@@ -14,6 +15,14 @@ export function touchesOf(batch: Batch): Touches {
   if (settle !== undefined) writes.add(itemName(settle.queue, settle.id))
   if (guard !== undefined) reads.add(itemName(guard.queue, guard.id))
   return { writes, reads }
+}
+
+/** About what the batch's data takes in memory, which is more than its message has bytes. */
+export function weightOf({ put = [], enqueue = [] }: Batch): number {
+  let weight = 0
+  for (const { value } of put) weight += jsonWeight(value)
+  for (const { payload } of enqueue) weight += jsonWeight(payload)
+  return weight
 }
 
 const recordName = (kind: string, id: string): string => `r ${kind} ${id}`

@@ -122,9 +122,17 @@ export function closedError(): ImpresarioError {
   return new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage is closed.')
 }
 
+/** Out of disk, memory or connections, or read-only: said instead of doing anything of the statement. */
+const REFUSED = /^(?:53|25006)/
+
 export function unavailable(error: unknown): ImpresarioError {
   if (isImpresarioError(error)) return error
-  const reason = error instanceof Error && error.message !== '' ? error.message : String(sqlStateOf(error) ?? error)
+  const code = sqlStateOf(error)
+  const reason = error instanceof Error && error.message !== '' ? error.message : String(code ?? error)
+  if (code !== undefined && REFUSED.test(code)) {
+    const refusal = `PostgreSQL refused it, and nothing was written: ${reason}`
+    return new ImpresarioError('STORAGE_REFUSED', refusal, { cause: error })
+  }
   return new ImpresarioError('STORAGE_UNAVAILABLE', `PostgreSQL did not answer: ${reason}`, { cause: error })
 }
 

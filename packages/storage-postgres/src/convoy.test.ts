@@ -30,6 +30,23 @@ function bench(groupsMax: number) {
   return { groups, commits, turn }
 }
 
+test('[C-10] a group is bounded by what its commits hold, and a heavy one goes alone', async () => {
+  const groups: (readonly number[])[] = []
+  const convoy = new Convoy<number, number>({
+    groupsMax: 1,
+    sizeMax: 128,
+    weigh: (request) => request,
+    weightMax: 100,
+    send: async (requests) => {
+      groups.push(requests)
+      return requests
+    },
+  })
+  const asked = [60, 50, 40, 500, 10, 90, 100]
+  expect(await Promise.all(asked.map((request) => convoy.ask(request)))).toEqual(asked)
+  expect(groups).toEqual([[60, 40], [50, 10], [500], [90], [100]])
+})
+
 test('[G-03] commits of one moment go together, each with its own outcome', async () => {
   const { groups, commits, turn } = bench(2)
   const outcomes = Promise.all([commits.ask(remove('a')), commits.ask(remove('b')), commits.ask(remove('c'))])

@@ -9,6 +9,9 @@ export interface ConvoyOptions<Q, A> {
   readonly groupsMax: number
   /** One group at most: more would only make the first ones wait. */
   readonly sizeMax: number
+  /** What a request holds, and how much of it one group takes; a heavier one travels alone. Without it only their number counts. */
+  readonly weigh?: (request: Q) => number
+  readonly weightMax?: number
   /** What a request changes; those that touch the same go one after the other. */
   readonly touches?: (request: Q) => Touches
 }
@@ -16,6 +19,7 @@ export interface ConvoyOptions<Q, A> {
 interface Waiting<Q, A> {
   readonly request: Q
   readonly touches: Touches | undefined
+  readonly weight: number
   readonly resolve: (answer: A) => void
   readonly reject: (error: unknown) => void
 }
@@ -52,7 +56,9 @@ export class Convoy<Q, A> {
 
   ask(request: Q): Promise<A> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, touches: this.#options.touches?.(request), resolve, reject })
+      const { touches, weigh } = this.#options
+      const weight = weigh?.(request) ?? 0
+      this.#waiting.push({ request, touches: touches?.(request), weight, resolve, reject })
       if (this.#isScheduled) return
       this.#isScheduled = true
       // One turn of the event loop: what is asked for in it goes together.
@@ -97,18 +103,22 @@ export class Convoy<Q, A> {
   }
 
   #nextGroup(): readonly Waiting<Q, A>[] {
-    const { sizeMax } = this.#options
+    const { sizeMax, weightMax = Infinity } = this.#options
     const group: Waiting<Q, A>[] = []
     const left: Waiting<Q, A>[] = []
     const ahead = new NamesInUse()
+    let weight = 0
     for (const [index, one] of this.#waiting.entries()) {
       if (group.length >= sizeMax || index >= sizeMax * LOOK) {
         left.push(...this.#waiting.slice(index))
         break
       }
       const { touches } = one
-      if (touches === undefined || (this.#busy.isFree(touches) && ahead.isFree(touches))) group.push(one)
-      else left.push(one)
+      const hasRoom = group.length === 0 || weight + one.weight <= weightMax
+      if (hasRoom && (touches === undefined || (this.#busy.isFree(touches) && ahead.isFree(touches)))) {
+        group.push(one)
+        weight += one.weight
+      } else left.push(one)
       if (touches !== undefined) ahead.take(touches)
     }
     this.#waiting = left

@@ -1,12 +1,26 @@
 import type { Kind, ListQuery } from '@impresario/core'
 import { searchable } from './batch-message.ts'
 
+interface Statement {
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
 /** The statement for a list. `schema` is quoted. */
-export function listStatement(
-  schema: string,
-  kind: Kind,
-  query: ListQuery,
-): { readonly text: string; readonly values: readonly unknown[] } {
+export function listStatement(schema: string, kind: Kind, query: ListQuery): Statement {
+  const { text, values } = pageStatement(schema, kind, query)
+  if (query.bytesMax === undefined) return { text, values }
+  // The length of a text is known without reading it, so that only what is sent is taken out of its place.
+  const weighed = `SELECT p.*, octet_length(p.data) AS bytes, count(*) OVER () AS total,
+    sum(octet_length(p.data)) OVER (ORDER BY p.id COLLATE "C" DESC) AS sum FROM (${text}) p`
+  return {
+    text: `SELECT id, version, data, total::integer AS total FROM (${weighed}) w
+      WHERE sum - bytes < $${values.length + 1} ORDER BY id COLLATE "C" DESC`,
+    values: [...values, query.bytesMax],
+  }
+}
+
+function pageStatement(schema: string, kind: Kind, query: ListQuery): Statement {
   const values: unknown[] = [kind, query.limit]
   const add = (value: unknown): string => `$${values.push(value)}`
   const where = ['r.kind = $1', `(r.expires_at IS NULL OR r.expires_at > (SELECT ${schema}.now_ms()))`]

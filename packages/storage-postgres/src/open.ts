@@ -127,5 +127,6 @@ export function refusalOf(error: unknown): Error | undefined {
   if (code.startsWith('28')) return refuse('PostgreSQL refuses the user or the password of STORAGE_URL.')
   if (code === '3D000') return refuse('The database that STORAGE_URL names does not exist. Create it with createdb.')
   if (code === '42501') return refuse('The user of STORAGE_URL may not create the schema: grant it CREATE.')
-  return /^(?:08|53|55|57|40)/.test(code) ? undefined : error
+  // A standby takes no writes until it is promoted.
+  return /^(?:08|53|55|57|40|25006)/.test(code) ? undefined : error
 }

@@ -7,13 +7,15 @@ import type {
   Kind,
   LaneView,
   LeaseRef,
+  Listing,
   ListQuery,
   Queue,
   Records,
   Storage,
   Stored,
 } from '@impresario/core'
-import { commitParameters, mustBeStorable, touchesOf } from './batch-message.ts'
+import { listingOf } from '@impresario/core'
+import { commitParameters, mustBeStorable, touchesOf, weightOf } from './batch-message.ts'
 import { Claims } from './claims.ts'
 import { closedError } from './connections.ts'
 import type { Connections } from './connections.ts'
@@ -42,6 +44,8 @@ type Outcome = 'committed' | 'conflict'
 const AGAIN = { isRepeatable: true } as const
 /** One round trip and one flush of the server's disk for so many batches; more would only make the first ones wait. */
 const COMMITS_MAX = 128
+/** Of what they hold, in memory. One statement of more would be made, sent and read in one piece. */
+const COMMIT_BYTES_MAX = 4_194_304
 
 /**
  * Storage in PostgreSQL, shared by any number of processes. `open` → `closed` by `close`, for good; while the server is away
@@ -65,6 +69,8 @@ export class PostgresStorage implements Storage {
       groupsMax,
       sizeMax: COMMITS_MAX,
       touches: touchesOf,
+      weigh: weightOf,
+      weightMax: COMMIT_BYTES_MAX,
       send: (batches) => this.#write(batches),
     })
     this.#claims = new Claims({ connections, schema, session, groupsMax })
@@ -78,15 +84,17 @@ export class PostgresStorage implements Storage {
     return isStorable(id) ? this.#reads.read(kind, id) : undefined
   }
 
-  async list<K extends Kind>(
-    kind: K,
-    query: ListQuery,
-  ): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]> {
+  async list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>> {
     const storable = storableQuery(query)
     if (storable === undefined) return []
     const { text, values } = listStatement(this.#parts.schema, kind, storable)
-    const rows = await this.#call<RecordRow>(text, values, AGAIN)
-    return rows.map((row) => ({ id: row.id, ...storedOf<K>(row) }))
+    const rows = await this.#call<RecordRow & { readonly total?: number }>(text, values, AGAIN)
+    const last = rows.at(-1)
+    const isCut = last?.total !== undefined && last.total > rows.length
+    return listingOf<K>(
+      rows.map((row) => ({ id: row.id, ...storedOf<K>(row) })),
+      isCut ? last.id : undefined,
+    )
   }
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {

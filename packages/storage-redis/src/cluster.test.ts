@@ -27,9 +27,9 @@ function newUrl(shards = SHARDS): string {
 }
 
 describeStorage('redis in four shards of a cluster', () => openUnderTest(newUrl()), {
-  skip: {
+  without: {
     reason: 'takes minutes with so many round trips; it runs in four shards of one server',
-    titles: ['[G-01] 100 sequences of 40 commands agree with the reference model'],
+    titles: ['[G-01] sequences of 40 commands agree with the reference model'],
   },
 })
 

@@ -315,10 +315,17 @@ function isMissing(error: unknown): boolean {
 /** Replies that mean a fault of this package: everything else is a matter between the server and its operator. */
 const FAULTS = /user_function|WRONGTYPE|ERR wrong number/
 
+/** Said before anything of a call is done: full, unable to save, a replica, too few replicas, not ready, or at work. */
+const REFUSALS = /^(?:OOM|MISCONF|READONLY|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY) /
+
 function translated(error: unknown): Error {
   if (error instanceof ImpresarioError) return error
   const message = messageOf(error)
   if (error instanceof Error && FAULTS.test(message)) return error
+  if (REFUSALS.test(message)) {
+    const refusal = `Redis refused it, and nothing was written${reasonOf(error)}.`
+    return new ImpresarioError('STORAGE_REFUSED', refusal, { cause: error })
+  }
   return unavailable(`Redis did not do it, or it is not known whether it did${reasonOf(error)}.`, error)
 }
 

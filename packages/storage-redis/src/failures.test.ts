@@ -159,7 +159,7 @@ test('[G-02] a full server refuses whole batches and still answers questions', a
   const operator = new Redis(redis.port)
   await operator.config('SET', 'maxmemory', '1mb')
   const batch = { put: [quota('q1', 2)], enqueue: [item('i1')] }
-  await expect(storage.commit(batch)).rejects.toMatchObject(UNAVAILABLE)
+  await expect(storage.commit(batch)).rejects.toMatchObject({ code: 'STORAGE_REFUSED' })
   expect((await storage.read('quota', 'q1'))?.version).toBe(1)
   await operator.config('SET', 'maxmemory', '0')
   expect(await storage.commit(batch)).toBe('committed')

@@ -5,7 +5,7 @@ import { bytesOf, textOf, triplesOf } from './replies.ts'
 /** Records that one call of a list looks through: about a millisecond of the server. */
 const PAGE_MAX = 500
 
-export interface Row {
+interface Row {
   readonly id: string
   readonly version: number
   readonly body: Buffer
@@ -34,6 +34,11 @@ class Pages {
     return this.#rows[this.#next]
   }
 
+  /** Whether there may be more than the rows that are here. */
+  get isOver(): boolean {
+    return this.#isOver && this.first === undefined
+  }
+
   skip(): void {
     this.#next += 1
   }
@@ -46,8 +51,9 @@ class Pages {
     const isFiltered = owner !== false || name !== false || statuses !== false || needle !== false
     const wanted = Math.min(size, PAGE_MAX)
     const most = isFiltered ? PAGE_MAX : wanted
+    const bytes = this.#query.bytesMax ?? false
     while (this.first === undefined && !this.#isOver) {
-      const question = [this.#kind, owner, statuses, name, this.#before, from, needle, wanted, most]
+      const question = [this.#kind, owner, statuses, name, this.#before, from, needle, wanted, most, bytes]
       const [cursor, ...flat] = await this.#ask(question)
       this.#rows = triplesOf(flat).map(([id, version, body]) => ({
         id: textOf(id),
@@ -63,14 +69,21 @@ class Pages {
   }
 }
 
+export interface Page {
+  readonly rows: readonly Row[]
+  /** Where to go on, if the page ended by its bytes. */
+  readonly next: string | undefined
+}
+
 /** The records of all shards that a query asks for, greatest id first by its bytes, as every shard orders them. */
-export async function listed(asks: readonly Ask[], kind: Kind, query: ListQuery): Promise<readonly Row[]> {
-  const { limit } = query
+export async function listed(asks: readonly Ask[], kind: Kind, query: ListQuery): Promise<Page> {
+  const { limit, bytesMax = Number.POSITIVE_INFINITY } = query
   const all = asks.map((ask) => new Pages(ask, kind, query))
   // Of several shards each has about its share; one that has more is asked again.
   const size = all.length === 1 ? limit : Math.ceil((1.5 * limit) / all.length) + 1
   const rows: Row[] = []
-  if (limit <= 0) return rows
+  let bytes = 0
+  if (limit <= 0) return { rows, next: undefined }
   await Promise.all(all.map((pages) => pages.fill(size)))
   while (rows.length < limit) {
     let best: { readonly pages: Pages; readonly row: Row } | undefined
@@ -81,9 +94,12 @@ export async function listed(asks: readonly Ask[], kind: Kind, query: ListQuery)
     if (best === undefined) break
     rows.push(best.row)
     best.pages.skip()
-    if (rows.length < limit) await best.pages.fill(Math.min(size, limit - rows.length))
+    bytes += best.row.body.length
+    if (rows.length >= limit) break
+    if (bytes >= bytesMax) return { rows, next: all.every(({ isOver }) => isOver) ? undefined : best.row.id }
+    await best.pages.fill(Math.min(size, limit - rows.length))
   }
-  return rows
+  return { rows, next: undefined }
 }
 
 /** Not by `>`: that compares halves of surrogate pairs. */

@@ -1,4 +1,4 @@
-import { QUEUES } from '@impresario/core'
+import { listingOf, QUEUES } from '@impresario/core'
 import type {
   Batch,
   Claimed,
@@ -8,6 +8,7 @@ import type {
   Kind,
   LaneView,
   LeaseRef,
+  Listing,
   ListQuery,
   Queue,
   Records,
@@ -98,18 +99,18 @@ export class RedisStorage implements Storage {
     return reply === null ? undefined : { value: valueOf<K>(reply[1]), version: reply[0] }
   }
 
-  async list<K extends Kind>(
-    kind: K,
-    query: ListQuery,
-  ): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]> {
+  async list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>> {
     type Reply = readonly [Buffer, ...(Buffer | number)[]]
     const asks = this.#placement.ofKind(kind).map(
       (shard) =>
         (question: readonly unknown[]): Promise<Reply> =>
           this.#transactions.ask<Reply>('list', question, shard),
     )
-    const rows = await listed(asks, kind, query)
-    return rows.map(({ id, version, body }) => ({ id, version, value: valueOf<K>(body) }))
+    const { rows, next } = await listed(asks, kind, query)
+    return listingOf<K>(
+      rows.map(({ id, version, body }) => ({ id, version, value: valueOf<K>(body) })),
+      next,
+    )
   }
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {

@@ -17,7 +17,7 @@ local function read(keys, args)
 end
 
 local function list(keys, args)
-  local kind, owner, statuses, name, before, from, search, limit, most = unpack(cmsgpack.unpack(args[2]))
+  local kind, owner, statuses, name, before, from, search, limit, most, bytes_max = unpack(cmsgpack.unpack(args[2]))
   local now = now_of(args[1])
   local k = keys[1] .. ':r:' .. kind .. ':'
   local ids = page_of(sources_of(k, owner, statuses, name), before, from, most)
@@ -28,7 +28,7 @@ local function list(keys, args)
   local texts = search and redis.call('HMGET', k .. 'record', fields_of('t:', ids))
   -- Where the next page goes on; nothing when this was the last one.
   local cursor = #ids == most and ids[#ids] or ''
-  local found, versions = {}, {}
+  local found, versions, bytes = {}, {}, 0
   for i, id in ipairs(ids) do
     local head = heads[i] and cmsgpack.unpack(heads[i])
     if head and head[EXPIRES_AT] > now
@@ -40,6 +40,11 @@ local function list(keys, args)
       versions[#versions + 1] = head[VERSION]
       if #found == limit then
         cursor = ''
+        break
+      end
+      if bytes_max then bytes = bytes + redis.call('HSTRLEN', k .. 'record', 'b:' .. id) end
+      if bytes_max and bytes >= bytes_max then
+        cursor = id
         break
       end
     end

@@ -33,13 +33,16 @@ export type Delivery = OutgoingMessage & {
   readonly endedAt: number | null
 }
 
+/** As a list shows it: without what is sent. */
+export type DeliverySummary = Omit<Delivery, 'body'>
+
 /** Three redeliveries of ten attempts each can be told apart; nobody reads more. */
 const ATTEMPTS_KEPT = 40
 
 export function newDelivery(message: OutgoingMessage): Delivery {
   return {
     ...message,
-    endpointId: endpointId(message.clientId, endpointAddress(message.url)),
+    endpointId: endpointOf(message),
     status: 'pending',
     attempts: [],
     tries: 0,
@@ -50,9 +53,15 @@ export function newDelivery(message: OutgoingMessage): Delivery {
   }
 }
 
-/** The boundary where a record gets its type back. Only this file makes such records. */
+function endpointOf({ clientId, url }: Pick<OutgoingMessage, 'clientId' | 'url'>): string {
+  return endpointId(clientId, endpointAddress(url))
+}
+
+/** The boundary where a record gets its type back. This file makes them, but for the first: `pendingDelivery` of core. */
 export function asDelivery({ value, version }: Stored<JsonObject>): Stored<Delivery> {
-  return { value: value as unknown as Delivery, version }
+  const delivery = value as unknown as Delivery
+  if (delivery.endpointId !== undefined) return { value: delivery, version }
+  return { value: { ...delivery, endpointId: endpointOf(delivery) }, version }
 }
 
 export function putDelivery(value: Delivery, version: number, retentionMs: number): Put {
@@ -69,11 +78,12 @@ export function putDelivery(value: Delivery, version: number, retentionMs: numbe
 
 /** The message's item in the outbox. Its id is the message's, so that there is never more than one. */
 export function outboxItem(
-  { messageId, url, clientId, jobId, event, at, body }: OutgoingMessage,
+  { messageId, url, clientId, jobId, event, at, body, tracing }: OutgoingMessage,
   delayMs: number,
   priority = 0,
 ): Item {
-  const payload: OutgoingMessage = { messageId, url, clientId, jobId, event, at, body }
+  const message: OutgoingMessage = { messageId, url, clientId, jobId, event, at, body }
+  const payload = tracing === undefined ? message : { ...message, tracing }
   return { queue: 'outbox', id: messageId, lane: clientId, priority, delayMs, payload }
 }
 
@@ -96,6 +106,11 @@ export function givenUp(delivery: Delivery, note: string, now: number): Delivery
 
 export function waiting(delivery: Delivery, nextAttemptAt: number, note: string | null): Delivery {
   return { ...delivery, status: 'pending', nextAttemptAt, note, endedAt: null }
+}
+
+/** It does not wait any longer; the attempts that it had count. */
+export function freed(delivery: Delivery, now: number): Delivery {
+  return waiting(delivery, now, 'the endpoint was enabled')
 }
 
 export function redelivered(delivery: Delivery, now: number): Delivery {

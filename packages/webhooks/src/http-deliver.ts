@@ -179,8 +179,6 @@ export function excerptOf(text: string): string | undefined {
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'Nobody listens there (connection refused).',
   ECONNRESET: 'The receiver broke the connection off.',
-  ENOTFOUND: 'The name is not known.',
-  EAI_AGAIN: 'The name could not be looked up.',
   EHOSTUNREACH: 'The host cannot be reached.',
   ENETUNREACH: 'The network cannot be reached.',
   ETIMEDOUT: 'The connection timed out.',

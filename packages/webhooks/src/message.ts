@@ -1,4 +1,4 @@
-import { isJsonObject } from '@impresario/protocol'
+import { isJsonObject, traceContextOf, writeJson } from '@impresario/protocol'
 import type { Json } from '@impresario/protocol'
 
 /** One message for one address, as it lies in the outbox. */
@@ -10,6 +10,8 @@ export type OutgoingMessage = {
   readonly event: string
   /** When it happened, in milliseconds since 1970. */
   readonly at: number
+  /** The trace that its job belongs to; sent along as headers. */
+  readonly tracing?: Readonly<Record<string, string>>
   /** In wire form. */
   readonly body: Json
 }
@@ -21,10 +23,12 @@ export function readMessage(payload: Json): OutgoingMessage | undefined {
   if (typeof messageId !== 'string' || messageId === '') return undefined
   if (typeof url !== 'string' || typeof clientId !== 'string' || typeof jobId !== 'string') return undefined
   if (typeof event !== 'string' || typeof at !== 'number' || body === undefined) return undefined
-  return { messageId, url, clientId, jobId, event, at, body }
+  const { tracing } = payload
+  const trace = isJsonObject(tracing) ? traceContextOf(tracing) : undefined
+  return { messageId, url, clientId, jobId, event, at, body, ...(trace === undefined ? {} : { tracing: { ...trace } }) }
 }
 
 /** What is sent and signed. */
 export function bodyText(body: Json): string {
-  return typeof body === 'string' ? body : JSON.stringify(body)
+  return typeof body === 'string' ? body : writeJson(body)
 }

@@ -89,14 +89,27 @@ function addressProblem(addresses: readonly string[], allowPrivate: boolean): st
   return undefined
 }
 
+/**
+ * One answer for a name that nobody knows and for one that leads inside: whoever may name receivers must not learn which
+ * names exist in the network of this server. A literal address tells nothing that its sender did not know.
+ */
+const UNREACHABLE: Refusal = { problem: 'has a name that leads to no address that messages may be sent to' }
+
 /** Where to connect for an address that `checkUrl` has let pass. One lookup; one bad address among many refuses them all. */
 export async function resolveTarget(url: URL, policy: OutboundPolicy, resolve: Resolve): Promise<Target | Refusal> {
   const host = hostOf(url)
-  const addresses = isIP(host) === 0 ? await resolve(host) : [host]
-  if (addresses.length === 0) return { problem: 'has a name that no address belongs to' }
-  const problem = addressProblem(addresses, policy.allowPrivate)
-  if (problem !== undefined) return { problem }
+  const addresses = isIP(host) === 0 ? await addressesOf(host, resolve) : [host]
+  if (addresses.length === 0 || addressProblem(addresses, policy.allowPrivate) !== undefined) return UNREACHABLE
   return { url, addresses, isPublic: addresses.every((address) => classOfAddress(address) === 'public') }
+}
+
+/** None when the name cannot be looked up, for whatever reason. */
+async function addressesOf(host: string, resolve: Resolve): Promise<readonly string[]> {
+  try {
+    return await resolve(host)
+  } catch {
+    return []
+  }
 }
 
 /** As the operating system resolves names, `/etc/hosts` included. */

@@ -44,6 +44,23 @@ test('[H-07] a message of the outbox reaches a real receiver, which verifies it 
   }
 })
 
+test('[I-04] a message goes with the trace of its job, also when it is tried again', async () => {
+  const bench = new Bench()
+  const tracing = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'rojo=1' }
+  bench.deliver.answer = () => answered(bench.deliver.parcels.length === 1 ? 500 : 204)
+  await bench.post(bench.message('m', { tracing }))
+  await bench.post(bench.message('odd', { tracing: { traceparent: 'x\r\ny: z', 'webhook-id': 'mine' } }))
+  await bench.pass()
+  await bench.pass(RETRY_DELAYS_MS[0] ?? 0)
+  const traced = bench.deliver.parcels.filter(({ headers }) => headers['webhook-id'] === 'm')
+  expect(traced.map(({ headers }) => [headers['traceparent'], headers['tracestate']])).toEqual([
+    [tracing.traceparent, tracing.tracestate],
+    [tracing.traceparent, tracing.tracestate],
+  ])
+  const odd = bench.deliver.parcels.filter(({ headers }) => headers['webhook-id'] === 'odd')
+  expect(odd.every(({ headers }) => headers['traceparent'] === undefined)).toBe(true)
+})
+
 test('[H-07] a message is tried ten times by the schedule, and then stays in the log as failed', async () => {
   const bench = new Bench()
   bench.deliver.answer = () => answered(500)

@@ -1,3 +1,4 @@
+import { wallTime } from '@impresario/core'
 import type { Batch, Clock, Lease, Log, Random, Service, Storage, Stored } from '@impresario/core'
 import { Pump } from '@impresario/engine'
 import type { Deliver, Sent } from './deliver.ts'
@@ -176,7 +177,7 @@ export class WebhookSender implements Service {
     }
   }
 
-  /** How long the sending took, if there was one. */
+  /** How long the sending took, if the receiver took the message. */
   async #admitAndSend(claim: Claim): Promise<number | undefined> {
     const { clock, random } = this.#options
     for (let tries = 0; tries < COMMITS_MAX; tries += 1) {
@@ -228,11 +229,13 @@ export class WebhookSender implements Service {
     const rotations = endpoint === undefined ? [0] : rotationsAt(endpoint.value, at)
     const secrets = rotations.map((n) => webhookSecret(deriveSecret, { clientId: message.clientId, address }, n))
     const body = bodyText(message.body)
-    const signed = { id: webhookId(message.messageId), timestamp: Math.floor(at / 1_000), body }
-    const sent = await deliver.send({ url: message.url, headers: webhookHeaders(signed, secrets), body })
+    const signed = { id: webhookId(message.messageId), timestamp: Math.floor(wallTime(clock) / 1_000), body }
+    const headers = { ...message.tracing, ...webhookHeaders(signed, secrets) }
+    const sent = await deliver.send({ url: message.url, headers, body })
     const durationMs = clock.now() - at
     await this.#writeDown(claim, sent, { at, durationMs })
-    return durationMs
+    // An attempt that failed, perhaps after ten seconds of silence, says nothing about how fast the next ones will be.
+    return errorOf(sent) === null ? durationMs : undefined
   }
 
   async #writeDown(
@@ -252,7 +255,7 @@ export class WebhookSender implements Service {
       if (error === null) return { delivery: arrived(delivery, now), endpoint: succeeded(endpoint, now) }
       if (sent.type === 'failed' && sent.isPermanent) return { delivery: givenUp(delivery, error, now) }
       const isGone = status === 410
-      const retryAfterMs = readRetryAfter(sent.type === 'answered' ? sent.retryAfter : undefined, now)
+      const retryAfterMs = readRetryAfter(sent.type === 'answered' ? sent.retryAfter : undefined, wallTime(clock))
       const after = failed(endpoint, { messageId: message.messageId, now, error, isGone, retryAfterMs, chance })
       const delayMs = after.disabled === null ? retryDelayMs(delivery.tries, { chance, retryAfterMs }) : undefined
       if (delayMs !== undefined) return { delivery: waiting(delivery, now + delayMs, error), endpoint: after, delayMs }

@@ -103,12 +103,41 @@ test('[H-07] a delivered message can be sent once more; one that waits for hours
   expect(bench.deliver.parcels).toHaveLength(4)
 })
 
+test('[H-07] what waits for an endpoint is sent at once when somebody enables it, and nothing else is', async () => {
+  const { bench, webhooks, id } = stage()
+  bench.deliver.answer = () => answered(500)
+  const waiting = Array.from({ length: 250 }, (_, index) => `m${index}`)
+  await bench.post(...waiting.map((one) => bench.message(one)))
+  await bench.post(bench.message('elsewhere', { url: 'https://elsewhere.example/' }))
+  // Most were never tried: the circuit is open after five failures, and each that comes to its turn meets the pause.
+  for (let seconds = 0; seconds < 20; seconds += 1) await bench.pass(1_000)
+  bench.deliver.answer = () => answered(200)
+  bench.deliver.parcels.length = 0
+  expect((await webhooks.endpoint('acme', id)).circuit).toBe('open')
+  await bench.pass()
+  expect(bench.deliver.parcels).toEqual([])
+  const elsewhere = await bench.dueInMs('elsewhere')
+  const { released } = await webhooks.enable('acme', id)
+  expect(released).toBe(250)
+  expect(await bench.dueInMs('elsewhere')).toBe(elsewhere)
+  await bench.pass()
+  // So many go at a time that others wait for a moment: far less than the pause.
+  for (let seconds = 0; seconds < 20; seconds += 1) await bench.pass(1_000)
+  const statuses = await Promise.all(waiting.map(async (one) => (await webhooks.delivery('acme', one)).status))
+  expect(new Set(statuses)).toEqual(new Set(['delivered']))
+  // Enabled twice, or with nothing that waits: nothing happens.
+  expect(await webhooks.enable('acme', id)).toMatchObject({ released: 0 })
+})
+
 test('[H-07] a disabled endpoint that is enabled again gets messages', async () => {
   const { bench, webhooks, id } = stage()
   bench.deliver.answer = () => answered(410)
   await bench.post(bench.message('1'))
   await bench.pass()
-  expect(await webhooks.enable('acme', id)).toMatchObject({ disabled: null, circuit: 'closed', failures: 0 })
+  expect(await webhooks.enable('acme', id)).toMatchObject({
+    endpoint: { disabled: null, circuit: 'closed', failures: 0 },
+    released: 0,
+  })
   bench.deliver.answer = () => answered(200)
   await bench.post(bench.message('2'))
   await bench.pass()

@@ -1,7 +1,9 @@
-import type { Clock, ListQuery, Storage, Stored } from '@impresario/core'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { nextPage } from '@impresario/core'
+import type { Clock, Listing, ListQuery, Storage, Stored } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
-import { asDelivery, outboxItem, putDelivery, redelivered } from './delivery.ts'
-import type { Delivery, DeliveryStatus } from './delivery.ts'
+import { asDelivery, freed, outboxItem, putDelivery, redelivered } from './delivery.ts'
+import type { Delivery, DeliveryStatus, DeliverySummary } from './delivery.ts'
 import {
   asEndpoint,
   enabled,
@@ -55,10 +57,23 @@ export interface EndpointSecret {
 /** An item that is due later than this cannot be claimed while it is being replaced, even if clocks differ a little. */
 const CLAIMABLE_MS = 5_000
 
-/** Pages that are read for one page of a filter that the storage does not know exactly. */
+/** Pages that are read for one page of a filter that the storage does not know exactly, or of long messages. */
 const READS_MAX = 20
+/** Read at once. */
+const READ_BYTES = 2_097_152
+const READ_LOOKS = 2_000
 
 const COMMITS_MAX = 20
+
+/** What waits for an endpoint is released in commits of so many; beyond 10,000 messages of a client the rest waits its time. */
+const RELEASE_PAGE = 100
+const RELEASE_PAGES_MAX = 100
+
+/** An endpoint that was enabled, and how many messages that waited for it are sent now. */
+export interface Enabled {
+  readonly endpoint: Endpoint
+  readonly released: number
+}
 
 /** The log of deliveries and the state of endpoints, for those whom they belong to. What is another's is not there. */
 export class Webhooks {
@@ -68,26 +83,30 @@ export class Webhooks {
     this.#options = options
   }
 
-  async listDeliveries({ owner, jobId, event, status, before, limit }: DeliveryQuery): Promise<Page<Delivery>> {
+  async listDeliveries(given: DeliveryQuery): Promise<Page<DeliverySummary>> {
+    const { owner, jobId, event, status, before, limit } = given
     const query: Omit<ListQuery, 'limit' | 'before'> = {
       ...(owner === undefined ? {} : { owner }),
       ...(event === undefined ? {} : { name: event }),
       ...(status === undefined ? {} : { status }),
       ...(jobId === undefined ? {} : { search: jobId }),
     }
-    const items: Delivery[] = []
+    const items: DeliverySummary[] = []
     let last = before
     for (let reads = 0; reads < READS_MAX; reads += 1) {
-      const wanted = limit + 1 - items.length
-      const page = { ...query, ...(last === undefined ? {} : { before: last }), limit: Math.max(wanted, limit) }
+      // Messages may be long: others get their turn in between, and only what is listed of them is kept.
+      if (reads > 0) await nextTurn()
+      const bounds = { limit: limit + 1, bytesMax: READ_BYTES, looksMax: READ_LOOKS }
+      const page = { ...query, ...(last === undefined ? {} : { before: last }), ...bounds }
       const found = await this.#options.storage.list('delivery', page)
-      // A search finds ids that contain the one that is asked for; only the very same is meant.
-      items.push(
-        ...found.map((one) => asDelivery(one).value).filter((one) => jobId === undefined || one.jobId === jobId),
-      )
-      last = found.at(-1)?.id
+      for (const one of found) {
+        const { body: _, ...summary } = asDelivery(one).value
+        // A search finds ids that contain the one that is asked for; only the very same is meant.
+        if (jobId === undefined || summary.jobId === jobId) items.push(summary)
+      }
+      last = nextPage(found, bounds.limit)
       if (items.length > limit) return { items: items.slice(0, limit), next: items[limit - 1]?.messageId }
-      if (found.length < page.limit) return { items, next: undefined }
+      if (last === undefined) return { items, next: undefined }
     }
     return { items, next: last }
   }
@@ -147,8 +166,47 @@ export class Webhooks {
     })
   }
 
-  enable(owner: Owner, id: string): Promise<Endpoint> {
-    return this.#change(owner, id, enabled)
+  /** Sends to an endpoint again, whatever its state, and at once what waits for it: somebody knows that it is repaired. */
+  async enable(owner: Owner, id: string): Promise<Enabled> {
+    const endpoint = await this.#change(owner, id, enabled)
+    return { endpoint, released: await this.#release(endpoint.clientId, id) }
+  }
+
+  /** Makes what waits for an endpoint due now. What is under way, or about to be, is left alone. Gives how many these are. */
+  async #release(clientId: string, id: string): Promise<number> {
+    const { storage, clock } = this.#options
+    let released = 0
+    let before: string | undefined
+    for (let pages = 0; pages < RELEASE_PAGES_MAX; pages += 1) {
+      const query = { owner: clientId, status: 'pending', limit: RELEASE_PAGE, bytesMax: READ_BYTES }
+      const found: Listing<'delivery'> = await storage.list(
+        'delivery',
+        before === undefined ? query : { ...query, before },
+      )
+      const now = clock.now()
+      const waiting = found
+        .map((one) => asDelivery(one))
+        .filter(({ value }) => value.endpointId === id && (value.nextAttemptAt ?? 0) - now >= CLAIMABLE_MS)
+      released += await this.#releaseAll(waiting, now)
+      before = nextPage(found, RELEASE_PAGE)
+      if (before === undefined) break
+      await nextTurn()
+    }
+    await storage.sync()
+    return released
+  }
+
+  /** All in one commit; one by one where somebody has changed one of them meanwhile, and that one is left out. */
+  async #releaseAll(deliveries: readonly Stored<Delivery>[], now: number): Promise<number> {
+    const { storage, retentionMs = RETENTION_MS } = this.#options
+    if (deliveries.length === 0) return 0
+    const put = deliveries.map(({ value, version }) => putDelivery(freed(value, now), version + 1, retentionMs))
+    const enqueue = deliveries.map(({ value }) => outboxItem(value, 0))
+    if ((await storage.commit({ put, enqueue })) === 'committed') return deliveries.length
+    if (deliveries.length === 1) return 0
+    let count = 0
+    for (const one of deliveries) count += await this.#releaseAll([one], now)
+    return count
   }
 
   async secret(owner: Owner, id: string): Promise<EndpointSecret> {

@@ -7,7 +7,8 @@ import type {
   WireTask,
 } from '@impresario/protocol'
 import { EventSender } from './events.ts'
-import { messageOf, type Log } from './log.ts'
+import type { Log } from './log.ts'
+import { Outage } from './outage.ts'
 import { Backoff, Bell, sleep } from './pause.ts'
 import { eventOf, ProgressSender } from './progress.ts'
 import { ResultSender } from './results.ts'
@@ -30,6 +31,8 @@ interface ConnectionOptions {
   readonly log: Log
   readonly registration: () => RegisterRequest
   readonly state: (origin: TaskOrigin) => HeartbeatRequest
+  /** Tasks of this orchestrator that are running here. */
+  readonly running: (origin: TaskOrigin) => readonly string[]
   readonly onCancel: (taskIds: readonly string[]) => void
   readonly onCommand: (command: Command) => void
   /** It can be asked for work now. */
@@ -56,6 +59,7 @@ export class Connection implements TaskOrigin {
   readonly #bell = new Bell()
   readonly #stop = new AbortController()
   readonly #pollBackoff: Backoff
+  readonly #outage: Outage
   #registered = false
   #batched = false
   #tasksMax = 1
@@ -80,6 +84,7 @@ export class Connection implements TaskOrigin {
     const onUnknownWorker = (): Promise<void> => this.#registerAgain()
     const socket = (): WorkerSocket | undefined => this.#socket
     this.#pollBackoff = new Backoff(settings.pollRetryMs, settings.pollRetryMsMax, settings.pollRetryFactor)
+    this.#outage = new Outage({ name: transport.name, log, now: () => performance.now() })
     this.#events = new EventSender({ transport, log, socket, retryMs, rateLimitMs, onUnknownWorker })
     this.#progress = new ProgressSender(workerId, this.#events, log)
     const retriesMax = settings.resultRetriesMax
@@ -164,12 +169,13 @@ export class Connection implements TaskOrigin {
     }
     this.#pollBackoff.reset()
     this.#unreached = false
+    this.#outage.over()
     this.#options.onCancel(reply.cancel_task_ids ?? [])
     return reply.tasks
   }
 
   #pollFailed(error: unknown): void {
-    const { log, settings } = this.#options
+    const { settings } = this.#options
     const isFirst = this.#pollBackoff.failures === 0
     const waitMs = Math.max(this.#pollBackoff.next(), peaceMs(error, settings.rateLimitMs))
     if (transportFailure(error) === 'unknown_worker') {
@@ -180,15 +186,14 @@ export class Connection implements TaskOrigin {
     // Once is no reason to wait longer than until somebody is there again.
     this.#unreached = isUnreached(error)
     this.#readyAt = this.#unreached && isFirst ? 0 : performance.now() + waitMs
-    const wait = { wait_ms: Math.round(waitMs) }
-    log.warn('The orchestrator could not be asked for work.', { error: messageOf(error), ...wait })
+    this.#outage.failed('The orchestrator could not be asked for work.', error, { wait_ms: Math.round(waitMs) })
     // A heartbeat finds out when it is there again; a poll would wait for its whole time.
     if (this.#unreached) this.#bell.ring()
   }
 
   /** One heartbeat now. Never rejects; says how long to wait for the next one when it failed. */
   async beat(): Promise<{ readonly reached: boolean; readonly peaceMs: number }> {
-    const { transport, log, settings } = this.#options
+    const { transport, settings } = this.#options
     const owedAll = this.#owesAll
     this.#owesAll = false
     this.#beatAt = performance.now()
@@ -199,7 +204,7 @@ export class Connection implements TaskOrigin {
       this.#owesAll ||= owedAll
       if (transportFailure(error) === 'unknown_worker') this.#forgotten()
       else if (isUnreached(error)) this.#givePollUp?.()
-      log.warn('A heartbeat failed.', { orchestrator: transport.name, error: messageOf(error) })
+      if (this.#registered) this.#outage.failed('A heartbeat failed.', error)
       return { reached: false, peaceMs: peaceMs(error, settings.rateLimitMs) }
     }
   }
@@ -262,21 +267,19 @@ export class Connection implements TaskOrigin {
       this.#tasksMax = Math.max(1, reply.batch?.tasks_max ?? 1)
       this.results.batchMax = this.#tasksMax
       this.#registered = true
+      this.#outage.over()
       this.#reachable()
       this.#owesAll = false
       log.info('Registered.', { orchestrator: transport.name, worker_id: this.workerId, batched: this.#batched })
       if (reply.warning !== undefined && reply.warning !== null) log.warn(reply.warning)
       if (settings.webSockets) this.#socket ??= transport.socket?.(this.workerId, this.#options.onCommand)
       // Who forgot the worker forgot its leases: what is running here is named before somebody else gets it.
-      if ((this.#state(false).current_tasks ?? []).length > 0) this.#bell.ring()
+      if (this.#options.running(this).length + this.results.size > 0) this.#bell.ring()
       this.#registrationDone()
       this.#options.onReady()
       return undefined
     } catch (error) {
-      log.warn('Registration failed; it will be tried again.', {
-        orchestrator: transport.name,
-        error: messageOf(error),
-      })
+      this.#outage.failed('The worker could not register.', error)
       return peaceMs(error, settings.rateLimitMs)
     }
   }
@@ -288,6 +291,10 @@ export class Connection implements TaskOrigin {
   #forgotten(): void {
     if (!this.#registered) return
     this.#registered = false
+    const { log, transport } = this.#options
+    log.info('The orchestrator does not know this worker any more; it registers again.', {
+      orchestrator: transport.name,
+    })
     this.#bell.ring()
   }
 
@@ -298,6 +305,7 @@ export class Connection implements TaskOrigin {
 
   #heed(reply: HeartbeatReply): void {
     const { heartbeatMs } = this.#options.settings
+    this.#outage.over()
     this.#options.onCancel(reply.cancel_task_ids ?? [])
     // More than a second interval of silence would cost the worker its leases.
     this.#jitterMs = Math.min(heartbeatMs, Math.max(0, reply.next_heartbeat_jitter_ms ?? 0))

@@ -1,4 +1,4 @@
-import type { WireTask } from '@impresario/protocol'
+import { ExactNumber, type JsonObject, type WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createWorker } from './index.ts'
 import { gate, silentLog, taskOf, TestOrchestrator } from './orchestrator.fixture.ts'
@@ -92,12 +92,52 @@ test('[E-05] a result that is refused fails its task instead of running it again
   expect(orchestrator.resultPosts[1]).toMatchObject([{ status: 'failure', error: { code: 'PERMANENT_ERROR' } }])
 })
 
-test('[E-05] what a handler returned and JSON cannot hold fails the task', async () => {
-  const worker = makeWorker().task('t', () => ({ n: 1n }))
+test('[E-05] [C-10] so does one that is refused among others', async () => {
+  const worker = makeWorker().task('t', () => ({ huge: true }))
   await worker.start()
-  const task = taskOf('t')
+  orchestrator.resultsFault = 'refuse each success'
+  orchestrator.give(taskOf('t'), taskOf('t'))
+  await orchestrator.until(() => orchestrator.results.filter(({ status }) => status === 'failure').length === 2)
+  const message = 'The orchestrator refused the result: too large'
+  expect(orchestrator.resultPosts.at(-1)).toMatchObject([{ error: { code: 'PERMANENT_ERROR', message } }])
+})
+
+test('[E-05] what a handler returned and JSON cannot hold fails the task', async () => {
+  const cyclic: Record<string, unknown> = {}
+  cyclic['self'] = cyclic
+  const answers: Readonly<Record<string, unknown>> = {
+    '{"a":1}': Number.NaN,
+    '{"a":2}': [-Infinity],
+    '{"a":3}': cyclic,
+  }
+  const worker = makeWorker().task('t', (params) => ({ n: answers[JSON.stringify(params)] }))
+  await worker.start()
+  for (const answer of Object.keys(answers)) {
+    const task = { ...taskOf('t'), params: JSON.parse(answer) as JsonObject }
+    orchestrator.give(task)
+    expect(await resultOf(task)).toMatchObject({ status: 'failure', error: { code: 'PERMANENT_ERROR' } })
+  }
+})
+
+test('[E-05] numbers of any length come to a handler and go back as they are', async () => {
+  const seen: unknown[] = []
+  const worker = makeWorker().task('t', (params) => {
+    seen.push(params)
+    return { ...(params as object), more: 18_446_744_073_709_551_615n, small: 7n, negative: -0 }
+  })
+  await worker.start()
+  const params = {
+    id: 9_007_199_254_740_993n,
+    price: new ExactNumber('0.30000000000000001'),
+    tiny: new ExactNumber('1e-400'),
+    minus: -0,
+    plain: 1.5,
+  }
+  const task = { ...taskOf('t'), params: params as never }
   orchestrator.give(task)
-  expect(await resultOf(task)).toMatchObject({ status: 'failure', error: { code: 'PERMANENT_ERROR' } })
+  const { data } = await resultOf(task)
+  expect(data).toEqual({ ...params, more: 18_446_744_073_709_551_615n, small: 7, negative: -0 })
+  expect(seen).toEqual([params])
 })
 
 test('[E-05] a worker that the orchestrator does not know any more registers again', async () => {
@@ -141,6 +181,40 @@ test('[E-05] stop waits for what is running, and says that it drains and then th
   await stopped
   expect(await resultOf(task)).toMatchObject({ status: 'success' })
   expect(orchestrator.heartbeats.at(-1)).toMatchObject({ status: 'offline', current_tasks: [] })
+})
+
+test('[E-05] run ends when the worker is stopped, before and after it has begun', async () => {
+  const worker = makeWorker().task('t', () => undefined)
+  const ended = worker.run()
+  await orchestrator.until(() => orchestrator.polls.length === 1)
+  await worker.stop()
+  await ended
+  expect(process.listenerCount('SIGTERM')).toBe(0)
+  const never = makeWorker({ id: 'w2' }).task('t', () => undefined)
+  await never.stop()
+  await never.run()
+  // Nor does it wait for an orchestrator that is not there.
+  const alone = makeWorker({ id: 'w3', orchestrators: [{ url: 'http://127.0.0.1:9' }] }).task('t', () => undefined)
+  const gaveUp = alone.run()
+  await alone.stop()
+  await gaveUp
+})
+
+test('[E-05] a worker that stops says what it waits for', async () => {
+  const lines: [string, unknown][] = []
+  const log = { ...silentLog, info: (message: string, fields?: object) => lines.push([message, fields]) }
+  const { open, opened } = gate()
+  const worker = makeWorker({ shutdownMs: 60_000, log }).task('t', async () => opened)
+  await worker.start()
+  const task = taskOf('t')
+  orchestrator.give(task)
+  await orchestrator.until(() => orchestrator.polls.length === 2)
+  const stopped = worker.stop()
+  const says = 'Stopping: 1 running tasks are waited for. A second signal ends at once.'
+  await expect.poll(() => lines).toContainEqual([says, { task_ids: [task.task_id], wait_ms: 60_000 }])
+  open()
+  await stopped
+  expect(lines.at(-1)).toEqual(['Stopped.', undefined])
 })
 
 test('[E-05] stop hands back what takes too long: its signal aborts and its failure is transient', async () => {

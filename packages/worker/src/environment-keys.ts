@@ -112,7 +112,7 @@ export const ENVIRONMENT_KEYS: Readonly<Record<keyof WorkerEnvironment, Environm
   }),
   orchestratorsConfig: json(
     'ORCHESTRATORS_CONFIG',
-    'Several orchestrators instead: `[{"url", "priority": 10, "weight": 1, "token"}]`. The lowest priority comes first.',
+    'Several orchestrators instead: `[{"url", "priority": 10, "weight": 1, "token"}]`. The lowest priority comes first; equal ones as they are listed.',
   ),
   multiOrchestratorMode: {
     names: ['MULTI_ORCHESTRATOR_MODE'],

@@ -49,6 +49,26 @@ test('[E-05] failover: registered and alive at all, work from the first alone wh
   expect(second.polls).toHaveLength(0)
 })
 
+test('[E-05] failover: without priorities the first of the list is the first, whatever its address', async () => {
+  // Addresses differ by their ports alone, which come in any order.
+  for (const list of [
+    [first, second],
+    [second, first],
+  ]) {
+    const [leader, other] = list
+    const worker = makeWorker({ id: `w-${list.indexOf(first)}`, orchestrators: list.map(({ url }) => ({ url })) })
+    worker.task('t', () => undefined)
+    await worker.start()
+    await other!.until(() => other!.heartbeats.length > 2)
+    const before = other!.polls.length
+    const task = taskOf('t')
+    leader!.give(task)
+    await leader!.resultOf(task)
+    expect(other!.polls).toHaveLength(before)
+    await worker.stop()
+  }
+})
+
 test('[E-05] failover: the next is asked when the first is down, and the first again when it is back; each gets its own results', async () => {
   const { open, opened } = gate()
   const worker = makeWorker().task('t', async ({ hold }) => (hold === true ? opened : undefined))

@@ -1,4 +1,4 @@
-import { isTaskErrorCode, type Json, type TaskErrorCode, type WireTaskError } from '@impresario/protocol'
+import { isTaskErrorCode, LIMITS, type Json, type TaskErrorCode, type WireTaskError } from '@impresario/protocol'
 
 interface FailureOptions {
   readonly details?: Json
@@ -114,8 +114,38 @@ export class TaskAborted extends Error {
 /** Decides by the code that an error carries and not by its class: this package may be installed twice. */
 export function taskErrorOf(error: unknown): WireTaskError {
   if (!(error instanceof Error)) return { code: 'TRANSIENT_ERROR', message: String(error) }
-  const code = 'code' in error && isTaskErrorCode(error.code) ? error.code : 'TRANSIENT_ERROR'
+  const code = hasTaskCode(error) ? error.code : 'TRANSIENT_ERROR'
   const details = error instanceof TaskFailure ? error.details : undefined
   const message = error.message === '' ? error.name : error.message
-  return details === undefined ? { code, message } : { code, message, details }
+  const stack = stackOf(error)
+  return {
+    code,
+    message,
+    ...(details === undefined ? {} : { details }),
+    ...(stack === undefined ? {} : { stack }),
+  }
+}
+
+function hasTaskCode(error: Error): error is Error & { readonly code: TaskErrorCode } {
+  return 'code' in error && isTaskErrorCode(error.code)
+}
+
+/** Whether a handler failed without meaning to: it threw something that says nothing of how to take it. */
+export function isUnexpected(error: unknown): boolean {
+  return !(error instanceof Error && hasTaskCode(error))
+}
+
+/** Causes that are told. More of them are a loop, or nothing that anybody reads. */
+const CAUSES_MAX = 5
+
+/** Where it came from, with what caused it. A failure that a handler chose itself tells only of its causes. */
+function stackOf(error: Error): string | undefined {
+  const told: string[] = []
+  if (isUnexpected(error)) told.push(error.stack ?? String(error))
+  let { cause } = error
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+    told.push(`Caused by: ${cause.stack ?? String(cause)}`)
+    ;({ cause } = cause)
+  }
+  return told.length === 0 ? undefined : told.join('\n').slice(0, LIMITS.taskStackCharsMax)
 }

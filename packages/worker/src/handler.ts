@@ -1,4 +1,4 @@
-import { isJsonObject } from '@impresario/protocol'
+import { checkSchema, isJsonObject } from '@impresario/protocol'
 import type {
   AnyTaskContract,
   JsonObject,
@@ -25,8 +25,8 @@ export interface Task {
   readonly deadline: number | undefined
   /** Aborts when the task is cancelled, its deadline passes, or the worker shuts down and cannot wait. */
   readonly signal: AbortSignal
-  /** The trace that this work belongs to (W3C `traceparent`). */
-  readonly tracing: Readonly<Record<string, string>>
+  /** The trace that this work belongs to: W3C `traceparent` and `tracestate`. */
+  readonly tracingContext: Readonly<Record<string, string>>
   /** From 0 to 1. Sent at most once a second; the last one wins, and is sent until it has arrived. */
   progress(fraction: number, message?: string): void
   /**
@@ -204,7 +204,7 @@ function checked(name: string, options: SkillOptions, returned: unknown): Ending
 
 /** What the schema makes of the value. Throws, or rejects, when it does not fit. */
 export function check(schema: Schema, value: unknown, refuse: (problems: string) => Error): unknown {
-  return chain(schema['~standard'].validate(value), (result) => {
+  return chain(checkSchema(schema, value), (result) => {
     if (result.issues === undefined) return result.value
     throw refuse(result.issues.map(problemOf).join('; '))
   })

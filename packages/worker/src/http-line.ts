@@ -1,6 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import { HEADERS, isJsonObject, WIRE_VERSION } from '@impresario/protocol'
+import { HEADERS, isJsonObject, parseExact, WIRE_VERSION } from '@impresario/protocol'
 import { messageOf } from './log.ts'
 import type { TlsMaterial } from './settings.ts'
 import { TransportError } from './transport.ts'
@@ -102,7 +102,7 @@ function readText(response: IncomingMessage): Promise<string> {
 export function replyOf<T>({ status, text }: HttpAnswer): T {
   let body: unknown
   try {
-    body = text === '' ? {} : JSON.parse(text)
+    body = text === '' ? {} : parseExact(text)
   } catch (cause) {
     const message = 'The answer is not JSON; something else may be listening there.'
     throw new TransportError('unavailable', message, { status, cause })
@@ -116,7 +116,7 @@ const REFUSED = new Set([400, 405, 409, 413, 415, 422])
 /** What an answer that is no success means for the caller. */
 export function refusalOf(call: Pick<HttpCall, 'method' | 'path'>, answer: HttpAnswer): TransportError {
   const { status, text, retryAfter } = answer
-  const message = `${call.method} ${call.path}: ${status} ${text.slice(0, 300)}`
+  const message = `${call.method} ${call.path}: ${status} ${reasonIn(text)}`
   if (status === 404) {
     const aboutResult = call.path.startsWith('/_worker/tasks/')
     const kind = aboutResult && !/worker/i.test(text) ? 'refused' : 'unknown_worker'
@@ -128,6 +128,18 @@ export function refusalOf(call: Pick<HttpCall, 'method' | 'path'>, answer: HttpA
     status,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   })
+}
+
+/** The sentence of an answer that has one, else its beginning: a log is read by people. */
+function reasonIn(text: string): string {
+  let said: unknown
+  try {
+    const body: unknown = JSON.parse(text)
+    said = isJsonObject(body) ? body['error'] : undefined
+  } catch {
+    said = undefined
+  }
+  return (typeof said === 'string' ? said : text).slice(0, 300)
 }
 
 /** `Retry-After` is a number of seconds or a date. */

@@ -3,13 +3,15 @@ import {
   EVENT_UNSIGNED,
   ImpresarioError,
   WORKER_PATHS,
+  parseExact,
+  stringifyExact,
   withSignature,
+  type DataObject,
   type EventReply,
   type EventRequest,
   type HeartbeatReply,
   type HeartbeatRequest,
   type ItemError,
-  type JsonObject,
   type RegisterReply,
   type RegisterRequest,
   type ResultReply,
@@ -175,15 +177,15 @@ export class HttpTransport implements WorkerTransport {
   }
 
   #sealed(message: object, unsigned?: readonly string[]): string | Promise<string> {
-    return this.#sealedText(JSON.stringify(message), unsigned)
+    return this.#sealedText(stringifyExact(message), unsigned)
   }
 
   /** Signed with the time and something that never repeats, so that whoever overhears it cannot send it again. */
   async #signed(text: string, secret: string, unsigned: readonly string[] | undefined): Promise<string> {
     const message = messageIn(text)
-    const metadata = { ...(message['metadata'] as JsonObject | undefined), nonce: randomUUID() }
+    const metadata = { ...(message['metadata'] as DataObject | undefined), nonce: randomUUID() }
     const stamped = { ...message, timestamp: Math.floor(Date.now() / 1_000), metadata }
-    return JSON.stringify(await withSignature(stamped, { id: this.#line.workerId, secret }, unsigned))
+    return stringifyExact(await withSignature(stamped, { id: this.#line.workerId, secret }, unsigned))
   }
 
   #sealedText(text: string, unsigned?: readonly string[]): string | Promise<string> {
@@ -192,14 +194,14 @@ export class HttpTransport implements WorkerTransport {
 }
 
 /** The boundary: the text is a message that was written a moment ago. */
-function messageIn(text: string): JsonObject {
-  return JSON.parse(text) as JsonObject
+function messageIn(text: string): DataObject {
+  return parseExact(text) as DataObject
 }
 
 /** What cannot be written as JSON is a mistake in the handler; trying again would not help. */
 function encode(result: ResultRequest): string {
   try {
-    return JSON.stringify(result)
+    return stringifyExact(result)
   } catch (error) {
     const { job_id, task_id, worker_id } = result
     const message = `The handler returned something that cannot be written as JSON: ${messageOf(error)}`

@@ -1,6 +1,8 @@
 import {
   ImpresarioError,
+  isAnyNumber,
   isJsonObject,
+  type Data,
   type Json,
   type JsonObject,
   type Schema,
@@ -14,7 +16,7 @@ import {
  */
 
 type Path = readonly PropertyKey[]
-type Check = (value: Json, path: Path) => readonly SchemaIssue[]
+type Check = (value: Data, path: Path) => readonly SchemaIssue[]
 type Compile = (given: Json, place: string, schema: JsonObject) => Check
 
 const ANNOTATIONS = new Set([
@@ -42,7 +44,7 @@ const NEIGHBOURS = new Set(['additionalProperties', 'patternProperties', 'then',
 export function jsonSchema<T = unknown>(schema: JsonObject | boolean): Schema<T, T> {
   const check = new Compiler(schema).check
   const validate = (value: unknown) => {
-    const issues = check(jsonOf(value), [])
+    const issues = check(dataOf(value), [])
     return issues.length === 0 ? { value: valueOf<T>(value) } : { issues }
   }
   const described = { input: () => schema, output: () => schema }
@@ -57,8 +59,8 @@ function standard<T>(fields: object): Schema<T, T>['~standard'] {
   return fields as Schema<T, T>['~standard']
 }
 /** What arrives came from JSON; what a handler returns is written as JSON afterwards. */
-function jsonOf(value: unknown): Json {
-  return value as Json
+function dataOf(value: unknown): Data {
+  return value as Data
 }
 
 const REFERENCES_MAX = 64
@@ -123,7 +125,7 @@ class Compiler {
     const rest = this.#compile(given, place)
     return (value, path) => {
       if (!Array.isArray(value)) return []
-      return value.flatMap((one: Json, index) => (first[index] ?? rest)(one, [...path, index]))
+      return value.flatMap((one: Data, index) => (first[index] ?? rest)(one, [...path, index]))
     }
   }
 
@@ -163,7 +165,7 @@ class Compiler {
     contains: (given, place) => {
       const check = this.#compile(given, place)
       return (value, path) => {
-        if (!Array.isArray(value) || value.some((one: Json) => check(one, path).length === 0)) return []
+        if (!Array.isArray(value) || value.some((one: Data) => check(one, path).length === 0)) return []
         return [issue(path, 'holds nothing of what it must contain')]
       }
     },
@@ -200,10 +202,10 @@ class Compiler {
   }
 }
 
-const TYPES: Readonly<Record<string, (value: Json) => boolean>> = {
+const TYPES: Readonly<Record<string, (value: Data) => boolean>> = {
   string: (value) => typeof value === 'string',
-  number: (value) => typeof value === 'number',
-  integer: (value) => Number.isInteger(value),
+  number: isAnyNumber,
+  integer: (value) => typeof value === 'bigint' || Number.isInteger(value),
   boolean: (value) => typeof value === 'boolean',
   null: (value) => value === null,
   array: (value) => Array.isArray(value),
@@ -282,8 +284,8 @@ function limit(kind: Measured, holds: (size: number, bound: number) => boolean, 
 }
 
 /** What the bound is compared with; `undefined` for a value of another type, which the bound does not concern. */
-function sizeOf(kind: Measured, value: Json): number | undefined {
-  if (kind === 'number') return typeof value === 'number' ? value : undefined
+function sizeOf(kind: Measured, value: Data): number | undefined {
+  if (kind === 'number') return isAnyNumber(value) ? Number(value) : undefined
   if (kind === 'text') return typeof value === 'string' ? charactersOf(value) : undefined
   if (kind === 'list') return Array.isArray(value) ? value.length : undefined
   return isJsonObject(value) ? Object.keys(value).length : undefined
@@ -302,7 +304,7 @@ function isMultiple(value: number, of: number): boolean {
   return Math.abs(quotient - Math.round(quotient)) < 1e-9 * Math.max(1, Math.abs(quotient))
 }
 
-function rule(holds: (value: Json) => boolean, message: string): Check {
+function rule(holds: (value: Data) => boolean, message: string): Check {
   return (value, path) => (holds(value) ? [] : [issue(path, message)])
 }
 
@@ -311,10 +313,12 @@ function issue(path: Path, message: string): SchemaIssue {
 }
 
 /** Equal for equal values, whatever the order of their keys. */
-function sameText(value: Json): string {
-  return JSON.stringify(value, (_key, one: Json) =>
-    isJsonObject(one) ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1))) : one,
-  )
+function sameText(value: Data): string {
+  if (isAnyNumber(value)) return typeof value === 'number' ? JSON.stringify(value) : String(value)
+  if (Array.isArray(value)) return `[${value.map(sameText).join(',')}]`
+  if (!isJsonObject(value)) return JSON.stringify(value)
+  const members = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([key, one]) => `${JSON.stringify(key)}:${sameText(one)}`).join(',')}}`
 }
 
 function patternOf(text: string, place: string): RegExp {

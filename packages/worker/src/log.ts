@@ -29,8 +29,11 @@ function json(time: string, level: string, message: string, fields: Fields): str
 }
 
 function text(time: string, level: string, message: string, fields: Fields): string {
-  const said = Object.entries(fields).map(([name, value]) => ` ${name}=${JSON.stringify(value)}`)
-  return `${time} ${level.toUpperCase().padEnd(5)} ${message}${said.join('')}`
+  const { stack, ...short } = fields
+  const said = Object.entries(short).map(([name, value]) => ` ${name}=${JSON.stringify(value)}`)
+  // A stack is for people: one line for each of its own.
+  const lines = typeof stack === 'string' ? `\n${stack.replaceAll(/^/gm, '    ')}` : ''
+  return `${time} ${level.toUpperCase().padEnd(5)} ${message}${said.join('')}${lines}`
 }
 
 export function messageOf(error: unknown): string {

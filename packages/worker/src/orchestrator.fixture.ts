@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { TLSSocket } from 'node:tls'
+import { parseExact, stringifyExact } from '@impresario/protocol'
 import type {
   EventRequest,
   HeartbeatRequest,
@@ -65,7 +66,7 @@ export class TestOrchestrator {
   #server: Server | undefined
   #port = 0
   /** Answers this instead, until it is set back: `drop` breaks the connection. */
-  resultsFault: 'none' | 'drop' | 'refuse' | 'hold' = 'none'
+  resultsFault: 'none' | 'drop' | 'refuse' | 'refuse each success' | 'hold' = 'none'
   readonly #heldResponses: (() => void)[] = []
 
   readonly #tls: Tls | undefined
@@ -150,7 +151,7 @@ export class TestOrchestrator {
   }
 
   tell(command: object): void {
-    for (const socket of this.sockets) socket.send(JSON.stringify(command))
+    for (const socket of this.sockets) socket.send(stringifyExact(command))
   }
 
   #takeSockets(server: Server): void {
@@ -161,10 +162,10 @@ export class TestOrchestrator {
         this.sockets.push(open)
         open.on('close', () => this.sockets.splice(this.sockets.indexOf(open), 1))
         open.on('message', (data: Buffer) => {
-          const event = as<EventRequest>(JSON.parse(data.toString('utf8')))
+          const event = as<EventRequest>(parseExact(data.toString('utf8')))
           this.frames.push(event)
           const answer = { status: 'event_accepted', event_id: event.event_id }
-          if (this.acknowledges) open.send(JSON.stringify(answer))
+          if (this.acknowledges) open.send(stringifyExact(answer))
           this.#wake()
         })
         this.#wake()
@@ -264,7 +265,12 @@ export class TestOrchestrator {
       return
     }
     if (this.resultsFault === 'refuse') return send(response, 422, { error: 'too large', code: 'LIMIT_EXCEEDED' })
-    const replies = results.map(() => ({ status: 'accepted', transition: 'success_transition' }))
+    const isEach = this.resultsFault === 'refuse each success'
+    const replies = results.map(({ status }) =>
+      isEach && status === 'success'
+        ? { error: 'too large', code: 'LIMIT_EXCEEDED' }
+        : { status: 'accepted', transition: 'success_transition' },
+    )
     const answer = (): void => send(response, 200, shape(replies))
     if (this.resultsFault === 'hold') this.#heldResponses.push(answer)
     else answer()
@@ -276,7 +282,7 @@ function send(response: ServerResponse, status: number, body: unknown, headers: 
     response.writeHead(204).end()
     return
   }
-  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(stringifyExact(body))
 }
 
 function as<T>(body: unknown): T {
@@ -287,7 +293,7 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(Buffer.from(chunk as Uint8Array))
   const text = Buffer.concat(chunks).toString('utf8')
-  return text === '' ? {} : JSON.parse(text)
+  return text === '' ? {} : parseExact(text)
 }
 
 const ignore = (): void => undefined

@@ -96,7 +96,7 @@ export class ResultSender {
     const backoff = new Backoff(retryMs, RETRY_MS_MAX)
     while (!this.#stop.signal.aborted) {
       try {
-        this.#note(batch, await transport.results(workerId, batch))
+        await this.#note(batch, await transport.results(workerId, batch))
         return
       } catch (error) {
         const failure = transportFailure(error)
@@ -121,20 +121,25 @@ export class ResultSender {
       for (const result of batch) await this.#deliver([result])
       return
     }
-    this.#options.log.error('The orchestrator refused a result.', ids(batch, error))
-    if (first.status === 'failure') return
-    const { job_id, task_id, worker_id } = first
-    const message = `The orchestrator refused the result: ${messageOf(error)}`.slice(0, 1_000)
+    await this.#substitute(first, messageOf(error))
+  }
+
+  /** A result that the orchestrator cannot hold becomes a failure that says so; a failure that it refuses is given up. */
+  async #substitute(refused: ResultRequest, reason: string): Promise<void> {
+    const { job_id, task_id, worker_id, status } = refused
+    this.#options.log.error('The orchestrator refused a result.', { task_id, error: reason })
+    if (status === 'failure') return
+    const message = `The orchestrator refused the result: ${reason}`.slice(0, 1_000)
     const substitute = { job_id, task_id, status: 'failure', error: { code: 'PERMANENT_ERROR', message } }
     await this.#deliver([worker_id === undefined ? substitute : { ...substitute, worker_id }])
   }
 
-  #note(batch: readonly ResultRequest[], replies: readonly object[]): void {
+  async #note(batch: readonly ResultRequest[], replies: readonly object[]): Promise<void> {
     for (const [index, reply] of replies.entries()) {
-      if ('status' in reply && reply.status !== 'ignored') continue
-      const fields = { ...reply, task_id: batch[index]?.task_id }
-      if ('error' in reply) this.#options.log.error('The orchestrator refused a result.', fields)
-      else this.#options.log.debug('The orchestrator ignored a result.', fields)
+      const result = batch[index]
+      if (result === undefined || ('status' in reply && reply.status !== 'ignored')) continue
+      if ('error' in reply) await this.#substitute(result, String(reply.error))
+      else this.#options.log.debug('The orchestrator ignored a result.', { ...reply, task_id: result.task_id })
     }
   }
 }

@@ -1,5 +1,5 @@
-import type { JsonObject, ResultRequest, WireTask } from '@impresario/protocol'
-import { TaskAborted, TaskFailure, taskErrorOf, type AbortCause } from './failure.ts'
+import type { JsonObject, ResultRequest, WireTask, WireTaskError } from '@impresario/protocol'
+import { isUnexpected, TaskAborted, TaskFailure, taskErrorOf, type AbortCause } from './failure.ts'
 import { check, type Ending, type Skill, type Task } from './handler.ts'
 import type { Log } from './log.ts'
 
@@ -82,7 +82,7 @@ export class RunningTask implements Task {
     return this.#startedAt + timeoutMs
   }
 
-  get tracing(): Readonly<Record<string, string>> {
+  get tracingContext(): Readonly<Record<string, string>> {
     return this.wire.tracing_context ?? NO_TRACING
   }
 
@@ -162,9 +162,21 @@ export class RunningTask implements Task {
     const { job_id, task_id } = this.wire
     const ids = { job_id, task_id, worker_id: this.origin.workerId }
     if (this.#aborted === 'cancelled') return this.#end({ ...ids, status: 'cancelled' })
-    if (this.#aborted === undefined) return this.#end({ ...ids, status: 'failure', error: taskErrorOf(error) })
+    if (this.#aborted === undefined) return this.#end({ ...ids, status: 'failure', error: this.#said(error) })
     const code = this.#aborted === 'deadline' || this.#aborted === 'timeout' ? 'TIMEOUT_ERROR' : 'TRANSIENT_ERROR'
     this.#end({ ...ids, status: 'failure', error: { code, message: new TaskAborted(this.#aborted).message } })
+  }
+
+  /** What the orchestrator hears of a failure, and the worker's own log first. */
+  #said(error: unknown): WireTaskError {
+    const said = taskErrorOf(error)
+    const { code, message, stack } = said
+    const { job_id, task_id, type } = this.wire
+    const fields = { task_id, job_id, type, code, error: message, ...(stack === undefined ? {} : { stack }) }
+    if (this.#ended) return said
+    if (isUnexpected(error)) this.#options.log.error('A handler failed.', fields)
+    else this.#options.log.warn('A task failed.', fields)
+    return said
   }
 
   #end(result: ResultRequest): void {

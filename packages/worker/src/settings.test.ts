@@ -144,7 +144,7 @@ test('[E-05] what is given in code counts more than the environment', () => {
   expect(settings).toMatchObject({ orchestrators: [{ url: 'http://here' }], id: 'mine', concurrency: 1 })
 })
 
-test('[E-05] several orchestrators come by priority, then by address, each with its token', () => {
+test('[E-05] several orchestrators come by priority, then as they are listed, each with its token', () => {
   const list = [{ url: 'http://c' }, { url: 'http://b', token: 'tb' }, { url: 'http://a', priority: 1 }]
   const env = {
     ORCHESTRATORS_CONFIG: JSON.stringify(list),
@@ -154,8 +154,8 @@ test('[E-05] several orchestrators come by priority, then by address, each with 
   const settings = settingsOf({}, env)
   expect(settings.orchestrators).toEqual([
     { url: 'http://a', priority: 1, weight: 1, token: 'shared' },
-    { url: 'http://b', priority: 10, weight: 1, token: 'tb' },
     { url: 'http://c', priority: 10, weight: 1, token: 'shared' },
+    { url: 'http://b', priority: 10, weight: 1, token: 'tb' },
   ])
   expect(settings.orchestratorMode).toBe('round_robin')
 })

@@ -236,13 +236,16 @@ function orchestratorsFrom(options: WorkerOptions, said: WorkerEnvironment): rea
   const token = options.token ?? said.individualToken ?? said.token
   const several = options.url === undefined ? (options.orchestrators ?? listFrom(said.orchestratorsConfig)) : undefined
   const list = several ?? [{ url: options.url ?? said.orchestratorUrl }]
-  return list
-    .map((one) => {
-      if (!isHttp(one.url)) throw wrong('The address of an orchestrator', 'one with http: or https:', one.url)
-      const { url, priority = 10, weight = 1 } = one
-      return { url, priority, weight, token: one.token ?? token }
-    })
-    .toSorted((a, b) => a.priority - b.priority || a.url.localeCompare(b.url))
+  return (
+    list
+      .map((one) => {
+        if (!isHttp(one.url)) throw wrong('The address of an orchestrator', 'one with http: or https:', one.url)
+        const { url, priority = 10, weight = 1 } = one
+        return { url, priority, weight, token: one.token ?? token }
+      })
+      // Equal ones stay in the order of the list: work comes from the first.
+      .toSorted((a, b) => a.priority - b.priority)
+  )
 }
 
 function isHttp(url: string): boolean {

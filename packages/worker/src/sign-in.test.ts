@@ -171,7 +171,7 @@ test('[E-05] signed, every message but the polls carries its time, something tha
     const { signature, signer_id: signer } = message['security'] as { signature: string; signer_id: string }
     expect(signer).toBe('w1')
     expect(Number.isInteger(message['timestamp'])).toBe(true)
-    expect(await verifyMessage(message, 'own', signature)).toBe(true)
+    expect(await verifyMessage(JSON.stringify(message), 'own', signature)).toBe(true)
   }
   const nonces = messages.map((message) => (message['metadata'] as { nonce: string }).nonce)
   expect(new Set(nonces).size).toBe(nonces.length)

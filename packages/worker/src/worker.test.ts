@@ -1,4 +1,4 @@
-import { contract, type WireTask } from '@impresario/protocol'
+import { contract, isJsonObject, LIMITS, type WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createWorker, InvalidInputError, outcome, PermanentError, TransientError, type Task } from './index.ts'
@@ -98,7 +98,7 @@ test('[E-05] the error classes decide the code; anything else is transient; an u
   const tasks = [...Object.keys(errors), 'nobody'].map((type) => taskOf(type))
   orchestrator.give(...tasks)
   const results = await Promise.all(tasks.map(resultOf))
-  expect(results.map((result) => result.error)).toEqual([
+  expect(results.map((result) => result.error)).toMatchObject([
     { code: 'TRANSIENT_ERROR', message: 'later' },
     { code: 'PERMANENT_ERROR', message: 'never' },
     { code: 'INVALID_INPUT_ERROR', message: 'nonsense', details: { field: 'x' } },
@@ -117,9 +117,9 @@ test('[E-05] a handler learns its ids, its attempt and its idempotency key', asy
   const task = taskOf('t', {}, more)
   orchestrator.give(task)
   await resultOf(task)
-  const [{ jobId, taskId, attempt, idempotencyKey, tracing } = fail()] = seen
+  const [{ jobId, taskId, attempt, idempotencyKey, tracingContext } = fail()] = seen
   expect([jobId, taskId, attempt, idempotencyKey]).toEqual([task.job_id, task.task_id, 3, 'key'])
-  expect(tracing).toEqual({ traceparent: '00-a-b-01' })
+  expect(tracingContext).toEqual({ traceparent: '00-a-b-01' })
 })
 
 function fail(): never {
@@ -237,4 +237,30 @@ test('[E-05] what is loaded is told to the orchestrator, skills and models apart
   orchestrator.give(taskOf('t'))
   await orchestrator.until(() => orchestrator.heartbeats.length > 0)
   expect(orchestrator.heartbeats[0]).toMatchObject({ hot_skills: ['t'], hot_cache: ['llama'] })
+})
+
+test('[E-05] an exception of a handler is in the log and goes along with its result, with its stack and its causes', async () => {
+  const lines: object[] = []
+  const log = { ...silentLog, error: (message: string, fields?: object) => lines.push({ message, ...fields }) }
+  const worker = makeWorker({ log }).task('t', ({ how }) => {
+    const cause = new RangeError('the disk is full')
+    if (how === 'meant') throw new PermanentError('It will never work.')
+    if (how === 'caused') throw new PermanentError('It will never work.', { cause })
+    throw new Error('It broke.', { cause })
+  })
+  await worker.start()
+  const tasks = ['odd', 'meant', 'caused'].map((how) => taskOf('t', { how }))
+  orchestrator.give(...tasks)
+  const [odd, meant, caused] = await Promise.all(tasks.map((task) => orchestrator.resultOf(task)))
+  const stackOf = (error: unknown): string =>
+    isJsonObject(error) && typeof error['stack'] === 'string' ? error['stack'] : ''
+  const stack = stackOf(odd?.error)
+  expect(stack).toMatch(/^Error: It broke\.\n +at .*worker\.test\.ts.*\nCaused by: RangeError: the disk is full\n/s)
+  expect(stack.length).toBeLessThanOrEqual(LIMITS.taskStackCharsMax)
+  expect(lines).toMatchObject([
+    { message: 'A handler failed.', task_id: tasks[0]?.task_id, code: 'TRANSIENT_ERROR', stack },
+  ])
+  // A failure that the handler chose says enough; what caused it does not.
+  expect(meant?.error).toEqual({ code: 'PERMANENT_ERROR', message: 'It will never work.' })
+  expect(stackOf(caused?.error)).toMatch(/^Caused by: RangeError/)
 })

@@ -1,7 +1,5 @@
-import { readdir } from 'node:fs/promises'
-import { join, resolve as resolvePath } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { ImpresarioError, type HeartbeatRequest, type Schema } from '@impresario/protocol'
+import { resolve as resolvePath } from 'node:path'
+import type { HeartbeatRequest, Schema } from '@impresario/protocol'
 import { Connection } from './connection.ts'
 import { registration, skillsHash } from './description.ts'
 import {
@@ -21,6 +19,7 @@ import { Bell, nextTurn, sleep } from './pause.ts'
 import { Rota } from './rota.ts'
 import type { TaskOrigin } from './running.ts'
 import { TaskRunner } from './runner.ts'
+import { modulesIn } from './skill-directory.ts'
 import { settingsOf, type WorkerOptions, type WorkerSettings } from './settings.ts'
 import { Gauge, Telemetry } from './telemetry.ts'
 import type { Command, WorkerTransport } from './transport.ts'
@@ -31,6 +30,8 @@ const UNDELIVERED_MAX = 10_000
 const FULL_PAUSE_MS = 500
 /** How long the last words may take when the orchestrator does not answer. */
 const FAREWELL_MS = 5_000
+/** What a line of the log names. */
+const SHOWN_TASKS = 10
 const CANCEL = 'cancel_task'
 const END_SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
@@ -167,13 +168,19 @@ export class Worker {
     return this.#stopped
   }
 
-  /** Starts, and stops when the process is told to end. Resolves when all is done; a second signal ends at once. */
+  /**
+   * Starts, and stops when the process is told to end, or when `stop` is called. Resolves when all is done; a second signal
+   * ends the process at once.
+   */
   async run(): Promise<void> {
     let tell = (): void => undefined
     const told = new Promise<void>((resolve) => {
       tell = resolve
     })
     for (const signal of END_SIGNALS) process.once(signal, tell)
+    const { signal: draining } = this.#draining
+    draining.addEventListener('abort', tell, { once: true })
+    if (draining.aborted) tell()
     await Promise.race([this.start(), told])
     await told
     for (const signal of END_SIGNALS) process.off(signal, tell)
@@ -188,6 +195,7 @@ export class Worker {
       log: this.#settings.log,
       registration: () => registration(this.#settings, this.#runner.skills),
       state: (origin) => this.#state(origin),
+      running: (origin) => this.#runner.taskIds(origin),
       onCancel: (taskIds) => {
         for (const taskId of taskIds) this.#runner.abort(taskId, 'cancelled')
       },
@@ -309,10 +317,19 @@ export class Worker {
     if (this.#polling === undefined) return
     await this.#polling
     await this.#tell()
+    if (this.#runner.size > 0) {
+      const wait = { task_ids: this.running.slice(0, SHOWN_TASKS), wait_ms: shutdownMs }
+      log.info(`Stopping: ${this.#runner.size} running tasks are waited for. A second signal ends at once.`, wait)
+    }
     await within(shutdownMs, this.#runner.whenEmpty())
     if (this.#runner.size > 0) {
       log.warn('Running tasks are handed back: the worker cannot wait longer.', { task_ids: this.running })
       this.#runner.handBack()
+    }
+    const undelivered = this.#connections.flatMap((connection) => connection.results.pendingIds())
+    if (undelivered.length > 0) {
+      const wait = { task_ids: undelivered.slice(0, SHOWN_TASKS), wait_ms: FAREWELL_MS }
+      log.info(`Stopping: ${undelivered.length} results are still to be delivered.`, wait)
     }
     await within(FAREWELL_MS, Promise.all(this.#connections.map((connection) => connection.results.whenEmpty())))
     const lost = this.#connections.flatMap((connection) => connection.results.pendingIds())
@@ -320,6 +337,7 @@ export class Worker {
     this.#offline = true
     await this.#tell()
     await Promise.all(this.#connections.map((connection) => connection.close()))
+    log.info('Stopped.')
   }
 
   async #tell(): Promise<void> {
@@ -347,36 +365,6 @@ function transports(options: WorkerOptions, settings: WorkerSettings): readonly 
     transport: new HttpTransport({ url, token, workerId, mode, sts, signing, tls, log }),
     weight,
   }))
-}
-
-type AddSkills = (worker: Worker) => unknown
-
-async function modulesIn(directory: string): Promise<readonly AddSkills[]> {
-  let names: string[]
-  try {
-    names = await readdir(directory)
-  } catch (cause) {
-    const message = `WORKER_SKILLS_DIR: the directory ${directory} cannot be read.`
-    throw new ImpresarioError('INVALID_CONFIGURATION', message, { cause })
-  }
-  const files = names.filter((name) => /\.m?js$/.test(name)).toSorted()
-  return Promise.all(
-    files.map(async (name) => {
-      const loaded: unknown = await import(pathToFileURL(join(directory, name)).href)
-      const add = isModule(loaded) ? loaded.default : undefined
-      if (isAddSkills(add)) return add
-      const message = `WORKER_SKILLS_DIR: ${join(directory, name)} must export a function by default.`
-      throw new ImpresarioError('INVALID_CONFIGURATION', message)
-    }),
-  )
-}
-
-function isModule(value: unknown): value is { readonly default?: unknown } {
-  return typeof value === 'object' && value !== null
-}
-
-function isAddSkills(value: unknown): value is AddSkills {
-  return typeof value === 'function'
 }
 
 export function createWorker(options: WorkerOptions = {}): Worker {

@@ -41,7 +41,7 @@ function targetsIn(transitions: unknown, name: string, what: string): readonly (
 
 /** A task as a handler described it, with the defaults filled in and everything checked. */
 export function taskCallOf(given: Given): TaskCall {
-  const { type, strategy = 'default', priority = 0, maxCost, attemptsMax } = given
+  const { type, strategy = 'default', priority = 0, maxCost, attemptsMax, retryTimeouts } = given
   if (typeof type !== 'string' || type === '') throw invalid('dispatches a task without a type.')
   if (typeof strategy !== 'string') throw invalid(`dispatches "${type}" with a strategy that is no name.`)
   if (!isFinite(priority)) throw invalid(`dispatches "${type}" with a priority that is no number.`)
@@ -50,6 +50,9 @@ export function taskCallOf(given: Given): TaskCall {
   }
   if (attemptsMax !== undefined && !isCount(attemptsMax)) {
     throw invalid(`dispatches "${type}" with an attemptsMax that is not 1, 2, 3, …`)
+  }
+  if (retryTimeouts !== undefined && typeof retryTimeouts !== 'boolean') {
+    throw invalid(`dispatches "${type}" with a retryTimeouts that is neither true nor false.`)
   }
   const requirements = given['resourceRequirements']
   return {
@@ -61,6 +64,7 @@ export function taskCallOf(given: Given): TaskCall {
     ...(requirements === undefined ? {} : { requirements: requirementsOf(requirements, type) }),
     ...(maxCost === undefined ? {} : { maxCost }),
     ...(attemptsMax === undefined ? {} : { attemptsMax }),
+    ...(retryTimeouts === undefined ? {} : { retryTimeouts }),
     ...timeoutsOf(given),
   }
 }

@@ -1,7 +1,7 @@
-import type { JsonObject } from '@impresario/protocol'
+import type { DataObject, JsonObject } from '@impresario/protocol'
 import type { BranchOutcome } from '../job/job.ts'
 import type { TurnInput } from './blueprint.ts'
-import { jsonObjectCopy, storedCopy } from './json-copy.ts'
+import { storedCopy } from './json-copy.ts'
 
 /**
  * The state history of a blueprint that declares no `history` schema. States write to it freely and
@@ -12,21 +12,21 @@ import { jsonObjectCopy, storedCopy } from './json-copy.ts'
 export type LooseHistory = any
 
 /** What a handler knows. Everything in it is a copy: only `stateHistory` finds its way back into the job. */
-export interface Context<Data = JsonObject, History = LooseHistory, Stores = object> {
+export interface Context<Data = DataObject, History = LooseHistory, Stores = object> {
   readonly jobId: string
   readonly currentState: string
   readonly initialData: Data
   /** Shared by all states of the job. What the handler leaves in it is stored with its action. */
   readonly stateHistory: History
-  readonly client: { readonly id: string; readonly plan: string | undefined; readonly params: JsonObject }
+  readonly client: { readonly id: string; readonly plan: string | undefined; readonly params: DataObject }
   readonly dataStores: Stores
-  /** Trace headers that came with the job, to be passed on. */
-  readonly tracing: Readonly<Record<string, string>>
+  /** The trace that the job belongs to, to be passed on: `traceparent` and `tracestate`, if it came with any. */
+  readonly tracingContext: Readonly<Record<string, string>>
   /** Aborts when the handler's time is up or the job is cancelled. */
   readonly signal: AbortSignal
 }
 
-export interface AggregatorContext<Data = JsonObject, History = LooseHistory, Stores = object> extends Context<
+export interface AggregatorContext<Data = DataObject, History = LooseHistory, Stores = object> extends Context<
   Data,
   History,
   Stores
@@ -48,18 +48,18 @@ export function contextOf(input: TurnInput, dataStores: object): RawContext {
     stateHistory: { ...storedCopy(job.stateHistory) },
     client: { id: job.client.id, plan: job.client.plan, params: storedCopy(job.client.params ?? {}) },
     dataStores,
-    tracing: { ...job.tracing },
+    tracingContext: { ...job.tracing },
     // Asked for only when it is used: most handlers never look at it, and it is dear to make.
     get signal() {
       return input.signal
     },
-    aggregationResults: outcomesOf(jsonObjectCopy(job.aggregationResults ?? {}, 'aggregationResults')),
+    aggregationResults: outcomesOf(storedCopy(storedOutcomes(job.aggregationResults ?? {}))),
   }
 }
 
 /** What the handler of a state that is no aggregator gets. Frozen: a new `stateHistory` would be lost without a word. */
 export function withoutResults(context: RawContext): Readonly<Omit<RawContext, 'aggregationResults'>> {
-  const { jobId, currentState, initialData, stateHistory, client, dataStores, tracing } = context
+  const { jobId, currentState, initialData, stateHistory, client, dataStores, tracingContext } = context
   return Object.freeze({
     jobId,
     currentState,
@@ -67,11 +67,16 @@ export function withoutResults(context: RawContext): Readonly<Omit<RawContext, '
     stateHistory,
     client,
     dataStores,
-    tracing,
+    tracingContext,
     get signal() {
       return context.signal
     },
   })
+}
+
+/** Boundary: outcomes are stored with their job, as JSON. */
+function storedOutcomes(outcomes: Readonly<Record<string, BranchOutcome>>): JsonObject {
+  return outcomes as unknown as JsonObject
 }
 
 /** Boundary: a copy of branch outcomes has their shape. */

@@ -85,10 +85,16 @@ describe('[A-01] a blueprint is a script for the rules', () => {
         ...policy,
         runTimeout: '10m',
         executionTimeout: '1h',
+        retryTimeouts: true,
       },
       (state) => ({ done: state.end() }),
     )
-    expect(tuned.policy).toEqual({ ...policy, runTimeoutMs: 600_000, executionTimeoutMs: 3_600_000 })
+    expect(tuned.policy).toEqual({
+      ...policy,
+      runTimeoutMs: 600_000,
+      executionTimeoutMs: 3_600_000,
+      retryTimeouts: true,
+    })
     expect(tuned.version).toBe(3)
     expect(tuned.endpoint).toBe('/tuned')
     expect(tuned.apiVersion).toBe('v2')
@@ -129,6 +135,7 @@ describe('[A-03] what is wrong in itself is refused where it is written', () => 
     ['limit', define('b', { transitionsMax: 5_000 }, { done }), /transitionsMax is 5000.* from 1 to 1000/],
     ['span', define('b', { resultTimeout: 'soon' }, { done }), /Blueprint "b": resultTimeout is "soon"/],
     ['span', define('b', { runTimeout: 'soon' }, { done }), /Blueprint "b": runTimeout is "soon"/],
+    ['flag', define('b', { retryTimeouts: 'yes' }, { done }), /retryTimeouts is yes\. Give true or false/],
     ['no state', define('b', {}, { done: 1 }), /Blueprint "b", state "done": is not a state/],
     ['null', define('b', {}, { done: null }), /is not a state/],
     ['bare object', define('b', {}, { done: {} }), /is not a state/],

@@ -1,5 +1,5 @@
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import type { Duration, JsonObject, Schema } from '@impresario/protocol'
+import type { DataObject, Duration, Schema } from '@impresario/protocol'
 import type { LooseData } from './actions.ts'
 import type { RunnableBlueprint } from './blueprint.ts'
 import type { LooseHistory } from './context.ts'
@@ -14,7 +14,7 @@ export interface MigratingJob {
   readonly state: string
   readonly stateHistory: LooseHistory
   readonly blueprintVersion: number
-  readonly initialData: JsonObject
+  readonly initialData: DataObject
 }
 
 export interface PolicyOverrides {
@@ -24,10 +24,12 @@ export interface PolicyOverrides {
   readonly taskAttemptsMax?: number
   readonly backoffMs?: number
   readonly backoffMsMax?: number
-  /** From dispatch to the result, for tasks that name none. */
+  /** From the first dispatch to the result, for tasks that name none. */
   readonly resultTimeout?: Duration
   /** From a worker's pickup to the result, for tasks that name no timeout. Five minutes without any. */
   readonly runTimeout?: Duration
+  /** Whether a task is tried again after a run or result timeout. Without it the job fails then. */
+  readonly retryTimeouts?: boolean
   /** Longest life of a job. */
   readonly executionTimeout?: Duration
 }
@@ -93,7 +95,7 @@ export function blueprint<
   const Name extends string,
   const S extends States,
   Given = LooseData,
-  Data = JsonObject,
+  Data = DataObject,
   History = LooseHistory,
   Output = unknown,
   Stores extends object = object,
@@ -153,6 +155,8 @@ function policyOf(name: string, given: PolicyOverrides): Partial<ScriptPolicy> {
     const value = given[key]
     if (value !== undefined) own[ownKey] = durationMs(value, `Blueprint "${name}": ${key}`)
   }
+  const { retryTimeouts } = given
+  if (retryTimeouts !== undefined) own.retryTimeouts = flag(name, 'retryTimeouts', retryTimeouts)
   return own
 }
 
@@ -169,6 +173,11 @@ const SPANS = [
   ['runTimeout', 'runTimeoutMs'],
   ['executionTimeout', 'executionTimeoutMs'],
 ] as const
+
+function flag(name: string, key: string, value: unknown): boolean {
+  if (typeof value === 'boolean') return value
+  throw new ImpresarioError('INVALID_BLUEPRINT', `Blueprint "${name}": ${key} is ${String(value)}. Give true or false.`)
+}
 
 function positive(name: string, key: string, value: number, max: number): number {
   if (Number.isInteger(value) && value >= 1 && value <= max) return value

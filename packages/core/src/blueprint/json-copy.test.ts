@@ -1,7 +1,8 @@
-import { isImpresarioError } from '@impresario/protocol'
+import { ExactNumber, isImpresarioError, stringifyExact, writeJson } from '@impresario/protocol'
+import type { JsonObject } from '@impresario/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { jsonCopy, jsonObjectCopy, jsonSize } from './json-copy.ts'
+import { jsonCopy, jsonObjectCopy, jsonSize, storedCopy } from './json-copy.ts'
 
 test('[B-03] data is copied, so that nobody holds a part of a stored job', () => {
   const given = { list: [{ n: 1 }], none: undefined, nothing: null, yes: true, text: 't' }
@@ -14,13 +15,28 @@ test('[B-03] data is copied, so that nobody holds a part of a stored job', () =>
 test('[B-03] whatever JSON can hold survives, and any key is only a key', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
-      expect(JSON.stringify(jsonCopy(value, 'params'))).toBe(JSON.stringify(value))
+      expect(writeJson(jsonCopy(value, 'params'))).toBe(stringifyExact(value))
     }),
   )
   const copied = jsonCopy(JSON.parse('{"__proto__": {"polluted": 1}}'), 'params')
   expect(Object.keys(copied as object)).toEqual(['__proto__'])
   expect(Object.getPrototypeOf(copied)).toBe(Object.prototype)
   expect(jsonCopy(Object.assign(Object.create(null) as object, { a: 1 }), 'params')).toEqual({ a: 1 })
+})
+
+test('[B-03] numbers of any length and texts of any beginning come back as they were', () => {
+  const given = {
+    id: 9_007_199_254_740_993n,
+    small: 7n,
+    minus: -0,
+    price: new ExactNumber('0.30000000000000001'),
+    list: ['\uFDD05', '\uFDD0\uFDD0', 'plain'],
+  }
+  const kept = jsonObjectCopy(given, 'params')
+  // What a storage does with it.
+  const stored = JSON.parse(JSON.stringify(kept)) as JsonObject
+  expect(storedCopy(stored)).toEqual({ ...given, small: 7 })
+  expect(writeJson(stored)).toBe(stringifyExact(given))
 })
 
 const loop: { self?: unknown } = {}
@@ -33,7 +49,8 @@ for (let level = 0; level < 65; level += 1) deep = [deep]
 test.each<[string, unknown, RegExp]>([
   ['a function', { a: { b: () => 1 } }, /^params\.a\.b is a function, which JSON cannot hold/],
   ['a symbol', { a: Symbol('s') }, /params\.a is a symbol/],
-  ['a bigint', { a: 1n }, /params\.a is a bigint/],
+  ['a giant', { a: 10n ** 1_000n }, /params\.a is a number of more than 1000 digits/],
+  ['too much', { a: new ExactNumber('1e400') }, /params\.a is 1e400, which is beyond the range/],
   ['NaN', { a: [1, Number.NaN] }, /params\.a\[1\] is NaN.*finite number/],
   ['Infinity', { a: Infinity }, /params\.a is Infinity/],
   ['a date', { at: new Date(0) }, /params\.at is an instance of Date.*toISOString/],

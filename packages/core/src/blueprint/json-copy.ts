@@ -1,5 +1,13 @@
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import type { Json, JsonObject } from '@impresario/protocol'
+import {
+  ImpresarioError,
+  isExactNumber,
+  keptNumber,
+  LIMITS,
+  markedText,
+  numberFrom,
+  seenText,
+} from '@impresario/protocol'
+import type { Data, ExactNumber, Json, JsonObject } from '@impresario/protocol'
 
 /** Where a copy stands: the objects around it, innermost first. Its words are made only for a refusal. */
 interface Path {
@@ -13,7 +21,8 @@ interface Path {
  * Copies a value that user code made, so that nothing outside holds a part of a stored job, and
  * refuses what JSON cannot carry. `place` names the value in the refusal, such as `params`.
  *
- * Properties that are `undefined` are left out, as `JSON.stringify` would.
+ * Properties that are `undefined` are left out, as `JSON.stringify` would. Numbers that a double would alter are kept as
+ * texts; `storedCopy` makes them what they were.
  */
 export function jsonCopy(value: unknown, place: string): Json {
   return copy(value, place, undefined, undefined)
@@ -26,20 +35,21 @@ export function jsonObjectCopy(value: unknown, place: string): JsonObject {
   return copyObject(value, place, undefined, undefined)
 }
 
-/** Copies what is known to be JSON, because it was stored. Runs for every turn, so it checks nothing. */
+/** Copies what is known to be JSON, because it was stored, for user code. Runs for every turn, so it checks nothing. */
 export function storedCopy<T extends Json>(value: T): T {
   return cloned(value) as T
 }
 
-function cloned(value: Json): Json {
+function cloned(value: Json): Data {
+  if (typeof value === 'string') return seenText(value)
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(cloned)
-  const made: Record<string, Json> = {}
+  const made: Record<string, Data> = {}
   for (const [key, item] of Object.entries(value)) setOwn(made, key, cloned(item))
   return made
 }
 
-function setOwn(made: Record<string, Json>, key: string, item: Json): void {
+function setOwn<T>(made: Record<string, T>, key: string, item: T): void {
   if (key !== '__proto__') {
     made[key] = item
     return
@@ -51,17 +61,36 @@ function setOwn(made: Record<string, Json>, key: string, item: Json): void {
 function copy(value: unknown, place: string, key: string | number | undefined, path: Path | undefined): Json {
   switch (typeof value) {
     case 'string':
+      return markedText(value)
     case 'boolean':
       return value
+    case 'bigint':
+      return keptLarge(value, place, key, path)
     case 'number':
-      if (Number.isFinite(value)) return value
+      if (Number.isFinite(value)) return keptNumber(value)
       throw refusal(spell(place, key, path), `is ${value}, which JSON cannot hold`, 'Give a finite number or null.')
     case 'object':
       if (value === null) return null
+      if (isExactNumber(value)) return keptLarge(value, place, key, path)
       return Array.isArray(value) ? copyList(value, place, key, path) : copyObject(value, place, key, path)
     default:
       throw refusal(spell(place, key, path), `is ${nameOf(value)}, which JSON cannot hold`, 'Give only plain data.')
   }
+}
+
+function keptLarge(
+  value: bigint | ExactNumber,
+  place: string,
+  key: string | number | undefined,
+  path: Path | undefined,
+): Json {
+  const text = String(value)
+  if (text.length > LIMITS.jsonNumberCharsMax) {
+    const problem = `is a number of more than ${LIMITS.jsonNumberCharsMax} digits`
+    throw refusal(spell(place, key, path), problem, 'Give it as a text.')
+  }
+  if (numberFrom(text) !== 'overflow') return keptNumber(value)
+  throw refusal(spell(place, key, path), `is ${text}, which is beyond the range of numbers`, 'Give a smaller number.')
 }
 
 function copyList(

@@ -76,6 +76,7 @@ describe('[B-03] dispatchTask', () => {
         dispatchTimeout: '30s',
         resultTimeout: 1_500,
         runTimeout: '2m',
+        retryTimeouts: true,
       }),
     )
     expect(action).toEqual({
@@ -92,6 +93,7 @@ describe('[B-03] dispatchTask', () => {
         dispatchTimeoutMs: 30_000,
         resultTimeoutMs: 1_500,
         runTimeoutMs: 120_000,
+        retryTimeouts: true,
       },
       transitions: { success: 'next', timeout: 'failed' },
     })
@@ -262,7 +264,22 @@ describe('[B-06] [J-16] one action per run', () => {
       (actions) => {
         actions.transitionTo('next')
       },
-      /chose an action \(transition\) but did not return/,
+      /chose an action \(transition\) but did not return it\. Write `return actions\.transitionTo\(…\)`/,
+    ],
+    [
+      'one task into an aggregator that is not returned',
+      (actions) => {
+        actions.dispatchTask({ type: 't', transitions: { success: 'join' } })
+      },
+      /chose an action \(task\) but did not return it\. Write `return actions\.dispatchTask\(…\)`/,
+    ],
+    [
+      'a fan-out that is not returned',
+      (actions) => {
+        actions.dispatchTask({ type: 't', transitions: { success: 'join' } })
+        actions.dispatchTask({ type: 'u', transitions: { success: 'join' } })
+      },
+      /dispatched 2 tasks into "join" but did not return them\. Write `return \[actions\.dispatchTask\(…\), actions\.dispatchTask\(…\)\]`, or `return actions\.dispatchParallel\(\[…\], \{ into: 'join' \}\)`/,
     ],
     ['an empty list', (actions) => [actions.transitionTo('next')].slice(1), /did not return it/],
     ['an imitation', (actions) => ({ ...actions.transitionTo('next') }), /did not return it/],
@@ -337,6 +354,11 @@ describe('[B-06] what makes no sense is refused with a clear message', () => {
     ['cost', loosely('dispatchTask', { type: 't', transitions, maxCost: Number.NaN }), /a maxCost that is no number/],
     ['attempts', loosely('dispatchTask', { type: 't', transitions, attemptsMax: 0 }), /an attemptsMax that is not 1/],
     ['attempts', loosely('dispatchTask', { type: 't', transitions, attemptsMax: 1.5 }), /an attemptsMax that is not 1/],
+    [
+      'timeouts',
+      loosely('dispatchTask', { type: 't', transitions, retryTimeouts: 2 }),
+      /that is neither true nor false/,
+    ],
     ['span', loosely('dispatchTask', { type: 't', transitions, resultTimeout: 'soon' }), /resultTimeout is "soon"/],
     ['span', loosely('dispatchTask', { type: 't', transitions, dispatchTimeout: null }), /dispatchTimeout is null/],
     ['params', loosely('dispatchTask', { type: 't', transitions, params: [] }), /The params of "t" is a list/],
@@ -354,7 +376,11 @@ describe('[B-06] what makes no sense is refused with a clear message', () => {
     ['call', loosely('dispatchParallel', [1], { into: 'join' }), /dispatchParallel, branch 0, without its options/],
     ['into', loosely('dispatchParallel', [], {}), /without `into`/],
     ['no aggregator', loosely('dispatchParallel', [], { into: 'next' }), /"next", which is not an aggregator/],
-    ['policy', loosely('dispatchParallel', [], { into: 'join', policy: 'x' }), /the policy "x"\. Use 'wait_all'/],
+    [
+      'policy',
+      loosely('dispatchParallel', [], { into: 'join', policy: 'x' }),
+      /the policy "x"\. Use one of 'wait_all', 'fail_fast', 'by_code'/,
+    ],
     ['child', loosely('runBlueprint', {}, { transitions }), /runs a blueprint without its name/],
     ['empty child', loosely('dispatchParallel', [child('', {})], { into: 'join' }), /without its name/],
     [

@@ -1,7 +1,8 @@
 import { ImpresarioError, isImpresarioError, isTaskContract, LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import type { Action } from '../job/action.ts'
-import type { Call } from '../job/job.ts'
+import { BRANCH_POLICIES } from '../job/job.ts'
+import type { BranchPolicy, Call } from '../job/job.ts'
 import type { Actions, ActionToken } from './actions.ts'
 import { childCallOf, eventTransitionsOf, optionsOf, remindersOf, spanOf, taskCallOf, transitionsOf } from './calls.ts'
 import { jsonObjectCopy, jsonSize } from './json-copy.ts'
@@ -122,11 +123,16 @@ function parallelOf(calls: unknown, given: Readonly<Record<string, unknown>>): C
   const { into, policy = 'wait_all' } = given
   if (!Array.isArray(calls)) throw misuse('calls dispatchParallel without a list of calls.')
   if (typeof into !== 'string') throw misuse('calls dispatchParallel without `into`. Name the aggregator state.')
-  if (policy !== 'wait_all' && policy !== 'fail_fast') {
-    throw misuse(`has the policy ${JSON.stringify(policy)}. Use 'wait_all' or 'fail_fast'.`)
+  if (!isBranchPolicy(policy)) {
+    const names = BRANCH_POLICIES.map((name) => `'${name}'`).join(', ')
+    throw misuse(`has the policy ${JSON.stringify(policy)}. Use one of ${names}.`)
   }
   checkCount(calls.length)
   return { type: 'parallel', calls: calls.map(callOf), into, policy }
+}
+
+function isBranchPolicy(policy: unknown): policy is BranchPolicy {
+  return (BRANCH_POLICIES as readonly unknown[]).includes(policy)
 }
 
 const NO_EVENTS_IN_FAN_OUT =
@@ -195,16 +201,32 @@ function actionOf(returned: unknown, choices: readonly Choice[]): Action {
   }
   const tokens: readonly unknown[] = Array.isArray(returned) ? returned : [returned]
   const isOurs = (token: unknown) => choices.some((choice) => choice.token === token)
-  if (tokens.length === 0 || !tokens.every(isOurs)) {
-    throw misuse(
-      `chose an action (${first.action.type}) but did not return it. Return what \`actions\` gave in this run.`,
-    )
-  }
+  if (tokens.length === 0 || !tokens.every(isOurs)) throw misuse(notReturned(first, choices.length))
   const calls = choices.flatMap(({ action }) => callsOf(action))
   checkSize(calls)
   // One task into an aggregator is a fan-out of one: its aggregator expects results by branch.
   return first.into === undefined ? first.action : { type: 'parallel', calls, into: first.into, policy: 'wait_all' }
 }
+
+/** What to write instead; the language lets a forgotten `return` pass without a word. */
+function notReturned({ action, into }: Choice, count: number): string {
+  const method = METHODS[action.type]
+  if (into === undefined || count === 1) {
+    return `chose an action (${action.type}) but did not return it. Write \`return actions.${method}(…)\`.`
+  }
+  return (
+    `dispatched ${count} tasks into "${into}" but did not return them. Write \`return [actions.dispatchTask(…), ` +
+    `actions.dispatchTask(…)]\`, or \`return actions.dispatchParallel([…], { into: '${into}' })\`.`
+  )
+}
+
+const METHODS = {
+  transition: 'transitionTo',
+  task: 'dispatchTask',
+  parallel: 'dispatchParallel',
+  human: 'awaitHumanApproval',
+  child: 'runBlueprint',
+} as const
 
 function callsOf(action: Chosen): readonly Call[] {
   if (action.type === 'parallel') return action.calls

@@ -49,7 +49,7 @@ describe('[B-01] the context', () => {
       stateHistory: job.stateHistory,
       client: { id: 'c1', plan: 'gold', params: { region: 'eu' } },
       dataStores: { names: new Map([['k', 'v']]) },
-      tracing: { traceparent: 't' },
+      tracingContext: { traceparent: 't' },
       signal,
       stored: 'v',
     })
@@ -59,7 +59,7 @@ describe('[B-01] the context', () => {
     let seen: unknown
     const script = blueprint('b', { start: 'a' }, (state) => ({
       a: state.aggregator((context, actions) => {
-        seen = [context.client, context.tracing, context.aggregationResults, context.dataStores]
+        seen = [context.client, context.tracingContext, context.aggregationResults, context.dataStores]
         return actions.transitionTo('done')
       }),
       done: state.end(),

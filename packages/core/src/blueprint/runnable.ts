@@ -5,7 +5,7 @@ import type { Job } from '../job/job.ts'
 import type { Migration, RunnableBlueprint, StateNode, TurnInput, TurnOutput } from './blueprint.ts'
 import { contextOf, withoutResults } from './context.ts'
 import type { RawContext } from './context.ts'
-import { jsonCopy, jsonObjectCopy, jsonSize } from './json-copy.ts'
+import { jsonCopy, jsonObjectCopy, jsonSize, storedCopy } from './json-copy.ts'
 import { nodeOf } from './node.ts'
 import { POLICY_DEFAULTS, completePolicy } from './policy.ts'
 import { createRecorder, placed } from './recorder.ts'
@@ -218,7 +218,8 @@ async function validateInput(
   schema: Schema | undefined,
   data: JsonObject,
 ): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }> {
-  const checked = schema === undefined ? { value: data } : await validate(schema, data)
+  const seen = storedCopy(data)
+  const checked = schema === undefined ? { value: seen } : await validate(schema, seen)
   if ('problems' in checked) return checked
   try {
     return { value: jsonObjectCopy(checked.value, 'initialData') }
@@ -235,9 +236,9 @@ function migrate(
 ): Migration | undefined {
   const moved = user?.({
     state: job.state,
-    stateHistory: jsonObjectCopy(job.stateHistory, 'stateHistory'),
+    stateHistory: storedCopy(job.stateHistory),
     blueprintVersion: job.blueprintVersion,
-    initialData: jsonObjectCopy(job.initialData, 'initialData'),
+    initialData: storedCopy(job.initialData),
   })
   if (moved === undefined) return undefined
   if (find(moved.state) === undefined) {

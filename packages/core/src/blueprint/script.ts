@@ -26,6 +26,8 @@ export interface ScriptPolicy {
   readonly backoffMsMax: number
   /** For tasks that name none. */
   readonly resultTimeoutMs?: number
+  /** For tasks that do not say whether a timeout is tried again. */
+  readonly retryTimeouts?: boolean
   /** From a worker's pickup on; for tasks that have neither a run timeout nor a result timeout of their own or their job's. */
   readonly runTimeoutMs?: number
   readonly executionTimeoutMs?: number

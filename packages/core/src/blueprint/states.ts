@@ -1,4 +1,4 @@
-import type { JsonObject } from '@impresario/protocol'
+import type { DataObject } from '@impresario/protocol'
 import type { Outcome } from '../job/job.ts'
 import type { Actions, ActionToken, AnyActionToken } from './actions.ts'
 import type { AggregatorContext, Context, LooseHistory } from './context.ts'
@@ -64,7 +64,7 @@ type EndOptions<C, Output> =
     }
 
 /** How the states of a blueprint are made. */
-export interface StateBuilders<Data = JsonObject, History = LooseHistory, Stores = object, Output = unknown> {
+export interface StateBuilders<Data = DataObject, History = LooseHistory, Stores = object, Output = unknown> {
   /** Runs code that chooses what comes next. It may run again after a crash, so make it safe to repeat. */
   handler<R extends MaybePromise<Returned>, const D extends string = never>(
     handler: Handler<Context<Data, History, Stores>, History, R>,

@@ -8,6 +8,8 @@ export type Demand = Pick<TaskCall, 'type' | 'requirements' | 'maxCost'>
 export interface Candidate {
   readonly worker: WorkerRecord
   readonly load: number
+  /** How many it would have if it got all that it asked for last. */
+  readonly asked?: number
 }
 
 /** What a worker asks per second for this type of task; `undefined` when it names no price. */
@@ -17,9 +19,12 @@ export function costOf(worker: WorkerRecord, type: string): number | undefined {
   return typeof cost === 'number' ? cost : worker.costPerSecond
 }
 
-/** Tasks may be pushed to it. A worker that calls itself full is still live, and gets tasks when it polls again. */
-export function isAccepting(status: WorkerStatus): boolean {
-  return status === 'idle' || status === 'busy'
+/**
+ * Tasks may be pushed to it. A worker that calls itself full is still live, and gets tasks when it polls again. `busy` says that
+ * there is room as long as the worker has named how much of it there is.
+ */
+export function isAccepting({ status, isOpenEnded }: Pick<WorkerRecord, 'status' | 'isOpenEnded'>): boolean {
+  return status === 'idle' || (status === 'busy' && isOpenEnded !== true)
 }
 
 /** It works now and will take tasks again: everything but a worker that is leaving or has left. */
@@ -28,5 +33,10 @@ export function isStaying(status: WorkerStatus): boolean {
 }
 
 export function hasFreeSlot(candidate: Candidate): boolean {
-  return candidate.load < candidate.worker.concurrencyMax
+  return candidate.load < slotsOf(candidate)
+}
+
+/** Who did not say how many tasks it takes has room for what it last asked for, and for one as long as it has none. */
+export function slotsOf({ worker, asked = 0 }: Candidate): number {
+  return worker.isOpenEnded === true ? Math.max(worker.concurrencyMax, asked) : worker.concurrencyMax
 }

@@ -1,10 +1,11 @@
 import type { TaskCall } from '../job/job.ts'
-import { costOf, hasFreeSlot } from './demand.ts'
+import { FirstInOrder } from '../ports/first-in-order.ts'
+import { costOf, hasFreeSlot, slotsOf } from './demand.ts'
 import type { Candidate } from './demand.ts'
 import { match } from './match.ts'
 import type { Mismatch } from './match.ts'
 import { describeMismatch, describeShared } from './mismatch.ts'
-import { decisive, rank } from './rank.ts'
+import { compareRanked, decisive, rankOf } from './rank.ts'
 import type { Ranked } from './rank.ts'
 import { STRATEGIES, isWarm, questionOf, strategyNamed } from './strategies.ts'
 import type { Question, Strategies, Strategy } from './strategies.ts'
@@ -65,42 +66,108 @@ interface Filtered {
   readonly mismatches: readonly [Mismatch, ...Mismatch[]]
 }
 
-export function explain(call: TaskCall, workers: Iterable<Candidate>, options: ExplainOptions = {}): Explanation {
-  const { exclude = [], last, strategies = STRATEGIES, workersMax = 100 } = options
-  const strategy = strategyNamed(call.strategy, strategies)
-  const question = questionOf(call, last)
-  const fitting: Candidate[] = []
-  const skilled: Filtered[] = []
-  const unskilled: Filtered[] = []
-  for (const candidate of workers) {
-    const filtered = filter(call, candidate, exclude)
-    if (filtered === undefined) fitting.push(candidate)
-    else if (filtered.mismatches[0].reason === 'skill') unskilled.push(filtered)
-    else skilled.push(filtered)
+/** Kinds of obstacle named in a summary; the workers themselves are listed with all of theirs. */
+const OBSTACLES_MAX = 5
+
+/** What keeps workers out that have the skill, by what they have in common. */
+class Obstacles {
+  readonly #groups = new Map<string, { readonly mismatch: Mismatch; count: number }>()
+
+  add(mismatch: Mismatch): void {
+    const key = describeShared(mismatch, 1)
+    const group = this.#groups.get(key)
+    if (group === undefined) this.#groups.set(key, { mismatch, count: 1 })
+    else group.count += 1
   }
-  const ranked = rank(strategy, fitting, question)
-  const [best] = ranked
-  const skilledCount = skilled.length + ranked.length
-  const live = skilledCount + unskilled.length
-  const verdicts = [
-    ...ranked.slice(0, workersMax).map((one, index) => placed(one.candidate, index + 1, question)),
-    ...skilled.slice(0, workersMax).map(refused),
-    ...unskilled.slice(0, workersMax).map(refused),
-  ].slice(0, workersMax)
-  return {
-    type: call.type,
-    strategy: strategy.name,
-    criteria: [...strategy.criteria.map((criterion) => criterion.name), 'id'],
-    chosen: best === undefined ? null : best.candidate.worker.id,
-    summary:
-      best === undefined
-        ? whyNobody(call.type, live, skilled)
-        : whyChosen(strategy, best, ranked, skilledCount, question),
-    live,
-    skilled: skilledCount,
-    candidates: ranked.length,
-    workers: verdicts,
-    omitted: live - verdicts.length,
+
+  describe(): string {
+    const largest = [...this.#groups.values()].sort((a, b) => b.count - a.count).slice(0, OBSTACLES_MAX)
+    const parts = largest.map(({ mismatch, count }) => describeShared(mismatch, count))
+    if (this.#groups.size > OBSTACLES_MAX) parts.push('and others lack something else')
+    return parts.join(', ')
+  }
+}
+
+export function explain(call: TaskCall, workers: Iterable<Candidate>, options: ExplainOptions = {}): Explanation {
+  const explainer = new Explainer(call, options)
+  for (const candidate of workers) explainer.look(candidate)
+  return explainer.end()
+}
+
+/** The same piece by piece: a look at 50,000 workers takes longer than everybody else should wait. */
+export class Explainer {
+  readonly #call: TaskCall
+  readonly #exclude: readonly string[]
+  readonly #workersMax: number
+  readonly #strategy: Strategy
+  readonly #question: Question
+  readonly #fitting: FirstInOrder<Ranked>
+  readonly #skilled: Filtered[] = []
+  readonly #unskilled: Filtered[] = []
+  readonly #obstacles = new Obstacles()
+  #skilledCount = 0
+  #live = 0
+
+  constructor(call: TaskCall, options: ExplainOptions = {}) {
+    const { exclude = [], last, strategies = STRATEGIES, workersMax = 100 } = options
+    this.#call = call
+    this.#exclude = exclude
+    this.#workersMax = workersMax
+    this.#strategy = strategyNamed(call.strategy, strategies)
+    this.#question = questionOf(call, last)
+    // Two at least: the best is compared with the next.
+    this.#fitting = new FirstInOrder(Math.max(2, workersMax), compareRanked)
+  }
+
+  look(candidate: Candidate): void {
+    this.#live += 1
+    const filtered = filter(this.#call, candidate, this.#exclude)
+    if (filtered === undefined) {
+      this.#fitting.add(rankOf(this.#strategy, candidate, this.#question))
+      return
+    }
+    const isUnskilled = filtered.mismatches[0].reason === 'skill'
+    const listed = isUnskilled ? this.#unskilled : this.#skilled
+    if (listed.length < this.#workersMax) listed.push(filtered)
+    if (isUnskilled) return
+    this.#skilledCount += 1
+    this.#obstacles.add(filtered.mismatches[0])
+  }
+
+  end(): Explanation {
+    const ranked = this.#fitting.first()
+    const [best] = ranked
+    const candidates = this.#fitting.count
+    const skilled = this.#skilledCount + candidates
+    const verdicts = [
+      ...ranked.map((one, index) => placed(one.candidate, index + 1, this.#question)),
+      ...this.#skilled.map(refused),
+      ...this.#unskilled.map(refused),
+    ].slice(0, this.#workersMax)
+    return {
+      type: this.#call.type,
+      strategy: this.#strategy.name,
+      criteria: [...this.#strategy.criteria.map((criterion) => criterion.name), 'id'],
+      chosen: best === undefined ? null : best.candidate.worker.id,
+      summary:
+        best === undefined
+          ? this.#whyNobody()
+          : whyChosen(this.#strategy, best, { next: ranked[1], candidates, skilled, question: this.#question }),
+      live: this.#live,
+      skilled,
+      candidates,
+      workers: verdicts,
+      omitted: this.#live - verdicts.length,
+    }
+  }
+
+  #whyNobody(): string {
+    const { type } = this.#call
+    const count = this.#skilledCount
+    if (this.#live === 0) return 'No worker is live.'
+    if (count === 0) return `No live worker has the skill '${type}'.`
+    const who = count === 1 ? 'worker has' : 'workers have'
+    return `${count} ${who} the skill '${type}'; ${this.#obstacles.describe()}.`
   }
 }
 
@@ -108,7 +175,7 @@ function filter(call: TaskCall, candidate: Candidate, exclude: readonly string[]
   const { worker, load } = candidate
   const mismatches = match(call, worker)
   if (exclude.includes(worker.id)) mismatches.push({ reason: 'excluded', needed: 'another worker', has: worker.id })
-  if (!hasFreeSlot(candidate)) mismatches.push({ reason: 'slots', needed: worker.concurrencyMax, has: load })
+  if (!hasFreeSlot(candidate)) mismatches.push({ reason: 'slots', needed: slotsOf(candidate), has: load })
   const [first, ...rest] = mismatches
   return first === undefined ? undefined : { worker, mismatches: [first, ...rest] }
 }
@@ -127,15 +194,15 @@ function refused({ worker, mismatches }: Filtered): Verdict {
   return { workerId: worker.id, verdict: 'filtered', mismatches, reasons: mismatches.map(describeMismatch) }
 }
 
-function whyChosen(
-  strategy: Strategy,
-  best: Ranked,
-  ranked: readonly Ranked[],
-  skilled: number,
-  question: Question,
-): string {
+interface Field {
+  readonly next: Ranked | undefined
+  readonly candidates: number
+  readonly skilled: number
+  readonly question: Question
+}
+
+function whyChosen(strategy: Strategy, best: Ranked, { next, candidates, skilled, question }: Field): string {
   const { id } = best.candidate.worker
-  const next = ranked[1]
   if (next === undefined) {
     return `'${id}' is chosen: of ${skilled} with the skill '${question.type}' it alone can take the task now.`
   }
@@ -144,25 +211,5 @@ function whyChosen(
     criterion === undefined
       ? `is equal to '${next.candidate.worker.id}' in everything, and its id comes first`
       : criterion.because(best.candidate, next.candidate, question)
-  return `'${id}' is chosen of ${ranked.length} candidates by '${strategy.name}': it ${because}.`
-}
-
-/** Kinds of obstacle named in a summary; the workers themselves are listed with all of theirs. */
-const OBSTACLES_MAX = 5
-
-function whyNobody(type: string, live: number, skilled: readonly Filtered[]): string {
-  if (live === 0) return 'No worker is live.'
-  if (skilled.length === 0) return `No live worker has the skill '${type}'.`
-  const groups = new Map<string, { readonly mismatch: Mismatch; count: number }>()
-  for (const { mismatches } of skilled) {
-    const [mismatch] = mismatches
-    const key = describeShared(mismatch, 1)
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, { mismatch, count: 1 })
-    else group.count += 1
-  }
-  const largest = [...groups.values()].sort((a, b) => b.count - a.count).slice(0, OBSTACLES_MAX)
-  const parts = largest.map(({ mismatch, count }) => describeShared(mismatch, count))
-  if (groups.size > OBSTACLES_MAX) parts.push('and others lack something else')
-  return `${skilled.length} ${skilled.length === 1 ? 'worker has' : 'workers have'} the skill '${type}'; ${parts.join(', ')}.`
+  return `'${id}' is chosen of ${candidates} candidates by '${strategy.name}': it ${because}.`
 }

@@ -5,6 +5,7 @@ import type { WorkerPatch } from '../worker/registration.ts'
 import { match, matches } from './match.ts'
 import type { MismatchReason } from './match.ts'
 import { describeMismatch, describeShared } from './mismatch.ts'
+import { WorkerIndex } from './worker-index.ts'
 
 function aWorker(id: string, said: WorkerPatch = {}) {
   return createWorker({ id, skills: ['render'], ...said }, 0)
@@ -63,6 +64,7 @@ test('[D-02] [D-05] every lack is named, in a sentence, with what was needed and
     ],
     ['status', {}, aWorker('w', { status: 'draining' }), 'It says that it is draining.'],
     ['status', {}, aWorker('w', { status: 'full' }), 'It says that it is full.'],
+    ['status', {}, aWorker('w', { status: 'busy', isOpenEnded: true }), 'It says that it is busy.'],
     ['gpu', { requirements: { gpu: {} } }, bare, 'It has no GPU.'],
     [
       'gpu_model',
@@ -118,6 +120,22 @@ test('[D-02] [D-05] every lack is named, in a sentence, with what was needed and
   }
 })
 
+test('[D-02] numbers of many digits are compared exactly, and shown as numbers', () => {
+  const large = aWorker('w', { properties: { size: '\uFDD09007199254740993', text: '\uFDD0\uFDD05', small: 4 } })
+  const needs = (properties: Readonly<Record<string, string | number>>) => ({ requirements: { properties } })
+  for (const size of [5, '\uFDD09007199254740992', '\uFDD09007199254740993']) {
+    expect(matches(aCall(needs({ size })), large)).toBe(true)
+  }
+  const more = needs({ size: '\uFDD09007199254740994' })
+  expect(matches(aCall(more), large)).toBe(false)
+  expect(sentences(more, large)).toEqual(['The task needs size = 9007199254740994; it has 9007199254740993.'])
+  const other = needs({ small: '\uFDD09007199254740993', text: '\uFDD0\uFDD06' })
+  expect(sentences(other, large)).toEqual([
+    'The task needs small = 9007199254740993; it has 4.',
+    "The task needs text = '\uFDD06'; it has '\uFDD05'.",
+  ])
+})
+
 test('[D-02] one GPU must have both the model and the memory', () => {
   expect(sentences({ requirements: { gpu: { model: 'T4', vramGb: 40 } } })).toHaveLength(1)
 })
@@ -128,7 +146,6 @@ test('[D-02] the price for the skill goes before the general price, and no price
   expect(matches(aCall({ type: 'train', maxCost: 5 }), trainer)).toBe(true)
   expect(matches(aCall({ type: 'constructor', maxCost: 2 }), trainer)).toBe(true)
   expect(matches(aCall({ type: 'constructor', maxCost: 1 }), trainer)).toBe(false)
-  expect(matches(aCall({ maxCost: 0 }), aWorker('free'))).toBe(true)
 })
 
 test('[D-05] workers that lack the same are spoken of together', () => {
@@ -146,4 +163,15 @@ test('[D-05] workers that lack the same are spoken of together', () => {
   expect(said({ type: 'x' }, aWorker('w', { status: 'offline' }))).toEqual(["2 lack the skill 'x'", '2 are offline'])
   expect(said({}, aWorker('w', { availableSkills: [] }), 1)).toEqual(['1 cannot start it now'])
   expect(said({}, aWorker('w', { availableSkills: [] }))).toEqual(['2 cannot start it now'])
+})
+
+test('[D-01] a worker that names no price is within every maxCost, and comes after those that name one', () => {
+  const silent = aWorker('a')
+  const priced = aWorker('b', { costPerSecond: 0.5 })
+  const call = aCall({ maxCost: 0, strategy: 'cheapest' })
+  expect([matches(call, silent), matches(call, priced)]).toEqual([true, false])
+  const index = new WorkerIndex()
+  for (const one of [silent, priced]) index.put(one)
+  expect(index.choose(call)?.worker.id).toBe('a')
+  expect(index.choose({ ...call, maxCost: 1 })?.worker.id).toBe('b')
 })

@@ -1,4 +1,5 @@
-import type { Json, ResourceRequirements } from '@impresario/protocol'
+import { compareNumbers, keptNumberIn } from '@impresario/protocol'
+import type { AnyNumber, Json, ResourceRequirements } from '@impresario/protocol'
 import type { Gpu, WorkerRecord } from '../worker/worker.ts'
 import { costOf, isAccepting } from './demand.ts'
 import type { Demand } from './demand.ts'
@@ -39,7 +40,7 @@ type PropertyNeed = NonNullable<Needs['properties']>[string]
  * so it makes no objects; `match` says the same with reasons.
  */
 export function matches(demand: Demand, worker: WorkerRecord): boolean {
-  return isAccepting(worker.status) && canStart(worker, demand.type) && fits(demand, worker)
+  return isAccepting(worker) && canStart(worker, demand.type) && fits(demand, worker)
 }
 
 /** Like `matches`, for a worker whose skill and status are known to be right. */
@@ -57,8 +58,9 @@ export function match(demand: Demand, worker: WorkerRecord): Mismatch[] {
   } else if (worker.availableSkills !== undefined && !worker.availableSkills.includes(demand.type)) {
     found.push({ reason: 'skill_unavailable', needed: demand.type, has: worker.availableSkills })
   }
-  if (!isAccepting(worker.status)) {
-    found.push({ reason: 'status', needed: ['idle', 'busy'], has: worker.status })
+  if (!isAccepting(worker)) {
+    const needed = worker.isOpenEnded === true ? ['idle'] : ['idle', 'busy']
+    found.push({ reason: 'status', needed, has: worker.status })
   }
   if (demand.requirements !== undefined) addLacks(found, worker, demand.requirements)
   const cost = costOf(worker, demand.type)
@@ -164,9 +166,17 @@ function hasSoftware(worker: WorkerRecord, name: string, version: string | undef
 
 /** A single value counts as a list of one, on either side: `zone: 'a'` is met by `zone: ['a', 'b']`. */
 function hasProperty(has: unknown, needed: PropertyNeed | undefined): boolean {
-  if (typeof needed === 'number') return typeof has === 'number' && has >= needed
+  if (typeof needed === 'number') return typeof has === 'number' ? has >= needed : isAtLeast(has, needed)
+  const least = keptNumberIn(needed)
+  if (least !== undefined) return isAtLeast(has, least)
   if (isList(needed)) return isList(has) ? hasAll(has, needed) : needed.every((one) => one === has)
   return isList(has) ? has.includes(needed) : has === needed
+}
+
+/** For numbers of so many digits that they are kept as texts. */
+function isAtLeast(has: unknown, least: AnyNumber): boolean {
+  const most = typeof has === 'number' ? has : keptNumberIn(has)
+  return most !== undefined && compareNumbers(most, least) >= 0
 }
 
 function isList(value: unknown): value is readonly unknown[] {

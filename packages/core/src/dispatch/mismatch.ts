@@ -1,3 +1,4 @@
+import { seenText, writeJson } from '@impresario/protocol'
 import type { Json } from '@impresario/protocol'
 import type { Mismatch, MismatchReason } from './match.ts'
 
@@ -92,14 +93,17 @@ function being(what: (mismatch: Mismatch) => string, sentence: (mismatch: Mismat
 
 /** Names in quotes, lists as an enumeration, nothing as "none". */
 function show(value: Json): string {
-  if (typeof value === 'string') return `'${value}'`
+  if (typeof value === 'string') {
+    const seen = seenText(value)
+    return typeof seen === 'string' ? `'${seen}'` : String(seen)
+  }
   if (value === null) return 'none'
   if (isList(value)) return value.length === 0 ? 'none' : value.map(show).join(', ')
   return plain(value)
 }
 
 function plain(value: Json): string {
-  return typeof value === 'string' ? value : JSON.stringify(value)
+  return typeof value === 'string' ? String(seenText(value)) : writeJson(value)
 }
 
 function isList(value: Json): value is readonly Json[] {

@@ -10,10 +10,11 @@ export interface Ranked {
 
 /** All candidates, the best first. For explanations; a choice needs only a `Contest`. */
 export function rank(strategy: Strategy, candidates: Iterable<Candidate>, question: Question): Ranked[] {
-  return Array.from(candidates, (candidate) => ({
-    candidate,
-    score: strategy.criteria.map((criterion) => measure(criterion, candidate, question)),
-  })).sort(compareRanked)
+  return Array.from(candidates, (candidate) => rankOf(strategy, candidate, question)).sort(compareRanked)
+}
+
+export function rankOf(strategy: Strategy, candidate: Candidate, question: Question): Ranked {
+  return { candidate, score: strategy.criteria.map((criterion) => measure(criterion, candidate, question)) }
 }
 
 /** Negative when `a` goes before `b`. Zero only for one and the same worker. */

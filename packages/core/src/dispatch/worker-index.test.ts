@@ -56,6 +56,20 @@ test('[D-01] a worker leaves the candidates with its last slot and comes back wi
   expect(index.load('nobody')).toBe(0)
 })
 
+test('[D-01] [E-01] a worker that does not say how many tasks it takes has room for what it asks for while it is idle', () => {
+  const index = indexOf(aWorker('open', { isOpenEnded: true }), aWorker('said', { concurrencyMax: 1 }))
+  index.addLoad('open', 1)
+  expect(idsOf(index)).toEqual(['said'])
+  index.setAsked('open', 2)
+  expect(idsOf(index)).toEqual(['said', 'open'])
+  index.setAsked('open', 2)
+  index.setAsked('nobody', 2)
+  index.put(aWorker('open', { isOpenEnded: true, status: 'busy' }))
+  expect(idsOf(index)).toEqual(['said'])
+  index.put(aWorker('open', { isOpenEnded: true }))
+  expect(idsOf(index)).toEqual(['said', 'open'])
+})
+
 test('[D-01] a heartbeat that changes what a worker can do changes where it is found', () => {
   const index = indexOf(aWorker('w', { skills: ['render', 'train'] }))
   index.put(aWorker('w', { skills: ['render', 'train'], availableSkills: ['train'] }))
@@ -175,4 +189,16 @@ test('[D-03] a worker that alone fits what another instance has does not lose it
   for (let times = 0; times < 1_000; times += 1) index.turnGiven('render', 'b')
   const got = Array.from({ length: 40 }, () => index.choose(inTurn)?.worker.id)
   expect(got.filter((id) => id === 'b').length).toBeGreaterThan(10)
+})
+
+test('[C-10] what the workers say of themselves is weighed, as they say it now', () => {
+  const index = indexOf(aWorker('one'), aWorker('two'))
+  const before = index.bytes
+  index.put(aWorker('one', { skills: ['render', 'x'.repeat(1_000)] }))
+  expect(index.bytes - before).toBeGreaterThan(2_000)
+  index.put(aWorker('one'))
+  expect(index.bytes).toBe(before)
+  index.remove('one')
+  index.remove('two')
+  expect(index.bytes).toBe(0)
 })

@@ -1,3 +1,4 @@
+import { jsonWeight } from '@impresario/protocol'
 import type { TaskCall } from '../job/job.ts'
 import type { WorkerRecord } from '../worker/worker.ts'
 import { hasFreeSlot, isAccepting, isStaying } from './demand.ts'
@@ -47,8 +48,11 @@ interface Seat {
 
 /** A candidate that changes with its worker. Callers see it as a `Candidate` and read it at once. */
 interface Entry {
+  /** What the record takes of the memory. */
+  bytes: number
   worker: WorkerRecord
   load: number
+  asked: number
   seats: readonly Seat[]
   isOpen: boolean
 }
@@ -67,6 +71,7 @@ export class WorkerIndex {
   readonly #entries = new Map<string, Entry>()
   readonly #skills = new Map<string, Skill>()
   readonly #contest = new Contest()
+  #bytes = 0
 
   /** `onTurn` hears who was given a turn here, for other instances: see `turnGiven`. */
   constructor(known: Strategies = STRATEGIES, onTurn: (type: string, workerId: string) => void = () => {}) {
@@ -76,6 +81,11 @@ export class WorkerIndex {
 
   get size(): number {
     return this.#entries.size
+  }
+
+  /** What all records take of the memory, about. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   get(id: string): WorkerRecord | undefined {
@@ -88,8 +98,10 @@ export class WorkerIndex {
 
   put(worker: WorkerRecord): void {
     const entry = this.#entries.get(worker.id)
+    const bytes = jsonWeight(worker)
+    this.#bytes += bytes - (entry?.bytes ?? 0)
     if (entry === undefined) {
-      const added: Entry = { worker, load: 0, seats: [], isOpen: false }
+      const added: Entry = { worker, bytes, load: 0, asked: 0, seats: [], isOpen: false }
       this.#entries.set(worker.id, added)
       this.#list(added)
       this.#settle(added)
@@ -98,6 +110,7 @@ export class WorkerIndex {
     const isListedRight = hasSameSkills(entry.worker, worker)
     if (!isListedRight) this.#unlist(entry)
     entry.worker = worker
+    entry.bytes = bytes
     if (!isListedRight) this.#list(entry)
     this.#settle(entry)
   }
@@ -106,6 +119,7 @@ export class WorkerIndex {
     const entry = this.#entries.get(id)
     if (entry === undefined) return false
     this.#unlist(entry)
+    this.#bytes -= entry.bytes
     return this.#entries.delete(id)
   }
 
@@ -122,6 +136,14 @@ export class WorkerIndex {
     const entry = this.#entries.get(id)
     if (entry === undefined) return
     entry.load = Math.max(0, entry.load + by)
+    this.#settle(entry)
+  }
+
+  /** The worker asks for tasks: how many it has, with all that it asks for. Like the load this survives every `put`. */
+  setAsked(id: string, asked: number): void {
+    const entry = this.#entries.get(id)
+    if (entry === undefined || entry.asked === asked) return
+    entry.asked = asked
     this.#settle(entry)
   }
 
@@ -215,7 +237,7 @@ export class WorkerIndex {
   }
 
   #settle(entry: Entry): void {
-    this.#setOpen(entry, isAccepting(entry.worker.status) && hasFreeSlot(entry))
+    this.#setOpen(entry, isAccepting(entry.worker) && hasFreeSlot(entry))
     if (!entry.isOpen) return
     for (const { skill } of entry.seats) for (const ordering of skill.orderings.values()) ordering.put(entry)
   }

@@ -1,4 +1,4 @@
-import { isImpresarioError, LIMITS } from '@impresario/protocol'
+import { ExactNumber, isImpresarioError, LIMITS } from '@impresario/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compileExpression } from './expression.ts'
@@ -52,7 +52,8 @@ describe('[A-04] paths', () => {
     ['context.initial_data.missing.deeper[0]', null],
     ['context.initial_data.quality.length', null],
     ['context.initial_data.toString', null],
-    ['context.tracing.id', null],
+    ['context.tracing_context.id', null],
+    ['context.tracingContext.id', null],
   ])('%s', (source, value) => {
     expect(evaluate(source)).toEqual(value)
   })
@@ -102,6 +103,9 @@ describe('[A-04] [J-21] values and operators', () => {
     ['context.initial_data.size <= -1', false],
     ["context.initial_data.size < '9'", false],
     ["'a' < 'b'", true],
+    ["'b' > 'a'", true],
+    ["'a' <= 'a'", true],
+    ["'a' < null", false],
     ['null < 1', false],
     ["'low' in ['low', 'high']", true],
     ["'x' not in context.initial_data.tags", true],
@@ -144,6 +148,47 @@ describe('[A-04] [J-21] values and operators', () => {
     ['context.initial_data.missing', false],
   ])('%s counts as %s', (source, expected) => {
     expect(holds(source)).toBe(expected)
+  })
+
+  test.each([
+    ['context.initial_data.id == 9007199254740993', true],
+    ['context.initial_data.id == 9007199254740992', false],
+    ['context.initial_data.id != 9007199254740992', true],
+    ['context.initial_data.id > 9007199254740992', true],
+    ['context.initial_data.id < 9007199254740994', true],
+    ['context.initial_data.id >= 9007199254740993', true],
+    ['context.initial_data.id > 5', true],
+    ['context.initial_data.id > 9007199254740992.5', true],
+    ['context.initial_data.id == -9007199254740993', false],
+    ['-9007199254740993 < context.initial_data.id', true],
+    ["context.initial_data.id == '9007199254740993'", false],
+    ['context.initial_data.id in [1, 9007199254740993]', true],
+    ['context.initial_data.price == 0.30000000000000001', true],
+    ['context.initial_data.price > 0.3', true],
+    ['context.initial_data.price == 0.3', false],
+    ['-0.30000000000000001 < 0', true],
+    ['context.initial_data.tiny > 0', true],
+    ['context.initial_data.tiny == 0', false],
+    ['context.initial_data.price == context.initial_data', false],
+    ['[context.initial_data.id] == [9007199254740993]', true],
+  ])('[A-04] numbers of any length compare exactly: %s', (source, expected) => {
+    const exact = {
+      initialData: {
+        id: 9_007_199_254_740_993n,
+        price: new ExactNumber('0.30000000000000001'),
+        tiny: new ExactNumber('1e-400'),
+      },
+    }
+    expect(compileExpression(source).evaluate({ context: exact })).toBe(expected)
+  })
+
+  test('[A-04] a number of many digits counts as true, and 9007199254740993 is no index', () => {
+    expect(
+      compileExpression('data.a and data.b', { roots: ['data'] }).test({
+        data: { a: 2n ** 60n, b: new ExactNumber('1e-400') },
+      }),
+    ).toBe(true)
+    expect(refusalOf('context.initial_data.tags[9007199254740993]').message).toMatch(/no index/)
   })
 
   test('strings know escapes', () => {

@@ -1,3 +1,4 @@
+import { compareNumbers, isAnyNumber, isExactNumber } from '@impresario/protocol'
 import { parse } from './parser.ts'
 import type { CheckPath, Comparison, Expression, Key } from './parser.ts'
 
@@ -16,7 +17,7 @@ export interface CompiledExpression {
 
 /** Names of the context, as the documents write them and as the code does. */
 const CONTEXT_FIELDS: ReadonlyMap<Key, string> = new Map([
-  ...['jobId', 'currentState', 'initialData', 'stateHistory', 'aggregationResults', 'client', 'tracing'].map(
+  ...['jobId', 'currentState', 'initialData', 'stateHistory', 'aggregationResults', 'client', 'tracingContext'].map(
     (field): [string, string] => [field, field],
   ),
   ['job_id', 'jobId'],
@@ -24,6 +25,7 @@ const CONTEXT_FIELDS: ReadonlyMap<Key, string> = new Map([
   ['initial_data', 'initialData'],
   ['state_history', 'stateHistory'],
   ['aggregation_results', 'aggregationResults'],
+  ['tracing_context', 'tracingContext'],
 ])
 
 export interface ExpressionOptions {
@@ -52,7 +54,7 @@ function pathCheck(roots: readonly string[]): CheckPath {
     if (known !== undefined) return [root, known, ...rest]
     return refuse(
       `the context has no "${field}"`,
-      'It has initial_data, state_history, aggregation_results, client, job_id, current_state and tracing',
+      'It has initial_data, state_history, aggregation_results, client, job_id, current_state and tracing_context',
     )
   }
 }
@@ -102,6 +104,7 @@ function read(scope: ExpressionScope, keys: readonly Key[]): unknown {
 }
 
 function isTrue(value: unknown): boolean {
+  if (isAnyNumber(value)) return compareNumbers(value, 0) !== 0
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
   return Boolean(value)
 }
@@ -123,12 +126,18 @@ function compare(operator: Comparison, left: unknown, right: unknown): boolean {
 
 /** Only numbers with numbers and texts with texts have an order. */
 function isOrdered(operator: '<' | '<=' | '>' | '>=', left: unknown, right: unknown): boolean {
-  const areNumbers = typeof left === 'number' && typeof right === 'number'
-  const areTexts = typeof left === 'string' && typeof right === 'string'
-  if (!areNumbers && !areTexts) return false
-  if (operator === '<') return left < right
-  if (operator === '<=') return left <= right
-  return operator === '>' ? left > right : left >= right
+  const order = orderOf(left, right)
+  if (order === undefined) return false
+  if (operator === '<') return order < 0
+  if (operator === '<=') return order <= 0
+  return operator === '>' ? order > 0 : order >= 0
+}
+
+/** Numbers compare exactly, however many digits they have. */
+function orderOf(left: unknown, right: unknown): number | undefined {
+  if (isAnyNumber(left) && isAnyNumber(right)) return compareNumbers(left, right)
+  if (typeof left !== 'string' || typeof right !== 'string') return undefined
+  return left < right ? -1 : left > right ? 1 : 0
 }
 
 function isIn(item: unknown, holder: unknown): boolean {
@@ -141,6 +150,8 @@ function isIn(item: unknown, holder: unknown): boolean {
 /** Equal as JSON values: the same type and the same content. `1` and `'1'` differ, and so do `1` and `true`. */
 function isEqual(left: unknown, right: unknown): boolean {
   if (left === right) return true
+  if (isAnyNumber(left) && isAnyNumber(right)) return compareNumbers(left, right) === 0
+  if (isExactNumber(left) || isExactNumber(right)) return false
   if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null) return false
   if (Array.isArray(left) !== Array.isArray(right)) return false
   const entries = Object.entries(left)

@@ -1,5 +1,5 @@
-import { LIMITS } from '@impresario/protocol'
-import type { Json } from '@impresario/protocol'
+import { ExactNumber, isExactNumber, LIMITS } from '@impresario/protocol'
+import type { AnyNumber, Data } from '@impresario/protocol'
 import { invalid, tokenize } from './token.ts'
 import type { Token } from './token.ts'
 
@@ -7,7 +7,7 @@ export type Comparison = '==' | '!=' | '<' | '<=' | '>' | '>=' | 'in' | 'not in'
 export type Key = string | number
 
 export type Expression =
-  | { readonly kind: 'literal'; readonly value: Json }
+  | { readonly kind: 'literal'; readonly value: Data }
   | { readonly kind: 'path'; readonly keys: readonly Key[] }
   | { readonly kind: 'list'; readonly items: readonly Expression[] }
   | { readonly kind: 'not'; readonly operand: Expression }
@@ -180,7 +180,7 @@ function parseSymbol(parser: Parser, token: Token): Expression {
     case '-': {
       const number = take(parser)
       if (number.kind !== 'number') throw unexpected(parser, number, 'A minus stands only before a number')
-      return { kind: 'literal', value: -number.value }
+      return { kind: 'literal', value: negated(number.value) }
     }
     case '(': {
       const inner = parseFrom(parser, 0)
@@ -224,8 +224,12 @@ function parsePath(parser: Parser, root: Token): readonly Key[] {
   }
 }
 
+function negated(value: AnyNumber): AnyNumber {
+  return isExactNumber(value) ? new ExactNumber(`-${value.text}`) : -value
+}
+
 function indexOf(parser: Parser, token: Token): number {
-  if (Number.isSafeInteger(token.value)) return token.value
+  if (typeof token.value === 'number' && Number.isSafeInteger(token.value)) return token.value
   throw invalid(parser.source, token.at, `${token.text} is no index`, 'Use 0, 1, 2, …')
 }
 

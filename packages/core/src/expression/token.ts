@@ -1,10 +1,11 @@
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, numberFrom } from '@impresario/protocol'
+import type { AnyNumber } from '@impresario/protocol'
 
 export interface Token {
   readonly kind: 'name' | 'string' | 'number' | 'symbol' | 'end'
   /** The name, the symbol, or the decoded string. */
   readonly text: string
-  readonly value: number
+  readonly value: AnyNumber
   readonly at: number
 }
 
@@ -56,8 +57,8 @@ function readNumber(source: string, at: number, text: string): Read {
   if (/[\w.$]/.test(source.charAt(end))) {
     throw invalid(source, at, `"${text}${source.charAt(end)}" is no number`, 'Quote it if it is a text')
   }
-  const value = Number(text)
-  if (!Number.isFinite(value)) throw invalid(source, at, `${text} is too large`, 'Use a smaller number')
+  const value = numberFrom(text)
+  if (value === 'overflow') throw invalid(source, at, `${text} is too large`, 'Use a smaller number')
   return { token: { kind: 'number', text, value, at }, end }
 }
 

@@ -1,5 +1,6 @@
 import { LIMITS } from '@impresario/protocol'
 import type { Action } from './action.ts'
+import { remember } from './command.ts'
 import { announce, enter, fail, note, ownTransition } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
@@ -58,6 +59,7 @@ export function makeDecision(draft: Draft, event: EventOf<'decisionMade'>): Igno
     ...job.stateHistory,
     decision: { decision: event.decision, by: event.by, comment: event.comment ?? null },
   }
+  remember(draft, event)
   enter(draft, target)
   return undefined
 }

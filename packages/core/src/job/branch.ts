@@ -1,12 +1,13 @@
-import { LIMITS, isJsonObject, taskErrorKind } from '@impresario/protocol'
+import { LIMITS, isJsonObject, isTaskErrorCode, taskErrorKind } from '@impresario/protocol'
 import type { Json, JsonObject, TaskError } from '@impresario/protocol'
 import { jsonSize } from '../blueprint/json-copy.ts'
 import { backoffMs } from '../retry/backoff.ts'
+import { expiryOf, timeLeft } from './deadline.ts'
 import { dropBranch, end, enter, fail, note, ownTransition, quarantine } from './draft.ts'
 import type { Draft, Facts } from './draft.ts'
-import type { IgnoredReason } from './effect.ts'
+import type { Effect, IgnoredReason } from './effect.ts'
 import type { EventOf, TryRef } from './event.ts'
-import { taskId } from './identity.ts'
+import { answerId, taskId, tryId } from './identity.ts'
 import type { Branch, BranchOutcome, Call, Job, JobError, TaskCall, Transitions, Wait } from './job.ts'
 import { dispatch } from './turn.ts'
 
@@ -26,6 +27,10 @@ export function findTask(job: Job, ref: TryRef): OpenTask | undefined {
   return { name: ref.branch, branch, call: branch.call, wait }
 }
 
+function dropOf({ visit, branch, attempt }: TryRef): Effect {
+  return { type: 'dropTask', visit, branch, attempt }
+}
+
 export function progressTask(draft: Draft, event: EventOf<'progressed'>): IgnoredReason | undefined {
   if (findTask(draft.job, event) === undefined) return 'stale_task'
   const { fraction, message } = event
@@ -33,41 +38,63 @@ export function progressTask(draft: Draft, event: EventOf<'progressed'>): Ignore
   return undefined
 }
 
-/** What the history says of a try. */
-function factsOf({ job, at }: Draft, { name, branch }: OpenTask, workerId?: string): Facts {
+/** Who ended a try, by which delivery, and with which error. */
+interface Ending {
+  readonly workerId?: string | undefined
+  readonly delivery?: string | undefined
+  readonly error?: TaskError | undefined
+}
+
+/** What the history says of a try, and the job's record. */
+function factsOf({ job, at }: Draft, { name, branch }: OpenTask, ending: Ending): Facts {
+  const { workerId, delivery, error } = ending
   const { attempt, sentAt } = branch
   const durationMs = sentAt === undefined ? undefined : at - sentAt
-  return { taskId: taskId(job.id, job.visit, name), attempt, workerId, durationMs }
+  return { taskId: taskId(job.id, job.visit, name), attempt, workerId, durationMs, delivery, code: error?.code }
+}
+
+function answerOf({ workerId, visit, branch, attempt, token }: EventOf<'taskEnded'>): Ending {
+  return { workerId, delivery: token === undefined ? undefined : answerId({ visit, branch, attempt, token }) }
 }
 
 /** A worker reported. The status picks the way; for failures the error's code decides first. */
 export function endTask(draft: Draft, event: EventOf<'taskEnded'>): IgnoredReason | undefined {
   const task = findTask(draft.job, event)
   if (task === undefined) return 'stale_task' // J3
-  draft.effects.push({ type: 'dropTask', visit: event.visit, branch: event.branch })
+  if (event.status !== 'failure' && !fits(draft.job, task, event.data)) return 'too_large'
+  draft.effects.push(dropOf(event))
   if (event.status === 'failure') {
     const error = event.error ?? { code: 'TRANSIENT_ERROR', message: 'The worker reported a failure without an error.' }
-    failTry(draft, task, { error, workerId: event.workerId, chance: event.chance })
+    failTry(draft, task, { ...answerOf(event), error, chance: event.chance, stack: event.stack })
     return undefined
   }
   const { type } = task.call
-  note(draft, 'task_finished', `${type} ${event.status} by ${event.workerId}`, factsOf(draft, task, event.workerId))
+  note(draft, 'task_finished', `${type} ${event.status} by ${event.workerId}`, factsOf(draft, task, answerOf(event)))
   settleTask(draft, task, { status: event.status, data: event.data, error: event.error })
   return undefined
+}
+
+/** Whether the state history can take a result. A fan-out keeps its results apart, and bounds them together. */
+function fits({ stateHistory }: Job, { wait, call }: OpenTask, data: Json | undefined): boolean {
+  return wait.kind === 'parallel' || canHold(stateHistory, mergeData(stateHistory, call.type, data))
+}
+
+/** Whether a state history may become this one. Nobody is refused who adds nothing. */
+export function canHold(before: JsonObject, after: JsonObject): boolean {
+  return after === before || jsonSize(after) <= LIMITS.contextBytesMax
 }
 
 export function expireTask(draft: Draft, event: EventOf<'taskExpired'>): IgnoredReason | undefined {
   const task = findTask(draft.job, event)
   if (task === undefined) return 'stale_task' // J3
-  draft.effects.push({ type: 'dropTask', visit: event.visit, branch: event.branch })
-  const { type } = task.call
-  if (event.reason === 'result') {
-    const error: TaskError = { code: 'TIMEOUT_ERROR', message: `No result of "${type}" came in time.` }
-    failTry(draft, task, { error, workerId: event.workerId, chance: event.chance })
+  draft.effects.push(dropOf(event))
+  const delivery = tryId(event)
+  const { limit, error } = expiryOf(task.branch, task.call, event)
+  if (limit !== 'dispatch') {
+    failTry(draft, task, { error, workerId: event.workerId, delivery, chance: event.chance })
     return undefined
   }
-  const error: TaskError = { code: 'TIMEOUT_ERROR', message: `No worker took "${type}" in time.` }
-  note(draft, 'task_expired', error.message, factsOf(draft, task))
+  note(draft, 'task_expired', error.message, factsOf(draft, task, { delivery, error }))
   giveUp(draft, task, error, 'fail')
   return undefined
 }
@@ -76,42 +103,64 @@ export function expireTask(draft: Draft, event: EventOf<'taskExpired'>): Ignored
 export function abandonTask(draft: Draft, event: EventOf<'taskAbandoned'>): IgnoredReason | undefined {
   const task = findTask(draft.job, event)
   if (task === undefined) return 'stale_task' // J3
-  draft.effects.push({ type: 'dropTask', visit: event.visit, branch: event.branch })
+  draft.effects.push(dropOf(event))
   const message = `"${task.call.type}" was handed out ${event.deliveries} times, and every worker that had it fell silent.`
-  note(draft, 'task_abandoned', message, factsOf(draft, task))
-  giveUp(draft, task, { code: 'PERMANENT_ERROR', message }, 'quarantine')
+  const error: TaskError = { code: 'PERMANENT_ERROR', message }
+  note(draft, 'task_abandoned', message, factsOf(draft, task, { delivery: tryId(event), error }))
+  giveUp(draft, task, error, 'quarantine')
   return undefined
 }
 
-interface FailedTry {
+interface FailedTry extends Ending {
   readonly error: TaskError
-  readonly workerId: string | undefined
   readonly chance: number
+  readonly stack?: string | undefined
 }
 
-function failTry(draft: Draft, task: OpenTask, failed: FailedTry): void {
-  const { script, job } = draft
-  const { error, workerId } = failed
+function failTry(draft: Draft, tried: OpenTask, failed: FailedTry): void {
+  const { script } = draft
+  const task = withStack(tried, failed.stack)
+  const { error } = failed
   const kind = taskErrorKind(error.code)
   const attemptsMax = task.call.attemptsMax ?? script.policy.taskAttemptsMax
-  note(draft, 'task_failed', `${task.call.type} ${error.code}: ${error.message}`, factsOf(draft, task, workerId))
-  if (kind !== 'transient') {
+  note(draft, 'task_failed', `${task.call.type} ${error.code}: ${error.message}`, factsOf(draft, task, failed))
+  const isTimeout = kind === 'timeout'
+  if (kind === 'permanent' || kind === 'invalid_input' || (isTimeout && task.call.retryTimeouts !== true)) {
     giveUp(draft, task, error, kind === 'permanent' ? 'quarantine' : 'fail')
     return
   }
   if (task.branch.attempt >= attemptsMax) {
     const message = `"${task.call.type}" failed ${task.branch.attempt} times: ${error.message}`
-    giveUp(draft, task, { code: error.code, message }, 'quarantine')
+    giveUp(draft, task, { code: error.code, message }, isTimeout ? 'fail' : 'quarantine')
+    return
+  }
+  tryAgain(draft, task, failed)
+}
+
+/** The newest stack is kept with the task, until it is known what becomes of it: the last try may end without one. */
+function withStack(task: OpenTask, stack: string | undefined): OpenTask {
+  return stack === undefined ? task : { ...task, branch: { ...task.branch, lastStack: stack } }
+}
+
+function tryAgain(draft: Draft, task: OpenTask, { error, workerId, chance }: FailedTry): void {
+  const { script, job, at } = draft
+  const { call } = task
+  const { backoffMs: baseMs, backoffMsMax: maxMs } = script.policy
+  const delayMs = backoffMs({ baseMs, maxMs, attempt: task.branch.attempt, chance })
+  const resultMs = timeLeft(task.branch, call, { at, delayMs })
+  if (resultMs === 'none') {
+    const message =
+      `"${call.type}" failed, and its result timeout leaves no time for another try. ` +
+      `The error was: ${error.message}`
+    giveUp(draft, task, { code: 'TIMEOUT_ERROR', message }, 'fail')
     return
   }
   const attempt = task.branch.attempt + 1
   const failedWorkers = addNewest(task.branch.failedWorkers ?? [], workerId)
-  const branch: Branch = { ...task.branch, attempt, sentAt: draft.at, failedWorkers, lastError: error }
+  const branch: Branch = { ...task.branch, attempt, sentAt: at, failedWorkers, lastError: error }
   draft.job.branches = { ...job.branches, [task.name]: branch }
   draft.job.progress = undefined
-  const { backoffMs: baseMs, backoffMsMax: maxMs } = script.policy
-  const delayMs = backoffMs({ baseMs, maxMs, attempt: task.branch.attempt, chance: failed.chance })
-  dispatch(draft, { branch: task.name, attempt, delayMs, call: task.call, failedWorkers })
+  dispatch(draft, { branch: task.name, attempt, delayMs, call, failedWorkers, resultMs })
 }
 
 function addNewest(workers: readonly string[], workerId: string | undefined): readonly string[] {
@@ -123,16 +172,26 @@ function giveUp(draft: Draft, task: OpenTask, error: TaskError, otherwise: 'quar
   const { wait } = task
   const { state } = draft.job
   if (wait.kind === 'parallel') {
-    closeBranch(draft, task, { status: 'failure', error }, wait)
+    if (wait.policy === 'by_code' && otherwise === 'quarantine') {
+      markEnded(draft, task.name, task.branch, { status: 'failure', error })
+      quarantine(draft, jobErrorOf(task, error, state))
+    } else {
+      closeBranch(draft, task, { status: 'failure', error }, wait)
+    }
     return
   }
   const target =
     (error.code === 'TIMEOUT_ERROR' ? ownTransition(wait.transitions, 'timeout') : undefined) ??
     ownTransition(wait.transitions, 'failure')
   markEnded(draft, task.name, task.branch, { status: 'failure', error })
-  const jobError = { code: error.code, message: error.message, state }
+  const jobError = jobErrorOf(task, error, state)
   if (target === undefined && otherwise === 'quarantine') quarantine(draft, jobError)
   else failThrough(draft, target, jobError)
+}
+
+function jobErrorOf({ branch }: OpenTask, { code, message }: TaskError, state: string): JobError {
+  const { lastStack: stack } = branch
+  return stack === undefined ? { code, message, state } : { code, message, state, stack }
 }
 
 function settleTask(draft: Draft, task: OpenTask, outcome: BranchOutcome): void {
@@ -171,10 +230,7 @@ export function endChild(draft: Draft, event: EventOf<'childEnded'>): IgnoredRea
   const { blueprint } = branch.call
   if (event.outcome === 'quarantined') return noticeQuarantinedChild(draft, wait, blueprint)
   const status = event.outcome === 'finished' ? 'success' : 'failure'
-  const error: TaskError | undefined =
-    status === 'success'
-      ? undefined
-      : { code: 'PERMANENT_ERROR', message: event.error?.message ?? `The child job ended as ${event.outcome}.` }
+  const error: TaskError | undefined = status === 'success' ? undefined : childError(event)
   note(draft, 'child_ended', `${blueprint} ${event.outcome}`)
   const outcome: BranchOutcome = { status, data: event.result, error }
   if (wait.kind === 'parallel') {
@@ -192,6 +248,12 @@ export function endChild(draft: Draft, event: EventOf<'childEnded'>): IgnoredRea
     enter(draft, target)
   }
   return undefined
+}
+
+/** The child's own code, where it is one that tasks have. */
+function childError({ error, outcome }: EventOf<'childEnded'>): TaskError {
+  const code = isTaskErrorCode(error?.code) ? error.code : 'PERMANENT_ERROR'
+  return { code, message: error?.message ?? `The child job ended as ${outcome}.` }
 }
 
 /** Something that the job waited for went wrong: the blueprint's own way for that, else the state `failed`. */
@@ -220,8 +282,13 @@ function closeBranch(
 ): void {
   const outcome = bounded(draft, closed.branch.call, reported, wait)
   markEnded(draft, closed.name, closed.branch, outcome)
-  if (wait.policy === 'fail_fast' && outcome.status === 'failure') closeOthers(draft)
   const { job } = draft
+  const { error } = outcome
+  if (error !== undefined && outcome.status === 'failure' && wait.policy === 'by_code') {
+    fail(draft, branchError(closed.branch.call, error, job.state))
+    return
+  }
+  if (outcome.status === 'failure' && wait.policy === 'fail_fast') closeOthers(draft)
   const results: Record<string, BranchOutcome> = {}
   for (const [name, branch] of Object.entries(job.branches)) {
     if (branch.outcome === undefined) return
@@ -229,6 +296,12 @@ function closeBranch(
   }
   draft.job.aggregationResults = results
   enter(draft, wait.into) // J5
+}
+
+function branchError(call: Call, { code, message }: TaskError, state: string): JobError {
+  return call.kind === 'child'
+    ? { code: 'CHILD_FAILED', message: `"${call.blueprint}": ${message}`, state }
+    : { code, message, state }
 }
 
 type ParallelWait = Extract<Wait, { kind: 'parallel' }>

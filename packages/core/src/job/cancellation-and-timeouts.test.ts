@@ -9,6 +9,7 @@ import {
   child,
   childEnds,
   chooses,
+  begins,
   decides,
   expires,
   falls,
@@ -52,7 +53,7 @@ test('[C-05] a cancellation may say why', () => {
 test('[C-05] cancelling takes back what is still open, and only that', () => {
   const fan = play(open(), chooses(fanOut(aTask(), aTask(), aChild())), reports('success'))
   expect(play(fan, cancels).effects).toMatchObject([
-    { type: 'dropTask', visit: 1, branch: '1' },
+    { type: 'dropTask', visit: 1, branch: '1', attempt: 1 },
     { type: 'mail', to: 'j-1-2', letter: { type: 'cancelled' } },
   ])
 })
@@ -60,8 +61,9 @@ test('[C-05] cancelling takes back what is still open, and only that', () => {
 const late: readonly JobEvent[] = [
   chooses(goTo('done')),
   throws('late'),
+  begins(),
   reports('success'),
-  expires('result'),
+  expires('taken'),
   falls,
   childEnds('finished'),
   decides('yes'),
@@ -110,7 +112,7 @@ test('[C-04] a job that does not end in its time fails, wherever it is', () => {
     state: 'start',
   })
   expect(effects).toEqual([
-    { type: 'dropTask', visit: 1, branch: '0' },
+    { type: 'dropTask', visit: 1, branch: '0', attempt: 1 },
     { type: 'dropTimer', timer: 'life' },
   ])
 })

@@ -5,12 +5,14 @@ import { OUTCOMES, isEnded } from './job.ts'
 import {
   aScript,
   approval,
+  begins,
   cancels,
   child,
   chooses,
   fanOut,
   aTask,
   goTo,
+  happens,
   open,
   play,
   task,
@@ -189,6 +191,36 @@ test('[C-03] a handler that keeps throwing quarantines its job, with the error a
 
 test('[C-03] a new state starts with no failures', () => {
   expect(play(open(), throws('a'), throws('b'), chooses(goTo('work'))).job.failures).toBe(0)
+})
+
+test('[C-11] a handler that was begun again and again and never ended waits for a person', () => {
+  const first = play(open(), begins())
+  expect(first.job).toMatchObject({ status: 'pending', visit: 1, begun: 1 })
+  expect([first.effects, first.entries]).toEqual([[], []])
+  const second = play(first, begins())
+  expect(second.job).toMatchObject({ status: 'pending', begun: 2 })
+  const { job, effects } = play(second, begins())
+  expect(job).toMatchObject({ status: 'quarantined', state: 'start', visit: 1 })
+  expect(job.error).toMatchObject({ code: 'HANDLER_NEVER_ENDED', state: 'start' })
+  expect(job.error?.message).toContain('was begun 3 times and never ended')
+  expect(effects).toEqual([])
+})
+
+test('[C-11] an end of any sort ends the count of runs without one', () => {
+  const begun = play(open(), begins(), begins())
+  expect(play(begun, throws('after all')).job).toMatchObject({ status: 'running', failures: 1, begun: 0 })
+  expect(play(begun, throws('after all'), begins()).job.begun).toBe(1)
+  expect(play(begun, chooses(goTo('work'))).job.begun).toBeUndefined()
+  expect(play(begun, chooses(task({ success: 'done' }))).job.begun).toBeUndefined()
+  expect(play(open(), throws('a')).job.begun).toBeUndefined()
+  const retried = play(begun, begins(), happens({ type: 'retried', by: 'bob' }))
+  expect(retried.job).toMatchObject({ status: 'running', visit: 2 })
+  expect(retried.job.begun).toBeUndefined()
+})
+
+test('[C-11] only a turn of the present visit can begin', () => {
+  expect(play(open(), begins(2, 1)).ignored).toBe('stale_turn')
+  expect(play(play(open(), chooses(task({ success: 'done' }))), begins()).ignored).toBe('stale_turn')
 })
 
 test('[C-06] a job that enters too many states is quarantined', () => {

@@ -33,7 +33,13 @@ const transitions = fc
   .map((pairs): Readonly<Record<string, string>> => Object.fromEntries(pairs))
 const taskCall = fc
   .record(
-    { type: fc.constantFrom('render', '__proto__'), attemptsMax: fc.nat(3), dispatchTimeoutMs: fc.nat() },
+    {
+      type: fc.constantFrom('render', '__proto__'),
+      attemptsMax: fc.nat(3),
+      dispatchTimeoutMs: fc.nat(),
+      resultTimeoutMs: fc.nat(),
+      retryTimeouts: fc.boolean(),
+    },
     { requiredKeys: [] },
   )
   .map((over) => aTask(over))
@@ -88,6 +94,7 @@ const pick = fc.record({
 type Draw = typeof pick extends fc.Arbitrary<infer P> ? P : never
 
 const TYPES: readonly JobEvent['type'][] = [
+  'turnBegun',
   'turnTaken',
   'turnFailed',
   'taskEnded',
@@ -110,7 +117,7 @@ const TYPES: readonly JobEvent['type'][] = [
 
 const FITTING: Partial<Record<JobStatus, readonly JobEvent['type'][]>> = {
   pending: ['turnTaken', 'turnTaken', 'turnTaken', 'turnFailed'],
-  running: ['turnTaken', 'turnTaken', 'turnTaken', 'turnFailed'],
+  running: ['turnTaken', 'turnTaken', 'turnTaken', 'turnFailed', 'turnBegun'],
   waiting_for_worker: ['taskEnded', 'taskEnded', 'taskExpired', 'progressed', 'eventRaised', 'taskAbandoned'],
   waiting_for_parallel: ['taskEnded', 'taskEnded', 'childEnded', 'taskExpired', 'eventRaised', 'taskAbandoned'],
   waiting_for_child: ['childEnded'],
@@ -136,6 +143,8 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
   switch (type) {
     case 'created':
       return { type, at, id: job.id, request: { blueprint: 'film', client: { id: 'eve' }, initialData: {} } }
+    case 'turnBegun':
+      return { type, at, visit, begunMax: 2 }
     case 'turnTaken':
       return { type, at, visit, action: drawn.action, stateHistory }
     case 'turnFailed':
@@ -143,7 +152,7 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
     case 'taskEnded':
       return { type, ...ref, workerId, status: said, data, error, chance }
     case 'taskExpired':
-      return { type, ...ref, reason: code === undefined ? 'dispatch' : 'result', workerId, chance }
+      return { type, ...ref, wasTaken: code !== undefined, workerId, chance }
     case 'taskAbandoned':
       return { type, ...ref, deliveries: 10 }
     case 'progressed':

@@ -17,6 +17,7 @@
 import type { Script } from '../blueprint/script.ts'
 import { remindPerson, expireApproval, makeDecision } from './approval.ts'
 import { endChild, expireTask, abandonTask, endTask, progressTask } from './branch.ts'
+import { remember } from './command.ts'
 import { armLife, conclude, end, enter, note, openDraft, quarantine, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { Decision, Ignored, IgnoredReason } from './effect.ts'
@@ -24,7 +25,7 @@ import type { EventOf, JobEvent } from './event.ts'
 import { taskId } from './identity.ts'
 import type { Job, TrailEntry } from './job.ts'
 import { isEnded } from './job.ts'
-import { failTurn, takeTurn } from './turn.ts'
+import { beginTurn, failTurn, takeTurn } from './turn.ts'
 import { raiseEvent } from './worker-event.ts'
 
 /** Decides what follows from `event`, or says why it no longer matters. Never throws. */
@@ -52,7 +53,7 @@ export function ignoredResult(
   const { at, visit, branch, attempt, status, workerId } = event
   const task = taskId(job.id, visit, branch)
   const late = `${status} of ${task}, try ${attempt}, by ${workerId}: ${reason}`
-  return { at, event: 'result_ignored', state: job.state, note: late, workerId, taskId: task, attempt }
+  return { at, event: 'result_ignored', state: job.state, note: late, workerId, taskId: task, attempt, code: reason }
 }
 
 function create(script: Script, event: EventOf<'created'>): Decision {
@@ -93,6 +94,8 @@ function create(script: Script, event: EventOf<'created'>): Decision {
 
 function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>): IgnoredReason | undefined {
   switch (event.type) {
+    case 'turnBegun':
+      return beginTurn(draft, event)
     case 'turnTaken':
       return takeTurn(draft, event)
     case 'turnFailed':
@@ -136,6 +139,7 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
   if (event.type === 'cancelled') return cancel(draft, event)
   if (event.type === 'discarded') {
     note(draft, 'job_discarded', `by ${event.by}`)
+    remember(draft, event)
     end(draft, 'failed', {})
     return undefined
   }
@@ -145,6 +149,7 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
   draft.job.error = undefined
   draft.job.loopFrom = job.visit
   note(draft, 'job_retried', `by ${event.by}`)
+  remember(draft, event)
   enter(draft, job.state)
   // Time stood still while the job was in quarantine, and begins anew like the count of its transitions.
   if (draft.job.status === 'running') armLife(draft)

@@ -3,7 +3,7 @@ import type { Script } from '../blueprint/script.ts'
 import type { Decision, Effect } from './effect.ts'
 import type { Branch, Job, JobError, Outcome, TrailEntry } from './job.ts'
 import type { JsonObject } from '@impresario/protocol'
-import { childJobId, endedId, messageId, orderId } from './identity.ts'
+import { childJobId, endedId, messageId, orderId, tryId } from './identity.ts'
 
 /**
  * A decision in the making: the job as it will be, and what must follow. Lives only inside one
@@ -22,12 +22,14 @@ export interface Draft {
   readonly entries: TrailEntry[]
   /** For the job's record. */
   readonly kept: TrailEntry[]
+  /** Tries that are taken back from workers. */
+  readonly takenBack: string[]
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export function openDraft(script: Script, job: Job, at: number): Draft {
-  return { script, at, job: copyOf(job), effects: [], entries: [], kept: [] }
+  return { script, at, job: copyOf(job), effects: [], entries: [], kept: [], takenBack: [] }
 }
 
 /** Every field is written out, so that all jobs have one shape, whether they were just made or come from a disk. */
@@ -43,6 +45,7 @@ function copyOf(job: Job): Mutable<Job> {
     enteredAt: job.enteredAt,
     loopFrom: job.loopFrom,
     failures: job.failures,
+    begun: job.begun,
     initialData: job.initialData,
     stateHistory: job.stateHistory,
     wait: job.wait,
@@ -59,8 +62,10 @@ function copyOf(job: Job): Mutable<Job> {
     webhookUrl: job.webhookUrl,
     workerEvents: job.workerEvents,
     progress: job.progress,
+    takenBack: job.takenBack,
     error: job.error,
     result: job.result,
+    commands: job.commands,
     trail: job.trail,
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
@@ -70,12 +75,20 @@ function copyOf(job: Job): Mutable<Job> {
 
 /** Closes the draft: the newest moments go into the record, older ones make room. */
 export function conclude(draft: Draft): Decision {
-  const { job, effects, entries, kept } = draft
+  const { job, effects, entries, kept, takenBack } = draft
   const trail = [...job.trail, ...kept]
   const extra = trail.length - LIMITS.trailEntriesMax
   draft.job.trail = extra > 0 ? trail.slice(extra) : trail
   draft.job.updatedAt = draft.at
+  if (takenBack.length > 0) draft.job.takenBack = newest(job.takenBack ?? [], takenBack)
   return { type: 'decided', job, effects, entries }
+}
+
+/** Tries that are remembered as taken back, beside those of the last time: all of a fan-out may be taken back at once. */
+const TAKEN_BACK_MIN = 20
+
+function newest(before: readonly string[], now: readonly string[]): readonly string[] {
+  return [...before, ...now].slice(-Math.max(TAKEN_BACK_MIN, now.length))
 }
 
 /** What the history says of a moment beyond what fits into a record that is written with every step. */
@@ -95,7 +108,7 @@ export function keep(draft: Draft, event: string, text?: string, facts: Facts = 
 /** For the history alone: the record says it in other words. */
 export function remark(draft: Draft, event: string, text?: string, facts: Facts = NO_FACTS): void {
   // Every field is written out: entries of one shape cost a third of those that are put together field by field.
-  const { workerId, taskId, attempt, durationMs, previousState, nextState } = facts
+  const { workerId, taskId, attempt, durationMs, previousState, nextState, code } = facts
   const { at, job } = draft
   const { state } = job
   draft.entries.push({
@@ -109,15 +122,17 @@ export function remark(draft: Draft, event: string, text?: string, facts: Facts 
     durationMs,
     previousState,
     nextState,
+    code,
   })
 }
 
 const NO_FACTS: Facts = {}
 
-/** Of the facts only what people look for first: who did it, and how long it took. */
+/** Of the facts only what people look for first, who did it and how long it took, and which delivery it was. */
 function entryOf({ at, job }: Draft, event: string, text: string | undefined, facts: Facts): TrailEntry {
   const { state } = job
-  const { workerId, durationMs } = facts
+  const { workerId, durationMs, delivery } = facts
+  if (delivery !== undefined) return { at, event, state, note: text, workerId, durationMs, delivery }
   const entry = text === undefined ? { at, event, state } : { at, event, state, note: text }
   if (durationMs === undefined) return workerId === undefined ? entry : { ...entry, workerId }
   return workerId === undefined ? { ...entry, durationMs } : { ...entry, workerId, durationMs }
@@ -150,7 +165,9 @@ export function dropBranch(draft: Draft, name: string, branch: Branch): void {
   if (branch.outcome !== undefined) return
   const { job } = draft
   if (branch.call.kind === 'task') {
-    draft.effects.push({ type: 'dropTask', visit: job.visit, branch: name })
+    const dropped = { visit: job.visit, branch: name, attempt: branch.attempt }
+    draft.effects.push({ type: 'dropTask', ...dropped })
+    draft.takenBack.push(tryId(dropped))
     return
   }
   const childId = childJobId(job.id, job.visit, name)
@@ -191,6 +208,7 @@ export function enter(draft: Draft, state: string): void {
   draft.job.visit = visit
   draft.job.enteredAt = draft.at
   draft.job.failures = 0
+  draft.job.begun = undefined
   draft.job.wait = undefined
   draft.job.branches = {}
   draft.job.aggregationResults = keepResults

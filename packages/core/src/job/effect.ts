@@ -19,8 +19,11 @@ export type Effect =
       readonly delayMs: number
       readonly call: TaskCall
       readonly failedWorkers: readonly string[]
+      /** What this try has of the time for the result, from the moment it is due. */
+      readonly resultMs: number | undefined
     }
-  | { readonly type: 'dropTask'; readonly visit: number; readonly branch: string }
+  /** `attempt`: the try that is dropped. An older one may still be counted as in somebody's hands. */
+  | { readonly type: 'dropTask'; readonly visit: number; readonly branch: string; readonly attempt: number }
   | { readonly type: 'timer'; readonly timer: TimerName; readonly visit: number; readonly afterMs: number }
   | { readonly type: 'dropTimer'; readonly timer: TimerName }
   | { readonly type: 'mail'; readonly to: string; readonly letterId: string; readonly letter: Letter }
@@ -58,6 +61,8 @@ export type IgnoredReason =
   | 'stale_decision'
   | 'repeated_event'
   | 'too_many_events'
+  /** What it brings does not fit into the job. Whoever brought it may bring less: it still has its task. */
+  | 'too_large'
   | 'no_time_limit'
 
 export interface Ignored {

@@ -30,6 +30,11 @@ export type JobEvent = { readonly at: number } & (
   | { readonly type: 'created'; readonly id: string; readonly request: JobRequest }
   /** The handler of the present state ran and chose. */
   | { readonly type: 'turnTaken'; readonly visit: number; readonly action: Action; readonly stateHistory: JsonObject }
+  /**
+   * The handler of the present state is about to run again, after a run that ended without a word. `begunMax`: after so many
+   * of these a person is asked instead.
+   */
+  | { readonly type: 'turnBegun'; readonly visit: number; readonly begunMax: number }
   | {
       readonly type: 'turnFailed'
       readonly visit: number
@@ -44,12 +49,16 @@ export type JobEvent = { readonly at: number } & (
       readonly status: string
       readonly data?: Json | undefined
       readonly error?: TaskError | undefined
+      /** Where in the worker's code it failed. */
+      readonly stack?: string | undefined
       readonly chance: number
+      /** Which delivery of the try the worker answers. */
+      readonly token?: number | undefined
     } & TryRef)
-  /** Nobody took the task in time (`dispatch`), or no result came in time (`result`). */
+  /** A try ran out of time, in a worker's hands or before any had it. */
   | ({
       readonly type: 'taskExpired'
-      readonly reason: 'dispatch' | 'result'
+      readonly wasTaken: boolean
       readonly workerId?: string | undefined
       readonly chance: number
     } & TryRef)

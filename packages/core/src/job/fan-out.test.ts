@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { LIMITS } from '@impresario/protocol'
 import type { Action } from './action.ts'
+import { BRANCH_POLICIES } from './job.ts'
+import type { BranchPolicy, ChildCall, TaskCall } from './job.ts'
 import {
   aChild,
   aTask,
@@ -39,7 +41,7 @@ test('[B-08] [J-16] a fan-out sends all its tasks at once', () => {
 test('[A-05] [B-08] [J-5] the aggregator runs once, after the last branch, with every result by task id', () => {
   const two = play(fan, reports('success', { branch: '2', data: { n: 2 } }), reports('odd', { branch: '0', data: 0 }))
   expect(two.job).toMatchObject({ status: 'waiting_for_parallel', state: 'start', visit: 1 })
-  expect(two.effects).toEqual([{ type: 'dropTask', visit: 1, branch: '0' }])
+  expect(two.effects).toEqual([{ type: 'dropTask', visit: 1, branch: '0', attempt: 1 }])
   const { job, effects } = play(two, failsWith('PERMANENT_ERROR', { branch: '1' }))
   expect(job).toMatchObject({ status: 'running', state: 'gather', visit: 2, branches: {} })
   expect(job.aggregationResults).toEqual({
@@ -48,7 +50,7 @@ test('[A-05] [B-08] [J-5] the aggregator runs once, after the last branch, with 
     'j.1.2': { status: 'success', data: { n: 2 }, error: undefined },
   })
   expect(effects).toEqual([
-    { type: 'dropTask', visit: 1, branch: '1' },
+    { type: 'dropTask', visit: 1, branch: '1', attempt: 1 },
     { type: 'turn', visit: 2, delayMs: 0 },
   ])
   expect(job.stateHistory).toEqual({})
@@ -57,7 +59,7 @@ test('[A-05] [B-08] [J-5] the aggregator runs once, after the last branch, with 
 test('[B-08] [C-02] a branch is tried again like a single task; what is given up is recorded', () => {
   const once = play(fan, failsWith('TRANSIENT_ERROR', { branch: '1' }))
   expect(once.effects).toMatchObject([{ type: 'dropTask' }, { type: 'task', branch: '1', attempt: 2, delayMs: 750 }])
-  const lost = play(once, falls, expires('dispatch', { branch: '2' }), reports('cancelled', { branch: '1' }))
+  const lost = play(once, falls, expires('untaken', { branch: '2' }), reports('cancelled', { branch: '1' }))
   expect(lost.job.aggregationResults).toMatchObject({
     'j.1.0': { status: 'failure', error: { code: 'PERMANENT_ERROR' } },
     'j.1.1': { status: 'cancelled' },
@@ -192,4 +194,97 @@ test('[B-08] `fail fast` counts a refused result as a failure', () => {
   const data = 'x'.repeat(LIMITS.branchResultsBytesMax)
   const { job } = play(play(open(), chooses(quick)), reports('success', { data }))
   expect(job).toMatchObject({ state: 'gather', aggregationResults: { 'j.1.1': { status: 'cancelled' } } })
+})
+
+// ── Error codes of branches ──────────────────────────────────────────────────
+
+const CODES = ['PERMANENT_ERROR', 'INVALID_INPUT_ERROR'] as const
+const failure = (code: string) => ({ status: 'failure', error: { code, message: 'no light' } })
+const branches = (policy: BranchPolicy, ...calls: readonly (TaskCall | ChildCall)[]) =>
+  play(open(), chooses({ type: 'parallel', calls, into: 'gather', policy }))
+
+test('[B-08] [C-02] `wait_all`: whatever the code of a branch, the others go on, and the aggregator sees it', () => {
+  for (const code of CODES) {
+    const half = play(branches('wait_all', aTask(), aTask()), failsWith(code))
+    expect(half.job).toMatchObject({ status: 'waiting_for_parallel', error: undefined })
+    expect(half.effects).toEqual([{ type: 'dropTask', visit: 1, branch: '0', attempt: 1 }])
+    const { job } = play(half, reports('success', { branch: '1' }))
+    expect(job).toMatchObject({ status: 'running', state: 'gather' })
+    expect(job.aggregationResults).toMatchObject({ 'j.1.0': failure(code), 'j.1.1': { status: 'success' } })
+  }
+})
+
+test('[B-08] [C-02] `fail_fast`: whatever the code of a branch, the others are taken back and the aggregator runs', () => {
+  for (const code of CODES) {
+    const { job, effects } = play(branches('fail_fast', aTask(), aTask()), failsWith(code))
+    expect(job).toMatchObject({ status: 'running', state: 'gather' })
+    expect(job.aggregationResults).toMatchObject({ 'j.1.0': failure(code), 'j.1.1': { status: 'cancelled' } })
+    expect(effects).toContainEqual({ type: 'dropTask', visit: 1, branch: '1', attempt: 1 })
+  }
+})
+
+test('[B-08] [C-02] `by_code`: the code of a branch decides about the job, as that of a single task would', () => {
+  const started = branches('by_code', aTask(), aTask(), aChild())
+  const ends = [
+    [failsWith('PERMANENT_ERROR'), 'quarantined', 'PERMANENT_ERROR'],
+    [failsWith('INVALID_INPUT_ERROR'), 'failed', 'INVALID_INPUT_ERROR'],
+    [expires('taken'), 'failed', 'TIMEOUT_ERROR'],
+    [falls, 'quarantined', 'PERMANENT_ERROR'],
+  ] as const
+  for (const [cue, status, code] of ends) {
+    const { job, effects } = play(started, cue)
+    expect(job).toMatchObject({ status, branches: {}, error: { code, state: 'start' } })
+    expect(effects).toMatchObject([
+      { type: 'dropTask', branch: '0' },
+      { type: 'dropTask', branch: '1' },
+      { type: 'mail', to: 'j-1-2', letter: { type: 'cancelled' } },
+    ])
+  }
+  const tried = play(started, failsWith('TRANSIENT_ERROR'))
+  expect(tried.job.status).toBe('waiting_for_parallel')
+  const used = play(tried, failsWith('TRANSIENT_ERROR'), failsWith('TRANSIENT_ERROR'))
+  expect(used.job).toMatchObject({ status: 'quarantined', error: { code: 'TRANSIENT_ERROR' } })
+})
+
+test('[B-08] `by_code`: branches that end well, or with a status of their own, enter the aggregator', () => {
+  const odd = reports('odd', { error: { code: 'PERMANENT_ERROR', message: 'said beside a status' } })
+  const { job } = play(branches('by_code', aTask(), aTask()), odd, reports('success', { branch: '1' }))
+  expect(job).toMatchObject({ status: 'running', state: 'gather' })
+})
+
+test('[B-08] [C-07] `by_code`: a job that comes back from quarantine sends all its branches again', () => {
+  const aside = play(
+    branches('by_code', aTask(), aTask()),
+    reports('success'),
+    failsWith('PERMANENT_ERROR', { branch: '1' }),
+  )
+  const back = play(aside, retries)
+  expect(back.job).toMatchObject({ status: 'running', state: 'start', visit: 2 })
+  const again = play(back, chooses(fanOut(aTask(), aTask())))
+  expect(again.effects).toMatchObject([{ branch: '0' }, { branch: '1' }])
+})
+
+test('[B-08] [B-05] a parent with children: a child that failed counts by the policy, one in quarantine is waited for', () => {
+  for (const code of CODES) {
+    const ended = childEnds('failed', undefined, { error: { code, message: 'no light' } })
+    const all = play(branches('wait_all', aChild(), aTask()), ended, reports('success', { branch: '1' }))
+    expect(all.job).toMatchObject({ state: 'gather', aggregationResults: { 'j.1.0': failure(code) } })
+    const fast = play(branches('fail_fast', aChild(), aTask()), ended)
+    expect(fast.job).toMatchObject({ state: 'gather', aggregationResults: { 'j.1.1': { status: 'cancelled' } } })
+    const coded = play(branches('by_code', aChild(), aTask()), ended)
+    expect(coded.job).toMatchObject({
+      status: 'failed',
+      error: { code: 'CHILD_FAILED', message: '"trailer": no light', state: 'start' },
+    })
+  }
+  for (const policy of BRANCH_POLICIES) {
+    const waiting = play(branches(policy, aChild(), aTask()), childEnds('quarantined'))
+    expect(waiting.job).toMatchObject({ status: 'waiting_for_parallel', visit: 1 })
+  }
+})
+
+test('[B-05] a child that failed for a reason that tasks do not have counts as a permanent error', () => {
+  const error = { code: 'EXECUTION_TIMEOUT', message: 'too slow' }
+  const { job } = play(branches('wait_all', aChild()), childEnds('failed', undefined, { error }))
+  expect(job.aggregationResults?.['j.1.0']?.error).toEqual({ code: 'PERMANENT_ERROR', message: 'too slow' })
 })

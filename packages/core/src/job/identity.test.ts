@@ -1,6 +1,17 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { childJobId, deliveryId, endedId, orderId, parseDeliveryId, taskId, timerId, turnId } from './identity.ts'
+import {
+  besideJobId,
+  childJobId,
+  deliveryId,
+  endedId,
+  orderId,
+  parseDeliveryId,
+  shownJobId,
+  taskId,
+  timerId,
+  turnId,
+} from './identity.ts'
 
 test('[C-09] every item of a job has one name', () => {
   expect(turnId('j')).toBe('j')
@@ -60,4 +71,16 @@ test('[C-09] whatever is read as a delivery is spelled like it', () => {
       expect(ref === undefined ? text : deliveryId(ref)).toBe(text)
     }),
   )
+})
+
+test('[H-08] a job beside another of the same id is shown under the id that was asked for, and so are its children', () => {
+  const id = '01926e0c-7f00-7abc-8def-0123456789ab'
+  const beside = besideJobId(id, '1a2b')
+  expect(beside).toBe(`${id}_1a2b`)
+  expect(shownJobId(beside)).toBe(id)
+  const child = childJobId(beside, 2, 'a_1')
+  expect(shownJobId(child)).toBe(`${id}-2-a_1`)
+  expect(besideJobId(shownJobId(child), '1a2b')).toBe(child)
+  for (const other of ['j', 'a_b', `${id}-2-a_1`, `x${id}_1a2b`]) expect(shownJobId(other)).toBe(other)
+  for (const other of ['j', beside, 'a-1-b']) expect(besideJobId(other, 'zz')).toBe(other)
 })

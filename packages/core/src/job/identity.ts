@@ -19,6 +19,23 @@ export function childJobId(jobId: string, visit: number, branch: string): string
   return `${jobId}-${visit}-${branch}`
 }
 
+const UUID = String.raw`[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}`
+const NAMED = new RegExp(`^${UUID}(?=-|$)`)
+const BESIDE = new RegExp(`^(?<named>${UUID})_[\\da-z]+(?=-|$)`)
+
+/**
+ * Where a job lies whose caller named an id that another client's job has. Both get what they asked for, and neither learns
+ * of the other. `mark` stands for the client; children carry it inside of their ids.
+ */
+export function besideJobId(id: string, mark: string): string {
+  return id.replace(NAMED, (named) => `${named}_${mark}`)
+}
+
+/** The id as its owner knows it. */
+export function shownJobId(id: string): string {
+  return id.replace(BESIDE, '$<named>')
+}
+
 /**
  * Where a parent's word to its child lies in the mail. There is one place for it, so that a cancellation takes the
  * place of a creation that was not delivered yet: delivered after it, it would find nobody to cancel.
@@ -40,6 +57,16 @@ export function messageId(jobId: string, visit: number, what: string): string {
   return `msg_${jobId.replaceAll('.', '_')}_${visit}_${what}`
 }
 
+/** One try among all of its job. */
+export function tryId({ visit, branch, attempt }: TryRef): string {
+  return `${visit}.${branch}.${attempt}`
+}
+
+/** One delivery among all of its job: the end of what a worker sees as `task_id`. */
+export function answerId(ref: TryRef & { readonly token: number }): string {
+  return `${tryId(ref)}.${ref.token.toString(36)}`
+}
+
 /** One delivery of one try: what a worker sees as `task_id`. A later delivery has another token. */
 export interface DeliveryRef extends TryRef {
   readonly jobId: string
@@ -47,7 +74,7 @@ export interface DeliveryRef extends TryRef {
 }
 
 export function deliveryId(ref: DeliveryRef): string {
-  return `${ref.jobId}.${ref.visit}.${ref.branch}.${ref.attempt}.${ref.token.toString(36)}`
+  return `${ref.jobId}.${answerId(ref)}`
 }
 
 const DELIVERY =

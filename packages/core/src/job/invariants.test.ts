@@ -54,7 +54,7 @@ const { job: waiting } = play(open(), chooses(task({})))
 const { job: parallel } = play(open(), chooses(fanOut(aTask())))
 const { job: finished } = play(open(), chooses(goTo('done')))
 const { job: quarantined } = play(open(), chooses(goTo('nowhere')))
-const error = { code: 'X', message: 'x', state: 'start' }
+const error = { code: 'LOOP_LIMIT', message: 'x', state: 'start' } as const
 const call = { call: aTask(), attempt: 1 }
 
 test('[C-09] a sound record contradicts nothing', () => {

@@ -1,4 +1,5 @@
-import type { Json, JsonObject, ResourceRequirements, TaskError } from '@impresario/protocol'
+import type { JobErrorCode, Json, JsonObject, ResourceRequirements, TaskError } from '@impresario/protocol'
+import type { Command } from './command.ts'
 
 export type OpenStatus =
   | 'pending'
@@ -30,10 +31,12 @@ export interface TaskCall {
   readonly maxCost?: number
   /** Longest wait for a worker. */
   readonly dispatchTimeoutMs?: number
-  /** Longest time from dispatch to the result, the wait for a worker included. */
+  /** Longest time from the first dispatch to the result: waits for workers and all tries included. */
   readonly resultTimeoutMs?: number
   /** Longest time from a worker's pickup to the result. */
   readonly runTimeoutMs?: number
+  /** Tried again after a run or result timeout. Each try then has the whole result timeout. */
+  readonly retryTimeouts?: boolean
   readonly attemptsMax?: number
 }
 
@@ -59,9 +62,13 @@ export interface Branch {
   readonly attempt: number
   /** When the present try was sent out. */
   readonly sentAt?: number | undefined
+  /** When the result must be there, whatever the number of tries. */
+  readonly deadlineAt?: number | undefined
   /** Workers that failed it, newest last: the next try prefers others. */
   readonly failedWorkers?: readonly string[] | undefined
   readonly lastError?: TaskError | undefined
+  /** Of the newest failure that a worker sent one with. For people who look into the job, as with `JobError`. */
+  readonly lastStack?: string | undefined
   readonly outcome?: BranchOutcome | undefined
 }
 
@@ -99,11 +106,16 @@ export interface HumanWait {
   readonly reminders?: number
 }
 
-/** `wait_all`: the aggregator runs when every branch has ended. `fail_fast`: the first failure ends the others. */
-export type BranchPolicy = 'wait_all' | 'fail_fast'
+/**
+ * What a branch that is given up means for the others. `wait_all`: nothing, the aggregator runs when every branch has ended.
+ * `fail_fast`: the first one takes the others back and enters the aggregator. `by_code`: the error's code decides about the
+ * whole job, as for a single task: quarantine or `failed`.
+ */
+export type BranchPolicy = (typeof BRANCH_POLICIES)[number]
+export const BRANCH_POLICIES = ['wait_all', 'fail_fast', 'by_code'] as const
 
 export interface JobError {
-  readonly code: string
+  readonly code: JobErrorCode
   readonly message: string
   readonly state: string
   /** Kept for people who look into a quarantined job; never sent to clients without the right to see it. */
@@ -124,6 +136,10 @@ export interface TrailEntry {
   readonly durationMs?: number | undefined
   readonly previousState?: string | undefined
   readonly nextState?: string | undefined
+  /** Of a failure: the code of its error. */
+  readonly code?: string | undefined
+  /** Of a try that has ended: the delivery that ended it, or the try alone when no worker answered. See `fateOf`. */
+  readonly delivery?: string | undefined
 }
 
 export interface ParentRef {
@@ -154,6 +170,11 @@ export interface Job {
   readonly loopFrom?: number | undefined
   /** Handler runs in this visit that failed. */
   readonly failures: number
+  /**
+   * Handler runs in this visit that were written down before they began and have not ended. Only runs of a turn whose
+   * earlier run ended without a word are: the process ended with it, perhaps because of it. Zero: the newest did end.
+   */
+  readonly begun?: number | undefined
   readonly initialData: JsonObject
   /** The durable dictionary that the states share. */
   readonly stateHistory: JsonObject
@@ -174,8 +195,12 @@ export interface Job {
   /** What workers have sent in this visit: how many events, and the ids of the newest. */
   readonly workerEvents?: { readonly count: number; readonly ids: readonly string[] } | undefined
   readonly progress?: { readonly fraction: number; readonly message?: string } | undefined
+  /** The newest tries that were taken back from workers because the job went on without their results. See `fateOf`. */
+  readonly takenBack?: readonly string[] | undefined
   readonly error?: JobError | undefined
   readonly result?: Json | undefined
+  /** The newest commands of people that this job has carried out: a repetition is known by them. See `isRepeated`. */
+  readonly commands?: readonly Command[] | undefined
   readonly trail: readonly TrailEntry[]
   readonly createdAt: number
   readonly updatedAt: number

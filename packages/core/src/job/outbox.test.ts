@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { LIMITS } from '@impresario/protocol'
 import type { Effect } from './effect.ts'
-import { outboxMessage } from './outbox.ts'
+import { outboxMessage, pendingDelivery } from './outbox.ts'
 import {
   aTask,
   aChild,
@@ -42,7 +42,7 @@ test.each<[string, readonly Cue[], string]>([
   ['quarantined by a permanent error', [...sent, failsWith('PERMANENT_ERROR')], 'job_quarantined'],
   ['quarantined by silent workers', [...sent, falls], 'job_quarantined'],
   ['failed by a status without a way', [...sent, reports('odd')], 'job_failed'],
-  ['failed, as nobody took its task', [...sent, expires('dispatch')], 'job_failed'],
+  ['failed, as nobody took its task', [...sent, expires('untaken')], 'job_failed'],
   ['cancelled by its client', [...sent, cancels], 'job_cancelled'],
   ['cancelled by its worker', [...sent, reports('cancelled')], 'job_cancelled'],
   ['out of time', [...sent, happens({ type: 'timeRanOut' })], 'job_failed'],
@@ -89,6 +89,29 @@ test('[H-07] the message is complete, in wire form, and named by job, visit and 
       timestamp: 3,
       metadata: { order: 7 },
     },
+  })
+})
+
+test('[I-04] the message knows the trace of its job', () => {
+  const tracing = { traceparent: '00-a', tracestate: 'b=1' }
+  const scene = play(open({ ...heard, tracing }), ...sent, reports('success'))
+  const [effect] = webhooks(scene)
+  expect(effect && outboxMessage(scene.job, effect)).toMatchObject({ tracing })
+})
+
+test('[H-07] a message begins as one that nobody has tried to send', () => {
+  const scene = play(open(heard), ...sent, reports('success'))
+  const [effect] = webhooks(scene)
+  const message = effect && outboxMessage(scene.job, effect)
+  expect(message && pendingDelivery(message)).toEqual({
+    ...message,
+    status: 'pending',
+    attempts: [],
+    tries: 0,
+    nextAttemptAt: null,
+    isForced: false,
+    note: null,
+    endedAt: null,
   })
 })
 

@@ -1,6 +1,7 @@
 import { LIMITS } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import type { Effect } from './effect.ts'
+import { shownJobId } from './identity.ts'
 import type { HumanWait, Job } from './job.ts'
 
 /** What an item of the queue `outbox` carries: one message for one address, as it will be sent. */
@@ -12,6 +13,8 @@ export interface OutboxMessage extends JsonObject {
   readonly jobId: string
   readonly event: string
   readonly at: number
+  /** Trace headers that go with it. */
+  readonly tracing?: Readonly<Record<string, string>>
   /** In wire form. */
   readonly body: WebhookBody
 }
@@ -29,20 +32,45 @@ export interface WebhookBody extends JsonObject {
 
 /** The message for a job's webhook, from the job as the decision leaves it; `undefined` when it has none. */
 export function outboxMessage(job: Job, effect: Extract<Effect, { type: 'webhook' }>): OutboxMessage | undefined {
-  const { webhookUrl, error, metadata, updatedAt: at } = job
+  const { webhookUrl, error, metadata, tracing, updatedAt: at } = job
   if (webhookUrl === undefined) return undefined
   const { event, messageId, details } = effect
   const body: WebhookBody = {
     ...details,
     event,
-    job_id: job.id,
+    job_id: shownJobId(job.id),
     status: job.status,
     ...resultOf(job),
     error: error === undefined ? null : { code: error.code, message: error.message },
     timestamp: at / 1_000,
     ...(metadata === undefined ? {} : { metadata }),
   }
-  return { messageId, url: webhookUrl, clientId: job.client.id, jobId: job.id, event, at, body }
+  const message = { messageId, url: webhookUrl, clientId: job.client.id, jobId: job.id, event, at, body }
+  return tracing === undefined ? message : { ...message, tracing }
+}
+
+/** The record of a message in the log of deliveries as it begins: nobody has tried to send it. */
+export interface PendingDelivery extends OutboxMessage {
+  readonly status: 'pending'
+  readonly attempts: readonly []
+  readonly tries: 0
+  readonly nextAttemptAt: null
+  readonly isForced: false
+  readonly note: null
+  readonly endedAt: null
+}
+
+export function pendingDelivery(message: OutboxMessage): PendingDelivery {
+  return {
+    ...message,
+    status: 'pending',
+    attempts: [],
+    tries: 0,
+    nextAttemptAt: null,
+    isForced: false,
+    note: null,
+    endedAt: null,
+  }
 }
 
 function resultOf({ result }: Job): { readonly result: Json; readonly result_omitted?: true } {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import {
+  aTask,
   cancels,
   child,
   childEnds,
@@ -7,6 +8,7 @@ import {
   decides,
   expires,
   failsWith,
+  fanOut,
   goTo,
   happens,
   open,
@@ -64,7 +66,7 @@ test('[C-07] nothing but a person or a cancellation moves a quarantined job', ()
     chooses(goTo('done')),
     throws('late'),
     reports('success'),
-    expires('result'),
+    expires('taken'),
     childEnds('finished'),
     decides('yes'),
     strands,
@@ -120,4 +122,23 @@ test('[A-08] a migration takes back what the old version had sent out', () => {
     { type: 'mail', letter: { type: 'cancelled' } },
     { type: 'turn', visit: 2 },
   ])
+})
+
+test('[C-07] the stack that a worker sent with its failure is kept with the job, of the newest try that had one', () => {
+  const stack = 'Error: no light\n    at lamp.js:3'
+  expect(play(waiting, failsWith('PERMANENT_ERROR', { stack })).job.error).toEqual({
+    code: 'PERMANENT_ERROR',
+    message: 'no light',
+    state: 'start',
+    stack,
+  })
+  const tries = [failsWith('TRANSIENT_ERROR', { stack: 'old' }), failsWith('TRANSIENT_ERROR', { stack })]
+  const tired = play(under(waiting, { taskAttemptsMax: 3 }), ...tries, failsWith('TRANSIENT_ERROR'))
+  expect(tired.job).toMatchObject({ status: 'quarantined', error: { stack } })
+  // It is for people: neither the blueprint nor a parent gets it.
+  const branches = play(open(), chooses({ ...fanOut(aTask(), aTask()) }), failsWith('PERMANENT_ERROR', { stack }))
+  expect(branches.job.branches['0']?.outcome).toEqual({
+    status: 'failure',
+    error: { code: 'PERMANENT_ERROR', message: 'no light' },
+  })
 })

@@ -146,17 +146,22 @@ export const failsWith = (code: TaskError['code'], over: TaskEnd = {}): Cue =>
   reports('failure', { error: { code, message: 'no light' }, ...over })
 
 export const expires =
-  (reason: 'dispatch' | 'result', over: Partial<EventOf<'taskExpired'>> = {}): Cue =>
+  (wasTaken: 'untaken' | 'taken', over: Partial<EventOf<'taskExpired'>> = {}): Cue =>
   (job) => ({
     type: 'taskExpired',
     at: at(job),
-    reason,
+    wasTaken: wasTaken === 'taken',
     chance: 0.5,
     visit: job.visit,
     branch: '0',
     attempt: job.branches['0']?.attempt ?? 1,
     ...over,
   })
+
+/** A handler is about to run again after a run that ended without a word. */
+export const begins =
+  (begunMax = 2, shift = 0): Cue =>
+  (job) => ({ type: 'turnBegun', at: at(job), visit: job.visit + shift, begunMax })
 
 export const falls: Cue = (job) => ({
   type: 'taskAbandoned',

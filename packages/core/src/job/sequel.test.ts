@@ -66,8 +66,17 @@ test('[H-07] a turn now may be taken in the same commit, but for one later, and 
 function everyKind(): Effect[] {
   return [
     { type: 'turn', visit: 1, delayMs: 5 },
-    { type: 'task', visit: 1, branch: '0', attempt: 1, delayMs: 0, call: aTask(), failedWorkers: [] },
-    { type: 'dropTask', visit: 0, branch: '0' },
+    {
+      type: 'task',
+      visit: 1,
+      branch: '0',
+      attempt: 1,
+      delayMs: 0,
+      call: aTask(),
+      failedWorkers: [],
+      resultMs: undefined,
+    },
+    { type: 'dropTask', visit: 0, branch: '0', attempt: 1 },
     { type: 'timer', timer: 'life', visit: 1, afterMs: 1 },
     { type: 'dropTimer', timer: 'approval' },
     { type: 'mail', to: 'k', letterId: 'l', letter: { type: 'cancelled', at: 1, by: 'ann' } },

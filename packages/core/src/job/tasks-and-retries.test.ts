@@ -1,9 +1,9 @@
+import { LIMITS } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import {
   aTask,
   approval,
   chooses,
-  expires,
   failsWith,
   falls,
   fanOut,
@@ -18,7 +18,7 @@ import {
 
 const ON = { success: 'done', retake: 'work' }
 const waiting = play(open(), chooses(task(ON)))
-const drop = { type: 'dropTask', visit: 1, branch: '0' }
+const drop = { type: 'dropTask', visit: 1, branch: '0', attempt: 1 }
 
 test('[B-03] a handler sends a task, and the job pauses until its result', () => {
   const call = { params: { scene: 1 }, priority: 7, strategy: 'cheapest', maxCost: 2, requirements: { cpuCores: 4 } }
@@ -150,8 +150,10 @@ test('[C-02] the next try remembers every worker that failed, the newest last', 
     failsWith('TRANSIENT_ERROR', { workerId: 'w2' }),
   )
   expect(third.job.branches['0']?.failedWorkers).toEqual(['w1', 'w2'])
-  expect(play(third, failsWith('TRANSIENT_ERROR')).effects).toMatchObject([drop, { failedWorkers: ['w2', 'w1'] }])
-  expect(play(third, expires('result')).job.branches['0']?.failedWorkers).toEqual(['w1', 'w2'])
+  expect(play(third, failsWith('TRANSIENT_ERROR')).effects).toMatchObject([
+    { ...drop, attempt: 3 },
+    { failedWorkers: ['w2', 'w1'] },
+  ])
 })
 
 test('[C-02] a failure without an error is transient', () => {
@@ -170,7 +172,7 @@ test('[C-02] a task that fails too often is quarantined with its last error', ()
   )
   expect(job).toMatchObject({ status: 'quarantined', state: 'start', branches: {}, wait: undefined })
   expect(job.error).toEqual({ code: 'INTERNAL_ERROR', message: '"render" failed 3 times: no light', state: 'start' })
-  expect(effects).toEqual([drop])
+  expect(effects).toEqual([{ ...drop, attempt: 3 }])
 })
 
 test('[C-02] a call may name its own number of tries', () => {
@@ -203,36 +205,6 @@ test('[C-02] [B-07] when a task is given up, a `failure` transition is followed,
   }
 })
 
-test('[C-04] a task that nobody takes in time fails the job', () => {
-  const { job, effects, entries } = play(waiting, expires('dispatch'))
-  expect(job).toMatchObject({ status: 'failed', state: 'failed' })
-  expect(job.error).toEqual({ code: 'TIMEOUT_ERROR', message: 'No worker took "render" in time.', state: 'start' })
-  expect(effects).toEqual([drop])
-  expect(entries[0]?.event).toBe('task_expired')
-})
-
-test('[C-04] a result that does not come in time is a transient error', () => {
-  const late = play(waiting, expires('result', { workerId: 'w1' }))
-  expect(late.job.branches['0']).toMatchObject({
-    attempt: 2,
-    failedWorkers: ['w1'],
-    lastError: { code: 'TIMEOUT_ERROR' },
-  })
-  expect(play(waiting, expires('result')).job.branches['0']?.failedWorkers).toEqual([])
-  expect(play(late, expires('result'), expires('result')).job).toMatchObject({
-    status: 'quarantined',
-    error: { code: 'TIMEOUT_ERROR' },
-  })
-})
-
-test('[C-04] a `timeout` transition is for both, else the `failure` transition', () => {
-  const prepared = play(open(), chooses(task({ timeout: 'work', failure: 'done' }, { attemptsMax: 1 })))
-  expect(play(prepared, expires('dispatch')).job.state).toBe('work')
-  expect(play(prepared, expires('result')).job.state).toBe('work')
-  expect(play(prepared, failsWith('PERMANENT_ERROR')).job.state).toBe('done')
-  expect(play(open(), chooses(task({ failure: 'done' })), expires('dispatch')).job.state).toBe('done')
-})
-
 test('[C-02] a task that silences every worker is quarantined', () => {
   const { job, effects } = play(waiting, falls)
   expect(job).toMatchObject({ status: 'quarantined', error: { code: 'PERMANENT_ERROR' } })
@@ -253,9 +225,9 @@ test('[C-04] [C-09] what an older try or visit sends is ignored, and a late resu
       workerId: 'w1',
       taskId: 'j.1.0',
       attempt: 1,
+      code: 'stale_task',
     },
   ])
-  expect(play(second, expires('result', { attempt: 1 }))).toMatchObject({ ignored: 'stale_task', entries: [] })
   expect(play(second, falls).ignored).toBe('stale_task')
   expect(play(second, reports('success', { visit: 0 })).ignored).toBe('stale_task')
   expect(play(second, reports('success', { attempt: 3 })).ignored).toBe('stale_task')
@@ -301,4 +273,19 @@ test('[G-04] a job that was stored before states and tries had a time goes on; w
   ])
   const { enteredAt: _begun, ...fresh } = open().job
   expect(play({ ...open(), job: fresh }, throws('x')).entries).toMatchObject([{ durationMs: 1_000 }])
+})
+
+test('[C-10] a result that the state history cannot take is refused, and the task stays where it is', () => {
+  const large = 'x'.repeat(LIMITS.contextBytesMax)
+  const half = 'x'.repeat(LIMITS.contextBytesMax / 2)
+  for (const data of [large, { large }, [large]]) {
+    const refused = play(waiting, reports('success', { data }))
+    expect([refused.ignored, refused.job]).toEqual(['too_large', waiting.job])
+  }
+  const begun = play(open(), chooses(task(ON), { half }))
+  expect(play(begun, reports('success', { data: { other: half } })).ignored).toBe('too_large')
+  // It replaces what was there, or adds nothing, or is a failure.
+  expect(play(begun, reports('success', { data: { half: large.slice(20) } })).ignored).toBeUndefined()
+  expect(play(begun, reports('success')).ignored).toBeUndefined()
+  expect(play(begun, failsWith('PERMANENT_ERROR', { data: { large } })).ignored).toBeUndefined()
 })

@@ -2,6 +2,7 @@ import { LIMITS } from '@impresario/protocol'
 import { backoffMs } from '../retry/backoff.ts'
 import type { Action } from './action.ts'
 import { awaitHuman } from './approval.ts'
+import { deadlineOf } from './deadline.ts'
 import { end, enter, finishState, keep, note, quarantine, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
@@ -9,10 +10,33 @@ import type { EventOf } from './event.ts'
 import { childJobId, orderId, taskId } from './identity.ts'
 import type { Branch, Call, ChildCall, Job, JobStatus, TaskCall, Wait } from './job.ts'
 
+/**
+ * Counts a run before it begins. A handler that ends the process, or keeps it from everything else until somebody ends it,
+ * would do so after every start; after a few times a person is asked.
+ */
+export function beginTurn(draft: Draft, event: EventOf<'turnBegun'>): IgnoredReason | undefined {
+  const { job } = draft
+  if (!isTurnOf(job, event.visit)) return 'stale_turn' // J4
+  const begun = job.begun ?? 0
+  if (begun < event.begunMax) {
+    draft.job.begun = begun + 1
+    return undefined
+  }
+  // Once more than was counted: the first run was one like any other.
+  const times = begun + 1
+  quarantine(draft, {
+    code: 'HANDLER_NEVER_ENDED',
+    message: `The handler of "${job.state}" was begun ${times} times and never ended: each time the process ended first. Look for an endless loop, for memory that grows, and for calls that end the process. Correct the handler, then retry the job.`,
+    state: job.state,
+  })
+  return undefined
+}
+
 /** Applies what the handler of the present state chose. */
 export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReason | undefined {
   if (!isTurnOf(draft.job, event.visit)) return 'stale_turn' // J4
   draft.job.stateHistory = event.stateHistory
+  draft.job.begun = undefined
   applyAction(draft, event.action)
   return undefined
 }
@@ -24,6 +48,8 @@ export function failTurn(draft: Draft, event: EventOf<'turnFailed'>): IgnoredRea
   const failures = job.failures + 1
   draft.job.status = 'running'
   draft.job.failures = failures
+  // It has ended. It is still run with care: what stopped it may not stop it the next time.
+  if (job.begun !== undefined) draft.job.begun = 0
   const durationMs = event.at - (job.enteredAt ?? job.createdAt)
   note(draft, 'state_failed', event.message, { attempt: failures, durationMs })
   if (failures >= script.policy.handlerAttemptsMax) {
@@ -108,18 +134,22 @@ function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: reado
   const branches: Record<string, Branch> = {}
   for (const [index, call] of calls.entries()) {
     branches[String(index)] =
-      call.kind === 'task'
-        ? { call: timed(draft, call), attempt: 1, sentAt: draft.at }
-        : { call, attempt: 1, sentAt: draft.at }
+      call.kind === 'task' ? firstTry(draft, timed(draft, call)) : { call, attempt: 1, sentAt: draft.at }
   }
   draft.job.status = status
   draft.job.wait = wait
   draft.job.branches = branches
   for (const [branch, { call }] of Object.entries(branches)) {
-    if (call.kind === 'task') dispatch(draft, { branch, attempt: 1, delayMs: 0, call, failedWorkers: [] })
-    else startChild(draft, branch, call)
+    if (call.kind === 'task') {
+      const { resultTimeoutMs: resultMs } = call
+      dispatch(draft, { branch, attempt: 1, delayMs: 0, call, failedWorkers: [], resultMs })
+    } else startChild(draft, branch, call)
   }
   keep(draft, status === 'waiting_for_child' ? 'child_started' : 'task_dispatched', describeCalls(calls))
+}
+
+function firstTry({ at }: Draft, call: TaskCall): Branch {
+  return { call, attempt: 1, sentAt: at, ...deadlineOf(call, at) }
 }
 
 function describeCalls(calls: readonly Call[]): string {
@@ -134,6 +164,8 @@ export interface Dispatch {
   readonly delayMs: number
   readonly call: TaskCall
   readonly failedWorkers: readonly string[]
+  /** What this try has of the time for the result, from the moment it is due. */
+  readonly resultMs: number | undefined
 }
 
 /** Sends out one try of a task. */
@@ -158,6 +190,7 @@ function timed({ job, script: { policy } }: Draft, call: TaskCall): TaskCall {
     ...(dispatchTimeoutMs === undefined ? {} : { dispatchTimeoutMs }),
     ...(resultTimeoutMs === undefined ? {} : { resultTimeoutMs }),
     ...(runTimeoutMs === undefined ? {} : { runTimeoutMs }),
+    ...(call.retryTimeouts === undefined && policy.retryTimeouts === true ? { retryTimeouts: true } : {}),
   }
 }
 

@@ -10,7 +10,7 @@ const listening: Action = {
   eventTransitions: { spotted: 'review', over: 'done' },
 }
 const waiting = play(open(), chooses(listening, { kept: 1, found: 0 }))
-const drop = { type: 'dropTask', visit: 1, branch: '0' }
+const drop = { type: 'dropTask', visit: 1, branch: '0', attempt: 1 }
 
 test('[E-01] an event with a way of its own: the job leaves the task at once, with the payload in its history', () => {
   const { job, effects, entries } = play(waiting, says('spotted', { payload: { found: 3 }, eventId: 'e1' }))
@@ -95,4 +95,10 @@ test('[E-01] ids are remembered, and events taken, only so far; an event with a 
   expect(scene.job.workerEvents?.ids.at(-1)).toBe(`0/${LIMITS.workerEventsMax}`)
   expect(play(scene, says('tick')).ignored).toBe('too_many_events')
   expect(play(scene, says('spotted')).job.state).toBe('review')
+})
+
+test('[C-10] an event whose payload the state history cannot take is refused, and the job waits on', () => {
+  const large = 'x'.repeat(LIMITS.contextBytesMax)
+  const refused = play(waiting, says('spotted', { payload: { large } }))
+  expect([refused.ignored, refused.job]).toEqual(['too_large', waiting.job])
 })

@@ -1,6 +1,6 @@
-import { LIMITS } from '@impresario/protocol'
+import { LIMITS, writeJson } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
-import { findTask } from './branch.ts'
+import { canHold, findTask } from './branch.ts'
 import { announce, enter, note, ownTransition } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
@@ -26,6 +26,8 @@ export function raiseEvent(draft: Draft, event: EventOf<'eventRaised'>): Ignored
   const ways = task.wait.kind === 'task' ? task.wait.eventTransitions : undefined
   const target = ways && ownTransition(ways, name)
   if (target === undefined && (job.workerEvents?.count ?? 0) >= LIMITS.workerEventsMax) return 'too_many_events'
+  const stateHistory = { ...job.stateHistory, ...payload }
+  if (target !== undefined && !canHold(job.stateHistory, stateHistory)) return 'too_large'
   const count = remember(draft, job, key)
   const id = taskId(job.id, event.visit, event.branch)
   note(draft, `worker_event:${name}`, shown(payload), { workerId, taskId: id, attempt })
@@ -36,7 +38,7 @@ export function raiseEvent(draft: Draft, event: EventOf<'eventRaised'>): Ignored
     event_id: event.eventId ?? null,
   })
   if (target === undefined) return undefined
-  draft.job.stateHistory = { ...job.stateHistory, ...payload }
+  draft.job.stateHistory = stateHistory
   enter(draft, target)
   return undefined
 }
@@ -59,7 +61,7 @@ const SHOWN_CHARS_MAX = 200
 
 /** The beginning of it: a note is a line, not a place for data. */
 function shown(payload: JsonObject): string | undefined {
-  const text = JSON.stringify(payload)
+  const text = writeJson(payload)
   if (text === '{}') return undefined
   return text.length <= SHOWN_CHARS_MAX ? text : `${text.slice(0, SHOWN_CHARS_MAX - 1)}…`
 }

@@ -1,7 +1,9 @@
 /** Time for the engine. Real in production, virtual in the simulator. */
 export interface Clock {
-  /** Milliseconds since 1970. Never goes back within one process. */
+  /** Milliseconds since 1970. Never goes back within one process; it follows the wall clock as far as that allows. */
   now(): number
+  /** The same, but nothing that happens to the wall clock changes its pace: for spans. Without it: `now`. */
+  steady?(): number
   /** The time of day that people go by. May jump when the machine's clock is set. Without it: `now`. */
   wall?(): number
   /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
@@ -20,6 +22,8 @@ export interface Random {
 
 export type LogFields = Readonly<Record<string, unknown>>
 export interface Log {
+  /** Whether `debug` lines go anywhere, so that nobody makes them for nothing. Without it they may not. */
+  readonly isDebug?: boolean
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void

@@ -21,8 +21,11 @@ export interface Records {
   readonly endpoint: JsonObject
   /** A short-lived token of a worker; by the token's SHA-256 in hex. */
   readonly token: {
-    readonly workerId: string
+    /** Absent: the token stands for a credential that several workers share, and its bearer did not say which one it is. */
+    readonly workerId?: string
     readonly use: 'access' | 'refresh'
+    /** The bearer knows no refresh tokens: a valid access token of its gives the next one. */
+    readonly isSelfRenewing?: boolean
     /** All tokens that came from one sign-in: revoked together when a refresh token is used twice. */
     readonly family: string
     /** Names what the worker signed in with. Its tokens stop working when that does. */
@@ -200,6 +203,24 @@ export interface ListQuery extends Omit<Facets, 'text'> {
   readonly limit: number
   /** Any of these statuses; `status` is for one. */
   readonly statuses?: readonly string[]
+  /**
+   * The page ends with the record that makes it so many bytes long, as they are stored: it has one record at least, and at
+   * most one beyond this. Nothing behind it is read.
+   */
+  readonly bytesMax?: number
+  /**
+   * So many records may be looked through that a filter then leaves out; a page may end before, even without any record. A
+   * storage whose looks hold nobody else up need not count.
+   */
+  readonly looksMax?: number
+}
+
+export type Listed<K extends Kind> = Stored<Records[K]> & { readonly id: string }
+
+/** One page of a list. */
+export interface Listing<K extends Kind> extends ReadonlyArray<Listed<K>> {
+  /** `before` of the next page, where this one ended by its bytes or its looks and there may be more. */
+  readonly next?: string
 }
 
 /**
@@ -213,7 +234,7 @@ export interface ListQuery extends Omit<Facets, 'text'> {
 export interface Storage {
   read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined>
   /** Newest first by id. */
-  list<K extends Kind>(kind: K, query: ListQuery): Promise<readonly (Stored<Records[K]> & { readonly id: string })[]>
+  list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>>
   /**
    * How many records there are of each status that any has; those without a status are not counted. Exact, and cheap
    * enough to be asked every second.

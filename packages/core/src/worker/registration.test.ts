@@ -123,3 +123,9 @@ test('[G-04] what a heartbeat changed is told apart from what it only said again
   expect(changedFields(unsaid, { ...unsaid, availableSkills: [] })).toEqual(['availableSkills'])
   expect(changedFields(full, { ...full, reputation: 0.5, registeredAt: 99 })).toEqual([])
 })
+
+test('[E-01] a worker that names no number of tasks stays so over its heartbeats, until it names one', () => {
+  const open = createWorker({ id: 'w', isOpenEnded: true }, 5)
+  expect(mergeHeartbeat(open, { status: 'busy' }, 6).isOpenEnded).toBe(true)
+  expect(mergeHeartbeat(open, { isOpenEnded: false, concurrencyMax: 2 }, 6)).not.toHaveProperty('isOpenEnded')
+})

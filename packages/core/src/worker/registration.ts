@@ -43,6 +43,7 @@ export function mergeHeartbeat(record: WorkerRecord, patch: WorkerPatch, now: nu
   const availableSkills = patch.availableSkills ?? record.availableSkills
   const skillInfo = patch.skillInfo ?? record.skillInfo
   const metadata = patch.metadata ?? record.metadata
+  const isOpenEnded = patch.isOpenEnded ?? record.isOpenEnded
   return {
     id: record.id,
     type: patch.type ?? record.type,
@@ -52,6 +53,7 @@ export function mergeHeartbeat(record: WorkerRecord, patch: WorkerPatch, now: nu
     hotSkills: patch.hotSkills ?? record.hotSkills,
     hotModels: patch.hotModels ?? record.hotModels,
     concurrencyMax: atLeast(1, Math.floor(patch.concurrencyMax ?? record.concurrencyMax)),
+    ...(isOpenEnded === true ? { isOpenEnded } : {}),
     cpuCores: atLeast(0, patch.cpuCores ?? record.cpuCores),
     ramGb: atLeast(0, patch.ramGb ?? record.ramGb),
     gpus: patch.gpus ?? record.gpus,

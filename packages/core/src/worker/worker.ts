@@ -21,6 +21,8 @@ export interface WorkerRecord {
   /** Models that are loaded. */
   readonly hotModels: readonly string[]
   readonly concurrencyMax: number
+  /** It did not say how many tasks it takes at a time: it asks for more while it has room, and says when it has none. */
+  readonly isOpenEnded?: boolean
   readonly cpuCores: number
   readonly ramGb: number
   readonly gpus: readonly Gpu[]

@@ -4,7 +4,7 @@ import type { Ground, HistoryUnderTest } from './history-under-test.fixture.ts'
 import { checkCounts, checkLists } from './lists.fixture.ts'
 import { checkJobs, checkValues, checkWorkers } from './reading.fixture.ts'
 import { checkRetention } from './retention.fixture.ts'
-import { checkBatches, checkInstances } from './writing.fixture.ts'
+import { checkBatches, checkInstances, checkRestarts } from './writing.fixture.ts'
 
 /**
  * What every history must do. A backend passes all of it or is no backend. Only one that promises nothing beyond its
@@ -15,7 +15,6 @@ export function describeHistory(name: string, { place, isDurable }: HistoryUnder
     let shared: HistoryStore | undefined
     const ground: Ground = {
       place,
-      isDurable,
       store: () => {
         if (shared === undefined) throw new Error('It is not open yet.')
         return shared
@@ -33,6 +32,7 @@ export function describeHistory(name: string, { place, isDurable }: HistoryUnder
     checkCounts(ground)
     checkBatches(ground)
     checkInstances(ground)
+    if (isDurable) checkRestarts(ground)
     checkRetention(ground)
   })
 }

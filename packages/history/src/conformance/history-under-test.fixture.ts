@@ -17,7 +17,6 @@ export interface HistoryUnderTest {
 export interface Ground {
   readonly store: () => HistoryStore
   readonly place: () => Promise<HistoryPlace>
-  readonly isDurable: boolean
 }
 
 export const AT = 1_700_000_000_000

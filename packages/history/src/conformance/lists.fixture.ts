@@ -67,6 +67,42 @@ export function checkLists({ store }: Ground): void {
     }
   })
 
+  test('[C-10] [G-04] a page also ends by its bytes, and says so; nothing is missed', async () => {
+    const { owner, jobId, workerId } = fresh()
+    const events = Array.from({ length: 12 }, (_, index) => ({
+      at: AT + Math.floor(index / 3),
+      event: `e${index}`,
+      owner,
+      note: 'n'.repeat(100),
+      snapshot: { text: 'x'.repeat(index % 2 === 0 ? 4_000 : 10) },
+    }))
+    const pen = new Pen(store())
+    await pen.write(...events.map((event) => ({ ...event, jobId })))
+    await pen.write(...events.map((event) => ({ ...event, owner: undefined, workerId })))
+    for (const bytesMax of [1, 3_000, 9_000, 20_000]) {
+      const bounds = { limit: 50, bytesMax }
+      expect(namesOf(await allPages(store(), { owner, ...bounds }))).toEqual(namesOf(events).toReversed())
+      const page = await store().list({ owner, ...bounds })
+      expect(page.length).toBeLessThanOrEqual(2 * Math.ceil(bytesMax / 4_000) + 1)
+      expect([page.isCut, page.length < events.length]).toEqual([true, true])
+      const ofJob = await store().ofJob(jobId, bounds)
+      expect(ofJob.isCut).toBe(true)
+      expect(namesOf(ofJob)).toEqual(namesOf(events).slice(0, ofJob.length))
+      expect((await store().ofWorker(workerId, bounds)).isCut).toBe(true)
+    }
+    const all = { limit: 50, bytesMax: 1_000_000 }
+    for (const page of [
+      await store().list({ owner, ...all }),
+      await store().ofJob(jobId, all),
+      await store().ofWorker(workerId, all),
+      await store().list({ owner, limit: 50 }),
+    ]) {
+      expect([page.length, page.isCut]).toEqual([12, undefined])
+    }
+    const few = await store().list({ owner, limit: 3, bytesMax: 1_000_000 })
+    expect([few.length, few.isCut]).toEqual([3, undefined])
+  })
+
   test('[G-04] what comes in between two pages neither repeats nor hides anything', async () => {
     const { owner, jobId } = fresh()
     const pen = new Pen(store())

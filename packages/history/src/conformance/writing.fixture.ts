@@ -99,8 +99,8 @@ export function checkBatches({ store }: Ground): void {
   })
 }
 
-/** Several processes, and one after the other. */
-export function checkInstances({ place, isDurable }: Ground): void {
+/** Several processes. */
+export function checkInstances({ place }: Ground): void {
   test('[G-04] instances see what others write, in the order in which it happened', async () => {
     const shared = await place()
     const [one, two] = await Promise.all([shared.open(), shared.open()])
@@ -125,8 +125,11 @@ export function checkInstances({ place, isDurable }: Ground): void {
     expect(new Set(namesOf((await stores[0]?.list({ owner, limit: 99 })) ?? [])).size).toBe(30)
     await Promise.all(stores.map((store) => store.close()))
   })
+}
 
-  test.skipIf(!isDurable)('[G-04] what was written is there after a restart, and goes on from there', async () => {
+/** For histories that outlive their process. */
+export function checkRestarts({ place }: Ground): void {
+  test('[G-04] what was written is there after a restart, and goes on from there', async () => {
     const kept = await place()
     const { jobId } = fresh()
     const first = await kept.open()
@@ -147,7 +150,7 @@ export function checkInstances({ place, isDurable }: Ground): void {
     await second.close()
   })
 
-  test.skipIf(!isDurable)('[J-22] a close writes everything that was appended before', async () => {
+  test('[J-22] a close writes everything that was appended before', async () => {
     const kept = await place()
     const { jobId } = fresh()
     const first = await kept.open()
@@ -160,7 +163,7 @@ export function checkInstances({ place, isDurable }: Ground): void {
     await second.close()
   })
 
-  test.skipIf(!isDurable)('[G-04] after a close nothing is written and nothing is read', async () => {
+  test('[G-04] after a close nothing is written and nothing is read', async () => {
     const store = await (await place()).open()
     await store.close()
     await expect(new Pen(store).write({ at: AT, event: 'e', jobId: 'j' })).rejects.toThrow('closed')

@@ -8,20 +8,30 @@ import { newStorageUrl, storageGround } from '../../../../test/servers/storage-g
 import { createServer } from '../index.ts'
 import type { Server } from '../index.ts'
 import { Chance } from './chance.fixture.ts'
+import { ReplyChecker } from './replies.fixture.ts'
+import type { Reply } from './replies.fixture.ts'
 import { generate } from './requests.fixture.ts'
 import type { GeneratedRequest, Operation, Parameter } from './requests.fixture.ts'
 import type { Sampler, SchemaNode } from './schema-sampler.fixture.ts'
+import { threadMs } from './thread-time.fixture.ts'
 
 /*
  * Every endpoint of the API's own document takes generated inputs: such as the document allows, on each of its bounds and one
- * beside, with one thing wrong, and noise. Nothing may come of them but an answer below 500, soon.
+ * beside, with one thing wrong, and noise. Nothing may come of them but an answer below 500, as the document describes it, and
+ * none may cost much: the server works on one thread, and whoever keeps it busy stops everybody.
  */
 
 /** All of them once; on the other storages enough to meet every endpoint in each of its states. */
 const INPUTS = storageGround().backend === 'memory' ? 2_000 : 40
 const IN_FLIGHT = 16
-/** Requests that change the same record come one after the other, and a server elsewhere takes its time for each. */
-const SLOW_MS = storageGround().url === undefined ? 1_000 : 10_000
+/** The first half is always the same, so that every endpoint is reached. The second is new wherever `CI_SEED_BASE` is. */
+const SEED_BASE = Number(process.env['CI_SEED_BASE'] ?? 0)
+/** On the wall, with others under way on a machine that may be busy: only a reason to look again. */
+const SUSPICIOUS_MS = 500
+/** On a busy machine all are. */
+const SUSPICIOUS_MAX = 20
+/** Of the processor, for one request alone; far above the promised tenth of a second, because machines differ. */
+const COSTLY_MS = 1_000
 const HOOK = 'https://receiver.invalid/hook'
 const TOKENS = { 'x-client-token': 'client-token-of-the-fuzz-test', 'x-worker-token': 'worker-token-of-the-fuzz-test' }
 
@@ -89,17 +99,16 @@ afterAll(async () => {
 })
 
 /** What needs more than an input: an upgrade to a socket, a token that was given out before, a message that was sent, a signed link. */
-const UNREACHED: readonly string[] = [
+const UNREACHED: ReadonlySet<string> = new Set([
   'post /_worker/auth/token/refresh',
   'get /_worker/ws',
   'get /_worker/ws/{workerId}',
+  'get /api/v1/webhooks/deliveries/{delivery_id}',
   'post /api/v1/webhooks/deliveries/{delivery_id}/redeliver',
   'get /_public/webhooks/approval/{job_id}',
-]
+])
 
-interface Answer {
-  readonly status: number
-  readonly body: string
+interface Answer extends Reply {
   readonly tookMs: number
 }
 
@@ -116,7 +125,12 @@ function send({ method, url, headers, body }: Omit<GeneratedRequest, 'kind'>): P
           text += chunk
         })
         response.on('end', () => {
-          resolve({ status: response.statusCode ?? 0, body: text, tookMs: performance.now() - startedAt })
+          resolve({
+            status: response.statusCode ?? 0,
+            type: response.headers['content-type'] ?? '',
+            body: text,
+            tookMs: performance.now() - startedAt,
+          })
         })
         response.on('error', reject)
       },
@@ -136,6 +150,7 @@ interface ApiDocument {
   readonly components?: { readonly schemas?: Readonly<Record<string, SchemaNode>> }
 }
 interface OperationObject {
+  readonly responses?: Readonly<Record<string, { readonly content?: Readonly<Record<string, unknown>> }>>
   readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly content?: Readonly<Record<string, { readonly schema?: SchemaNode }>> }
 }
@@ -205,28 +220,60 @@ function withWorker(request: GeneratedRequest): GeneratedRequest {
   return isNamed ? { ...request, headers: { ...request.headers, 'x-worker-id': 'w1' } } : request
 }
 
-async function trial(request: GeneratedRequest): Promise<{ status: number; finding?: string | undefined }> {
+interface Outcome {
+  readonly status: number
+  readonly finding?: string | undefined
+  /** It took long, for whatever reason. */
+  readonly isSuspicious?: boolean
+}
+
+async function trial(request: GeneratedRequest, path: string, checker: ReplyChecker): Promise<Outcome> {
   const sent = `${request.method} ${request.url} ${JSON.stringify(request.headers)} ${request.body?.slice(0, 300) ?? ''}`
-  const answer = await send(request).catch((error: unknown) => ({ status: 0, body: String(error), tookMs: 0 }))
+  const answer = await send(request).catch((error: unknown) => ({
+    status: 0,
+    type: '',
+    body: String(error),
+    tookMs: 0,
+  }))
   const told = `${sent} -> ${answer.status} ${answer.body.slice(0, 300)}`
   const { status } = answer
   if (status >= 500 || status < 200) return { status, finding: told }
   const hasStack = answer.body.includes('node_modules') || /\n\s+at /.test(answer.body)
   if (hasStack) return { status, finding: `a stack: ${told}` }
-  if (answer.tookMs <= SLOW_MS) return { status }
-  // A busy machine may be slow once; an input that is slow is so again.
-  const again = await send(request)
-  return {
-    status,
-    finding: again.tookMs > SLOW_MS ? `slow twice (${Math.round(again.tookMs)} ms): ${told}` : undefined,
+  // With `fields` a job is not whole, which the document says in words.
+  const isDescribed = leadsTo(request.url, path) && !request.url.includes('fields=')
+  const problem = isDescribed ? checker.problemOf(request.method, path, answer) : undefined
+  if (problem !== undefined) return { status, finding: `not as in the document, ${problem}: ${told}` }
+  return { status, isSuspicious: answer.tookMs > SUSPICIOUS_MS }
+}
+
+/** Whether an address is one of this path. Odd names in it may lead to another route, or to none. */
+function leadsTo(url: string, path: string): boolean {
+  const [given = ''] = url.split('?', 1)
+  const pattern = path
+    .replaceAll('.', String.raw`\.`)
+    .replaceAll(/\{\w+\}/g, String.raw`(?!batch$|catalog$|quarantined$)[\w-]+`)
+  return new RegExp(`^${pattern}$`).test(given)
+}
+
+/** What a request costs when nothing else is under way. It is asked twice, because the first may have had to load something. */
+async function costOf(request: GeneratedRequest): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let time = 0; time < 2 && least > COSTLY_MS; time += 1) {
+    const before = threadMs()
+    await send(request).catch(() => undefined)
+    least = Math.min(least, (threadMs() ?? 0) - (before ?? 0))
   }
+  return least
 }
 
 test(
   `[H-01] every endpoint answers ${INPUTS.toLocaleString('en')} generated inputs without an error of its own`,
-  { timeout: 600_000 },
+  // A machine that is busy with other tests takes a while for 140,000 requests.
+  { timeout: 7_200_000 },
   async () => {
     const api = await apiDocument()
+    const checker = new ReplyChecker(api)
     const operations = operationsOf(api)
     expect(operations.length).toBeGreaterThan(20)
     const findings: string[] = []
@@ -237,22 +284,33 @@ test(
         known: await populate(),
         resolve: (ref) => api.components?.schemas?.[ref.slice(ref.lastIndexOf('/') + 1)] ?? {},
       }
+      const fresh: Sampler = { ...sampler, chance: new Chance(SEED_BASE + number + 1_000_001) }
       let index = 0
+      let found = 0
+      const suspicious: GeneratedRequest[] = []
       const lane = async (): Promise<void> => {
         while (index < INPUTS) {
-          const request = generate(operation, sampler, index)
+          const request = withWorker(generate(operation, index < INPUTS / 2 ? sampler : fresh, index))
           index += 1
-          const { finding, status } = await trial(withWorker(request))
+          const { finding, status, isSuspicious } = await trial(request, operation.path, checker)
+          if (isSuspicious === true) suspicious.push(request)
           if (status < 300) reached.add(`${operation.method} ${operation.path}`)
-          if (finding !== undefined) findings.push(`[${request.kind}] ${finding}`)
+          if (finding === undefined) continue
+          found += 1
+          if (found <= 3) findings.push(`[${request.kind}, CI_SEED_BASE=${SEED_BASE}] ${finding}`)
         }
       }
       await Promise.all(Array.from({ length: IN_FLIGHT }, lane))
+      for (const request of suspicious.slice(0, SUSPICIOUS_MAX)) {
+        const ms = await costOf(request)
+        const { method, url, body } = request
+        if (ms > COSTLY_MS) findings.push(`costs ${ms} ms: ${method} ${url} ${body?.slice(0, 300) ?? ''}`)
+      }
     }
     expect(findings.slice(0, 20)).toEqual([])
     // Inputs that never get past the first check would prove little.
     const unreached = operations.map(({ method, path }) => `${method} ${path}`).filter((one) => !reached.has(one))
-    expect(unreached).toEqual(UNREACHED)
+    expect(unreached.filter((one) => !UNREACHED.has(one))).toEqual([])
     expect(rejections).toEqual([])
     const { status } = await send({ method: 'get', url: '/_public/status', headers: {}, body: undefined })
     expect(status).toBe(200)

@@ -45,6 +45,8 @@ function open(url: string): Storage {
     clock: createClock(),
     log: SILENT,
     instanceId: 'test-1',
+    waitMs: 0,
+    signal: new AbortController().signal,
     onFailure: (error) => {
       throw error
     },
@@ -469,4 +471,37 @@ test('[G-01] a copy leaves its source as usable as it was; a move that is over i
   await expect(migrate({ from, to: PLACES.file() })).rejects.toThrow(/was moved to.*--unmark/)
   expect(await unmark(from)).toMatchObject({ state: 'moved' })
   await open(from).close()
+})
+
+test('[G-01] the checksums of the same entries are equal over all legs: file, PostgreSQL, Redis, file', async () => {
+  const legs = [PLACES.file(), PLACES.postgres(), PLACES.redis(), PLACES.file()]
+  const [first = ''] = legs
+  const storage = open(first)
+  const put = Array.from({ length: 20 }, (_, index) => ({
+    kind: 'delivery' as const,
+    id: `m${index}`,
+    value: { n: index, text: 'ä€' },
+    version: 1,
+    facets: { owner: 'ann', status: 'pending', name: 'x', text: 'y' },
+    expiresMs: 86_400_000,
+  }))
+  const enqueue = put.map(({ id }, index) => ({
+    queue: 'outbox' as const,
+    id,
+    lane: 'ann',
+    priority: index % 3,
+    delayMs: index * 60_000,
+    payload: { index },
+    settleMs: 90_000_000,
+  }))
+  await storage.commit({ put, enqueue })
+  await storage.claim('outbox', { limit: 1, leaseMs: 80_000_000, holder: 'somebody outside' })
+  await storage.close()
+  const sums: string[][] = []
+  for (const [index, from] of legs.slice(0, -1).entries()) {
+    const { entries } = await migrate({ from, to: legs[index + 1] ?? '' })
+    sums.push(Object.entries(entries).map(([name, { count, checksum }]) => `${name} ${count} ${checksum}`))
+  }
+  expect(sums[0]).toHaveLength(2)
+  expect(sums).toEqual([sums[0], sums[0], sums[0]])
 })

@@ -3,7 +3,8 @@ import { resolve } from 'node:path'
 import type { Movable } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { openMovableFile } from '@impresario/storage-embedded'
-import { directoryOf, shownAddress } from '../storage.ts'
+import { shownAddress } from '../storage.ts'
+import { directoryOf } from '../storage-choice.ts'
 
 const FORMS = 'file:<directory>, redis://host or postgres://user@host/database'
 

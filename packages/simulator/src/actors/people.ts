@@ -1,6 +1,6 @@
 import { isEnded } from '@impresario/core'
 import type { Job } from '@impresario/core'
-import type { Applied, Engine } from '@impresario/engine'
+import type { Commanded, Engine } from '@impresario/engine'
 import { IGNORED_REQUEST } from '../blueprints/stagecraft.ts'
 import type { Chance } from '../chance.ts'
 import type { Setting } from '../fleet.ts'
@@ -66,7 +66,7 @@ export class People {
     }
   }
 
-  async #command(id: string, run: (engine: Engine) => Promise<Applied>): Promise<void> {
+  async #command(id: string, run: (engine: Engine) => Promise<Commanded>): Promise<void> {
     const applied = await this.#parts.network.call(this.#chance, run)
     if (applied.type === 'applied') this.#parts.chronicle.add({ type: 'told', jobId: id, version: applied.version })
   }

@@ -30,8 +30,13 @@ interface Life {
   isAlive: boolean
   frozenUntil: number
   readonly running: Map<string, { isCancelled: boolean }>
+  /** Ended here, and not yet answered: still named in heartbeats. */
+  readonly reported: Set<string>
   readonly outbox: Report[]
 }
+
+/** How often a worker beats at the moment when it sends a result. */
+const CROSSING = 0.3
 
 /**
  * A worker as the world has them: slow, forgetful, mortal. It registers, beats, polls, works and
@@ -63,7 +68,7 @@ export class WorkerActor {
   }
 
   start(): void {
-    const life: Life = { isAlive: true, frozenUntil: 0, running: new Map(), outbox: [] }
+    const life: Life = { isAlive: true, frozenUntil: 0, running: new Map(), reported: new Set(), outbox: [] }
     this.#life = life
     void this.#live(life)
   }
@@ -126,23 +131,32 @@ export class WorkerActor {
   }
 
   async #beat(life: Life): Promise<void> {
-    const { traits, tally } = this.#parts
     for (;;) {
-      await this.#rest(life, traits.heartbeatMs)
-      const status = life.running.size >= traits.concurrencyMax ? 'full' : 'idle'
-      const current = traits.namesTasks ? [...life.running.keys()] : undefined
-      try {
-        const { cancelled } = await this.#call(life, (engine) => engine.desk.heartbeat(this.#id, { status }, current))
-        for (const id of cancelled) {
-          const task = life.running.get(id)
-          if (task === undefined) continue
-          tally.sometimes('task cancelled by heartbeat')
-          task.isCancelled = true
-        }
-      } catch (error) {
-        await this.#recover(life, error)
-      }
+      await this.#rest(life, this.#parts.traits.heartbeatMs)
+      await this.#beatOnce(life)
     }
+  }
+
+  async #beatOnce(life: Life): Promise<void> {
+    const { traits } = this.#parts
+    const status = life.running.size >= traits.concurrencyMax ? 'full' : 'idle'
+    const current = traits.namesTasks ? [...life.running.keys(), ...life.reported] : undefined
+    try {
+      const { cancelled } = await this.#call(life, (engine) => engine.desk.heartbeat(this.#id, { status }, current))
+      for (const id of cancelled) this.#stop(life, id)
+    } catch (error) {
+      await this.#recover(life, error)
+    }
+  }
+
+  #stop(life: Life, id: string): void {
+    const { chronicle, tally } = this.#parts
+    const ref = parseDeliveryId(id)
+    if (ref !== undefined) chronicle.add({ type: 'stopped', workerId: this.#id, ...ref })
+    const task = life.running.get(id)
+    if (task === undefined) return
+    tally.sometimes('task cancelled by heartbeat')
+    task.isCancelled = true
   }
 
   async #recover(life: Life, error: unknown): Promise<void> {
@@ -198,8 +212,11 @@ export class WorkerActor {
       return
     }
     for (const name of saidIn(params)) await this.#say(life, id, name)
-    await this.#hand(life, reportOf(delivery))
     life.running.delete(id)
+    life.reported.add(id)
+    // Many workers beat whenever something changes: such a heartbeat crosses the result.
+    if (this.#chance.happens(CROSSING)) void this.#beatOnce(life)
+    await this.#hand(life, reportOf(delivery))
   }
 
   /** Says it until it is heard, and sometimes once more: each time under the same id. */
@@ -249,6 +266,7 @@ export class WorkerActor {
       try {
         const receipts = await this.#call(life, (engine) => engine.desk.results(workerId, reports))
         for (const [index, receipt] of receipts.entries()) this.#heard(workerId, reports[index], receipt)
+        if (workerId === this.#id) for (const { taskId } of reports) life.reported.delete(taskId)
         return
       } catch {
         await this.#rest(life, this.#chance.between(100, 2_000))
@@ -261,10 +279,10 @@ export class WorkerActor {
     const ref = report === undefined ? undefined : parseDeliveryId(report.taskId)
     if (ref === undefined) return
     if (receipt.type === 'accepted') {
-      const { jobId, visit, branch, attempt } = ref
-      chronicle.add({ type: 'accepted', workerId, jobId, visit, branch, attempt })
+      chronicle.add({ type: 'accepted', workerId, ...ref })
       return
     }
+    if (receipt.type === 'refused') return
     if (receipt.reason === 'stale_task') tally.sometimes('stale ending ignored')
     if (receipt.reason === 'worker_mismatch') tally.sometimes('result for another worker refused')
     if (receipt.reason === 'job_ended' && receipt.job?.status === 'cancelled') {

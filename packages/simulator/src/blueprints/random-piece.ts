@@ -1,5 +1,5 @@
 import { blueprint, child } from '@impresario/core'
-import type { ParallelCall } from '@impresario/core'
+import type { BranchPolicy, ParallelCall } from '@impresario/core'
 import type { Chance } from '../chance.ts'
 import { IGNORED_REQUEST } from './stagecraft.ts'
 import type { Part, Piece, Stage } from './stage.ts'
@@ -8,7 +8,7 @@ import type { Part, Piece, Stage } from './stage.ts'
 type Scene =
   | { readonly kind: 'go'; readonly to: string; readonly throws: number }
   | { readonly kind: 'task'; readonly call: Call; readonly success: string; readonly failure: string }
-  | { readonly kind: 'spread'; readonly calls: readonly (Call | string)[]; readonly policy: 'wait_all' | 'fail_fast' }
+  | { readonly kind: 'spread'; readonly calls: readonly (Call | string)[]; readonly policy: BranchPolicy }
   | { readonly kind: 'child'; readonly name: string; readonly success: string; readonly failure: string }
   | { readonly kind: 'person'; readonly expiresMs: number | undefined; readonly yes: string; readonly no: string }
 
@@ -28,11 +28,13 @@ export function randomPiece(name: string, chance: Chance, stage: Stage): Piece {
   const scenes = new Map(SCENES.map((scene) => [scene as string, randomScene(chance)]))
   const into = chance.pick([...SCENES, 'done'])
   const sceneOf = (scene: string): Scene => scenes.get(scene) ?? { kind: 'go', to: 'done', throws: 0 }
+  const resultSeconds = chance.between(3, 40)
   const limits = {
     backoffMs: 200,
     backoffMsMax: 2_000,
     transitionsMax: 15,
-    resultTimeout: 1_000 * chance.between(3, 40),
+    resultTimeout: 1_000 * resultSeconds,
+    retryTimeouts: resultSeconds % 2 === 0,
     ...(chance.happens(0.3) ? { executionTimeout: 1_000 * chance.between(5, 60) } : {}),
   } as const
   const to = [...SCENES, 'meet', 'done', 'failed'] as const
@@ -96,7 +98,7 @@ function randomScene(chance: Chance): Scene {
       const calls = Array.from({ length: count }, () =>
         chance.happens(0.15) ? chance.pick(CHILDREN) : randomCall(chance),
       )
-      return { kind: 'spread', calls, policy: chance.pick(['wait_all', 'fail_fast']) }
+      return { kind: 'spread', calls, policy: chance.pick(['wait_all', 'fail_fast', 'by_code']) }
     }
     case 'child':
       return { kind: 'child', name: chance.pick([...CHILDREN, 'not-there']), success: any(), failure: any() }

@@ -4,7 +4,7 @@ import { IGNORED_REQUEST, QUICK, count, gather, gathered, task, tookTurns } from
 
 /** Rarer ones. */
 export function sidePieces(stage: Stage): readonly Piece[] {
-  return [failFast(), flaky(stage), hanging(stage), unwanted(), killer(), deadly(), mortal()]
+  return [failFast(), flaky(stage), hanging(stage), unwanted(), killer(), deadly(), mortal(), hasty(), lethal(stage)]
 }
 
 function flaky(stage: Stage): Piece {
@@ -55,6 +55,26 @@ function unwanted(): Piece {
   }
 }
 
+/** Fails until its deadline comes: every try has less time than the one before, and it ends by the timeout or in time. */
+function hasty(): Piece {
+  return {
+    finishes: true,
+    blueprint: blueprint('hasty', { start: 'ask', ...QUICK, retryTimeouts: false }, (state) => ({
+      ask: state.handler((_context, actions) =>
+        actions.dispatchTask({
+          ...task('beta', { ms: 300, failTimes: 4 }),
+          attemptsMax: 50,
+          resultTimeout: '3s',
+          runTimeout: '2s',
+          transitions: { success: 'done', timeout: 'late' },
+        }),
+      ),
+      late: state.handler((_context, actions) => actions.transitionTo('done')),
+      done: state.end(),
+    })),
+  }
+}
+
 function killer(): Piece {
   return {
     finishes: true,
@@ -97,6 +117,21 @@ function mortal(): Piece {
       rest: state.handler((_context, actions) =>
         actions.awaitHumanApproval({ message: IGNORED_REQUEST, transitions: { yes: 'done' } }),
       ),
+      done: state.end(),
+    })),
+  }
+}
+
+/** Ends the process in each of its runs: [C-11] after a few of them it waits for a person, who may send it back. */
+function lethal(stage: Stage): Piece {
+  return {
+    finishes: false,
+    blueprint: blueprint('lethal', { start: 'strike', ...QUICK }, (state) => ({
+      strike: state.handler(async (_context, actions) => {
+        stage.strike()
+        await stage.sleep(1_000_000_000)
+        return actions.transitionTo('done')
+      }),
       done: state.end(),
     })),
   }

@@ -28,7 +28,7 @@ function retry(): Piece {
       try: state.handler((context, actions) => {
         count(context)
         const call = task('alpha', { ms: 100, failTimes: 2 })
-        return actions.dispatchTask({ ...call, attemptsMax: 8, transitions: { success: 'done' } })
+        return actions.dispatchTask({ ...call, runTimeout: '4s', attemptsMax: 8, transitions: { success: 'done' } })
       }),
       done: state.end(),
     })),

@@ -6,11 +6,30 @@ export interface Stage {
   readonly sleep: (ms: number) => Promise<void>
   /** How often this was asked for, this time included. */
   readonly times: (what: string) => number
+  /** Runs user code in this process. */
+  readonly within: <T>(host: Host, code: () => T) => T
+  /** Ends the process that runs the code which calls it, up to its first wait. */
+  readonly strike: () => void
+}
+
+/** A process that user code can end. */
+interface Host {
+  readonly die: () => void
 }
 
 export function createStage(world: World): Stage {
   const counts = new Map<string, number>()
+  let host: Host | undefined
   return {
+    within: (inside, code) => {
+      host = inside
+      try {
+        return code()
+      } finally {
+        host = undefined
+      }
+    },
+    strike: () => host?.die(),
     sleep: (ms) => world.sleep(ms),
     times: (what) => {
       const count = (counts.get(what) ?? 0) + 1

@@ -3,7 +3,7 @@ import { isJsonObject } from '@impresario/protocol'
 import type { Part } from './stage.ts'
 
 /** Short waits, so that a world of two minutes sees many of them. */
-export const QUICK = { backoffMs: 200, backoffMsMax: 2_000, resultTimeout: '40s' } as const
+export const QUICK = { backoffMs: 200, backoffMsMax: 2_000, resultTimeout: '40s', retryTimeouts: true } as const
 
 interface Counted {
   readonly stateHistory: { turns?: number }

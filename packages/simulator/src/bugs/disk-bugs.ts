@@ -16,11 +16,12 @@ export const DISK_BUGS = {
             count += 1
             if (held === undefined && count % 4 === 0) {
               held = changes
-              return
+              return false
             }
-            await journal.write(changes)
+            const hasRemains = await journal.write(changes)
             if (held !== undefined) await journal.write(held)
             held = undefined
+            return hasRemains
           },
         }
       },
@@ -34,7 +35,7 @@ export const DISK_BUGS = {
         ...forwarding(journal),
         write: async (changes) => {
           await journal.write({ ...changes, items: [], leases: [], removed: [] })
-          await journal.write({ ...changes, records: [] })
+          return journal.write({ ...changes, records: [] })
         },
       }),
     }),
@@ -44,11 +45,12 @@ export const DISK_BUGS = {
     setup: 'embedded',
     plant: () => ({
       journal: (journal) => {
-        let last: Promise<void> = Promise.resolve()
+        let last: Promise<unknown> = Promise.resolve()
         return {
           ...forwarding(journal),
           write: async (changes) => {
             last = last.then(() => journal.write(changes)).catch(() => undefined)
+            return false
           },
         }
       },
@@ -61,9 +63,11 @@ function forwarding(journal: Journal): Journal {
     open: () => journal.open(),
     write: (changes) => journal.write(changes),
     read: (kind, id) => journal.read(kind, id),
-    readFrom: (kind, id, limit) => journal.readFrom(kind, id, limit),
+    readFrom: (kind, id, limit, charsMax) => journal.readFrom(kind, id, limit, charsMax),
     list: (kind, query) => journal.list(kind, query),
+    floor: (kind, query, looksMax) => journal.floor(kind, query, looksMax),
     expiring: (after, until) => journal.expiring(after, until),
+    payload: (queue, id) => journal.payload(queue, id),
     lastId: (kind) => journal.lastId(kind),
     close: () => journal.close(),
   }

@@ -106,6 +106,21 @@ export const STORAGE_BUGS = {
       },
     }),
   },
+  'turns-uncounted': {
+    says: 'does not count how often a turn was claimed',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) =>
+        override(storage, {
+          claim: async (queue, options) => {
+            const { leases, nextInMs } = await storage.claim(queue, options)
+            return queue === 'turns'
+              ? { nextInMs, leases: leases.map((lease) => ({ ...lease, deliveries: 1 })) }
+              : { leases, nextInMs }
+          },
+        }),
+    }),
+  },
   'lost-timer': {
     says: 'loses timers',
     setup: 'both',

@@ -1,8 +1,21 @@
+import { LIMITS } from '@impresario/protocol'
 import { blueprint, decide } from '@impresario/core'
 import type { Job } from '@impresario/core'
 import { expect, test } from 'vitest'
 import type { Entry, Version } from '../chronicle.ts'
-import { accounted, countsOnce, durable, endsOnce, fenced, floor, idempotency, told, wakeUp } from './index.ts'
+import {
+  accounted,
+  countsOnce,
+  durable,
+  endsOnce,
+  fenced,
+  floor,
+  givesUp,
+  idempotency,
+  stopsLost,
+  told,
+  wakeUp,
+} from './index.ts'
 import { FAULTS, RARITIES } from '../marks.ts'
 
 const script = blueprint('b', { start: 'a' }, (state) => ({
@@ -96,7 +109,16 @@ test('[H-07] an end that the webhook of its job is not told of is found', async 
 })
 
 test('[C-04] a result that counts twice is found', () => {
-  const ended: Entry = { type: 'accepted', at: 1, workerId: 'w', jobId: 'j', visit: 1, branch: '0', attempt: 1 }
+  const ended: Entry = {
+    type: 'accepted',
+    at: 1,
+    workerId: 'w',
+    jobId: 'j',
+    visit: 1,
+    branch: '0',
+    attempt: 1,
+    token: 1,
+  }
   expect(countsOnce([ended])).toEqual([])
   expect(countsOnce([ended, ended])).toHaveLength(1)
 })
@@ -131,4 +153,24 @@ test('[C-09] a run in which too little happened fails', () => {
   expect(floor({ 'jobs that could finish': 1, 'jobs that did finish': 1 })).toHaveLength(
     FAULTS.length + RARITIES.length,
   )
+})
+
+test('[E-03] a delivery that counts and that its worker was told to stop is found; another delivery of it is none', () => {
+  const ref = { jobId: 'j', visit: 1, branch: '0', attempt: 1, workerId: 'w' }
+  const accepted: Entry = { type: 'accepted', at: 1, token: 7, ...ref }
+  const stopped = (token: number): Entry => ({ type: 'stopped', at: 2, token, ...ref })
+  expect(rules(stopsLost([accepted, stopped(7)]))).toEqual(['stopsLost'])
+  expect(stopsLost([stopped(6), accepted, stopped(8)])).toEqual([])
+})
+
+test('[C-11] a handler that ended more processes in one visit than it may is found; a new visit counts anew', () => {
+  const struck: Entry = { type: 'struck', at: 1, jobId: 'j' }
+  const again: Version = { id: 'j', version: 2, job: { ...v1.job, visit: 2 } }
+  const all = Array.from({ length: LIMITS.turnBegunMax }, () => struck)
+  expect(givesUp([written(v1), ...all])).toEqual([])
+  expect(givesUp([written(v1), ...all, written(again), ...all])).toEqual([])
+  expect(rules(givesUp([written(v1), ...all, struck]))).toEqual(['givesUp'])
+  // A retry that a crash took back, and that was given once more.
+  const back: Entry = { type: 'reopened', at: 1, jobs: [v1], leases: [] }
+  expect(givesUp([written(v1), ...all, written(again), struck, back, written(again), struck])).toEqual([])
 })

@@ -35,9 +35,9 @@ export function subjects(): readonly Subject[] {
 }
 
 /** Tries every fault at every call. */
-export async function everySingle(subject: Subject): Promise<ExhaustReport> {
-  const clean = await runSubject(subject, 'all', new Map())
-  const tally = new Exhaust(subject, clean)
+export async function everySingle(subject: Subject, seed = 1): Promise<ExhaustReport> {
+  const clean = await runSubject(subject, { numbering: 'all', faults: new Map(), seed })
+  const tally = new Exhaust(subject, clean, seed)
   for (let call = 0; call < clean.calls; call += 1) {
     for (const fault of SINGLE_FAULTS) await tally.run('all', new Map([[call, fault]]))
   }
@@ -45,10 +45,10 @@ export async function everySingle(subject: Subject): Promise<ExhaustReport> {
 }
 
 /** Tries every two faults at every two calls that change something, some later ones than a clean run makes included. */
-export async function everyPair(subject: Subject, callsMax = Infinity): Promise<ExhaustReport> {
-  const clean = await runSubject(subject, 'effective', new Map())
-  const tally = new Exhaust(subject, clean)
-  const calls = Math.min(clean.calls, callsMax)
+export async function everyPair(subject: Subject, seed = 1): Promise<ExhaustReport> {
+  const clean = await runSubject(subject, { numbering: 'effective', faults: new Map(), seed })
+  const tally = new Exhaust(subject, clean, seed)
+  const { calls } = clean
   for (let first = 0; first < calls; first += 1) {
     for (let second = first + 1; second < calls + 4; second += 1) {
       for (const a of SINGLE_FAULTS) {
@@ -71,32 +71,34 @@ type Faults = ReadonlyMap<number, SingleFault>
 
 function runSubject(
   { piece, cancelAfterMs }: Subject,
-  numbering: SmallWorldOptions['numbering'],
-  faults: Faults,
+  run: Pick<SmallWorldOptions, 'numbering' | 'faults' | 'seed'>,
 ): Promise<SmallWorldReport> {
-  return runSmallWorld({ piece, pieces: PIECES, faults, numbering, cancelAfterMs })
+  return runSmallWorld({ piece, pieces: PIECES, cancelAfterMs, ...run })
 }
 
 class Exhaust {
   readonly #subject: Subject
   readonly #clean: SmallWorldReport
+  readonly #seed: number
   readonly #failures: string[] = []
   #runs = 0
   #steps = 0
 
-  constructor(subject: Subject, clean: SmallWorldReport) {
+  constructor(subject: Subject, clean: SmallWorldReport, seed: number) {
     this.#subject = subject
+    this.#seed = seed
     this.#clean = clean
     this.#check('without faults', clean)
   }
 
   async run(numbering: SmallWorldOptions['numbering'], faults: Faults): Promise<void> {
-    const report = await runSubject(this.#subject, numbering, faults)
+    const report = await runSubject(this.#subject, { numbering, faults, seed: this.#seed })
     this.#runs += 1
     this.#check([...faults].map(([call, fault]) => `${fault} at ${numbering} call ${call}`).join(', '), report)
   }
 
-  #check(when: string, report: SmallWorldReport): void {
+  #check(what: string, report: SmallWorldReport): void {
+    const when = `seed ${this.#seed}, ${what}`
     this.#steps += report.steps
     for (const { rule, problem } of report.findings) this.#failures.push(`${when}: ${rule}: ${problem}`)
     // A person may decide otherwise, and a cancellation may come too late, when a fault has shifted the time.

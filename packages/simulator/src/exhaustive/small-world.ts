@@ -21,6 +21,8 @@ import { FaultPlan, effectiveCalls, plannedLink } from './planned-link.ts'
 import type { Numbering, SingleFault } from './planned-link.ts'
 
 export interface SmallWorldOptions {
+  /** Of everything that chance decides beside the faults: ids, jitter, what a person says. */
+  readonly seed: number
   readonly piece: Piece
   /** What its jobs may run as children. */
   readonly pieces: readonly Piece[]
@@ -46,7 +48,7 @@ const SETTINGS = { workerLeaseMs: 3_000, workerTtlMs: 60_000, pickupMs: 1_000, h
 /** One engine, two workers, one job, and faults at exactly the calls that were asked for. */
 export async function runSmallWorld(options: SmallWorldOptions): Promise<SmallWorldReport> {
   const { piece, pieces, cancelAfterMs } = options
-  const world = new World(1)
+  const world = new World(options.seed)
   const chronicle = new Chronicle(world, { keepsLines: options.keepsLines === true })
   const jobs = new Map<string, Version>()
   const setting: Setting = { world, chronicle, tally: new Tally(), faults: noFaults(), jobs }

@@ -1,0 +1,43 @@
+import type { Client } from '@impresario/client'
+import { Failure, usage } from './failure.ts'
+
+/** The first digits of a UUID, with its dashes or without; whole ids and names of another form are left as they are. */
+const PREFIX = /^(?=.{4,35}$)[\da-f]{1,8}(?:-[\da-f]{0,4}){0,3}(?:-[\da-f]{0,12})?$/i
+const TIME_DIGITS = 12
+const SHOWN_MAX = 10
+/** Jobs that were made in the same span as the one that is meant. */
+const LOOKED_AT_MAX = 1_000
+
+/**
+ * The job that begins with these digits. Ids begin with their time, so the jobs that may be meant are those of a span of
+ * time, and no search is needed.
+ */
+export async function jobIdOf(client: Client, given: string): Promise<string> {
+  if (!PREFIX.test(given)) return given
+  const prefix = given.toLowerCase()
+  const digits = prefix.replaceAll('-', '').slice(0, TIME_DIGITS)
+  const from = Number.parseInt(digits.padEnd(TIME_DIGITS, '0'), 16)
+  const until = Number.parseInt(digits.padEnd(TIME_DIGITS, 'f'), 16) + 1
+  const span = { createdAfter: from / 1_000, createdBefore: Math.min(until, 2 ** 48 - 1) / 1_000 }
+  const fields = ['id', 'blueprint_name', 'status'] as const
+  const found = (await client.list({ ...span, fields, limit: 100 }).all(LOOKED_AT_MAX)).filter(({ id }) =>
+    id.startsWith(prefix),
+  )
+  // A child's id begins with that of its parent: the parent is meant.
+  const shortest = found.toSorted((a, b) => a.id.length - b.id.length)[0]
+  if (shortest === undefined) {
+    throw new Failure('JOB_NOT_FOUND', `No job begins with "${given}".`, {
+      hint: 'A job is only seen with the token that it was started with.',
+    })
+  }
+  const others = found.filter(({ id }) => id !== shortest.id && !id.startsWith(`${shortest.id}-`))
+  if (others.length === 0) return shortest.id
+  const candidates = [shortest, ...others]
+  const lines = candidates
+    .slice(0, SHOWN_MAX)
+    .map(({ id, blueprint_name: name, status }) => `  ${id}  ${name}  ${status.replaceAll('_', ' ')}`)
+  const more = candidates.length > SHOWN_MAX ? [`  … and ${candidates.length - SHOWN_MAX} more`] : []
+  throw usage(
+    `${candidates.length} jobs begin with "${given}". Write more of the id:\n${[...lines, ...more].join('\n')}`,
+  )
+}

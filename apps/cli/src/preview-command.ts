@@ -1,0 +1,45 @@
+import { Option } from 'commander'
+import type { Command } from 'commander'
+import { act } from './action.ts'
+import type { End } from './action.ts'
+import { number } from './arguments.ts'
+import type { PreviewOptions } from './preview.ts'
+
+const PREVIEW_HELP = `
+Nothing is asked of a server. A time without an offset is local time in --timezone. Without --after, a rule is shown from its
+beginning and a cron expression from now on. See docs/reference/recurrence.md.
+
+  impresario preview --cron '0 9 * * 1-5' --timezone Europe/Chisinau
+  impresario preview --rrule 'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17' --timezone Europe/Chisinau
+  impresario preview --rrule 'FREQ=DAILY' --dtstart 2026-03-27T02:30:00 --exdate 2026-03-28T02:30:00 --timezone Europe/Berlin
+  impresario preview --once 2026-12-25T09:00:00+02:00 --json`
+
+/** Shows when something will happen, before it is set up. */
+export function addPreview(program: Command, end: End): void {
+  const each = (text: string, before: readonly string[]): readonly string[] => [...before, ...text.split(',')]
+  program
+    .command('preview')
+    .description('show the next times of a cron expression, a recurrence rule or a single time')
+    .option('--cron <expression>', "five fields, or six with seconds: '0 9 * * 1-5'")
+    .option('--rrule <rule>', "a recurrence rule of RFC 5545: 'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17'")
+    .option('--once <time>', 'a single time; its offset, if it has one, wins over --timezone')
+    .option('--dtstart <time>', 'when the rule begins; without it, now')
+    .addOption(
+      new Option('--exdate <time>', 'a time or day to leave out; may be given again').argParser(each).default([]),
+    )
+    .addOption(new Option('--rdate <time>', 'a time to add; may be given again').argParser(each).default([]))
+    .option('--timezone <zone>', 'where its clock hangs', 'UTC')
+    .option('--after <time>', 'show what comes after this')
+    .addOption(new Option('--count <number>', 'at most so many').argParser(number).default(5))
+    .addOption(
+      new Option('--gap <rule>', 'what becomes of times that a clock change leaves out').choices([
+        'first',
+        'shift',
+        'drop',
+      ]),
+    )
+    .option('--exclude <file>', 'an iCalendar file with times at which nothing happens')
+    .option('--only <file>', 'an iCalendar file with the only times at which it happens')
+    .addHelpText('after', PREVIEW_HELP)
+    .action(act(end, async (options: PreviewOptions) => (await import('./preview.ts')).showPreview(options)))
+}

@@ -1,0 +1,235 @@
+import { DAY_MS, dayOf, weekdayOf } from '../civil.ts'
+import { parseMoment } from '../moment.ts'
+import { quoted, refusal } from '../refusal.ts'
+import { recurrence } from '../rrule/recurrence.ts'
+import type { Series } from '../series.ts'
+import { Zone } from '../zone.ts'
+import type { Zones } from '../zone.ts'
+import { LIMITS } from '../limits.ts'
+
+/**
+ * A part of a calendar. Whole days are those of the calendar's zone, or of the trigger's if it has none: a holiday
+ * begins when the day begins where it is kept.
+ */
+export type CalendarEntry =
+  /** Whole days: `2026-12-25`, or from one to another, the last included. */
+  | {
+      readonly kind: 'days'
+      readonly first: string
+      readonly last?: string | undefined
+      readonly label?: string | undefined
+    }
+  /** Days of the week, from 1 (Monday) to 7. */
+  | { readonly kind: 'weekdays'; readonly weekdays: readonly number[]; readonly label?: string | undefined }
+  /** From one time to another, the last not included. */
+  | { readonly kind: 'window'; readonly start: string; readonly end: string; readonly label?: string | undefined }
+  /**
+   * Again and again: whole days if `dtstart` is a date, otherwise windows of that duration. Without a rule it is `dtstart`
+   * and `rdates`.
+   */
+  | {
+      readonly kind: 'rule'
+      readonly rrule?: string | undefined
+      readonly dtstart: string
+      readonly exdates?: readonly string[] | undefined
+      readonly rdates?: readonly string[] | undefined
+      /** Milliseconds; of whole days a multiple of a day, which is the default there. */
+      readonly durationMs?: number | undefined
+      /** The zone of this entry, if it is not the calendar's. */
+      readonly timezone?: string | undefined
+      readonly label?: string | undefined
+    }
+
+export interface CalendarSpec {
+  readonly name: string
+  readonly timezone?: string | undefined
+  readonly entries: readonly CalendarEntry[]
+}
+
+/** A time that a calendar has. */
+interface Span {
+  /** The first instant behind it; it may go on at once with another one. */
+  readonly to: number
+  readonly label: string
+}
+
+/** A named set of times. */
+export interface Calendar {
+  readonly name: string
+  /** The time of the calendar that this instant lies in. */
+  at(instant: number): Span | undefined
+  /** When a time of the calendar begins, the first later than `after`. */
+  next(after: number): number | undefined
+}
+
+type Part = Omit<Calendar, 'name'>
+
+/** So many days ahead is looked for the next whole day of a calendar. */
+const DAYS_AHEAD = 366 * 8
+
+/** Makes a calendar out of what was written. `triggerZone` is where days are meant that have no zone of their own. */
+export function calendar(spec: CalendarSpec, zones: Zones, triggerZone: Zone): Calendar {
+  const { name, entries } = spec
+  if (entries.length > LIMITS.entries) {
+    throw refusal(
+      'calendar',
+      `The calendar ${quoted(name)} has ${entries.length} entries. It may have ${LIMITS.entries}.`,
+    )
+  }
+  const rules = entries.filter(({ kind }) => kind === 'rule').length
+  if (rules > LIMITS.rules) {
+    throw refusal(
+      'calendar',
+      `The calendar ${quoted(name)} has ${rules} entries that repeat. It may have ${LIMITS.rules}.`,
+    )
+  }
+  const zone = spec.timezone === undefined ? triggerZone : zones.named(spec.timezone)
+  const listed = new Map<number, string>()
+  const parts: Part[] = []
+  for (const entry of entries) {
+    const label = entry.label ?? name
+    if (entry.kind === 'days') for (const day of daysOf(entry)) listed.set(day, label)
+    else if (entry.kind === 'weekdays') parts.push(weekdays(entry.weekdays, zone, label))
+    else if (entry.kind === 'window') parts.push(window(entry, zone, label))
+    else parts.push(rule(entry, entry.timezone === undefined ? zone : zones.named(entry.timezone), label))
+  }
+  if (listed.size > 0) parts.push(days(listed, zone))
+  return {
+    name,
+    at: (instant) => {
+      for (const part of parts) {
+        const span = part.at(instant)
+        if (span !== undefined) return span
+      }
+      return undefined
+    },
+    next: (after) => {
+      const starts = parts.map((part) => part.next(after)).filter((start) => start !== undefined)
+      return starts.length === 0 ? undefined : Math.min(...starts)
+    },
+  }
+}
+
+function daysOf({ first, last = first }: { readonly first: string; readonly last?: string | undefined }): number[] {
+  const [from, to] = [dateIn(first), dateIn(last)]
+  if (to < from || to - from > 3_660) {
+    throw refusal('calendar', `The days from ${quoted(first)} to ${quoted(last)} are none, or more than ten years.`)
+  }
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+}
+
+function dateIn(text: string): number {
+  const moment = parseMoment('calendar', text)
+  if (moment.kind !== 'date') {
+    throw refusal('calendar', `A day of a calendar is a date such as 2026-12-25, not ${quoted(text)}.`)
+  }
+  return moment.dayNo
+}
+
+/** When a day begins. Where midnight is left out it begins with what comes instead. */
+function beginningOf(dayNo: number, zone: Zone): number {
+  return zone.instantOf(dayNo * DAY_MS, { gap: 'first', fold: 'first' })
+}
+
+function days(listed: ReadonlyMap<number, string>, zone: Zone): Part {
+  const sorted = [...listed.keys()].sort((a, b) => a - b)
+  return {
+    at: (instant) => {
+      const dayNo = dayOf(zone.localOf(instant))
+      const label = listed.get(dayNo)
+      return label === undefined ? undefined : { to: beginningOf(dayNo + 1, zone), label }
+    },
+    next: (after) => {
+      const today = dayOf(zone.localOf(after))
+      const starts = sorted.filter((dayNo) => dayNo >= today).slice(0, 2)
+      return starts.map((dayNo) => beginningOf(dayNo, zone)).find((start) => start > after)
+    },
+  }
+}
+
+function weekdays(allowed: readonly number[], zone: Zone, label: string): Part {
+  if (allowed.length === 0 || allowed.some((day) => !Number.isInteger(day) || day < 1 || day > 7)) {
+    throw refusal('calendar', 'Days of the week go from 1 (Monday) to 7 (Sunday).')
+  }
+  return wholeDays((dayNo) => allowed.includes(weekdayOf(dayNo)), zone, label)
+}
+
+function wholeDays(isDay: (dayNo: number) => boolean, zone: Zone, label: string): Part {
+  return {
+    at: (instant) => {
+      const dayNo = dayOf(zone.localOf(instant))
+      return isDay(dayNo) ? { to: beginningOf(dayNo + 1, zone), label } : undefined
+    },
+    next: (after) => {
+      const today = dayOf(zone.localOf(after))
+      for (let dayNo = today; dayNo <= today + DAYS_AHEAD; dayNo += 1) {
+        const start = isDay(dayNo) ? beginningOf(dayNo, zone) : after
+        if (start > after) return start
+      }
+      return undefined
+    },
+  }
+}
+
+function window(entry: { readonly start: string; readonly end: string }, zone: Zone, label: string): Part {
+  const instant = (text: string): number => {
+    const moment = parseMoment('calendar', text)
+    if (moment.kind === 'instant') return moment.at
+    return zone.instantOf(moment.kind === 'local' ? moment.local : moment.dayNo * DAY_MS, {
+      gap: 'shift',
+      fold: 'first',
+    })
+  }
+  const [from, to] = [instant(entry.start), instant(entry.end)]
+  if (to <= from) {
+    throw refusal('calendar', `The window from ${quoted(entry.start)} to ${quoted(entry.end)} has no length.`)
+  }
+  return {
+    at: (at) => (at >= from && at < to ? { to, label } : undefined),
+    next: (after) => (from > after ? from : undefined),
+  }
+}
+
+const UTC = new Zone('UTC')
+const DURATION_MAX_MS = 366 * DAY_MS
+
+function rule(entry: Extract<CalendarEntry, { kind: 'rule' }>, zone: Zone, label: string): Part {
+  const isDate = parseMoment('dtstart', entry.dtstart).kind === 'date'
+  const durationMs = entry.durationMs ?? (isDate ? DAY_MS : 0)
+  if (!(durationMs >= 0 && durationMs <= DURATION_MAX_MS) || (isDate && durationMs % DAY_MS !== 0)) {
+    throw refusal('calendar', 'The duration of an entry is from nothing to a year, and of whole days in whole days.')
+  }
+  // Days have no zone: they are worked out on a clock that never changes, and compared with the day that it is there.
+  const rdates = entry.rrule === undefined ? [entry.dtstart, ...(entry.rdates ?? [])] : entry.rdates
+  const { series } = recurrence({ ...entry, rdates }, isDate ? UTC : zone, { isDate, gap: 'first' })
+  return isDate ? repeatedDays(series, durationMs, zone, label) : repeatedWindows(series, durationMs, label)
+}
+
+function repeatedWindows(series: Series, durationMs: number, label: string): Part {
+  // Without any length it is still there for its own instant.
+  const lengthMs = Math.max(1, durationMs)
+  return {
+    at: (instant) => {
+      const begun = series.next(instant - lengthMs)
+      return begun === undefined || begun.at > instant ? undefined : { to: begun.at + lengthMs, label }
+    },
+    next: (after) => series.next(after)?.at,
+  }
+}
+
+function repeatedDays(series: Series, durationMs: number, zone: Zone, label: string): Part {
+  return {
+    at: (instant) => {
+      const today = dayOf(zone.localOf(instant)) * DAY_MS
+      const begun = series.next(today - durationMs)
+      if (begun === undefined || begun.at > today) return undefined
+      return { to: beginningOf(dayOf(begun.at + durationMs), zone), label }
+    },
+    next: (after) => {
+      const today = dayOf(zone.localOf(after)) * DAY_MS
+      let day = series.next(today - 1)
+      if (day !== undefined && beginningOf(dayOf(day.at), zone) <= after) day = series.next(day.at)
+      return day === undefined ? undefined : beginningOf(dayOf(day.at), zone)
+    },
+  }
+}

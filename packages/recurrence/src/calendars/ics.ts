@@ -1,0 +1,254 @@
+import { isImpresarioError } from '@impresario/protocol'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../civil.ts'
+import { isoDate, isoInstant, parseMoment } from '../moment.ts'
+import type { Moment } from '../moment.ts'
+import { quoted, refusal } from '../refusal.ts'
+import { parseRule } from '../rrule/parse.ts'
+import type { Zones } from '../zone.ts'
+import type { CalendarEntry } from './calendar.ts'
+import { parseComponents, unescaped, wrong } from './ics-lines.ts'
+import type { Component, Property } from './ics-lines.ts'
+import { WINDOWS_ZONES } from './windows-zones.ts'
+import { LIMITS } from '../limits.ts'
+
+const PROBLEMS_MAX = 20
+
+export interface IcsImport {
+  readonly entries: readonly CalendarEntry[]
+  /** Events that could not be read, by line; at most twenty are told. */
+  readonly problems: readonly { readonly line: number; readonly message: string }[]
+  /** How many could not be read. */
+  readonly unread: number
+}
+
+type RuleEntry = Extract<CalendarEntry, { kind: 'rule' }>
+
+/** An event with what tells it from others and joins it with its changes. */
+interface Event {
+  readonly uid: string
+  /** The occurrence that this event replaces; nothing for an event that stands for itself. */
+  readonly replaces: string | undefined
+  readonly isCancelled: boolean
+  readonly entry: RuleEntry
+}
+
+/**
+ * Reads the events of an iCalendar file (RFC 5545) as entries of a calendar. Alarms, to-dos and the like are passed over.
+ * An event that cannot be read is a problem and does not keep the others out; a file that is no calendar is refused.
+ */
+export function importIcs(text: string, zones: Zones): IcsImport {
+  if (text.length > LIMITS.icsLength) {
+    throw refusal('ics', `The calendar file has ${text.length} characters. It may have ${LIMITS.icsLength}.`)
+  }
+  const calendars = parseComponents(text).filter(({ name }) => name === 'VCALENDAR')
+  if (calendars.length === 0) throw refusal('ics', 'The file is no calendar: it has no BEGIN:VCALENDAR.')
+  const components = calendars.flatMap(({ components: all }) => all).filter(({ name }) => name === 'VEVENT')
+  if (components.length > LIMITS.icsEvents) {
+    throw refusal('ics', `The calendar file has ${components.length} events. It may have ${LIMITS.icsEvents}.`)
+  }
+  const reader: Reader = { zones, names: zoneNames(calendars) }
+  const events: Event[] = []
+  const problems: { readonly line: number; readonly message: string }[] = []
+  for (const component of components) {
+    try {
+      events.push(eventOf(component, reader))
+    } catch (error) {
+      if (!isImpresarioError(error)) throw error
+      problems.push({ line: component.line, message: error.message })
+    }
+  }
+  const entries = joined(events).map((entry) => simplified(entry, zones))
+  return { entries, problems: problems.slice(0, PROBLEMS_MAX), unread: problems.length }
+}
+
+/** An occurrence that was moved or cancelled leaves its place in the series. */
+function joined(events: readonly Event[]): readonly RuleEntry[] {
+  const replaced = new Map<string, string[]>()
+  for (const { uid, replaces } of events) {
+    if (replaces === undefined) continue
+    const others = replaced.get(uid)
+    if (others === undefined) replaced.set(uid, [replaces])
+    else others.push(replaces)
+  }
+  return events
+    .filter(({ isCancelled }) => !isCancelled)
+    .map(({ uid, replaces, entry }) => {
+      const gone = replaces === undefined ? (replaced.get(uid) ?? []) : []
+      return gone.length === 0 ? entry : { ...entry, exdates: [...(entry.exdates ?? []), ...gone] }
+    })
+}
+
+/** What happens once needs no rule: days and windows are found faster. */
+function simplified(entry: RuleEntry, zones: Zones): CalendarEntry {
+  const { rrule, rdates = [], exdates = [], dtstart, durationMs = 0, timezone, label } = entry
+  if (rrule !== undefined || rdates.length + exdates.length > 0) return entry
+  const moment = parseMoment('DTSTART', dtstart)
+  if (moment.kind === 'date') {
+    const last = moment.dayNo + Math.max(1, durationMs / DAY_MS) - 1
+    return { kind: 'days', first: isoDate(moment.dayNo), last: isoDate(last), label }
+  }
+  if (moment.kind === 'local' && timezone === undefined) return entry
+  const at = instantOf(moment, timezone, zones)
+  return { kind: 'window', start: isoInstant(at), end: isoInstant(at + Math.max(1_000, durationMs)), label }
+}
+
+function instantOf(moment: Moment, timezone: string | undefined, zones: Zones): number {
+  if (moment.kind === 'instant') return moment.at
+  const local = moment.kind === 'local' ? moment.local : moment.dayNo * DAY_MS
+  return zones.named(timezone ?? 'UTC').instantOf(local, { gap: 'shift', fold: 'first' })
+}
+
+interface Reader {
+  readonly zones: Zones
+  /** What the file calls its zones, and what they are. */
+  readonly names: ReadonlyMap<string, string>
+}
+
+function eventOf({ properties, line }: Component, reader: Reader): Event {
+  const find = (name: string): Property | undefined => properties.find((property) => property.name === name)
+  const start = find('DTSTART')
+  if (start === undefined) throw wrong(line, 'the event has no DTSTART')
+  const rules = properties.filter(({ name }) => name === 'RRULE')
+  if (rules.length > 1) throw wrong(line, 'the event has more than one RRULE')
+  if (find('EXRULE') !== undefined) throw wrong(line, 'EXRULE is not supported; use EXDATE')
+  const rrule = rules[0]?.value.trim()
+  // Read now, so that the line is told where something is wrong.
+  if (rrule !== undefined) parseRule(rrule)
+  const { times, timezone } = timesIn(start, reader)
+  const dates = (name: string): readonly string[] =>
+    properties.filter((property) => property.name === name).flatMap((property) => timesFor(timezone, property, reader))
+  const replaces = find('RECURRENCE-ID')
+  const exdates = dates('EXDATE')
+  // An event happens at its DTSTART in any case, whatever its rule says: RFC 5545 §3.8.5.3.
+  const rdates = [...(rrule === undefined ? [] : times.slice(0, 1)), ...dates('RDATE')]
+  const entry: RuleEntry = {
+    kind: 'rule',
+    dtstart: times[0] ?? '',
+    durationMs: durationOf(start, find('DTEND'), find('DURATION'), reader),
+    ...(rrule === undefined ? {} : { rrule }),
+    ...(exdates.length === 0 ? {} : { exdates }),
+    ...(rdates.length === 0 ? {} : { rdates }),
+    ...(timezone === undefined ? {} : { timezone }),
+    label: labelOf(find('SUMMARY')),
+  }
+  return {
+    uid: find('UID')?.value ?? `line ${line}`,
+    replaces: replaces === undefined ? undefined : timesFor(timezone, replaces, reader)[0],
+    isCancelled: find('STATUS')?.value.trim().toUpperCase() === 'CANCELLED',
+    entry,
+  }
+}
+
+function labelOf(summary: Property | undefined): string {
+  return summary === undefined ? 'Event' : unescaped(summary.value).replaceAll(/\p{C}/gu, ' ').trim().slice(0, 200)
+}
+
+/** The times of a property, and the zone that they are in. A period, as RDATE may have, counts by its beginning. */
+function timesIn(property: Property, reader: Reader): { times: readonly string[]; timezone: string | undefined } {
+  const { parameters, value, line } = property
+  const isDate = parameters.get('VALUE')?.toUpperCase() === 'DATE'
+  const tzid = parameters.get('TZID')
+  const times = value.split(',').map((item) => {
+    const [time = ''] = item.trim().split('/')
+    if ((isDate ? /^\d{8}$/ : /^\d{8}(T\d{6}Z?)?$/i).test(time)) return time
+    throw wrong(line, `${quoted(item)} is no ${isDate ? 'date such as 20261225' : 'time such as 20261225T090000'}`)
+  })
+  for (const time of times) parseMoment(property.name, time)
+  if (times.some((time) => /Z$/i.test(time))) return { times, timezone: 'UTC' }
+  return { times, timezone: tzid === undefined || isDate ? undefined : zoneOf(tzid, line, reader) }
+}
+
+/** The times of a property for an event in a zone: those in another zone become instants. */
+function timesFor(timezone: string | undefined, property: Property, reader: Reader): readonly string[] {
+  const found = timesIn(property, reader)
+  if (found.timezone === undefined || found.timezone === timezone) return found.times
+  return found.times.map((time) => {
+    const moment = parseMoment(property.name, time)
+    return moment.kind === 'date' ? time : isoInstant(instantOf(moment, found.timezone, reader.zones))
+  })
+}
+
+/** DURATION, or how far DTEND is from DTSTART, or else a day for a date and nothing for a time. */
+function durationOf(
+  start: Property,
+  end: Property | undefined,
+  duration: Property | undefined,
+  reader: Reader,
+): number {
+  const from = endpoint(start, reader)
+  const isDate = from.moment.kind === 'date'
+  if (duration !== undefined) {
+    const ms = durationIn(duration)
+    return isDate ? Math.max(1, Math.ceil(ms / DAY_MS)) * DAY_MS : ms
+  }
+  if (end === undefined) return isDate ? DAY_MS : 0
+  const to = endpoint(end, reader)
+  if ((to.moment.kind === 'date') !== isDate) {
+    throw wrong(end.line, 'one of DTSTART and DTEND is a date, the other a time')
+  }
+  // Times of one zone are as far apart as its clock says; of two zones, as they really are.
+  const isSame = from.timezone === to.timezone
+  const distance = isSame ? clock(to.moment) - clock(from.moment) : instant(to, reader) - instant(from, reader)
+  if (distance < 0) throw wrong(end.line, 'DTEND lies before DTSTART')
+  return isDate ? Math.max(DAY_MS, distance) : distance
+}
+
+interface Endpoint {
+  readonly moment: Moment
+  readonly timezone: string | undefined
+}
+
+function endpoint(property: Property, reader: Reader): Endpoint {
+  const { times, timezone } = timesIn(property, reader)
+  return { moment: parseMoment(property.name, times[0] ?? ''), timezone }
+}
+
+function clock(moment: Moment): number {
+  if (moment.kind === 'date') return moment.dayNo * DAY_MS
+  return moment.kind === 'local' ? moment.local : moment.at
+}
+
+function instant({ moment, timezone }: Endpoint, { zones }: Reader): number {
+  return instantOf(moment, timezone, zones)
+}
+
+const DURATION = /^\+?P(?:(\d{1,4})W|(?:(\d{1,4})D)?(?:T(?:(\d{1,5})H)?(?:(\d{1,6})M)?(?:(\d{1,8})S)?)?)$/i
+
+function durationIn({ value, line }: Property): number {
+  const text = value.trim()
+  const found = DURATION.exec(text)
+  if (found === null || /[PT]$/i.test(text)) throw wrong(line, `${quoted(value)} is no duration such as P1D or PT2H30M`)
+  const [weeks, days, hours, minutes, seconds] = found.slice(1).map((part) => Number(part ?? 0))
+  return (
+    ((weeks ?? 0) * 7 + (days ?? 0)) * DAY_MS +
+    (hours ?? 0) * HOUR_MS +
+    (minutes ?? 0) * MINUTE_MS +
+    (seconds ?? 0) * SECOND_MS
+  )
+}
+
+/** Names that the file itself gives to what it calls its zones. */
+function zoneNames(calendars: readonly Component[]): ReadonlyMap<string, string> {
+  const names = new Map<string, string>()
+  for (const { name, properties } of calendars.flatMap(({ components }) => components)) {
+    const find = (wanted: string): string | undefined =>
+      properties.find((property) => property.name === wanted)?.value.trim()
+    const [tzid, location] = [find('TZID'), find('X-LIC-LOCATION')]
+    if (name === 'VTIMEZONE' && tzid !== undefined && location !== undefined) names.set(tzid, location)
+  }
+  return names
+}
+
+/** The zone of a TZID: a name of the database, one behind a path, or what Microsoft's programs call it. */
+function zoneOf(tzid: string, line: number, { names, zones }: Reader): string {
+  const path = /^\/.*?\/([A-Za-z]+\/[A-Za-z_]+(?:\/[A-Za-z_]+)?)$/.exec(tzid)?.[1]
+  const candidates = [tzid, WINDOWS_ZONES[tzid], names.get(tzid), path].filter((name) => name !== undefined)
+  for (const name of candidates) {
+    try {
+      return zones.named(name).name
+    } catch {
+      // The next name may be known.
+    }
+  }
+  throw wrong(line, `the time zone ${quoted(tzid)} is not known; use a name such as Europe/Berlin`)
+}

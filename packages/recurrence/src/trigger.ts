@@ -1,0 +1,106 @@
+import { cronClockRules, cronWallSeries } from './cron/cron.ts'
+import { parseCron } from './cron/expression.ts'
+import { cronInWords } from './cron/words.ts'
+import { isoLocal } from './moment.ts'
+import { onceSeries, parseOnce } from './once.ts'
+import { refusal } from './refusal.ts'
+import { recurrence } from './rrule/recurrence.ts'
+import type { RecurrenceSpec } from './rrule/recurrence.ts'
+import { ruleInWords } from './rrule/words.ts'
+import { every } from './series.ts'
+import type { Occurrence, Series } from './series.ts'
+import { droppedBetween, onClock } from './wall-clock.ts'
+import type { WallSeries } from './wall-clock.ts'
+import type { Gap, Zone, Zones } from './zone.ts'
+
+/** When something is to happen, as it is written down. */
+export type TriggerSpec =
+  | { readonly kind: 'cron'; readonly cron: string; readonly timezone: string; readonly gap?: Gap | undefined }
+  | (RecurrenceSpec & {
+      readonly kind: 'rrule'
+      readonly rrule: string
+      readonly timezone: string
+      readonly gap?: Gap | undefined
+    })
+  | { readonly kind: 'once'; readonly at: string; readonly timezone: string }
+  | { readonly kind: 'every'; readonly everyMs: number; readonly anchor: number; readonly timezone: string }
+
+/** A trigger that can be asked. */
+export interface Trigger {
+  readonly kind: TriggerSpec['kind']
+  readonly zone: Zone
+  readonly series: Series
+  /** In words, with the name of the zone. */
+  readonly words: string
+  /** The local times in (after, upTo] that clock changes leave out and that are dropped for it. */
+  dropped(range: { readonly after: number; readonly upTo: number; readonly max: number }): readonly Occurrence[]
+}
+
+/** Reads a trigger. What is wrong with it is refused with a sentence that says where and why. */
+export function trigger(spec: TriggerSpec, zones: Zones): Trigger {
+  const zone = zones.named(spec.timezone)
+  switch (spec.kind) {
+    case 'cron': {
+      const expression = parseCron(spec.cron)
+      const wall = cronWallSeries(expression)
+      const rules = cronClockRules(expression, spec.gap)
+      const series = onClock(wall, zone, rules)
+      // Open hours have nothing to do in a gap, and nothing is lost there.
+      const lost = rules.fold === 'first' && rules.gap === 'drop' ? wall : undefined
+      return made(spec.kind, zone, { series, words: () => cronInWords(expression), lost })
+    }
+    case 'rrule': {
+      const { series, rule, start, wall, isExcluded } = recurrence(spec, zone, { gap: spec.gap })
+      const words = (): string =>
+        [
+          ...(rule === undefined ? [] : [ruleInWords(rule, start)]),
+          ...changes(spec.exdates?.length ?? 0, 'left out'),
+          ...changes(spec.rdates?.length ?? 0, 'added'),
+        ].join(', ')
+      const lost = (spec.gap ?? 'drop') === 'drop' ? wall : undefined
+      return made(spec.kind, zone, { series, words, lost, isExcluded })
+    }
+    case 'once': {
+      const occurrence = parseOnce(spec.at, zone)
+      const words = (): string => `Once at ${isoLocal(occurrence.local).replace('T', ' ')}`
+      return made(spec.kind, zone, { series: onceSeries(occurrence), words })
+    }
+    case 'every':
+      return made(spec.kind, zone, everyTrigger(spec.everyMs, spec.anchor))
+  }
+}
+
+function changes(count: number, what: string): readonly string[] {
+  return count === 0 ? [] : [`${count} time${count === 1 ? '' : 's'} ${what}`]
+}
+
+function everyTrigger(everyMs: number, anchor: number): Parts {
+  if (!Number.isSafeInteger(everyMs) || everyMs < 1_000) {
+    throw refusal('every', 'An interval is a whole number of milliseconds and at least one second.')
+  }
+  return { series: every(everyMs, anchor), words: () => `Every ${everyMs / 1_000} seconds` }
+}
+
+interface Parts {
+  readonly series: Series
+  /** Made when somebody reads them: few of a hundred thousand triggers are looked at. */
+  readonly words: () => string
+  /** Where times are dropped at clock changes. */
+  readonly lost?: WallSeries | undefined
+  readonly isExcluded?: ((occurrence: Occurrence) => boolean) | undefined
+}
+
+function made(kind: TriggerSpec['kind'], zone: Zone, { series, words, lost, isExcluded }: Parts): Trigger {
+  return {
+    kind,
+    zone,
+    series,
+    get words() {
+      return `${words()}, ${zone.name}`
+    },
+    dropped: (range) => {
+      const all = lost === undefined ? [] : droppedBetween(lost, zone, range)
+      return isExcluded === undefined ? all : all.filter((occurrence) => !isExcluded(occurrence))
+    },
+  }
+}
