@@ -8,9 +8,9 @@ const PLACES = ['packages/engine/src', 'packages/server/src', 'packages/webhooks
 const LEFT_OUT = [
   'packages/server/src/cluster/',
   'packages/server/src/moving/',
-  'packages/server/src/api-document.test.ts',
-  'packages/server/src/blueprint-loader.test.ts',
-  'packages/server/src/tls.test.ts',
+  'packages/server/src/client-api/api-document.test.ts',
+  'packages/server/src/orchestrator/blueprint-loader.test.ts',
+  'packages/server/src/http/tls.test.ts',
 ]
 
 /** What they ask with. Whoever imports one of these gets the storage of the project that the test runs in. */

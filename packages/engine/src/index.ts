@@ -1,18 +1,26 @@
-export type { Admission, Pass } from './admission.ts'
+export type { Admission, Pass } from './job/admission.ts'
 export { Engine } from './engine.ts'
 export type { EngineOptions, EngineSettings, HistorySink, TaskExplanation, WaitOptions } from './engine.ts'
-export type { Applied, Commanded } from './director.ts'
-export { besideJobIdOf } from './job-creation.ts'
-export type { CreateOptions, Created } from './job-creation.ts'
-export type { Quota, QuotaUse } from './quota.ts'
-export type { HandlerRun, TurnGuard } from './turn-guard.ts'
-export type { BlueprintSource } from './blueprint-shelf.ts'
-export type { Desk } from './desk.ts'
-export type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
-export type { Retention } from './batch.ts'
-export { Pump } from './pump.ts'
-export type { PumpOptions } from './pump.ts'
-export type { Recall } from './holdings.ts'
-export type { LedService, Leadership, Term } from './leadership.ts'
-export type { ScheduleView, Scheduler } from './scheduler.ts'
-export type { WorkerMoment } from './roster.ts'
+export type { Applied, Commanded } from './job/director.ts'
+export { besideJobIdOf } from './job/job-creation.ts'
+export type { CreateOptions, Created } from './job/job-creation.ts'
+export type { Quota, QuotaUse } from './job/quota.ts'
+export type { HandlerRun, TurnGuard } from './turns/turn-guard.ts'
+export type { BlueprintSource } from './job/blueprint-shelf.ts'
+export type { Desk } from './workers/desk.ts'
+export type {
+  Delivery,
+  Handout,
+  PollOptions,
+  Receipt,
+  Report,
+  WorkerEvent,
+  WorkerEventNews,
+} from './workers/desk-messages.ts'
+export type { Retention } from './job/batch.ts'
+export { Pump } from './service/pump.ts'
+export type { PumpOptions } from './service/pump.ts'
+export type { Recall } from './workers/holdings.ts'
+export type { LedService, Leadership, Term } from './service/leadership.ts'
+export type { ScheduleView, Scheduler } from './background/scheduler.ts'
+export type { WorkerMoment } from './workers/roster.ts'

@@ -16,11 +16,11 @@ import type {
 import type { JsonObject, TaskErrorCode, TaskOptions } from '@impresario/protocol'
 import { storageTraffic } from '../../../test/servers/storage-traffic.ts'
 import { testStorage } from '../../../test/servers/test-storage.ts'
-import type { BlueprintSource } from './blueprint-shelf.ts'
-import type { Delivery, Handout, Receipt } from './desk-messages.ts'
+import type { BlueprintSource } from './job/blueprint-shelf.ts'
+import type { Delivery, Handout, Receipt } from './workers/desk-messages.ts'
 import { Engine } from './engine.ts'
 import type { EngineSettings, HistorySink } from './engine.ts'
-import type { CreateOptions } from './job-creation.ts'
+import type { CreateOptions } from './job/job-creation.ts'
 
 /** A signal that nobody aborts. */
 export const NEVER: AbortSignal = new AbortController().signal

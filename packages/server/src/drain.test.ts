@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { createClock } from './clock.ts'
+import { createClock } from './runtime/clock.ts'
 import { CLIENT_TOKEN, startTestServer, WORKER_TOKEN } from './server.fixture.ts'
 import type { TestServer } from './server.fixture.ts'
 

@@ -1,5 +1,5 @@
 /** The orchestrator without its HTTP face, for programs that bring it along: `@impresario/server/embedded` loads no web server. */
-export { Orchestrator, createOrchestrator } from './orchestrator.ts'
-export type { OrchestratorOptions } from './orchestrator.ts'
-export { JobFailedError } from './local-client.ts'
-export type { LocalClient, LocalJob, LocalStartOptions, LocalWaitOptions } from './local-client.ts'
+export { Orchestrator, createOrchestrator } from './orchestrator/orchestrator.ts'
+export type { OrchestratorOptions } from './orchestrator/orchestrator.ts'
+export { JobFailedError } from './orchestrator/local-client.ts'
+export type { LocalClient, LocalJob, LocalStartOptions, LocalWaitOptions } from './orchestrator/local-client.ts'

@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { startProtected, TOKENS } from './protection.fixture.ts'
 import type { ProtectedApp } from './protection.fixture.ts'
-import { SECURE_HEADERS } from './secure-headers.ts'
+import { SECURE_HEADERS } from './http/secure-headers.ts'
 import { createServer } from './server.ts'
 
 let running: ProtectedApp | undefined

@@ -1,7 +1,7 @@
 import { blueprint } from '@impresario/core'
 import { newStorageUrl } from '../../../test/servers/storage-ground.ts'
 import { testStorage } from '../../../test/servers/test-storage.ts'
-import { SILENT } from './log.ts'
+import { SILENT } from './runtime/log.ts'
 import { createServer } from './server.ts'
 import type { Server, ServerOptions } from './server.ts'
 

@@ -2,7 +2,7 @@ import type { Clock, Storage } from '@impresario/core'
 
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../test/servers/test-storage.ts'
-import { SILENT } from './log.ts'
+import { SILENT } from './runtime/log.ts'
 import { SharedReload } from './shared-reload.ts'
 
 /** A storage whose hints are all lost. */

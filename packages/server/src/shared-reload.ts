@@ -1,7 +1,7 @@
 import type { Clock, Item, Log, Storage } from '@impresario/core'
 import { Pump } from '@impresario/engine'
 import { ImpresarioError } from '@impresario/protocol'
-import { errorFields } from './log.ts'
+import { errorFields } from './runtime/log.ts'
 
 export interface SharedReloadOptions {
   readonly storage: Storage

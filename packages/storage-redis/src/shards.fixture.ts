@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { parsedAddress } from './address.ts'
-import { Connection } from './connection.ts'
-import type { Arguments } from './codec.ts'
-import type { Wire } from './connection.ts'
-import type { FunctionName } from './library.ts'
-import { placementOf } from './placement.ts'
+import { parsedAddress } from './client/address.ts'
+import { Connection } from './client/connection.ts'
+import type { Arguments } from './client/codec.ts'
+import type { Wire } from './client/connection.ts'
+import type { FunctionName } from './functions/library.ts'
+import { placementOf } from './shards/placement.ts'
 import { RedisStorage } from './redis-storage.ts'
 
 /** Opens a storage as `openRedisStorage` does, on a wire that a test can cut, and without clearing up after others first. */

@@ -1,5 +1,5 @@
 import type { StorageUnderTest } from '@impresario/conformance'
-import type { Wire } from './connection.ts'
+import type { Wire } from './client/connection.ts'
 import { openRedisStorage } from './open.ts'
 import type { RedisStorage } from './redis-storage.ts'
 import { bareStorage } from './shards.fixture.ts'

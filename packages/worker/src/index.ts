@@ -1,4 +1,4 @@
-export { describeEnvironment } from './environment.ts'
+export { describeEnvironment } from './settings/environment.ts'
 export {
   DependencyError,
   DependencyMissingError,
@@ -11,9 +11,9 @@ export {
   TaskFailure,
   TimeoutError,
   TransientError,
-} from './failure.ts'
-export type { AbortCause } from './failure.ts'
-export { outcome } from './handler.ts'
+} from './tasks/failure.ts'
+export type { AbortCause } from './tasks/failure.ts'
+export { outcome } from './tasks/handler.ts'
 export type {
   ContractGroup,
   HandlerFor,
@@ -24,12 +24,19 @@ export type {
   SkillOptions,
   Task,
   UntypedHandler,
-} from './handler.ts'
-export { jsonSchema } from './json-schema.ts'
-export type { Log } from './log.ts'
-export type { Middleware, MiddlewareContext } from './middleware.ts'
-export type { OrchestratorMode, OrchestratorOptions, TlsOptions, WorkerOptions } from './settings.ts'
-export { TransportError } from './transport.ts'
-export type { Command, Delivered, PollRequest, TransportFailure, WorkerSocket, WorkerTransport } from './transport.ts'
+} from './tasks/handler.ts'
+export { jsonSchema } from './tasks/json-schema.ts'
+export type { Log } from './runtime/log.ts'
+export type { Middleware, MiddlewareContext } from './tasks/middleware.ts'
+export type { OrchestratorMode, OrchestratorOptions, TlsOptions, WorkerOptions } from './settings/settings.ts'
+export { TransportError } from './transport/transport.ts'
+export type {
+  Command,
+  Delivered,
+  PollRequest,
+  TransportFailure,
+  WorkerSocket,
+  WorkerTransport,
+} from './transport/transport.ts'
 export { createWorker } from './worker.ts'
 export type { CommandHandler, Worker } from './worker.ts'

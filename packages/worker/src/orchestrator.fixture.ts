@@ -11,7 +11,7 @@ import type {
   WireTask,
 } from '@impresario/protocol'
 import { WebSocketServer, type WebSocket } from 'ws'
-import type { Log } from './log.ts'
+import type { Log } from './runtime/log.ts'
 
 interface WaitingPoll {
   readonly limit: number

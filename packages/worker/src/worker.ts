@@ -1,7 +1,7 @@
 import { resolve as resolvePath } from 'node:path'
 import type { HeartbeatRequest, Schema } from '@impresario/protocol'
-import { Connection } from './connection.ts'
-import { registration, skillsHash } from './description.ts'
+import { Connection } from './orchestrator/connection.ts'
+import { registration, skillsHash } from './settings/description.ts'
 import {
   makeSkill,
   typedSkill,
@@ -10,19 +10,19 @@ import {
   type HandlerWith,
   type SkillOptions,
   type UntypedHandler,
-} from './handler.ts'
-import { HealthPage } from './health.ts'
-import { HttpTransport } from './http-transport.ts'
-import { messageOf } from './log.ts'
-import type { Middleware } from './middleware.ts'
-import { Bell, nextTurn, sleep } from './pause.ts'
-import { Rota } from './rota.ts'
-import type { TaskOrigin } from './running.ts'
-import { TaskRunner } from './runner.ts'
-import { modulesIn } from './skill-directory.ts'
-import { settingsOf, type WorkerOptions, type WorkerSettings } from './settings.ts'
-import { Gauge, Telemetry } from './telemetry.ts'
-import type { Command, WorkerTransport } from './transport.ts'
+} from './tasks/handler.ts'
+import { HealthPage } from './orchestrator/health.ts'
+import { HttpTransport } from './transport/http-transport.ts'
+import { messageOf } from './runtime/log.ts'
+import type { Middleware } from './tasks/middleware.ts'
+import { Bell, nextTurn, sleep } from './runtime/pause.ts'
+import { Rota } from './orchestrator/rota.ts'
+import type { TaskOrigin } from './tasks/running.ts'
+import { TaskRunner } from './tasks/runner.ts'
+import { modulesIn } from './tasks/skill-directory.ts'
+import { settingsOf, type WorkerOptions, type WorkerSettings } from './settings/settings.ts'
+import { Gauge, Telemetry } from './tasks/telemetry.ts'
+import type { Command, WorkerTransport } from './transport/transport.ts'
 
 /** Finished work that could not be delivered holds back new work beyond this. */
 const UNDELIVERED_MAX = 10_000

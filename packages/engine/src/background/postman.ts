@@ -1,0 +1,92 @@
+import type { Clock, JobRequest, Lease, Log, Service, Storage } from '@impresario/core'
+import type { BlueprintShelf } from '../job/blueprint-shelf.ts'
+import type { Director } from '../job/director.ts'
+import { readMail } from '../job/payload.ts'
+import { Pump } from '../service/pump.ts'
+
+export interface PostmanOptions {
+  readonly storage: Storage
+  readonly shelf: BlueprintShelf
+  readonly director: Director
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const LEASE_MS = 15_000
+const BATCH = 100
+const IDLE_MS = 1_000
+
+/** Delivers mail between jobs: the receiver decides about it, and the letter is gone with that decision. */
+export class Postman implements Service {
+  readonly name = 'postman'
+  readonly #options: PostmanOptions
+  readonly #pump: Pump
+  #unwatch: (() => void) | undefined
+
+  constructor(options: PostmanOptions) {
+    this.#options = options
+    const { clock, log } = options
+    this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
+  }
+
+  async start(): Promise<void> {
+    this.#unwatch ??= this.#options.storage.watch('mail', () => this.#pump.wake())
+    await this.#pump.start()
+  }
+
+  async stop(): Promise<void> {
+    this.#unwatch?.()
+    this.#unwatch = undefined
+    await this.#pump.stop()
+  }
+
+  tick(): Promise<{ readonly worked: number }> {
+    return this.#pump.tick()
+  }
+
+  async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
+    const { leases, nextInMs } = await this.#options.storage.claim('mail', { limit: BATCH, leaseMs: LEASE_MS })
+    await Promise.all(leases.map((lease) => this.#deliver(lease)))
+    return { worked: leases.length, nextInMs }
+  }
+
+  async #deliver(lease: Lease): Promise<void> {
+    const { director, clock, log } = this.#options
+    const { to, letter } = readMail(lease.payload)
+    try {
+      if (letter.type === 'create') await this.#create(to, letter.request, lease)
+      else await director.apply(to, { ...letter, at: clock.now() }, lease)
+    } catch (error) {
+      // The letter stays in its queue and is delivered again when the lease ends.
+      log.error('a letter could not be delivered', { job_id: to, error: String(error) })
+    }
+  }
+
+  /** A child that can never be: its parent hears of a failure instead of waiting for ever. */
+  async #create(id: string, request: JobRequest, lease: Lease): Promise<void> {
+    const { director, clock, storage } = this.#options
+    const checked = await this.#check(request)
+    const at = clock.now()
+    const { parent } = request
+    if ('initialData' in checked) {
+      await director.apply(id, { type: 'created', at, id, request: { ...request, ...checked } }, lease)
+    } else if (parent !== undefined) {
+      const { visit, branch, jobId } = parent
+      await director.apply(jobId, { type: 'childEnded', at, visit, branch, outcome: 'failed', error: checked })
+      await storage.commit({ settle: lease })
+    }
+  }
+
+  /** A child's data is checked as a client's is. */
+  async #check({
+    blueprint: name,
+    initialData,
+  }: JobRequest): Promise<Pick<JobRequest, 'initialData'> | { readonly code: string; readonly message: string }> {
+    const blueprint = this.#options.shelf.find(name)
+    if (blueprint === undefined) return { code: 'BLUEPRINT_NOT_FOUND', message: `There is no blueprint "${name}".` }
+    const checked = await blueprint.validateInput(initialData)
+    if ('value' in checked) return { initialData: checked.value }
+    const message = `The initial data does not fit "${name}": ${checked.problems.join('; ')}`
+    return { code: 'INPUT_REFUSED', message }
+  }
+}

@@ -1,0 +1,254 @@
+import { SCHEDULER_CLIENT, Zone, firingAfter, isoInstant, plan, triggerKey, wallTime } from '@impresario/core'
+import type { Clock, JobRequest, Log, Put, Random, Schedule, ScheduleRecord, Storage, Stored } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+import type { JsonObject } from '@impresario/protocol'
+import type { BlueprintShelf } from '../job/blueprint-shelf.ts'
+import type { Director } from '../job/director.ts'
+import type { LedService, Term } from '../service/leadership.ts'
+
+export interface SchedulerOptions {
+  readonly storage: Storage
+  readonly director: Director
+  readonly shelf: BlueprintShelf
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** The schedules are others now. */
+  readonly onReplaced: () => void
+}
+
+/** A schedule and how it stands. */
+export interface ScheduleView {
+  readonly schedule: Schedule
+  /** When it fires next; `undefined` while it is off. */
+  readonly nextAt: number | undefined
+  /** The firing that was served last: its own time, and when it was served. */
+  readonly lastFor: number | undefined
+  readonly lastAt: number | undefined
+  readonly lastJobId: string | undefined
+}
+
+interface Entry {
+  readonly schedule: Schedule
+  readonly zone: Zone
+  /** What is stored, as this leader has read or written it; `unread` when another one may have. */
+  stored: Stored<ScheduleRecord> | undefined | 'unread'
+  /** Nothing to do before. */
+  nextAt: number
+}
+
+/** Clocks are set while programs run, so nobody sleeps until a time of day without looking at the clock. */
+const IDLE_MS = 1_000
+/** A schedule whose job cannot be created is tried again so often. */
+const RETRY_MS = 30_000
+
+/**
+ * Starts jobs by the calendar.
+ *
+ * The record of a schedule names the firing that was served last. It is written in the commit that creates the job, and
+ * under the guard of the lead: so each firing has one job, whatever crashes, and whoever else believes to be the leader.
+ */
+export class Scheduler implements LedService {
+  readonly name = 'scheduler'
+  readonly idleMs = IDLE_MS
+  readonly #options: SchedulerOptions
+  #entries: readonly Entry[] = []
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options
+  }
+
+  readonly isWanted = (): boolean => this.#entries.length > 0
+
+  /** Takes other schedules from now on: all of them, or none when one of them cannot work. */
+  async replace(schedules: readonly Schedule[]): Promise<void> {
+    const entries: Entry[] = []
+    const names = new Set<string>()
+    for (const schedule of schedules) {
+      if (names.has(schedule.name)) throw refused(schedule, 'is there twice. Names must be unique.')
+      names.add(schedule.name)
+      await this.#request(schedule)
+      const zone = new Zone(schedule.timeZone)
+      entries.push({ schedule, zone, stored: 'unread', nextAt: Number.NEGATIVE_INFINITY })
+    }
+    this.#entries = entries
+    this.#options.onReplaced()
+  }
+
+  async list(): Promise<readonly ScheduleView[]> {
+    const now = this.#wallNow()
+    return Promise.all(
+      this.#entries.map(async ({ schedule, zone }) => {
+        const record = (await this.#options.storage.read('schedule', schedule.name))?.value
+        const fired = record?.jobId === undefined ? undefined : record
+        return {
+          schedule,
+          nextAt: schedule.isEnabled ? nextAt(schedule, zone, record, now) : undefined,
+          lastFor: fired?.firedFor,
+          lastAt: fired?.firedAt,
+          lastJobId: fired?.jobId,
+        }
+      }),
+    )
+  }
+
+  /** Starts the job of a schedule out of its turn; its firings go on as if nothing had been. Durable when this resolves. */
+  async runNow(name: string): Promise<{ readonly jobId: string }> {
+    const { storage, director, clock, random } = this.#options
+    const schedule = this.#entries.find((entry) => entry.schedule.name === name)?.schedule
+    if (schedule === undefined) throw new ImpresarioError('NOT_FOUND', `There is no schedule "${name}".`)
+    const request = await this.#request(schedule)
+    const id = random.id()
+    await director.apply(id, { type: 'created', at: clock.now(), id, request })
+    await storage.sync()
+    return { jobId: id }
+  }
+
+  readonly begin = async (): Promise<void> => {
+    for (const entry of this.#entries) {
+      entry.stored = 'unread'
+      entry.nextAt = Number.NEGATIVE_INFINITY
+    }
+  }
+
+  readonly round = async (term: Term): Promise<{ worked: number; nextInMs: number | undefined }> => {
+    let worked = 0
+    let soonest = Number.POSITIVE_INFINITY
+    const entries = this.#entries
+    for (const entry of entries) {
+      const now = this.#wallNow()
+      if (term.isOver()) break
+      if (now >= entry.nextAt) worked += await this.#serve(entry, term, now)
+      soonest = Math.min(soonest, entry.nextAt)
+    }
+    const nextInMs = Math.max(0, soonest - this.#wallNow())
+    return { worked, nextInMs: Number.isFinite(nextInMs) ? nextInMs : undefined }
+  }
+
+  /** One that fails does not keep the others from their time. */
+  async #serve(entry: Entry, term: Term, now: number): Promise<number> {
+    const { storage, log } = this.#options
+    try {
+      if (entry.stored === 'unread') entry.stored = await storage.read('schedule', entry.schedule.name)
+      return await (entry.schedule.isEnabled
+        ? this.#act(entry, entry.stored?.value, term, now)
+        : this.#forget(entry, term))
+    } catch (error) {
+      entry.stored = 'unread'
+      entry.nextAt = now + RETRY_MS
+      log.error('a schedule could not be served and is tried again', {
+        schedule: entry.schedule.name,
+        error: String(error),
+      })
+      return 0
+    }
+  }
+
+  async #act(entry: Entry, record: ScheduleRecord | undefined, term: Term, now: number): Promise<number> {
+    const { schedule, zone } = entry
+    const due = plan(schedule, zone, record, now)
+    switch (due.type) {
+      case 'wait':
+        entry.nextAt = due.nextAt
+        return 0
+      case 'note':
+        this.#options.log.info('a schedule goes on from here without a job', {
+          schedule: schedule.name,
+          reason: due.reason,
+        })
+        await this.#note(entry, due.upTo, term, now)
+        return 1
+      case 'fire': {
+        let fired = 0
+        for (const time of due.times) {
+          if (term.isOver() || !(await this.#fire(entry, time, term, now))) break
+          fired += 1
+        }
+        return fired
+      }
+    }
+  }
+
+  async #note(entry: Entry, upTo: number, term: Term, now: number): Promise<void> {
+    const { put, stored } = this.#recordOf(entry, { firedFor: upTo, firedAt: now, jobId: undefined })
+    const outcome = await this.#options.storage.commit({ put: [put], guard: term.guard })
+    entry.stored = outcome === 'committed' ? stored : 'unread'
+  }
+
+  /** The job and the note that its time was served, in one commit. */
+  async #fire(entry: Entry, time: number, term: Term, now: number): Promise<boolean> {
+    const { director, clock, random, log } = this.#options
+    const { schedule } = entry
+    const request = await this.#request(schedule, { scheduled_for: isoInstant(time) })
+    const id = random.id()
+    const { put, stored } = this.#recordOf(entry, { firedFor: time, firedAt: now, jobId: id })
+    const created = { type: 'created', at: clock.now(), id, request } as const
+    const applied = await director.apply(id, created, undefined, [put], term.guard)
+    if (applied.type !== 'applied') {
+      // Another leader was faster, or this one leads no longer: what is stored decides.
+      entry.stored = 'unread'
+      return false
+    }
+    entry.stored = stored
+    log.info('schedule fired', { schedule: schedule.name, job_id: id, scheduled_for: isoInstant(time) })
+    return true
+  }
+
+  #recordOf(
+    entry: Entry,
+    fired: Omit<ScheduleRecord, 'trigger'>,
+  ): { readonly put: Put; readonly stored: Stored<ScheduleRecord> } {
+    const version = entry.stored === 'unread' ? 1 : (entry.stored?.version ?? 0) + 1
+    const value: ScheduleRecord = { ...fired, trigger: triggerKey(entry.schedule) }
+    return { put: { kind: 'schedule', id: entry.schedule.name, value, version }, stored: { value, version } }
+  }
+
+  /** Being off is not being down: a schedule that is switched on again begins anew. */
+  async #forget(entry: Entry, term: Term): Promise<number> {
+    entry.nextAt = Number.POSITIVE_INFINITY
+    if (entry.stored === undefined) return 0
+    await this.#options.storage.commit({ drop: [{ kind: 'schedule', id: entry.schedule.name }], guard: term.guard })
+    return 1
+  }
+
+  /** What is asked of the engine. Blueprints may have been replaced since the schedule was taken, so each time anew. */
+  async #request(schedule: Schedule, more: JsonObject = {}): Promise<JobRequest> {
+    const blueprint = this.#options.shelf.find(schedule.blueprint)
+    if (blueprint === undefined) {
+      throw refused(schedule, `names the blueprint "${schedule.blueprint}", which is not there.`, 'blueprint')
+    }
+    const checked = await blueprint.validateInput(schedule.initialData)
+    if ('problems' in checked) {
+      const problems = checked.problems.join('; ')
+      throw refused(schedule, `has data that "${blueprint.name}" refuses: ${problems}`, 'input_data')
+    }
+    const { clientId, priority, dispatchTimeoutMs, resultTimeoutMs, metadata, webhookUrl } = schedule
+    return {
+      blueprint: schedule.blueprint,
+      client: clientId === SCHEDULER_CLIENT ? { id: clientId, plan: 'system' } : { id: clientId },
+      initialData: checked.value,
+      priority,
+      dispatchTimeoutMs,
+      resultTimeoutMs,
+      metadata: { ...metadata, schedule: schedule.name, ...more },
+      webhookUrl,
+    }
+  }
+
+  #wallNow(): number {
+    return wallTime(this.#options.clock)
+  }
+}
+
+function nextAt(schedule: Schedule, zone: Zone, record: ScheduleRecord | undefined, now: number): number {
+  const due = plan(schedule, zone, record, now)
+  if (due.type === 'wait') return due.nextAt
+  return due.type === 'fire' ? now : firingAfter({ trigger: schedule.trigger, zone, anchor: due.upTo }, now)
+}
+
+/** `key`: what it is called in a file of schedules. */
+function refused(schedule: Schedule, what: string, key?: string): ImpresarioError {
+  return new ImpresarioError('INVALID_CONFIGURATION', `The schedule "${schedule.name}" ${what}`, {
+    details: { schedule: schedule.name, ...(key === undefined ? {} : { key }) },
+  })
+}

@@ -1,0 +1,128 @@
+import { isEnded, WOKEN } from '@impresario/core'
+import type { Clock, Job } from '@impresario/core'
+import type { Signals } from '../service/signals.ts'
+
+export interface NewsOptions {
+  readonly waitMs: number
+  readonly signal: AbortSignal
+}
+
+/** What somebody waits for: a version beyond this one; without it, that the job has ended or stands aside in quarantine. */
+export interface Awaited {
+  readonly afterVersion?: number | undefined
+}
+
+/** What is to be known of a job to tell whether somebody has waited for that. */
+interface Moment {
+  readonly version: number
+  readonly isEnded: boolean
+  readonly isResting: boolean
+}
+
+interface Ear {
+  readonly awaited: Awaited
+  readonly wake: () => void
+}
+
+/** Jobs that others wait for, and those that changed here lately: some 2 MB each at most. */
+const REMEMBERED_MAX = 20_000
+
+/** Whether the job has come to where somebody waits for it to be. */
+export function isAwaited(job: Job, version: number, awaited: Awaited): boolean {
+  return answers(momentOf(job, version), awaited)
+}
+
+/**
+ * Tells whoever waits for a job that it has changed. A hint: callers read the job themselves.
+ *
+ * Where several instances share the storage, one that begins to wait says so to the others (`wait`), and the one that
+ * changes the job accordingly says it once (`news`). Both may cross: so each instance also remembers what has changed there
+ * lately, and answers a wait that comes too late. Nothing is said about jobs that nobody waits for.
+ */
+export class JobNews {
+  readonly #ears = new Map<string, Set<Ear>>()
+  readonly #clock: Clock
+  readonly #signals: Signals
+  readonly #awaitedElsewhere = new Map<string, Awaited>()
+  readonly #changed = new Map<string, Moment>()
+
+  constructor(clock: Clock, signals: Signals) {
+    this.#clock = clock
+    this.#signals = signals
+    signals.on('wait', (jobId = '', after = '') =>
+      this.#onWait(jobId, after === '' ? {} : { afterVersion: Number(after) }),
+    )
+    signals.on('news', (jobId = '') => {
+      for (const { wake } of this.#ears.get(jobId) ?? []) wake()
+    })
+  }
+
+  publish(job: Job, version: number): void {
+    for (const { awaited, wake } of this.#ears.get(job.id) ?? []) if (isAwaited(job, version, awaited)) wake()
+    if (!this.#signals.hasPeers) return
+    const moment = momentOf(job, version)
+    remember(this.#changed, job.id, moment)
+    const awaited = this.#awaitedElsewhere.get(job.id)
+    if (awaited === undefined || !answers(moment, awaited)) return
+    this.#awaitedElsewhere.delete(job.id)
+    this.#signals.send(['news', job.id])
+  }
+
+  /** Opens an ear before the job is read, so that no change falls in between. */
+  listen(jobId: string, awaited: Awaited): { wait(options: NewsOptions): Promise<void>; close(): void } {
+    const nap = new AbortController()
+    const ear: Ear = { awaited, wake: () => nap.abort(WOKEN) }
+    const ears = this.#ears.get(jobId) ?? new Set()
+    ears.add(ear)
+    this.#ears.set(jobId, ears)
+    const close = (): void => {
+      ears.delete(ear)
+      if (ears.size === 0 && this.#ears.get(jobId) === ears) this.#ears.delete(jobId)
+    }
+    const wait = async ({ waitMs, signal }: NewsOptions): Promise<void> => {
+      const { afterVersion } = awaited
+      this.#signals.send(['wait', jobId, ...(afterVersion === undefined ? [] : [String(afterVersion)])])
+      const stop = (): void => nap.abort(WOKEN)
+      if (signal.aborted) stop()
+      signal.addEventListener('abort', stop, { once: true })
+      if (!nap.signal.aborted) await this.#clock.sleep(waitMs, nap.signal)
+      signal.removeEventListener('abort', stop)
+    }
+    return { wait, close }
+  }
+
+  /** If several wait for different things, they are told of the first of them, and ask again. */
+  #onWait(jobId: string, awaited: Awaited): void {
+    const changed = this.#changed.get(jobId)
+    if (changed !== undefined && answers(changed, awaited)) {
+      // Another instance may have set it going again: then it is not said a second time, or the two would never end.
+      if (awaited.afterVersion === undefined && !changed.isEnded) this.#changed.delete(jobId)
+      this.#signals.send(['news', jobId])
+      return
+    }
+    const before = this.#awaitedElsewhere.get(jobId)
+    remember(this.#awaitedElsewhere, jobId, before === undefined ? awaited : broader(before, awaited))
+  }
+}
+
+function momentOf(job: Job, version: number): Moment {
+  const hasEnded = isEnded(job)
+  return { version, isEnded: hasEnded, isResting: hasEnded || job.status === 'quarantined' }
+}
+
+function answers({ version, isEnded: hasEnded, isResting }: Moment, { afterVersion }: Awaited): boolean {
+  return hasEnded || (afterVersion === undefined ? isResting : version > afterVersion)
+}
+
+/** What both are answered by: whoever waits for any change hears of the end too. */
+function broader(a: Awaited, b: Awaited): Awaited {
+  if (a.afterVersion === undefined) return b
+  return b.afterVersion === undefined ? a : { afterVersion: Math.min(a.afterVersion, b.afterVersion) }
+}
+
+/** Set anew, so that the order of the map is the order of use; the oldest goes first. */
+function remember<T>(map: Map<string, T>, key: string, value: T): void {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > REMEMBERED_MAX) for (const oldest of map.keys()) if (map.delete(oldest)) break
+}

@@ -1,0 +1,223 @@
+import { ignoredResult, parseDeliveryId, taskId } from '@impresario/core'
+import type { Clock, DeliveryRef, ItemView, LeaseRef, Log, Random, Storage } from '@impresario/core'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import type { JsonObject, TaskError } from '@impresario/protocol'
+import type { Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
+import type { Applied, Director } from '../job/director.ts'
+import { excerpt } from '../job/excerpt.ts'
+import { readTask } from '../job/payload.ts'
+
+export interface ReceptionOptions {
+  readonly storage: Storage
+  readonly director: Director
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Takes the delivery out of the worker's hands, because its result is here; false when it is not known to be in them. */
+  readonly release: (workerId: string, ref: DeliveryRef) => boolean
+  /** The result could not be taken: the worker has the task as before, if it had it. */
+  readonly restore: (workerId: string, ref: DeliveryRef, wasHeld: boolean) => void
+}
+
+/** What can be seen of a delivery. `gone`: its task is in no queue any more. `stale`: another delivery or try has followed. */
+export type Standing = 'own' | 'other' | 'stale' | 'next try' | 'gone'
+
+/** Where workers bring what they have to say about their tasks: results, progress, events. */
+export class Reception {
+  readonly #options: ReceptionOptions
+  readonly #listeners = new Set<(news: WorkerEventNews) => void>()
+
+  constructor(options: ReceptionOptions) {
+    this.#options = options
+  }
+
+  /** Takes results. Each counts once; all of them are durable when this resolves. */
+  async results(workerId: string, reports: readonly Report[]): Promise<readonly Receipt[]> {
+    const receipts = await Promise.all(reports.map((report) => this.#result(workerId, report)))
+    await this.#options.storage.sync()
+    return receipts
+  }
+
+  async #result(workerId: string, report: Report): Promise<Receipt> {
+    const { release, restore } = this.#options
+    const ref = parseDeliveryId(report.taskId)
+    if (ref === undefined) return STALE
+    const wasHeld = release(workerId, ref)
+    try {
+      const receipt = await this.#take(workerId, ref, report, wasHeld)
+      if (receipt.type === 'refused') restore(workerId, ref, wasHeld)
+      return receipt
+    } catch (error) {
+      restore(workerId, ref, wasHeld)
+      throw error
+    }
+  }
+
+  async #take(workerId: string, ref: DeliveryRef, report: Report, isHeld: boolean): Promise<Receipt> {
+    const { director, clock, random } = this.#options
+    const lease = leaseOf(ref)
+    if (!isHeld) {
+      const standing = await this.standing(workerId, ref)
+      if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+      if (standing === 'stale') return this.#late(workerId, ref, report)
+    }
+    const { visit, branch, attempt } = ref
+    const applied = await director.apply(
+      ref.jobId,
+      {
+        type: 'taskEnded',
+        at: clock.now(),
+        visit,
+        branch,
+        attempt,
+        workerId,
+        status: report.status,
+        data: report.data,
+        error: report.error && shortened(report.error),
+        stack: report.stack && excerpt(report.stack, LIMITS.taskStackCharsMax),
+        chance: random.next(),
+        token: ref.token,
+      },
+      lease,
+    )
+    return applied.type === 'lost' ? this.#late(workerId, ref, report) : receiptOf(applied)
+  }
+
+  /** Another delivery of the task has followed. Nothing changes; the history says that the result came. */
+  async #late(workerId: string, ref: DeliveryRef, { status }: Report): Promise<Receipt> {
+    const { storage, director, clock } = this.#options
+    const job = (await storage.read('job', ref.jobId))?.value
+    if (job !== undefined) {
+      const entry = ignoredResult(job, { ...ref, at: clock.now(), status, workerId }, 'stale_task')
+      director.remark(job.id, job, [entry])
+    }
+    return { type: 'ignored', reason: 'stale_task', job }
+  }
+
+  /**
+   * After a restart the desk does not know who holds what; the storage does. `own` also for what nobody
+   * holds now: the rules decide about it. `stale` for a delivery or a try that another one has followed,
+   * and for an id that we never gave out: nothing may be settled by it.
+   */
+  async standing(workerId: string, ref: DeliveryRef): Promise<'own' | 'other' | 'stale'> {
+    const [standing] = await this.standings(workerId, [ref])
+    if (standing === 'gone' || standing === undefined) return 'own'
+    return standing === 'next try' ? 'stale' : standing
+  }
+
+  /** What the queue shows of each of these deliveries, in their order. */
+  async standings(workerId: string, refs: readonly DeliveryRef[]): Promise<readonly Standing[]> {
+    if (refs.length === 0) return []
+    const ids = refs.map(({ jobId, visit, branch }) => taskId(jobId, visit, branch))
+    const views = await this.#options.storage.peek('tasks', ids)
+    return refs.map((ref, index) => standingOf(views[index], workerId, ref))
+  }
+
+  /** How far a task is. What comes from another than its worker, or too late, is ignored. */
+  async progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<Receipt> {
+    const ref = parseDeliveryId(id)
+    if (ref === undefined) return STALE
+    const standing = await this.standing(workerId, ref)
+    if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    if (standing === 'stale') return STALE
+    const { visit, branch, attempt } = ref
+    const at = this.#options.clock.now()
+    const progressed = { type: 'progressed', at, visit, branch, attempt, fraction, message } as const
+    // Only whoever holds the task speaks for it, as with events: it may lie in a queue again.
+    const applied = await this.#options.director.apply(ref.jobId, progressed, undefined, undefined, leaseOf(ref))
+    return applied.type === 'lost' ? STALE : receiptOf(applied)
+  }
+
+  /**
+   * Takes an event of a task that the worker holds. Durable when this resolves, and only then told to listeners.
+   *
+   * A sender that got no answer sends the event again. Under the same `eventId` it is ignored as `repeated_event`, or as
+   * stale when the first one made the job go on: both mean that there is nothing left to send.
+   */
+  async event(workerId: string, id: string, event: WorkerEvent): Promise<Receipt> {
+    const { storage, director, clock } = this.#options
+    checkEvent(event)
+    const ref = parseDeliveryId(id)
+    if (ref === undefined) return STALE
+    const standing = await this.standing(workerId, ref)
+    if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    const { visit, branch, attempt, jobId } = ref
+    const { type: name, payload, eventId } = event
+    const at = clock.now()
+    const raised = { type: 'eventRaised', at, visit, branch, attempt, workerId, name, payload, eventId } as const
+    // Only whoever holds the task speaks for it: the claim guards the commit.
+    const applied = await director.apply(jobId, raised, undefined, undefined, leaseOf(ref))
+    await storage.sync()
+    if (applied.type === 'lost') {
+      return { type: 'ignored', reason: 'stale_task', job: (await storage.read('job', jobId))?.value }
+    }
+    if (applied.type === 'applied') this.#tell({ workerId, jobId, taskId: id, type: name, payload, eventId })
+    return receiptOf(applied)
+  }
+
+  /** Calls `listener` with every event that was taken here. */
+  onEvent(listener: (news: WorkerEventNews) => void): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  #tell(news: WorkerEventNews): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(news)
+      } catch (error) {
+        const { jobId: job_id, type } = news
+        this.#options.log.error('a listener for events of workers failed', { job_id, type, error: String(error) })
+      }
+    }
+  }
+}
+
+const STALE: Receipt = { type: 'ignored', reason: 'stale_task', job: undefined }
+
+function standingOf(view: ItemView | undefined, workerId: string, ref: DeliveryRef): Standing {
+  if (view === undefined) return 'gone'
+  const { lease } = view
+  if (readTask(view.payload).attempt !== ref.attempt) return 'next try'
+  if (lease !== undefined && lease.token !== ref.token) return 'stale'
+  return lease?.holder !== undefined && lease.holder !== workerId ? 'other' : 'own'
+}
+
+function checkEvent({ type, eventId, payload }: WorkerEvent): void {
+  const charsMax = LIMITS.eventTypeCharsMax
+  if (type === '' || type.length > charsMax) throw refusal(`The type of an event has from 1 to ${charsMax} characters.`)
+  if (eventId !== undefined && (eventId === '' || eventId.length > LIMITS.identifierCharsMax)) {
+    throw refusal(`The id of an event has from 1 to ${LIMITS.identifierCharsMax} characters.`)
+  }
+  if (sizeOf(payload) > LIMITS.contextBytesMax) {
+    throw refusal(`The payload of an event has at most ${LIMITS.contextBytesMax} bytes. Put large data into files.`)
+  }
+}
+
+function sizeOf(payload: JsonObject): number {
+  return JSON.stringify(payload).length
+}
+
+function refusal(message: string): ImpresarioError {
+  return new ImpresarioError('INVALID_REQUEST', message)
+}
+
+export function leaseOf(ref: DeliveryRef): LeaseRef {
+  return { queue: 'tasks', id: taskId(ref.jobId, ref.visit, ref.branch), token: ref.token }
+}
+
+function shortened({ code, message }: TaskError): TaskError {
+  return { code, message: excerpt(message, LIMITS.taskErrorCharsMax) }
+}
+
+const TOO_LARGE =
+  `The data does not fit into the job: its state history would have more than ${LIMITS.contextBytesMax} bytes. ` +
+  'Put large data into a file and return its address.'
+
+function receiptOf(applied: Exclude<Applied, { type: 'lost' }>): Receipt {
+  if (applied.type === 'applied') return { type: 'accepted', job: applied.job, before: applied.before }
+  if (applied.reason === 'too_large') return { type: 'refused', message: TOO_LARGE }
+  return { type: 'ignored', reason: applied.reason, job: applied.job }
+}

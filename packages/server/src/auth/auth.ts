@@ -1,0 +1,114 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { ClientInfo } from '@impresario/core'
+import { HEADERS, ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import type { Caller, ClientRole } from '../http/access.ts'
+import { hashToken, sameSecret } from '../runtime/secret.ts'
+import type { TokenHash } from '../runtime/secret.ts'
+
+export { hashToken } from '../runtime/secret.ts'
+
+export interface ClientCredential {
+  /** Any of them is right: while a token is changed, the old and the new one. */
+  readonly tokens: readonly TokenHash[]
+  readonly client: ClientInfo
+  readonly role: ClientRole
+  /** Jobs that it may start in a month; without it, as many as it likes. */
+  readonly monthlyAttempts?: number
+}
+
+/**
+ * Who a client is. Without any credentials at the start everybody is the one client; the server then listens to its own
+ * machine only. With the first credentials that a reload brings this ends. Credentials that all go away later leave
+ * nobody who may call: what was closed never opens by itself.
+ */
+export class ClientAuth {
+  #isOpen: boolean
+  #byToken: ReadonlyMap<string, ClientCredential>
+
+  constructor(credentials: readonly ClientCredential[]) {
+    this.#isOpen = credentials.length === 0
+    this.#byToken = tokenIndex(credentials)
+  }
+
+  /** From now on these. Tokens that are not among them are nobody's at once. */
+  replace(credentials: readonly ClientCredential[]): void {
+    this.#byToken = tokenIndex(credentials)
+    this.#isOpen &&= credentials.length === 0
+  }
+
+  authenticate(headers: IncomingHttpHeaders): Caller {
+    if (this.#isOpen) {
+      mustBeLocal(headers)
+      return OPEN_CALLER
+    }
+    const token = headerOf(headers, HEADERS.clientToken) ?? bearerOf(headers)
+    if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Client-Token header')
+    const hash = hashToken(token)
+    const found = this.#byToken.get(hash.toString('latin1'))
+    if (found?.tokens.some((known) => sameSecret(known, hash)) !== true) throw unauthorised()
+    return found
+  }
+
+  /** Whether a request with these headers would be let in now. */
+  admits(headers: IncomingHttpHeaders): boolean {
+    try {
+      return this.authenticate(headers) !== undefined
+    } catch (error) {
+      if (isImpresarioError(error)) return false
+      throw error
+    }
+  }
+}
+
+function tokenIndex(credentials: readonly ClientCredential[]): ReadonlyMap<string, ClientCredential> {
+  const index = new Map<string, ClientCredential>()
+  for (const credential of credentials) {
+    for (const token of credential.tokens) index.set(token.toString('latin1'), credential)
+  }
+  return index
+}
+
+/** On the own machine, without tokens, everybody may do everything. */
+export const OPEN_CALLER: Caller = { client: { id: 'default' }, role: 'admin' }
+
+/**
+ * Without tokens, what protects a server on the own machine is that others cannot reach it. Two can, and both give
+ * themselves away:
+ *
+ * - A web page in a browser of this machine. It may let its own name point here, and then its requests carry that name;
+ *   or it calls this machine by a form, an image or a socket, and then the browser says where the page is from.
+ * - Whoever comes through a proxy or a tunnel that runs here. Nearly all of them say that they pass something on.
+ */
+export function mustBeLocal(headers: IncomingHttpHeaders): void {
+  const { host = '', origin, 'sec-fetch-site': site } = headers
+  const isOwnPage = origin === undefined || LOCAL_ORIGIN.test(origin)
+  const isPassedOn = PASSED_ON.some((name) => headers[name] !== undefined)
+  if (LOCAL_HOST.test(host) && isOwnPage && site !== 'cross-site' && !isPassedOn) return
+  throw new ImpresarioError(
+    'FORBIDDEN',
+    'Without tokens this server answers to localhost only. Set CLIENT_TOKEN and WORKER_TOKEN.',
+  )
+}
+
+const LOCAL_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+const LOCAL_ORIGIN = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+const PASSED_ON = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip']
+
+export function unauthorised(): ImpresarioError {
+  return new ImpresarioError('UNAUTHENTICATED', 'Unauthorized: Invalid token')
+}
+
+export function headerOf(headers: IncomingHttpHeaders, names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = headers[name]
+    if (typeof value === 'string' && value !== '') return value
+  }
+  return undefined
+}
+
+export function bearerOf(headers: IncomingHttpHeaders): string | undefined {
+  const { authorization } = headers
+  return authorization?.toLowerCase().startsWith('bearer ') === true
+    ? authorization.slice('bearer '.length).trim()
+    : undefined
+}

@@ -1,0 +1,139 @@
+import { SCHEDULER_CLIENT } from '@impresario/core'
+import { LIMITS } from '@impresario/protocol'
+import { CLIENT_ROLES } from '../http/access.ts'
+import type { ClientRole } from '../http/access.ts'
+import type { ClientCredential } from './auth.ts'
+import { invalid, parseFile } from '../config/config.ts'
+import type { Settings } from '../config/config.ts'
+import { LINK_HOLDER } from './capabilities.ts'
+import { refuseMisspelt, tomlJson } from '../config/credential-keys.ts'
+import { TOKEN_KEYS, TokenBook } from './token-book.ts'
+import { WorkerCredentials } from './worker-credentials.ts'
+import type { WorkerCredential } from './worker-credentials.ts'
+
+export interface Credentials {
+  readonly clients: readonly ClientCredential[]
+  readonly workers: WorkerCredentials
+}
+
+type CredentialSettings = Pick<
+  Settings,
+  'apiHost' | 'clientsConfigPath' | 'workersConfigPath' | 'clientToken' | 'workerToken'
+>
+
+/** Reads who may call, and refuses a server that anybody on the network could use. */
+export function loadCredentials(settings: CredentialSettings): Credentials {
+  const book = new TokenBook(!isLoopback(settings.apiHost))
+  const clients = [...fileClients(settings.clientsConfigPath, book)]
+  if (settings.clientToken !== '') {
+    const tokens = [book.add('CLIENT_TOKEN', settings.clientToken)]
+    // The only client that there is runs the place; beside others, the file says who does.
+    const role = settings.clientsConfigPath === '' ? 'admin' : 'client'
+    clients.push({ tokens, client: { id: 'default' }, role })
+  }
+  const ids = clients.map(({ client }) => client.id)
+  if (new Set(ids).size < ids.length) {
+    throw invalid(`${settings.clientsConfigPath}: [default] and CLIENT_TOKEN name the same client. Keep one of them.`)
+  }
+  if (clients.length === 0 && !isLoopback(settings.apiHost)) {
+    throw invalid(
+      `API_HOST is ${settings.apiHost} and no client has a token, so anybody on the network could start jobs. ` +
+        'Set CLIENT_TOKEN or CLIENTS_CONFIG_PATH, or set API_HOST to 127.0.0.1.',
+    )
+  }
+  const individual = [...fileWorkers(settings.workersConfigPath, book)]
+  const global = settings.workerToken === '' ? undefined : book.add('WORKER_TOKEN', settings.workerToken)
+  return { clients, workers: new WorkerCredentials(individual, global) }
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
+}
+
+type Table = Readonly<Record<string, unknown>>
+
+/** A file that was emptied by mistake must not take all tokens away, and so open the door to everybody. */
+function* tables(path: string, setting: string): Generator<readonly [string, Table]> {
+  if (path === '') return
+  const entries = Object.entries(parseFile(path))
+  if (entries.length === 0) {
+    throw invalid(`${path} is empty. Write a table such as [my_name] with a token into it, or leave ${setting} unset.`)
+  }
+  for (const [name, table] of entries) {
+    if (!isTable(table)) {
+      throw invalid(`${path}: ${name} stands outside of a table. Begin the file with a table such as [my_name].`)
+    }
+    if (name === '' || name.length > LIMITS.identifierCharsMax) {
+      throw invalid(`${path}: [${name.slice(0, 32)}] must have a name of 1 to ${LIMITS.identifierCharsMax} characters.`)
+    }
+    yield [name, table]
+  }
+}
+
+function isTable(value: unknown): value is Table {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+}
+
+const CLIENT_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'role', 'plan', 'monthly_attempts', 'params'])
+const WORKER_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'description', 'signed'])
+
+/** Jobs and their histories name who acted: nobody may pass for the schedules, for a person with a link, or for the server. */
+const RESERVED_CLIENTS: ReadonlySet<string> = new Set([SCHEDULER_CLIENT, LINK_HOLDER, 'system', 'impresario'])
+
+function* fileClients(path: string, book: TokenBook): Generator<ClientCredential> {
+  for (const [id, table] of tables(path, 'CLIENTS_CONFIG_PATH')) {
+    const at = `${path}: [${id}]`
+    if (RESERVED_CLIENTS.has(id.toLowerCase())) {
+      throw invalid(`${at} is a name that the server uses itself. Call this client something else.`)
+    }
+    const { role, plan, monthly_attempts: attempts, params } = table
+    const others = Object.fromEntries(Object.entries(table).filter(([key]) => !CLIENT_KEYS.has(key)))
+    refuseMisspelt(at, Object.keys(others), CLIENT_KEYS, `or put it into [${id}.params] if it is meant for handlers`)
+    const { hashes } = book.read(at, table)
+    if (plan !== undefined && typeof plan !== 'string') throw invalid(`${at}.plan must be a text.`)
+    if (attempts !== undefined && !(typeof attempts === 'number' && Number.isSafeInteger(attempts) && attempts >= 0)) {
+      throw invalid(`${at}.monthly_attempts must be a whole number of at least 0. Leave it out for no limit.`)
+    }
+    if (params !== undefined && !isTable(params)) throw invalid(`${at}.params must be a table.`)
+    const custom = tomlJson({ ...others, ...params })
+    const client = {
+      id,
+      ...(plan === undefined ? {} : { plan }),
+      ...(Object.keys(custom).length === 0 ? {} : { params: custom }),
+    }
+    const quota = attempts === undefined ? {} : { monthlyAttempts: attempts }
+    yield { tokens: hashes, client, role: roleOf(at, role), ...quota }
+  }
+}
+
+function roleOf(at: string, role: unknown): ClientRole {
+  if (role === undefined) return 'client'
+  const found = CLIENT_ROLES.find((known) => known === role)
+  if (found === undefined) throw invalid(`${at}.role must be one of ${CLIENT_ROLES.join(', ')}.`)
+  return found
+}
+
+/** A pattern of many stars takes long to hold against an id, and nobody needs one. */
+const STARS_MAX = 3
+
+function* fileWorkers(path: string, book: TokenBook): Generator<WorkerCredential> {
+  for (const [name, table] of tables(path, 'WORKERS_CONFIG_PATH')) {
+    const at = `${path}: [${name}]`
+    const { description, signed } = table
+    const unknown = Object.keys(table).filter((key) => !WORKER_KEYS.has(key))
+    refuseMisspelt(at, unknown, WORKER_KEYS)
+    const [other] = unknown
+    if (other !== undefined) throw invalid(`${at}.${other} is not known. A worker has ${[...WORKER_KEYS].join(', ')}.`)
+    if (description !== undefined && typeof description !== 'string') throw invalid(`${at}.description must be a text.`)
+    if (signed !== undefined && typeof signed !== 'boolean') throw invalid(`${at}.signed must be true or false.`)
+    if (name.split('*').length - 1 > STARS_MAX) throw invalid(`${at} must have at most ${STARS_MAX} "*" in its name.`)
+    const { hashes, plain } = book.read(at, table)
+    if (signed === true && plain.length < hashes.length) {
+      throw invalid(
+        `${at}.signed needs the token itself, because a signature cannot be checked with a hash. ` +
+          'Use token instead of token_sha256; it is then kept in memory, and nowhere else.',
+      )
+    }
+    yield { name, tokens: hashes, signing: signed === true ? plain : undefined }
+  }
+}

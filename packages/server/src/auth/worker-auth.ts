@@ -1,0 +1,157 @@
+import { createHash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import { HEADERS, ImpresarioError } from '@impresario/protocol'
+import type { AccessTokens } from './access-tokens.ts'
+import { bearerOf, headerOf, mustBeLocal, unauthorised } from './auth.ts'
+import { certificateOf } from '../http/certificate.ts'
+import type { Settings } from '../config/config.ts'
+import { hashToken } from '../runtime/secret.ts'
+import type { TokenHash } from '../runtime/secret.ts'
+import type { WorkerCredentials } from './worker-credentials.ts'
+
+/** How a request has shown who makes it. */
+export type Proof =
+  | { readonly by: 'place' }
+  | { readonly by: 'certificate'; readonly names: readonly string[] }
+  | {
+      readonly by: 'access token'
+      readonly hash: TokenHash
+      /** `undefined`: it stands for a credential that several workers share. */
+      readonly workerId: string | undefined
+      readonly family: string
+      readonly credential: string
+    }
+  | { readonly by: 'token'; readonly hash: TokenHash }
+
+export interface WorkerAuthOptions {
+  readonly tokens: AccessTokens
+  readonly mode: Settings['workerAuthMode']
+  /** Without any credentials everybody on this machine may be a worker. */
+  readonly allowOpen: boolean
+}
+
+/**
+ * Who a worker is. First what it shows is recognised, before its body is read; then that is held against the id that the
+ * request names. In this order: a certificate, a short-lived token, the worker's own token, the global one. A worker that
+ * has a token of its own never gets in with the global one.
+ *
+ * 401 says "who are you", 403 "you are somebody, but not the one for this".
+ */
+export class WorkerAuth {
+  readonly #options: WorkerAuthOptions
+  #isOpen: boolean
+  #credentials: WorkerCredentials
+
+  constructor(credentials: WorkerCredentials, options: WorkerAuthOptions) {
+    this.#credentials = credentials
+    this.#options = options
+    this.#isOpen = options.allowOpen && options.mode !== 'mtls-only' && credentials.isEmpty
+  }
+
+  /** From now on these. Tokens that are not among them are nobody's at once, nor are the short-lived ones they gave. */
+  replace(credentials: WorkerCredentials): void {
+    this.#credentials = credentials
+    this.#isOpen &&= credentials.isEmpty
+  }
+
+  /** Refuses what is nobody's. */
+  async recognise(headers: IncomingHttpHeaders, socket: Socket): Promise<Proof> {
+    const { mode } = this.#options
+    if (mode !== 'token-only') {
+      const certificate = certificateOf(socket)
+      if (certificate?.problem !== undefined) throw unauthenticated(`Unauthorized: ${certificate.problem}`)
+      if (certificate !== undefined) return { by: 'certificate', names: certificate.names }
+    }
+    const token = headerOf(headers, HEADERS.workerToken) ?? bearerOf(headers)
+    if (token !== undefined) {
+      const hash = hashToken(token)
+      const isKnown = this.#credentials.knows(hash)
+      const found = isKnown ? undefined : await this.#options.tokens.find(hash)
+      if (found !== undefined && this.isCurrent(found)) {
+        const { workerId, family, credential } = found
+        return { by: 'access token', hash, workerId, family, credential }
+      }
+      if (isKnown && mode !== 'mtls-only') return { by: 'token', hash }
+    }
+    if (this.#isOpen) {
+      mustBeLocal(headers)
+      return { by: 'place' }
+    }
+    if (token !== undefined) throw unauthorised()
+    throw unauthenticated(mode === 'mtls-only' ? 'A client certificate is required' : 'Missing X-Worker-Token header')
+  }
+
+  /**
+   * The worker that makes the request. `hinted` is the id that the request names, if any. `undefined`: one of those that
+   * share a token, and it does not say which.
+   */
+  identify(proof: Proof, hinted: string | undefined): string | undefined {
+    switch (proof.by) {
+      case 'place':
+        return hinted
+      case 'certificate':
+        if (hinted === undefined) return proof.names[0]
+        if (proof.names.includes(hinted)) return hinted
+        throw new ImpresarioError('FORBIDDEN', 'The certificate belongs to another worker.')
+      case 'access token':
+        if (hinted === undefined || hinted === proof.workerId) return proof.workerId
+        if (proof.workerId === undefined) {
+          if (this.isCurrent({ workerId: hinted, credential: proof.credential })) return hinted
+          throw unauthorised()
+        }
+        throw new ImpresarioError('FORBIDDEN', 'The access token belongs to another worker.')
+      case 'token':
+        if (hinted === undefined) return this.#credentials.ownerOf(proof.hash)
+        if (this.#credentials.accepts(hinted, proof.hash)) return hinted
+        throw unauthorised()
+    }
+  }
+
+  /** Names what a worker has signed in with, without giving it away. */
+  credentialOf(proof: Exclude<Proof, { by: 'access token' }>): string {
+    return proof.by === 'token' ? fingerprint(proof.hash) : proof.by
+  }
+
+  /** Whether what a worker signed in with would still let it in. */
+  isCurrent({ workerId, credential }: { readonly workerId?: string; readonly credential: string }): boolean {
+    const { mode } = this.#options
+    if (credential === 'certificate') return mode !== 'token-only'
+    if (mode === 'mtls-only') return false
+    if (credential === 'place') return this.#isOpen
+    const tokens = workerId === undefined ? this.#credentials.shared : this.#credentials.tokensOf(workerId)
+    return tokens.some((token) => fingerprint(token) === credential)
+  }
+
+  /** Whether what let a worker in some time ago would do so now. */
+  async isStillGood(proof: Proof, workerId: string | undefined): Promise<boolean> {
+    if (proof.by === 'access token') {
+      const found = await this.#options.tokens.find(proof.hash)
+      if (found === undefined) return false
+      return this.isCurrent(workerId === undefined ? found : { ...found, workerId })
+    }
+    if (proof.by === 'place') return this.#isOpen
+    if (proof.by === 'certificate') return true
+    return workerId === undefined
+      ? this.#credentials.knows(proof.hash)
+      : this.#credentials.accepts(workerId, proof.hash)
+  }
+
+  /** What this worker's messages must be signed with, if they must. */
+  signingOf(workerId: string): readonly string[] | undefined {
+    return this.#credentials.tableOf(workerId)?.signing
+  }
+
+  /** For a call that brings its own proof: where everybody may be a worker, he must at least be on this machine. */
+  mustBeNear(headers: IncomingHttpHeaders): void {
+    if (this.#isOpen) mustBeLocal(headers)
+  }
+}
+
+function fingerprint(hash: TokenHash): string {
+  return createHash('sha256').update(hash).digest('hex').slice(0, 32)
+}
+
+function unauthenticated(message: string): ImpresarioError {
+  return new ImpresarioError('UNAUTHENTICATED', message)
+}

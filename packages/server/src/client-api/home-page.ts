@@ -1,0 +1,52 @@
+import type { FastifyInstance } from 'fastify'
+import * as schemas from '@impresario/protocol/schemas'
+import { framed, PAGE_HEADERS } from './approval-page.ts'
+import { contract } from '../http/route-contract.ts'
+import { VERSION } from '../runtime/version.ts'
+
+const LINKS = {
+  documentation: '/_public/docs',
+  openapi: '/_public/openapi.json',
+  live: '/_public/live',
+  ready: '/_public/ready',
+} as const
+
+const HOME = contract({
+  access: 'public',
+  tag: 'server',
+  id: 'getHome',
+  summary: 'What this server is, and where to go on: a page for browsers, JSON for programs',
+  replies: {
+    200: { description: 'Its name, version and links.', body: schemas.homeBody, types: ['text/html'] },
+  },
+})
+
+const PAGE = framed(
+  'Impresario',
+  `<p class="message">This is an orchestrator. It runs jobs and hands their tasks to workers.</p>
+<ul class="links">
+<li><a href="${LINKS.documentation}">API documentation</a><span>Read and try every request.</span></li>
+<li><a href="${LINKS.openapi}">OpenAPI document</a><span>The same for programs.</span></li>
+<li><a href="${LINKS.ready}">Readiness</a><span>Whether requests should come here, and the state of each component.</span></li>
+<li><a href="${LINKS.live}">Liveness</a><span>Whether the process answers.</span></li>
+</ul>
+<div class="facts">
+<p>Version ${VERSION}. Jobs are started with a client token: <code>impresario jobs start</code>, the SDK or the API.</p>
+</div>`,
+)
+
+/** Answers `/`: people who open the address in a browser get a page, programs get JSON. */
+export function registerHome(app: FastifyInstance): void {
+  app.get('/', HOME, async (request, reply) => {
+    void reply.header('vary', 'Accept')
+    if (prefersHtml(request.headers.accept)) return reply.headers(PAGE_HEADERS).send(PAGE)
+    return { name: 'impresario', version: VERSION, links: LINKS }
+  })
+}
+
+/** Browsers name HTML in their Accept header. Programs name JSON, anything (`*`) or nothing. */
+function prefersHtml(accept: string | undefined): boolean {
+  return (
+    accept !== undefined && /\btext\/html\b/i.test(accept) && !/^\s*application\/(?:[\w.-]+\+)?json\b/i.test(accept)
+  )
+}

@@ -1,0 +1,174 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { shownJobId } from '@impresario/core'
+import type { JobRequest } from '@impresario/core'
+import type { CreateOptions, Engine } from '@impresario/engine'
+import { HEADERS, ImpresarioError, isImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
+import type { CreateJobBatchReply, CreateJobReply, CreateJobRequest, ItemError } from '@impresario/protocol'
+import * as schemas from '@impresario/protocol/schemas'
+import { mustBeWebhookUrl } from '@impresario/webhooks'
+import type { OutboundPolicy } from '@impresario/webhooks'
+import { callerOf } from '../http/access.ts'
+import type { BlueprintLibrary } from '../orchestrator/blueprint-library.ts'
+import { inSlices } from '../runtime/in-slices.ts'
+import { jsonSchema } from '../http/json-schema.ts'
+import { problemBody } from '../http/problem.ts'
+import type { QuotaCalendar } from '../limits/quota-calendar.ts'
+import { contract } from '../http/route-contract.ts'
+import { settleNumbers } from '../worker-protocol/settle-numbers.ts'
+import { readCreate, readEndpointBody } from './wire-job.ts'
+import type { Origin } from './wire-job.ts'
+
+export interface JobCreationOptions {
+  readonly engine: Engine
+  readonly blueprints: BlueprintLibrary
+  readonly quotas: QuotaCalendar
+  /** The version in the path of these routes, such as `v1`; none under the bare prefix. */
+  readonly apiVersion?: string | undefined
+  /** Where webhooks may go: a job that names another address is refused. */
+  readonly webhookPolicy: OutboundPolicy
+}
+
+const ACCEPTED = { 202: { description: 'The job is stored and will run.', body: schemas.createJobReply } }
+
+const CREATE = contract({
+  access: 'client',
+  isNewWork: true,
+  tag: 'jobs',
+  id: 'createJob',
+  summary: 'Start a job',
+  description:
+    'Runs the latest version of a blueprint. What is accepted is durable. With an idempotency key (in the body, or in the header `Idempotency-Key`) a repeated request gives the same job.',
+  body: schemas.createJobRequest,
+  replies: ACCEPTED,
+  refusals: ['BLUEPRINT_NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED', 'QUOTA_EXCEEDED'],
+})
+
+const CREATE_BATCH = contract({
+  access: 'client',
+  isNewWork: true,
+  tag: 'jobs',
+  id: 'createJobs',
+  summary: `Start up to ${LIMITS.batchItemsMax} jobs at once`,
+  description: 'Each job is accepted or refused for itself, in its place of the answer.',
+  body: schemas.createJobBatchRequest,
+  replies: { 202: { description: 'One answer for each job.', body: schemas.createJobBatchReply } },
+})
+
+const CREATE_BY_ENDPOINT = contract({
+  access: 'client',
+  isNewWork: true,
+  tag: 'jobs',
+  id: 'createJobByEndpoint',
+  summary: 'Start a job by the endpoint of its blueprint',
+  description:
+    'A blueprint may have a path of its own, and a version of the API that it belongs to: `/api/v2/orders`. A body that has none of `initial_data`, `webhook_url`, `dispatch_timeout` and `result_timeout` is the initial data itself, as the oldest clients send it.',
+  params: schemas.endpointParams,
+  body: schemas.endpointRequest,
+  isBodyOptional: true,
+  isBodyReadByHandler: true,
+  replies: ACCEPTED,
+  refusals: ['NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED'],
+})
+
+const CREATE_SCHEMA = jsonSchema(schemas.createJobRequest)
+
+export function registerJobCreationRoutes(app: FastifyInstance, options: JobCreationOptions): void {
+  const { engine, blueprints, quotas, apiVersion, webhookPolicy } = options
+  const create = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    body: CreateJobRequest,
+  ): Promise<CreateJobReply> => {
+    const wanted = readCreate(body, originOf(request, quotas))
+    checkWebhook(wanted, webhookPolicy)
+    const { jobId } = await engine.createJob(wanted, wanted)
+    void reply.code(202)
+    return { status: 'accepted', job_id: shownJobId(jobId) }
+  }
+
+  app.post<{ Body: CreateJobRequest }>('/jobs', CREATE, (request, reply) => create(request, reply, request.body))
+
+  app.post<{ Body: { jobs: readonly unknown[] } }>(
+    '/jobs/batch',
+    CREATE_BATCH,
+    async (request, reply): Promise<CreateJobBatchReply> => {
+      const origin = { ...originOf(request, quotas), idempotencyKey: undefined }
+      const isValid = request.compileValidationSchema(CREATE_SCHEMA)
+      const read = (job: unknown): ItemError | (JobRequest & CreateOptions) => {
+        const problem = request.hasExactNumbers ? settleNumbers(CREATE_SCHEMA, job) : undefined
+        if (problem !== undefined) return { error: problem, code: 'INVALID_REQUEST' }
+        if (!isValid(job)) return problemIn(isValid.errors)
+        const wanted = readCreate(job as CreateJobRequest, origin)
+        try {
+          checkWebhook(wanted, webhookPolicy)
+        } catch (error) {
+          return itemError(error)
+        }
+        return wanted
+      }
+      const results = await inSlices(request.body.jobs, (jobs) => createAll(engine, jobs.map(read)))
+      void reply.code(202)
+      return { results }
+    },
+  )
+
+  // Blueprints come and go while the program runs, so their endpoints are looked up and not declared.
+  app.post<{ Params: { '*': string } }>('/*', CREATE_BY_ENDPOINT, async (request, reply) => {
+    const name = blueprints.byEndpoint(request.params['*'], apiVersion)
+    if (name === undefined) {
+      reply.callNotFound()
+      return reply
+    }
+    const body = readEndpointBody(name, request.body)
+    const isValid = request.compileValidationSchema(CREATE_SCHEMA)
+    const problem = request.hasExactNumbers ? settleNumbers(CREATE_SCHEMA, body) : undefined
+    if (problem !== undefined) throw new ImpresarioError('INVALID_REQUEST', problem)
+    if (!isValid(body)) throw new ImpresarioError('INVALID_REQUEST', problemIn(isValid.errors).error)
+    return create(request, reply, body)
+  })
+}
+
+/** One answer for each, in its place. */
+async function createAll(
+  engine: Engine,
+  wanted: readonly (ItemError | (JobRequest & CreateOptions))[],
+): Promise<readonly (CreateJobReply | ItemError)[]> {
+  const created = await engine.createJobs(wanted.filter((one) => 'blueprint' in one))
+  let next = 0
+  return wanted.map((one): CreateJobReply | ItemError => {
+    if (!('blueprint' in one)) return one
+    const outcome = created[next]
+    next += 1
+    if (outcome !== undefined && 'jobId' in outcome) {
+      return { status: 'accepted', job_id: shownJobId(outcome.jobId) }
+    }
+    return itemError(outcome?.error)
+  })
+}
+
+function originOf(request: FastifyRequest, quotas: QuotaCalendar): Origin {
+  const { [HEADERS.idempotencyKey]: key } = request.headers
+  const caller = callerOf(request)
+  return {
+    client: caller.client,
+    quota: quotas.quotaOf(caller),
+    tracing: traceContextOf(request.headers),
+    ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+  }
+}
+
+function checkWebhook({ webhookUrl }: { readonly webhookUrl?: string | undefined }, policy: OutboundPolicy): void {
+  if (webhookUrl !== undefined) mustBeWebhookUrl(webhookUrl, policy)
+}
+
+function problemIn(errors: readonly { instancePath?: string; message?: string }[] | null | undefined): ItemError {
+  const [first] = errors ?? []
+  const error = `body${first?.instancePath ?? ''} ${first?.message ?? 'is not valid'}`
+  return { error, code: 'INVALID_REQUEST' }
+}
+
+export function itemError(error: unknown): ItemError {
+  const refusal = isImpresarioError(error) ? error : new ImpresarioError('INTERNAL', 'Internal error')
+  const { error: text, code } = problemBody(refusal)
+  return { error: text, code }
+}

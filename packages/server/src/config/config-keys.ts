@@ -1,0 +1,340 @@
+import { hostname } from 'node:os'
+import { LIMITS } from '@impresario/protocol'
+import { BACKGROUND_KEYS } from './background-keys.ts'
+import type { BackgroundSettings } from './background-keys.ts'
+import { HISTORY_KEYS } from './history-keys.ts'
+import type { HistorySettings } from './history-keys.ts'
+import { LOG_LEVELS } from '../runtime/log.ts'
+import type { LogLevel } from '../runtime/log.ts'
+import { SECURITY_KEYS } from './security-keys.ts'
+import type { SecuritySettings } from './security-keys.ts'
+import { REDIS_KEYS, storageUrlProblem } from './storage-choice.ts'
+import type { RedisField } from './storage-choice.ts'
+import { hostProblem, instanceProblem, publicUrlProblem, secretKeyProblem } from '../runtime/text-checks.ts'
+import type { TextCheck } from '../runtime/text-checks.ts'
+import { WEBHOOK_KEYS } from './webhook-keys.ts'
+import type { WebhookSettings } from './webhook-keys.ts'
+
+/** Everything that can be set, with the types that the program uses. */
+export interface Settings extends BackgroundSettings, HistorySettings, SecuritySettings, WebhookSettings {
+  readonly apiHost: string
+  readonly apiPort: number
+  readonly clientApiPrefix: string
+  readonly blueprintsDir: string
+  readonly clientsConfigPath: string
+  readonly workersConfigPath: string
+  readonly clientToken: string
+  readonly workerToken: string
+  readonly instanceId: string
+  readonly timeZone: string
+  readonly logLevel: LogLevel
+  readonly logFormat: 'json' | 'text'
+  readonly storageUrl: string
+  readonly storageWaitSeconds: number
+  readonly secretKey: string
+  readonly publicUrl: string
+  readonly workerPollTimeoutSeconds: number
+  readonly workerHealthCheckIntervalSeconds: number
+  readonly workerTimeoutSeconds: number
+  readonly workerLeaseSeconds: number
+  readonly workerPickupSeconds: number
+  readonly jobMaxRetries: number
+  readonly executorMaxConcurrentJobs: number
+  readonly maxTransitionsPerJob: number
+  readonly shutdownDrainSeconds: number
+  readonly shutdownTimeoutSeconds: number
+  readonly bodyLimitBytes: number
+  readonly tlsEnabled: boolean
+  readonly tlsCertPath: string
+  readonly tlsKeyPath: string
+  readonly tlsCaPath: string
+  readonly tlsRequireClientCert: boolean
+  readonly workerAuthMode: 'mixed' | 'token-only' | 'mtls-only'
+  readonly accessTokenSeconds: number
+  readonly refreshTokenSeconds: number
+}
+
+interface Text {
+  readonly type: 'text' | 'secret' | 'path' | 'prefix' | 'time zone'
+  /** What is wrong with a value, as the rest of a sentence that begins with the setting's name. */
+  readonly check?: TextCheck
+}
+interface Count {
+  readonly type: 'integer' | 'number' | 'seconds'
+  readonly min: number
+  readonly max: number
+}
+interface Choice {
+  readonly type: 'choice'
+  readonly of: readonly string[]
+}
+
+interface Switch {
+  readonly type: 'switch'
+}
+
+export type ConfigKey = (Text | Count | Choice | Switch) & {
+  /** The names in the environment, the preferred one first. In a file: the same in lower case. */
+  readonly names: readonly [string, ...string[]]
+  readonly default: string | number | boolean
+  readonly description: string
+}
+
+/** What can be set. What names a Redis ends in `storageUrl`. */
+export type SettingName = keyof Settings | RedisField
+
+const DAY_S = 86_400
+
+/** The one table of all keys: it is read by the parser and printed as the reference. */
+export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
+  apiHost: {
+    names: ['API_HOST'],
+    type: 'text',
+    check: hostProblem,
+    default: '0.0.0.0',
+    description: 'Address to listen on.',
+  },
+  apiPort: {
+    names: ['API_PORT'],
+    type: 'integer',
+    min: 0,
+    max: 65_535,
+    default: 8_080,
+    description: 'Port to listen on; 0 takes any that is free.',
+  },
+  clientApiPrefix: {
+    names: ['CLIENT_API_PREFIX'],
+    type: 'prefix',
+    default: 'api',
+    description: 'First part of the path of the client API.',
+  },
+  blueprintsDir: {
+    names: ['BLUEPRINTS_DIR'],
+    type: 'path',
+    default: '',
+    description:
+      'Directory with blueprints (.js, .mjs, and .ts where Node reads it: 22.18 and newer). Empty: only those that are registered in code.',
+  },
+  clientsConfigPath: {
+    names: ['CLIENTS_CONFIG_PATH'],
+    type: 'path',
+    default: '',
+    description: 'TOML file with one table per client: token, role, plan, monthly_attempts, params.',
+  },
+  workersConfigPath: {
+    names: ['WORKERS_CONFIG_PATH'],
+    type: 'path',
+    default: '',
+    description: 'TOML file with one table per worker id or pattern: token, description, signed.',
+  },
+  clientToken: {
+    names: ['CLIENT_TOKEN'],
+    type: 'secret',
+    default: '',
+    description: 'Token of a single client named "default".',
+  },
+  workerToken: {
+    names: ['WORKER_TOKEN', 'GLOBAL_WORKER_TOKEN'],
+    type: 'secret',
+    default: '',
+    description: 'Token of every worker that has none of its own.',
+  },
+  instanceId: {
+    names: ['INSTANCE_ID'],
+    type: 'text',
+    check: instanceProblem,
+    default: hostname(),
+    description: 'Name of this instance, in every line of the log. The host name without it.',
+  },
+  timeZone: {
+    names: ['TZ'],
+    type: 'time zone',
+    default: 'UTC',
+    description: 'Time zone of the log, of quotas, and of schedules that name none.',
+  },
+  logLevel: {
+    names: ['LOG_LEVEL'],
+    type: 'choice',
+    of: LOG_LEVELS,
+    default: 'info',
+    description: 'Least level that is logged.',
+  },
+  logFormat: {
+    names: ['LOG_FORMAT'],
+    type: 'choice',
+    of: ['json', 'text'],
+    default: 'json',
+    description: 'json for programs, text for people.',
+  },
+  storageUrl: {
+    names: ['STORAGE_URL'],
+    type: 'secret',
+    check: storageUrlProblem,
+    default: 'file:./impresario-data',
+    description:
+      'memory: (nothing survives a restart), file:<directory>, redis://<host> or postgres://<user>@<host>/<database>.',
+  },
+  storageWaitSeconds: {
+    names: ['STORAGE_WAIT_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: 3_600,
+    default: 60,
+    description:
+      'How long a start waits for a Redis or PostgreSQL that is not ready: still starting, full, or a replica. The log says so, and the server ends with exit code 69 when the time is up.',
+  },
+  secretKey: {
+    names: ['SECRET_KEY'],
+    type: 'secret',
+    check: secretKeyProblem,
+    default: '',
+    description:
+      'What links and capabilities are signed with; at least 16 characters. Empty: a key that lies beside the storage in secret.key; what that file holds can be given here.',
+  },
+  publicUrl: {
+    names: ['PUBLIC_URL'],
+    type: 'text',
+    check: publicUrlProblem,
+    default: '',
+    description: 'Address under which people reach this server, for links. Empty: the one that a request was sent to.',
+  },
+  workerPollTimeoutSeconds: {
+    names: ['WORKER_POLL_TIMEOUT_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: LIMITS.longPollMsMax / 1_000,
+    default: 30,
+    description: 'How long a poll is held when the worker names no time.',
+  },
+  workerHealthCheckIntervalSeconds: {
+    names: ['WORKER_HEALTH_CHECK_INTERVAL_SECONDS'],
+    type: 'seconds',
+    min: 0.1,
+    max: DAY_S,
+    default: 60,
+    description: 'A worker that is silent for twice as long gets no more tasks.',
+  },
+  workerTimeoutSeconds: {
+    names: ['WORKER_TIMEOUT_SECONDS'],
+    type: 'seconds',
+    min: 0.1,
+    max: 30 * DAY_S,
+    default: 300,
+    description:
+      'Longest time that a worker has for a task, from its pickup, where neither the task, the job nor the blueprint names one.',
+  },
+  workerLeaseSeconds: {
+    names: ['WORKER_LEASE_SECONDS'],
+    type: 'seconds',
+    min: 0.1,
+    max: DAY_S,
+    default: 30,
+    description: 'How long a worker keeps its tasks without a sign of life.',
+  },
+  workerPickupSeconds: {
+    names: ['WORKER_PICKUP_SECONDS'],
+    type: 'seconds',
+    min: 0.01,
+    max: DAY_S,
+    default: 5,
+    description: 'A task that its chosen worker has not picked up for so long is open to others.',
+  },
+  jobMaxRetries: {
+    names: ['JOB_MAX_RETRIES'],
+    type: 'integer',
+    min: 0,
+    max: 99,
+    default: 3,
+    description: 'Tries after the first one, for a task or a handler that failed, where the blueprint names no number.',
+  },
+  executorMaxConcurrentJobs: {
+    names: ['EXECUTOR_MAX_CONCURRENT_JOBS'],
+    type: 'integer',
+    min: 1,
+    max: 100_000,
+    default: 1_000,
+    description: 'Handlers that run at the same time.',
+  },
+  maxTransitionsPerJob: {
+    names: ['MAX_TRANSITIONS_PER_JOB'],
+    type: 'integer',
+    min: 1,
+    max: LIMITS.transitionsMaxCeiling,
+    default: LIMITS.transitionsMaxDefault,
+    description: 'States that a job may enter before it counts as a loop, where the blueprint names no number.',
+  },
+  shutdownDrainSeconds: {
+    names: ['SHUTDOWN_DRAIN_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: 600,
+    default: 0,
+    description:
+      'How long a server that is told to stop goes on serving while `/_public/ready` says 503 already, so that a load balancer sends no more requests here. With several instances: a little longer than the balancer takes to notice.',
+  },
+  shutdownTimeoutSeconds: {
+    names: ['SHUTDOWN_TIMEOUT_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: 3_600,
+    default: 25,
+    description: 'How long a stop waits for what is running.',
+  },
+  bodyLimitBytes: {
+    names: ['BODY_LIMIT_BYTES'],
+    type: 'integer',
+    min: 1_024,
+    max: 64 * LIMITS.bodyBytesMax,
+    default: LIMITS.bodyBytesMax,
+    description: 'Largest body of a request.',
+  },
+  tlsEnabled: { names: ['TLS_ENABLED'], type: 'switch', default: false, description: 'Speak HTTPS, TLS 1.2 or newer.' },
+  tlsCertPath: {
+    names: ['TLS_CERT_PATH'],
+    type: 'path',
+    default: '',
+    description: 'PEM file with the certificate of this server, and those between it and its root.',
+  },
+  tlsKeyPath: { names: ['TLS_KEY_PATH'], type: 'path', default: '', description: 'PEM file with its private key.' },
+  tlsCaPath: {
+    names: ['TLS_CA_PATH'],
+    type: 'path',
+    default: '',
+    description: 'PEM file with the roots that the certificates of workers must come from. Empty: none is asked for.',
+  },
+  tlsRequireClientCert: {
+    names: ['TLS_REQUIRE_CLIENT_CERT'],
+    type: 'switch',
+    default: false,
+    description: 'Refuse every connection without a valid certificate, also of clients.',
+  },
+  workerAuthMode: {
+    names: ['WORKER_AUTH_MODE'],
+    type: 'choice',
+    of: ['mixed', 'token-only', 'mtls-only'],
+    default: 'mixed',
+    description:
+      'How workers show who they are: by certificate or token, by token only, or by certificate (and the short-lived tokens that it gives).',
+  },
+  accessTokenSeconds: {
+    names: ['ACCESS_TOKEN_SECONDS'],
+    type: 'seconds',
+    min: 1,
+    max: DAY_S,
+    default: 3_600,
+    description: 'How long a short-lived token of a worker lasts.',
+  },
+  refreshTokenSeconds: {
+    names: ['REFRESH_TOKEN_SECONDS'],
+    type: 'seconds',
+    min: 1,
+    max: 30 * DAY_S,
+    default: DAY_S,
+    description: 'How long it can be renewed.',
+  },
+  ...BACKGROUND_KEYS,
+  ...HISTORY_KEYS,
+  ...REDIS_KEYS,
+  ...SECURITY_KEYS,
+  ...WEBHOOK_KEYS,
+}

@@ -1,0 +1,142 @@
+import type { ConfigKey } from './config-keys.ts'
+import { originsProblem, proxiesProblem } from '../runtime/text-checks.ts'
+
+/** Settings of what stands between the network and the routes. */
+export interface SecuritySettings {
+  readonly credentialsWatch: boolean
+  readonly trustProxy: string
+  readonly corsOrigins: string
+  readonly rateLimitingEnabled: boolean
+  readonly rateLimitPeriodSeconds: number
+  readonly rateLimitGeneral: number
+  readonly rateLimitHeartbeat: number
+  readonly rateLimitPoll: number
+  readonly rateLimitPublic: number
+  readonly rateLimitFailedAuth: number
+  readonly requestsAtOnceMax: number
+  readonly connectionsPerAddressMax: number
+  readonly compressionEnabled: boolean
+  readonly compressionMinBytes: number
+}
+
+const DAY_S = 86_400
+const REQUESTS_MAX = 1_000_000_000
+
+/**
+ * The limits keep one runaway caller from taking the server away from the others. One process serves some 10,000 requests
+ * a second; one caller gets a tenth of that for as long as it likes, and sixty times as much at once. The old system's 100
+ * a minute would stop a client that starts 5,000 jobs a second after 20 ms.
+ */
+export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> = {
+  credentialsWatch: {
+    names: ['CREDENTIALS_WATCH'],
+    type: 'switch',
+    default: false,
+    description: 'Read the files of clients and workers anew when they change. SIGHUP does so once.',
+  },
+  trustProxy: {
+    names: ['TRUST_PROXY'],
+    type: 'text',
+    check: proxiesProblem,
+    default: '',
+    description:
+      'Proxies whose X-Forwarded-For is believed: addresses, networks such as 10.0.0.0/8, or loopback, linklocal, ' +
+      'uniquelocal, with commas between; true for all three. Empty: nobody.',
+  },
+  corsOrigins: {
+    names: ['CORS_ORIGINS'],
+    type: 'text',
+    check: originsProblem,
+    default: '',
+    description: 'Origins of web pages that may call, such as https://app.example, with commas between; * for all.',
+  },
+  rateLimitingEnabled: {
+    names: ['RATE_LIMITING_ENABLED'],
+    type: 'switch',
+    default: true,
+    description: 'Limit requests. That of failed sign-ins stays on in any case.',
+  },
+  rateLimitPeriodSeconds: {
+    names: ['RATE_LIMIT_PERIOD'],
+    type: 'seconds',
+    min: 1,
+    max: DAY_S,
+    default: 60,
+    description: 'The time that the limits count for.',
+  },
+  rateLimitGeneral: {
+    names: ['RATE_LIMIT_LIMIT'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 60_000,
+    description:
+      'Requests of one client or worker, without heartbeats and polls. A batch of jobs or results is one request.',
+  },
+  rateLimitHeartbeat: {
+    names: ['RATE_LIMIT_HEARTBEAT_LIMIT'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 1_200,
+    description: 'Heartbeats of one worker. It sends ten a second at most, when its tasks change all the time.',
+  },
+  rateLimitPoll: {
+    names: ['RATE_LIMIT_POLL_LIMIT'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 600,
+    description: 'Polls of one worker that brought no task. Those that brought one are not counted.',
+  },
+  rateLimitPublic: {
+    names: ['RATE_LIMIT_PUBLIC_LIMIT'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 6_000,
+    description: 'Requests without a token from one address. Those from the own machine are not counted.',
+  },
+  rateLimitFailedAuth: {
+    names: ['RATE_LIMIT_FAILED_AUTH_LIMIT'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 10,
+    description: 'Wrong tokens from one address; then it has to wait. Those from the own machine are not counted.',
+  },
+  requestsAtOnceMax: {
+    names: ['REQUESTS_AT_ONCE_MAX'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 1_000,
+    description:
+      'Requests of one client, of one worker, or without a token from one address, that are under way at the same time. ' +
+      'Waits and polls count as long as they are held.',
+  },
+  connectionsPerAddressMax: {
+    names: ['CONNECTIONS_PER_ADDRESS_MAX'],
+    type: 'integer',
+    min: 1,
+    max: REQUESTS_MAX,
+    default: 2_000,
+    description:
+      'Open connections from one address (of IPv6, from one network of 64 bits). Those from the own machine and from ' +
+      'TRUST_PROXY are not counted.',
+  },
+  compressionEnabled: {
+    names: ['COMPRESSION_ENABLED'],
+    type: 'switch',
+    default: true,
+    description: 'Compress answers (zstd, gzip) for those who ask for it.',
+  },
+  compressionMinBytes: {
+    names: ['COMPRESSION_MIN_BYTES'],
+    type: 'integer',
+    min: 1,
+    max: 1_073_741_824,
+    default: 500,
+    description: 'Shorter answers are sent as they are.',
+  },
+}

@@ -1,0 +1,77 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { Log } from '@impresario/core'
+import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import type { ErrorBody, ErrorCode } from '@impresario/protocol'
+import { errorFields } from '../runtime/log.ts'
+
+/** What Fastify refuses by itself, in the words of our catalogue. */
+const FASTIFY_CODES: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: ['BODY_TOO_LARGE', 'The body is too large.'],
+  FST_ERR_CTP_INVALID_JSON_BODY: ['INVALID_JSON', 'Invalid JSON body'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ['INVALID_JSON', 'Invalid JSON body'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['INVALID_REQUEST', 'The body is not as long as its header says.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UNSUPPORTED_MEDIA', 'Send JSON, with the content type application/json.'],
+}
+
+/** Every refusal has one shape: `error` for people, `code` for programs, and the fields of RFC 9457 beside them. */
+export function problemBody(error: ImpresarioError): ErrorBody {
+  // What went wrong inside is for the log, not for the outside.
+  const isOurs = error.status >= 500 && error.status !== 503
+  const text = isOurs ? 'Internal error' : error.message
+  const code = isOurs ? 'INTERNAL' : error.code
+  return {
+    error: text,
+    code,
+    type: `urn:impresario:error:${code}`,
+    title: titleOf(code),
+    status: error.status,
+    detail: text,
+  }
+}
+
+function titleOf(code: string): string {
+  const words = code.toLowerCase().replaceAll('_', ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: ImpresarioError): void {
+  const accepts = request.headers.accept?.includes('application/problem+json') === true
+  const retryAfter = error.details['retry_after_s'] ?? (error.retry === 'later' ? 1 : undefined)
+  if (retryAfter !== undefined) void reply.header('retry-after', String(retryAfter))
+  void reply
+    .code(error.status)
+    .header('content-type', accepts ? 'application/problem+json' : 'application/json; charset=utf-8')
+    .send(JSON.stringify(problemBody(error)))
+}
+
+/** Errors of a connection whose other side has gone. The answer reaches nobody, and the caller is not a failure of ours. */
+const GONE: ReadonlySet<string> = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
+
+export function createErrorHandler(log: Log) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    const refusal = refusalOf(error)
+    // Too much work is told once in a while by whoever refuses it, and not for each request: that would be more work.
+    if (refusal.status >= 500 && refusal.code !== 'OVERLOADED') {
+      log.error('a request failed', { method: request.method, path: pathOf(request), ...errorFields(error) })
+    }
+    sendProblem(request, reply, refusal)
+  }
+}
+
+/** Without the query: it may hold what is nobody else's business. */
+export function pathOf(request: FastifyRequest): string {
+  return request.url.split('?', 1)[0] ?? request.url
+}
+
+function refusalOf(error: FastifyError): ImpresarioError {
+  if (isImpresarioError(error)) return error
+  if (error.validation !== undefined) return new ImpresarioError('INVALID_REQUEST', error.message)
+  if (GONE.has(error.code)) {
+    return new ImpresarioError('INVALID_REQUEST', 'The connection closed before the body ended.')
+  }
+  const known = FASTIFY_CODES[error.code]
+  if (known !== undefined) return new ImpresarioError(known[0], known[1])
+  const status = error.statusCode ?? 500
+  if (status >= 400 && status < 500) return new ImpresarioError('INVALID_REQUEST', error.message)
+  return new ImpresarioError('INTERNAL', 'Internal error', { cause: error })
+}

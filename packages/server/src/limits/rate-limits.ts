@@ -1,0 +1,236 @@
+import type { ServerResponse } from 'node:http'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Clock } from '@impresario/core'
+import { HEADERS, ImpresarioError } from '@impresario/protocol'
+import type { RateKind } from '../http/access.ts'
+import { addressKey } from './address-key.ts'
+import { isOver, whenOver } from '../http/answer-end.ts'
+import { problemBody } from '../http/problem.ts'
+import { hashToken } from '../runtime/secret.ts'
+import { headerOf, bearerOf } from '../auth/auth.ts'
+import type { RateLimiter, RateRule, Verdict } from './rate-limiter.ts'
+import type { SecuritySettings } from '../config/security-keys.ts'
+
+export interface RateLimitOptions {
+  readonly settings: SecuritySettings
+  readonly limiter: RateLimiter
+  readonly clock: Clock
+}
+
+interface RateRules extends Readonly<Record<RateKind, RateRule>> {
+  /** Whoever shows no token; by address. */
+  readonly public: RateRule
+  /** Wrong tokens; by address. */
+  readonly failed: RateRule
+}
+
+function rateRules(settings: SecuritySettings): RateRules {
+  const periodMs = settings.rateLimitPeriodSeconds * 1_000
+  return {
+    general: { limit: settings.rateLimitGeneral, periodMs },
+    heartbeat: { limit: settings.rateLimitHeartbeat, periodMs },
+    poll: { limit: settings.rateLimitPoll, periodMs },
+    public: { limit: settings.rateLimitPublic, periodMs },
+    failed: { limit: settings.rateLimitFailedAuth, periodMs },
+  }
+}
+
+/** Whoever has come in from an address lately; more than this are forgotten, the oldest first. */
+const GUESTS_MAX = 50_000
+
+/**
+ * Limits per client, per worker and, for whoever shows no token, per address. They are counted when the caller is known
+ * and before the body is read.
+ *
+ * Wrong tokens are counted per address, always. Once there were too many of them, that address gets the same answer for
+ * wrong and right ones, so that guessing tells nothing; only who has come in from there before goes on being served,
+ * because many honest callers may share the address with one that guesses.
+ *
+ * The own machine is not limited by address: who is there needs no guessing, and a proxy that is there and not named in
+ * TRUST_PROXY would be locked out for all that come through it.
+ */
+export function limitRates(app: FastifyInstance, options: RateLimitOptions): void {
+  const { settings, limiter, clock } = options
+  const rules = rateRules(settings)
+  const guests = new Guests()
+  const credits = new Credits()
+  const atOnce = new AtOnce(settings.requestsAtOnceMax)
+
+  // Every request comes through here: as long as the limiter answers at once, no promise is made.
+  const judge = (request: FastifyRequest): Refusable => {
+    const now = clock.now()
+    const who = callerKey(request)
+    const address = addressKey(request)
+    if (who === undefined) {
+      if (address === undefined) return undefined
+      const countPublic = (): Refusable =>
+        settings.rateLimitingEnabled ? limiter.take(`public ${address}`, rules.public, now) : undefined
+      if (request.routeOptions.config.isProvenByBody !== true) return countPublic()
+      return followed(limiter.look(`failed ${address}`, rules.failed, now), (verdict) =>
+        verdict.isAllowed ? countPublic() : verdict,
+      )
+    }
+    const kind = request.routeOptions.config.rate ?? 'general'
+    const count = (): Refusable => {
+      if (!settings.rateLimitingEnabled || (kind === 'poll' && credits.spend(who))) return undefined
+      return limiter.take(`${kind} ${who}`, rules[kind], now)
+    }
+    if (address === undefined || guests.has(address, who)) return count()
+    return followed(limiter.look(`failed ${address}`, rules.failed, now), (verdict) => {
+      if (!verdict.isAllowed) return verdict
+      guests.add(address, who)
+      return count()
+    })
+  }
+
+  app.addHook('preParsing', (request, reply, payload, done) => {
+    const go = (verdict: Verdict | undefined): void => {
+      if (verdict !== undefined && !verdict.isAllowed) done(tooMany(verdict))
+      else if (settings.rateLimitingEnabled && !atOnce.enter(whoIs(request), reply.raw)) done(tooManyAtOnce())
+      else done(null, payload)
+    }
+    const verdict = judge(request)
+    if (verdict instanceof Promise) verdict.then(go, done)
+    else go(verdict)
+  })
+
+  // A poll that brought a task has paid for the next one: who is kept busy may ask as often as there is work.
+  app.addHook('onResponse', (request, _reply, done) => {
+    const who = request.hasBrought === true ? callerKey(request) : undefined
+    if (who !== undefined) credits.earn(who)
+    done()
+  })
+
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const address = isWrongToken(request, reply.statusCode) ? addressKey(request) : undefined
+    if (address === undefined) {
+      done(null, payload)
+      return
+    }
+    const answer = (verdict: Verdict): void => {
+      if (verdict.isAllowed) {
+        done(null, payload)
+        return
+      }
+      void reply.code(429).header('retry-after', String(seconds(verdict.retryMs)))
+      done(null, JSON.stringify(problemBody(tooMany(verdict))))
+    }
+    const verdict = limiter.take(`failed ${address}`, rules.failed, clock.now())
+    if (verdict instanceof Promise) verdict.then(answer, done)
+    else answer(verdict)
+  })
+}
+
+/** A token that is shown in a body is answered with 403 when it is nobody's, as workers expect it. */
+function isWrongToken({ routeOptions }: FastifyRequest, status: number): boolean {
+  return status === 401 || (status === 403 && routeOptions.config.isProvenByBody === true)
+}
+
+/** Who asks, as far as it is known; `undefined` for the own machine without a token. */
+function whoIs(request: FastifyRequest): string | undefined {
+  const who = callerKey(request)
+  if (who !== undefined) return who
+  const address = addressKey(request)
+  return address === undefined ? undefined : `public ${address}`
+}
+
+function tooManyAtOnce(): ImpresarioError {
+  const message = 'Too many of your requests are under way at the same time. Wait for some of them.'
+  return new ImpresarioError('TOO_MANY_REQUESTS', message, { details: { retry_after_s: 1 } })
+}
+
+/** Requests that are under way, by who makes them. */
+class AtOnce {
+  readonly #max: number
+  readonly #counts = new Map<string, number>()
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  /** False when there are too many of his. Whoever is let in leaves when his answer is through or he is gone. */
+  enter(who: string | undefined, raw: ServerResponse): boolean {
+    if (who === undefined || isOver(raw)) return true
+    const count = (this.#counts.get(who) ?? 0) + 1
+    if (count > this.#max) return false
+    this.#counts.set(who, count)
+    whenOver(raw, () => {
+      const left = (this.#counts.get(who) ?? 1) - 1
+      if (left === 0) this.#counts.delete(who)
+      else this.#counts.set(who, left)
+    })
+    return true
+  }
+}
+
+type Refusable = Verdict | undefined | Promise<Verdict | undefined>
+
+function followed(verdict: Verdict | Promise<Verdict>, next: (verdict: Verdict) => Refusable): Refusable {
+  return verdict instanceof Promise ? verdict.then(next) : next(verdict)
+}
+
+/** Who has come in from where. */
+class Guests {
+  readonly #known = new Set<string>()
+
+  has(address: string, who: string): boolean {
+    return this.#known.has(`${address} ${who}`)
+  }
+
+  add(address: string, who: string): void {
+    this.#known.add(`${address} ${who}`)
+    if (this.#known.size <= GUESTS_MAX) return
+    const [oldest] = this.#known
+    if (oldest !== undefined) this.#known.delete(oldest)
+  }
+}
+
+/** Polls that need not be counted, by who earned them. What is forgotten costs its owner one count. */
+class Credits {
+  readonly #left = new Map<string, number>()
+
+  earn(who: string): void {
+    if (this.#left.size < GUESTS_MAX || this.#left.has(who)) this.#left.set(who, (this.#left.get(who) ?? 0) + 1)
+  }
+
+  spend(who: string): boolean {
+    const left = this.#left.get(who)
+    if (left === undefined) return false
+    if (left === 1) this.#left.delete(who)
+    else this.#left.set(who, left - 1)
+    return true
+  }
+}
+
+/**
+ * A client by its id. A worker by its token and the id that it names: a token may be shared by many workers; where it
+ * names none, as the older ones do with results, by its address.
+ *
+ * Nobody who has not shown who he is: whoever could make up keys would have a new limit with each of them, and push
+ * the counts of others out of the memory.
+ */
+function callerKey(request: FastifyRequest): string | undefined {
+  const { caller, headers, workerProof } = request
+  if (caller !== undefined) return `client ${caller.client.id}`
+  if (request.routeOptions.config.access !== 'worker' || workerProof === undefined) return undefined
+  const owner = workerProof.by === 'access token' ? workerProof.workerId : undefined
+  const workerId = owner ?? pathWorker(request.params) ?? headers[HEADERS.workerId] ?? addressKey(request) ?? ''
+  const token = headerOf(headers, HEADERS.workerToken) ?? bearerOf(headers)
+  const credential = token === undefined ? '' : hashToken(token).toString('base64url').slice(0, 22)
+  return `worker ${credential} ${String(workerId).slice(0, 200)}`
+}
+
+function pathWorker(params: unknown): string | undefined {
+  const found = typeof params === 'object' && params !== null && 'workerId' in params ? params.workerId : undefined
+  return typeof found === 'string' ? found : undefined
+}
+
+function tooMany(verdict: Verdict): ImpresarioError {
+  const details = { retry_after_s: seconds(verdict.retryMs) }
+  return new ImpresarioError('TOO_MANY_REQUESTS', 'Too Many Requests', { details })
+}
+
+/** Whole seconds, rounded up: who waits as long as it says is let in. */
+function seconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000))
+}

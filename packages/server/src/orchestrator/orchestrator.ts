@@ -1,0 +1,389 @@
+import type { ClientInfo, Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy } from '@impresario/core'
+import { Engine } from '@impresario/engine'
+import { isImpresarioError } from '@impresario/protocol'
+import { mustBeWebhookUrl } from '@impresario/webhooks'
+import type { OutboundPolicy } from '@impresario/webhooks'
+import type { AdmissionBounds } from '../limits/admission.ts'
+import { admissionBounds, createAdmission } from '../limits/admission-service.ts'
+import type { AdmissionService } from '../limits/admission-service.ts'
+import { BlueprintLibrary } from './blueprint-library.ts'
+import { loadBlueprints } from './blueprint-loader.ts'
+import type { LoadedBlueprint } from './blueprint-loader.ts'
+import { createClock } from '../runtime/clock.ts'
+import { settingsOf } from '../config/config.ts'
+import type { Settings } from '../config/config.ts'
+import { makeDirectory } from '../config/data-directory.ts'
+import { HandlerGuard } from './handler-guard.ts'
+import { Health } from './health.ts'
+import { createHistoryReader } from './history.ts'
+import type { HistoryReader } from './history.ts'
+import { openHistoryService, retentionOf } from './history-service.ts'
+import type { HistoryService } from './history-service.ts'
+import { LocalClient } from './local-client.ts'
+import { createLocalTransport } from '../worker-protocol/local-transport.ts'
+import type { LocalTransport } from '../worker-protocol/local-transport.ts'
+import { createLog, errorFields } from '../runtime/log.ts'
+import { createRandom } from '../runtime/random.ts'
+import { applySchedules, backgroundSettings, readSchedules } from '../config/schedules.ts'
+import type { IsClient } from '../config/schedules.ts'
+import { loadSecretKey } from '../config/secret-key.ts'
+import type { SecretKey } from '../config/secret-key.ts'
+import { SourceWatch } from './source-watch.ts'
+import { isShared, openStorage } from './storage.ts'
+import { directoryOf } from '../config/storage-choice.ts'
+import { createWebhooks, webhookPolicy } from './webhook-service.ts'
+import type { WebhookService } from './webhook-service.ts'
+import { within } from '../runtime/within.ts'
+import { WorkerCalls } from '../worker-protocol/worker-calls.ts'
+import { WriteProbe } from './write-probe.ts'
+
+export interface OrchestratorOptions {
+  /** What differs from the defaults. `loadSettings` reads all of them from the environment. */
+  readonly settings?: Partial<Settings>
+  /** Blueprints that are registered in code. */
+  readonly blueprints?: readonly RunnableBlueprint[]
+  /** What the blueprints' directory holds, read before. Without it the start reads it, when the storage is open already. */
+  readonly loaded?: readonly LoadedBlueprint[]
+  /** Ways to choose a worker beside those that are built in. */
+  readonly strategies?: readonly Strategy[]
+  /** Read the blueprints' directory anew when it changes. For development. */
+  readonly watch?: boolean
+  /** Instead of the one that `storageUrl` names. Whoever gives it closes it. */
+  readonly storage?: Storage
+  readonly log?: Log
+  readonly clock?: Clock
+  readonly random?: Random
+  /** Whether schedules may name this client; without it, any. */
+  readonly isClient?: (clientId: string) => boolean
+  /**
+   * Catches what escapes from handlers (a rejection that nobody awaits, an error in a timer, `process.exit`) and fails their
+   * turn instead of the process. Listens to the whole process, so that a program that brings an orchestrator along has to
+   * ask for it. `impresario start` and `impresario dev` do.
+   */
+  readonly guardsProcess?: boolean
+  /** The storage has failed, and nothing can go on. Ends the process when it is not given. */
+  readonly onFatal?: (error: Error) => void
+  /** How much may be under way at once, where it differs from what the heap and the settings say. */
+  readonly admissionBounds?: Partial<AdmissionBounds>
+}
+
+/** What an orchestrator is made of. */
+export interface Parts extends WebhookService {
+  readonly settings: Settings
+  readonly clock: Clock
+  readonly log: Log
+  readonly storage: Storage
+  readonly blueprints: BlueprintLibrary
+  readonly engine: Engine
+  readonly calls: WorkerCalls
+  readonly health: Health
+  readonly guard: HandlerGuard
+  /** Only where the storage is elsewhere: one in the process says by itself when a write fails. */
+  readonly probe: WriteProbe | undefined
+  /** For a storage that is not ready yet: who stops waits for it no longer. */
+  readonly waiting: AbortController
+  readonly secretKey: SecretKey
+  readonly webhookPolicy: OutboundPolicy
+  readonly schedules: readonly Schedule[]
+  readonly history: HistoryReader
+  readonly historyService: HistoryService
+  readonly admissionService: AdmissionService
+}
+
+/** An orchestrator inside this program, without a network: `createServer` adds the HTTP face to one. */
+export function createOrchestrator(options: OrchestratorOptions = {}): Orchestrator {
+  return new Orchestrator(options)
+}
+
+/** What an orchestrator shows to the outside. */
+export interface Face {
+  /** Lets those who come here find another way, before anything stops. */
+  drain(): Promise<void>
+  /** Comes last, so that results are taken to the end. */
+  close(): Promise<void>
+}
+
+const NO_FACE: Face = { drain: () => Promise.resolve(), close: () => Promise.resolve() }
+const OWN_CLIENT: ClientInfo = { id: 'default' }
+
+/**
+ * Everything but the face: engine, storage, blueprints, schedules, webhooks.
+ *
+ * `new` → `start` → running → `stop` → stopped, for good. A start that fails has closed what it had opened.
+ */
+export class Orchestrator {
+  readonly engine: Engine
+  readonly parts: Parts
+  readonly #options: OrchestratorOptions
+  #unwatch: (() => void) | undefined
+  #stopped: Promise<void> | undefined
+
+  constructor(options: OrchestratorOptions) {
+    this.#options = options
+    this.parts = compose(options)
+    this.engine = this.parts.engine
+  }
+
+  async start(): Promise<void> {
+    const { settings, engine, health, sender, schedules, historyService, guard } = this.parts
+    if (this.#options.guardsProcess === true) guard.install()
+    try {
+      await this.#loadBlueprints()
+      await historyService.history.start()
+      await applySchedules(engine.scheduler, settings.schedulesConfigPath, schedules)
+      await engine.start()
+      await sender.start()
+    } catch (error) {
+      await this.stop()
+      throw error
+    }
+    this.parts.admissionService.start()
+    this.parts.probe?.start()
+    health.mark('ok')
+  }
+
+  /** Takes no more work, lets what is running finish within the time limit, and makes everything durable. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#shutDown(NO_FACE)
+    return this.#stopped
+  }
+
+  /** The same for whoever has given the orchestrator a face. */
+  stopWith(face: Face): Promise<void> {
+    this.#stopped ??= this.#shutDown(face)
+    return this.#stopped
+  }
+
+  /** Starts and watches jobs in the name of a client; without one, of a client called `default`. */
+  client(client: ClientInfo = OWN_CLIENT): LocalClient {
+    const { webhookPolicy: policy } = this.parts
+    return new LocalClient(this.engine, client, (url) => mustBeWebhookUrl(url, policy))
+  }
+
+  /** For workers of this process: `createWorker({ transport: orchestrator.localTransport() })`. */
+  localTransport(): LocalTransport {
+    return createLocalTransport(this.engine, this.parts.calls)
+  }
+
+  /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. Gives their number. */
+  async reloadSchedules(isClient: IsClient | undefined = this.#options.isClient): Promise<number> {
+    const { settings, webhookPolicy: policy, log } = this.parts
+    const schedules = readSchedules(settings, policy, isClient)
+    await applySchedules(this.engine.scheduler, settings.schedulesConfigPath, schedules)
+    log.info('schedules reloaded', { schedules: schedules.length })
+    return schedules.length
+  }
+
+  async #loadBlueprints(): Promise<void> {
+    const { settings, blueprints, log } = this.parts
+    const directory = settings.blueprintsDir
+    if (directory === '') return
+    const isFresh = this.#options.watch === true
+    const load = async (onImport?: (file: string) => void): Promise<void> => {
+      const found = await loadBlueprints(directory, onImport === undefined ? { isFresh } : { isFresh, onImport })
+      for (const warning of blueprints.replace(found).warnings) log.warn(warning)
+    }
+    if (!isFresh) {
+      if (this.#options.loaded === undefined) await load()
+      return
+    }
+    let loading = Promise.resolve()
+    const sources = new SourceWatch(directory, () => {
+      // One after the other: an older load must not come in after a newer one.
+      loading = loading
+        .then(() => load(follow))
+        .then(
+          () => log.info('blueprints reloaded', { directory }),
+          (error: unknown) =>
+            log.error('blueprints could not be reloaded; the old ones stay', { error: reasonOf(error) }),
+        )
+    })
+    const follow = (file: string): void => sources.follow(file)
+    this.#unwatch = () => sources.close()
+    await load(follow)
+  }
+
+  async #shutDown(face: Face): Promise<void> {
+    const { engine, health, storage, settings, log, sender, guard } = this.parts
+    log.info('stopping')
+    this.parts.admissionService.stop()
+    this.parts.probe?.stop()
+    this.parts.waiting.abort()
+    this.#unwatch?.()
+    health.mark('draining')
+    await face.drain()
+    health.mark('stopping')
+    engine.desk.closePolls()
+    try {
+      // The face stays while handlers finish: workers can bring results, and readiness says what is going on.
+      const stopped = Promise.all([engine.stop(), sender.stop()])
+      const inTime = await within(settings.shutdownTimeoutSeconds * 1_000, stopped)
+      if (!inTime) log.warn('the time to stop is up; what still runs is cut and repeated after the next start')
+    } catch (error) {
+      log.error('the engine did not stop cleanly', errorFields(error))
+    }
+    await face.close()
+    await this.#closeHistory()
+    if (this.#options.storage === undefined) await storage.close()
+    guard.uninstall()
+    log.info('stopped')
+  }
+
+  /** Everything that has happened is written first. A disk that hangs does not keep the process. */
+  async #closeHistory(): Promise<void> {
+    const { historyService, log } = this.parts
+    try {
+      const inTime = await within(HISTORY_MS, historyService.history.close())
+      if (!inTime) log.warn('the end of the history was not written')
+    } catch (error) {
+      log.error('the history could not be closed', errorFields(error))
+    }
+  }
+}
+
+/** For whoever has just saved a file: the place and the problem, without our own stack. */
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Enough for a full buffer on a slow disk. */
+const HISTORY_MS = 10_000
+
+/** Nobody catches it there, so it ends the process. */
+function throwOutside(error: Error): void {
+  setImmediate(() => {
+    throw error
+  })
+}
+
+/**
+ * A write that failed ends the process: the next one finds what was acknowledged. Files that were deleted underneath are
+ * different. The next process would begin with nothing, while this one still holds what there is: it stays, refuses
+ * everything and says so, until somebody has saved what can be saved.
+ */
+function failureHandler(health: Health, log: Log, stop: (error: Error) => void): (error: Error) => void {
+  return (error) => {
+    if (isImpresarioError(error) && error.details['reason'] === 'files_gone') {
+      health.storageFailed('its files were deleted or replaced')
+      log.error('the files of the storage were deleted or replaced; everything is refused until a restart', {
+        ...errorFields(error),
+        advice: 'as long as this process runs, Linux still has the deleted files under /proc/<its id>/fd',
+      })
+      return
+    }
+    health.storageFailed('a write failed')
+    log.error('the storage failed and this process stops; what was acknowledged is safe', errorFields(error))
+    stop(error)
+  }
+}
+
+/** Everything is looked at before anything is opened. A refusal must leave nothing open behind. */
+function compose(options: OrchestratorOptions): Parts {
+  const settings = settingsOf(options.settings)
+  const policy = webhookPolicy(settings)
+  const schedules = readSchedules(settings, policy, options.isClient)
+  const clock = options.clock ?? createClock()
+  const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
+  const log = options.log ?? createLog({ level, format, timeZone, instance })
+  const blueprints = createLibrary(options, settings, log)
+  const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
+  if (directory !== undefined) makeDirectory('STORAGE_URL', directory)
+  const secretKey = loadSecretKey(settings.secretKey, directory)
+  const historyService = openHistoryService(settings, { clock, log, directory })
+  try {
+    return composeOn(options, {
+      settings,
+      webhookPolicy: policy,
+      schedules,
+      clock,
+      log,
+      blueprints,
+      secretKey,
+      historyService,
+    })
+  } catch (error) {
+    historyService.history
+      .close()
+      .catch((failure: unknown) => log.warn('the history could not be closed', errorFields(failure)))
+    throw error
+  }
+}
+
+type Ground = Pick<
+  Parts,
+  'settings' | 'webhookPolicy' | 'schedules' | 'clock' | 'log' | 'blueprints' | 'secretKey' | 'historyService'
+>
+
+function createLibrary(options: OrchestratorOptions, settings: Settings, log: Log): BlueprintLibrary {
+  const attemptsMax = settings.jobMaxRetries + 1
+  const blueprints = new BlueprintLibrary(options.blueprints ?? [], {
+    taskAttemptsMax: attemptsMax,
+    handlerAttemptsMax: attemptsMax,
+    transitionsMax: settings.maxTransitionsPerJob,
+    runTimeoutMs: settings.workerTimeoutSeconds * 1_000,
+  })
+  if (options.loaded === undefined) return blueprints
+  for (const warning of blueprints.replace(options.loaded).warnings) log.warn(warning)
+  return blueprints
+}
+
+function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
+  const { settings, clock, log } = ground
+  const random = options.random ?? createRandom(() => clock.now())
+  const health = new Health()
+  const guard = new HandlerGuard(log)
+  const endAll = options.onFatal ?? ((error) => guard.outside(() => throwOutside(error)))
+  const onFailure = failureHandler(health, log, endAll)
+  const { instanceId, storageWaitSeconds } = settings
+  const waiting = new AbortController()
+  const patience = { waitMs: storageWaitSeconds * 1_000, signal: waiting.signal }
+  const storage =
+    options.storage ?? openStorage(settings.storageUrl, { clock, log, instanceId, onFailure, ...patience })
+  try {
+    const probe = isShared(settings.storageUrl) ? new WriteProbe(storage, log) : undefined
+    health.watchWrites(() => probe?.problem)
+    return composeWith(options, { ...ground, storage, random, health, guard, probe, waiting })
+  } catch (error) {
+    if (options.storage === undefined) {
+      storage.close().catch((failure: unknown) => log.warn('the storage could not be closed', errorFields(failure)))
+    }
+    throw error
+  }
+}
+
+function composeWith(
+  options: OrchestratorOptions,
+  base: Ground & Pick<Parts, 'storage' | 'health' | 'guard' | 'probe' | 'waiting'> & { readonly random: Random },
+): Parts {
+  const { random, ...ground } = base
+  const { settings, webhookPolicy: policy, clock, log, blueprints, secretKey, historyService, storage, guard } = ground
+  const { overloadWaitSeconds } = settings
+  const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
+  const engine = new Engine({
+    storage,
+    blueprints,
+    clock,
+    random,
+    log,
+    settings: {
+      executorConcurrencyMax: settings.executorMaxConcurrentJobs,
+      executorBytesMax: admissionBounds(0).jobBytesMax,
+      workerBytesMax: admissionBounds(0).jobBytesMax,
+      workerLeaseMs: settings.workerLeaseSeconds * 1_000,
+      workerTtlMs: settings.workerHealthCheckIntervalSeconds * 2_000,
+      pickupMs: settings.workerPickupSeconds * 1_000,
+      isShared: isShared(settings.storageUrl),
+      ...backgroundSettings(settings),
+      ...retentionOf(settings),
+    },
+    history: historyService.sink,
+    admission: admissionService.admission,
+    guard,
+    ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
+  })
+  const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
+  const calls = new WorkerCalls({ engine, clock, instanceId: settings.instanceId })
+  const { timeZone } = settings
+  const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })
+  return { ...ground, engine, calls, history, admissionService, ...webhooks }
+}

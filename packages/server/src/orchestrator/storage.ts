@@ -1,0 +1,58 @@
+import { hostname } from 'node:os'
+import type { Clock, Log, Storage } from '@impresario/core'
+import { createMemoryStorage, openEmbeddedStorage } from '@impresario/storage-embedded'
+import { invalid } from '../config/config.ts'
+import { deferredStorage } from './deferred-storage.ts'
+import { openPatiently } from './patient-opening.ts'
+import { directoryOf, storageUrlProblem } from '../config/storage-choice.ts'
+
+export interface StorageOptions {
+  readonly clock: Clock
+  readonly log: Log
+  /** Names this process among those that share the storage, also after a restart. The host's name is nobody's own. */
+  readonly instanceId: string
+  /** How long to wait for a server that is not ready. */
+  readonly waitMs: number
+  /** Ends that waiting. */
+  readonly signal: AbortSignal
+  /** A write failed: the storage refuses everything from now on. */
+  readonly onFailure: (error: Error) => void
+}
+
+/** Opens the storage that the address names. */
+export function openStorage(url: string, options: StorageOptions): Storage {
+  const { clock, log, instanceId, onFailure } = options
+  const problem = storageUrlProblem(url)
+  if (problem !== undefined) throw invalid(`STORAGE_URL ${problem}`)
+  // Its items have spans, which must not change when somebody sets the clock.
+  const now = (): number => clock.steady?.() ?? clock.now()
+  if (url === 'memory:' || url === 'memory') return createMemoryStorage({ now })
+  if (url.startsWith('file:')) {
+    return openEmbeddedStorage({ directory: directoryOf(url) ?? '', log, onFailure, now })
+  }
+  // Two processes of one host must not take each other's work for their own of an earlier life.
+  const own = instanceId === hostname() ? {} : { instance: instanceId }
+  // Their drivers are read only by those who use them.
+  const open = /^postgres/i.test(url)
+    ? async (): Promise<Storage> => {
+        const { openPostgresStorage } = await import('@impresario/storage-postgres')
+        // One attempt: who waits for the server says so, with its address.
+        return openPostgresStorage({ url, log, startMs: 0, ...own })
+      }
+    : async (): Promise<Storage> => {
+        const { openRedisStorage } = await import('@impresario/storage-redis')
+        return openRedisStorage({ url, log, ...own })
+      }
+  const { waitMs, signal } = options
+  return deferredStorage(openPatiently(open, { address: shownAddress(url), waitMs, log, signal }))
+}
+
+/** Whether other instances may work on the same storage. */
+export function isShared(url: string): boolean {
+  return /^(?:rediss?|postgres(?:ql)?):/i.test(url)
+}
+
+/** The address without what only the server is to know: a user, a password, settings. */
+export function shownAddress(url: string): string {
+  return url.replace(/\?.*$/s, '').replace(/^([a-z]+:\/\/)[^/]*@/i, '$1')
+}

@@ -1,0 +1,60 @@
+import { realpathSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Movable } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+import { openMovableFile } from '@impresario/storage-embedded'
+import { shownAddress } from '../orchestrator/storage.ts'
+import { directoryOf } from '../config/storage-choice.ts'
+
+const FORMS = 'file:<directory>, redis://host or postgres://user@host/database'
+
+/** Opens the storage that the address names as a move sees it; nothing if it is not there and is not to be made. */
+export async function openMovable(url: string, mayCreate: boolean): Promise<Movable | undefined> {
+  const scheme = /^[a-z]+(?=:)/i.exec(url)?.[0].toLowerCase() ?? ''
+  if (scheme === 'file') {
+    const directory = directoryOf(url) ?? ''
+    if (directory === '') throw invalid('The address names no directory. Write it as file:./impresario-data.')
+    return openMovableFile({ directory, mayCreate })
+  }
+  // Drivers are read only by those who use them.
+  if (['postgres', 'postgresql'].includes(scheme)) {
+    const { openMovableSchema } = await import('@impresario/storage-postgres')
+    return openMovableSchema({ url, mayCreate })
+  }
+  if (['redis', 'rediss'].includes(scheme)) {
+    const { openMovableNamespace } = await import('@impresario/storage-redis')
+    return openMovableNamespace({ url, mayCreate })
+  }
+  if (scheme === 'memory') throw invalid('A storage in memory ends with its process: there is nothing to move.')
+  // Not repeated: a password may be in it.
+  throw invalid(`An address is not understood. Use ${FORMS}.`)
+}
+
+/** For messages: where a storage is, and which of several there, without secrets. */
+export function nameOf(url: string): string {
+  const settings = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '')
+  const shown = ['namespace', 'prefix', 'schema', 'shards'].flatMap((name) => {
+    const value = settings.get(name)
+    return value === null ? [] : [`${name}=${value}`]
+  })
+  return [shownAddress(url), ...(shown.length === 0 ? [] : [shown.join('&')])].join('?')
+}
+
+/** Whether both are the same directory. Other storages find out by their marks. */
+export function isSameDirectory(a: string, b: string): boolean {
+  const [first, second] = [directoryOf(a), directoryOf(b)]
+  if (first === undefined || second === undefined) return false
+  return realPath(first) === realPath(second)
+}
+
+function realPath(directory: string): string {
+  try {
+    return realpathSync(directory)
+  } catch {
+    return resolve(directory)
+  }
+}
+
+function invalid(message: string): ImpresarioError {
+  return new ImpresarioError('INVALID_REQUEST', message)
+}

@@ -1,0 +1,75 @@
+import websocket from '@fastify/websocket'
+import type { FastifyInstance } from 'fastify'
+import type { Clock, Log, Storage } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
+import { LIMITS } from '@impresario/protocol'
+import { AccessTokens } from '../auth/access-tokens.ts'
+import type { Settings } from '../config/config.ts'
+import type { OpenWaits } from '../http/connection.ts'
+import { isLoopback } from '../auth/credentials.ts'
+import { Signatures } from '../auth/signatures.ts'
+import { Sockets } from './sockets.ts'
+import type { SocketBounds } from './sockets.ts'
+import { WorkerAuth } from '../auth/worker-auth.ts'
+import type { WorkerCalls } from '../worker-protocol/worker-calls.ts'
+import { describeWorkerRoutes } from './worker-contracts.ts'
+import type { WorkerCredentials } from '../auth/worker-credentials.ts'
+import { registerWorkerRoutes } from './worker-routes.ts'
+
+export interface WorkerApiOptions {
+  readonly settings: Settings
+  readonly credentials: { readonly workers: WorkerCredentials }
+  readonly storage: Storage
+  readonly engine: Engine
+  readonly calls: WorkerCalls
+  readonly clock: Clock
+  readonly log: Log
+  readonly waits: OpenWaits
+  readonly socketBounds?: Partial<SocketBounds> | undefined
+}
+
+export interface WorkerApi {
+  readonly auth: WorkerAuth
+  readonly calls: WorkerCalls
+  readonly sockets: Sockets
+}
+
+/** Everything that workers reach: its parts, and its routes under `/_worker`. */
+export function registerWorkerApi(app: FastifyInstance, options: WorkerApiOptions): WorkerApi {
+  const { settings, credentials, storage, engine, calls, clock, log, waits, socketBounds: bounds } = options
+  const accessMs = settings.accessTokenSeconds * 1_000
+  const refreshMs = settings.refreshTokenSeconds * 1_000
+  const tokens = new AccessTokens({ storage, clock, accessMs, refreshMs })
+  const allowOpen = isLoopback(settings.apiHost)
+  const auth = new WorkerAuth(credentials.workers, { tokens, mode: settings.workerAuthMode, allowOpen })
+  const signatures = new Signatures({ storage, clock, secretsOf: (workerId) => auth.signingOf(workerId) })
+  const { desk } = engine
+  const sockets = new Sockets({
+    calls,
+    desk,
+    auth,
+    signatures,
+    clock,
+    log,
+    ...(bounds === undefined ? {} : { bounds }),
+  })
+  void app.register(websocket, {
+    // Pings are answered by `Sockets`, which counts them.
+    options: { maxPayload: LIMITS.socketFrameBytesMax, perMessageDeflate: false, autoPong: false },
+    errorHandler: (_error, socket) => socket.terminate(),
+    preClose: (done) => {
+      sockets.stop()
+      done()
+    },
+  })
+  const pollMs = Math.min(settings.workerPollTimeoutSeconds * 1_000, LIMITS.longPollMsMax)
+  const routes = { engine, calls, auth, tokens, signatures, sockets, log, waits, pollMs }
+  void app.register(
+    async (scope) => {
+      describeWorkerRoutes(scope)
+      registerWorkerRoutes(scope, routes)
+    },
+    { prefix: '/_worker' },
+  )
+  return { auth, calls, sockets }
+}

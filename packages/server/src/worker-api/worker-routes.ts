@@ -1,0 +1,223 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Log } from '@impresario/core'
+import type { Engine, Handout, PollOptions } from '@impresario/engine'
+import { HEADERS, ImpresarioError, isJsonObject, LIMITS, WIRE_VERSION, writeJson } from '@impresario/protocol'
+import type {
+  EventReply,
+  EventRequest,
+  HeartbeatRequest,
+  RegisterReply,
+  RegisterRequest,
+  TaskBatchRequest,
+} from '@impresario/protocol'
+import type { AccessTokens } from '../auth/access-tokens.ts'
+import { ifNotSent } from '../http/connection.ts'
+import type { OpenWaits } from '../http/connection.ts'
+import {
+  isOldestHeartbeat,
+  isOldestResult,
+  oldestHeartbeatReply,
+  oldestResultReply,
+  versionFor,
+  versionWarning,
+} from '../worker-protocol/generation.ts'
+import { inSlices } from '../runtime/in-slices.ts'
+import { errorFields } from '../runtime/log.ts'
+import { refuseRepeated } from '../auth/signatures.ts'
+import type { Signatures } from '../auth/signatures.ts'
+import { registerSocketRoutes } from './socket-routes.ts'
+import type { Sockets } from './sockets.ts'
+import { registerTokenRoutes } from './token-routes.ts'
+import { readReport, taskBody, workerBody } from '../worker-protocol/wire-worker.ts'
+import type { WorkerAuth } from '../auth/worker-auth.ts'
+import type { WorkerCalls } from '../worker-protocol/worker-calls.ts'
+import { ROUTES } from './worker-route-options.ts'
+import { identifyWorkers, workerOf } from '../auth/worker-identity.ts'
+
+export interface WorkerRoutesOptions {
+  readonly engine: Engine
+  readonly calls: WorkerCalls
+  readonly auth: WorkerAuth
+  readonly tokens: AccessTokens
+  readonly signatures: Signatures
+  readonly sockets: Sockets
+  readonly log: Log
+  readonly waits: OpenWaits
+  readonly pollMs: number
+}
+
+interface Params {
+  readonly workerId: string
+}
+
+/** The worker protocol. The transport is all that happens here: the desk decides. */
+export function registerWorkerRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {
+  identifyWorkers(app, options)
+  registerLifeRoutes(app, options)
+  registerPollRoutes(app, options)
+  registerResultRoutes(app, options)
+  registerTokenRoutes(app, options)
+  registerSocketRoutes(app, options.sockets)
+}
+
+function registerLifeRoutes(app: FastifyInstance, { calls, engine }: WorkerRoutesOptions): void {
+  app.post<{ Body: RegisterRequest }>('/workers/register', ROUTES.register, async (request): Promise<RegisterReply> => {
+    // Two registrations of one second may be the same to the last letter: the second says nothing new.
+    const isKnown = request.freshness === 'repeated' && (await calls.isRegistered(request.body.worker_id))
+    const reply = isKnown ? calls.registered() : await calls.register(request.body)
+    const { headers } = request
+    const version = versionFor(headers)
+    const warning = versionWarning(headers)
+    if (warning === undefined && majorOf(version) === majorOf(WIRE_VERSION)) return { ...reply, version }
+    const { batch: _, ...known } = reply
+    return { ...known, version, ...(warning === undefined ? {} : { warning }) }
+  })
+
+  app.patch<{ Params: Params; Body: HeartbeatRequest | null | undefined }>(
+    '/workers/:workerId',
+    ROUTES.heartbeat,
+    async (request) => {
+      const { headers, params, body } = request
+      // Two heartbeats of one second may be the same to the last letter: the second says nothing new.
+      if (request.freshness === 'repeated') return { status: 'ok' }
+      const { reply, worker } = await calls.heartbeat(params.workerId, body)
+      if (!isOldestHeartbeat(headers, body)) return reply
+      return oldestHeartbeatReply(workerBody(worker, engine.dispatcher.loadOf(worker.id)), reply)
+    },
+  )
+
+  app.post<{ Body: EventRequest }>(
+    '/events',
+    { ...ROUTES.event, attachValidation: true },
+    async (request): Promise<EventReply> => {
+      const { validationError } = request
+      if (validationError !== undefined) {
+        return { status: 'error', code: 'INVALID_REQUEST', message: validationError.message }
+      }
+      refuseRepeated(request.freshness)
+      return calls.event(request.workerId, request.body)
+    },
+  )
+}
+
+/** Workers of another line of versions may refuse fields that they do not know, so they get none. */
+function majorOf(version: string): string {
+  return version.split('.', 1)[0] ?? version
+}
+
+interface PollQuery {
+  readonly timeout?: string
+  readonly available_skills?: string
+  readonly hot_skills?: string
+}
+
+function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {
+  const { dispatcher } = options.engine
+  app.get<{ Params: Params; Querystring: PollQuery }>(
+    '/workers/:workerId/tasks/next',
+    ROUTES.nextTask,
+    async (request, reply) => {
+      const { workerId } = request.params
+      const { timeout, available_skills: available, hot_skills: hot } = request.query
+      const handout = await poll(options, reply, workerId, {
+        limit: 1,
+        waitMs: waitOf(Number(timeout), options),
+        availableSkills: namesIn(available),
+        hotSkills: namesIn(hot),
+      })
+      const [delivery] = handout.deliveries
+      if (delivery === undefined) return reply.code(204).send()
+      const { traceparent, tracestate } = delivery.tracing
+      if (traceparent !== undefined) void reply.header(HEADERS.traceparent, traceparent)
+      if (tracestate !== undefined) void reply.header(HEADERS.tracestate, tracestate)
+      return sendJson(reply, taskBody(delivery, dispatcher.worker(workerId)))
+    },
+  )
+
+  app.post<{ Params: Params; Body: TaskBatchRequest }>(
+    '/workers/:workerId/tasks/batch',
+    ROUTES.taskBatch,
+    async (request, reply) => {
+      const { limit, timeout, available_skills: available, hot_skills: hot } = request.body
+      const { workerId } = request.params
+      const { deliveries, cancelled } = await poll(options, reply, workerId, {
+        limit,
+        waitMs: waitOf(timeout ?? Number.NaN, options),
+        availableSkills: available ?? undefined,
+        hotSkills: hot ?? undefined,
+        wantsCancelled: true,
+      })
+      const worker = dispatcher.worker(workerId)
+      return sendJson(reply, {
+        tasks: deliveries.map((delivery) => taskBody(delivery, worker)),
+        ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }),
+      })
+    },
+  )
+}
+
+/** Seconds as the worker named them; anything that is not a span means the default. */
+function waitOf(seconds: number, { pollMs }: WorkerRoutesOptions): number {
+  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1_000, LIMITS.longPollMsMax) : pollMs
+}
+
+/** An empty list says that nothing can be started now; no list at all says nothing. */
+function namesIn(list: string | undefined): readonly string[] | undefined {
+  return list?.split(',').flatMap((name) => (name.trim() === '' ? [] : [name.trim()]))
+}
+
+/** Waits for tasks as long as the caller is there. What cannot be handed over goes back into the queue at once. */
+async function poll(
+  { engine, waits, log }: WorkerRoutesOptions,
+  reply: FastifyReply,
+  workerId: string,
+  wanted: Omit<PollOptions, 'signal'>,
+): Promise<Handout> {
+  const wait = waits.begin(reply)
+  try {
+    const handout = await engine.desk.poll(workerId, { ...wanted, signal: wait.signal })
+    if (handout.deliveries.length > 0) {
+      reply.request.hasBrought = true
+      ifNotSent(reply, () => {
+        handout.giveBack().catch((error: unknown) => {
+          log.warn('tasks could not be given back; they return when their leases end', {
+            worker_id: workerId,
+            ...errorFields(error),
+          })
+        })
+      })
+    }
+    return handout
+  } finally {
+    wait.end()
+  }
+}
+
+function sendJson(reply: FastifyReply, body: unknown): FastifyReply {
+  return reply.header('content-type', 'application/json; charset=utf-8').send(writeJson(body))
+}
+
+/** A signed result that comes again is no harm: each delivery of a task counts once, whoever repeats its result. */
+function registerResultRoutes(app: FastifyInstance, { calls }: WorkerRoutesOptions): void {
+  app.post('/tasks/result', ROUTES.result, async (request) => {
+    const report = readReport(request.body)
+    if ('error' in report && 'code' in report) throw new ImpresarioError('INVALID_REQUEST', report.error)
+    const [reply] = await calls.results(workerOf(request), [request.body])
+    if (reply === undefined) throw new Error('A result was not answered.')
+    if (!('status' in reply)) throw new ImpresarioError('LIMIT_EXCEEDED', reply.error)
+    return isOldestResult(request.headers, request.body) ? oldestResultReply(reply) : reply
+  })
+
+  app.post('/tasks/results', ROUTES.results, async (request, reply) => {
+    const workerId = workerOf(request)
+    return sendJson(reply, {
+      results: await inSlices(resultsIn(request), (slice) => calls.results(workerId, slice)),
+    })
+  })
+}
+
+function resultsIn({ body }: FastifyRequest): readonly unknown[] {
+  const items = isJsonObject(body) ? body['results'] : undefined
+  if (Array.isArray(items) && items.length <= LIMITS.batchItemsMax) return items
+  throw new ImpresarioError('INVALID_REQUEST', `"results" must be a list of at most ${LIMITS.batchItemsMax}.`)
+}

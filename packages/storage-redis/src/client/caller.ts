@@ -1,0 +1,48 @@
+import { ImpresarioError } from '@impresario/protocol'
+import type { Wire } from './connection.ts'
+import type { FunctionName } from '../functions/library.ts'
+
+export interface CallerParts {
+  readonly wire: Wire
+  readonly shards: number
+  /** The time of a test. Without it the server's own clock counts, for all instances alike. */
+  readonly now?: (() => number) | undefined
+}
+
+/** Calls the functions of the library. `open` → `closed` by `shut`, for good. */
+export class Caller {
+  readonly shards: number
+  readonly #wire: Wire
+  readonly #now: (() => number) | undefined
+  #isShut = false
+
+  constructor({ wire, shards, now }: CallerParts) {
+    this.#wire = wire
+    this.shards = shards
+    this.#now = now
+  }
+
+  /** The boundary where a reply gets its shape: only the library of this package makes it. */
+  async call<T>(name: FunctionName, question: readonly unknown[], shard: number): Promise<T> {
+    return (await this.send(name, [question], shard)) as T
+  }
+
+  /** Each value is an argument; a `Buffer` is one that is MessagePack already. */
+  async send(name: FunctionName, values: readonly unknown[], shard: number): Promise<unknown> {
+    this.mustWork()
+    return this.sendLast(name, values, shard)
+  }
+
+  /** Also when it is shut: for what has to be done then. */
+  sendLast(name: FunctionName, values: readonly unknown[], shard: number): Promise<unknown> {
+    return this.#wire.call(name, [this.#now === undefined ? '' : String(this.#now()), ...values], shard)
+  }
+
+  shut(): void {
+    this.#isShut = true
+  }
+
+  mustWork(): void {
+    if (this.#isShut) throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage is closed.')
+  }
+}

@@ -1,0 +1,358 @@
+import type { ConnectionOptions } from 'node:tls'
+import { Cluster, Redis } from 'ioredis'
+import { ImpresarioError } from '@impresario/protocol'
+import { tagsOf } from './address.ts'
+import type { Address } from './address.ts'
+import { Bundles } from './bundles.ts'
+import type { Arguments } from './codec.ts'
+import { functionName, LIBRARY } from '../functions/library.ts'
+import type { FunctionName } from '../functions/library.ts'
+
+export interface ConnectionSettings {
+  readonly address: Address
+  /** Certificates and the like, for an address with TLS. */
+  readonly tls?: ConnectionOptions
+  readonly sentinelPassword?: string
+  /** How long a call waits for a server that cannot be reached, and for its answer. */
+  readonly waitMs: number
+}
+
+/** What a storage needs of a connection. */
+export interface Wire {
+  call(name: FunctionName, args: Arguments, shard: number): Promise<unknown>
+  /** Hears hints of all instances. `onHearing`: whether none is missed from now on, as far as is known. */
+  listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void
+  close(): Promise<void>
+}
+
+const RECONNECT_MS_MIN = 20
+const RECONNECT_MS_MAX = 1_000
+
+/**
+ * The one place that knows the driver.
+ *
+ * Nothing is sent twice: a call that was on its way when the connection broke has an unknown outcome, and to repeat it could
+ * answer "conflict" for what was committed. A call that finds no connection waits for one, and is sent once or never.
+ */
+export class Connection implements Wire {
+  /** What the keys of each shard begin with. The braces make one slot of a Cluster of them. */
+  readonly bases: readonly string[]
+  readonly #bundles: readonly Bundles[]
+  /** What the keys of the namespace itself begin with. */
+  readonly #root: string
+  readonly #client: Redis | Cluster
+  readonly #waitMs: number
+  #listener: Redis | Cluster | undefined = undefined
+  #ready: Promise<void> | undefined = undefined
+  #loading: Promise<void> | undefined = undefined
+
+  constructor(settings: ConnectionSettings) {
+    const { prefix, namespace } = settings.address
+    this.bases = tagsOf(settings.address).map((tag) => `${prefix}${tag}`)
+    this.#bundles = this.bases.map((base) => {
+      // Which keys a call names: the beginning of the others, and the locks where there are several shards.
+      const keys = this.bases.length === 1 ? [1, base] : [2, base, `${base}:lock`]
+      return new Bundles((name, args) => this.#send(keys, name, args))
+    })
+    this.#root = `${prefix}{${namespace}}`
+    this.#waitMs = settings.waitMs
+    this.#client = clientOf(settings)
+    // Calls say what is wrong, each to whoever made it.
+    this.#client.on('error', () => undefined)
+  }
+
+  async call(name: FunctionName, args: Arguments, shard: number): Promise<unknown> {
+    if (this.#client.status !== 'ready') await this.#whenReady()
+    const bundles = this.#bundles[shard]
+    if (bundles === undefined) throw new RangeError(`There is no shard ${shard}`)
+    try {
+      return await bundles.call(name, args)
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+
+  /** Brings the functions to the server, to all primaries of a Cluster. */
+  load(): Promise<void> {
+    this.#loading ??= this.#loadAll().finally(() => {
+      this.#loading = undefined
+    })
+    return this.#loading
+  }
+
+  /** The section of `INFO` as name and value, of each primary. */
+  async infos(section: string): Promise<readonly ReadonlyMap<string, string>[]> {
+    await this.#whenReady()
+    const texts = await this.#asked(() => Promise.all(this.#primaries().map((node) => node.info(section))))
+    return texts.map(
+      (text) => new Map(text.split(/\r?\n/).flatMap((line) => (line.includes(':') ? [pairOf(line)] : []))),
+    )
+  }
+
+  /** Settings of each primary; nothing if this user may not read them. */
+  async settings(names: readonly string[]): Promise<readonly ReadonlyMap<string, string>[] | undefined> {
+    await this.#whenReady()
+    try {
+      const replies = await Promise.all(this.#primaries().map((node) => node.config('GET', ...names)))
+      return replies.map((reply) => settingsOf(textsOf(reply)))
+    } catch (error) {
+      if (/^(NOPERM|ERR unknown command)/.test(messageOf(error))) return undefined
+      throw translated(error)
+    }
+  }
+
+  /** Whether somebody is there to take over from a primary of a Cluster. */
+  get hasReplicas(): boolean {
+    return this.#client instanceof Cluster && this.#client.nodes('slave').length > 0
+  }
+
+  /** Sets a key of the namespace, or of one of its shards, if it is not there; gives back what is there then. */
+  async settled(key: string, value: string, shard?: number): Promise<string> {
+    await this.#whenReady()
+    const name = `${shard === undefined ? this.#root : (this.bases[shard] ?? '')}:${key}`
+    await this.#asked(() => this.#client.setnx(name, value))
+    return (await this.#asked(() => this.#client.get(name))) ?? value
+  }
+
+  /** A key of the namespace itself, if it is there. */
+  async found(key: string): Promise<string | undefined> {
+    await this.#whenReady()
+    return (await this.#asked(() => this.#client.get(`${this.#root}:${key}`))) ?? undefined
+  }
+
+  /** Sets a key of the namespace itself, or deletes it. */
+  async keep(key: string, value: string | undefined): Promise<void> {
+    await this.#whenReady()
+    const name = `${this.#root}:${key}`
+    await this.#asked<unknown>(() => (value === undefined ? this.#client.del(name) : this.#client.set(name, value)))
+  }
+
+  /** How many hear the hints of this namespace, on any node; none if this user may not ask. */
+  async listeners(): Promise<number> {
+    await this.#whenReady()
+    const nodes = this.#client instanceof Cluster ? this.#client.nodes('all') : [this.#client]
+    try {
+      const replies = await Promise.all(nodes.map((node) => node.pubsub('NUMSUB', `${this.bases[0] ?? ''}:hints`)))
+      return replies.reduce<number>((sum, reply) => sum + Number(textsOf(reply)[1] ?? 0), 0)
+    } catch (error) {
+      if (messageOf(error).startsWith('NOPERM')) return 0
+      throw translated(error)
+    }
+  }
+
+  /** Hears hints of all instances, on a connection of its own. Only the first call counts. */
+  listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void {
+    if (this.#listener !== undefined) return
+    const shards = new Map(this.bases.map((base, shard) => [`${base}:hints`, shard]))
+    // Hints may be missing, so this one waits for the server as long as it takes and asks for everything again.
+    const listener = duplicateOf(this.#client)
+    this.#listener = listener
+    const subscribe = (): void => {
+      listener.subscribe(...shards.keys()).then(
+        () => onHearing(true),
+        () => onHearing(false),
+      )
+    }
+    listener.on('error', () => undefined)
+    listener.on('close', () => onHearing(false))
+    listener.on('ready', subscribe)
+    listener.on('messageBuffer', (channel: Buffer, message: Buffer) => {
+      hear(message, shards.get(channel.toString()) ?? 0)
+    })
+    if (listener.status === 'ready') subscribe()
+  }
+
+  async close(): Promise<void> {
+    this.#listener?.disconnect()
+    this.#client.disconnect()
+  }
+
+  async #send(
+    keys: readonly (string | number)[],
+    name: FunctionName,
+    args: readonly (string | Buffer)[],
+  ): Promise<unknown> {
+    const whole = [functionName(name), ...keys, ...args]
+    try {
+      return await fcall(this.#client, whole)
+    } catch (error) {
+      if (!isMissing(error)) throw error
+    }
+    // A server that was flushed, or one that took over without the functions: nothing has been done yet.
+    await this.load()
+    return fcall(this.#client, whole)
+  }
+
+  async #loadAll(): Promise<void> {
+    await this.#whenReady()
+    await this.#asked(() => Promise.all(this.#primaries().map((node) => node.function('LOAD', 'REPLACE', LIBRARY))))
+  }
+
+  #primaries(): readonly Redis[] {
+    return this.#client instanceof Cluster ? this.#client.nodes('master') : [this.#client]
+  }
+
+  async #asked<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask()
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+
+  #whenReady(): Promise<void> {
+    if (this.#client.status === 'ready') return Promise.resolve()
+    this.#ready ??= becomesReady(this.#client, this.#waitMs).finally(() => {
+      this.#ready = undefined
+    })
+    return this.#ready
+  }
+}
+
+function clientOf({ address, tls, sentinelPassword, waitMs }: ConnectionSettings): Redis | Cluster {
+  const { hosts, isTls, username, password, database, sentinel, isCluster } = address
+  const shared = {
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(isTls ? { tls: tls ?? {} } : {}),
+    connectTimeout: waitMs,
+    commandTimeout: waitMs,
+    socketTimeout: 2 * waitMs,
+    keepAlive: 10_000,
+    maxRetriesPerRequest: null,
+    autoResendUnfulfilledCommands: false,
+    enableOfflineQueue: false,
+    retryStrategy: reconnectMs,
+    // After a failover the old primary still answers, and refuses every write.
+    reconnectOnError: (error: Error): boolean => error.message.startsWith('READONLY'),
+  }
+  if (isCluster) {
+    return new Cluster([...hosts], {
+      redisOptions: shared,
+      enableOfflineQueue: false,
+      clusterRetryStrategy: reconnectMs,
+      // Zero: a call whose connection broke is not sent again.
+      retryDelayOnFailover: 0,
+      slotsRefreshTimeout: waitMs,
+    })
+  }
+  const single = { ...shared, db: database }
+  if (sentinel !== undefined) {
+    return new Redis({
+      ...single,
+      sentinels: [...hosts],
+      name: sentinel,
+      ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+      ...(isTls ? { sentinelTLS: tls ?? {}, enableTLSForSentinelMode: true } : {}),
+      sentinelRetryStrategy: reconnectMs,
+    })
+  }
+  if (hosts.length !== 1) {
+    throw new ImpresarioError(
+      'INVALID_CONFIGURATION',
+      "The storage's address has several hosts. Say what they are with sentinel=<name of the primary> or cluster=true.",
+    )
+  }
+  return new Redis({ ...single, ...hosts[0] })
+}
+
+/** The boundary where the driver's types lack a method that it makes for every command of the server. */
+function fcall(client: Redis | Cluster, args: readonly (string | number | Buffer)[]): Promise<unknown> {
+  const withBytes = client as unknown as { fcallBuffer(...given: readonly unknown[]): Promise<unknown> }
+  return withBytes.fcallBuffer(...args)
+}
+
+function duplicateOf(client: Redis | Cluster): Redis | Cluster {
+  if (client instanceof Cluster) return client.duplicate([], { enableOfflineQueue: true })
+  return client.duplicate({
+    enableOfflineQueue: true,
+    commandTimeout: undefined,
+    socketTimeout: undefined,
+  })
+}
+
+function reconnectMs(times: number): number {
+  return Math.min(RECONNECT_MS_MIN * 2 ** Math.min(times, 10), RECONNECT_MS_MAX)
+}
+
+function becomesReady(client: Redis | Cluster, waitMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let last: unknown
+    const onReady = (): void => finish(resolve)
+    const onError = (error: unknown): void => {
+      last = error
+      // A wrong password does not become right by waiting.
+      if (isRefusedUser(error)) finish(() => reject(translated(error)))
+    }
+    const onEnd = (): void => finish(() => reject(unavailable('The storage is closed.', last)))
+    const timer = setTimeout(
+      () => finish(() => reject(unavailable(`Redis cannot be reached${reasonOf(last)}.`, last))),
+      waitMs,
+    )
+    const finish = (settle: () => void): void => {
+      clearTimeout(timer)
+      client.off('ready', onReady)
+      client.off('error', onError)
+      client.off('end', onEnd)
+      settle()
+    }
+    client.on('ready', onReady)
+    client.on('error', onError)
+    client.on('end', onEnd)
+    if (client.status === 'end') onEnd()
+  })
+}
+
+/** Whether the server does not let this user in, or not far enough. */
+export function isRefusedUser(error: unknown): boolean {
+  return /^(WRONGPASS|NOAUTH|NOPERM)/.test(messageOf(error))
+}
+
+function isMissing(error: unknown): boolean {
+  return messageOf(error).startsWith('ERR Function not found')
+}
+
+/** Replies that mean a fault of this package: everything else is a matter between the server and its operator. */
+const FAULTS = /user_function|WRONGTYPE|ERR wrong number/
+
+/** Said before anything of a call is done: full, unable to save, a replica, too few replicas, not ready, or at work. */
+const REFUSALS = /^(?:OOM|MISCONF|READONLY|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY) /
+
+function translated(error: unknown): Error {
+  if (error instanceof ImpresarioError) return error
+  const message = messageOf(error)
+  if (error instanceof Error && FAULTS.test(message)) return error
+  if (REFUSALS.test(message)) {
+    const refusal = `Redis refused it, and nothing was written${reasonOf(error)}.`
+    return new ImpresarioError('STORAGE_REFUSED', refusal, { cause: error })
+  }
+  return unavailable(`Redis did not do it, or it is not known whether it did${reasonOf(error)}.`, error)
+}
+
+function unavailable(message: string, cause: unknown): ImpresarioError {
+  return new ImpresarioError('STORAGE_UNAVAILABLE', message, { cause })
+}
+
+function reasonOf(error: unknown): string {
+  const message = messageOf(error)
+  return message === '' ? '' : ` (${message})`
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : ''
+}
+
+function pairOf(line: string): readonly [string, string] {
+  const colon = line.indexOf(':')
+  return [line.slice(0, colon), line.slice(colon + 1)]
+}
+
+function settingsOf(flat: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] ?? ''] as const] : [])))
+}
+
+function textsOf(reply: unknown): readonly string[] {
+  if (Array.isArray(reply)) return reply.map(String)
+  if (typeof reply === 'object' && reply !== null) return Object.entries(reply).flatMap(([k, v]) => [k, String(v)])
+  return []
+}

@@ -1,0 +1,113 @@
+import { foldedText } from '@impresario/core'
+import type { Kind, ListQuery } from '@impresario/core'
+import { bytesOf, textOf, triplesOf } from '../client/replies.ts'
+
+/** Records that one call of a list looks through: about a millisecond of the server. */
+const PAGE_MAX = 500
+
+interface Row {
+  readonly id: string
+  readonly version: number
+  readonly body: Buffer
+}
+
+type Ask = (question: readonly unknown[]) => Promise<readonly [Buffer, ...(Buffer | number)[]]>
+
+/** The records of one shard that a query asks for, page after page, greatest id first. */
+class Pages {
+  readonly #ask: Ask
+  readonly #kind: Kind
+  readonly #query: ListQuery
+  #rows: readonly Row[] = []
+  #next = 0
+  #before: string | false
+  #isOver = false
+
+  constructor(ask: Ask, kind: Kind, query: ListQuery) {
+    this.#ask = ask
+    this.#kind = kind
+    this.#query = query
+    this.#before = query.before ?? false
+  }
+
+  get first(): Row | undefined {
+    return this.#rows[this.#next]
+  }
+
+  /** Whether there may be more than the rows that are here. */
+  get isOver(): boolean {
+    return this.#isOver && this.first === undefined
+  }
+
+  skip(): void {
+    this.#next += 1
+  }
+
+  /** Sees to it that there is a first one, unless there are no more. */
+  async fill(size: number): Promise<void> {
+    const { owner = false, name = false, from = false, search = '' } = this.#query
+    const statuses = statusesOf(this.#query)
+    const needle = search === '' ? false : foldedText(search)
+    const isFiltered = owner !== false || name !== false || statuses !== false || needle !== false
+    const wanted = Math.min(size, PAGE_MAX)
+    const most = isFiltered ? PAGE_MAX : wanted
+    const bytes = this.#query.bytesMax ?? false
+    while (this.first === undefined && !this.#isOver) {
+      const question = [this.#kind, owner, statuses, name, this.#before, from, needle, wanted, most, bytes]
+      const [cursor, ...flat] = await this.#ask(question)
+      this.#rows = triplesOf(flat).map(([id, version, body]) => ({
+        id: textOf(id),
+        version: Number(version),
+        body: bytesOf(body),
+      }))
+      this.#next = 0
+      const next = cursor.toString()
+      if (next !== '') this.#before = next
+      else if (this.#rows.length === wanted) this.#before = this.#rows.at(-1)?.id ?? false
+      else this.#isOver = true
+    }
+  }
+}
+
+export interface Page {
+  readonly rows: readonly Row[]
+  /** Where to go on, if the page ended by its bytes. */
+  readonly next: string | undefined
+}
+
+/** The records of all shards that a query asks for, greatest id first by its bytes, as every shard orders them. */
+export async function listed(asks: readonly Ask[], kind: Kind, query: ListQuery): Promise<Page> {
+  const { limit, bytesMax = Number.POSITIVE_INFINITY } = query
+  const all = asks.map((ask) => new Pages(ask, kind, query))
+  // Of several shards each has about its share; one that has more is asked again.
+  const size = all.length === 1 ? limit : Math.ceil((1.5 * limit) / all.length) + 1
+  const rows: Row[] = []
+  let bytes = 0
+  if (limit <= 0) return { rows, next: undefined }
+  await Promise.all(all.map((pages) => pages.fill(size)))
+  while (rows.length < limit) {
+    let best: { readonly pages: Pages; readonly row: Row } | undefined
+    for (const pages of all) {
+      const row = pages.first
+      if (row !== undefined && (best === undefined || isGreater(row.id, best.row.id))) best = { pages, row }
+    }
+    if (best === undefined) break
+    rows.push(best.row)
+    best.pages.skip()
+    bytes += best.row.body.length
+    if (rows.length >= limit) break
+    if (bytes >= bytesMax) return { rows, next: all.every(({ isOver }) => isOver) ? undefined : best.row.id }
+    await best.pages.fill(Math.min(size, limit - rows.length))
+  }
+  return { rows, next: undefined }
+}
+
+/** Not by `>`: that compares halves of surrogate pairs. */
+function isGreater(a: string, b: string): boolean {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b)) > 0
+}
+
+function statusesOf({ status, statuses }: ListQuery): readonly string[] | false {
+  if (status === undefined) return statuses ?? false
+  return statuses === undefined || statuses.includes(status) ? [status] : []
+}

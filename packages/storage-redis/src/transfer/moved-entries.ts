@@ -1,0 +1,144 @@
+import type { Kind, MovedItem, MovedRecord, Origin, Queue } from '@impresario/core'
+import { pack, unpack } from '../client/codec.ts'
+
+/* How entries of a move look in this storage. The heads are those of the library, in the order of its constants. */
+
+type RecordHead = readonly [
+  version: number,
+  expiresAt: number,
+  owner: string | false,
+  status: string | false,
+  name: string | false,
+  hasText: boolean,
+]
+
+type ItemHead = readonly [
+  state: number,
+  token: number,
+  until: number,
+  holder: string | false,
+  instance: string | false,
+  count: number,
+  isClosed: boolean,
+  runAt: number,
+  isBackOn: boolean,
+  lane: string,
+  priority: number,
+  due: number,
+  rank: number,
+  sequence: string,
+  backLane: string | false,
+  backAt: number,
+  settleAt: number,
+  firstAt: number,
+  runMs: number | false,
+]
+
+export function movedRecord(
+  kind: Kind,
+  [id, head, body, text]: readonly [Buffer, Buffer, Buffer, Buffer],
+  { at }: Origin,
+): MovedRecord {
+  const [version, expiresAt, owner, status, name, hasText] = unpack<RecordHead>(head)
+  return {
+    kind,
+    id: id.toString(),
+    version,
+    owner: orNull(owner),
+    status: orNull(status),
+    name: orNull(name),
+    text: hasText ? text.toString() : null,
+    expiresMs: spanOf(expiresAt, at),
+    value: jsonOf(body),
+  }
+}
+
+export function movedItem(
+  queue: Queue,
+  [id, head, body]: readonly [Buffer, Buffer, Buffer],
+  { at, first, step }: Origin,
+): MovedItem {
+  const [, token, until, holder, , deliveries, isClosed, runAt, , lane, priority, ...times] = unpack<ItemHead>(head)
+  const [due, , sequence, backLane, backAt, settleAt, firstAt, runMs] = times
+  const dueAt = Math.ceil(due)
+  const afterMs = spanOf(backAt, dueAt)
+  const runEndsMs = spanOf(runAt, at)
+  const isHeld = holder !== false && token !== 0
+  return {
+    queue,
+    id: id.toString(),
+    lane,
+    priority,
+    order: Math.floor((Number.parseInt(sequence, 16) - first) / step),
+    dueMs: dueAt - at,
+    fallback: backLane === false || afterMs === null ? null : { lane: backLane, afterMs },
+    unclaimedMs: spanOf(firstAt, dueAt),
+    settleMs: spanOf(settleAt, dueAt),
+    runMs: runMs === false || runMs === Infinity ? null : Math.ceil(runMs),
+    deliveries,
+    lease: isHeld ? { token, holder, endsMs: Math.ceil(until) - at, runEndsMs } : null,
+    // Ran out of time in somebody's hands before it could have expired by itself, and was taken from him.
+    ranOutMs: !isHeld && isClosed && runAt <= settleAt ? runEndsMs : null,
+    payload: jsonOf(body),
+  }
+}
+
+/** As `put` of the library takes it. */
+export function recordFields(record: MovedRecord): readonly unknown[] {
+  const { kind, id, version, owner, status, name, text, expiresMs } = record
+  return [kind, id, version, owner ?? false, status ?? false, name ?? false, text ?? false, expiresMs ?? false]
+}
+
+/** As `lodge` of the library takes it. */
+export function itemFields(item: MovedItem, { at, first, step }: Origin): readonly unknown[] {
+  const { queue, id, lane, priority, fallback, lease, ranOutMs } = item
+  const due = at + item.dueMs
+  const since = (ms: number | null | undefined): number | false => (ms === null || ms === undefined ? false : due + ms)
+  const until = lease === null ? (ranOutMs === null ? 0 : at + ranOutMs) : at + lease.endsMs
+  const runEndsMs = lease === null ? ranOutMs : lease.runEndsMs
+  return [
+    queue,
+    id,
+    lane,
+    priority,
+    first + item.order * step,
+    due,
+    fallback?.lane ?? false,
+    since(fallback?.afterMs),
+    since(item.settleMs),
+    since(item.unclaimedMs),
+    item.runMs ?? false,
+    item.deliveries,
+    lease?.token ?? 0,
+    lease?.holder ?? false,
+    until,
+    runEndsMs === null ? false : at + runEndsMs,
+    ranOutMs !== null,
+  ]
+}
+
+/** A body as this storage keeps it. */
+export function bodyOf(json: string): Buffer {
+  return pack(JSON.parse(json))
+}
+
+function jsonOf(body: Buffer): string {
+  return JSON.stringify(unpack(body))
+}
+
+/** Halves of characters, which JSON writes so, and a name that the library changes. Everything else is read back as it was. */
+const UNFIT = /\\u[dD]|__proto__/
+
+/** What is read back of a body. */
+export function fittedJson(json: string): string {
+  return UNFIT.test(json) ? jsonOf(bodyOf(json)) : json
+}
+
+function orNull(text: string | false): string | null {
+  return text === false ? null : text
+}
+
+/** Whole milliseconds, as all storages can hold them; never is `null`. */
+function spanOf(at: number, from: number): number | null {
+  return at === Infinity ? null : Math.ceil(at) - from
+}

@@ -1,0 +1,194 @@
+import type { JsonObject, ResultRequest, WireTask, WireTaskError } from '@impresario/protocol'
+import { isUnexpected, TaskAborted, TaskFailure, taskErrorOf, type AbortCause } from './failure.ts'
+import { check, type Ending, type Skill, type Task } from './handler.ts'
+import type { Log } from '../runtime/log.ts'
+
+/** Where a task came from, and where news of it go. */
+export interface TaskOrigin {
+  readonly workerId: string
+  /** `after`: what has to reach the orchestrator first. Must not reject. */
+  result(result: ResultRequest, after?: Promise<unknown>): void
+  progress(task: WireTask, fraction: number, message: string | undefined): void
+  /** Resolves when the event has arrived; rejects when it was refused. */
+  event(task: WireTask, type: string, payload: JsonObject): Promise<void>
+  /** The task has ended: no progress after that. */
+  ended(taskId: string): void
+}
+
+export interface RunningOptions {
+  readonly wire: WireTask
+  readonly skill: Skill
+  readonly origin: TaskOrigin
+  readonly setHot: (name: string, hot: boolean) => void
+  readonly strictEvents: boolean
+  readonly log: Log
+}
+
+const NO_TRACING = {}
+
+/** One task at this worker, as its handler sees it. The signal is made when somebody asks for it: most never do. */
+export class RunningTask implements Task {
+  readonly wire: WireTask
+  readonly skill: Skill
+  readonly origin: TaskOrigin
+  readonly #options: RunningOptions
+  #startedAt: number | undefined
+  /** Events that have not arrived yet. */
+  #events: Promise<unknown>[] | undefined
+  #controller: AbortController | undefined
+  #aborted: AbortCause | undefined
+  #ended = false
+
+  constructor(options: RunningOptions) {
+    this.wire = options.wire
+    this.skill = options.skill
+    this.origin = options.origin
+    this.#options = options
+  }
+
+  get jobId(): string {
+    return this.wire.job_id
+  }
+
+  get taskId(): string {
+    return this.wire.task_id
+  }
+
+  get type(): string {
+    return this.wire.type
+  }
+
+  get attempt(): number {
+    return this.wire.attempt ?? 1
+  }
+
+  get idempotencyKey(): string {
+    return this.wire.idempotency_key ?? this.wire.task_id
+  }
+
+  get priority(): number {
+    return this.wire.priority ?? 0
+  }
+
+  get deadline(): number | undefined {
+    const { deadline } = this.wire
+    return deadline === undefined || deadline === null ? undefined : deadline * 1_000
+  }
+
+  /** When this worker gives up on it, whatever the orchestrator says; counts from its start. */
+  get timeoutAt(): number {
+    const { timeoutMs } = this.skill
+    if (timeoutMs === undefined || this.#startedAt === undefined) return Number.POSITIVE_INFINITY
+    return this.#startedAt + timeoutMs
+  }
+
+  get tracingContext(): Readonly<Record<string, string>> {
+    return this.wire.tracing_context ?? NO_TRACING
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#aborted !== undefined) this.#controller.abort(new TaskAborted(this.#aborted))
+    }
+    return this.#controller.signal
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  progress(fraction: number, message?: string): void {
+    if (this.#ended || !Number.isFinite(fraction)) return
+    this.origin.progress(this.wire, Math.min(1, Math.max(0, fraction)), message)
+  }
+
+  sendEvent(type: string, payload: JsonObject = {}): Promise<void> {
+    if (this.#ended) return Promise.reject(new TypeError('The task has ended; its events mean nothing any more.'))
+    const sent = this.#checkedEvent(type, payload)
+    // The result waits for it, and a handler that does not is not to be ended by a rejection that nobody handles.
+    this.#events ??= []
+    this.#events.push(sent.catch(() => undefined))
+    return sent
+  }
+
+  async #checkedEvent(type: string, payload: JsonObject): Promise<void> {
+    const { skill, strictEvents, log } = this.#options
+    const refuse = (problems: string): TaskFailure =>
+      new TaskFailure(
+        'CONTRACT_VIOLATION_ERROR',
+        `The event "${type}" of "${skill.name}" is not as agreed: ${problems}`,
+      )
+    if (skill.events !== undefined) {
+      try {
+        const schema = Object.hasOwn(skill.events, type) ? skill.events[type] : undefined
+        if (schema === undefined) throw refuse('there is none of that name')
+        await check(schema, payload, refuse)
+      } catch (error) {
+        if (strictEvents) throw error
+        log.warn('An event is sent although it is not as agreed.', { type, task_id: this.taskId, error: String(error) })
+      }
+    }
+    await this.origin.event(this.wire, type, payload)
+  }
+
+  setHot(name: string): void {
+    this.#options.setHot(name, true)
+  }
+
+  unsetHot(name: string): void {
+    this.#options.setHot(name, false)
+  }
+
+  started(): void {
+    this.#startedAt = Date.now()
+  }
+
+  /** Only the first reason counts. */
+  abort(cause: AbortCause): void {
+    if (this.#ended || this.#aborted !== undefined) return
+    this.#aborted = cause
+    this.#controller?.abort(new TaskAborted(cause))
+  }
+
+  succeed(ending: Ending): void {
+    const { job_id, task_id } = this.wire
+    const { status, data } = ending
+    const ids = { job_id, task_id, worker_id: this.origin.workerId }
+    this.#end(data === undefined ? { ...ids, status } : { ...ids, status, data: jsonOf(data) })
+  }
+
+  fail(error: unknown): void {
+    const { job_id, task_id } = this.wire
+    const ids = { job_id, task_id, worker_id: this.origin.workerId }
+    if (this.#aborted === 'cancelled') return this.#end({ ...ids, status: 'cancelled' })
+    if (this.#aborted === undefined) return this.#end({ ...ids, status: 'failure', error: this.#said(error) })
+    const code = this.#aborted === 'deadline' || this.#aborted === 'timeout' ? 'TIMEOUT_ERROR' : 'TRANSIENT_ERROR'
+    this.#end({ ...ids, status: 'failure', error: { code, message: new TaskAborted(this.#aborted).message } })
+  }
+
+  /** What the orchestrator hears of a failure, and the worker's own log first. */
+  #said(error: unknown): WireTaskError {
+    const said = taskErrorOf(error)
+    const { code, message, stack } = said
+    const { job_id, task_id, type } = this.wire
+    const fields = { task_id, job_id, type, code, error: message, ...(stack === undefined ? {} : { stack }) }
+    if (this.#ended) return said
+    if (isUnexpected(error)) this.#options.log.error('A handler failed.', fields)
+    else this.#options.log.warn('A task failed.', fields)
+    return said
+  }
+
+  #end(result: ResultRequest): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.origin.ended(this.wire.task_id)
+    if (this.#events === undefined) this.origin.result(result)
+    else this.origin.result(result, Promise.all(this.#events))
+  }
+}
+
+/** The boundary at which a handler's value is taken for JSON; the transport finds out when it writes it. */
+function jsonOf(value: unknown): NonNullable<ResultRequest['data']> {
+  return value as NonNullable<ResultRequest['data']>
+}
