@@ -188,6 +188,10 @@ describe('[A-04] numbers compare exactly', () => {
   /** A double counts as the number that it is shown as. */
   const exactLiteral = (number: AnyNumber): string => String(number).replace('e+', 'e')
 
+  test('equal negative numbers give 0, which is not -0', () => {
+    expect(compareNumbers(new ExactNumber('-1e-400'), new ExactNumber('-1e-400'))).toBe(0)
+  })
+
   test('powers of any size take no time', () => {
     expect(compareNumbers(new ExactNumber('1e-999999999'), new ExactNumber('2e-999999999'))).toBeLessThan(0)
     expect(compareNumbers(new ExactNumber('-1e-999999999'), 0)).toBeLessThan(0)

@@ -61,7 +61,8 @@ export function compareNumbers(a: AnyNumber, b: AnyNumber): number {
   const [left, right] = [decimalOf(String(a)), decimalOf(String(b))]
   const sign = signOf(left)
   if (sign !== signOf(right)) return sign - signOf(right)
-  return sign * compareSizes(left, right)
+  if (sign === 0) return 0
+  return sign < 0 ? compareSizes(right, left) : compareSizes(left, right)
 }
 
 function signOf({ isNegative, digits }: Decimal): number {

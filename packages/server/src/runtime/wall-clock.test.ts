@@ -47,6 +47,9 @@ test.each([8 * HOUR_MS, -8 * HOUR_MS])(
 
 test('[H-08] links to decide end by the time of day', async () => {
   const jobId = await app.createJob('ask')
+  await expect
+    .poll(async () => (await app.client('GET', `/api/v1/jobs/${jobId}`)).body['status'])
+    .toBe('waiting_for_human')
   const question = await app.client('GET', `/api/v1/jobs/${jobId}/approval`)
   const expiresAt = Number(question.body['urls_expire_at']) * 1_000
   const link = new URL(String(question.body['url']))
