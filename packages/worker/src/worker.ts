@@ -1,11 +1,13 @@
 import { resolve as resolvePath } from 'node:path'
-import type { HeartbeatRequest, Schema } from '@impresario/protocol'
+import type { AnyTaskContract, HeartbeatRequest, Schema } from '@impresario/protocol'
 import { Connection } from './orchestrator/connection.ts'
 import { registration, skillsHash } from './settings/description.ts'
 import {
+  handlersOf,
   makeSkill,
   typedSkill,
   type ContractGroup,
+  type HandlerFor,
   type HandlersFor,
   type HandlerWith,
   type SkillOptions,
@@ -94,13 +96,15 @@ export class Worker {
     return this.#health.port
   }
 
-  /** Handlers for every task of a contract. What they get and return is checked by the contract's schemas. */
-  handle<C extends ContractGroup>(contract: C, handlers: NoInfer<HandlersFor<C>>): this {
-    for (const key of Object.keys(contract)) {
-      const entry = contract[key]
-      const handler = handlers[key]
-      if (entry === undefined || handler === undefined) throw new TypeError(`There is no handler for "${key}".`)
-      this.#runner.add(typedSkill(entry, handler, this.#settings.validateResults))
+  /**
+   * The handler of one task, or those of every task of a contract. What they get and return is checked by the contract's
+   * schemas. A worker may serve a part of a contract: it takes only the tasks that it has handlers for.
+   */
+  handle<T extends AnyTaskContract>(task: T, handler: HandlerFor<NoInfer<T>>): this
+  handle<C extends ContractGroup>(contract: C, handlers: NoInfer<HandlersFor<C>>): this
+  handle(contract: AnyTaskContract | ContractGroup, given: HandlerFor<never> | HandlersFor<ContractGroup>): this {
+    for (const [task, handler] of handlersOf(contract, given)) {
+      this.#runner.add(typedSkill(task, handler, this.#settings.validateResults))
     }
     return this
   }

@@ -72,6 +72,23 @@ worker.handle(media, {
   thumbnail: (input: { at: string }) => ({ image: input.at }),
 })
 
+worker.handle(media.thumbnail, thumbnail).handle(media.transcode, async ({ path, preset }, task) => {
+  task.progress(0.5, preset)
+  return path.endsWith('.gif') ? outcome('needs_review', { reason: 'a picture' }) : { url: path, seconds: 1 }
+})
+
+// @ts-expect-error `image` is missing
+worker.handle(media.thumbnail, () => ({}))
+
+// @ts-expect-error the contract names no such outcome
+worker.handle(media.transcode, () => outcome('too_long', { reason: '' }))
+
+// @ts-expect-error the input has no such field
+worker.handle(media.thumbnail, (input) => ({ image: String(input.file) }))
+
+// @ts-expect-error one task has one handler
+worker.handle(media.thumbnail, { thumbnail })
+
 // @ts-expect-error a limit is a number
 createWorker({ taskLimits: { 'media.transcode': 'two' } })
 

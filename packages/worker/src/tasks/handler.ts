@@ -1,4 +1,4 @@
-import { checkSchema, isJsonObject } from '@impresario/protocol'
+import { checkSchema, isJsonObject, isTaskContract } from '@impresario/protocol'
 import type {
   AnyTaskContract,
   JsonObject,
@@ -122,6 +122,25 @@ export interface SkillOptions<Input extends Schema = Schema> {
 export type HandlerWith<Input extends Schema> = (input: SchemaOutput<Input>, task: Task) => unknown
 
 type AnyHandler = (input: never, task: Task) => unknown
+
+/** Each task of a contract, or the one that was given alone, with its handler. Refuses what has none. */
+export function handlersOf(
+  contract: AnyTaskContract | ContractGroup,
+  given: AnyHandler | HandlersFor<ContractGroup>,
+): readonly (readonly [AnyTaskContract, AnyHandler])[] {
+  if (isTaskContract(contract)) {
+    if (typeof given === 'function') return [[contract, given]]
+    throw new TypeError(`The handler of "${contract.name}" must be a function: worker.handle(task, handler).`)
+  }
+  return Object.entries(contract).map(([key, task]) => {
+    const handler = typeof given === 'function' ? undefined : given[key]
+    if (typeof handler === 'function') return [task, handler] as const
+    throw new TypeError(
+      `There is no handler for "${key}". Give one for every task of the contract, ` +
+        'or serve a part of it with worker.handle(contract.task, handler).',
+    )
+  })
+}
 
 export function typedSkill(contract: AnyTaskContract, handler: AnyHandler, checksResults: boolean): Skill {
   const { name, input, output, outcomes } = contract

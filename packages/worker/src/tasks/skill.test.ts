@@ -1,6 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { contract } from '@impresario/protocol'
 import type { ResultRequest, WireTask } from '@impresario/protocol'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -30,6 +31,31 @@ async function resultOf(task: WireTask): Promise<ResultRequest> {
   orchestrator.give(task)
   return orchestrator.resultOf(task)
 }
+
+const texts = contract('texts', {
+  upper: { input: z.object({ text: z.string() }), output: z.object({ text: z.string() }) },
+  count: { input: z.object({ text: z.string() }), output: z.object({ length: z.number() }) },
+})
+
+test('[E-05] a worker may serve one task of a contract, with its checks, and offers only that', async () => {
+  const worker = makeWorker().handle(texts.upper, ({ text }) => ({ text: text.toUpperCase() }))
+  await worker.start()
+  const upper = taskOf('texts.upper', { text: 'aria' })
+  expect(await resultOf(upper)).toMatchObject({ status: 'success', data: { text: 'ARIA' } })
+  const wrong = await resultOf(taskOf('texts.upper', { text: 7 }))
+  expect(wrong).toMatchObject({ error: { code: 'INVALID_INPUT_ERROR' } })
+  const [registered] = orchestrator.registrations
+  expect(registered?.supported_skills).toMatchObject([{ name: 'texts.upper' }])
+})
+
+test('[E-05] what has no handler is refused with the way to serve a part', () => {
+  const serve = makeWorker().handle.bind(makeWorker()) as (contract: unknown, handlers: unknown) => unknown
+  expect(() => serve(texts, { upper: () => ({ text: '' }) })).toThrow(
+    /no handler for "count".*worker\.handle\(contract/,
+  )
+  expect(() => serve(texts, () => ({}))).toThrow('There is no handler for "upper"')
+  expect(() => serve(texts.upper, { upper: () => ({}) })).toThrow('The handler of "texts.upper" must be a function')
+})
 
 test('[E-05] middlewares run around the handler, the first outermost, and can change what goes in and comes out', async () => {
   const order: string[] = []
