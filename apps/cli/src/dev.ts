@@ -14,6 +14,8 @@ export interface DevOptions extends GlobalOptions {
   readonly port?: number
   readonly data: string
   readonly blueprints?: string
+  /** False with `--no-type-check`. */
+  readonly typeCheck?: boolean
   readonly interactive?: boolean
   readonly approveAfter: number
 }
@@ -33,6 +35,7 @@ export async function dev(options: DevOptions): Promise<number> {
     settings: { ...settings, apiPort },
     blueprints: isDemo ? demoBlueprints : [],
     watch: !isDemo,
+    checksTypes: options.typeCheck !== false,
     guardsProcess: true,
     log: createLog({
       level: settings.logLevel,

@@ -19,6 +19,7 @@ export function addServers(program: Command, end: End): void {
     .addOption(new Option('--port <port>', 'port to listen on; the next free one if it is taken').argParser(port))
     .option('--data <directory>', 'where everything is kept', './impresario-data')
     .option('--blueprints <directory>', 'blueprints to run, watched for changes (or BLUEPRINTS_DIR)')
+    .option('--no-type-check', 'do not check the types of the blueprints after each change')
     .option('--interactive', 'let the demo wait for your approval')
     .addOption(new Option('--approve-after <seconds>', 'the demo approves by itself').argParser(number).default(3))
     .action(act(end, async (options: DevOptions) => (await import('./dev.ts')).dev(options)))

@@ -43,7 +43,7 @@ test('[A-09] every exported blueprint of every file is found, once', async () =>
   await put('two.mjs', source('two'))
   await mkdir(join(directory, 'deep'))
   const third = await put('deep/three.ts', `const count: number = 3\n${source('three')}\nexport { count }`)
-  await put('index.js', "export { made, made as again } from '../one.js'\nexport const other = 5")
+  await put('index.js', "export { made, made as again } from './one.js'\nexport const other = 5")
   await put('notes.md', 'not code')
   await put('types.d.ts', 'export type Nothing = never')
   const found = await loadBlueprints(directory)
@@ -107,7 +107,7 @@ const REFUSED = 'blueprints could not be reloaded; the old ones stay'
 
 test('[A-09] in development a change is taken over, and a broken file keeps the old version and says why', async () => {
   await put('helper.js', "export const name = 'first'")
-  await put('one.js', `import { name } from '../helper.js'\n${source('NAME').replace("'NAME'", 'name')}`)
+  await put('one.js', `import { name } from './helper.js'\n${source('NAME').replace("'NAME'", 'name')}`)
   const { names, after } = await develop(directory)
   expect(await names()).toEqual(['first'])
   expect(await after(() => put('helper.js', "export const name = 'second'"))).toMatchObject(RELOADED)
@@ -122,10 +122,7 @@ test('[A-09] what a blueprint imports from outside of its directory counts, howe
   const inside = join(directory, 'blueprints')
   await mkdir(inside)
   const contract = await put('contract.ts', "export const name: string = 'first'")
-  await put(
-    'blueprints/one.ts',
-    `import { name } from '../../contract.ts'\n${source('NAME').replace("'NAME'", 'name')}`,
-  )
+  await put('blueprints/one.ts', `import { name } from '../contract.ts'\n${source('NAME').replace("'NAME'", 'name')}`)
   const { names, after } = await develop(inside)
   for (const name of ['replaced', 'in place', 'replaced again', 'in place again']) {
     const text = `export const name: string = '${name}'`

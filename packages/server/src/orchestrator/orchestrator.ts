@@ -7,6 +7,7 @@ import type { AdmissionBounds } from '../limits/admission.ts'
 import { admissionBounds, createAdmission } from '../limits/admission-service.ts'
 import type { AdmissionService } from '../limits/admission-service.ts'
 import { BlueprintLibrary } from './blueprint-library.ts'
+import { BlueprintReload } from './blueprint-reload.ts'
 import { loadBlueprints } from './blueprint-loader.ts'
 import type { LoadedBlueprint } from './blueprint-loader.ts'
 import { createClock } from '../runtime/clock.ts'
@@ -28,7 +29,6 @@ import { applySchedules, backgroundSettings, readSchedules } from '../config/sch
 import type { IsClient } from '../config/schedules.ts'
 import { loadSecretKey } from '../config/secret-key.ts'
 import type { SecretKey } from '../config/secret-key.ts'
-import { SourceWatch } from './source-watch.ts'
 import { isShared, openStorage } from './storage.ts'
 import { directoryOf } from '../config/storage-choice.ts'
 import { createWebhooks, webhookPolicy } from './webhook-service.ts'
@@ -48,6 +48,8 @@ export interface OrchestratorOptions {
   readonly strategies?: readonly Strategy[]
   /** Read the blueprints' directory anew when it changes. For development. */
   readonly watch?: boolean
+  /** With `watch`: check the types of the blueprints after each load, where TypeScript is installed, and log the errors. */
+  readonly checksTypes?: boolean
   /** Instead of the one that `storageUrl` names. Whoever gives it closes it. */
   readonly storage?: Storage
   readonly log?: Log
@@ -175,32 +177,18 @@ export class Orchestrator {
   }
 
   async #loadBlueprints(): Promise<void> {
-    const { settings, blueprints, log } = this.parts
+    const { settings, blueprints, engine, log } = this.parts
     const directory = settings.blueprintsDir
     if (directory === '') return
-    const isFresh = this.#options.watch === true
-    const load = async (onImport?: (file: string) => void): Promise<void> => {
-      const found = await loadBlueprints(directory, onImport === undefined ? { isFresh } : { isFresh, onImport })
-      for (const warning of blueprints.replace(found).warnings) log.warn(warning)
-    }
-    if (!isFresh) {
-      if (this.#options.loaded === undefined) await load()
+    if (this.#options.watch !== true) {
+      if (this.#options.loaded !== undefined) return
+      for (const warning of blueprints.replace(await loadBlueprints(directory)).warnings) log.warn(warning)
       return
     }
-    let loading = Promise.resolve()
-    const sources = new SourceWatch(directory, () => {
-      // One after the other: an older load must not come in after a newer one.
-      loading = loading
-        .then(() => load(follow))
-        .then(
-          () => log.info('blueprints reloaded', { directory }),
-          (error: unknown) =>
-            log.error('blueprints could not be reloaded; the old ones stay', { error: reasonOf(error) }),
-        )
-    })
-    const follow = (file: string): void => sources.follow(file)
-    this.#unwatch = () => sources.close()
-    await load(follow)
+    const checksTypes = this.#options.checksTypes === true
+    const reload = new BlueprintReload({ directory, blueprints, engine, log, checksTypes })
+    this.#unwatch = () => reload.close()
+    await reload.load()
   }
 
   async #shutDown(face: Face): Promise<void> {
@@ -239,11 +227,6 @@ export class Orchestrator {
       log.error('the history could not be closed', errorFields(error))
     }
   }
-}
-
-/** For whoever has just saved a file: the place and the problem, without our own stack. */
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 /** Enough for a full buffer on a slow disk. */
