@@ -34,6 +34,10 @@ const IMPORT_RULES: Readonly<
     refused: ['@impresario/core', '@impresario/engine', '@impresario/server', 'node:fs', 'zod'],
     allowed: ['@impresario/protocol', './zone.ts', '../zone.ts'],
   },
+  'packages/automations/src': {
+    refused: ['@impresario/core', '@impresario/engine', '@impresario/server', 'node:fs', 'zod'],
+    allowed: ['@impresario/protocol', '@impresario/recurrence', './template.ts', '../expression/expression.ts'],
+  },
   'packages/engine/src': {
     refused: [
       '@impresario/server',
@@ -100,7 +104,7 @@ const IMPORT_RULES: Readonly<
 }
 
 /** Where time, chance and the outside come in as parameters only. */
-const PURE = ['packages/core/src', 'packages/engine/src', 'packages/recurrence/src']
+const PURE = ['packages/automations/src', 'packages/core/src', 'packages/engine/src', 'packages/recurrence/src']
 
 /** Nobody reaches into another package, tests included. */
 const REFUSED_EVERYWHERE = [
