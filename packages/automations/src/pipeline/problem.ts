@@ -47,3 +47,8 @@ export class Problems {
     })
   }
 }
+
+/** A refusal of one field, for `Problems.try`. */
+export function refused(field: string, message: string): ImpresarioError {
+  return new ImpresarioError('INPUT_REFUSED', message, { details: { field } })
+}
