@@ -4,7 +4,7 @@ import type { ToolCheck } from './compile.ts'
 import { Problems } from './problem.ts'
 
 const TOOLS: ToolCheck = {
-  find: (name) =>
+  named: (name) =>
     ['weather.forecast', 'telegram.send_message', 'log'].includes(name)
       ? { check: (input) => ('city' in input || name !== 'weather.forecast' ? [] : ['"city" is missing.']) }
       : undefined,

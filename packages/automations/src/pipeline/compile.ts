@@ -13,7 +13,7 @@ export const SCOPE = ['params', 'event', 'steps', 'now', 'secrets', 'run', 'auto
 /** What the compiler asks about a tool. */
 export interface ToolCheck {
   /** `undefined` when there is no such tool, or this agent may not use it. */
-  find(name: string): { check(input: DataObject): readonly string[] } | undefined
+  named(name: string): { check(input: DataObject): readonly string[] } | undefined
   /** Names that are like this one. */
   similar(name: string): readonly string[]
 }
@@ -173,7 +173,7 @@ function toolIn(fields: FieldReader, inputs: DataObject, compiler: Compiler): St
     checkReads(expression, fields.path('with'), fields.step, compiler)
   }
   if (uses === '') return { kind: 'tool', uses, with: inputs }
-  const tool = compiler.tools.find(uses)
+  const tool = compiler.tools.named(uses)
   if (tool === undefined) {
     const similar = compiler.tools.similar(uses)
     const hint =
