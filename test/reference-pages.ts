@@ -131,11 +131,16 @@ const JOB_ERROR_MEANINGS: Readonly<Record<(typeof JOB_ERROR_CODES)[number], read
   ],
   EXECUTION_TIMEOUT: ['failed', 'The job did not end within its execution timeout.'],
   CHILD_FAILED: ['failed', 'A child job did not finish; the message has its error.'],
+  CHILD_QUARANTINED: [
+    '–',
+    'A child job waits for a person, and `transitions` has `quarantined`. Only in `context.failure`.',
+  ],
   CHILD_TOO_DEEP: [
     'quarantined',
     'Children started children, more levels deep than the [limit](limits.md). Check whether a blueprint runs itself.',
   ],
   FAN_OUT_TOO_LARGE: ['quarantined', 'More branches than the [limit](limits.md). Split the work over child jobs.'],
+  REJECTED: ['–', 'A person decided `rejected`. Only in `context.failure`: the job goes where the decision leads.'],
   APPROVAL_EXPIRED: ['failed', 'Nobody decided in time, and `transitions` has no `expired`.'],
   BLUEPRINT_GONE: [
     'quarantined',

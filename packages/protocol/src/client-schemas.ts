@@ -200,6 +200,22 @@ export const trailEntry = z.looseObject({
   note: z.string().optional(),
 })
 
+export const jobFailure = z.looseObject({
+  code: z.string(),
+  message: z.string(),
+  state: z.string().describe('Where it happened.'),
+  attempts: z.int().describe('Tries of the task that failed.'),
+  task: z.looseObject({ id: z.string(), type: z.string() }).optional(),
+  child: z
+    .looseObject({
+      job_id: z.string(),
+      blueprint_name: z.string(),
+      status: z.string(),
+      code: z.string().optional().describe('Of its own error.'),
+    })
+    .optional(),
+})
+
 export const jobBody = z.looseObject({
   id: z.string(),
   job_id: z.string(),
@@ -215,6 +231,7 @@ export const jobBody = z.looseObject({
   progress_message: z.string().optional(),
   error_message: z.string().optional(),
   error_code: z.string().optional(),
+  failure: jobFailure.optional().describe('What led to the present state, if something went wrong before it.'),
   parent_job_id: z.string().optional(),
   metadata: object.optional(),
   approval: openApproval.optional().describe('While it waits for a person.'),

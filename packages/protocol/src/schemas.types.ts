@@ -52,6 +52,7 @@ type In<Name extends keyof typeof schemas> = (typeof schemas)[Name] extends z.Zo
 export const ANSWERS: {
   readonly job: Same<Required<Pick<wire.JobBody, 'owner'>> & Omit<wire.JobBody, 'owner'>, Out<'jobBody'>>
   readonly trailEntry: Same<wire.WireTrailEntry, Out<'trailEntry'>>
+  readonly jobFailure: Same<wire.WireJobFailure, Out<'jobFailure'>>
   readonly openApproval: Same<wire.WireApproval, Out<'openApproval'>>
   readonly approval: Same<wire.ApprovalBody, Out<'approvalBody'>>
   readonly approvalReply: Same<wire.ApprovalReply, Out<'approvalReply'>>
@@ -71,6 +72,7 @@ export const ANSWERS: {
 } = {
   job: true,
   trailEntry: true,
+  jobFailure: true,
   openApproval: true,
   approval: true,
   approvalReply: true,

@@ -123,6 +123,24 @@ export type JobStatusName = (typeof JOB_STATUSES)[number]
 export const WORKER_STATUSES = ['idle', 'busy', 'full', 'draining', 'offline'] as const
 export type WorkerStatusName = (typeof WORKER_STATUSES)[number]
 
+/** What led a job to its present state, when something went wrong. */
+export interface WireJobFailure {
+  readonly code: string
+  readonly message: string
+  /** Where it happened. */
+  readonly state: string
+  /** Tries of the task that failed. */
+  readonly attempts: number
+  readonly task?: { readonly id: string; readonly type: string }
+  readonly child?: {
+    readonly job_id: string
+    readonly blueprint_name: string
+    readonly status: string
+    /** Of its own error. */
+    readonly code?: string
+  }
+}
+
 export interface JobBody {
   readonly id: string
   readonly job_id: string
@@ -139,6 +157,8 @@ export interface JobBody {
   readonly progress_message?: string
   readonly error_message?: string
   readonly error_code?: string
+  /** What led to the present state, if something went wrong before it. */
+  readonly failure?: WireJobFailure
   readonly parent_job_id?: string
   readonly metadata?: DataObject
   /** While it waits for a person. */
@@ -158,6 +178,7 @@ export const LARGE_JOB_FIELDS = [
   'result',
   'metadata',
   'approval',
+  'failure',
   'trail',
 ] as const satisfies readonly (keyof JobBody)[]
 export type LargeJobField = (typeof LARGE_JOB_FIELDS)[number]

@@ -1,5 +1,5 @@
 import type { DataObject, JsonObject } from '@impresario/protocol'
-import type { BranchOutcome } from '../job/job.ts'
+import type { BranchOutcome, JobFailure } from '../job/job.ts'
 import type { TurnInput } from './blueprint.ts'
 import { storedCopy } from './json-copy.ts'
 
@@ -20,6 +20,8 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   readonly stateHistory: History
   readonly client: { readonly id: string; readonly plan: string | undefined; readonly params: DataObject }
   readonly dataStores: Stores
+  /** Why the job is in this state, when a failure, a timeout or a rejection led here. Absent once the job has gone on. */
+  readonly failure: JobFailure | undefined
   /** The trace that the job belongs to, to be passed on: `traceparent` and `tracestate`, if it came with any. */
   readonly tracingContext: Readonly<Record<string, string>>
   /** Aborts when the handler's time is up or the job is cancelled. */
@@ -48,6 +50,7 @@ export function contextOf(input: TurnInput, dataStores: object): RawContext {
     stateHistory: { ...storedCopy(job.stateHistory) },
     client: { id: job.client.id, plan: job.client.plan, params: storedCopy(job.client.params ?? {}) },
     dataStores,
+    failure: job.failure && structuredFailure(job.failure),
     tracingContext: { ...job.tracing },
     // Asked for only when it is used: most handlers never look at it, and it is dear to make.
     get signal() {
@@ -59,7 +62,7 @@ export function contextOf(input: TurnInput, dataStores: object): RawContext {
 
 /** What the handler of a state that is no aggregator gets. Frozen: a new `stateHistory` would be lost without a word. */
 export function withoutResults(context: RawContext): Readonly<Omit<RawContext, 'aggregationResults'>> {
-  const { jobId, currentState, initialData, stateHistory, client, dataStores, tracingContext } = context
+  const { jobId, currentState, initialData, stateHistory, client, dataStores, failure, tracingContext } = context
   return Object.freeze({
     jobId,
     currentState,
@@ -67,11 +70,20 @@ export function withoutResults(context: RawContext): Readonly<Omit<RawContext, '
     stateHistory,
     client,
     dataStores,
+    failure,
     tracingContext,
     get signal() {
       return context.signal
     },
   })
+}
+
+function structuredFailure({ task, child, ...failure }: JobFailure): JobFailure {
+  return {
+    ...failure,
+    ...(task === undefined ? {} : { task: { ...task } }),
+    ...(child === undefined ? {} : { child: { ...child } }),
+  }
 }
 
 /** Boundary: outcomes are stored with their job, as JSON. */

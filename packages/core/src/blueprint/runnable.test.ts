@@ -55,6 +55,37 @@ describe('[B-01] the context', () => {
     })
   })
 
+  test('[B-10] says why a failure led to this state, as a copy; conditions as text read it too', async () => {
+    const failure = {
+      code: 'CHILD_FAILED',
+      message: 'no light',
+      state: 'start',
+      attempts: 3,
+      task: { id: 't', type: 'render' },
+      child: { jobId: 'c', blueprint: 'trailer', status: 'failed' },
+    } as const
+    const seen: unknown[] = []
+    const script = blueprint('b', { start: 'a' }, (state) => ({
+      a: state
+        .when("context.failure.code == 'CHILD_FAILED' and context.failure.attempts > 2", (context, actions) => {
+          seen.push(context.failure)
+          return actions.transitionTo('done')
+        })
+        .otherwise((context, actions) => {
+          seen.push(context.failure)
+          return actions.transitionTo('a')
+        }),
+      done: state.end(),
+    }))
+    expect(await run(script, { failure })).toMatchObject({ action: { to: 'done' } })
+    expect(await run(script, { failure: { code: 'REJECTED', message: 'no', state: 'x', attempts: 1 } })).toMatchObject({
+      action: { to: 'a' },
+    })
+    expect(await run(script)).toMatchObject({ action: { to: 'a' } })
+    expect(seen).toEqual([failure, { code: 'REJECTED', message: 'no', state: 'x', attempts: 1 }, undefined])
+    expect(seen[0]).not.toBe(failure)
+  })
+
   test('what a client did not send is empty', async () => {
     let seen: unknown
     const script = blueprint('b', { start: 'a' }, (state) => ({

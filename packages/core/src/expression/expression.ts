@@ -17,9 +17,16 @@ export interface CompiledExpression {
 
 /** Names of the context, as the documents write them and as the code does. */
 const CONTEXT_FIELDS: ReadonlyMap<Key, string> = new Map([
-  ...['jobId', 'currentState', 'initialData', 'stateHistory', 'aggregationResults', 'client', 'tracingContext'].map(
-    (field): [string, string] => [field, field],
-  ),
+  ...[
+    'jobId',
+    'currentState',
+    'initialData',
+    'stateHistory',
+    'aggregationResults',
+    'client',
+    'failure',
+    'tracingContext',
+  ].map((field): [string, string] => [field, field]),
   ['job_id', 'jobId'],
   ['current_state', 'currentState'],
   ['initial_data', 'initialData'],
@@ -54,7 +61,7 @@ function pathCheck(roots: readonly string[]): CheckPath {
     if (known !== undefined) return [root, known, ...rest]
     return refuse(
       `the context has no "${field}"`,
-      'It has initial_data, state_history, aggregation_results, client, job_id, current_state and tracing_context',
+      'It has initial_data, state_history, aggregation_results, client, failure, job_id, current_state and tracing_context',
     )
   }
 }

@@ -1,11 +1,11 @@
 import { LIMITS } from '@impresario/protocol'
 import type { Action } from './action.ts'
 import { remember } from './command.ts'
-import { announce, enter, fail, note, ownTransition } from './draft.ts'
+import { announce, enter, fail, failureOf, note, ownTransition } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf } from './event.ts'
-import type { HumanWait } from './job.ts'
+import type { HumanWait, JobError, JobFailure } from './job.ts'
 import { approvalDetails, approvalIn, isDecision } from './outbox.ts'
 
 /** Asks a person. The job waits until somebody decides or, where the blueprint says so, until nobody has for too long. */
@@ -60,8 +60,16 @@ export function makeDecision(draft: Draft, event: EventOf<'decisionMade'>): Igno
     decision: { decision: event.decision, by: event.by, comment: event.comment ?? null },
   }
   remember(draft, event)
-  enter(draft, target)
+  enter(draft, target, event.decision === REJECTION ? rejectionOf(event, job.state) : undefined)
   return undefined
+}
+
+/** The decision that counts as a failure of what was asked for. All other names are ways like any other. */
+const REJECTION = 'rejected'
+
+function rejectionOf({ by, comment }: EventOf<'decisionMade'>, state: string): JobFailure {
+  const message = `Rejected by "${by}"${comment === undefined ? '.' : `: ${comment}`}`
+  return failureOf({ code: 'REJECTED', message, state })
 }
 
 export function expireApproval(draft: Draft, event: EventOf<'approvalExpired'>): IgnoredReason | undefined {
@@ -69,11 +77,9 @@ export function expireApproval(draft: Draft, event: EventOf<'approvalExpired'>):
   if (job.wait?.kind !== 'human' || job.visit !== event.visit) return 'not_waiting_for_human'
   note(draft, 'approval_expired')
   const target = ownTransition(job.wait.transitions, 'expired')
-  if (target === undefined) {
-    fail(draft, { code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time.', state: job.state })
-  } else {
-    enter(draft, target)
-  }
+  const error: JobError = { code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time.', state: job.state }
+  if (target === undefined) fail(draft, error)
+  else enter(draft, target, failureOf(error))
   return undefined
 }
 

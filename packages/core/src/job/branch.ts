@@ -2,13 +2,15 @@ import { LIMITS, isJsonObject, isTaskErrorCode, taskErrorKind } from '@impresari
 import type { Json, JsonObject, TaskError } from '@impresario/protocol'
 import { jsonSize } from '../blueprint/json-copy.ts'
 import { backoffMs } from '../retry/backoff.ts'
+import { branchError, callFailure, nameOf } from './call-failure.ts'
+import type { Called } from './call-failure.ts'
 import { expiryOf, timeLeft } from './deadline.ts'
 import { dropBranch, end, enter, fail, note, ownTransition, quarantine } from './draft.ts'
 import type { Draft, Facts } from './draft.ts'
 import type { Effect, IgnoredReason } from './effect.ts'
 import type { EventOf, TryRef } from './event.ts'
 import { answerId, taskId, tryId } from './identity.ts'
-import type { Branch, BranchOutcome, Call, Job, JobError, TaskCall, Transitions, Wait } from './job.ts'
+import type { Branch, BranchOutcome, Call, Job, JobError, JobFailure, TaskCall, Transitions, Wait } from './job.ts'
 import { dispatch } from './turn.ts'
 
 interface OpenTask {
@@ -186,7 +188,7 @@ function giveUp(draft: Draft, task: OpenTask, error: TaskError, otherwise: 'quar
   markEnded(draft, task.name, task.branch, { status: 'failure', error })
   const jobError = jobErrorOf(task, error, state)
   if (target === undefined && otherwise === 'quarantine') quarantine(draft, jobError)
-  else failThrough(draft, target, jobError)
+  else failThrough(draft, target, jobError, callFailure(draft, task, jobError))
 }
 
 function jobErrorOf({ branch }: OpenTask, { code, message }: TaskError, state: string): JobError {
@@ -204,19 +206,22 @@ function settleTask(draft: Draft, task: OpenTask, outcome: BranchOutcome): void 
   const stateHistory = mergeData(job.stateHistory, task.call.type, outcome.data)
   markEnded(draft, task.name, task.branch, outcome)
   draft.job.stateHistory = stateHistory
-  follow(draft, wait.transitions, outcome.status)
+  follow(draft, wait.transitions, outcome.status, task)
 }
 
-function follow(draft: Draft, transitions: Transitions, status: string): void {
+/** Goes where a status leads that is no failure by itself; a worker that cancels its task is one. */
+function follow(draft: Draft, transitions: Transitions, status: string, called: Called): void {
   const target = ownTransition(transitions, status)
   const { state } = draft.job
+  const cancelled: JobError = { code: 'CANCELLED', message: 'The worker cancelled the task.', state }
   if (target !== undefined) {
-    enter(draft, target)
+    enter(draft, target, status === 'cancelled' ? callFailure(draft, called, cancelled) : undefined)
   } else if (status === 'cancelled') {
-    end(draft, 'cancelled', { error: { code: 'CANCELLED', message: 'The worker cancelled the task.', state } })
+    end(draft, 'cancelled', { error: cancelled })
   } else {
     const message = `"${state}" has no transition for the status "${status}".`
-    fail(draft, { code: 'UNHANDLED_STATUS', message, state })
+    const error: JobError = { code: 'UNHANDLED_STATUS', message, state }
+    fail(draft, error, callFailure(draft, called, error))
   }
 }
 
@@ -228,22 +233,24 @@ export function endChild(draft: Draft, event: EventOf<'childEnded'>): IgnoredRea
   if (job.visit !== event.visit || (wait?.kind !== 'child' && wait?.kind !== 'parallel')) return 'stale_child'
   if (branch?.call.kind !== 'child' || branch.outcome !== undefined) return 'stale_child'
   const { blueprint } = branch.call
-  if (event.outcome === 'quarantined') return noticeQuarantinedChild(draft, wait, blueprint)
+  const called: Called = { name: event.branch, branch, ending: event }
+  if (event.outcome === 'quarantined') return noticeQuarantinedChild(draft, wait, called, event.error)
   const status = event.outcome === 'finished' ? 'success' : 'failure'
   const error: TaskError | undefined = status === 'success' ? undefined : childError(event)
   note(draft, 'child_ended', `${blueprint} ${event.outcome}`)
   const outcome: BranchOutcome = { status, data: event.result, error }
   if (wait.kind === 'parallel') {
-    closeBranch(draft, { name: event.branch, branch }, outcome, wait)
+    closeBranch(draft, called, outcome, wait)
     return undefined
   }
   markEnded(draft, event.branch, branch, outcome)
   draft.job.stateHistory = setOwn(job.stateHistory, blueprint, event.result)
   const target = ownTransition(wait.transitions, event.outcome) ?? ownTransition(wait.transitions, status)
   if (error !== undefined) {
-    failThrough(draft, target, { code: 'CHILD_FAILED', message: `"${blueprint}": ${error.message}`, state: job.state })
+    const jobError = branchError(branch.call, error, job.state)
+    failThrough(draft, target, jobError, callFailure(draft, called, jobError))
   } else if (target === undefined) {
-    follow(draft, wait.transitions, status)
+    follow(draft, wait.transitions, status, called)
   } else {
     enter(draft, target)
   }
@@ -257,51 +264,50 @@ function childError({ error, outcome }: EventOf<'childEnded'>): TaskError {
 }
 
 /** Something that the job waited for went wrong: the blueprint's own way for that, else the state `failed`. */
-function failThrough(draft: Draft, target: string | undefined, error: JobError): void {
+function failThrough(draft: Draft, target: string | undefined, error: JobError, failure: JobFailure): void {
   if (target === undefined) {
-    fail(draft, error)
+    fail(draft, error, failure)
     return
   }
   draft.job.error = error
-  enter(draft, target)
+  enter(draft, target, failure)
 }
 
+type ChildError = EventOf<'childEnded'>['error']
+
 /** A person may still mend the child, so the parent waits on, unless its blueprint has a way for this. */
-function noticeQuarantinedChild(draft: Draft, wait: Wait, blueprint: string): undefined {
-  note(draft, 'child_quarantined', blueprint)
+function noticeQuarantinedChild(draft: Draft, wait: Wait, called: Called, error: ChildError): undefined {
+  const name = nameOf(called.branch.call)
+  note(draft, 'child_quarantined', name)
   const target = wait.kind === 'child' ? ownTransition(wait.transitions, 'quarantined') : undefined
-  if (target !== undefined) enter(draft, target)
+  if (target === undefined) return
+  const message = `"${name}" is quarantined: ${error?.message ?? 'a person is asked to look at it.'}`
+  const jobError: JobError = { code: 'CHILD_QUARANTINED', message, state: draft.job.state }
+  enter(draft, target, callFailure(draft, called, jobError))
 }
 
 /** Records a branch's outcome; the last one (or the first failure, where the policy says so) enters the aggregator. */
-function closeBranch(
-  draft: Draft,
-  closed: { readonly name: string; readonly branch: Branch },
-  reported: BranchOutcome,
-  wait: ParallelWait,
-): void {
+function closeBranch(draft: Draft, closed: Called, reported: BranchOutcome, wait: ParallelWait): void {
   const outcome = bounded(draft, closed.branch.call, reported, wait)
   markEnded(draft, closed.name, closed.branch, outcome)
   const { job } = draft
   const { error } = outcome
-  if (error !== undefined && outcome.status === 'failure' && wait.policy === 'by_code') {
-    fail(draft, branchError(closed.branch.call, error, job.state))
+  const jobError =
+    error !== undefined && outcome.status === 'failure' ? branchError(closed.branch.call, error, job.state) : undefined
+  const failure = jobError && callFailure(draft, closed, jobError)
+  if (jobError !== undefined && wait.policy === 'by_code') {
+    fail(draft, jobError, failure)
     return
   }
-  if (outcome.status === 'failure' && wait.policy === 'fail_fast') closeOthers(draft)
+  const isCutShort = failure !== undefined && wait.policy === 'fail_fast'
+  if (isCutShort) closeOthers(draft)
   const results: Record<string, BranchOutcome> = {}
   for (const [name, branch] of Object.entries(job.branches)) {
     if (branch.outcome === undefined) return
     results[taskId(job.id, job.visit, name)] = branch.outcome
   }
   draft.job.aggregationResults = results
-  enter(draft, wait.into) // J5
-}
-
-function branchError(call: Call, { code, message }: TaskError, state: string): JobError {
-  return call.kind === 'child'
-    ? { code: 'CHILD_FAILED', message: `"${call.blueprint}": ${message}`, state }
-    : { code, message, state }
+  enter(draft, wait.into, isCutShort ? failure : undefined) // J5
 }
 
 type ParallelWait = Extract<Wait, { kind: 'parallel' }>
@@ -318,7 +324,7 @@ function bounded(draft: Draft, call: Call, outcome: BranchOutcome, wait: Paralle
     draft.job.wait = { ...wait, resultBytes }
     return outcome
   }
-  const name = call.kind === 'task' ? call.type : call.blueprint
+  const name = nameOf(call)
   const message =
     `The branches of this fan-out may leave ${LIMITS.branchResultsBytesMax} bytes together; the ${size} bytes of ` +
     `"${name}" are too many and were dropped. Return a reference to a file instead.`

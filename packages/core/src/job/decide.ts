@@ -150,7 +150,7 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
   draft.job.loopFrom = job.visit
   note(draft, 'job_retried', `by ${event.by}`)
   remember(draft, event)
-  enter(draft, job.state)
+  enter(draft, job.state, job.failure)
   // Time stood still while the job was in quarantine, and begins anew like the count of its transitions.
   if (draft.job.status === 'running') armLife(draft)
   return undefined
@@ -177,5 +177,5 @@ function migrate(draft: Draft, event: EventOf<'migrated'>): undefined {
   note(draft, 'job_migrated', `from version ${job.blueprintVersion} to ${event.version}`)
   draft.job.blueprintVersion = event.version
   draft.job.stateHistory = event.stateHistory
-  enter(draft, event.state)
+  enter(draft, event.state, job.failure)
 }

@@ -1,7 +1,7 @@
 import { LIMITS } from '@impresario/protocol'
 import type { Script } from '../blueprint/script.ts'
 import type { Decision, Effect } from './effect.ts'
-import type { Branch, Job, JobError, Outcome, TrailEntry } from './job.ts'
+import type { Branch, Job, JobError, JobFailure, Outcome, TrailEntry } from './job.ts'
 import type { JsonObject } from '@impresario/protocol'
 import { childJobId, endedId, messageId, orderId, tryId } from './identity.ts'
 
@@ -64,6 +64,7 @@ function copyOf(job: Job): Mutable<Job> {
     progress: job.progress,
     takenBack: job.takenBack,
     error: job.error,
+    failure: job.failure,
     result: job.result,
     commands: job.commands,
     trail: job.trail,
@@ -184,8 +185,11 @@ export function dropBranch(draft: Draft, name: string, branch: Branch): void {
   })
 }
 
-/** Goes on to `state`: at once to the end where nothing is left to run, else by a turn. */
-export function enter(draft: Draft, state: string): void {
+/**
+ * Goes on to `state`: at once to the end where nothing is left to run, else by a turn. `failure`: what led there, for the
+ * handler of that state.
+ */
+export function enter(draft: Draft, state: string, failure?: JobFailure): void {
   const { job, script } = draft
   const target = script.state(state)
   if (target === undefined) {
@@ -208,6 +212,7 @@ export function enter(draft: Draft, state: string): void {
   draft.job.visit = visit
   draft.job.enteredAt = draft.at
   draft.job.failures = 0
+  draft.job.failure = failure
   draft.job.begun = undefined
   draft.job.wait = undefined
   draft.job.branches = {}
@@ -294,9 +299,14 @@ function mailParent(draft: Draft, outcome: Outcome | 'quarantined'): void {
 }
 
 /** Fails the job: through the blueprint's own `failed` state, which is there even when nobody wrote it. */
-export function fail(draft: Draft, error: JobError): void {
+export function fail(draft: Draft, error: JobError, failure = failureOf(error)): void {
   draft.job.error = error
-  enter(draft, 'failed')
+  enter(draft, 'failed', failure)
+}
+
+/** The same as a handler sees it: without the stack, which may show what clients must not see. */
+export function failureOf({ code, message, state }: Omit<JobError, 'stack'>, attempts = 1): JobFailure {
+  return { code, message, state, attempts }
 }
 
 /** A target that the blueprint itself declared, never one inherited from `Object`. */

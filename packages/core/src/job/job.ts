@@ -122,6 +122,25 @@ export interface JobError {
   readonly stack?: string
 }
 
+/** Why a job is in its present state, when a failure, a timeout or a rejection led there. */
+export interface JobFailure {
+  readonly code: JobErrorCode
+  readonly message: string
+  /** The state that the job was in when it happened. */
+  readonly state: string
+  /** Tries of the task that failed. One where nothing is tried again. */
+  readonly attempts: number
+  /** The task that failed; its type, and its id as the history has it. */
+  readonly task?: { readonly id: string; readonly type: string }
+  /** The child job that did not finish, how it ended, and the code of its own error. */
+  readonly child?: {
+    readonly jobId: string
+    readonly blueprint: string
+    readonly status: string
+    readonly code?: string
+  }
+}
+
 /** A notable moment of a job. The newest are kept in its record, with the worker and the duration of the further facts. */
 export interface TrailEntry {
   readonly at: number
@@ -198,6 +217,8 @@ export interface Job {
   /** The newest tries that were taken back from workers because the job went on without their results. See `fateOf`. */
   readonly takenBack?: readonly string[] | undefined
   readonly error?: JobError | undefined
+  /** What led to the present state, if something went wrong before it. Gone once the job goes on. */
+  readonly failure?: JobFailure | undefined
   readonly result?: Json | undefined
   /** The newest commands of people that this job has carried out: a repetition is known by them. See `isRepeated`. */
   readonly commands?: readonly Command[] | undefined

@@ -1,5 +1,5 @@
 import { approvalOf, roughJsonLength, shownJobId } from '@impresario/core'
-import type { ClientInfo, Explanation, Job, JobRequest, RunnableBlueprint, Stored } from '@impresario/core'
+import type { ClientInfo, Explanation, Job, JobFailure, JobRequest, RunnableBlueprint, Stored } from '@impresario/core'
 import type { CreateOptions, Quota, TaskExplanation } from '@impresario/engine'
 import {
   ImpresarioError,
@@ -18,6 +18,7 @@ import type {
   QuarantinedBody,
   TraceContext,
   WireApproval,
+  WireJobFailure,
 } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 
@@ -39,6 +40,7 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
     ...(progress === undefined ? {} : { progress: progress.fraction }),
     ...(progress?.message === undefined ? {} : { progress_message: progress.message }),
     ...(error === undefined ? {} : { error_message: error.message, error_code: error.code }),
+    ...(job.failure === undefined ? {} : { failure: failureBody(job.failure) }),
     ...(parent === undefined ? {} : { parent_job_id: shownJobId(parent.jobId) }),
     ...(job.metadata === undefined ? {} : { metadata: job.metadata }),
     ...(approval === undefined ? {} : { approval }),
@@ -53,6 +55,12 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
       ...(note === undefined ? {} : { note }),
     })),
   }
+}
+
+function failureBody({ child, ...failure }: JobFailure): WireJobFailure {
+  if (child === undefined) return failure
+  const { jobId, blueprint, ...rest } = child
+  return { ...failure, child: { job_id: jobId, blueprint_name: blueprint, ...rest } }
 }
 
 /** What the job asks a person, while it does. */
