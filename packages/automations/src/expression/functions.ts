@@ -2,11 +2,6 @@ import { isAnyNumber } from '@impresario/protocol'
 import { isoInstant, parseMoment, Zones } from '@impresario/recurrence'
 import { isTrue, isEqual, orderOf, textOf } from './values.ts'
 
-/** A value of a duration: `24h`. It has no form in JSON, so it only lives inside an expression. */
-export interface Duration {
-  readonly durationMs: number
-}
-
 /** An argument as a function sees it: a value, or an expression that it may run over each item. */
 export interface Arg {
   readonly value: unknown

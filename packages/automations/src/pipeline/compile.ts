@@ -50,20 +50,18 @@ export function compilePipeline(
     return undefined
   }
   const compiler: Compiler = { tools, problems, outputs: new Set(), ids: new Set(), items: [], count: { steps: 0 } }
-  collectIds(value as readonly Data[], compiler.ids)
   const steps = compileSteps(value as readonly Data[], path, compiler, 1)
   return problems.list.length > before ? undefined : { steps }
 }
 
-/** Ids that a `goto` may name: those of the outermost steps. */
-function collectIds(steps: readonly Data[], ids: Set<string>): void {
-  for (const [at, step] of steps.entries()) {
-    const id = isObject(step) ? (step['id'] ?? `step_${at}`) : undefined
-    if (typeof id === 'string') ids.add(id)
-  }
+/** Ids that a `goto` may name: those of the steps in the same list. */
+function idsIn(steps: readonly Data[]): Set<string> {
+  const ids = steps.map((step, at) => (isObject(step) ? (step['id'] ?? `step_${at}`) : undefined))
+  return new Set(ids.filter((id) => typeof id === 'string'))
 }
 
-function compileSteps(values: readonly Data[], path: string, compiler: Compiler, depth: number): readonly Step[] {
+function compileSteps(values: readonly Data[], path: string, around: Compiler, depth: number): readonly Step[] {
+  const compiler: Compiler = { ...around, ids: idsIn(values) }
   if (depth > PIPELINE_LIMITS.depthMax) {
     compiler.problems.add(path, `Steps can be nested ${PIPELINE_LIMITS.depthMax} levels deep.`)
     return []

@@ -174,8 +174,9 @@ function readCondition(fields: FieldReader, context: TriggerContext): ConditionT
     if (source === undefined) continue
     context.problems.try(fields.path(key), undefined, () => compileExpression(source, CONDITION_SCOPE))
   }
-  if (uses !== undefined && context.tools.named(uses) === undefined)
+  if (uses !== undefined && context.tools.named(uses) === undefined) {
     fields.refuse('uses', `There is no tool "${uses}".`)
+  }
   const tool = uses === undefined ? undefined : { uses, with: inputs, everySeconds }
   return { kind: 'condition', expression, reset, tool, forSeconds, cooldownSeconds }
 }
