@@ -2,9 +2,8 @@ import http from 'node:http'
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import https from 'node:https'
 import { isIP } from 'node:net'
-import type { LookupFunction } from 'node:net'
 import type { Deliver, Parcel, Sent } from './deliver.ts'
-import { checkUrl, resolveTarget, systemResolve } from './outbound.ts'
+import { checkUrl, pinnedLookup, resolveTarget, systemResolve } from './outbound.ts'
 import type { OutboundPolicy, Resolve, Target } from './outbound.ts'
 
 export interface HttpDeliverOptions {
@@ -91,7 +90,7 @@ function request({ url, addresses, isPublic }: Target, parcel: Parcel, channel: 
     port: url.port === '' ? (isSecure ? 443 : 80) : Number(url.port),
     path: `${url.pathname}${url.search}`,
     agent: channel.agents[isSecure ? 'https:' : 'http:'],
-    lookup: lookupIn(addresses),
+    lookup: pinnedLookup(addresses),
     // The certificate is held against the name, although the connection goes to an address. Addresses have no such name.
     ...(isSecure && isIP(host) === 0 ? { servername: host.replace(/\.$/, '') } : {}),
     headers: {
@@ -122,18 +121,6 @@ function request({ url, addresses, isPublic }: Target, parcel: Parcel, channel: 
     })
     sending.end(parcel.body)
   })
-}
-
-/** Gives the addresses that were checked, and asks nobody. */
-function lookupIn(addresses: readonly string[]): LookupFunction {
-  const found = addresses.map((address) => ({ address, family: isIP(address) }))
-  return (_host, { all, family }, callback) => {
-    const wanted = family === 4 || family === 6 ? found.filter((one) => one.family === family) : found
-    const [first] = wanted
-    if (first === undefined) callback(new Error('There is no address of that family.'), '', 4)
-    else if (all === true) callback(null, wanted)
-    else callback(null, first.address, first.family)
-  }
 }
 
 /** The status decides, also when the rest of the answer is cut off, too long or too slow. */

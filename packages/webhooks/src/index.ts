@@ -1,6 +1,14 @@
 export { classOfAddress } from './address.ts'
 export type { AddressClass } from './address.ts'
-export { checkUrl, mustBeWebhookUrl, readPorts, resolveTarget, STRICT_POLICY, systemResolve } from './outbound.ts'
+export {
+  checkUrl,
+  mustBeWebhookUrl,
+  pinnedLookup,
+  readPorts,
+  resolveTarget,
+  STRICT_POLICY,
+  systemResolve,
+} from './outbound.ts'
 export type { OutboundPolicy, PortRange, Refusal, Resolve, Target } from './outbound.ts'
 export type { Deliver, Parcel, Sent } from './deliver.ts'
 export { createHttpDeliver, SEND_TIMEOUT_MS } from './http-deliver.ts'

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import type { LookupFunction } from 'node:net'
 import { ImpresarioError } from '@impresario/protocol'
 import { classOfAddress } from './address.ts'
 
@@ -116,6 +117,18 @@ async function addressesOf(host: string, resolve: Resolve): Promise<readonly str
 export const systemResolve: Resolve = async (host) => {
   const found = await lookup(host, { all: true, verbatim: true })
   return found.map(({ address }) => address)
+}
+
+/** For a connection to a target: gives the addresses that were checked, and resolves nothing. */
+export function pinnedLookup(addresses: readonly string[]): LookupFunction {
+  const found = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (_host, { all, family }, callback) => {
+    const wanted = family === 4 || family === 6 ? found.filter((one) => one.family === family) : found
+    const [first] = wanted
+    if (first === undefined) callback(new Error('There is no address of that family.'), '', 4)
+    else if (all === true) callback(null, wanted)
+    else callback(null, first.address, first.family)
+  }
 }
 
 /** For routes that take an address: refuses one that could never be sent to. Names are resolved only when it is sent. */

@@ -1,0 +1,84 @@
+import type { Data, DataObject } from '@impresario/protocol'
+import { redacted, withSecrets } from '@impresario/automations'
+import { ToolError } from './tool.ts'
+import type { BuiltInTool, ToolCall } from './tool.ts'
+import type { RegisteredTool } from './tool-registry.ts'
+
+/** A tool's answer that is longer than this fails the step: it would travel with the run from then on. */
+const OUTPUT_CHARS_MAX = 262_144
+
+export interface RunToolOptions {
+  readonly registered: RegisteredTool
+  /** Values of the secrets that the input may name. */
+  readonly secrets: Readonly<Record<string, string>>
+  readonly call: ToolCall
+}
+
+/**
+ * Calls a tool of this process: checks its input, runs it, checks its output. Secrets are put in for the call and taken out of
+ * whatever comes back. Whatever the tool does wrong is a `ToolError` of its step.
+ */
+export async function runTool(input: DataObject, { registered, secrets, call }: RunToolOptions): Promise<Data> {
+  const { tool, checkInput, checkOutput } = registered
+  const given = withSecrets(input, (name) => {
+    const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined
+    if (value === undefined) throw new ToolError('INVALID_INPUT_ERROR', `There is no secret "${name}".`)
+    return value
+  })
+  const [problem] = checkInput(given)
+  if (problem !== undefined) {
+    throw new ToolError('INVALID_INPUT_ERROR', redacted(`The input of ${tool.name} does not fit: ${problem}`, secrets))
+  }
+  const output = await answerOf(tool as BuiltInTool, given, call, secrets)
+  const text = safeText(output)
+  if (text === undefined) throw new ToolError('PERMANENT_ERROR', `${tool.name} gave something that is not JSON.`)
+  if (text.length > OUTPUT_CHARS_MAX) {
+    throw new ToolError(
+      'PERMANENT_ERROR',
+      `${tool.name} gave ${text.length} characters; ${OUTPUT_CHARS_MAX} are allowed.`,
+    )
+  }
+  const [wrong] = checkOutput(output)
+  if (wrong !== undefined) {
+    throw new ToolError('PERMANENT_ERROR', redacted(`The output of ${tool.name} does not fit: ${wrong}`, secrets))
+  }
+  return redacted(output, secrets)
+}
+
+async function answerOf(
+  tool: BuiltInTool,
+  input: DataObject,
+  call: ToolCall,
+  secrets: Readonly<Record<string, string>>,
+): Promise<Data> {
+  try {
+    return await unlessAborted(Promise.resolve(tool.run(input, call)), call.signal, tool.name)
+  } catch (error) {
+    if (error instanceof ToolError) throw new ToolError(error.code, redacted(error.message, secrets))
+    const message = error instanceof Error ? error.message : String(error)
+    throw new ToolError('TRANSIENT_ERROR', redacted(`${tool.name} failed: ${message}`, secrets))
+  }
+}
+
+/** A tool that does not listen to its signal is left behind. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, name: string): Promise<T> {
+  let stop = (): void => {}
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(new ToolError('TRANSIENT_ERROR', `${name} was stopped before it answered.`))
+    if (signal.aborted) stop()
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+function safeText(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
+}
