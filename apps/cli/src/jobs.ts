@@ -8,7 +8,7 @@ import type { Screen } from './screen.ts'
 import { done, withServer } from './session.ts'
 import type { GlobalOptions, Session } from './session.ts'
 import { facts, table } from './table.ts'
-import { ago, nowSeconds, span } from './time.ts'
+import { ago, localTime, nowSeconds, span } from './time.ts'
 import { LiveLine, momentLine, statusLine, TrailReader } from './watch.ts'
 
 export interface ListOptions extends GlobalOptions {
@@ -85,6 +85,7 @@ function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]):
       ['took', ended],
       ['parent', job.parent_job_id],
       ['asks', job.approval === undefined ? undefined : screen.paint('yellow', job.approval.message)],
+      ['waits', waitText(job, now)],
       ['progress', job.progress === undefined ? undefined : `${Math.round(job.progress * 100)} %`],
       ['error', job.error_message === undefined ? undefined : screen.paint('red', job.error_message)],
     ]),
@@ -98,6 +99,14 @@ function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]):
   const next = nextStep(job, children)
   if (next !== undefined) parts.push(screen.paint('yellow', next))
   return parts.filter((part) => part !== '').join('\n\n')
+}
+
+/** What the job waits for by itself, with the time that is left. */
+function waitText({ waits_for: wait }: Pick<Job, 'waits_for'>, now: number): string | undefined {
+  if (wait === undefined) return undefined
+  return wait.until === undefined
+    ? undefined
+    : `until ${localTime(wait.until)}, ${span(Math.max(0, wait.until - now))} from now`
 }
 
 function section(screen: Screen, title: string, value: unknown): string {

@@ -165,7 +165,7 @@ function explanationPage(screen: Screen, body: Explanation): string {
   const head = `${body.current_state}  ${paintStatus(screen, body.status)}${of}`
   if (body.tasks.length === 0) {
     const next = nextStep({ id: body.job_id, status: body.status }, children)
-    const what = children.length === 0 ? 'No task is under way.' : childrenPage(screen, children)
+    const what = children.length === 0 ? (body.summary ?? 'No task is under way.') : childrenPage(screen, children)
     return [head, what, ...(next === undefined ? [] : [next])].join('\n')
   }
   const tasks = body.tasks.map((task) => {

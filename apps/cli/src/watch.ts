@@ -24,6 +24,7 @@ const SYMBOLS: Readonly<Record<string, readonly [symbol: string, style: 'green' 
     decision_made: ['✓', 'green'],
     job_finished: ['✓', 'green'],
     approval_requested: ['?', 'yellow'],
+    sleep_started: ['z', 'dim'],
     job_quarantined: ['!', 'red'],
     job_failed: ['✗', 'red'],
     job_error: ['✗', 'red'],

@@ -1,4 +1,4 @@
-import type { JobStatusName } from '@impresario/protocol'
+import type { JobStatusName, WireWait } from '@impresario/protocol'
 
 /** Why the tasks of a job are where they are. */
 export interface Explanation {
@@ -9,6 +9,10 @@ export interface Explanation {
   readonly parent_job_id: string | null
   /** The jobs that it waits for. */
   readonly children: readonly ExplainedChild[]
+  /** What it stands still for, in a sentence; null for a job that does not. */
+  readonly summary: string | null
+  /** While it waits for a moment. */
+  readonly waits_for: WireWait | null
   readonly tasks: readonly ExplainedTask[]
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
-import { JOB_STATUSES, LARGE_JOB_FIELDS, WORKER_STATUSES } from './wire-client.ts'
+import { JOB_STATUSES, WAIT_KINDS, LARGE_JOB_FIELDS, WORKER_STATUSES } from './wire-client.ts'
 
 /**
  * What clients send and get. The types are in `wire-client.ts`. Requests are checked with these, and the API document
@@ -200,6 +200,11 @@ export const trailEntry = z.looseObject({
   note: z.string().optional(),
 })
 
+export const jobWait = z.looseObject({
+  kind: z.enum(WAIT_KINDS),
+  until: moment.optional().describe('When it goes on by itself.'),
+})
+
 export const jobFailure = z.looseObject({
   code: z.string(),
   message: z.string(),
@@ -235,6 +240,7 @@ export const jobBody = z.looseObject({
   parent_job_id: z.string().optional(),
   metadata: object.optional(),
   approval: openApproval.optional().describe('While it waits for a person.'),
+  waits_for: jobWait.optional().describe('While it waits for a moment.'),
   created_at: moment,
   updated_at: moment,
   ended_at: moment.optional(),
@@ -304,6 +310,8 @@ export const explanationBody = z.looseObject({
   children: z
     .array(z.looseObject({ job_id: z.string(), blueprint_name: z.string(), status: z.string().nullable() }))
     .describe('The jobs that it waits for, a hundred at most. The status is null beyond the first twenty.'),
+  summary: z.string().nullable().describe('What it stands still for, in a sentence; null for a job that does not.'),
+  waits_for: jobWait.nullable().describe('While it waits for a moment.'),
   tasks: z.array(explainedTask),
 })
 
@@ -355,6 +363,7 @@ export const blueprintBody = z.looseObject({
       name: z.string(),
       kind: z.string(),
       outcome: z.string().nullable(),
+      waits: z.array(z.string()).describe('What it waits for beside tasks, children and people, such as `after 3d`.'),
       transitions: z.array(z.object({ to: z.string(), label: z.string().nullable() })),
     }),
   ),

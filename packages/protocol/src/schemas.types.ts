@@ -52,6 +52,7 @@ type In<Name extends keyof typeof schemas> = (typeof schemas)[Name] extends z.Zo
 export const ANSWERS: {
   readonly job: Same<Required<Pick<wire.JobBody, 'owner'>> & Omit<wire.JobBody, 'owner'>, Out<'jobBody'>>
   readonly trailEntry: Same<wire.WireTrailEntry, Out<'trailEntry'>>
+  readonly jobWait: Same<wire.WireWait, Out<'jobWait'>>
   readonly jobFailure: Same<wire.WireJobFailure, Out<'jobFailure'>>
   readonly openApproval: Same<wire.WireApproval, Out<'openApproval'>>
   readonly approval: Same<wire.ApprovalBody, Out<'approvalBody'>>
@@ -72,6 +73,7 @@ export const ANSWERS: {
 } = {
   job: true,
   trailEntry: true,
+  jobWait: true,
   jobFailure: true,
   openApproval: true,
   approval: true,

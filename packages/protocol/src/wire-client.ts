@@ -111,6 +111,7 @@ export const JOB_STATUSES = [
   'waiting_for_human',
   'waiting_for_parallel',
   'waiting_for_child',
+  'waiting_for_time',
   'quarantined',
   'finished',
   'failed',
@@ -122,6 +123,16 @@ export type JobStatusName = (typeof JOB_STATUSES)[number]
 /** What a worker says of itself. */
 export const WORKER_STATUSES = ['idle', 'busy', 'full', 'draining', 'offline'] as const
 export type WorkerStatusName = (typeof WORKER_STATUSES)[number]
+
+/** What a job can wait for by itself. */
+export const WAIT_KINDS = ['time'] as const
+
+/** What a job waits for that is neither a worker, a child nor a person. */
+export interface WireWait {
+  readonly kind: (typeof WAIT_KINDS)[number]
+  /** When it goes on by itself, in Unix seconds. */
+  readonly until?: number
+}
 
 /** What led a job to its present state, when something went wrong. */
 export interface WireJobFailure {
@@ -163,6 +174,8 @@ export interface JobBody {
   readonly metadata?: DataObject
   /** While it waits for a person. */
   readonly approval?: WireApproval
+  /** While it waits for a moment. */
+  readonly waits_for?: WireWait
   readonly created_at: number
   readonly updated_at: number
   readonly ended_at?: number

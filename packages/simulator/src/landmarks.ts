@@ -14,6 +14,7 @@ const BY_EVENT: Readonly<Record<string, Mark>> = {
   approval_expired: 'approval expired',
   child_ended: 'child ended',
   approval_reminded: 'person reminded',
+  sleep_ended: 'sleep ended',
   'worker_event:tick': 'event of a worker noted',
   'worker_event:found': 'event of a worker moved its job',
 }
@@ -24,6 +25,7 @@ const CANCELLED_IN: Partial<Record<JobStatus, Mark>> = {
   waiting_for_parallel: 'job cancelled while waiting for branches',
   waiting_for_human: 'job cancelled while waiting for a person',
   waiting_for_child: 'job cancelled while waiting for a child',
+  waiting_for_time: 'job cancelled while asleep',
 }
 
 /** Recognises rare moments in what a commit added to a job's trail. */

@@ -50,6 +50,7 @@ export const RARITIES = [
   'approval expired',
   'child ended',
   'person reminded',
+  'sleep ended',
   'event of a worker noted',
   'event of a worker moved its job',
   'event of a worker repeated',
@@ -67,6 +68,7 @@ export const RARITIES = [
   'job cancelled while waiting for branches',
   'job cancelled while waiting for a person',
   'job cancelled while waiting for a child',
+  'job cancelled while asleep',
 ] as const
 
 export type Mark = (typeof FAULTS)[number] | (typeof RARITIES)[number]

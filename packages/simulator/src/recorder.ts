@@ -219,6 +219,9 @@ function leftBehind(puts: readonly Version[], before: readonly (Job | undefined)
     if (old.wait?.kind === 'human' && job.wait?.kind !== 'human') {
       for (const timer of ['approval', 'reminder']) items.push({ queue: 'timers', id: timerId(job.id, timer) })
     }
+    if (old.wait?.kind === 'sleep' && job.wait?.kind !== 'sleep') {
+      items.push({ queue: 'timers', id: timerId(job.id, 'sleep') })
+    }
     for (const [name, { call, outcome }] of Object.entries(old.branches)) {
       if (call.kind === 'task' && outcome === undefined) {
         items.push({ queue: 'tasks', id: taskId(job.id, old.visit, name) })

@@ -3,7 +3,7 @@ import type { BranchPolicy } from '../job/job.ts'
 
 /** What a handler returns: a choice made through `actions`. */
 export interface AnyActionToken {
-  readonly action: 'transition' | 'task' | 'parallel' | 'human' | 'child'
+  readonly action: 'transition' | 'task' | 'parallel' | 'human' | 'child' | 'sleep'
 }
 
 /**
@@ -40,6 +40,12 @@ interface ChildTransitions {
 interface HumanTransitions {
   readonly expired?: string
   readonly [decision: string]: string
+}
+
+/** A moment, such as a `Date`. */
+export interface Instant {
+  /** Milliseconds since 1970. */
+  getTime(): number
 }
 
 /** Makes a key that `Known` does not have an error at that key. */
@@ -101,6 +107,12 @@ export interface Actions<History = LooseData> {
     readonly remindAfter?: Duration
     readonly remindEvery?: Duration
   }) => ActionToken<TargetsIn<On>>
+
+  /**
+   * Stops until a moment, for a span such as `'3d'` or until a `Date`, and then goes on to `to`. The sleep is durable, takes
+   * no memory, and ends at once when the job is cancelled. Two years at most.
+   */
+  readonly sleep: <const To extends string>(time: Duration | Instant, options: { readonly to: To }) => ActionToken<To>
 
   /** Runs another blueprint as a part of this job and pauses until it has ended. */
   readonly runBlueprint: RunBlueprint

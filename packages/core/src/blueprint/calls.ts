@@ -92,6 +92,18 @@ export function spanOf(given: Given, key: string): number | undefined {
   return durationMs(typeof span === 'number' || typeof span === 'string' ? span : Number.NaN, key)
 }
 
+/** How long to sleep: for a span, or until a moment. */
+export function sleepOf(time: unknown): { readonly afterMs: number } | { readonly until: number } {
+  if (typeof time === 'number' || typeof time === 'string') return { afterMs: durationMs(time, 'The time to sleep') }
+  const until: unknown = isInstant(time) ? time.getTime() : undefined
+  if (typeof until === 'number' && Number.isFinite(until)) return { until }
+  throw invalid("calls sleep without a time. Give a span such as '3d', or a Date.")
+}
+
+function isInstant(value: unknown): value is { getTime: () => unknown } {
+  return typeof value === 'object' && value !== null && 'getTime' in value && typeof value.getTime === 'function'
+}
+
 /** When a person who was asked is reminded. */
 export function remindersOf(given: Given): { readonly remindAfterMs?: number; readonly remindEveryMs?: number } {
   const remindAfterMs = spanOf(given, 'remindAfter')

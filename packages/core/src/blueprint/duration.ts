@@ -8,7 +8,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
   ['d', 86_400_000],
 ])
 /** Timers keep 32 bits in places; two years are longer than any job should wait for one thing. */
-const SPAN_MS_MAX = 2 * 365 * 86_400_000
+export const SPAN_MS_MAX = 2 * 365 * 86_400_000
 
 /** Milliseconds of a span such as `1500`, `'30s'` or `'10m'`. `place` names it in the refusal. */
 export function durationMs(span: number | string, place: string): number {

@@ -34,6 +34,16 @@ test('[A-06] the graph shows start, ends, ways and their labels', () => {
   expect(dot).toMatch(/\}\n$/)
 })
 
+test('[B-11] a state that sleeps says so', () => {
+  const slow = blueprint('slow', { start: 'rest' }, (state) => ({
+    rest: state.handler((_context, actions) => actions.sleep('3d', { to: 'done' })),
+    done: state.end(),
+  }))
+  const dot = toDot(slow)
+  expect(dot).toContain(String.raw`"rest" [label="rest\nwaits: after 3d", style="rounded"]`)
+  expect(dot).toContain('"rest" -> "done" [label=" after 3d "]')
+})
+
 test('[A-06] the present state of a job is highlighted', () => {
   expect(toDot(order, { current: 'split' })).toMatch(/"split" \[fillcolor="#3b82f633".*style="rounded,filled"\]/)
   expect(toDot(order, { current: 'failed' })).toMatch(/"failed" \[.*style="rounded,filled"\]/)

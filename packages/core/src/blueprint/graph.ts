@@ -56,6 +56,10 @@ function nodeLines(node: StateNode, isCurrent: boolean): readonly string[] {
     styles.push('filled')
     attributes.push(`fillcolor="${CURRENT}33"`, `color="${CURRENT}"`, 'penwidth=2.4')
   }
+  // An hourglass would need a font; the words say it too.
+  if (node.waits !== undefined) {
+    attributes.push(`label=${quote([node.name, ...node.waits.map((wait) => `waits: ${wait}`)].join('\n'))}`)
+  }
   attributes.push(`style="${styles.join(',')}"`)
   const line = `  ${quote(node.name)} [${attributes.join(', ')}]`
   if (!node.isStart) return [line]

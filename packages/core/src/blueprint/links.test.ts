@@ -57,6 +57,14 @@ describe('[A-06] literal targets are read from the code', () => {
       "(c, a) => a.awaitHumanApproval({ message: 'm', transitions: { approved: 'a' } })",
       [{ to: 'a', label: 'approved' }],
     ],
+    ['sleep', "(c, a) => a.sleep('3d', { to: 'a' })", [{ to: 'a', label: 'after 3d' }], ['after 3d']],
+    ['sleep in numbers', "(c, a) => a.sleep(5, { to: 'a' })", [{ to: 'a', label: 'after 5ms' }], ['after 5ms']],
+    [
+      'sleep for a computed time',
+      "(c, a) => a.sleep(c.until, { to: 'a' })",
+      [{ to: 'a', label: 'after a while' }],
+      ['after a while'],
+    ],
     ['child', "(c, a) => a.runBlueprint(b, { transitions: { success: 'a' } })", [{ to: 'a', label: 'success' }]],
     ['fan-out', "(c, a) => a.dispatchParallel(c.list.map((x) => m.t(x)), { into: 'a' })", [{ to: 'a', isFanIn: true }]],
     [
@@ -64,8 +72,8 @@ describe('[A-06] literal targets are read from the code', () => {
       "(c, actions) => { f({ actions: c.actions }); return actions.transitionTo('a') }",
       [{ to: 'a' }],
     ],
-  ])('%s', (_name, source, links) => {
-    expect(readLinks(written(source))).toEqual({ links, isDynamic: false })
+  ] as const)('%s', (_name, source, links, waits?: readonly string[]) => {
+    expect(readLinks(written(source))).toEqual({ links, isDynamic: false, ...(waits === undefined ? {} : { waits }) })
   })
 
   test('the text of a real function', () => {

@@ -6,9 +6,18 @@ export interface LinksRead {
   readonly links: readonly StateLink[]
   /** The code has targets, or uses of `actions`, that cannot be read without running it. */
   readonly isDynamic: boolean
+  /** What it may wait for beside tasks, children and people: a moment, an event. */
+  readonly waits?: readonly string[]
 }
 
-const METHODS = ['transitionTo', 'dispatchTask', 'dispatchParallel', 'awaitHumanApproval', 'runBlueprint'] as const
+const METHODS = [
+  'transitionTo',
+  'dispatchTask',
+  'dispatchParallel',
+  'awaitHumanApproval',
+  'runBlueprint',
+  'sleep',
+] as const
 type Method = (typeof METHODS)[number]
 type Argument = Expression | SpreadElement | undefined
 
@@ -18,20 +27,29 @@ interface Reader {
   readonly objects: Set<string>
   /** Names that stand for one of its methods, after destructuring. */
   readonly methods: Map<string, string>
+  /** What it can wait for by itself, beside tasks, children and people. */
+  readonly waits: Set<string>
   isDynamic: boolean
 }
 
 /** Finds the literal targets of a handler in its source: what it would be without a declaration of its own. */
 export function readLinks(handler: (...args: never[]) => unknown): LinksRead {
   const code = parseFunction(String(handler))
-  const reader: Reader = { links: new Map(), objects: new Set(), methods: new Map(), isDynamic: false }
+  const reader: Reader = {
+    links: new Map(),
+    objects: new Set(),
+    methods: new Map(),
+    waits: new Set(),
+    isDynamic: false,
+  }
   if (code === undefined) return { links: [], isDynamic: true }
   const [first, second] = code.params
   if (first?.type === 'RestElement') reader.isDynamic = true
   if (second !== undefined) bind(reader, second)
   for (const param of code.params) if (param.type === 'AssignmentPattern') walk(reader, param.right)
   walk(reader, code.body)
-  return { links: [...reader.links.values()], isDynamic: reader.isDynamic }
+  const read = { links: [...reader.links.values()], isDynamic: reader.isDynamic }
+  return reader.waits.size === 0 ? read : { ...read, waits: [...reader.waits] }
 }
 
 type FunctionNode = Extract<AnyNode, { type: 'ArrowFunctionExpression' | 'FunctionExpression' }>
@@ -138,6 +156,12 @@ function readTargets(reader: Reader, method: Method, args: readonly Argument[]):
     case 'dispatchParallel':
       withProperty(reader, args[1], 'into', (value) => addTargets(reader, value, undefined, true))
       break
+    case 'sleep': {
+      const label = labelOfSleep(args[0])
+      reader.waits.add(label)
+      withProperty(reader, args[1], 'to', (value) => addTargets(reader, value, label, false))
+      break
+    }
     case 'awaitHumanApproval':
       withProperty(reader, args[0], 'transitions', (value) => addTransitions(reader, value))
       break
@@ -146,6 +170,12 @@ function readTargets(reader: Reader, method: Method, args: readonly Argument[]):
       if (method === 'runBlueprint') return
       withProperty(reader, args[1] ?? args[0], 'eventTransitions', (value) => addTransitions(reader, value, 'event '))
   }
+}
+
+/** A span that stands in the code is shown; anything else is known only when the handler runs. */
+function labelOfSleep(time: Argument): string {
+  const isShown = time?.type === 'Literal' && (typeof time.value === 'string' || typeof time.value === 'number')
+  return isShown ? `after ${time.value}${typeof time.value === 'number' ? 'ms' : ''}` : 'after a while'
 }
 
 function withProperty(reader: Reader, options: Argument, key: string, use: (value: Expression) => void): void {

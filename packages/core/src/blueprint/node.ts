@@ -15,6 +15,7 @@ export function nodeOf({ name, isStart, script, definition }: NodeParts): StateN
   const outcome = script.kind === 'end' ? { outcome: script.outcome } : {}
   const rules = definition.kind === 'end' ? [] : definition.rules
   const links: StateLink[] = []
+  const waits = new Set<string>()
   let isDynamic = false
   for (const rule of rules) {
     const read = readLinks(rule.handler)
@@ -22,9 +23,11 @@ export function nodeOf({ name, isStart, script, definition }: NodeParts): StateN
     const found = [...read.links, ...declared(rule, read.links)]
     links.push(...found.map((link) => labelled(link, label)))
     // Declared targets are taken for all of them: that is what declaring is for.
+    for (const wait of read.waits ?? []) waits.add(wait)
     isDynamic ||= read.isDynamic && rule.to === undefined
   }
-  return { name, kind: script.kind, isStart, ...outcome, links, ...(isDynamic ? { isDynamic } : {}) }
+  const known = { ...(isDynamic ? { isDynamic } : {}), ...(waits.size === 0 ? {} : { waits: [...waits] }) }
+  return { name, kind: script.kind, isStart, ...outcome, links, ...known }
 }
 
 function declared(rule: Rule, read: readonly StateLink[]): readonly StateLink[] {

@@ -104,6 +104,33 @@ describe('[B-03] dispatchTask', () => {
   })
 })
 
+describe('[B-11] sleep', () => {
+  test('takes a span or a moment', () => {
+    expect(chosen((actions) => actions.sleep('3d', { to: 'next' }))).toEqual({
+      type: 'sleep',
+      afterMs: 259_200_000,
+      to: 'next',
+    })
+    expect(chosen((actions) => actions.sleep(5, { to: 'next' }))).toMatchObject({ afterMs: 5 })
+    expect(chosen((actions) => actions.sleep(new Date(7), { to: 'next' }))).toEqual({
+      type: 'sleep',
+      until: 7,
+      to: 'next',
+    })
+  })
+  test.each([
+    ['no time', [undefined, { to: 'next' }], 'without a time'],
+    ['no date', [{ getTime: 1 }, { to: 'next' }], 'without a time'],
+    ['a broken date', [new Date(Number.NaN), { to: 'next' }], 'without a time'],
+    ['words', ['soon', { to: 'next' }], 'The time to sleep is "soon"'],
+    ['no state', ['3d', {}], 'sleep without `to`'],
+    ['no options', ['3d'], 'sleep without its options'],
+    ['another state', ['3d', { to: 'nowhere' }], 'not a state of this blueprint'],
+  ])('refuses %s', (_name, args, message) => {
+    expect(refusalOf(loosely('sleep', ...args))).toContain(message)
+  })
+})
+
 describe('[B-04] awaitHumanApproval', () => {
   test('pauses for a decision', () => {
     expect(

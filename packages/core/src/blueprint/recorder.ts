@@ -4,7 +4,16 @@ import type { Action } from '../job/action.ts'
 import { BRANCH_POLICIES } from '../job/job.ts'
 import type { BranchPolicy, Call } from '../job/job.ts'
 import type { Actions, ActionToken } from './actions.ts'
-import { childCallOf, eventTransitionsOf, optionsOf, remindersOf, spanOf, taskCallOf, transitionsOf } from './calls.ts'
+import {
+  childCallOf,
+  eventTransitionsOf,
+  optionsOf,
+  remindersOf,
+  sleepOf,
+  spanOf,
+  taskCallOf,
+  transitionsOf,
+} from './calls.ts'
 import { jsonObjectCopy, jsonSize } from './json-copy.ts'
 import type { ScriptState } from './script.ts'
 
@@ -108,6 +117,12 @@ function actionsFor(choose: Choose, keep: (patch: JsonObject) => void): Actions 
         const expiry = expiresMs === undefined ? {} : { expiresMs }
         return { type: 'human', message, transitions, ...expiry, ...remindersOf(given) }
       }),
+    sleep: (time: unknown, second: unknown) =>
+      choose('sleep', () => {
+        const { to } = optionsOf(second, 'sleep')
+        if (typeof to !== 'string') throw misuse('calls sleep without `to`. Name the state that follows.')
+        return { type: 'sleep', ...sleepOf(time), to }
+      }),
     runBlueprint: (first: unknown, second?: unknown) =>
       choose('runBlueprint', () => {
         const target = optionsOf(first, 'runBlueprint')
@@ -165,6 +180,7 @@ function choiceOf(action: Chosen, find: RecorderOptions['find']): Choice {
 function targetsOf(action: Chosen): readonly string[] {
   switch (action.type) {
     case 'transition':
+    case 'sleep':
       return [action.to]
     case 'parallel':
       return [action.into]
@@ -226,6 +242,7 @@ const METHODS = {
   parallel: 'dispatchParallel',
   human: 'awaitHumanApproval',
   child: 'runBlueprint',
+  sleep: 'sleep',
 } as const
 
 function callsOf(action: Chosen): readonly Call[] {

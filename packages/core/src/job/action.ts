@@ -25,5 +25,7 @@ export type Action =
       readonly remindAfterMs?: number
       readonly remindEveryMs?: number
     }
+  /** Of the two moments one is there: so long from now, or that moment (milliseconds since 1970). */
+  | { readonly type: 'sleep'; readonly afterMs?: number; readonly until?: number; readonly to: string }
   | { readonly type: 'child'; readonly call: ChildCall; readonly transitions: Transitions }
   | { readonly type: 'end'; readonly result?: Json }

@@ -62,6 +62,9 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     const human = { type: 'human', message: 'ok?', transitions: on, ...when } as const
     return ms === undefined ? human : { ...human, expiresMs: ms }
   }),
+  fc
+    .record({ afterMs: fc.nat(), until: fc.nat() }, { requiredKeys: [] })
+    .chain((time) => state.map((to): Action => ({ type: 'sleep', ...time, to }))),
   json.map((result): Action => ({ type: 'end', result })),
 )
 
@@ -106,6 +109,7 @@ const TYPES: readonly JobEvent['type'][] = [
   'decisionMade',
   'approvalExpired',
   'reminderDue',
+  'sleepEnded',
   'cancelled',
   'timeRanOut',
   'retried',
@@ -122,6 +126,7 @@ const FITTING: Partial<Record<JobStatus, readonly JobEvent['type'][]>> = {
   waiting_for_parallel: ['taskEnded', 'taskEnded', 'childEnded', 'taskExpired', 'eventRaised', 'taskAbandoned'],
   waiting_for_child: ['childEnded'],
   waiting_for_human: ['decisionMade', 'decisionMade', 'approvalExpired', 'reminderDue'],
+  waiting_for_time: ['sleepEnded'],
   quarantined: ['retried', 'retried', 'discarded'],
 }
 
@@ -165,6 +170,7 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
       return { type, at, decision, by: 'bob', ...(code === undefined ? {} : { visit }) }
     case 'approvalExpired':
     case 'reminderDue':
+    case 'sleepEnded':
       return { type, at, visit }
     case 'cancelled':
     case 'discarded':
@@ -246,6 +252,7 @@ const ENDINGS: ReadonlySet<JobEvent['type']> = new Set([
   'taskAbandoned',
   'childEnded',
   'approvalExpired',
+  'sleepEnded',
   'retried',
 ])
 
@@ -325,7 +332,13 @@ test('[C-09] [C-05] whatever happens to a job, in whatever order: the rules hold
 test('[B-09] the walks come through every status, so that they prove something', () => {
   const seen = new Set(fc.sample(walks, { seed: 7, numRuns: 300 }).flatMap(([begin, picks]) => walk(begin, picks)))
   const endings = ['cancelled', 'failed', 'finished', 'quarantined']
-  const waits = ['waiting_for_child', 'waiting_for_human', 'waiting_for_parallel', 'waiting_for_worker']
+  const waits = [
+    'waiting_for_child',
+    'waiting_for_human',
+    'waiting_for_parallel',
+    'waiting_for_time',
+    'waiting_for_worker',
+  ]
   expect([...seen].sort()).toEqual([...endings, 'pending', 'running', ...waits].sort())
 })
 

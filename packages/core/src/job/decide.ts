@@ -8,7 +8,7 @@
  *
  *   J1. A job that has ended never changes again.
  *   J2. A job that is open has something that will move it: a turn, a task, a child, mail on its
- *       way, or a person who was asked. A quarantined job waits for a person.
+ *       way, the timer of a sleep, or a person who was asked. A quarantined job waits for a person.
  *   J3. A task's ending counts once. What an older visit or try sends is ignored.
  *   J4. A visit runs its handler to one accepted choice. A turn of an older visit is ignored.
  *   J5. A fan-out enters its aggregator once, after every branch has an outcome.
@@ -25,6 +25,7 @@ import type { EventOf, JobEvent } from './event.ts'
 import { taskId } from './identity.ts'
 import type { Job, TrailEntry } from './job.ts'
 import { isEnded } from './job.ts'
+import { endSleep } from './sleep.ts'
 import { beginTurn, failTurn, takeTurn } from './turn.ts'
 import { raiseEvent } from './worker-event.ts'
 
@@ -118,6 +119,8 @@ function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>
       return expireApproval(draft, event)
     case 'reminderDue':
       return remindPerson(draft, event)
+    case 'sleepEnded':
+      return endSleep(draft, event)
     case 'cancelled':
       return cancel(draft, event)
     case 'timeRanOut':

@@ -157,6 +157,7 @@ export function announce(draft: Draft, event: string, what: string, details?: Js
 function leaveVisit(draft: Draft): void {
   const { job } = draft
   for (const [name, branch] of Object.entries(job.branches)) dropBranch(draft, name, branch)
+  if (job.wait?.kind === 'sleep') draft.effects.push({ type: 'dropTimer', timer: 'sleep' })
   if (job.wait?.kind !== 'human') return
   if (job.wait.expiresAt !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'approval' })
   if (job.wait.remindAt !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'reminder' })

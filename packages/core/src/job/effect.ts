@@ -36,8 +36,11 @@ export type Effect =
       readonly details?: JsonObject
     }
 
-/** `life`: the execution timeout of the job. `approval`: the end of the wait for a person. `reminder`: the next word to him. */
-export type TimerName = 'life' | 'approval' | 'reminder'
+/**
+ * `life`: the execution timeout of the job. `approval`: the end of the wait for a person. `reminder`: the next word to him.
+ * `sleep`: the end of a sleep.
+ */
+export type TimerName = 'life' | 'approval' | 'reminder' | 'sleep'
 
 export interface Decision {
   readonly type: 'decided'
@@ -64,6 +67,7 @@ export type IgnoredReason =
   /** What it brings does not fit into the job. Whoever brought it may bring less: it still has its task. */
   | 'too_large'
   | 'no_time_limit'
+  | 'not_sleeping'
 
 export interface Ignored {
   readonly type: 'ignored'

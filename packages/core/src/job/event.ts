@@ -92,6 +92,7 @@ export type JobEvent = { readonly at: number } & (
     }
   | { readonly type: 'approvalExpired'; readonly visit: number }
   | { readonly type: 'reminderDue'; readonly visit: number }
+  | { readonly type: 'sleepEnded'; readonly visit: number }
   | { readonly type: 'cancelled'; readonly by: string; readonly reason?: string | undefined }
   | { readonly type: 'timeRanOut' }
   /** A person sends a quarantined job back into the state where it failed, perhaps with other data. */

@@ -20,7 +20,7 @@ export interface AwaitedChild {
 
 /** What will move a job. Everything named here must be there as long as the job is as it is. */
 export interface WakeUps {
-  /** Turns and tasks: each of them will move the job. */
+  /** Turns, tasks and the end of a sleep: each of them will move the job. */
   readonly items: readonly WakeUpItem[]
   /** Ends of patience. They come on top: a job that had nothing but its time limit would be stuck until then. */
   readonly timers: readonly WakeUpItem[]
@@ -38,11 +38,18 @@ export function wakeUps(job: Job): WakeUps {
   if (isEnded(job)) return { ...nothing, isUpToPerson: false }
   if (job.status === 'quarantined') return { ...nothing, isUpToPerson: true }
   return {
-    items: job.wait === undefined ? [turnOf(job)] : tasksOf(job),
+    items: itemsOf(job),
     timers: timersOf(job),
     children: childrenOf(job),
     isUpToPerson: job.wait?.kind === 'human',
   }
+}
+
+function itemsOf(job: Job): readonly WakeUpItem[] {
+  const { id: jobId, visit, wait } = job
+  if (wait === undefined) return [turnOf(job)]
+  if (wait.kind !== 'sleep') return tasksOf(job)
+  return [{ queue: 'timers', id: timerId(jobId, 'sleep'), payload: { jobId, timer: 'sleep', visit } }]
 }
 
 function turnOf(job: Job): WakeUpItem {
@@ -90,6 +97,7 @@ const WAITS: Readonly<Record<string, string>> = {
   child: 'waiting_for_child',
   parallel: 'waiting_for_parallel',
   human: 'waiting_for_human',
+  sleep: 'waiting_for_time',
 }
 
 /** What is wrong with a job's record on its own, one sentence each; empty when nothing is. */
@@ -105,7 +113,7 @@ export function contradictions(job: Job): readonly string[] {
   if (isOpen && items.length + children.length === 0 && !isUpToPerson) found.push('Nothing will move it.') // J2
   if (isOpen !== (job.endedAt === undefined)) found.push(`It is "${status}" and ended at ${job.endedAt ?? 'no time'}.`)
   const calls = Object.keys(job.branches).length
-  const isCalling = wait !== undefined && wait.kind !== 'human'
+  const isCalling = wait?.kind === 'task' || wait?.kind === 'child' || wait?.kind === 'parallel'
   if (calls > 0 && !isCalling) found.push(`It is "${status}" and keeps ${calls} calls.`)
   const isSingle = wait?.kind === 'task' || wait?.kind === 'child'
   if (isSingle && calls !== 1) found.push(`It waits for ${calls} calls at once.`)

@@ -8,6 +8,7 @@ export type OpenStatus =
   | 'waiting_for_human'
   | 'waiting_for_parallel'
   | 'waiting_for_child'
+  | 'waiting_for_time'
 /** How a job can end. */
 export type Outcome = 'finished' | 'failed' | 'cancelled' | 'error'
 /** A quarantined job is neither open nor ended: it stands aside until a person retries or discards it. */
@@ -91,6 +92,7 @@ export type Wait =
       readonly resultBytes?: number
     }
   | HumanWait
+  | SleepWait
 
 /** A request for a person's decision. The job's visit is its identity: a later request has another. */
 export interface HumanWait {
@@ -104,6 +106,14 @@ export interface HumanWait {
   readonly remindEveryMs?: number
   /** Reminders so far. */
   readonly reminders?: number
+}
+
+/** The job goes on by itself, later. */
+export interface SleepWait {
+  readonly kind: 'sleep'
+  /** Milliseconds since 1970. */
+  readonly until: number
+  readonly to: string
 }
 
 /**

@@ -69,6 +69,12 @@ export const approval = (transitions: Transitions, expiresMs?: number, over: Par
   ...over,
 })
 
+export const sleep = (time: { afterMs?: number; until?: number }, to = 'work'): Action => ({
+  type: 'sleep',
+  ...time,
+  to,
+})
+
 /** What came of the newest event. Nothing follows from one that was ignored. */
 export interface Scene extends Omit<Decision, 'type'> {
   readonly script: Script

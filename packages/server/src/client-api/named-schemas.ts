@@ -13,6 +13,7 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   ListedQuarantinedJob: schemas.listedQuarantined,
   JobError: schemas.jobError,
   TrailEntry: schemas.trailEntry,
+  JobWait: schemas.jobWait,
   JobFailure: schemas.jobFailure,
   OpenApproval: schemas.openApproval,
   Approval: schemas.approvalBody,

@@ -1,4 +1,4 @@
-import { approvalOf, roughJsonLength, shownJobId } from '@impresario/core'
+import { approvalOf, roughJsonLength, shownJobId, waitReason } from '@impresario/core'
 import type { ClientInfo, Explanation, Job, JobFailure, JobRequest, RunnableBlueprint, Stored } from '@impresario/core'
 import type { CreateOptions, Quota, TaskExplanation } from '@impresario/engine'
 import {
@@ -19,6 +19,7 @@ import type {
   TraceContext,
   WireApproval,
   WireJobFailure,
+  WireWait,
 } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 
@@ -44,6 +45,7 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
     ...(parent === undefined ? {} : { parent_job_id: shownJobId(parent.jobId) }),
     ...(job.metadata === undefined ? {} : { metadata: job.metadata }),
     ...(approval === undefined ? {} : { approval }),
+    ...waitsFor(job),
     created_at: job.createdAt / 1_000,
     updated_at: job.updatedAt / 1_000,
     ...(job.endedAt === undefined ? {} : { ended_at: job.endedAt / 1_000 }),
@@ -55,6 +57,10 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
       ...(note === undefined ? {} : { note }),
     })),
   }
+}
+
+function waitsFor({ wait }: Job): { readonly waits_for?: WireWait } {
+  return wait?.kind === 'sleep' ? { waits_for: { kind: 'time', until: wait.until / 1_000 } } : {}
 }
 
 function failureBody({ child, ...failure }: JobFailure): WireJobFailure {
@@ -199,6 +205,7 @@ export function blueprintBody(blueprint: RunnableBlueprint): BlueprintBody {
       name: node.name,
       kind: node.kind,
       outcome: node.outcome ?? null,
+      waits: node.waits ?? [],
       transitions: node.links.map((link) => ({ to: link.to, label: link.label ?? null })),
     })),
   }
@@ -232,6 +239,8 @@ export function explanationBody(
       blueprint_name: blueprint,
       status: status ?? null,
     })),
+    summary: waitReason(job) ?? null,
+    waits_for: waitBody(job),
     tasks: tasks.map((task) => ({
       task_id: task.taskId,
       type: task.type,
@@ -243,6 +252,11 @@ export function explanationBody(
       explanation: explained.has(task) && task.explanation !== undefined ? wireExplanation(task.explanation) : null,
     })),
   }
+}
+
+function waitBody(job: Job): JsonObject | null {
+  const { waits_for: wait } = waitsFor(job)
+  return wait === undefined ? null : { ...wait }
 }
 
 function wireExplanation(explanation: Explanation): Json {

@@ -10,6 +10,7 @@ type Scene =
   | { readonly kind: 'task'; readonly call: Call; readonly success: string; readonly failure: string }
   | { readonly kind: 'spread'; readonly calls: readonly (Call | string)[]; readonly policy: BranchPolicy }
   | { readonly kind: 'child'; readonly name: string; readonly success: string; readonly failure: string }
+  | { readonly kind: 'sleep'; readonly ms: number; readonly to: string }
   | { readonly kind: 'person'; readonly expiresMs: number | undefined; readonly yes: string; readonly no: string }
 
 interface Call {
@@ -58,6 +59,8 @@ export function randomPiece(name: string, chance: Chance, stage: Stage): Piece {
               const { success, failure } = scene
               return actions.runBlueprint({ name: scene.name, transitions: { success, failure } })
             }
+            case 'sleep':
+              return actions.sleep(scene.ms, { to: scene.to })
             case 'person': {
               const { expiresMs, yes, no } = scene
               if (expiresMs === undefined) return actions.awaitHumanApproval({ message: '?', transitions: { yes, no } })
@@ -88,7 +91,7 @@ function callOf(call: Call | string): ParallelCall {
 
 function randomScene(chance: Chance): Scene {
   const any = (): string => chance.pick([...SCENES, 'done', 'done', 'done'])
-  switch (chance.pick(['go', 'task', 'task', 'task', 'spread', 'spread', 'child', 'person'] as const)) {
+  switch (chance.pick(['go', 'task', 'task', 'task', 'spread', 'spread', 'child', 'person', 'sleep'] as const)) {
     case 'go':
       return { kind: 'go', to: any(), throws: chance.pick([0, 0, 1, 2, 9]) }
     case 'task':
@@ -102,6 +105,8 @@ function randomScene(chance: Chance): Scene {
     }
     case 'child':
       return { kind: 'child', name: chance.pick([...CHILDREN, 'not-there']), success: any(), failure: any() }
+    case 'sleep':
+      return { kind: 'sleep', ms: chance.pick([0, 500, 10_000]), to: any() }
     case 'person':
       return { kind: 'person', expiresMs: chance.pick([undefined, 2_000, 20_000]), yes: any(), no: any() }
   }

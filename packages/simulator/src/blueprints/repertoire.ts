@@ -192,6 +192,29 @@ function delay(): Piece {
   }
 }
 
+/** Sleeps twice: for a while, and until a moment that may have passed. */
+function nap(): Piece {
+  return {
+    finishes: true,
+    flaw: tookTurns(3),
+    blueprint: blueprint('nap', { start: 'rest', ...QUICK }, (state) => ({
+      rest: state.handler((context, actions) => {
+        count(context)
+        return actions.sleep('3s', { to: 'doze' })
+      }),
+      doze: state.handler((context, actions) => {
+        count(context)
+        return actions.sleep(new Date(0), { to: 'rise' })
+      }),
+      rise: state.handler((context, actions) => {
+        count(context)
+        return actions.transitionTo('done')
+      }),
+      done: state.end(),
+    })),
+  }
+}
+
 function loop(): Piece {
   return {
     finishes: false,
@@ -219,8 +242,9 @@ function tour(): Piece {
         actions.runBlueprint({ name: 'approval', transitions: { success: 'fourth', failure: 'fourth' } }),
       ),
       fourth: state.handler((_context, actions) =>
-        actions.awaitHumanApproval({ message: 'Was it good?', transitions: { yes: 'done', no: 'done' } }),
+        actions.awaitHumanApproval({ message: 'Was it good?', transitions: { yes: 'last', no: 'last' } }),
       ),
+      last: state.handler((_context, actions) => actions.sleep('5s', { to: 'done' })),
       done: state.end(),
     })),
   }
@@ -242,7 +266,7 @@ function poison(): Piece {
   }
 }
 
-/** The thirteen that every fault is tried on. */
+/** The fourteen that every fault is tried on. */
 export function referencePieces(): readonly Piece[] {
   return [
     linear(),
@@ -255,6 +279,7 @@ export function referencePieces(): readonly Piece[] {
     expiry(),
     search(),
     delay(),
+    nap(),
     loop(),
     tour(),
     poison(),

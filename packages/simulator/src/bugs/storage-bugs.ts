@@ -67,6 +67,25 @@ export const STORAGE_BUGS = {
       },
     }),
   },
+  'lost-sleep': {
+    says: 'forgets now and then the timer that ends a sleep',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) => {
+        let sleeps = 0
+        return override(storage, {
+          commit: (batch) => {
+            const enqueue = (batch.enqueue ?? []).filter(({ queue, id }) => {
+              if (queue !== 'timers' || !id.endsWith('.sleep')) return true
+              sleeps += 1
+              return sleeps % 3 !== 0
+            })
+            return storage.commit({ ...batch, enqueue })
+          },
+        })
+      },
+    }),
+  },
   'lost-message': {
     says: 'forgets now and then what shall be sent to the outside',
     setup: 'both',

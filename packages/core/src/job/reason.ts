@@ -1,0 +1,27 @@
+import { isoInstant } from '../schedule/calendar.ts'
+import type { Job } from './job.ts'
+
+/** What a job stands still for, in a sentence for people; `undefined` for one that does not. */
+export function waitReason({ wait, status, error, branches }: Job): string | undefined {
+  if (status === 'quarantined')
+    return `It is quarantined and waits for a person: ${error?.message ?? 'no reason is known.'}`
+  switch (wait?.kind) {
+    case undefined:
+      return undefined
+    case 'sleep':
+      return `It sleeps until ${isoInstant(wait.until)}, then goes on to "${wait.to}".`
+    case 'human':
+      return `It waits for a person to decide: ${wait.message}`
+    case 'task':
+    case 'child':
+    case 'parallel': {
+      const all = Object.values(branches)
+      const open = all.filter(({ outcome }) => outcome === undefined)
+      const names = [...new Set(open.map(({ call }) => (call.kind === 'task' ? call.type : call.blueprint)))]
+      const what = names.map((name) => `"${name}"`).join(', ')
+      return all.length === 1
+        ? `It waits for ${what}.`
+        : `It waits for ${open.length} of ${all.length} branches: ${what}.`
+    }
+  }
+}
