@@ -93,9 +93,13 @@ const IMPORT_RULES: Readonly<
     refused: ['@impresario/server', '@impresario/client'],
     allowed: ['@impresario/core', '@impresario/engine', '@impresario/protocol', '@impresario/storage-embedded'],
   },
+  'packages/impresario/src': {
+    refused: ['@impresario/engine', '@impresario/storage-embedded', '@impresario/simulator', 'node:fs', 'zod'],
+    allowed: ['@impresario/core', '@impresario/server', '@impresario/server/embedded', './embedded.ts'],
+  },
   'examples/src': {
-    refused: ['@impresario/engine', '@impresario/server', '@impresario/storage-embedded'],
-    allowed: ['@impresario/core', '@impresario/protocol', '@impresario/worker', '@impresario/client', 'zod'],
+    refused: ['@impresario/core', '@impresario/engine', '@impresario/server', '@impresario/worker'],
+    allowed: ['impresario', 'impresario/client', 'impresario/server', 'impresario/worker', 'zod'],
   },
   'apps/cli/src': {
     refused: ['@impresario/engine/executor', '@impresario/server/api'],

@@ -2,12 +2,11 @@
 //
 //   npx tsx -C source examples/src/02-hello.ts
 //
-// oxlint-disable no-console, no-restricted-imports -- this is a whole program, with a server of its own
-import { createClient } from '@impresario/client'
-import { blueprint } from '@impresario/core'
-import { contract } from '@impresario/protocol'
-import { createServer } from '@impresario/server'
-import { createWorker } from '@impresario/worker'
+// oxlint-disable no-console -- this is a whole program, with a server of its own
+import { createClient } from 'impresario/client'
+import { blueprint, contract } from 'impresario'
+import { createServer } from 'impresario/server'
+import { createWorker } from 'impresario/worker'
 import { z } from 'zod'
 
 // What workers can do.

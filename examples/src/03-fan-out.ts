@@ -2,12 +2,11 @@
 //
 //   npx tsx -C source examples/src/03-fan-out.ts
 //
-// oxlint-disable no-console, no-restricted-imports -- this is a whole program, with a server of its own
-import { createClient } from '@impresario/client'
-import { blueprint } from '@impresario/core'
-import { contract } from '@impresario/protocol'
-import { createServer } from '@impresario/server'
-import { createWorker } from '@impresario/worker'
+// oxlint-disable no-console -- this is a whole program, with a server of its own
+import { createClient } from 'impresario/client'
+import { blueprint, contract } from 'impresario'
+import { createServer } from 'impresario/server'
+import { createWorker } from 'impresario/worker'
 import { z } from 'zod'
 
 const texts = contract('texts', {
@@ -23,7 +22,7 @@ const countAll = blueprint(
     start: 'count',
   },
   (state) => ({
-    // One branch per text. Branches may also be whole blueprints: see `child` in @impresario/core.
+    // One branch per text. Branches may also be whole blueprints: see `child` in impresario.
     count: state.handler((context, actions) =>
       actions.dispatchParallel(
         context.initialData.texts.map((text) => texts.count({ text }, { attemptsMax: 1 })),

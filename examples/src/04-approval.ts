@@ -2,10 +2,10 @@
 //
 //   npx tsx -C source examples/src/04-approval.ts
 //
-// oxlint-disable no-console, no-restricted-imports -- this is a whole program, with a server of its own
-import { createClient } from '@impresario/client'
-import { blueprint } from '@impresario/core'
-import { createServer } from '@impresario/server'
+// oxlint-disable no-console -- this is a whole program, with a server of its own
+import { createClient } from 'impresario/client'
+import { blueprint } from 'impresario'
+import { createServer } from 'impresario/server'
 import { z } from 'zod'
 
 const refund = blueprint(

@@ -3,14 +3,13 @@
 //
 //   npx tsx -C source examples/src/06-embedded.ts
 //
-// oxlint-disable no-console, no-restricted-imports -- this is a whole program, with an orchestrator of its own
+// oxlint-disable no-console -- this is a whole program, with an orchestrator of its own
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { blueprint } from '@impresario/core'
-import { contract } from '@impresario/protocol'
-import { createOrchestrator } from '@impresario/server/embedded'
-import { createWorker } from '@impresario/worker'
+import { blueprint, contract } from 'impresario'
+import { createOrchestrator } from 'impresario/embedded'
+import { createWorker } from 'impresario/worker'
 import { z } from 'zod'
 
 const kitchen = contract('kitchen', {

@@ -1,7 +1,7 @@
 // The samples of the older documents, in the words of this system. docs/guide/from-avtomatika.md shows them.
 //
 // Blueprints only: `examples/src/from-avtomatika.test.ts` runs each of them.
-import { blueprint, createDictionaryStore } from '@impresario/core'
+import { blueprint, createDictionaryStore } from 'impresario'
 import { z } from 'zod'
 
 // A task whose status picks the next state, also a status of the worker's own.

@@ -1,11 +1,10 @@
-// oxlint-disable no-restricted-imports -- the samples are run by servers of their own
 import { readFileSync } from 'node:fs'
-import { blueprint } from '@impresario/core'
-import { createServer } from '@impresario/server'
-import { createOrchestrator } from '@impresario/server/embedded'
-import type { Orchestrator } from '@impresario/server/embedded'
-import { createWorker, outcome, PermanentError } from '@impresario/worker'
-import type { Worker } from '@impresario/worker'
+import { blueprint } from 'impresario'
+import { createServer } from 'impresario/server'
+import { createOrchestrator } from 'impresario/embedded'
+import type { Orchestrator } from 'impresario/embedded'
+import { createWorker, outcome, PermanentError } from 'impresario/worker'
+import type { Worker } from 'impresario/worker'
 import { expect, onTestFinished, test } from 'vitest'
 import * as samples from './07-from-avtomatika.ts'
 

@@ -1,4 +1,4 @@
-import { contract } from '@impresario/protocol'
+import { contract } from 'impresario'
 import { z } from 'zod'
 
 /** What the workers of a small film studio can do. Files are named relative to the studio's directory. */

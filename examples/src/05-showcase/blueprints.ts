@@ -1,4 +1,4 @@
-import { blueprint } from '@impresario/core'
+import { blueprint } from 'impresario'
 import { z } from 'zod'
 import { shop } from './contract.ts'
 

@@ -1,4 +1,4 @@
-import { contract } from '@impresario/protocol'
+import { contract } from 'impresario'
 import { z } from 'zod'
 
 const file = z.string()

@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { verifyWebhook, WebhookError } from '@impresario/client'
-import type { WebhookBody } from '@impresario/client'
+import { verifyWebhook, WebhookError } from 'impresario/client'
+import type { WebhookBody } from 'impresario/client'
 
 /** Somebody else's server, which wants to know what becomes of its orders. It believes only what is signed. */
 export class Receiver {

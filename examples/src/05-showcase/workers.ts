@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createWorker, outcome } from '@impresario/worker'
-import type { Task, Worker, WorkerOptions } from '@impresario/worker'
+import { createWorker, outcome } from 'impresario/worker'
+import type { Task, Worker, WorkerOptions } from 'impresario/worker'
 import { PROFILE } from './blueprints.ts'
 import { shop } from './contract.ts'
 

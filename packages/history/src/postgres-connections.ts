@@ -1,4 +1,4 @@
-import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError, missingPackage } from '@impresario/protocol'
 import type { ClientBase, Pool, PoolClient } from 'pg'
 import { WriteRefusedError } from './history.ts'
 
@@ -84,7 +84,9 @@ export async function inTransaction<T>(client: ClientBase, work: () => Promise<T
 }
 
 async function openPool(url: string): Promise<Pool> {
-  const { default: pg } = await import('pg')
+  const { default: pg } = await import('pg').catch((error: unknown) => {
+    throw missingPackage(error, { purpose: 'History in PostgreSQL', packages: ['pg'] }) ?? error
+  })
   const pool = new pg.Pool({
     connectionString: url,
     max: POOL_MAX,

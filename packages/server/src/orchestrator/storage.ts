@@ -3,6 +3,7 @@ import type { Clock, Log, Storage } from '@impresario/core'
 import { createMemoryStorage, openEmbeddedStorage } from '@impresario/storage-embedded'
 import { invalid } from '../config/config.ts'
 import { deferredStorage } from './deferred-storage.ts'
+import { postgresStorage, redisStorage } from './drivers.ts'
 import { openPatiently } from './patient-opening.ts'
 import { directoryOf, storageUrlProblem } from '../config/storage-choice.ts'
 
@@ -32,15 +33,14 @@ export function openStorage(url: string, options: StorageOptions): Storage {
   }
   // Two processes of one host must not take each other's work for their own of an earlier life.
   const own = instanceId === hostname() ? {} : { instance: instanceId }
-  // Their drivers are read only by those who use them.
   const open = /^postgres/i.test(url)
     ? async (): Promise<Storage> => {
-        const { openPostgresStorage } = await import('@impresario/storage-postgres')
+        const { openPostgresStorage } = await postgresStorage()
         // One attempt: who waits for the server says so, with its address.
         return openPostgresStorage({ url, log, startMs: 0, ...own })
       }
     : async (): Promise<Storage> => {
-        const { openRedisStorage } = await import('@impresario/storage-redis')
+        const { openRedisStorage } = await redisStorage()
         return openRedisStorage({ url, log, ...own })
       }
   const { waitMs, signal } = options

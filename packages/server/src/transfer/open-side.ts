@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import type { Movable } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { openMovableFile } from '@impresario/storage-embedded'
+import { postgresStorage, redisStorage } from '../orchestrator/drivers.ts'
 import { shownAddress } from '../orchestrator/storage.ts'
 import { directoryOf } from '../config/storage-choice.ts'
 
@@ -16,13 +17,12 @@ export async function openMovable(url: string, mayCreate: boolean): Promise<Mova
     if (directory === '') throw invalid('The address names no directory. Write it as file:./impresario-data.')
     return openMovableFile({ directory, mayCreate })
   }
-  // Drivers are read only by those who use them.
   if (['postgres', 'postgresql'].includes(scheme)) {
-    const { openMovableSchema } = await import('@impresario/storage-postgres')
+    const { openMovableSchema } = await postgresStorage()
     return openMovableSchema({ url, mayCreate })
   }
   if (['redis', 'rediss'].includes(scheme)) {
-    const { openMovableNamespace } = await import('@impresario/storage-redis')
+    const { openMovableNamespace } = await redisStorage()
     return openMovableNamespace({ url, mayCreate })
   }
   if (scheme === 'memory') throw invalid('A storage in memory ends with its process: there is nothing to move.')

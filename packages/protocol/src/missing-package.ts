@@ -1,0 +1,16 @@
+import { ImpresarioError } from './errors.ts'
+
+/**
+ * The refusal for a package that only some users need and that is not installed. Nothing if the error is about something
+ * else: a package that is there and broken must say so itself.
+ */
+export function missingPackage(
+  error: unknown,
+  { purpose, packages }: { readonly purpose: string; readonly packages: readonly string[] },
+): ImpresarioError | undefined {
+  if (!(error instanceof Error) || !('code' in error) || error.code !== 'ERR_MODULE_NOT_FOUND') return undefined
+  const missing = packages.find((name) => error.message.includes(`'${name}'`))
+  if (missing === undefined) return undefined
+  const message = `${purpose} needs the package ${missing}, which is not installed. Run "npm install ${packages.join(' ')}".`
+  return new ImpresarioError('INVALID_CONFIGURATION', message, { cause: error })
+}
