@@ -15,17 +15,22 @@ const KEYWORDS = [
 ]
 
 /**
- * The `package.json` of the tarball. It asks for what the packages inside ask for, but for what only some users need: that is
- * an optional peer, as `packages/impresario/package.json` lists.
+ * What only some users need: drivers of databases, and the loader of TypeScript for development. In the tarball these are
+ * optional peers. In this repository they are ordinary dependencies of the packages that use them.
  */
+const OPTIONAL = ['ioredis', 'msgpackr', 'pg', 'tsx']
+
+/** The `package.json` of the tarball. It asks for what the packages inside ask for. */
 export function publishedManifest(
   workspaces: ReadonlyMap<string, Workspace>,
   { inside, outside }: Pick<Gathered, 'inside' | 'outside'>,
   command: string,
 ): Readonly<Record<string, unknown>> {
   const own = manifestOf(workspaces, PUBLIC)
-  const { name, version, description, license, engines, peerDependencies = {}, peerDependenciesMeta } = own
-  const dependencies = dependenciesOf(workspaces, inside, peerDependencies)
+  const { name, version, description, license, engines } = own
+  const asked = askedBy(workspaces, inside)
+  const dependencies = selected(asked, (one) => !OPTIONAL.includes(one))
+  const peerDependencies = selected(asked, (one) => OPTIONAL.includes(one), '^')
   const unknown = [...outside].filter((one) => !(one in dependencies) && !(one in peerDependencies))
   if (unknown.length > 0) throw new Error(`The code imports ${unknown.join(', ')}, and no package.json names it.`)
   return {
@@ -43,19 +48,21 @@ export function publishedManifest(
     engines,
     dependencies,
     peerDependencies,
-    peerDependenciesMeta,
+    peerDependenciesMeta: Object.fromEntries(OPTIONAL.map((one) => [one, { optional: true }])),
   }
 }
 
-function dependenciesOf(
+/** Versions by name, of everything from elsewhere that the packages inside ask for, and of optional tools that they load. */
+function askedBy(
   workspaces: ReadonlyMap<string, Workspace>,
   inside: ReadonlySet<string>,
-  peers: Readonly<Record<string, string>>,
-): Readonly<Record<string, string>> {
+): readonly (readonly [name: string, version: string])[] {
   const found = new Map<string, string>()
   for (const name of inside) {
-    for (const [one, version] of Object.entries(manifestOf(workspaces, name).dependencies ?? {})) {
-      if (workspaces.has(one) || one in peers) continue
+    const { dependencies = {}, devDependencies = {} } = manifestOf(workspaces, name)
+    const tools = Object.entries(devDependencies).filter(([one]) => OPTIONAL.includes(one))
+    for (const [one, version] of [...Object.entries(dependencies), ...tools]) {
+      if (workspaces.has(one)) continue
       const before = found.get(one)
       if (before !== undefined && before !== version) {
         throw new Error(`${one} is wanted as ${before} and as ${version}: choose one version.`)
@@ -63,7 +70,15 @@ function dependenciesOf(
       found.set(one, version)
     }
   }
-  return Object.fromEntries([...found].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  return [...found].toSorted(([a], [b]) => (a < b ? -1 : 1))
+}
+
+function selected(
+  asked: readonly (readonly [name: string, version: string])[],
+  isWanted: (name: string) => boolean,
+  range = '',
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(asked.filter(([name]) => isWanted(name)).map(([name, version]) => [name, range + version]))
 }
 
 /** Without the sources, which are not in the tarball. */

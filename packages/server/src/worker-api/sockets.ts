@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import type { Clock, Log } from '@impresario/core'
 import type { Desk, Recall } from '@impresario/engine'
-import { EVENT_UNSIGNED, ImpresarioError, isImpresarioError, LIMITS } from '@impresario/protocol'
+import { EVENT_UNSIGNED, ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import type { CancelCommand, EventRequest, SocketError } from '@impresario/protocol'
 import type { RawData, WebSocket } from 'ws'
 import { errorFields } from '../runtime/log.ts'
@@ -11,25 +11,9 @@ import type { Frame } from './socket-frame.ts'
 import { refuseRepeated } from '../auth/signatures.ts'
 import type { Signatures } from '../auth/signatures.ts'
 import type { Proof, WorkerAuth } from '../auth/worker-auth.ts'
+import { SOCKET_BOUNDS } from './socket-bounds.ts'
+import type { SocketBounds } from './socket-bounds.ts'
 import type { WorkerCalls } from '../worker-protocol/worker-calls.ts'
-
-export interface SocketBounds {
-  readonly pingMs: number
-  readonly bufferBytesMax: number
-  readonly mistakesMax: number
-  readonly framesPerSecond: number
-  readonly bytesPerSecond: number
-  readonly unboundMax: number
-}
-
-const SOCKET_BOUNDS: SocketBounds = {
-  pingMs: LIMITS.socketPingMs,
-  bufferBytesMax: LIMITS.socketBufferBytesMax,
-  mistakesMax: LIMITS.socketMistakesMax,
-  framesPerSecond: LIMITS.socketFramesPerSecond,
-  bytesPerSecond: LIMITS.socketBytesPerSecond,
-  unboundMax: LIMITS.socketsUnboundMax,
-}
 
 export interface SocketsOptions {
   readonly calls: WorkerCalls

@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
+import { subset } from 'semver'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Consumer } from './consumer.fixture.ts'
+
+/** Installing goes over the network and may take long on a busy machine; nothing here depends on how long. */
+const PATIENCE_MS = 900_000
+const PATIENCE = { timeout: PATIENCE_MS }
+
+let consumer: Consumer
+let manifest: Manifest
+
+interface Manifest {
+  readonly engines: { readonly node: string }
+  readonly exports: Readonly<Record<string, unknown>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional: boolean }>>
+}
+
+beforeAll(async () => {
+  consumer = await Consumer.install()
+  manifest = await installed<Manifest>('node_modules/impresario/package.json')
+}, PATIENCE_MS)
+
+afterAll(async () => {
+  await consumer.remove()
+}, PATIENCE_MS)
+
+async function installed<T>(path: string): Promise<T> {
+  return JSON.parse(await readFile(join(consumer.folder, path), 'utf8')) as T
+}
+
+test('[M-06] the tarball holds licence, notice and readme, and nothing of the repository but what is built', async () => {
+  const bytes = new Uint8Array(await readFile(consumer.tarball))
+  const files = createPackageFromTarballData(bytes).listFiles()
+  const inside = files.map((file) => file.replace(/^\/node_modules\/impresario\//, '')).toSorted()
+  expect(inside).toEqual(expect.arrayContaining(['LICENSE', 'NOTICE', 'README.md', 'package.json', 'dist/index.js']))
+  expect(
+    inside.filter((file) => !/^(?:LICENSE|NOTICE|README\.md|package\.json|dist\/.*\.(?:js|d\.ts|json))$/.test(file)),
+  ).toEqual([])
+  expect(inside.filter((file) => /\.test\.|\.fixture\.|\.types\./.test(file))).toEqual([])
+})
+
+test('[M-06] every package in the tree of a consumer runs on every Node that ours names', async () => {
+  const { packages } = await installed<{
+    readonly packages: Readonly<
+      Record<string, { readonly engines?: { readonly node?: string }; readonly dev?: boolean }>
+    >
+  }>('package-lock.json')
+  const asked = Object.entries(packages).filter(([place, { dev }]) => place !== '' && dev !== true)
+  expect(asked.length).toBeGreaterThan(20)
+  const narrower = asked.filter(([, { engines }]) => !subset(manifest.engines.node, engines?.node ?? '*'))
+  expect(narrower.map(([place, { engines }]) => `${place}: ${engines?.node}`)).toEqual([])
+})
+
+test('[M-06] databases and tools are peers that need not be there, and nothing for development is asked for', async () => {
+  expect(Object.keys(manifest.peerDependencies).toSorted()).toEqual(['ioredis', 'msgpackr', 'pg', 'tsx'])
+  expect(Object.values(manifest.peerDependenciesMeta).every(({ optional }) => optional)).toBe(true)
+  const { packages } = await installed<{ readonly packages: Readonly<Record<string, unknown>> }>('package-lock.json')
+  for (const name of ['ioredis', 'pg', 'vitest', '@impresario/core']) {
+    expect({ name, locked: packages[`node_modules/${name}`] }).toEqual({ name, locked: undefined })
+  }
+})
+
+test('[M-06] publint finds nothing', PATIENCE, async () => {
+  const { buffer } = new Uint8Array(await readFile(consumer.tarball))
+  const { messages } = await publint({ pack: { tarball: buffer }, strict: true })
+  expect(messages).toEqual([])
+})
+
+test('[M-06] the types of every entry are found and are those of its code', PATIENCE, async () => {
+  const bytes = new Uint8Array(await readFile(consumer.tarball))
+  const result = await checkPackage(createPackageFromTarballData(bytes))
+  if (result.types === false) throw new Error('The package has no types.')
+  // Modules of ECMAScript only, with entries: what came before `exports` does not read them.
+  const judged = result.problems.filter((problem) => {
+    if (problem.kind === 'CJSResolvesToESM') return false
+    return !('resolutionKind' in problem) || problem.resolutionKind !== 'node10'
+  })
+  expect(judged).toEqual([])
+  expect(Object.keys(result.entrypoints).toSorted()).toEqual(Object.keys(manifest.exports).toSorted())
+})
+
+test('[M-06] every entry is imported, from modules and with require', PATIENCE, async () => {
+  const entries = Object.keys(manifest.exports).filter((entry) => entry !== './package.json')
+  expect(entries).toEqual(expect.arrayContaining(['.', './client', './worker', './server', './embedded']))
+  const names = entries.map((entry) => `impresario${entry.slice(1)}`)
+  await writeFile(
+    join(consumer.folder, 'entries.mjs'),
+    names.map((name) => `console.log(Object.keys(await import('${name}')).length > 0)\n`).join(''),
+  )
+  expect(await consumer.run(process.execPath, ['entries.mjs'])).toEqual({
+    code: 0,
+    output: 'true\n'.repeat(names.length),
+  })
+  await writeFile(join(consumer.folder, 'entries.cjs'), names.map((name) => `require('${name}')\n`).join(''))
+  expect(await consumer.run(process.execPath, ['--no-warnings', 'entries.cjs'])).toEqual({ code: 0, output: '' })
+})
+
+test.for([
+  ['nodenext', { module: 'nodenext', types: ['node'] }, ['*.ts', 'blueprints']],
+  ['bundler', { module: 'esnext', moduleResolution: 'bundler', types: ['node'] }, ['*.ts', 'blueprints']],
+  ['browser', { module: 'esnext', moduleResolution: 'bundler', types: [], lib: ['es2023', 'dom'] }, ['browser.ts']],
+] as const)('[M-06] a program compiles under %s, declarations included', PATIENCE, async ([name, how, include]) => {
+  const compilerOptions = {
+    ...how,
+    target: 'es2023',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: false,
+    noEmit: true,
+    allowImportingTsExtensions: true,
+  }
+  await writeFile(join(consumer.folder, `tsconfig.${name}.json`), JSON.stringify({ compilerOptions, include }))
+  const compiler = join(consumer.folder, 'node_modules/typescript/bin/tsc')
+  const outcome = await consumer.run(process.execPath, [compiler, '-p', `tsconfig.${name}.json`])
+  expect(outcome).toEqual({ code: 0, output: '' })
+})
+
+test('[M-06] dev, a worker and a client bring a job to its end', PATIENCE, async () => {
+  const dev = consumer.start(consumer.command, ['dev', '--port', '0', '--json', '--blueprints', 'blueprints'])
+  const state = JSON.parse(await dev.says(/^(\{.*\})$/m)) as Readonly<Record<string, string>>
+  const { url = '', client_token: clientToken = '', worker_token: workerToken = '' } = state
+  const worker = consumer.start(process.execPath, ['--import', 'tsx', 'worker.ts'], {
+    ORCHESTRATOR_URL: url,
+    WORKER_TOKEN: workerToken,
+  })
+  const client = await consumer.run(process.execPath, ['--import', 'tsx', 'client.ts'], {
+    IMPRESARIO_URL: url,
+    IMPRESARIO_TOKEN: clientToken,
+  })
+  expect(client).toEqual({ code: 0, output: 'Hello, Ada!\n' })
+  const listed = await consumer.run(consumer.command, ['jobs', 'list'])
+  expect(listed.output).toContain('hello')
+  await worker.end('SIGINT')
+  expect(await dev.end('SIGINT')).toBe(0)
+})
+
+test('[M-06] dev without blueprints plays its demo', PATIENCE, async () => {
+  const dev = consumer.start(consumer.command, ['dev', '--port', '0', '--data', 'demo-data', '--approve-after', '0'])
+  await dev.says(/Now you, in a second terminal/)
+  expect(await dev.end('SIGINT')).toBe(0)
+})
+
+test(
+  '[M-06] the orchestrator runs inside a program, with its file, its history and its pictures',
+  PATIENCE,
+  async () => {
+    const { code, output } = await consumer.run(process.execPath, ['--import', 'tsx', 'embedded.ts'])
+    expect({ code, output }).toMatchObject({ code: 0 })
+    expect(output).toMatch(/^\{"embedded":"Hello, Grace!".*"picture":"<svg"\}$/m)
+  },
+)
+
+test.for([
+  ['postgres://nobody@localhost/nothing', 'npm install pg'],
+  ['redis://localhost:1', 'npm install ioredis msgpackr'],
+] as const)('[M-06] a start on %s without its driver says: %s', PATIENCE, async ([url, advice]) => {
+  const env = {
+    STORAGE_URL: url,
+    CLIENT_TOKEN: randomUUID(),
+    WORKER_TOKEN: randomUUID(),
+    API_PORT: '0',
+  }
+  const { code, output } = await consumer.run(consumer.command, ['start'], env)
+  expect(code).not.toBe(0)
+  expect(output.trim().split('\n').at(-1)).toMatch(new RegExp(`^✗ .* is not installed\\. Run "${advice}"\\.$`))
+})
