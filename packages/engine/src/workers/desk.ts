@@ -19,7 +19,7 @@ import { byWeight } from '../job/by-weight.ts'
 import type { Director } from '../job/director.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
-import { Hands } from './hands.ts'
+import { SharedCapacity } from './shared-capacity.ts'
 import { Holdings } from './holdings.ts'
 import type { Recall } from './holdings.ts'
 import { readTask } from '../job/payload.ts'
@@ -64,7 +64,7 @@ export class Desk {
   readonly #roster: Roster
   readonly #holdings = new Holdings()
   readonly #renewal: Renewal
-  readonly #hands: Hands
+  readonly #sharedCapacity: Hands
   readonly #recalls: Recalls
   /** Workers whose poll waits because their hands are full. */
   readonly #full = new Set<string>()
@@ -96,7 +96,7 @@ export class Desk {
     const reception = this.#reception
     const { leaseMs } = options
     this.#renewal = new Renewal({ storage, holdings, reception, dispatcher, clock, leaseMs, hold, release })
-    this.#hands = new Hands({ storage, holdings, dispatcher, signals, log, hold, release })
+    this.#sharedCapacity = new SharedCapacity({ storage, holdings, dispatcher, signals, log, hold, release })
     const takenBack: Renewal['takenBack'] = (workerId, refs) => this.#renewal.takenBack(workerId, refs)
     this.#recalls = new Recalls({ storage, dispatcher, holdings, signals, log, release, takenBack, wake })
   }
@@ -270,7 +270,7 @@ export class Desk {
     const lanes = await dispatcher.lanesFor(worker)
     const holder = options.isLocal === true ? {} : { holder: worker.id }
     const claimed = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder })
-    const leases = options.isLocal === true ? claimed.leases : await this.#hands.fit(worker, claimed.leases)
+    const leases = options.isLocal === true ? claimed.leases : await this.#sharedCapacity.fit(worker, claimed.leases)
     if (leases.length === 0) return NOTHING
     const giveBack = (): Promise<void> => this.#giveBack(worker.id, leases)
     const deliveries = await this.#deliverAll(worker.id, leases, clock.now()).catch(async (error: unknown) => {

@@ -5,7 +5,7 @@ import type { Holdings } from './holdings.ts'
 import { readTask } from '../job/payload.ts'
 import type { Signals } from '../service/signals.ts'
 
-export interface HandsOptions {
+export interface SharedCapacityOptions {
   readonly storage: Storage
   readonly holdings: Holdings
   readonly dispatcher: Dispatcher
@@ -44,11 +44,11 @@ const CONFLICTS_MAX = 20
  * Beside that, instances tell each other who has got and who has ended what, so that each knows how busy a worker is when it
  * chooses one. That may be late: it steers the choice and never the truth.
  */
-export class Hands {
-  readonly #options: HandsOptions
+export class SharedCapacity {
+  readonly #options: SharedCapacityOptions
   readonly #known = new Map<string, Known>()
 
-  constructor(options: HandsOptions) {
+  constructor(options: SharedCapacityOptions) {
     this.#options = options
     const { signals, dispatcher, holdings } = options
     signals.on('took', (id = '', workerId = '') => dispatcher.assign(id, workerId))
