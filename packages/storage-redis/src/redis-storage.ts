@@ -15,7 +15,7 @@ import type {
   Storage,
   Stored,
 } from '@impresario/core'
-import { Calm } from './shards/calm.ts'
+import { EmptyShards } from './shards/empty-shards.ts'
 import { Caller } from './client/caller.ts'
 import { Claims } from './shards/claims.ts'
 import { batchValues, unpack, valueOf } from './client/codec.ts'
@@ -66,7 +66,7 @@ export class RedisStorage implements Storage {
   readonly #placement: Placement
   readonly #transactions: Transactions
   readonly #claims: Claims
-  readonly #calm: Calm
+  readonly #emptyShards: EmptyShards
   readonly #hints: Hints
   /** What the names of this process and of those before it begin with; and its own. */
   readonly #instance: string
@@ -84,12 +84,12 @@ export class RedisStorage implements Storage {
     const placement = placementOf(shards)
     const hands = this.#hands
     const transactions = new Transactions({ caller, origin, instance: this.#instance, hands, patienceMs })
-    const calm = new Calm(shards, now ?? (() => performance.now()))
+    const emptyShards = new EmptyShards(shards, now ?? (() => performance.now()))
     this.#caller = caller
     this.#placement = placement
     this.#transactions = transactions
-    this.#calm = calm
-    this.#claims = new Claims({ caller, transactions, placement, calm, hands })
+    this.#emptyShards = calm
+    this.#claims = new Claims({ caller, transactions, placement, emptyShards, hands })
     this.#hints = new Hints(origin)
   }
 
@@ -187,7 +187,7 @@ export class RedisStorage implements Storage {
           const one = replies[at]
           kept[index] = one !== 0 && one !== undefined
           if (Buffer.isBuffer(one)) this.#announce(queue, one.toString(), shard)
-          else if (one === 1) this.#calm.soon(queue, shard, leaseMs)
+          else if (one === 1) this.#emptyShards.soon(queue, shard, leaseMs)
         }
       }),
     )
@@ -204,7 +204,7 @@ export class RedisStorage implements Storage {
     if (outcome === 'conflict') return outcome
     for (const item of batch.enqueue ?? []) {
       const { queue, lane, delayMs, id } = item
-      if (!isWhole) this.#calm.enqueued(item, shard ?? this.#placement.ofItem(queue, id))
+      if (!isWhole) this.#emptyShards.enqueued(item, shard ?? this.#placement.ofItem(queue, id))
       if (delayMs <= 0) this.#hints.announce(queue, lane)
     }
     return 'committed'
@@ -221,7 +221,7 @@ export class RedisStorage implements Storage {
         (message, shard) => {
           for (const [from, lane] of this.#hints.read(message)) this.#announce(from, lane, shard)
         },
-        (isHearing) => this.#calm.hearing(isHearing),
+        (isHearing) => this.#emptyShards.hearing(isHearing),
       )
     }
     return this.#hints.watch(queue, listener)
@@ -335,7 +335,7 @@ export class RedisStorage implements Storage {
   }
 
   #announce(queue: Queue, lane: string, shard: number): void {
-    this.#calm.disturb(queue, shard, lane)
+    this.#emptyShards.disturb(queue, shard, lane)
     this.#hints.announce(queue, lane)
   }
 }

@@ -1,5 +1,5 @@
 import type { Claimed, ClaimOptions, Queue } from '@impresario/core'
-import type { Calm } from './calm.ts'
+import type { EmptyShards } from './empty-shards.ts'
 import type { Caller } from '../client/caller.ts'
 import { planBest, planTurns } from './claim-plan.ts'
 import type { LaneSurvey, Pick, Plan, Survey } from './claim-plan.ts'
@@ -14,7 +14,7 @@ export interface ClaimsParts {
   readonly caller: Caller
   readonly transactions: Transactions
   readonly placement: Placement
-  readonly calm: Calm
+  readonly emptyShards: EmptyShards
   /** Whose hands hold what no holder is named for. */
   readonly hands: string
 }
@@ -44,14 +44,14 @@ export class Claims {
   readonly #caller: Caller
   readonly #transactions: Transactions
   readonly #placement: Placement
-  readonly #calm: Calm
+  readonly #emptyShards: EmptyShards
   readonly #hands: string
 
-  constructor({ caller, transactions, placement, calm, hands }: ClaimsParts) {
+  constructor({ caller, transactions, placement, emptyShards, hands }: ClaimsParts) {
     this.#caller = caller
     this.#transactions = transactions
     this.#placement = placement
-    this.#calm = calm
+    this.#emptyShards = calm
     this.#hands = hands
   }
 
@@ -61,10 +61,10 @@ export class Claims {
     const wanted: Wanted = { queue, lanes: names, limit: most, leaseMs, holder: holder ?? false }
     const shards = this.#placement.ofQueue(queue)
     if (shards.length === 1) return claimedOf(await this.#take(wanted, 0, most))
-    const asked = this.#calm.candidates(queue, names, shards)
+    const asked = this.#emptyShards.candidates(queue, names, shards)
     const others = shards.filter((shard) => !asked.includes(shard))
     const { found, nextInMs } = await this.#claimOf(wanted, asked)
-    const next = sooner(nextInMs, this.#calm.nextInMs(queue, others))
+    const next = sooner(nextInMs, this.#emptyShards.nextInMs(queue, others))
     return { leases: found.map(({ lease }) => lease), nextInMs: next }
   }
 
@@ -105,9 +105,9 @@ export class Claims {
     const [only] = shards
     if (only === undefined) return { found: [], nextInMs: undefined }
     if (shards.length === 1) {
-      const news = this.#calm.news(wanted.queue, only)
+      const news = this.#emptyShards.news(wanted.queue, only)
       const { found, nextInMs } = await this.#take(wanted, only, wanted.limit)
-      this.#calm.learn({ queue: wanted.queue, shard: only, news }, wanted.lanes, nextInMs)
+      this.#emptyShards.learn({ queue: wanted.queue, shard: only, news }, wanted.lanes, nextInMs)
       return { found, nextInMs }
     }
     const found: Ranked[] = []
@@ -146,7 +146,7 @@ export class Claims {
 
   async #survey({ queue, lanes }: Wanted, shard: number, limit: number): Promise<Surveyed> {
     type Reply = readonly [number, ...(readonly [string, number, number, readonly string[]])[]]
-    const news = this.#calm.news(queue, shard)
+    const news = this.#emptyShards.news(queue, shard)
     const reply = await this.#transactions.ask<Buffer>('survey', [queue, lanes ?? false, limit], shard)
     const [wait, ...rows] = unpack<Reply>(reply)
     const found = rows.map(([lane, turn, most, flat]): LaneSurvey => {
@@ -157,8 +157,8 @@ export class Claims {
     const full = new Set(found.map(({ lane }) => lane))
     if (lanes !== undefined) {
       const empty = lanes.filter((lane) => !full.has(lane))
-      this.#calm.learn({ queue, shard, news }, empty, waitMs)
-    } else if (full.size === 0) this.#calm.learn({ queue, shard, news }, undefined, waitMs)
+      this.#emptyShards.learn({ queue, shard, news }, empty, waitMs)
+    } else if (full.size === 0) this.#emptyShards.learn({ queue, shard, news }, undefined, waitMs)
     return { shard, lanes: found, waitMs }
   }
 
@@ -172,7 +172,7 @@ export class Claims {
     const chosen = picks?.map(({ lane, turn }) => [lane, turn]) ?? false
     const question = [queue, names, limit, leaseMs, holder, this.#hands, ...this.#ofSharding(shard, chosen)]
     const result = await this.#claimed('claim', queue, question, shard)
-    if (result.found.length > 0) this.#calm.soon(queue, shard, leaseMs)
+    if (result.found.length > 0) this.#emptyShards.soon(queue, shard, leaseMs)
     return result
   }
 

@@ -16,13 +16,13 @@ interface Entry {
  * A delayed item of another instance is not announced, nor is a lease that ends: knowledge of emptiness grows old so fast. It
  * is also the longest time that a lost hint costs.
  */
-const CALM_MS = 250
+const EMPTY_MS = 250
 
 /**
  * Which shards have nothing for a claim, so that it need not ask them. It is used only while the hints of all instances are
  * heard; a hint, or what this storage does itself, ends it for the lane.
  */
-export class Calm {
+export class EmptyShards {
   readonly #shards: number
   readonly #now: () => number
   readonly #queues = new Map<Queue, readonly Entry[]>()
@@ -69,7 +69,7 @@ export class Calm {
     if (!this.#isHearing || entry.news !== news || nextInMs === 0) return
     const now = this.#now()
     if (now >= entry.until) {
-      entry.until = now + CALM_MS
+      entry.until = now + EMPTY_MS
       entry.empty.clear()
       entry.isEmpty = false
     }
