@@ -1,6 +1,6 @@
 import type { Claimed, ClaimOptions, Lease, Queue } from '@impresario/core'
 import type { Connections } from './connections.ts'
-import { Convoy } from './convoy.ts'
+import { GroupCommit } from './group-commit.ts'
 import { leaseOf } from './rows.ts'
 import type { ClaimRow } from './rows.ts'
 
@@ -32,26 +32,26 @@ const SIZE_MAX = 128
  */
 export class Claims {
   readonly #options: ClaimsOptions
-  readonly #convoy: Convoy<Request, Claimed>
+  readonly #group: GroupCommit<Request, Claimed>
   /** The lane whose turn was last, for claims that name no lanes. */
   readonly #turns = new Map<Queue, string>()
 
   constructor(options: ClaimsOptions) {
     this.#options = options
     const { groupsMax } = options
-    this.#convoy = new Convoy({ groupsMax, sizeMax: SIZE_MAX, send: (requests) => this.#send(requests) })
+    this.#group = new GroupCommit({ groupsMax, sizeMax: SIZE_MAX, send: (requests) => this.#send(requests) })
   }
 
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
-    return this.#convoy.ask({ ...options, queue, isExpired: false })
+    return this.#group.ask({ ...options, queue, isExpired: false })
   }
 
   claimExpired(queue: Queue, options: { readonly limit: number; readonly leaseMs: number }): Promise<Claimed> {
-    return this.#convoy.ask({ ...options, queue, isExpired: true })
+    return this.#group.ask({ ...options, queue, isExpired: true })
   }
 
   drain(): Promise<void> {
-    return this.#convoy.drain()
+    return this.#group.drain()
   }
 
   async #send(requests: readonly Request[]): Promise<readonly Claimed[]> {

@@ -19,7 +19,7 @@ import { commitParameters, mustBeStorable, touchesOf, weightOf } from './batch-m
 import { Claims } from './claims.ts'
 import { closedError } from './connections.ts'
 import type { Connections } from './connections.ts'
-import { Convoy } from './convoy.ts'
+import { GroupCommit } from './group-commit.ts'
 import type { Hints } from './hints.ts'
 import { listStatement } from './list-statement.ts'
 import { Reads } from './reads.ts'
@@ -52,11 +52,11 @@ const COMMIT_BYTES_MAX = 4_194_304
  * calls are refused and nothing else changes.
  *
  * What is asked for is done by functions in the database, each call of one its own transaction: what a call did is durable
- * when it resolves, and `sync` has nothing to do. Calls of one moment travel together, each kind in a convoy of its own.
+ * when it resolves, and `sync` has nothing to do. Calls of one moment travel together, each kind in a group of its own.
  */
 export class PostgresStorage implements Storage {
   readonly #parts: PostgresStorageParts
-  readonly #commits: Convoy<Batch, Outcome>
+  readonly #commits: GroupCommit<Batch, Outcome>
   readonly #claims: Claims
   readonly #renewals: Renewals
   readonly #reads: Reads
@@ -65,7 +65,7 @@ export class PostgresStorage implements Storage {
   constructor(parts: PostgresStorageParts) {
     this.#parts = parts
     const { connections, schema, hints, groupsMax, sessionId: session } = parts
-    this.#commits = new Convoy({
+    this.#commits = new GroupCommit({
       groupsMax,
       sizeMax: COMMITS_MAX,
       touches: touchesOf,

@@ -1,6 +1,6 @@
 import type { ItemView, Kind, Queue, Records, Stored } from '@impresario/core'
 import type { Connections } from './connections.ts'
-import { Convoy } from './convoy.ts'
+import { GroupCommit } from './group-commit.ts'
 import { storedOf, viewOf } from './rows.ts'
 import type { ItemRow, RecordRow } from './rows.ts'
 
@@ -29,14 +29,14 @@ const GROUPS_MAX = 2
 /** Looks of one moment travel together. A look sets out after it was asked for, so that it sees all that was committed before. */
 export class Reads {
   readonly #options: ReadsOptions
-  readonly #records: Convoy<RecordKey, RecordFound | null>
-  readonly #items: Convoy<ItemKeys, readonly (ItemView | undefined)[]>
+  readonly #records: GroupCommit<RecordKey, RecordFound | null>
+  readonly #items: GroupCommit<ItemKeys, readonly (ItemView | undefined)[]>
 
   constructor(options: ReadsOptions) {
     this.#options = options
     const sizes = { groupsMax: GROUPS_MAX, sizeMax: SIZE_MAX }
-    this.#records = new Convoy({ ...sizes, send: (keys) => this.#readAll(keys) })
-    this.#items = new Convoy({ ...sizes, send: (keys) => this.#peekAll(keys) })
+    this.#records = new GroupCommit({ ...sizes, send: (keys) => this.#readAll(keys) })
+    this.#items = new GroupCommit({ ...sizes, send: (keys) => this.#peekAll(keys) })
   }
 
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {

@@ -1,7 +1,7 @@
 import type { LeaseRef, Queue } from '@impresario/core'
 import { itemName } from './batch-message.ts'
 import type { Connections } from './connections.ts'
-import { Convoy } from './convoy.ts'
+import { GroupCommit } from './group-commit.ts'
 import type { Touches } from './names-in-use.ts'
 
 export interface RenewalsOptions {
@@ -34,20 +34,20 @@ const SIZE_MAX = 128
  */
 export class Renewals {
   readonly #options: RenewalsOptions
-  readonly #renewals: Convoy<Request, readonly boolean[]>
-  readonly #handBacks: Convoy<Request, readonly boolean[]>
+  readonly #renewals: GroupCommit<Request, readonly boolean[]>
+  readonly #handBacks: GroupCommit<Request, readonly boolean[]>
 
   constructor(options: RenewalsOptions) {
     this.#options = options
-    const convoy = (isRepeatable: boolean): Convoy<Request, readonly boolean[]> =>
-      new Convoy({
+    const group = (isRepeatable: boolean): GroupCommit<Request, readonly boolean[]> =>
+      new GroupCommit({
         groupsMax: 2,
         sizeMax: SIZE_MAX,
         touches: touchesOf,
         send: (requests) => this.#send(requests, isRepeatable),
       })
-    this.#renewals = convoy(true)
-    this.#handBacks = convoy(false)
+    this.#renewals = group(true)
+    this.#handBacks = group(false)
   }
 
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {

@@ -88,7 +88,7 @@ export class RedisStorage implements Storage {
     this.#caller = caller
     this.#placement = placement
     this.#transactions = transactions
-    this.#emptyShards = calm
+    this.#emptyShards = emptyShards
     this.#claims = new Claims({ caller, transactions, placement, emptyShards, hands })
     this.#hints = new Hints(origin)
   }

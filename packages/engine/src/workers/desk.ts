@@ -64,7 +64,7 @@ export class Desk {
   readonly #roster: Roster
   readonly #holdings = new Holdings()
   readonly #renewal: Renewal
-  readonly #sharedCapacity: Hands
+  readonly #sharedCapacity: SharedCapacity
   readonly #recalls: Recalls
   /** Workers whose poll waits because their hands are full. */
   readonly #full = new Set<string>()

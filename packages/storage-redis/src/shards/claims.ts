@@ -51,7 +51,7 @@ export class Claims {
     this.#caller = caller
     this.#transactions = transactions
     this.#placement = placement
-    this.#emptyShards = calm
+    this.#emptyShards = emptyShards
     this.#hands = hands
   }
 

@@ -2,7 +2,7 @@ import { isImpresarioError } from '@impresario/protocol'
 import { NamesInUse } from './names-in-use.ts'
 import type { Touches } from './names-in-use.ts'
 
-export interface ConvoyOptions<Q, A> {
+export interface GroupCommitOptions<Q, A> {
   /** Does what is asked for in one step, and gives an answer to each. */
   readonly send: (requests: readonly Q[]) => Promise<readonly A[]>
   /** Groups under way at the same time. Each has a connection. */
@@ -42,15 +42,15 @@ const LOOK = 4
  * called. When the server refuses a group, each of it goes again alone, so that only the culprit is refused. A group
  * whose outcome is unknown rejects all of it.
  */
-export class Convoy<Q, A> {
-  readonly #options: ConvoyOptions<Q, A>
+export class GroupCommit<Q, A> {
+  readonly #options: GroupCommitOptions<Q, A>
   readonly #busy = new NamesInUse()
   readonly #underWay = new Set<Promise<void>>()
   #waiting: Waiting<Q, A>[] = []
   #isScheduled = false
   #patience: NodeJS.Timeout | undefined
 
-  constructor(options: ConvoyOptions<Q, A>) {
+  constructor(options: GroupCommitOptions<Q, A>) {
     this.#options = options
   }
 

@@ -2,7 +2,7 @@ import type { Batch } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import { touchesOf } from './batch-message.ts'
-import { Convoy } from './convoy.ts'
+import { GroupCommit } from './group-commit.ts'
 
 const remove = (...ids: readonly string[]): Batch => ({ remove: ids.map((id) => ({ queue: 'turns', id }) as const) })
 const guarded = (id: string, ...ids: readonly string[]): Batch => ({
@@ -12,10 +12,10 @@ const guarded = (id: string, ...ids: readonly string[]): Batch => ({
 
 type Outcome = 'committed' | 'conflict'
 
-/** A convoy whose groups arrive when the test says so. */
+/** A group whose groups arrive when the test says so. */
 function bench(groupsMax: number) {
   const groups: { readonly batches: readonly Batch[]; readonly end: (conflicts?: readonly number[]) => void }[] = []
-  const commits = new Convoy<Batch, Outcome>({
+  const commits = new GroupCommit<Batch, Outcome>({
     groupsMax,
     sizeMax: 128,
     touches: touchesOf,
@@ -32,7 +32,7 @@ function bench(groupsMax: number) {
 
 test('[C-10] a group is bounded by what its commits hold, and a heavy one goes alone', async () => {
   const groups: (readonly number[])[] = []
-  const convoy = new Convoy<number, number>({
+  const group = new GroupCommit<number, number>({
     groupsMax: 1,
     sizeMax: 128,
     weigh: (request) => request,
@@ -43,7 +43,7 @@ test('[C-10] a group is bounded by what its commits hold, and a heavy one goes a
     },
   })
   const asked = [60, 50, 40, 500, 10, 90, 100]
-  expect(await Promise.all(asked.map((request) => convoy.ask(request)))).toEqual(asked)
+  expect(await Promise.all(asked.map((request) => group.ask(request)))).toEqual(asked)
   expect(groups).toEqual([[60, 40], [50, 10], [500], [90], [100]])
 })
 
@@ -137,14 +137,14 @@ test('[G-03] nobody waits for long behind a group that does not arrive', async (
 
 test('[G-03] a group whose outcome is unknown rejects all of it and holds nobody up', async () => {
   const away = new ImpresarioError('STORAGE_UNAVAILABLE', 'away')
-  const failing = new Convoy<Batch, Outcome>({ groupsMax: 1, sizeMax: 9, send: () => Promise.reject(away) })
+  const failing = new GroupCommit<Batch, Outcome>({ groupsMax: 1, sizeMax: 9, send: () => Promise.reject(away) })
   const outcomes = await Promise.allSettled([failing.ask(remove('a')), failing.ask(remove('b'))])
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })
 
 test('[G-03] a request that the server refuses is refused alone', async () => {
   const sent: number[] = []
-  const convoy = new Convoy<string, string>({
+  const group = new GroupCommit<string, string>({
     groupsMax: 1,
     sizeMax: 9,
     send: async (requests) => {
@@ -153,7 +153,7 @@ test('[G-03] a request that the server refuses is refused alone', async () => {
       return requests.map((request) => `${request} done`)
     },
   })
-  const outcomes = await Promise.allSettled(['a', 'bad', 'b'].map((request) => convoy.ask(request)))
+  const outcomes = await Promise.allSettled(['a', 'bad', 'b'].map((request) => group.ask(request)))
   expect(outcomes).toMatchObject([{ value: 'a done' }, { status: 'rejected' }, { value: 'b done' }])
   expect(sent).toEqual([3, 1, 1, 1])
 })
