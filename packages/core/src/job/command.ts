@@ -1,4 +1,4 @@
-import { nearness } from '../ports/nearness.ts'
+import { shardSuffix } from '../ports/shard-suffix.ts'
 import type { JsonObject } from '@impresario/protocol'
 import type { Draft } from './draft.ts'
 import type { EventOf } from './event.ts'
@@ -65,5 +65,5 @@ function whatOf(event: Exclude<CommandEvent, EventOf<'cancelled'>>): string {
 function digest(data: JsonObject | undefined): string {
   if (data === undefined) return '-'
   const text = JSON.stringify(data)
-  return `${text.length}.${nearness(text)}${nearness(`+${text}`)}`
+  return `${text.length}.${shardSuffix(text)}${shardSuffix(`+${text}`)}`
 }

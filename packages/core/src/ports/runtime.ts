@@ -15,7 +15,7 @@ export interface Random {
   next(): number
   /**
    * A new unique id; later ids sort after earlier ones. `near`: the id of something that will be written together with what
-   * gets the new one; a storage that spreads its data keeps both in one place (see `nearness`).
+   * gets the new one; a storage that spreads its data keeps both in one place (see `shardSuffix`).
    */
   id(near?: string): string
 }

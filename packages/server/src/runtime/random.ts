@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto'
-import { nearness } from '@impresario/core'
+import { shardSuffix } from '@impresario/core'
 import type { Random } from '@impresario/core'
 
 const POOL_BYTES = 8_192
@@ -45,7 +45,7 @@ export function createRandom(now: () => number): Random {
     const time = hex(high >>> 24) + hex(high >>> 16) + hex(high >>> 8) + hex(high)
     const rest = `${hex(lastMs >>> 8)}${hex(lastMs)}-${hex(0x70 | (counter >>> 8))}${hex(counter)}`
     const variant = hex(0x80 | ((pool[at] ?? 0) & 0x3f))
-    const tail = near === undefined ? `${byte(6)}${byte(7)}` : nearness(near)
+    const tail = near === undefined ? `${byte(6)}${byte(7)}` : shardSuffix(near)
     return `${time}-${rest}-${variant}${byte(1)}-${byte(2)}${byte(3)}${byte(4)}${byte(5)}${tail}`
   }
   return { next: () => pool.readUIntLE(take(6), 6) / 0x1_00_00_00_00_00_00, id }

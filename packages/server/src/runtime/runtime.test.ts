@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events'
-import { nearness } from '@impresario/core'
+import { shardSuffix } from '@impresario/core'
 import { describe, expect, test } from 'vitest'
 import { createClock } from './clock.ts'
 import { createLog, createTimestamp } from './log.ts'
@@ -86,7 +86,7 @@ test('[G-02] an id near another one sorts as any, and ends with the digits of th
   const random = createRandom(() => 1_700_000_000_000)
   const ids = Array.from({ length: 100 }, (_, index) => random.id(index % 2 === 0 ? 'ann/order.1' : undefined))
   expect(ids.toSorted()).toEqual(ids)
-  const digits = nearness('ann/order.1')
+  const digits = shardSuffix('ann/order.1')
   expect(ids.filter((id) => id.endsWith(digits)).length).toBeGreaterThanOrEqual(50)
 })
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { childJobId, messageId, nearness, taskId, timerId, turnId } from '@impresario/core'
+import { childJobId, messageId, shardSuffix, taskId, timerId, turnId } from '@impresario/core'
 import type { Kind, Queue } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { partsOf, shardOf } from './parts.ts'
@@ -39,7 +39,7 @@ test('[G-02] a job, all that is named after it, and its children lie in one shar
 test('[G-02] a job lies where its idempotency key is, if its id was made near it', () => {
   for (let round = 0; round < 50; round += 1) {
     const key = `018f-client/order.${round}`
-    const id = `${randomUUID().slice(0, 32)}${nearness(key)}`
+    const id = `${randomUUID().slice(0, 32)}${shardSuffix(key)}`
     const { ofRecord } = placementOf(16)
     expect(ofRecord('job', id)).toBe(ofRecord('key', key))
   }

@@ -1,4 +1,4 @@
-import { nearness } from '@impresario/core'
+import { shardSuffix } from '@impresario/core'
 import type { Kind, Queue } from '@impresario/core'
 
 /**
@@ -28,11 +28,11 @@ const ROOT = /^(?:msg_)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]
 export function placementOf(shards: number): Placement {
   const all = Array.from({ length: shards }, (_, shard) => shard)
   const by = (digits: string): number => Number.parseInt(digits, 16) % shards
-  const ofTree = (id: string): number => by(ROOT.exec(id)?.[1] ?? nearness(stemOf(id)))
+  const ofTree = (id: string): number => by(ROOT.exec(id)?.[1] ?? shardSuffix(stemOf(id)))
   if (shards === 1) return { shards, ofRecord: () => 0, ofItem: () => 0, ofKind: () => FIRST, ofQueue: () => FIRST }
   return {
     shards,
-    ofRecord: (kind, id) => (OF_JOBS.has(kind) ? ofTree(id) : UNDER_LEAD.has(kind) ? 0 : by(nearness(id))),
+    ofRecord: (kind, id) => (OF_JOBS.has(kind) ? ofTree(id) : UNDER_LEAD.has(kind) ? 0 : by(shardSuffix(id))),
     ofItem: (queue, id) => (queue === 'leaders' ? 0 : ofTree(id)),
     ofKind: (kind) => (UNDER_LEAD.has(kind) ? FIRST : all),
     ofQueue: (queue) => (queue === 'leaders' ? FIRST : all),

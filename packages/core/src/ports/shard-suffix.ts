@@ -3,7 +3,7 @@
  * text as its id, in a storage that spreads what it keeps: both are then written in one place. The digits of different
  * texts are as good as random.
  */
-export function nearness(text: string): string {
+export function shardSuffix(text: string): string {
   let hash = 0x81_1c_9d_c5
   for (let index = 0; index < text.length; index += 1) {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x1_00_01_93)
