@@ -18,7 +18,7 @@ import { HttpTransport } from './transport/http-transport.ts'
 import { messageOf } from './runtime/log.ts'
 import type { Middleware } from './tasks/middleware.ts'
 import { Bell, nextTurn, sleep } from './runtime/pause.ts'
-import { Rota } from './orchestrator/rota.ts'
+import { PollRotation } from './orchestrator/poll-rotation.ts'
 import type { TaskOrigin } from './tasks/running.ts'
 import { TaskRunner } from './tasks/runner.ts'
 import { modulesIn } from './tasks/skill-directory.ts'
@@ -49,7 +49,7 @@ export type CommandHandler = (command: Command) => unknown
 export class Worker {
   readonly #settings: WorkerSettings
   readonly #connections: readonly Connection[]
-  readonly #rota: Rota
+  readonly #rotation: PollRotation
   readonly #runner: TaskRunner
   readonly #commands = new Map<string, CommandHandler>()
   readonly #health = new HealthPage(() => this.#condition())
@@ -76,7 +76,7 @@ export class Worker {
     this.#connections = transports(options, this.#settings).map(({ transport, weight }) =>
       this.#connect(transport, weight),
     )
-    this.#rota = new Rota(this.#connections, orchestratorMode, pollMs)
+    this.#rotation = new PollRotation(this.#connections, orchestratorMode, pollMs)
     if (telemetry === undefined) return
     const gauge = new Gauge()
     this.#telemetry = new Telemetry({ ...telemetry, read: () => gauge.read(), now: () => performance.now() })
@@ -283,17 +283,17 @@ export class Worker {
     while (!signal.aborted) {
       await nextTurn()
       const limit = this.#limit()
-      const turn = limit > 0 ? this.#rota.next() : undefined
-      if (turn === undefined) {
+      const next = limit > 0 ? this.#rotation.next() : undefined
+      if (next === undefined) {
         await this.#bell.wait(this.#nextReadyMs())
         continue
       }
-      const { connection, timeoutMs } = turn
+      const { connection, timeoutMs } = next
       const availableSkills = this.#runner.available
       const request = { limit, timeoutMs, ...(availableSkills === undefined ? {} : { availableSkills }) }
       const tasks = await connection.poll(request, signal)
       for (const task of tasks) this.#runner.accept(task, connection)
-      this.#rota.done(connection, tasks.length)
+      this.#rotation.done(connection, tasks.length)
       this.#changed()
       if (tasks.length === 0 && connection.readyInMs === 0) await sleep(this.#settings.idlePollMs, signal)
     }

@@ -117,7 +117,7 @@ test('[E-05] failover: a worker that starts while the first is down works for th
   expect(await first.resultOf(task)).toMatchObject({ status: 'success' })
 })
 
-test('[E-05] in turns by weight, evenly spread', async () => {
+test('[E-05] in rotation, by weight, evenly spread', async () => {
   const order: string[] = []
   const tally = (name: string, one: TestOrchestrator): void => {
     one.intercept = ({ path }) => {
@@ -139,12 +139,12 @@ test('[E-05] in turns by weight, evenly spread', async () => {
   tally('a', first)
   tally('b', second)
   await second.until(() => order.filter((name) => name === 'b').length > 5)
-  // From the first turn of the second one on, whatever was asked before both were there.
-  const turns = order.slice(order.indexOf('b')).join('')
-  expect(turns.slice(0, 16)).toBe('baaabaaabaaabaaa')
+  // From the first poll of the second one on, whatever was asked before both were there.
+  const polls = order.slice(order.indexOf('b')).join('')
+  expect(polls.slice(0, 16)).toBe('baaabaaabaaabaaa')
 })
 
-test('[E-05] in turns, an orchestrator that is down costs the others nothing', async () => {
+test('[E-05] in rotation, an orchestrator that is down costs the others nothing', async () => {
   const worker = makeWorker({ orchestratorMode: 'round_robin' }).task('t', () => undefined)
   await worker.start()
   await second.until(() => second.registrations.length === 1)
@@ -171,7 +171,7 @@ test('[E-05] waterfall: the next is asked while the first has no work, and the f
   log('b', second)
   await worker.start()
   await second.until(() => order.length > 12)
-  const turns = order.slice(order.indexOf('b')).join('')
-  expect(turns.slice(0, 8)).toBe('babababa')
+  const polls = order.slice(order.indexOf('b')).join('')
+  expect(polls.slice(0, 8)).toBe('babababa')
   await second.until(() => second.results.length > 0)
 })

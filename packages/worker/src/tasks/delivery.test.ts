@@ -299,7 +299,7 @@ test('[E-05] with several orchestrators: registered with all, work from the firs
   await resultOf(other, second)
 })
 
-test('[E-05] in turns: every orchestrator is asked', async () => {
+test('[E-05] in rotation: every orchestrator is asked', async () => {
   const second = await start(new TestOrchestrator())
   const orchestrators = [{ url: second.url }, { url: orchestrator.url }]
   const worker = makeWorker({ orchestrators, orchestratorMode: 'round_robin' }).task('t', () => undefined)

@@ -1,16 +1,16 @@
 import type { Connection } from './connection.ts'
 import type { OrchestratorMode } from '../settings/settings.ts'
 
-/** With more than one orchestrator to ask in turn, an idle one must not hold the poll for long. */
-const TURN_POLL_MS = 2_000
+/** With more than one orchestrator to ask, an idle one must not hold the poll for long. */
+const SHARED_POLL_MS = 2_000
 
-export interface Turn {
+export interface NextPoll {
   readonly connection: Connection
   readonly timeoutMs: number
 }
 
 /** Whom to ask for work next. The connections are in the order of their priority. */
-export class Rota {
+export class PollRotation {
   readonly #connections: readonly Connection[]
   readonly #mode: OrchestratorMode
   readonly #pollMs: number
@@ -23,16 +23,16 @@ export class Rota {
     this.#pollMs = pollMs
   }
 
-  next(): Turn | undefined {
+  next(): NextPoll | undefined {
     const ready = this.#connections.filter((connection) => connection.readyInMs === 0)
     const connection = this.#choose(ready)
     if (connection === undefined) return undefined
     // While the first one is away its stand-in is asked for short: so soon does the first one get its work back.
     const mayHold = this.#mode === 'failover' ? connection === this.#connections[0] : this.#connections.length === 1
-    return { connection, timeoutMs: mayHold ? this.#pollMs : Math.min(TURN_POLL_MS, this.#pollMs) }
+    return { connection, timeoutMs: mayHold ? this.#pollMs : Math.min(SHARED_POLL_MS, this.#pollMs) }
   }
 
-  /** What came of a turn. */
+  /** What came of a poll. */
   done(connection: Connection, tasks: number): void {
     this.#step = tasks > 0 ? 0 : (this.#connections.indexOf(connection) + 1) % this.#connections.length
   }
@@ -44,7 +44,7 @@ export class Rota {
   }
 }
 
-/** Everybody gains its weight, the richest is asked and pays for all: turns come evenly spread. */
+/** Everybody gains its weight, the richest is asked and pays for all: polls come evenly spread. */
 function richest(ready: readonly Connection[]): Connection | undefined {
   let best: Connection | undefined
   let total = 0
