@@ -25,7 +25,7 @@ import type { CreateOptions } from './job/job-creation.ts'
 /** A signal that nobody aborts. */
 export const NEVER: AbortSignal = new AbortController().signal
 
-/** Lets everything run that needs no time to pass. What is ready goes on in microtasks, or in the next turn of the loop. */
+/** Lets everything run that needs no time to pass. What is ready goes on in microtasks, or in the next tick of the event loop. */
 export async function settled(): Promise<void> {
   for (;;) {
     const before = storageTraffic.begun

@@ -62,7 +62,7 @@ export function anEvent(over: Partial<HistoryEvent> = {}): HistoryEvent {
   return { at: 1_700_000_000_000, event: 'state_started', jobId: 'job-1', ...over }
 }
 
-/** Resolves once it is so; asks again after everybody else had a turn. */
+/** Resolves once it is so; asks again after a tick of the event loop. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await yieldToOthers()
 }

@@ -133,7 +133,7 @@ export const LIMITS = {
   listedFieldBytesMax: 16_384,
   /** What is read from the storage for one page, piece by piece, also where most of it is left out of the answer. */
   pageReadBytesMax: 33_554_432,
-  /** Read at once, and others get their turn before the next piece. */
+  /** Read at once, and other work runs before the next piece. */
   pagePieceBytes: 2_097_152,
   /** Records that a filter leaves out, looked through at once: some ten milliseconds. */
   pagePieceLooks: 2_000,

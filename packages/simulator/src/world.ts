@@ -4,8 +4,8 @@ import type { Due } from './due-heap.ts'
 
 /** Simulated time begins here: late enough that no span leads before zero. */
 const BEGIN = 1_000_000_000
-/** Steps that one turn of the event loop runs. Between two of them Node empties the microtask queue. */
-const STEPS_PER_TURN = 64
+/** Steps that one tick of the event loop runs. Between two of them Node empties the microtask queue. */
+const STEPS_PER_TICK = 64
 
 /**
  * A seeded world: one clock, named streams of chance, one heap of things about to happen.
@@ -71,12 +71,12 @@ export class World {
           reject(asError(error))
         }
       }
-      const turn = (): void => {
+      const tick = (): void => {
         if (isOver) return
-        for (let index = 0; index < STEPS_PER_TURN; index += 1) setImmediate(once)
-        setImmediate(turn)
+        for (let index = 0; index < STEPS_PER_TICK; index += 1) setImmediate(once)
+        setImmediate(tick)
       }
-      turn()
+      tick()
     })
   }
 }

@@ -42,7 +42,7 @@ export interface EmbeddedStorageOptions {
   readonly cacheBytesMax?: number
   /** How many bytes of changes may wait to be written; beyond that a commit resolves when they are. */
   readonly pendingBytesMax?: number
-  /** Runs a flush soon. The default lets one turn of the event loop pass, so that its changes travel together. */
+  /** Runs a flush soon. The default lets one tick of the event loop pass, so that its changes travel together. */
   readonly schedule?: (run: () => void) => void
   /** A write failed: the storage refuses everything from now on, and the process should stop. */
   readonly onFailure?: (error: Error) => void

@@ -61,7 +61,7 @@ export class GroupCommit<Q, A> {
       this.#waiting.push({ request, touches: touches?.(request), weight, resolve, reject })
       if (this.#isScheduled) return
       this.#isScheduled = true
-      // One turn of the event loop: what is asked for in it goes together.
+      // One tick of the event loop: what is asked for in it goes together.
       setImmediate(() => {
         this.#isScheduled = false
         this.#setOut()

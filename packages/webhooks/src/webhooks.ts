@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { nextPage } from '@impresario/core'
 import type { Clock, Listing, ListQuery, Storage, Stored } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
@@ -94,8 +94,8 @@ export class Webhooks {
     const items: DeliverySummary[] = []
     let last = before
     for (let reads = 0; reads < READS_MAX; reads += 1) {
-      // Messages may be long: others get their turn in between, and only what is listed of them is kept.
-      if (reads > 0) await nextTurn()
+      // Messages may be long: other work runs in between, and only what is listed of them is kept.
+      if (reads > 0) await nextTick()
       const bounds = { limit: limit + 1, bytesMax: READ_BYTES, looksMax: READ_LOOKS }
       const page = { ...query, ...(last === undefined ? {} : { before: last }), ...bounds }
       const found = await this.#options.storage.list('delivery', page)
@@ -190,7 +190,7 @@ export class Webhooks {
       released += await this.#releaseAll(waiting, now)
       before = nextPage(found, RELEASE_PAGE)
       if (before === undefined) break
-      await nextTurn()
+      await nextTick()
     }
     await storage.sync()
     return released

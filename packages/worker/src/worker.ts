@@ -17,7 +17,7 @@ import { HealthPage } from './orchestrator/health.ts'
 import { HttpTransport } from './transport/http-transport.ts'
 import { messageOf } from './runtime/log.ts'
 import type { Middleware } from './tasks/middleware.ts'
-import { Bell, nextTurn, sleep } from './runtime/pause.ts'
+import { Bell, nextTick, sleep } from './runtime/pause.ts'
 import { PollRotation } from './orchestrator/poll-rotation.ts'
 import type { TaskOrigin } from './tasks/running.ts'
 import { TaskRunner } from './tasks/runner.ts'
@@ -281,7 +281,7 @@ export class Worker {
   async #poll(): Promise<void> {
     const { signal } = this.#draining
     while (!signal.aborted) {
-      await nextTurn()
+      await nextTick()
       const limit = this.#limit()
       const next = limit > 0 ? this.#rotation.next() : undefined
       if (next === undefined) {

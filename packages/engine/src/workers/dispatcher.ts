@@ -58,7 +58,7 @@ const IDLE_MS = 1_000
 /** How often a shared storage is asked for workers that registered elsewhere. */
 const REFRESH_MS = 2_000
 const PAGE = 500
-/** Workers that are looked at for an explanation before others get their turn: some ten milliseconds. */
+/** Workers that are looked at for an explanation before other work runs: some ten milliseconds. */
 const EXPLAINED_AT_ONCE = 2_000
 const NEVER = new AbortController().signal
 /** Workers may describe themselves at length. */

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { nextPage } from '@impresario/core'
 import type { Job, Listed, ListQuery } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
@@ -91,7 +91,7 @@ export async function walkJobs(engine: Engine, walk: Walk): Promise<string | und
   let left = query.limit
   let { before } = query
   for (let piece = 0; piece < PIECES_MAX; piece += 1) {
-    if (piece > 0) await nextTurn()
+    if (piece > 0) await nextTick()
     // One more than is needed, to know whether there is a next page.
     const limit = walk.fits === undefined ? skip + left + 1 : LIMITS.pageSizeMax
     const bounds = { limit, bytesMax: LIMITS.pagePieceBytes, looksMax: LIMITS.pagePieceLooks }

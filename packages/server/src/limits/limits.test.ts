@@ -145,7 +145,7 @@ describe('[C-10] no request holds the loop for long', () => {
   })
 })
 
-/** The most CPU time between two turns of the event loop. */
+/** The most CPU time between two ticks of the event loop. */
 async function longestHoldMs(work: () => Promise<unknown>): Promise<number> {
   let longest = 0
   let isOver = false

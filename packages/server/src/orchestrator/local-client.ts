@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { isEnded, storedCopy } from '@impresario/core'
 import type {
   ClientInfo,
@@ -110,7 +110,7 @@ export class LocalClient {
       found.push(...page.map(({ value }) => asSeen(value)))
       if (page.next === undefined) return found
       before = page.next
-      await nextTurn()
+      await nextTick()
     }
   }
 

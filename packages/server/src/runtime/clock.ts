@@ -34,14 +34,14 @@ export function createClock({ wall, passed }: TimeSources = MACHINE): Clock {
     },
     steady: () => Math.floor(start + passed()),
     wall,
-    sleep: (ms, signal) => (ms <= 0 ? nextTurn() : sleep(ms, signal)),
+    sleep: (ms, signal) => (ms <= 0 ? nextTick() : sleep(ms, signal)),
   }
 }
 
 /** The longest span that a timer of Node can hold; a longer one would fire at once. */
 const TIMER_MS_MAX = 2_147_483_647
 
-function nextTurn(): Promise<void> {
+function nextTick(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)
   })

@@ -1,8 +1,8 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import type { WorkerRecord } from '@impresario/core'
 import type { CatalogueEntry, JsonObject } from '@impresario/protocol'
 
-/** Skills of workers that are counted before others get their turn: a few milliseconds. */
+/** Skills of workers that are counted before other work runs: a few milliseconds. */
 const AT_ONCE = 5_000
 
 interface Skill {
@@ -28,7 +28,7 @@ export async function catalogueOf(
     addContracts(skills, worker)
     if (counted < AT_ONCE) continue
     counted = 0
-    await nextTurn()
+    await nextTick()
   }
   return [...skills].map(([name, skill]) => [name, entryOf(skill)] as const).toSorted(([a], [b]) => (a < b ? -1 : 1))
 }

@@ -13,7 +13,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /** Lets everything that is ready now go first: what ends in the same moment then travels together. */
-export function nextTurn(): Promise<void> {
+export function nextTick(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)
   })

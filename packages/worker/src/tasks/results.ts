@@ -1,6 +1,6 @@
 import type { ResultRequest } from '@impresario/protocol'
 import { messageOf, type Log } from '../runtime/log.ts'
-import { Backoff, nextTurn, sleep } from '../runtime/pause.ts'
+import { Backoff, nextTick, sleep } from '../runtime/pause.ts'
 import { peaceMs, transportFailure, type WorkerTransport } from '../transport/transport.ts'
 
 interface SenderOptions {
@@ -76,7 +76,7 @@ export class ResultSender {
   }
 
   async #sendAll(): Promise<void> {
-    await nextTurn()
+    await nextTick()
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, Math.max(1, this.batchMax))
       await this.#deliver(batch)
