@@ -123,8 +123,8 @@ test('[D-05] why a worker was chosen names what set it apart from the next', () 
   expect(why('best_value', { costPerSecond: 1 }, { costPerSecond: 2 })).toContain(
     'it asks less for its reputation than',
   )
-  const turn = summary(aCall({ strategy: 'round_robin' }), free(aWorker('a'), aWorker('b')), { last: 'a' })
-  expect(turn).toContain("'b' is chosen of 2 candidates by 'round_robin': it comes after 'a', who had the last task")
+  const rotated = summary(aCall({ strategy: 'round_robin' }), free(aWorker('a'), aWorker('b')), { last: 'a' })
+  expect(rotated).toContain("'b' is chosen of 2 candidates by 'round_robin': it comes after 'a', who had the last task")
 })
 
 test('[D-05] an explanation stays readable with very many workers', () => {

@@ -53,7 +53,7 @@ export interface Explanation {
 
 export interface ExplainOptions {
   readonly exclude?: readonly string[]
-  /** Who got the last task of this type, for strategies that take turns. */
+  /** Who got the last task of this type, for strategies that rotate. */
   readonly last?: string | undefined
   readonly strategies?: Strategies
   /** Workers listed at most; 100, because an answer about 10,000 workers is 2 MB and nobody reads it. */

@@ -81,7 +81,7 @@ test('[D-01] a kept order always gives whom a look at everybody would give', () 
   }
 })
 
-test('[D-01] turns go round also when everybody after the last one is excluded or gone', () => {
+test('[D-01] rotation goes on also when everybody after the last one is excluded or gone', () => {
   const index = new WorkerIndex()
   for (let at = 0; at < 600; at += 1) index.put(createWorker({ id: `w${1000 + at}`, skills: ['render'] }, 0))
   const call = aCall({ strategy: 'round_robin' })

@@ -13,7 +13,7 @@ export function isKeepable({ criteria }: Strategy): boolean {
   return isRing(criteria) || criteria.every(({ isSteady }) => isSteady === true)
 }
 
-/** Taking turns: the order is that of the ids, and the beginning moves. */
+/** Rotation: the order is that of the ids, and the beginning moves. */
 function isRing(criteria: Strategy['criteria']): boolean {
   return criteria.length === 1 && criteria[0]?.name === 'turn'
 }
@@ -61,7 +61,7 @@ export class Ordering {
     if (before !== undefined) this.#take(before)
   }
 
-  /** The best that is not excluded; where turns are taken, the next one after `last`. */
+  /** The best that is not excluded; in rotation, the next one after `last`. */
   best(exclude: readonly string[], last: string | undefined): Candidate | undefined {
     if (!this.#isRing || last === undefined) return this.#from(0, 0, exclude)
     const row = this.#rows.findIndex((one) => idOf(lastOf(one)) > last)

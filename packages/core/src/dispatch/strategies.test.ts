@@ -42,7 +42,7 @@ test('[D-03] default: warm, then cheap, then trusted, then little to do, then by
   expect(order({ params: { model: 7 } }, workers, { loads }).slice(0, 2)).toEqual(['warm', 'y'])
 })
 
-test('[D-03] round_robin: everybody in turn, also when workers come and go', () => {
+test('[D-03] round_robin: every worker in rotation, also when workers come and go', () => {
   const strategy = strategyNamed('round_robin')
   let last: string | undefined
   const pick = (ids: readonly string[]) => {

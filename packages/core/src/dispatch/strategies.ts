@@ -80,22 +80,23 @@ const value: Criterion = {
 }
 
 /**
- * Whose turn it is: the ids form a ring, and the turn is with the next one after the last. Unlike
+ * Who comes next in rotation: the ids form a ring, and the next one after the last is chosen. Unlike
  * a counter taken modulo the number of candidates, this skips nobody when workers come and go.
  */
-const turn: Criterion = {
+const rotation: Criterion = {
+  // The name is in answers of the explain route, and stays.
   name: 'turn',
   measure: ({ worker }, { last }) => (last === undefined || worker.id > last ? 0 : 1),
   because: (_candidate, _next, { last }) => `comes after '${last}', who had the last task of this type`,
 }
 
 /** What strategies are made of, for those that are added from outside. */
-export const CRITERIA = { warm, cost, reputation, load, value, turn } as const
+export const CRITERIA = { warm, cost, reputation, load, value, rotation } as const
 
 /** Every strategy there is. A new one is a new line here. */
 export const STRATEGIES: Strategies = strategySet([
   { name: 'default', criteria: [warm, cost, reputation, load] },
-  { name: 'round_robin', criteria: [turn] },
+  { name: 'round_robin', criteria: [rotation] },
   { name: 'least_connections', criteria: [load, warm, cost, reputation] },
   { name: 'cheapest', criteria: [cost, warm, reputation, load] },
   { name: 'best_value', criteria: [value, reputation, warm, load] },
@@ -119,8 +120,8 @@ export function strategyNamed(name: string, known: Strategies = STRATEGIES): Str
 }
 
 /** Whether the choice depends on who was chosen before. */
-export function takesTurns({ criteria }: Strategy): boolean {
-  return criteria.includes(turn)
+export function isRotating({ criteria }: Strategy): boolean {
+  return criteria.includes(rotation)
 }
 
 export function questionOf(call: Pick<TaskCall, 'type' | 'params'>, last: string | undefined): Question {

@@ -124,10 +124,15 @@ test('[D-04] workers that failed a task are avoided while another live worker co
   expect(index.exclusion(aCall({ type: 'train' }), ['failed'])).toEqual([])
 })
 
-const inTurn = aCall({ strategy: 'round_robin' })
+const rotating = aCall({ strategy: 'round_robin' })
 
-/** Instances that give out turns and hear of each other's later, in the order of `steps`; each step is one of them. */
-function turnsOver(instances: number, workers: readonly string[], steps: readonly number[], delay: number): number[] {
+/** Instances that choose in rotation and hear of each other’s choices later, in the order of `steps`; each step is one of them. */
+function rotationsOver(
+  instances: number,
+  workers: readonly string[],
+  steps: readonly number[],
+  delay: number,
+): number[] {
   const onTheirWay: { readonly from: number; readonly id: string }[] = []
   const indexes = Array.from({ length: instances }, (_, from) => {
     const index = new WorkerIndex(STRATEGIES, (_type, id) => onTheirWay.push({ from, id }))
@@ -136,10 +141,10 @@ function turnsOver(instances: number, workers: readonly string[], steps: readonl
   })
   const counts = new Map(workers.map((id) => [id, 0]))
   const hear = ({ from, id }: { readonly from: number; readonly id: string }): void => {
-    for (const [number, index] of indexes.entries()) if (number !== from) index.turnGiven('render', id)
+    for (const [number, index] of indexes.entries()) if (number !== from) index.rotatedElsewhere('render', id)
   }
   for (const from of steps) {
-    const id = indexes[from]?.choose(inTurn)?.worker.id ?? ''
+    const id = indexes[from]?.choose(rotating)?.worker.id ?? ''
     counts.set(id, (counts.get(id) ?? 0) + 1)
     while (onTheirWay.length > delay) for (const one of onTheirWay.splice(0, 1)) hear(one)
   }
@@ -148,46 +153,46 @@ function turnsOver(instances: number, workers: readonly string[], steps: readonl
 
 const spread = (counts: readonly number[]): number => Math.max(...counts) - Math.min(...counts)
 
-test('[D-03] turns go round over several instances as they do over one', () => {
+test('[D-03] rotation goes over several instances as they do over one', () => {
   const alternating = Array.from({ length: 7 }, (_, step) => step % 2)
-  expect(turnsOver(2, ['a', 'b', 'c'], alternating, 0)).toEqual([3, 2, 2])
-  expect(turnsOver(3, ['a', 'b', 'c', 'd', 'e'], [0, 1, 2, 2, 1, 0, 0, 0, 2, 1], 0)).toEqual([2, 2, 2, 2, 2])
+  expect(rotationsOver(2, ['a', 'b', 'c'], alternating, 0)).toEqual([3, 2, 2])
+  expect(rotationsOver(3, ['a', 'b', 'c', 'd', 'e'], [0, 1, 2, 2, 1, 0, 0, 0, 2, 1], 0)).toEqual([2, 2, 2, 2, 2])
 })
 
-test('[D-03] turns stay even however much one instance gives, and however late the others hear of it', () => {
+test('[D-03] rotation stays even however much one instance gives, and however late the others hear of it', () => {
   const steps = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 2 })), { minLength: 1, maxLength: 300 })
   const names = fc.integer({ min: 1, max: 7 }).map((count) => Array.from({ length: count }, (_, at) => `w${at}`))
   fc.assert(
     fc.property(steps, names, fc.integer({ min: 0, max: 12 }), (order, workers, delay) => {
       // What nobody has heard of yet cannot be made up for.
-      expect(spread(turnsOver(3, workers, order, delay))).toBeLessThanOrEqual(1 + 2 * delay)
-      expect(spread(turnsOver(3, workers, order, 0))).toBeLessThanOrEqual(1)
+      expect(spread(rotationsOver(3, workers, order, delay))).toBeLessThanOrEqual(1 + 2 * delay)
+      expect(spread(rotationsOver(3, workers, order, 0))).toBeLessThanOrEqual(1)
     }),
   )
 })
 
-test('[D-03] turns that were given elsewhere matter only to those who take turns, and to workers that are here', () => {
+test('[D-03] choices made elsewhere matter only to strategies that rotate, and to workers that are here', () => {
   const index = indexOf(aWorker('a'), aWorker('b'), aWorker('c'))
-  index.turnGiven('render', 'b')
+  index.rotatedElsewhere('render', 'b')
   // The first to hear of begins behind it.
-  expect(index.choose(inTurn)?.worker.id).toBe('c')
-  index.turnGiven('render', 'a')
-  index.turnGiven('render', 'nobody')
-  index.turnGiven('unknown', 'a')
+  expect(index.choose(rotating)?.worker.id).toBe('c')
+  index.rotatedElsewhere('render', 'a')
+  index.rotatedElsewhere('render', 'nobody')
+  index.rotatedElsewhere('unknown', 'a')
   index.put(aWorker('d', { skills: ['train'] }))
-  index.turnGiven('render', 'd')
+  index.rotatedElsewhere('render', 'd')
   expect(index.choose(aCall())?.worker.id).toBe('a')
-  index.turnGiven('render', 'a')
+  index.rotatedElsewhere('render', 'a')
   index.remove('a')
   index.put(aWorker('a'))
-  expect(['b', 'c', 'a']).toEqual([1, 2, 3].map(() => index.choose(inTurn)?.worker.id))
+  expect(['b', 'c', 'a']).toEqual([1, 2, 3].map(() => index.choose(rotating)?.worker.id))
 })
 
-test('[D-03] a worker that alone fits what another instance has does not lose its turns here for ever', () => {
+test('[D-03] a worker that alone fits what another instance has does not lose its place in rotation for ever', () => {
   const index = indexOf(aWorker('a'), aWorker('b'))
-  index.choose(inTurn)
-  for (let times = 0; times < 1_000; times += 1) index.turnGiven('render', 'b')
-  const got = Array.from({ length: 40 }, () => index.choose(inTurn)?.worker.id)
+  index.choose(rotating)
+  for (let times = 0; times < 1_000; times += 1) index.rotatedElsewhere('render', 'b')
+  const got = Array.from({ length: 40 }, () => index.choose(rotating)?.worker.id)
   expect(got.filter((id) => id === 'b').length).toBeGreaterThan(10)
 })
 

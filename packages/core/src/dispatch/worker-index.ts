@@ -6,7 +6,7 @@ import type { Candidate, Demand } from './demand.ts'
 import { fits } from './match.ts'
 import { Ordering, isKeepable } from './ordering.ts'
 import { Contest } from './rank.ts'
-import { STRATEGIES, questionOf, strategyNamed, takesTurns } from './strategies.ts'
+import { STRATEGIES, questionOf, strategyNamed, isRotating } from './strategies.ts'
 import type { Strategies, Strategy } from './strategies.ts'
 
 /** All workers that can start one type of task, and those of them that can do so at this moment. */
@@ -15,9 +15,9 @@ interface Skill {
   readonly workers: Set<Entry>
   /** In no order. An array, because a set of 5,000 took 12 µs for one worker to leave and come back. */
   readonly open: Seat[]
-  /** Who got the last task of this type, for strategies that take turns. */
+  /** Who got the last task of this type, for strategies that rotate. */
   last: string | undefined
-  /** Turns that other instances gave, and that are to be left out here, by worker. */
+  /** Choices of other instances that are to be left out here, by worker. */
   readonly given: Map<string, number>
   /** Orders that are kept because they are asked for often, the one that was asked for last at the end. */
   readonly orderings: Map<string, Ordering>
@@ -33,7 +33,7 @@ const ASKED_MIN = 32
 const ORDERINGS_MAX = 8
 const ASKED_MAX = 1_000
 /**
- * A worker may get turns elsewhere that it could not have got here, for tasks that others do not fit. It need not make up for
+ * A worker may be chosen elsewhere when it could not have been chosen here, for tasks that others do not fit. It need not make up for
  * all of them, and a choice need not leave out more than so many laps.
  */
 const GIVEN_MAX = 16
@@ -67,16 +67,16 @@ interface Entry {
  */
 export class WorkerIndex {
   readonly #strategies: Strategies
-  readonly #onTurn: (type: string, workerId: string) => void
+  readonly #onRotated: (type: string, workerId: string) => void
   readonly #entries = new Map<string, Entry>()
   readonly #skills = new Map<string, Skill>()
   readonly #contest = new Contest()
   #bytes = 0
 
-  /** `onTurn` hears who was given a turn here, for other instances: see `turnGiven`. */
-  constructor(known: Strategies = STRATEGIES, onTurn: (type: string, workerId: string) => void = () => {}) {
+  /** `onRotated` hears who was chosen in rotation here, for other instances: see `rotatedElsewhere`. */
+  constructor(known: Strategies = STRATEGIES, onRotated: (type: string, workerId: string) => void = () => {}) {
     this.#strategies = known
-    this.#onTurn = onTurn
+    this.#onRotated = onRotated
   }
 
   get size(): number {
@@ -172,19 +172,19 @@ export class WorkerIndex {
       const chosen = ordering ? ordering.best(exclude, skill.last) : this.#compete(skill, strategy, call, exclude)
       if (chosen === undefined) return undefined
       skill.last = chosen.worker.id
-      if (!takesTurns(strategy)) return chosen
+      if (!isRotating(strategy)) return chosen
       // Each that is left out is so once less, so that there is an end.
       if (hasBeenGiven(skill, chosen.worker.id)) continue
-      this.#onTurn(call.type, chosen.worker.id)
+      this.#onRotated(call.type, chosen.worker.id)
       return chosen
     }
   }
 
   /**
-   * Another instance gave this worker its turn. The ring here leaves it out the next time that it comes to it, so that turns
+   * Another instance chose this worker in rotation. The ring here leaves it out the next time that it comes to it, so that choices
    * go round over all instances together. An instance that has given none yet begins behind it.
    */
-  turnGiven(type: string, workerId: string): void {
+  rotatedElsewhere(type: string, workerId: string): void {
     const skill = this.#skills.get(type)
     const entry = this.#entries.get(workerId)
     if (skill === undefined || entry === undefined || !skill.workers.has(entry)) return
@@ -284,7 +284,7 @@ function give({ given, workers }: Skill, id: string): void {
   if (given.size === workers.size) for (const [one, times] of given) leave(given, one, times - 1)
 }
 
-/** Whether another instance gave this turn already; then it is used up. */
+/** Whether another instance made this choice already; then it is used up. */
 function hasBeenGiven({ given }: Skill, id: string): boolean {
   const times = given.get(id)
   if (times === undefined) return false

@@ -120,7 +120,7 @@ export class JobCreation {
       return jobId === undefined ? this.#createNew(wanted) : this.#createAs(jobId, wanted)
     }
     try {
-      return await (quota === undefined ? start() : this.#quotas.inTurn(request.client.id, start))
+      return await (quota === undefined ? start() : this.#quotas.oneByOne(request.client.id, start))
     } finally {
       settle()
     }

@@ -31,7 +31,7 @@ export class QuotaBook {
   }
 
   /** One after the other for each client, in the order of the calls. */
-  async inTurn<T>(clientId: string, work: () => Promise<T>): Promise<T> {
+  async oneByOne<T>(clientId: string, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(clientId)
     const mine = before === undefined ? work() : before.then(work)
     const settled = mine.catch(() => undefined)

@@ -99,7 +99,7 @@ export class Dispatcher implements Service {
     this.#options = options
     const { clock, log, strategies, signals } = options
     this.#index = new WorkerIndex(strategies, (type, workerId) => signals.send(['turn', type, workerId]))
-    signals.on('turn', (type = '', workerId = '') => this.#index.turnGiven(type, workerId))
+    signals.on('turn', (type = '', workerId = '') => this.#index.rotatedElsewhere(type, workerId))
     signals.on('worker', (workerId = '') => {
       this.#lookUp(workerId).catch((error: unknown) => {
         log.debug('a worker of another instance is not known yet', { worker_id: workerId, error: String(error) })
