@@ -158,7 +158,7 @@ export class EmbeddedStorage implements Storage {
     const fresh: number[] = []
     let hasSuspects = false
     while (leases.length < limit) {
-      const entry = lanes === undefined ? index.nextInTurn() : index.bestOf(lanes)
+      const entry = lanes === undefined ? index.nextInRotation() : index.bestOf(lanes)
       if (entry === undefined) break
       if (entry.isSuspect && holder === undefined) hasSuspects = true
       else fresh.push(entry.seq)

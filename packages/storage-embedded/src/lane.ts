@@ -16,9 +16,9 @@ export class Lane {
   readonly name: string
   /** How many ready items a claim of this lane could get. */
   ready = 0
-  /** The lane after this one among those that wait for their turn. */
+  /** The lane after this one among those in rotation. */
   next: Lane | undefined = undefined
-  inTurn = false
+  inRotation = false
   #row: (Entry | undefined)[] = []
   #rowStart = 0
   #slots: Entry[] = []
@@ -169,13 +169,13 @@ export class Lane {
 }
 
 /** Lanes with ready items, each served once before any is served twice. */
-export class LaneTurns {
+export class LaneRotation {
   #head: Lane | undefined = undefined
   #tail: Lane | undefined = undefined
 
   push(lane: Lane): void {
-    if (lane.inTurn) return
-    lane.inTurn = true
+    if (lane.inRotation) return
+    lane.inRotation = true
     lane.next = undefined
     if (this.#tail === undefined) this.#head = lane
     else this.#tail.next = lane
@@ -188,7 +188,7 @@ export class LaneTurns {
     this.#head = lane.next
     if (this.#head === undefined) this.#tail = undefined
     lane.next = undefined
-    lane.inTurn = false
+    lane.inRotation = false
     return lane
   }
 }

@@ -3,7 +3,7 @@ import { AlarmHeap } from './alarm-heap.ts'
 import type { Alarm } from './alarm-heap.ts'
 import { comesBefore, viewOf } from './entry.ts'
 import type { Entry } from './entry.ts'
-import { Lane, LaneTurns } from './lane.ts'
+import { Lane, LaneRotation } from './lane.ts'
 
 /** Idle lanes are kept for the next item, up to this many or as many as are in use. */
 const LANES_IDLE_MAX = 1024
@@ -23,7 +23,7 @@ export class QueueIndex {
   readonly #lanes = new Map<string, Lane>()
   #lanesMax = LANES_IDLE_MAX
   #readyCount = 0
-  readonly #turns = new LaneTurns()
+  readonly #rotation = new LaneRotation()
   /** Ends of waiting and of leases. */
   readonly #wake = new AlarmHeap<Entry>()
   readonly #fallback = new AlarmHeap<Entry>()
@@ -68,14 +68,14 @@ export class QueueIndex {
     return best
   }
 
-  /** The best ready entry of the lane whose turn it is; that lane goes to the end of the row. */
-  nextInTurn(): Entry | undefined {
+  /** The best ready entry of the next lane in rotation; that lane goes to the end of the row. */
+  nextInRotation(): Entry | undefined {
     for (;;) {
-      const lane = this.#turns.shift()
+      const lane = this.#rotation.shift()
       if (lane === undefined) return undefined
       const first = lane.first()
       if (first === undefined) continue
-      this.#turns.push(lane)
+      this.#rotation.push(lane)
       return first
     }
   }
@@ -207,12 +207,12 @@ export class QueueIndex {
     // One text for all of a lane instead of one for each item.
     if (entry.lane === name) entry.lane = lane.name
     lane.add(entry)
-    this.#turns.push(lane)
+    this.#rotation.push(lane)
   }
 
   #sweepLanes(): void {
     for (const lane of this.#lanes.values()) {
-      if (lane.ready > 0 || lane.inTurn) continue
+      if (lane.ready > 0 || lane.inRotation) continue
       lane.clear()
       this.#lanes.delete(lane.name)
     }

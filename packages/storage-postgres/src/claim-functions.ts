@@ -37,7 +37,7 @@ const BEST_FIRST = `
         ) u ORDER BY u.rank, u.seq LIMIT n + cap`
 
 /** The best of each lane, then the second best of each. An item that two lanes could give comes through the better place. */
-const IN_TURN = `
+const IN_ROTATION = `
         SELECT d.id, d.seq, d.turn, NULL::text AS lane, NULL::double precision AS rank FROM (
           SELECT DISTINCT ON (b.id) b.id, b.seq, g.lane AS turn, b.place, g.o
           FROM unnest(found_lanes) WITH ORDINALITY AS g(lane, o) CROSS JOIN LATERAL (
@@ -182,7 +182,7 @@ BEGIN
         ${lockStatement(BEST_FIRST, 1)};
       ELSE
         n := ceil(n::double precision / cardinality(found_lanes));
-        ${lockStatement(IN_TURN, 1)};
+        ${lockStatement(IN_ROTATION, 1)};
       END IF;
       n := coalesce(cardinality(places), 0);
       more := seen > n;

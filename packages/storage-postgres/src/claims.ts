@@ -33,8 +33,8 @@ const SIZE_MAX = 128
 export class Claims {
   readonly #options: ClaimsOptions
   readonly #group: GroupCommit<Request, Claimed>
-  /** The lane whose turn was last, for claims that name no lanes. */
-  readonly #turns = new Map<Queue, string>()
+  /** The lane that was served last, for claims that name no lanes. */
+  readonly #lastLanes = new Map<Queue, string>()
 
   constructor(options: ClaimsOptions) {
     this.#options = options
@@ -72,7 +72,7 @@ export class Claims {
       const { queue } = one.joint.request
       if (row.id === null) one.next = row.next_in ?? undefined
       else one.leases.push(leaseOf(queue, row, row.id))
-      if (row.turn !== null) this.#turns.set(queue, row.turn)
+      if (row.turn !== null) this.#lastLanes.set(queue, row.turn)
     }
     const byKey = new Map([...joints.keys()].map((key, index) => [key, found[index]]))
     return requests.map((request) => {
@@ -88,7 +88,7 @@ export class Claims {
     return {
       r,
       queue,
-      ...(lanes === undefined ? { after: this.#turns.get(queue) } : { lanes: [...new Set(lanes)] }),
+      ...(lanes === undefined ? { after: this.#lastLanes.get(queue) } : { lanes: [...new Set(lanes)] }),
       amount: limits.reduce((sum, limit) => sum + limit, 0),
       lease: Math.ceil(leaseMs),
       holder,

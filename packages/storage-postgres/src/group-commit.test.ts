@@ -26,8 +26,8 @@ function bench(groupsMax: number) {
         groups.push({ batches, end })
       }),
   })
-  const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-  return { groups, commits, turn }
+  const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+  return { groups, commits, tick }
 }
 
 test('[C-10] a group is bounded by what its commits hold, and a heavy one goes alone', async () => {
@@ -48,41 +48,41 @@ test('[C-10] a group is bounded by what its commits hold, and a heavy one goes a
 })
 
 test('[G-03] commits of one moment go together, each with its own outcome', async () => {
-  const { groups, commits, turn } = bench(2)
+  const { groups, commits, tick } = bench(2)
   const outcomes = Promise.all([commits.ask(remove('a')), commits.ask(remove('b')), commits.ask(remove('c'))])
-  await turn()
+  await tick()
   expect(groups).toHaveLength(1)
   groups[0]?.end([1])
   expect(await outcomes).toEqual(['committed', 'conflict', 'committed'])
 })
 
 test('[G-03] commits to one thing go one after the other, in the order of their calls', async () => {
-  const { groups, commits, turn } = bench(4)
+  const { groups, commits, tick } = bench(4)
   const batches = [remove('a'), remove('a', 'b'), remove('b'), remove('c')]
   const all = Promise.all(batches.map((batch) => commits.ask(batch)))
-  await turn()
+  await tick()
   const written = (): unknown => groups.map(({ batches: group }) => group.map((batch) => batches.indexOf(batch)))
   expect(written()).toEqual([[0, 3]])
   groups[0]?.end()
-  await turn()
+  await tick()
   expect(written()).toEqual([[0, 3], [1]])
   groups[1]?.end()
-  await turn()
+  await tick()
   expect(written()).toEqual([[0, 3], [1], [2]])
   groups[2]?.end()
   expect(await all).toHaveLength(4)
 })
 
 test('[G-03] commits under one claim go together, but not with the one that ends it', async () => {
-  const { groups, commits, turn } = bench(4)
+  const { groups, commits, tick } = bench(4)
   const ends: Batch = { settle: { queue: 'leaders', id: 'x', token: 1 } }
   const batches = [guarded('x', 'a'), guarded('x', 'b'), ends, guarded('x', 'c')]
   for (const batch of batches) void commits.ask(batch)
-  await turn()
+  await tick()
   expect(groups.map(({ batches: group }) => group.length)).toEqual([2])
   for (const size of [1, 1]) {
     groups.at(-1)?.end()
-    await turn()
+    await tick()
     expect(groups.at(-1)?.batches).toHaveLength(size)
   }
   groups.at(-1)?.end()
@@ -90,45 +90,45 @@ test('[G-03] commits under one claim go together, but not with the one that ends
 })
 
 test('[G-03] groups are bounded, and as many are under way as there may be', async () => {
-  const { groups, commits, turn } = bench(2)
+  const { groups, commits, tick } = bench(2)
   for (let index = 0; index < 300; index++) void commits.ask(remove(`i${index}`))
-  await turn()
+  await tick()
   expect(groups.map(({ batches }) => batches.length)).toEqual([128, 128])
   groups[0]?.end()
-  await turn()
+  await tick()
   expect(groups.map(({ batches }) => batches.length)).toEqual([128, 128, 44])
   for (const { end } of groups) end()
   await commits.drain()
 })
 
 test('[G-03] what comes while a group is under way goes together in the next, unless it is a crowd', async () => {
-  const { groups, commits, turn } = bench(4)
+  const { groups, commits, tick } = bench(4)
   const sizes = (): readonly number[] => groups.map(({ batches }) => batches.length)
   void commits.ask(remove('first'))
-  await turn()
+  await tick()
   for (let index = 0; index < 31; index++) void commits.ask(remove(`i${index}`))
-  await turn()
+  await tick()
   expect(sizes()).toEqual([1])
   void commits.ask(remove('one more'))
-  await turn()
+  await tick()
   expect(sizes()).toEqual([1, 32])
   void commits.ask(remove('late'))
-  await turn()
+  await tick()
   expect(sizes()).toEqual([1, 32])
   groups[0]?.end()
   groups[1]?.end()
-  await turn()
+  await tick()
   expect(sizes()).toEqual([1, 32, 1])
   groups[2]?.end()
   await commits.drain()
 })
 
 test('[G-03] nobody waits for long behind a group that does not arrive', async () => {
-  const { groups, commits, turn } = bench(4)
+  const { groups, commits, tick } = bench(4)
   const stuck = commits.ask(remove('a'))
-  await turn()
+  await tick()
   const other = commits.ask(remove('b'))
-  while (groups.length < 2) await turn()
+  while (groups.length < 2) await tick()
   groups[1]?.end()
   expect(await other).toBe('committed')
   groups[0]?.end()

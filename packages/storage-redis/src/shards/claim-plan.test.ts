@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { planBest, planTurns } from './claim-plan.ts'
+import { planBest, planRotation } from './claim-plan.ts'
 import type { LaneSurvey, Survey } from './claim-plan.ts'
 
-function lane(name: string, turn: number, members: readonly (readonly [number, number])[], most = 9): LaneSurvey {
+function lane(name: string, round: number, members: readonly (readonly [number, number])[], most = 9): LaneSurvey {
   return {
     lane: name,
-    turn,
+    round,
     most,
     members: members.map(([rank, sequence]) => ({
       member: `${sequence.toString(16).padStart(12, '0')}${name}`,
@@ -35,23 +35,23 @@ test('[G-02] an item that two lanes show counts once', () => {
   const twice = { ...lane('a', 1, members), lane: 'b' }
   const surveys = [{ shard: 3, lanes: [lane('a', 0, members), twice] }]
   expect(sharesOf(planBest(surveys, 9))).toEqual({ 3: 1 })
-  expect(sharesOf(planTurns(surveys, 9))).toEqual({ 3: 1 })
+  expect(sharesOf(planRotation(surveys, 9))).toEqual({ 3: 1 })
 })
 
-test('[G-02] lanes take turns over all shards, the one that waited longest first', () => {
+test('[G-02] lanes take their places over all shards, the one that waited longest first', () => {
   const surveys: readonly Survey[] = [
     { shard: 0, lanes: [lane('busy', 4, [[1, 1], [2, 2], [3, 3]]), lane('late', 9, [[1, 8]])] }, // prettier-ignore
     { shard: 1, lanes: [lane('busy', 2, [[0, 5]]), lane('rare', 7, [[9, 9]])] }, // prettier-ignore
   ]
-  const { shares, isCut } = planTurns(surveys, 4)
+  const { shares, isCut } = planRotation(surveys, 4)
   expect(isCut).toBe(false)
   expect(shares.get(1)?.picks).toEqual([
-    { lane: 'busy', turn: 10 },
-    { lane: 'rare', turn: 11 },
+    { lane: 'busy', round: 10 },
+    { lane: 'rare', round: 11 },
   ])
   expect(shares.get(0)?.picks).toEqual([
-    { lane: 'late', turn: 12 },
-    { lane: 'busy', turn: 13 },
+    { lane: 'late', round: 12 },
+    { lane: 'busy', round: 13 },
   ])
 })
 
@@ -61,7 +61,7 @@ test('[G-02] a lane of which a shard has not shown all is not guessed at', () =>
     { shard: 1, lanes: [lane('a', 0, [[5, 3]])] }, // prettier-ignore
   ]
   // The third may be in the first shard, or be the one of the second.
-  expect(planTurns(surveys, 3)).toMatchObject({ isCut: true })
-  expect(sharesOf(planTurns(surveys, 3))).toEqual({ 0: 2 })
-  expect(planTurns(surveys, 2)).toMatchObject({ isCut: false })
+  expect(planRotation(surveys, 3)).toMatchObject({ isCut: true })
+  expect(sharesOf(planRotation(surveys, 3))).toEqual({ 0: 2 })
+  expect(planRotation(surveys, 2)).toMatchObject({ isCut: false })
 })

@@ -2,7 +2,7 @@
 export interface LaneSurvey {
   readonly lane: string
   /** When it was served last; the smallest number comes next. */
-  readonly turn: number
+  readonly round: number
   readonly most: number
   readonly members: readonly { readonly member: string; readonly rank: number }[]
 }
@@ -14,11 +14,11 @@ export interface Survey {
 
 export interface Pick {
   readonly lane: string
-  readonly turn: number
+  readonly round: number
 }
 
 export interface Plan {
-  /** How many to claim of each shard; for a claim of all lanes also of which ones, in turn. */
+  /** How many to claim of each shard; for a claim of all lanes also of which ones, in rotation. */
   readonly shares: ReadonlyMap<number, { readonly count: number; readonly picks: readonly Pick[] | undefined }>
   /** Fewer are planned than wanted, and there may be more. */
   readonly isCut: boolean
@@ -49,7 +49,7 @@ export function planBest(surveys: readonly Survey[], limit: number): Plan {
 
 interface Row {
   readonly lane: string
-  readonly turn: number
+  readonly round: number
   /** What the shards have shown, best first. */
   readonly candidates: readonly Candidate[]
   /** Which of them is next. */
@@ -58,10 +58,10 @@ interface Row {
   readonly left: Map<number, number>
 }
 
-/** The best item of each lane in turn, over all shards. A lane was served last when any shard served it. */
-export function planTurns(surveys: readonly Survey[], limit: number): Plan {
+/** The best item of each lane in rotation, over all shards. A lane was served last when any shard served it. */
+export function planRotation(surveys: readonly Survey[], limit: number): Plan {
   const rows = rowsOf(surveys)
-  let turn = Math.max(0, ...rows.map((row) => row.turn))
+  let round = Math.max(0, ...rows.map((row) => row.round))
   const taken = new Set<string>()
   const shares = new Map<number, { count: number; picks: Pick[] }>()
   let isCut = false
@@ -74,9 +74,9 @@ export function planTurns(surveys: readonly Survey[], limit: number): Plan {
       if (found === 'cut') isCut = true
       if (found === undefined || found === 'cut') continue
       taken.add(keyOf(found))
-      turn += 1
+      round += 1
       const share = shares.get(found.shard) ?? { count: 0, picks: [] }
-      shares.set(found.shard, { count: share.count + 1, picks: [...share.picks, { lane: row.lane, turn }] })
+      shares.set(found.shard, { count: share.count + 1, picks: [...share.picks, { lane: row.lane, round }] })
       served.push(row)
     }
     waiting = served
@@ -100,19 +100,19 @@ function nextOf(row: Row, taken: ReadonlySet<string>): Candidate | 'cut' | undef
 function rowsOf(surveys: readonly Survey[]): Row[] {
   const rows = new Map<
     string,
-    { lane: string; turn: number; candidates: Candidate[]; next: number; left: Row['left'] }
+    { lane: string; round: number; candidates: Candidate[]; next: number; left: Row['left'] }
   >()
   for (const { shard, lanes } of surveys) {
-    for (const { lane, turn, most, members } of lanes) {
-      const row = rows.get(lane) ?? { lane, turn: 0, candidates: [], next: 0, left: new Map<number, number>() }
+    for (const { lane, round, most, members } of lanes) {
+      const row = rows.get(lane) ?? { lane, round: 0, candidates: [], next: 0, left: new Map<number, number>() }
       rows.set(lane, row)
-      row.turn = Math.max(row.turn, turn)
+      row.round = Math.max(row.round, round)
       row.candidates.push(...members.map(({ member, rank }) => ({ shard, member, rank })))
       if (members.length === most) row.left.set(shard, most)
     }
   }
   for (const { candidates } of rows.values()) candidates.sort(byPlace)
-  return [...rows.values()].sort((a, b) => a.turn - b.turn)
+  return [...rows.values()].sort((a, b) => a.round - b.round)
 }
 
 function byPlace(a: Candidate, b: Candidate): number {

@@ -1,7 +1,7 @@
 import type { Claimed, ClaimOptions, Queue } from '@impresario/core'
 import type { EmptyShards } from './empty-shards.ts'
 import type { Caller } from '../client/caller.ts'
-import { planBest, planTurns } from './claim-plan.ts'
+import { planBest, planRotation } from './claim-plan.ts'
 import type { LaneSurvey, Pick, Plan, Survey } from './claim-plan.ts'
 import { unpack } from '../client/codec.ts'
 import type { FunctionName } from '../functions/library.ts'
@@ -114,7 +114,7 @@ export class Claims {
     for (let round = 1; ; round += 1) {
       const limit = wanted.limit - found.length
       const surveys = await Promise.all(shards.map((shard) => this.#survey(wanted, shard, limit)))
-      const plan = wanted.lanes === undefined ? planTurns(surveys, limit) : planBest(surveys, limit)
+      const plan = wanted.lanes === undefined ? planRotation(surveys, limit) : planBest(surveys, limit)
       const { got, nextInMs, isShort } = await this.#carryOut(plan, surveys, wanted)
       found.push(...got)
       if (wanted.lanes !== undefined) found.sort(byPlace)
@@ -123,7 +123,7 @@ export class Claims {
     }
   }
 
-  /** What lanes gave in turn is in the order of the turns. `isShort`: somebody else was faster, and there may be more. */
+  /** What lanes gave in rotation is in the order of the rounds. `isShort`: somebody else was faster, and there may be more. */
   async #carryOut(
     { shares }: Plan,
     surveys: readonly Surveyed[],
@@ -136,11 +136,11 @@ export class Claims {
         if (share === undefined) return { got: [], nextInMs: lanes.length > 0 ? 0 : waitMs }
         const { found, nextInMs } = await this.#take(wanted, shard, share.count, share.picks)
         if (found.length < share.count) isShort = true
-        return { got: found.map((one, index) => ({ one, turn: share.picks?.[index]?.turn ?? 0 })), nextInMs }
+        return { got: found.map((one, index) => ({ one, round: share.picks?.[index]?.round ?? 0 })), nextInMs }
       }),
     )
     const nextInMs = parts.map((part) => part.nextInMs).reduce(sooner)
-    const got = parts.flatMap((part) => part.got).sort((a, b) => a.turn - b.turn)
+    const got = parts.flatMap((part) => part.got).sort((a, b) => a.round - b.round)
     return { got: got.map(({ one }) => one), nextInMs, isShort }
   }
 
@@ -149,9 +149,9 @@ export class Claims {
     const news = this.#emptyShards.news(queue, shard)
     const reply = await this.#transactions.ask<Buffer>('survey', [queue, lanes ?? false, limit], shard)
     const [wait, ...rows] = unpack<Reply>(reply)
-    const found = rows.map(([lane, turn, most, flat]): LaneSurvey => {
+    const found = rows.map(([lane, round, most, flat]): LaneSurvey => {
       const members = pairsOf(flat).map(([member, rank]) => ({ member, rank: Number(rank) }))
-      return { lane, turn, most, members }
+      return { lane, round, most, members }
     })
     const waitMs = wait < 0 ? undefined : wait
     const full = new Set(found.map(({ lane }) => lane))
@@ -169,7 +169,7 @@ export class Claims {
     picks?: readonly Pick[],
   ): Promise<ClaimResult> {
     const names = picks === undefined ? (lanes ?? false) : false
-    const chosen = picks?.map(({ lane, turn }) => [lane, turn]) ?? false
+    const chosen = picks?.map(({ lane, round }) => [lane, round]) ?? false
     const question = [queue, names, limit, leaseMs, holder, this.#hands, ...this.#ofSharding(shard, chosen)]
     const result = await this.#claimed('claim', queue, question, shard)
     if (result.found.length > 0) this.#emptyShards.soon(queue, shard, leaseMs)
@@ -181,7 +181,7 @@ export class Claims {
     return this.#claimed('claim_expired', queue, question, shard)
   }
 
-  /** What several shards need: which lanes in turn, and which tokens are this one's. */
+  /** What several shards need: which lanes in rotation, and which tokens are this one's. */
   #ofSharding(shard: number, ...before: readonly unknown[]): readonly unknown[] {
     return this.#caller.shards === 1 ? [] : [...before, this.#caller.shards, shard]
   }
