@@ -61,7 +61,7 @@ class Balancer {
   readonly #tcp: TcpServer = createTcpServer((socket) => this.#connect(socket, this.#ready()))
   readonly #open = new Set<Socket>()
   readonly #checked = new Map<string, boolean>()
-  #turn = 0
+  #rotation = 0
 
   async listen(): Promise<string> {
     this.#tcp.listen(0, '127.0.0.1')
@@ -88,12 +88,12 @@ class Balancer {
     this.#open.add(client)
     client.on('error', () => undefined)
     client.on('close', () => this.#open.delete(client))
-    const [address, ...others] = [...ready.slice(this.#turn % ready.length), ...ready].slice(0, ready.length)
+    const [address, ...others] = [...ready.slice(this.#rotation % ready.length), ...ready].slice(0, ready.length)
     if (address === undefined) {
       client.destroy()
       return
     }
-    this.#turn += 1
+    this.#rotation += 1
     const instance = connect(Number(new URL(address).port), '127.0.0.1')
     instance.on('connect', () => client.pipe(instance).pipe(client))
     instance.on('error', () => (instance.connecting ? this.#connect(client, others) : client.destroy()))

@@ -39,9 +39,9 @@ export function roundOf(peers: readonly Entry[], own: readonly string[]): readon
     const rivals = peers.filter((peer) => peer.league === league)
     if (rivals.length === 0) return []
     const entries: Entry[] = []
-    for (let turn = 0; turn < Math.max(rivals.length, own.length); turn += 1) {
-      const rival = rivals[turn]
-      const mine = own[turn % own.length]
+    for (let round = 0; round < Math.max(rivals.length, own.length); round += 1) {
+      const rival = rivals[round]
+      const mine = own[round % own.length]
       if (rival !== undefined) entries.push(rival)
       if (mine !== undefined) entries.push({ name: mine, variant: league, league })
     }

@@ -1,6 +1,6 @@
 /**
  * Whether a long queue is a slow queue: how fast tasks are claimed and done with a thousand jobs waiting, and with a
- * million. Both queues are there at the same time, each in a storage and a process of its own, and are measured in turns,
+ * million. Both queues are there at the same time, each in a storage and a process of its own, and are measured in rotation,
  * so that whatever the machine goes through meets both. Two measures: `work` is what a user sees, an orchestrator with a
  * worker; `by…` is the storage alone, claims and commits through its port with nothing between them.
  *
@@ -77,14 +77,17 @@ function pidsOf(sides: readonly Side[]): readonly number[] {
 /** With the CPU time of its process and its database. It counts the jobs that came in between, too. */
 type Taken = Slice & { readonly cpuS: number }
 
-/** All sides in turns, slice by slice. The first slice of each warms up and is left out. */
-async function inTurns<T>(sides: readonly Side[], slice: (side: Side) => Promise<T>): Promise<ReadonlyMap<Side, T[]>> {
+/** All sides in rotation, slice by slice. The first slice of each warms up and is left out. */
+async function inRotation<T>(
+  sides: readonly Side[],
+  slice: (side: Side) => Promise<T>,
+): Promise<ReadonlyMap<Side, T[]>> {
   const found = new Map<Side, T[]>(sides.map((side) => [side, []]))
-  const turns = Math.max(1, Math.round((Number(values.seconds) * 1000) / SLICE_MS))
-  for (let turn = 0; turn <= turns; turn += 1) {
+  const rounds = Math.max(1, Math.round((Number(values.seconds) * 1000) / SLICE_MS))
+  for (let round = 0; round <= rounds; round += 1) {
     for (const [side, slices] of found) {
       const taken = await slice(side)
-      if (turn > 0) slices.push(taken)
+      if (round > 0) slices.push(taken)
     }
   }
   return found
@@ -100,7 +103,7 @@ function doneIn(slices: readonly { readonly done: number }[]): number {
 }
 
 async function claims(sides: readonly Side[], limit: number): Promise<void> {
-  const found = await inTurns<Taken>(sides, async (side) => {
+  const found = await inRotation<Taken>(sides, async (side) => {
     const before = cpuSeconds(pidsOf([side]))
     const taken = await side.process.ask('slice', STUCK_MS, { limit, ms: SLICE_MS })
     return { ...taken, cpuS: cpuSeconds(pidsOf([side])) - before }
@@ -116,7 +119,7 @@ async function claims(sides: readonly Side[], limit: number): Promise<void> {
 
 /** The product on top of the storage. */
 async function works(sides: readonly Side[]): Promise<void> {
-  const found = await inTurns(sides, (side) => side.process.ask('work', STUCK_MS, SLICE_MS))
+  const found = await inRotation(sides, (side) => side.process.ask('work', STUCK_MS, SLICE_MS))
   for (const [{ figures }, slices] of found) figures['workPerS'] = rateOf(slices)
 }
 

@@ -30,7 +30,7 @@ const LIMITED = {
   rateLimitHeartbeat: 20,
   rateLimitPublic: 160,
 } as const
-const blueprints = [asking('wake'), asking('follow'), asking('cancel'), asking('fill'), asking('turn', 'round_robin')]
+const blueprints = [asking('wake'), asking('follow'), asking('cancel'), asking('fill'), asking('rotate', 'round_robin')]
 
 interface Task {
   readonly task_id: string
@@ -108,7 +108,7 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     expect((await a!.poll('filled', 0.05)).status).toBe(204)
   })
 
-  /** How often each status came back for calls that go to all servers in turn, some at a time. */
+  /** How often each status came back for calls that go to all servers in rotation, some at a time. */
   async function tally(times: number, call: (server: TestServer) => Promise<Answer>): Promise<Record<number, number>> {
     const found: Record<number, number> = {}
     const callers = Array.from({ length: 6 }, async (_, caller) => {
@@ -146,21 +146,22 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     }
   })
 
-  test('[D-03] turns go round over the workers, whichever instance gets the jobs', async () => {
+  test('[D-03] rotation goes over the workers, whichever instance gets the jobs', async () => {
     const ids = ['t1', 't2', 't3']
-    for (const [index, id] of ids.entries()) await cluster.servers[index]!.register(id, { supported_skills: ['turn'] })
+    for (const [index, id] of ids.entries())
+      await cluster.servers[index]!.register(id, { supported_skills: ['rotate'] })
     const knowsAll = ({ server }: TestServer): boolean => ids.every((id) => server.engine.dispatcher.worker(id))
     await until(() => cluster.servers.every(knowsAll))
     let heard = 0
     for (const storage of cluster.storages) {
       onTestFinished(
         storage.watch('signals', (lane) => {
-          heard += lane.split('"turn","turn"').length - 1
+          heard += lane.split('"turn","rotate"').length - 1
         }),
       )
     }
     for (let round = 0; round < 8; round += 1) {
-      await cluster.servers[round % 3]!.createJob('turn')
+      await cluster.servers[round % 3]!.createJob('rotate')
       // All three, the sender too.
       await until(() => heard === 3 * (round + 1))
     }

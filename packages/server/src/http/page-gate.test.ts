@@ -25,20 +25,20 @@ test('[C-10] pages are made a few at a time, in the order in which they were ask
   const { gate } = aGate(2)
   const answers = Array.from({ length: 4 }, anAnswer)
   const order: number[] = []
-  const turns = answers.map((raw, index) => {
-    const turn = gate.enter(raw)
-    return turn === undefined ? order.push(index) : turn.then(() => order.push(index))
+  const entries = answers.map((raw, index) => {
+    const entered = gate.enter(raw)
+    return entered === undefined ? order.push(index) : entered.then(() => order.push(index))
   })
   expect(order).toEqual([0, 1])
   const [first, second] = answers
   if (first === undefined || second === undefined) throw new Error('There are four.')
   gate.leave(first)
   gate.leave(first)
-  await turns[2]
+  await entries[2]
   expect(order).toEqual([0, 1, 2])
   // Its client is gone.
   second.emit('close')
-  await turns[3]
+  await entries[3]
   expect(order).toEqual([0, 1, 2, 3])
 })
 

@@ -16,7 +16,7 @@ export interface PageBounds {
   readonly pagesMax: number
   /** Bytes of long answers that nobody has read yet; beyond it no page is begun. */
   readonly unreadBytesMax: number
-  /** How long a request waits for its turn. */
+  /** How long a request waits until it may enter. */
   readonly waitMs: number
   /** How long it waits for others, such as results, while the event loop does not keep up with them. */
   readonly yieldMs: number
@@ -112,9 +112,9 @@ export function gatePages(app: FastifyInstance, gate: PageGate): void {
       done()
       return
     }
-    const turn = gate.enter(reply.raw)
-    if (turn === undefined) done()
-    else turn.then(() => done(), done)
+    const entered = gate.enter(reply.raw)
+    if (entered === undefined) done()
+    else entered.then(() => done(), done)
   })
   app.addHook('onSend', (_request, reply, payload, done) => {
     gate.leave(reply.raw)

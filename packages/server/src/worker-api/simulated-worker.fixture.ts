@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { withSignature } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import type { Generation } from './generations.fixture.ts'
@@ -92,8 +92,8 @@ export class SimulatedWorker {
     const abort = new AbortController()
     const poll = this.#say.poll(abort.signal, '?timeout=0.2').catch(() => undefined)
     if (this.#chance() < 0.5) {
-      const turns = Math.floor(this.#chance() * 12)
-      for (let at = 0; at < turns; at += 1) await turn()
+      const ticks = Math.floor(this.#chance() * 12)
+      for (let at = 0; at < ticks; at += 1) await nextTick()
       abort.abort()
     }
     return poll
