@@ -103,7 +103,7 @@ export class Director {
   }
 
   /** The job as it was last seen here if that will do, else as it is: whoever asks has a step of it in hand, and will write it. */
-  async recall(jobId: string, isEnough: (job: Job) => boolean): Promise<Stored<Job> | undefined> {
+  async cached(jobId: string, isEnough: (job: Job) => boolean): Promise<Stored<Job> | undefined> {
     const known = this.#memory.get(jobId)
     if (known !== undefined && isEnough(known.value)) return known
     const stored = await this.#options.storage.read('job', jobId)

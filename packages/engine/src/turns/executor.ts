@@ -202,7 +202,7 @@ export class Executor implements Service {
     const { storage, director } = this.#options
     const visit = readTurn(lease.payload)
     const jobId = lease.id
-    const stored = await director.recall(jobId, (job) => job.visit === visit)
+    const stored = await director.cached(jobId, (job) => job.visit === visit)
     if (stored === undefined || stored.value.visit !== visit) {
       await storage.commit({ settle: lease })
       return

@@ -305,7 +305,7 @@ export class Desk {
     }
     const callOf = (found: Job | undefined): Call | undefined =>
       found?.visit === visit ? found.branches[branch]?.call : undefined
-    const job = (await director.recall(jobId, (known) => callOf(known) !== undefined))?.value
+    const job = (await director.cached(jobId, (known) => callOf(known) !== undefined))?.value
     const call = callOf(job)
     if (job === undefined || call?.kind !== 'task') {
       await storage.commit({ settle: lease })
