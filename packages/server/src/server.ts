@@ -49,8 +49,8 @@ export interface ServerOptions extends OrchestratorOptions {
   readonly socketBounds?: Partial<SocketBounds>
 }
 
-/** What the face needs beside the orchestrator itself. */
-interface Face {
+/** What HTTP needs beside the orchestrator. */
+interface HttpParts {
   readonly credentials: Credentials
   readonly waits: OpenWaits
   readonly limiter: RateLimiter
@@ -73,7 +73,7 @@ export function createServer(options: ServerOptions = {}): Server {
 }
 
 /**
- * An orchestrator with its HTTP face.
+ * An orchestrator that is reachable over HTTP.
  *
  * `new` → `start` → running → `stop` → stopped, for good. A start that fails has closed what it had opened.
  */
@@ -94,7 +94,7 @@ export class Server {
   constructor(options: ServerOptions) {
     const settings = settingsOf(options.settings)
     // Before the storage is opened: a refusal must leave nothing behind.
-    const face: Omit<Face, 'limiter'> = {
+    const http: Omit<HttpParts, 'limiter'> = {
       credentials: loadCredentials(settings),
       tls: loadTls(settings),
       waits: new OpenWaits(),
@@ -103,14 +103,14 @@ export class Server {
       reloadSchedules: () => this.reloadSchedules(),
       announceReload: () => this.#announceReload(),
     }
-    const isClient: IsClient = (id) => knowsClient(this.#book?.current ?? face.credentials, id)
+    const isClient: IsClient = (id) => knowsClient(this.#book?.current ?? http.credentials, id)
     this.#orchestrator = createOrchestrator({ ...options, settings, isClient })
-    this.#waits = face.waits
+    this.#waits = http.waits
     this.engine = this.#orchestrator.engine
     const { parts } = this.#orchestrator
     const limiter = options.rateLimiter ?? limiterFor(parts)
     if (isShared(settings.storageUrl)) this.#others = new SharedReload({ ...parts, reload: () => this.reload() })
-    const { app, routes, description, book, sockets } = this.#faceOf({ ...parts, ...face, limiter })
+    const { app, routes, description, book, sockets } = this.#frontendOf({ ...parts, ...http, limiter })
     this.#app = app
     this.#book = book
     this.#sockets = sockets
@@ -119,7 +119,7 @@ export class Server {
   }
 
   /** A refusal lets go of the storage, which is open by now. */
-  #faceOf(parts: Parts & Face): ReturnType<typeof buildHttp> {
+  #frontendOf(parts: Parts & HttpParts): ReturnType<typeof buildHttp> {
     try {
       return buildHttp(parts)
     } catch (error) {
@@ -146,7 +146,7 @@ export class Server {
       await listen(this.#app, settings.apiHost, settings.apiPort)
     } catch (error) {
       await this.stop()
-      await this.#closeFace()
+      await this.#closeFrontend()
       throw error
     }
     if (settings.credentialsWatch) this.#unwatchCredentials = this.#book.watch()
@@ -160,7 +160,7 @@ export class Server {
   /** Takes no more work, lets what is running finish within the time limit, and makes everything durable. */
   stop(): Promise<void> {
     this.#unwatchCredentials?.()
-    return this.#orchestrator.stopWith({ drain: () => this.#drain(), close: () => this.#closeFace() })
+    return this.#orchestrator.stopWith({ drain: () => this.#drain(), close: () => this.#closeFrontend() })
   }
 
   /**
@@ -197,7 +197,7 @@ export class Server {
     }
   }
 
-  async #closeFace(): Promise<void> {
+  async #closeFrontend(): Promise<void> {
     await within(CLOSE_MS, this.#app.close())
     this.#app.server.closeAllConnections()
   }
@@ -288,7 +288,7 @@ const LEAVING_LOOK_MS = 20
 /** What is still being answered gets this long; the rest is cut. */
 const CLOSE_MS = 1_000
 
-function buildHttp(parts: Parts & Face): {
+function buildHttp(parts: Parts & HttpParts): {
   readonly app: FastifyInstance
   readonly routes: () => readonly DeclaredRoute[]
   readonly description: ApiDescription

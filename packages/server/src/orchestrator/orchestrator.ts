@@ -92,24 +92,24 @@ export interface Parts extends WebhookService {
   readonly admissionService: AdmissionService
 }
 
-/** An orchestrator inside this program, without a network: `createServer` adds the HTTP face to one. */
+/** An orchestrator inside this program, without a network: `createServer` adds the HTTP frontend to one. */
 export function createOrchestrator(options: OrchestratorOptions = {}): Orchestrator {
   return new Orchestrator(options)
 }
 
 /** What an orchestrator shows to the outside. */
-export interface Face {
+export interface Frontend {
   /** Lets those who come here find another way, before anything stops. */
   drain(): Promise<void>
   /** Comes last, so that results are taken to the end. */
   close(): Promise<void>
 }
 
-const NO_FACE: Face = { drain: () => Promise.resolve(), close: () => Promise.resolve() }
+const NO_FRONTEND: Frontend = { drain: () => Promise.resolve(), close: () => Promise.resolve() }
 const OWN_CLIENT: ClientInfo = { id: 'default' }
 
 /**
- * Everything but the face: engine, storage, blueprints, schedules, webhooks.
+ * Everything but the frontend: engine, storage, blueprints, schedules, webhooks.
  *
  * `new` → `start` → running → `stop` → stopped, for good. A start that fails has closed what it had opened.
  */
@@ -146,13 +146,13 @@ export class Orchestrator {
 
   /** Takes no more work, lets what is running finish within the time limit, and makes everything durable. */
   stop(): Promise<void> {
-    this.#stopped ??= this.#shutDown(NO_FACE)
+    this.#stopped ??= this.#shutDown(NO_FRONTEND)
     return this.#stopped
   }
 
-  /** The same for whoever has given the orchestrator a face. */
-  stopWith(face: Face): Promise<void> {
-    this.#stopped ??= this.#shutDown(face)
+  /** The same for whoever has given the orchestrator a frontend. */
+  stopWith(frontend: Frontend): Promise<void> {
+    this.#stopped ??= this.#shutDown(frontend)
     return this.#stopped
   }
 
@@ -191,7 +191,7 @@ export class Orchestrator {
     await reload.load()
   }
 
-  async #shutDown(face: Face): Promise<void> {
+  async #shutDown(frontend: Frontend): Promise<void> {
     const { engine, health, storage, settings, log, sender, guard } = this.parts
     log.info('stopping')
     this.parts.admissionService.stop()
@@ -199,18 +199,18 @@ export class Orchestrator {
     this.parts.waiting.abort()
     this.#unwatch?.()
     health.mark('draining')
-    await face.drain()
+    await frontend.drain()
     health.mark('stopping')
     engine.desk.closePolls()
     try {
-      // The face stays while handlers finish: workers can bring results, and readiness says what is going on.
+      // The frontend stays while handlers finish: workers can bring results, and readiness says what is going on.
       const stopped = Promise.all([engine.stop(), sender.stop()])
       const inTime = await within(settings.shutdownTimeoutSeconds * 1_000, stopped)
       if (!inTime) log.warn('the time to stop is up; what still runs is cut and repeated after the next start')
     } catch (error) {
       log.error('the engine did not stop cleanly', errorFields(error))
     }
-    await face.close()
+    await frontend.close()
     await this.#closeHistory()
     if (this.#options.storage === undefined) await storage.close()
     guard.uninstall()
