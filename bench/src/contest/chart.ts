@@ -2,8 +2,8 @@
 import type { League } from './contestant.ts'
 import type { FigureName } from './match.ts'
 import { LEAGUES } from './plan.ts'
-import { rowsOf } from './standing.ts'
-import type { Contest, Row } from './standing.ts'
+import { rowsOf } from './ranking.ts'
+import type { Contest, Row } from './ranking.ts'
 
 const WIDTH = 1000
 const NAMES_WIDTH = 210

@@ -1,4 +1,4 @@
-import type { Contest, Match } from './standing.ts'
+import type { Contest, Match } from './ranking.ts'
 
 function match(name: string, round: number, figures: Match['figures']): Match {
   const own = name.startsWith('impresario-')

@@ -24,7 +24,7 @@ import { chosenPeers, roundOf } from './plan.ts'
 import type { Entry } from './plan.ts'
 import { writePages } from './pages.ts'
 import { tablesOf } from './report.ts'
-import type { Contest, Match } from './standing.ts'
+import type { Contest, Match } from './ranking.ts'
 
 const { values } = parseArgs({
   options: {

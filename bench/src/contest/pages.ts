@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { chartOf } from './chart.ts'
 import { tablesOf } from './report.ts'
-import type { Contest } from './standing.ts'
+import type { Contest } from './ranking.ts'
 
 const DOCS = new URL('../../../docs/explain/', import.meta.url)
 const BEGIN = '<!-- peers: begin, written by npm run bench:peers -->'

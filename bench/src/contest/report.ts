@@ -2,8 +2,8 @@
 import type { League } from './contestant.ts'
 import type { FigureName } from './match.ts'
 import { LEAGUES } from './plan.ts'
-import { DISTURBED_PERCENT, rowsOf } from './standing.ts'
-import type { Contest, Figure, Row } from './standing.ts'
+import { DISTURBED_PERCENT, rowsOf } from './ranking.ts'
+import type { Contest, Figure, Row } from './ranking.ts'
 
 const LEAGUE_TITLES: Readonly<Record<League, string>> = {
   embedded: 'Embedded: no database beside it',

@@ -139,7 +139,7 @@ export interface TaskExplanation {
 const EXPLANATIONS_MAX = 20
 
 /**
- * The orchestrator without its face: everything that a server, a test or an embedding program can
+ * The orchestrator without HTTP: everything that a server, a test or an embedding program can
  * ask of it. Whatever tells the outside about a change has made that change durable first.
  */
 export class Engine implements Service {

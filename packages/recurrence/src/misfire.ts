@@ -134,9 +134,11 @@ function choose(policy: MisfirePolicy, { series, allowed, after, upTo, onTime }:
     case 'run_once': {
       const newest = lastOccurrence(allowed, after, upTo)
       if (newest === undefined) return nothingLost
-      const standing = onTime.at(-1)
-      const lost = { upTo: (standing ?? newest).at - 1, reason: 'merged' } as const
-      return standing === undefined ? { late: [newest], onTime: [], lost } : { late: [], onTime: [standing], lost }
+      const newestOnTime = onTime.at(-1)
+      const lost = { upTo: (newestOnTime ?? newest).at - 1, reason: 'merged' } as const
+      return newestOnTime === undefined
+        ? { late: [newest], onTime: [], lost }
+        : { late: [], onTime: [newestOnTime], lost }
     }
     case 'catch_up': {
       const late = newestOf(allowed, after, upTo, maxOf(policy.max))

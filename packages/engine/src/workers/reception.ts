@@ -20,7 +20,7 @@ export interface ReceptionOptions {
 }
 
 /** What can be seen of a delivery. `gone`: its task is in no queue any more. `stale`: another delivery or try has followed. */
-export type Standing = 'own' | 'other' | 'stale' | 'next try' | 'gone'
+export type Ownership = 'own' | 'other' | 'stale' | 'next try' | 'gone'
 
 /** Where workers bring what they have to say about their tasks: results, progress, events. */
 export class Reception {
@@ -57,9 +57,9 @@ export class Reception {
     const { director, clock, random } = this.#options
     const lease = leaseOf(ref)
     if (!isHeld) {
-      const standing = await this.standing(workerId, ref)
-      if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
-      if (standing === 'stale') return this.#late(workerId, ref, report)
+      const ownership = await this.ownership(workerId, ref)
+      if (ownership === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+      if (ownership === 'stale') return this.#late(workerId, ref, report)
     }
     const { visit, branch, attempt } = ref
     const applied = await director.apply(
@@ -99,27 +99,27 @@ export class Reception {
    * holds now: the rules decide about it. `stale` for a delivery or a try that another one has followed,
    * and for an id that we never gave out: nothing may be settled by it.
    */
-  async standing(workerId: string, ref: DeliveryRef): Promise<'own' | 'other' | 'stale'> {
-    const [standing] = await this.standings(workerId, [ref])
-    if (standing === 'gone' || standing === undefined) return 'own'
-    return standing === 'next try' ? 'stale' : standing
+  async ownership(workerId: string, ref: DeliveryRef): Promise<'own' | 'other' | 'stale'> {
+    const [ownership] = await this.ownerships(workerId, [ref])
+    if (ownership === 'gone' || ownership === undefined) return 'own'
+    return ownership === 'next try' ? 'stale' : ownership
   }
 
   /** What the queue shows of each of these deliveries, in their order. */
-  async standings(workerId: string, refs: readonly DeliveryRef[]): Promise<readonly Standing[]> {
+  async ownerships(workerId: string, refs: readonly DeliveryRef[]): Promise<readonly Ownership[]> {
     if (refs.length === 0) return []
     const ids = refs.map(({ jobId, visit, branch }) => taskId(jobId, visit, branch))
     const views = await this.#options.storage.peek('tasks', ids)
-    return refs.map((ref, index) => standingOf(views[index], workerId, ref))
+    return refs.map((ref, index) => ownershipOf(views[index], workerId, ref))
   }
 
   /** How far a task is. What comes from another than its worker, or too late, is ignored. */
   async progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<Receipt> {
     const ref = parseDeliveryId(id)
     if (ref === undefined) return STALE
-    const standing = await this.standing(workerId, ref)
-    if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
-    if (standing === 'stale') return STALE
+    const ownership = await this.ownership(workerId, ref)
+    if (ownership === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    if (ownership === 'stale') return STALE
     const { visit, branch, attempt } = ref
     const at = this.#options.clock.now()
     const progressed = { type: 'progressed', at, visit, branch, attempt, fraction, message } as const
@@ -139,8 +139,8 @@ export class Reception {
     checkEvent(event)
     const ref = parseDeliveryId(id)
     if (ref === undefined) return STALE
-    const standing = await this.standing(workerId, ref)
-    if (standing === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    const ownership = await this.ownership(workerId, ref)
+    if (ownership === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
     const { visit, branch, attempt, jobId } = ref
     const { type: name, payload, eventId } = event
     const at = clock.now()
@@ -177,7 +177,7 @@ export class Reception {
 
 const STALE: Receipt = { type: 'ignored', reason: 'stale_task', job: undefined }
 
-function standingOf(view: ItemView | undefined, workerId: string, ref: DeliveryRef): Standing {
+function ownershipOf(view: ItemView | undefined, workerId: string, ref: DeliveryRef): Ownership {
   if (view === undefined) return 'gone'
   const { lease } = view
   if (readTask(view.payload).attempt !== ref.attempt) return 'next try'

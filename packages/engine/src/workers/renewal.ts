@@ -75,10 +75,10 @@ export class Renewal {
       if (ref === undefined || holdings.hasAnswered(workerId, id)) continue
       if (holdings.of(workerId).get(leaseOf(ref).id)?.deliveryId !== id) unknown.push(ref)
     }
-    const standings = await reception.standings(workerId, unknown)
+    const ownerships = await reception.ownerships(workerId, unknown)
     const lost: DeliveryRef[] = []
     for (const [index, ref] of unknown.entries()) {
-      if (standings[index] !== 'own') lost.push(ref)
+      if (ownerships[index] !== 'own') lost.push(ref)
       // Its result may have come while we looked.
       else if (!holdings.hasAnswered(workerId, deliveryId(ref))) hold(workerId, ref)
     }
@@ -99,13 +99,13 @@ export class Renewal {
   async takenBack(workerId: string, refs: readonly DeliveryRef[]): Promise<readonly DeliveryRef[]> {
     const { holdings, reception, storage } = this.#options
     const open = refs.filter((ref) => !holdings.hasAnswered(workerId, deliveryId(ref)))
-    const standings = await reception.standings(workerId, open)
+    const ownerships = await reception.ownerships(workerId, open)
     const jobs = new Map<string, Job | undefined>()
     const taken: DeliveryRef[] = []
     for (const [index, ref] of open.entries()) {
-      const standing = standings[index]
-      if (standing === 'own') continue
-      if (standing === 'gone' || standing === 'next try') {
+      const ownership = ownerships[index]
+      if (ownership === 'own') continue
+      if (ownership === 'gone' || ownership === 'next try') {
         if (!jobs.has(ref.jobId)) jobs.set(ref.jobId, (await storage.read('job', ref.jobId))?.value)
         if (fateOf(jobs.get(ref.jobId), ref) === 'taken back') taken.push(ref)
       } else taken.push(ref)

@@ -15,17 +15,17 @@ import type { ServerOptions } from '../server.ts'
 const MB = 1_048_576
 
 async function start(options: ServerOptions): Promise<TestServer> {
-  const face = await startTestServer(options)
-  onTestFinished(() => face.server.stop())
-  return face
+  const app = await startTestServer(options)
+  onTestFinished(() => app.server.stop())
+  return app
 }
 
 const large = (chars: number): object => ({ parts: Array.from({ length: 4 }, () => 'x'.repeat(chars / 4)) })
 
 test('[C-10] [I-09] of more large jobs than fit some are taken and all others refused with 503, and nothing breaks', async () => {
-  const face = await start({ admissionBounds: { jobBytesMax: 8 * MB, bodyBytesMax: 4 * MB } })
+  const app = await start({ admissionBounds: { jobBytesMax: 8 * MB, bodyBytesMax: 4 * MB } })
   const text = JSON.stringify({ blueprint: 'echo', initial_data: large(900_000) })
-  const requests = Array.from({ length: 20 }, () => sending(face, text.length))
+  const requests = Array.from({ length: 20 }, () => sending(app, text.length))
   const answers = requests.map(async (request) => {
     const [answer] = (await once(request, 'response')) as [IncomingMessage]
     return {
@@ -52,10 +52,10 @@ test('[C-10] [I-09] of more large jobs than fit some are taken and all others re
     expect(retryAfter).toBeGreaterThan(0)
   }
   // The load has fallen: whoever comes now is taken.
-  const create = () => face.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: large(900_000) })
+  const create = () => app.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: large(900_000) })
   while ((await create()).status !== 202);
   for (const { body } of taken) {
-    const job = await face.client('GET', `/api/v1/jobs/${String(body['job_id'])}`)
+    const job = await app.client('GET', `/api/v1/jobs/${String(body['job_id'])}`)
     expect(job.body['initial_data']).toEqual(large(900_000))
   }
 })
@@ -87,32 +87,32 @@ async function answerTo(request: ClientRequest): Promise<number | undefined> {
 }
 
 test('[I-09] results and heartbeats are taken while new jobs are refused', async () => {
-  const face = await start({ admissionBounds: { jobBytesMax: 1, bodyBytesMax: MB } })
-  await face.register('w')
-  const jobId = await face.createJob('echo')
-  const { body } = await face.poll('w')
+  const app = await start({ admissionBounds: { jobBytesMax: 1, bodyBytesMax: MB } })
+  await app.register('w')
+  const jobId = await app.createJob('echo')
+  const { body } = await app.poll('w')
   // Half of the room for bodies is taken up by one that is still on its way.
-  const slow = sending(face, 700_000)
+  const slow = sending(app, 700_000)
   slow.write('['.padEnd(600_000))
   // Until the server has read what was sent.
-  while ((await answerTo(sending(face, 400_000))) !== 503);
-  const create = () => face.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: large(20_000) })
+  while ((await answerTo(sending(app, 400_000))) !== 503);
+  const create = () => app.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: large(20_000) })
   expect((await create()).status).toBe(503)
-  const beat = await face.worker('PATCH', '/_worker/workers/w', { worker_id: 'w', status: 'idle', current_tasks: [] })
+  const beat = await app.worker('PATCH', '/_worker/workers/w', { worker_id: 'w', status: 'idle', current_tasks: [] })
   expect(beat.status).toBeLessThan(300)
   const result = { job_id: jobId, task_id: body.task_id, worker_id: 'w', status: 'success', data: large(100_000) }
-  expect((await face.worker('POST', '/_worker/tasks/result', result)).status).toBe(200)
-  expect((await face.ended(jobId)).body['status']).toBe('finished')
+  expect((await app.worker('POST', '/_worker/tasks/result', result)).status).toBe(200)
+  expect((await app.ended(jobId)).body['status']).toBe('finished')
   slow.destroy()
   while ((await create()).status !== 202);
 })
 
 test('[C-10] packed bodies count as what they become', async () => {
-  const face = await start({ admissionBounds: { bodyBytesMax: MB } })
+  const app = await start({ admissionBounds: { bodyBytesMax: MB } })
   // A little of the room is taken up, so that the packed one is not alone.
-  const slow = sending(face, 100_000)
+  const slow = sending(app, 100_000)
   slow.write('['.padEnd(50_000))
-  while ((await answerTo(sending(face, 500_000))) !== 503);
+  while ((await answerTo(sending(app, 500_000))) !== 503);
   const headers = {
     'x-client-token': CLIENT_TOKEN,
     'content-type': 'application/json',
@@ -120,7 +120,7 @@ test('[C-10] packed bodies count as what they become', async () => {
   }
   const create = async (chars: number): Promise<number> => {
     const body = gzipSync(JSON.stringify({ blueprint: 'echo', initial_data: large(chars) }))
-    const { status } = await fetch(`${face.address}/api/v1/jobs`, { method: 'POST', headers, body })
+    const { status } = await fetch(`${app.address}/api/v1/jobs`, { method: 'POST', headers, body })
     return status
   }
   expect(await create(600_000)).toBe(503)
@@ -148,8 +148,8 @@ test('[I-09] a program that embeds an orchestrator gets the same refusal as an e
 })
 
 test('[C-10] bodies of requests over one connection that is gone take up no room', async () => {
-  const face = await start({ admissionBounds: { bodyBytesMax: 400_000 } })
-  const { hostname, port } = new URL(face.address)
+  const app = await start({ admissionBounds: { bodyBytesMax: 400_000 } })
+  const { hostname, port } = new URL(app.address)
   const body = JSON.stringify({ blueprint: 'echo', initial_data: large(15_000) })
   const head = `POST /api/v1/jobs HTTP/1.1\r\nhost: x\r\nx-client-token: ${CLIENT_TOKEN}\r\ncontent-type: application/json\r\n`
   const text = `${head}content-length: ${body.length}\r\n\r\n${body}`
@@ -160,7 +160,7 @@ test('[C-10] bodies of requests over one connection that is gone take up no room
     await new Promise((resolve) => setTimeout(resolve, 5 * round))
     socket.destroy()
   }
-  const create = () => face.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: large(100_000) })
+  const create = () => app.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: large(100_000) })
   let { status } = await create()
   while (status === 503) ({ status } = await create())
   expect(status).toBe(202)

@@ -89,7 +89,7 @@ async function showRelations(client: pg.Client): Promise<void> {
 const item = (id: string, lane: string): Item => ({ queue: 'tasks', id, lane, priority: 0, delayMs: 0, payload: null })
 
 /** Items that wait all the time, and such as somebody holds and renews each second. */
-async function standing(storage: Storage, waiting: number, held: number): Promise<readonly Lease[]> {
+async function waitingItems(storage: Storage, waiting: number, held: number): Promise<readonly Lease[]> {
   const ids = (count: number, name: string): readonly Item[] =>
     Array.from({ length: count }, (_, index) => item(`${name} ${index}`, name))
   await storage.commit({ enqueue: [...ids(waiting, 'standing'), ...ids(held, 'held')] })
@@ -144,7 +144,7 @@ await client.connect()
 await client.query(`DROP SCHEMA IF EXISTS ${SCHEMA} CASCADE`)
 const storage = await openPostgresStorage({ url, namespace: SCHEMA })
 try {
-  const leases = await standing(storage, Number(values.standing), Number(values.held))
+  const leases = await waitingItems(storage, Number(values.standing), Number(values.held))
   const claims: number[] = []
   const samples: Sample[] = []
   const begin = performance.now()
