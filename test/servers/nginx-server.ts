@@ -102,7 +102,7 @@ function makeCertificate(certificate: string, key: string): void {
   execFileSync('openssl', ['req', ...kind, ...place], { stdio: 'ignore' })
 }
 
-interface Place {
+interface NginxSite {
   readonly directory: string
   readonly host: string
   readonly port: number
@@ -111,7 +111,7 @@ interface Place {
 }
 
 /** Every replacement has to find what it replaces: else the test would be about another configuration. */
-function writeConfiguration({ directory, host, port, plainPort, instances }: Place): void {
+function writeConfiguration({ directory, host, port, plainPort, instances }: NginxSite): void {
   const rewrite = (name: string, replacements: readonly (readonly [RegExp, string])[]): void => {
     let text = readFileSync(join(CONFIGURATION, name), 'utf8')
     for (const [pattern, replacement] of replacements) {

@@ -5,7 +5,7 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
 
 /** One command with what can follow it, as its path has it: `jobs start`. */
-interface Place {
+interface CompletionPoint {
   readonly path: string
   readonly words: readonly { readonly word: string; readonly about: string }[]
   /** What can follow an option. */
@@ -20,7 +20,7 @@ export function printCompletion(program: Command, shell: Shell): number {
   return EXIT.ok
 }
 
-function placesOf(command: Command, path: string): readonly Place[] {
+function placesOf(command: Command, path: string): readonly CompletionPoint[] {
   const options = optionsOf(command)
   const words = [
     ...command.commands.map((one) => ({ word: one.name(), about: one.description() })),
@@ -57,7 +57,7 @@ _impresario() {
     case "$path $word" in
 `
 
-function bashScript(places: readonly Place[]): string {
+function bashScript(places: readonly CompletionPoint[]): string {
   const known = places.filter(({ path }) => path !== '').map(({ path }) => `${parentOf(path)} ${lastOf(path)}`)
   const paths = `      ${known.map(quoted).join('|')}) path="\${path:+$path }$word" ;;\n    esac\n  done\n`
   const choices = places.flatMap(({ path, choices: all }) =>
@@ -87,9 +87,9 @@ function lastOf(path: string): string {
   return path.slice(path.lastIndexOf(' ') + 1)
 }
 
-function zshScript(places: readonly Place[]): string {
+function zshScript(places: readonly CompletionPoint[]): string {
   const known = places.filter(({ path }) => path !== '').map(({ path }) => `${parentOf(path)} ${lastOf(path)}`)
-  const described = (place: Place): string =>
+  const described = (place: CompletionPoint): string =>
     place.words.map(({ word, about }) => quoted(`${word.replaceAll(':', String.raw`\:`)}:${about}`)).join(' ')
   return [
     '#compdef impresario\n# impresario: completion for zsh. Use it with: source <(impresario completion zsh)\n',
@@ -107,7 +107,7 @@ function zshScript(places: readonly Place[]): string {
   ].join('')
 }
 
-function fishScript(places: readonly Place[]): string {
+function fishScript(places: readonly CompletionPoint[]): string {
   const lines = places.flatMap(({ path, words, choices }) => {
     const when = quoted(`__impresario_at ${quoted(path)}`)
     return [

@@ -63,7 +63,7 @@ export interface Variant {
 }
 
 /** Where one of its processes runs. */
-export interface Place {
+export interface Venue {
   readonly url: string
   readonly variant: string
 }
@@ -80,9 +80,9 @@ export interface Contestant {
   /** `node`: the program to run it with. */
   serve(variant: string, node: string): Promise<Backing>
   /** Makes tables and the like, once, before anybody else comes. */
-  prepare?(place: Place): Promise<void>
-  producer(place: Place): Promise<Producer>
-  worker(place: Place, hooks: Hooks): Promise<Consumer>
+  prepare?(place: Venue): Promise<void>
+  producer(place: Venue): Promise<Producer>
+  worker(place: Venue, hooks: Hooks): Promise<Consumer>
   /** Once worker and producer are there. */
-  introduce?(place: Place): Promise<void>
+  introduce?(place: Venue): Promise<void>
 }

@@ -1,5 +1,5 @@
 import { startRedis } from '../backing.ts'
-import type { Contestant, Payload, Place } from '../contest/contestant.ts'
+import type { Contestant, Payload, Venue } from '../contest/contestant.ts'
 import { loadModules } from '../contest/peer-home.ts'
 
 interface Job {
@@ -17,7 +17,7 @@ interface Modules {
   readonly Queue: new (name: string, options: object) => Queue
 }
 
-async function open({ url }: Place, options: object): Promise<Queue> {
+async function open({ url }: Venue, options: object): Promise<Queue> {
   const { Queue } = await loadModules<Modules>('bee-queue')
   const { hostname: host, port } = new URL(url)
   const queue = new Queue('job', { redis: { host, port: Number(port) }, removeOnSuccess: true, ...options })

@@ -1,5 +1,5 @@
 import { startRedis } from '../backing.ts'
-import type { Contestant, Payload, Place, Variant } from '../contest/contestant.ts'
+import type { Contestant, Payload, Venue, Variant } from '../contest/contestant.ts'
 import { loadModules } from '../contest/peer-home.ts'
 
 interface Queue {
@@ -35,7 +35,7 @@ const modules = (): Promise<Modules> => loadModules('bullmq')
 /** Ended jobs are kept as few as its guide advises. */
 const KEPT = { removeOnComplete: { count: 1000 }, removeOnFail: { count: 1000 } }
 
-function connection({ url }: Place): { readonly connection: object } {
+function connection({ url }: Venue): { readonly connection: object } {
   return { connection: { url, maxRetriesPerRequest: null } }
 }
 

@@ -1,6 +1,6 @@
 import { startPostgres } from '../backing.ts'
 import { untilNoneOpen } from '../contest/agreement.ts'
-import type { Consumer, Contestant, Hooks, Payload, Place, Producer } from '../contest/contestant.ts'
+import type { Consumer, Contestant, Hooks, Payload, Venue, Producer } from '../contest/contestant.ts'
 import { loadModules } from '../contest/peer-home.ts'
 import { sleep } from '../measure.ts'
 import { POOL_MAX, countOf } from './postgres-pool.ts'
@@ -34,11 +34,11 @@ const OPEN = `SELECT count(*) FROM dbos.workflow_status WHERE status IN ('PENDIN
 /** Instead of its default of a second, for which it would mostly wait. */
 const POLL_MS = 10
 
-function systemUrl({ url }: Place): string {
+function systemUrl({ url }: Venue): string {
   return url.replace(/\/postgres$/, '/dbos_sys')
 }
 
-async function launch(place: Place): Promise<Modules['DBOS']> {
+async function launch(place: Venue): Promise<Modules['DBOS']> {
   const { DBOS } = await modules()
   const systemDatabaseUrl = systemUrl(place)
   const quiet = { logLevel: 'error', applicationVersion: VERSION.appVersion }
@@ -67,7 +67,7 @@ function register(
   return { job: DBOS.registerWorkflow(job, { name: 'job' }), flow: DBOS.registerWorkflow(flow, { name: 'flow' }) }
 }
 
-async function queueProducer(place: Place): Promise<Producer> {
+async function queueProducer(place: Venue): Promise<Producer> {
   const { DBOSClient, pg } = await modules()
   const systemDatabaseUrl = systemUrl(place)
   const pool = new pg.Pool({ connectionString: systemDatabaseUrl, max: 1 })
@@ -90,7 +90,7 @@ async function queueProducer(place: Place): Promise<Producer> {
 let directHooks: Hooks | undefined
 
 /** A start has ended when its workflow has: nothing lies between them. */
-async function directProducer(place: Place): Promise<Producer> {
+async function directProducer(place: Venue): Promise<Producer> {
   const loaded = await modules()
   const { job, flow } = register(loaded, () => directHooks)
   const DBOS = await launch(place)
@@ -103,7 +103,7 @@ async function directProducer(place: Place): Promise<Producer> {
   }
 }
 
-async function queueWorker(place: Place, hooks: Hooks): Promise<Consumer> {
+async function queueWorker(place: Venue, hooks: Hooks): Promise<Consumer> {
   register(await modules(), () => hooks)
   const DBOS = await launch(place)
   await DBOS.registerQueue('q', { workerConcurrency: hooks.concurrency, minPollingIntervalMs: POLL_MS })

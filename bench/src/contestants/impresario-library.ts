@@ -7,7 +7,7 @@ import type { Orchestrator } from '@impresario/server/embedded'
 import { createWorker } from '@impresario/worker'
 import { diamond, noop } from '../blueprints/workload.ts'
 import { untilNoneOpen } from '../contest/agreement.ts'
-import type { Contestant, Place } from '../contest/contestant.ts'
+import type { Contestant, Venue } from '../contest/contestant.ts'
 import { WORKER_LOG, openOf, ownBacking, ownVariants, performer, storageUrl } from './impresario.ts'
 
 const BLUEPRINTS: readonly RunnableBlueprint[] = [noop, diamond]
@@ -15,20 +15,20 @@ const BLUEPRINTS: readonly RunnableBlueprint[] = [noop, diamond]
 /** One for each process: where producer and worker are one process, they share it. */
 const opened = new Map<string, Promise<Orchestrator>>()
 
-function orchestrator(place: Place): Promise<Orchestrator> {
+function orchestrator(place: Venue): Promise<Orchestrator> {
   const found = opened.get(place.url) ?? open(place)
   opened.set(place.url, found)
   return found
 }
 
-async function open({ url, variant }: Place): Promise<Orchestrator> {
+async function open({ url, variant }: Venue): Promise<Orchestrator> {
   const settings = { storageUrl: storageUrl(variant, url), logLevel: 'error' } as const
   const made = createOrchestrator({ blueprints: BLUEPRINTS, settings })
   await made.start()
   return made
 }
 
-async function close(place: Place): Promise<void> {
+async function close(place: Venue): Promise<void> {
   const found = opened.get(place.url)
   opened.delete(place.url)
   await (await found)?.stop()

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { openDirectory, startPostgres } from '../backing.ts'
 import { untilNoneOpen } from '../contest/agreement.ts'
-import type { Contestant, Payload, Place } from '../contest/contestant.ts'
+import type { Contestant, Payload, Venue } from '../contest/contestant.ts'
 import { loadModules } from '../contest/peer-home.ts'
 
 interface Backend {
@@ -29,7 +29,7 @@ interface Modules {
 
 const modules = (): Promise<Modules> => loadModules('openworkflow')
 
-async function connect({ url, variant }: Place): Promise<Backend> {
+async function connect({ url, variant }: Venue): Promise<Backend> {
   const { BackendPostgres, BackendSqlite } = await modules()
   return variant === 'sqlite' ? BackendSqlite.connect(join(url, 'workflows.db')) : BackendPostgres.connect(url)
 }

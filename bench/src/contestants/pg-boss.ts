@@ -1,6 +1,6 @@
 import { startPostgres } from '../backing.ts'
 import { untilNoneOpen } from '../contest/agreement.ts'
-import type { Contestant, Payload, Place } from '../contest/contestant.ts'
+import type { Contestant, Payload, Venue } from '../contest/contestant.ts'
 import { loadModules } from '../contest/peer-home.ts'
 import { POOL_MAX, countOf } from './postgres-pool.ts'
 import type { Driver } from './postgres-pool.ts'
@@ -33,7 +33,7 @@ const modules = (): Promise<Modules> => loadModules('pg-boss')
 const STEPS = ['a', 'b', 'c', 'd'] as const
 const OPEN = `SELECT count(*) FROM pgboss.job WHERE state < 'completed' AND name IN ('job', 'a', 'b', 'c', 'd')`
 
-async function open({ url }: Place, supervise: boolean): Promise<Boss> {
+async function open({ url }: Venue, supervise: boolean): Promise<Boss> {
   const { PgBoss } = await modules()
   const quick = { useListenNotify: true, flowIntervalSeconds: 1 }
   const boss = new PgBoss({ connectionString: url, max: POOL_MAX, supervise, ...quick })

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { openDirectory } from '../backing.ts'
-import type { Contestant, Payload, Place } from '../contest/contestant.ts'
+import type { Contestant, Payload, Venue } from '../contest/contestant.ts'
 import { loadModules } from '../contest/peer-home.ts'
 
 interface Queue {
@@ -26,7 +26,7 @@ const modules = (): Promise<Modules> => loadModules('plainjob')
 const silent = (): void => {}
 const logger = { error: console.error, warn: silent, info: silent, debug: silent }
 
-async function open({ url }: Place): Promise<Queue> {
+async function open({ url }: Venue): Promise<Queue> {
   const { Database, better, defineQueue } = await modules()
   return defineQueue({ connection: better(new Database(join(url, 'jobs.db'))), logger })
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { benchDirectory, ended, endsWithUs, freePort, removeDirectory } from '../backing.ts'
 import type { Backing } from '../backing.ts'
 import { untilNoneOpen } from '../contest/agreement.ts'
-import type { Contestant, Payload, Place } from '../contest/contestant.ts'
+import type { Contestant, Payload, Venue } from '../contest/contestant.ts'
 import { homeOf, loadModules } from '../contest/peer-home.ts'
 import { now, sleep } from '../measure.ts'
 
@@ -39,7 +39,7 @@ interface Ports {
 }
 
 /** The boundary at which our own `url` is read again. */
-function portsOf({ url }: Pick<Place, 'url'>): Ports {
+function portsOf({ url }: Pick<Venue, 'url'>): Ports {
   return JSON.parse(url) as Ports
 }
 

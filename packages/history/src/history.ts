@@ -22,12 +22,12 @@ export interface HistoryEvent {
 }
 
 /** Where an event stands: by its time, and those of one moment as they were written. */
-export interface EventPlace {
+export interface EventPosition {
   readonly at: number
   readonly id: number
 }
 
-export interface StoredEvent extends HistoryEvent, EventPlace {}
+export interface StoredEvent extends HistoryEvent, EventPosition {}
 
 /** Events of one answer. */
 export interface EventPage extends ReadonlyArray<StoredEvent> {
@@ -49,7 +49,7 @@ export interface JobHistoryQuery extends PageBounds {
 
 export interface WorkerHistoryQuery extends JobHistoryQuery {
   /** Only events before this one: the next page. */
-  readonly before?: EventPlace
+  readonly before?: EventPosition
 }
 
 /** Which events are meant; without anything, all. */
@@ -68,7 +68,7 @@ export interface EventListQuery extends EventFilter, PageBounds {
   /** Before this moment. */
   readonly until?: number
   /** Only events before this one: the next page. */
-  readonly before?: EventPlace
+  readonly before?: EventPosition
 }
 
 export interface EventCountQuery extends EventFilter {

@@ -7,7 +7,7 @@ import type {
   EventCountQuery,
   EventFilter,
   EventListQuery,
-  EventPlace,
+  EventPosition,
   HistoryStore,
   JobHistoryQuery,
   PageBounds,
@@ -51,7 +51,7 @@ export class MemoryHistory implements HistoryStore {
   }
 
   async ofJob(jobId: string, { since = 0, ...bounds }: JobHistoryQuery): Promise<EventPage> {
-    return firstOf(this.#events, (event) => event.jobId === jobId && event.at >= since, byPlace, bounds)
+    return firstOf(this.#events, (event) => event.jobId === jobId && event.at >= since, byPosition, bounds)
   }
 
   async ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage> {
@@ -81,7 +81,7 @@ export class MemoryHistory implements HistoryStore {
     const room = Math.min(bytesMax, BYTES_MAX)
     if (this.#bytes <= room && this.#oldest >= now - ageMs) return 0
     const before = this.#events.length
-    const young = this.#events.filter(({ at }) => at >= now - ageMs).toSorted(byPlace)
+    const young = this.#events.filter(({ at }) => at >= now - ageMs).toSorted(byPosition)
     let bytes = young.reduce((sum, event) => sum + sizeOf(event), 0)
     let first = 0
     for (const event of young) {
@@ -100,7 +100,7 @@ export class MemoryHistory implements HistoryStore {
   }
 }
 
-function byPlace(a: EventPlace, b: EventPlace): number {
+function byPosition(a: EventPosition, b: EventPosition): number {
   return a.at - b.at || a.id - b.id
 }
 
@@ -123,15 +123,15 @@ function newest(
     isMeant(event) &&
     event.at >= since &&
     (until === undefined || event.at < until) &&
-    (before === undefined || byPlace(event, before) < 0)
-  return firstOf(events, isWanted, (a, b) => byPlace(b, a), bounds)
+    (before === undefined || byPosition(event, before) < 0)
+  return firstOf(events, isWanted, (a, b) => byPosition(b, a), bounds)
 }
 
 /** The first in that order, by number and by bytes. */
 function firstOf(
   events: readonly StoredEvent[],
   isWanted: (event: StoredEvent) => boolean,
-  compare: (a: EventPlace, b: EventPlace) => number,
+  compare: (a: EventPosition, b: EventPosition) => number,
   { limit, bytesMax = Number.POSITIVE_INFINITY }: PageBounds,
 ): EventPage {
   const chosen = new FirstInOrder<StoredEvent>(limit, compare)

@@ -26,7 +26,7 @@ import type { FunctionName } from './functions/library.ts'
 import { listed } from './shards/lists.ts'
 import { partsOf, shardOf } from './shards/parts.ts'
 import { placementOf } from './shards/placement.ts'
-import type { Placement } from './shards/placement.ts'
+import type { ShardPlacement } from './shards/placement.ts'
 import { bytesOf, isBlockedReply, pairsOf, textOf, viewOf } from './client/replies.ts'
 import { Transactions } from './shards/transactions.ts'
 
@@ -63,7 +63,7 @@ export class RedisStorage implements Storage {
   readonly durability: Durability
   readonly #wire: Wire
   readonly #caller: Caller
-  readonly #placement: Placement
+  readonly #placement: ShardPlacement
   readonly #transactions: Transactions
   readonly #claims: Claims
   readonly #emptyShards: EmptyShards

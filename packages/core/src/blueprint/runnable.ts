@@ -175,12 +175,12 @@ async function runEnd(
   return { action: { type: 'end', result: inPlace(parts, () => jsonCopy(checked.value, 'The result')) }, stateHistory }
 }
 
-interface Place {
+interface StateLocation {
   readonly blueprint: string
   readonly state: string
 }
 
-function historyOf(place: Place, left: object): JsonObject {
+function historyOf(place: StateLocation, left: object): JsonObject {
   return inPlace(place, () => {
     const history = jsonObjectCopy(left, 'stateHistory')
     const size = jsonSize(history)
@@ -192,7 +192,7 @@ function historyOf(place: Place, left: object): JsonObject {
   })
 }
 
-function inPlace<T>(place: Place, work: () => T): T {
+function inPlace<T>(place: StateLocation, work: () => T): T {
   try {
     return work()
   } catch (error) {

@@ -10,7 +10,7 @@ export interface Placement {
   readonly lane: string
   readonly fallback?: NonNullable<Item['fallback']>
 }
-export type Place = (task: TaskEffect, job: Job) => Placement
+export type PlacementOf = (task: TaskEffect, job: Job) => Placement
 
 /** How long records are kept that nothing needs any more. Without a span: for ever. */
 export interface Retention {
@@ -24,7 +24,7 @@ export interface Retention {
 }
 
 interface BatchSettings {
-  readonly place: Place
+  readonly place: PlacementOf
   readonly retention?: Retention | undefined
 }
 
@@ -70,7 +70,7 @@ export function batchOf(
 function addEffect(
   effect: Effect,
   job: Job,
-  place: Place,
+  place: PlacementOf,
   enqueue: Item[],
   remove: { queue: Queue; id: string }[],
 ): void {
@@ -128,7 +128,7 @@ function item(job: Job, queue: Queue, id: string, delayMs: number, payload: Json
   return { queue, id, lane: job.client.id, priority: job.priority, delayMs, payload }
 }
 
-function taskItem(effect: TaskEffect, job: Job, place: Place): Item {
+function taskItem(effect: TaskEffect, job: Job, place: PlacementOf): Item {
   const { call } = effect
   const placement = place(effect, job)
   const payload: TaskPayload = {

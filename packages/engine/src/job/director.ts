@@ -15,7 +15,7 @@ import type {
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import type { BlueprintShelf } from './blueprint-shelf.ts'
 import { batchOf, deliveryNotes } from './batch.ts'
-import type { Place, Retention } from './batch.ts'
+import type { PlacementOf, Retention } from './batch.ts'
 import { JobMemory } from './job-memory.ts'
 
 /** What came of an event. `lost`: the claim that it answered is somebody else's by now. */
@@ -32,7 +32,7 @@ export interface DirectorOptions {
   readonly shelf: BlueprintShelf
   readonly clock: Clock
   readonly log: Log
-  readonly place: Place
+  readonly place: PlacementOf
   /** Tells the dispatcher what has become of tasks, after the commit. */
   readonly onDecided: (decision: Decision, before: Job | undefined, version: number, event: JobEvent) => void
   /** Takes back the places that a batch reserved and that a conflict made void. */

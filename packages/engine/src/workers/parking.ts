@@ -8,7 +8,7 @@ export interface Ticket {
   leave(): void
 }
 
-interface Place {
+interface ParkedPoll {
   woken: boolean
   nap: AbortController | undefined
 }
@@ -16,7 +16,7 @@ interface Place {
 /** Polls that wait for a task, by worker. Waiting costs one timer and one map entry each. */
 export class Parking {
   readonly #clock: Clock
-  readonly #places = new Map<string, Set<Place>>()
+  readonly #places = new Map<string, Set<ParkedPoll>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -33,7 +33,7 @@ export class Parking {
   }
 
   enter(workerId: string): Ticket {
-    const place: Place = { woken: false, nap: undefined }
+    const place: ParkedPoll = { woken: false, nap: undefined }
     const places = this.#places.get(workerId) ?? new Set()
     places.add(place)
     this.#places.set(workerId, places)

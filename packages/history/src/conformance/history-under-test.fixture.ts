@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { EventListQuery, HistoryEvent, HistoryStore, StoredEvent } from '../history.ts'
 
 /** A place where a history is kept. Whoever opens it twice has two instances of the same. */
-interface HistoryPlace {
+interface HistoryLocation {
   open(): Promise<HistoryStore>
 }
 
@@ -10,13 +10,13 @@ export interface HistoryUnderTest {
   /** What was written is there after everybody has closed. */
   readonly isDurable: boolean
   /** A new and empty one. */
-  readonly place: () => Promise<HistoryPlace>
+  readonly place: () => Promise<HistoryLocation>
 }
 
 /** One store for cases that leave each other alone, and places of their own for the rest. */
 export interface Ground {
   readonly store: () => HistoryStore
-  readonly place: () => Promise<HistoryPlace>
+  readonly place: () => Promise<HistoryLocation>
 }
 
 export const AT = 1_700_000_000_000

@@ -12,7 +12,7 @@ import type { WorkerCredentials } from './worker-credentials.ts'
 
 /** How a request has shown who makes it. */
 export type Proof =
-  | { readonly by: 'place' }
+  | { readonly by: 'localhost' }
   | { readonly by: 'certificate'; readonly names: readonly string[] }
   | {
       readonly by: 'access token'
@@ -23,6 +23,9 @@ export type Proof =
       readonly credential: string
     }
   | { readonly by: 'token'; readonly hash: TokenHash }
+
+/** How `localhost` is written in stored access tokens: its first name, which older instances know too. */
+const STORED_LOCALHOST = 'place'
 
 export interface WorkerAuthOptions {
   readonly tokens: AccessTokens
@@ -76,7 +79,7 @@ export class WorkerAuth {
     }
     if (this.#isOpen) {
       mustBeLocal(headers)
-      return { by: 'place' }
+      return { by: 'localhost' }
     }
     if (token !== undefined) throw unauthorised()
     throw unauthenticated(mode === 'mtls-only' ? 'A client certificate is required' : 'Missing X-Worker-Token header')
@@ -88,7 +91,7 @@ export class WorkerAuth {
    */
   identify(proof: Proof, hinted: string | undefined): string | undefined {
     switch (proof.by) {
-      case 'place':
+      case 'localhost':
         return hinted
       case 'certificate':
         if (hinted === undefined) return proof.names[0]
@@ -110,7 +113,8 @@ export class WorkerAuth {
 
   /** Names what a worker has signed in with, without giving it away. */
   credentialOf(proof: Exclude<Proof, { by: 'access token' }>): string {
-    return proof.by === 'token' ? fingerprint(proof.hash) : proof.by
+    if (proof.by === 'token') return fingerprint(proof.hash)
+    return proof.by === 'localhost' ? STORED_LOCALHOST : proof.by
   }
 
   /** Whether what a worker signed in with would still let it in. */
@@ -118,7 +122,7 @@ export class WorkerAuth {
     const { mode } = this.#options
     if (credential === 'certificate') return mode !== 'token-only'
     if (mode === 'mtls-only') return false
-    if (credential === 'place') return this.#isOpen
+    if (credential === STORED_LOCALHOST) return this.#isOpen
     const tokens = workerId === undefined ? this.#credentials.shared : this.#credentials.tokensOf(workerId)
     return tokens.some((token) => fingerprint(token) === credential)
   }
@@ -130,7 +134,7 @@ export class WorkerAuth {
       if (found === undefined) return false
       return this.isCurrent(workerId === undefined ? found : { ...found, workerId })
     }
-    if (proof.by === 'place') return this.#isOpen
+    if (proof.by === 'localhost') return this.#isOpen
     if (proof.by === 'certificate') return true
     return workerId === undefined
       ? this.#credentials.knows(proof.hash)

@@ -6,7 +6,7 @@ import type {
   EventCountQuery,
   EventListQuery,
   EventPage,
-  EventPlace,
+  EventPosition,
   History,
   HistoryEvent,
   HistoryStatus,
@@ -33,7 +33,7 @@ export interface HistoryReader {
   /** Oldest first, and only those after that id. Whether the caller may see the job is asked before. */
   ofJob(jobId: string, query: { readonly after?: number } & PageBounds): Promise<EntryPage>
   /** Newest first, and only those before that one. */
-  ofWorker(workerId: string, query: { readonly before?: EventPlace } & PageBounds): Promise<EventPage>
+  ofWorker(workerId: string, query: { readonly before?: EventPosition } & PageBounds): Promise<EventPage>
   /** Newest first. Whose events the caller may see is a part of the query. */
   list(query: EventListQuery): Promise<EventPage>
   counts(query: EventCountQuery): Promise<readonly EventCount[]>
@@ -140,12 +140,12 @@ export function eventBody(event: StoredEvent, time: string): EventBody {
 }
 
 /** Names an event by its place among all others. */
-export function placeText({ at, id }: EventPlace): string {
+export function placeText({ at, id }: EventPosition): string {
   return `${at}-${id}`
 }
 
 /** The text was checked by the schema of the query. */
-export function placeOf(text: string): EventPlace {
+export function placeOf(text: string): EventPosition {
   const [at = 0, id = 0] = text.split('-').map(Number)
   return { at, id }
 }

@@ -46,19 +46,19 @@ interface Kept {
   readonly bytes: number
 }
 
-interface Place {
+interface Portion {
   readonly bytesMax: number
   readonly path: string
   readonly cut: string[]
 }
 
-function keep(value: JsonObject, place: Place): Kept {
-  const bytes = sizeWithin(value, place.bytesMax)
-  return bytes === undefined ? part(value, place) : { value, bytes }
+function keep(value: JsonObject, portion: Portion): Kept {
+  const bytes = sizeWithin(value, portion.bytesMax)
+  return bytes === undefined ? part(value, portion) : { value, bytes }
 }
 
 /** Those fields that fit, in their order. */
-function part(value: JsonObject, { bytesMax, path, cut }: Place): Kept {
+function part(value: JsonObject, { bytesMax, path, cut }: Portion): Kept {
   const kept: [string, Json][] = []
   let bytes = BRACKETS
   for (const [key, field] of Object.entries(value)) {

@@ -431,7 +431,7 @@ describe('bounds', () => {
     const listener = new WebSocketServer({ port: 0, host: '127.0.0.1' })
     try {
       await once(listener, 'listening')
-      listener.on('connection', (socket) => sockets.open(socket, { by: 'place' }, 'slow'))
+      listener.on('connection', (socket) => sockets.open(socket, { by: 'localhost' }, 'slow'))
       const { port } = listener.address() as AddressInfo
       const slow = new WebSocket(`ws://127.0.0.1:${port}`)
       open.push(slow)

@@ -34,13 +34,13 @@ function isOnItsWay({ jobId, letters }: AwaitedChild, sight: Sight): boolean {
   return letters.some((id) => sight.item('mail', id) !== undefined)
 }
 
-interface Places {
+interface WakeUpSources {
   readonly items: readonly { readonly queue: Queue; readonly id: string }[]
   readonly jobs: readonly string[]
 }
 
 /** Where to look before `wakeUp` can judge. */
-export function placesOf(job: Job): Places {
+export function placesOf(job: Job): WakeUpSources {
   const { items, timers, children } = wakeUps(job)
   const letters = children.flatMap((child) => child.letters.map((id) => ({ queue: 'mail' as const, id })))
   return { items: [...items, ...timers, ...letters], jobs: children.map(({ jobId }) => jobId) }

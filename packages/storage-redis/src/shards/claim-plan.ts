@@ -41,7 +41,7 @@ export function planBest(surveys: readonly Survey[], limit: number): Plan {
     }
   }
   const shares = new Map<number, { count: number; picks: undefined }>()
-  for (const { shard } of [...candidates.values()].sort(byPlace).slice(0, limit)) {
+  for (const { shard } of [...candidates.values()].sort(byPosition).slice(0, limit)) {
     shares.set(shard, { count: (shares.get(shard)?.count ?? 0) + 1, picks: undefined })
   }
   return { shares, isCut: false }
@@ -111,11 +111,11 @@ function rowsOf(surveys: readonly Survey[]): Row[] {
       if (members.length === most) row.left.set(shard, most)
     }
   }
-  for (const { candidates } of rows.values()) candidates.sort(byPlace)
+  for (const { candidates } of rows.values()) candidates.sort(byPosition)
   return [...rows.values()].sort((a, b) => a.round - b.round)
 }
 
-function byPlace(a: Candidate, b: Candidate): number {
+function byPosition(a: Candidate, b: Candidate): number {
   if (a.rank !== b.rank) return a.rank - b.rank
   const [x, y] = [a.member.slice(0, SEQUENCE_LENGTH), b.member.slice(0, SEQUENCE_LENGTH)]
   return x === y ? a.shard - b.shard : x < y ? -1 : 1

@@ -5,7 +5,7 @@ import { planBest, planRotation } from './claim-plan.ts'
 import type { LaneSurvey, Pick, Plan, Survey } from './claim-plan.ts'
 import { unpack } from '../client/codec.ts'
 import type { FunctionName } from '../functions/library.ts'
-import type { Placement } from './placement.ts'
+import type { ShardPlacement } from './placement.ts'
 import { claimResultOf, pairsOf, sooner } from '../client/replies.ts'
 import type { ClaimReply, ClaimResult, Ranked } from '../client/replies.ts'
 import type { Transactions } from './transactions.ts'
@@ -13,7 +13,7 @@ import type { Transactions } from './transactions.ts'
 export interface ClaimsParts {
   readonly caller: Caller
   readonly transactions: Transactions
-  readonly placement: Placement
+  readonly placement: ShardPlacement
   readonly emptyShards: EmptyShards
   /** Whose hands hold what no holder is named for. */
   readonly hands: string
@@ -43,7 +43,7 @@ interface Surveyed extends Survey {
 export class Claims {
   readonly #caller: Caller
   readonly #transactions: Transactions
-  readonly #placement: Placement
+  readonly #placement: ShardPlacement
   readonly #emptyShards: EmptyShards
   readonly #hands: string
 
@@ -117,7 +117,7 @@ export class Claims {
       const plan = wanted.lanes === undefined ? planRotation(surveys, limit) : planBest(surveys, limit)
       const { got, nextInMs, isShort } = await this.#carryOut(plan, surveys, wanted)
       found.push(...got)
-      if (wanted.lanes !== undefined) found.sort(byPlace)
+      if (wanted.lanes !== undefined) found.sort(byPosition)
       const isOver = found.length === wanted.limit || !(plan.isCut || isShort) || round === ROUNDS_MAX
       if (isOver) return { found, nextInMs }
     }
@@ -205,7 +205,7 @@ function claimedOf({ found, nextInMs }: ClaimResult): Claimed {
   return { leases: found.map(({ lease }) => lease), nextInMs }
 }
 
-function byPlace(a: Ranked, b: Ranked): number {
+function byPosition(a: Ranked, b: Ranked): number {
   if (a.rank !== b.rank) return a.rank - b.rank
   return a.sequence === b.sequence ? 0 : a.sequence < b.sequence ? -1 : 1
 }

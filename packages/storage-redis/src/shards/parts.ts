@@ -1,5 +1,5 @@
 import type { Batch, Item } from '@impresario/core'
-import type { Placement } from './placement.ts'
+import type { ShardPlacement } from './placement.ts'
 
 /** What a batch writes in one shard. */
 export interface Part {
@@ -10,7 +10,7 @@ export interface Part {
 }
 
 /** The one shard that a batch is about; `undefined` if there are several. An empty batch is about the first. */
-export function shardOf(batch: Batch, placement: Placement): number | undefined {
+export function shardOf(batch: Batch, placement: ShardPlacement): number | undefined {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
   let shard = -1
   const isOther = (one: number): boolean => {
@@ -30,7 +30,7 @@ export function shardOf(batch: Batch, placement: Placement): number | undefined 
  * The parts of a batch, the home first: the shard of the guard, which is checked in the decisive moment and never locked; of
  * the settled claim; or the one with the most items, so that others have records only and no claim meets their locks.
  */
-export function partsOf(batch: Batch, placement: Placement): readonly Part[] {
+export function partsOf(batch: Batch, placement: ShardPlacement): readonly Part[] {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
   const itemShards = enqueue.map(({ queue, id }) => placement.ofItem(queue, id))
   const numbers = new Set([

@@ -11,7 +11,7 @@ import type { Kind, Queue } from '@impresario/core'
  *   shard, and lists of workers ask one.
  * - Everything else goes by its own text.
  */
-export interface Placement {
+export interface ShardPlacement {
   readonly shards: number
   readonly ofRecord: (kind: Kind, id: string) => number
   readonly ofItem: (queue: Queue, id: string) => number
@@ -25,7 +25,7 @@ const UNDER_LEAD: ReadonlySet<Kind> = new Set<Kind>(['worker', 'standing', 'sche
 const OF_JOBS: ReadonlySet<Kind> = new Set<Kind>(['job', 'delivery'])
 const ROOT = /^(?:msg_)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{8}([0-9a-f]{4})(?![0-9a-z])/i
 
-export function placementOf(shards: number): Placement {
+export function placementOf(shards: number): ShardPlacement {
   const all = Array.from({ length: shards }, (_, shard) => shard)
   const by = (digits: string): number => Number.parseInt(digits, 16) % shards
   const ofTree = (id: string): number => by(ROOT.exec(id)?.[1] ?? shardSuffix(stemOf(id)))

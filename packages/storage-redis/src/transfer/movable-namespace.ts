@@ -19,7 +19,7 @@ import { Connection } from '../client/connection.ts'
 import { bodyOf, fittedJson, itemFields, movedItem, movedRecord, recordFields } from './moved-entries.ts'
 import { explained, MARK, prepare, WAIT_MS } from '../open.ts'
 import { placementOf } from '../shards/placement.ts'
-import type { Placement } from '../shards/placement.ts'
+import type { ShardPlacement } from '../shards/placement.ts'
 import { textOf, triplesOf } from '../client/replies.ts'
 import { Transactions } from '../shards/transactions.ts'
 
@@ -46,7 +46,7 @@ export async function openMovableNamespace(options: {
 }
 
 /** Where a dump goes on: in which shard, and there among the records of a kind or the items of a queue. */
-type Place =
+type DumpPosition =
   | { readonly shard: number; readonly kind: Kind; readonly after: string | false }
   | { readonly shard: number; readonly queue: Queue; readonly at: readonly [number, number, number] }
 
@@ -64,7 +64,7 @@ const TOKENS_PER_MS = 2048
 class MovableNamespace implements Movable {
   readonly #connection: Connection
   readonly #caller: Caller
-  readonly #placement: Placement
+  readonly #placement: ShardPlacement
   readonly #shards: readonly number[]
 
   constructor(connection: Connection, shards: number) {
@@ -140,7 +140,7 @@ class MovableNamespace implements Movable {
   async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<MovedPage> {
     const records: MovedRecord[] = []
     const items: MovedItem[] = []
-    let place: Place | undefined = cursor === undefined ? this.#firstOf(0) : placeOf(cursor)
+    let place: DumpPosition | undefined = cursor === undefined ? this.#firstOf(0) : placeOf(cursor)
     let bytes = 0
     while (place !== undefined && bytes < size.bytesMax && records.length + items.length < size.entriesMax) {
       const left = {
@@ -153,7 +153,7 @@ class MovableNamespace implements Movable {
         for (const { value } of found) bytes += value.length
         place = after === false ? this.#afterKind(place) : { ...place, after }
       } else {
-        const { found, after }: Found<MovedItem, Place | undefined> = await this.#dumpItems(place, origin, left)
+        const { found, after }: Found<MovedItem, DumpPosition | undefined> = await this.#dumpItems(place, origin, left)
         items.push(...found)
         for (const { payload } of found) bytes += payload.length
         place = after
@@ -203,7 +203,7 @@ class MovableNamespace implements Movable {
   }
 
   async #dumpRecords(
-    { shard, kind, after }: Extract<Place, { kind: Kind }>,
+    { shard, kind, after }: Extract<DumpPosition, { kind: Kind }>,
     origin: Origin,
     { entriesMax, bytesMax }: PageSize,
   ): Promise<Found<MovedRecord, string | false>> {
@@ -217,10 +217,10 @@ class MovableNamespace implements Movable {
   }
 
   async #dumpItems(
-    place: Extract<Place, { queue: Queue }>,
+    place: Extract<DumpPosition, { queue: Queue }>,
     origin: Origin,
     { entriesMax, bytesMax }: PageSize,
-  ): Promise<Found<MovedItem, Place | undefined>> {
+  ): Promise<Found<MovedItem, DumpPosition | undefined>> {
     const { shard, queue, at } = place
     const question = [queue, ...at, entriesMax, bytesMax]
     const reply = await this.#caller.call<readonly (Buffer | number)[]>('dump_items', question, shard)
@@ -230,18 +230,18 @@ class MovableNamespace implements Movable {
     return { found: rows.map((one) => movedItem(queue, one, origin)), after }
   }
 
-  #firstOf(shard: number): Place | undefined {
+  #firstOf(shard: number): DumpPosition | undefined {
     const [kind] = KINDS
     return kind === undefined || shard >= this.#shards.length ? undefined : { shard, kind, after: false }
   }
 
-  #afterKind({ shard, kind }: { readonly shard: number; readonly kind: Kind }): Place {
+  #afterKind({ shard, kind }: { readonly shard: number; readonly kind: Kind }): DumpPosition {
     const next = KINDS[KINDS.indexOf(kind) + 1]
     if (next !== undefined) return { shard, kind: next, after: false }
     return { shard, queue: QUEUES[0] ?? 'leaders', at: BEGINNING }
   }
 
-  #afterQueue({ shard, queue }: { readonly shard: number; readonly queue: Queue }): Place | undefined {
+  #afterQueue({ shard, queue }: { readonly shard: number; readonly queue: Queue }): DumpPosition | undefined {
     const next = QUEUES[QUEUES.indexOf(queue) + 1]
     return next === undefined ? this.#firstOf(shard + 1) : { shard, queue: next, at: BEGINNING }
   }
@@ -263,6 +263,6 @@ function someOf(counts: Iterable<readonly [string, number]>): Readonly<Record<st
 }
 
 /** The boundary of cursors: only `dump` makes them. */
-function placeOf(cursor: string): Place {
-  return JSON.parse(cursor) as Place
+function placeOf(cursor: string): DumpPosition {
+  return JSON.parse(cursor) as DumpPosition
 }
