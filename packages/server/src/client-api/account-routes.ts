@@ -6,7 +6,7 @@ import { LIMITS } from '@impresario/protocol'
 import { z } from 'zod'
 import { callerOf, CLIENT_ROLES } from '../http/access.ts'
 import type { QuotaCalendar } from '../limits/quota-calendar.ts'
-import { contract } from '../http/route-contract.ts'
+import { route } from '../http/route.ts'
 
 export interface AccountRoutesOptions {
   readonly engine: Engine
@@ -39,7 +39,7 @@ const accountReply = z.object({
   }),
 })
 
-const ACCOUNT = contract({
+const ACCOUNT = route({
   access: 'viewer',
   tag: 'server',
   id: 'getAccount',

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
-import { contract } from '../http/route-contract.ts'
+import { route } from '../http/route.ts'
 
 /** What came of reading the files of clients, workers and schedules anew. */
 type ReloadOutcome =
@@ -27,7 +27,7 @@ const ROUTES = [
 const SCOPE =
   'The other instances on the same storage read the files of their own machines within five seconds; what is wrong there is in their logs. `scope` is then `all_instances`.'
 
-const RELOAD_SCHEDULES = contract({
+const RELOAD_SCHEDULES = route({
   access: 'admin',
   tag: 'server',
   id: 'reloadSchedules',
@@ -41,7 +41,7 @@ const RELOAD_SCHEDULES = contract({
 export function registerAdminRoutes(app: FastifyInstance, options: AdminRoutesOptions): void {
   const { reload, reloadSchedules, announceReload } = options
   for (const [path, id, summary, status] of ROUTES) {
-    const route = contract({
+    const declared = route({
       access: 'admin',
       tag: 'server',
       id,
@@ -50,7 +50,7 @@ export function registerAdminRoutes(app: FastifyInstance, options: AdminRoutesOp
       replies: { 200: { description: 'What is in force now.', body: schemas.statusBody } },
       refusals: ['INVALID_REQUEST'],
     })
-    app.post(path, route, async () => {
+    app.post(path, declared, async () => {
       const outcome = await reload()
       if (outcome.status === 'refused') {
         throw new ImpresarioError('INVALID_REQUEST', `Nothing was reloaded: ${outcome.error}`)

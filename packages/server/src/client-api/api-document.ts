@@ -7,7 +7,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import type { BlueprintLibrary } from '../orchestrator/blueprint-library.ts'
 import { jsonSchema } from '../http/json-schema.ts'
 import { withNames } from './named-schemas.ts'
-import { CLIENT_SCHEME, contract, TAGS, WORKER_SCHEME } from '../http/route-contract.ts'
+import { CLIENT_SCHEME, route, TAGS, WORKER_SCHEME } from '../http/route.ts'
 
 /** OpenAPI 3.1, as far as it is looked at here. */
 export interface ApiDocument extends JsonObject {
@@ -139,7 +139,7 @@ function startOf(generic: Json | undefined, name: string): JsonObject {
   return { ...operation, operationId: `start_${name}`, summary: `Start “${name}”` }
 }
 
-const DOCUMENT = contract({
+const DOCUMENT = route({
   access: 'public',
   tag: 'server',
   id: 'getApiDocument',

@@ -12,7 +12,7 @@ import { LINK_HOLDER } from '../auth/capabilities.ts'
 import type { Capabilities, Permission } from '../auth/capabilities.ts'
 import { jobNotFound, visibleJob } from './job-access.ts'
 import type { JobParams } from './job-routes.ts'
-import { contract, readQuery } from '../http/route-contract.ts'
+import { route, readQuery } from '../http/route.ts'
 import { approvalBody } from './wire-job.ts'
 
 export interface ApprovalRoutesOptions {
@@ -24,7 +24,7 @@ export interface ApprovalRoutesOptions {
   readonly publicUrl: string
 }
 
-const QUESTION = contract({
+const QUESTION = route({
   access: 'client',
   tag: 'approvals',
   id: 'getApproval',
@@ -36,7 +36,7 @@ const QUESTION = contract({
   refusals: ['JOB_NOT_FOUND', 'NOT_WAITING'],
 })
 
-const DECIDE = contract({
+const DECIDE = route({
   access: 'capability',
   tag: 'approvals',
   id: 'decideApproval',
@@ -50,7 +50,7 @@ const DECIDE = contract({
   refusals: ['JOB_NOT_FOUND', 'NOT_WAITING', 'STALE_DECISION'],
 })
 
-const PAGE = contract({
+const PAGE = route({
   access: 'capability',
   tag: 'approvals',
   id: 'showApproval',

@@ -12,7 +12,7 @@ import type { HistoryReader } from '../orchestrator/history.ts'
 import { ownerFilter } from './job-access.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { ANY_NAME, decodeCursor, encodeCursor, JsonPage, linkNextPage } from '../http/page.ts'
-import { contract, readQuery } from '../http/route-contract.ts'
+import { route, readQuery } from '../http/route.ts'
 import { catalogueOf } from '../worker-protocol/skill-catalogue.ts'
 import { blueprintBody } from './wire-job.ts'
 import { workerBody } from '../worker-protocol/wire-worker.ts'
@@ -24,7 +24,7 @@ export interface CatalogueOptions {
   readonly history: Pick<HistoryReader, 'status'>
 }
 
-const WORKERS = contract({
+const WORKERS = route({
   access: 'viewer',
   tag: 'workers',
   id: 'listWorkers',
@@ -36,7 +36,7 @@ const WORKERS = contract({
   refusals: ['INVALID_REQUEST'],
 })
 
-const WORKER = contract({
+const WORKER = route({
   access: 'viewer',
   tag: 'workers',
   id: 'getWorker',
@@ -46,7 +46,7 @@ const WORKER = contract({
   refusals: ['WORKER_NOT_FOUND'],
 })
 
-const CATALOGUE = contract({
+const CATALOGUE = route({
   access: 'viewer',
   tag: 'workers',
   id: 'getSkillCatalogue',
@@ -58,7 +58,7 @@ const CATALOGUE = contract({
   refusals: ['INVALID_REQUEST'],
 })
 
-const DASHBOARD = contract({
+const DASHBOARD = route({
   access: 'viewer',
   tag: 'server',
   id: 'getDashboard',
@@ -67,7 +67,7 @@ const DASHBOARD = contract({
   replies: { 200: { description: 'The counts.', body: schemas.dashboardBody } },
 })
 
-const BLUEPRINTS = contract({
+const BLUEPRINTS = route({
   access: 'viewer',
   tag: 'blueprints',
   id: 'listBlueprints',
@@ -75,7 +75,7 @@ const BLUEPRINTS = contract({
   replies: { 200: { description: 'The blueprints.', body: schemas.blueprintList } },
 })
 
-const BLUEPRINT = contract({
+const BLUEPRINT = route({
   access: 'viewer',
   tag: 'blueprints',
   id: 'getBlueprint',
@@ -86,7 +86,7 @@ const BLUEPRINT = contract({
   refusals: ['INVALID_REQUEST', 'BLUEPRINT_NOT_FOUND'],
 })
 
-const GRAPH = contract({
+const GRAPH = route({
   access: 'viewer',
   tag: 'blueprints',
   id: 'getBlueprintGraph',

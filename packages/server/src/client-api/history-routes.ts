@@ -14,7 +14,7 @@ import { JOB_ID_CHARS_MAX, isVisible, jobNotFound, storedJobId } from './job-acc
 import { PAGE_HEADERS } from './job-routes.ts'
 import type { JobParams } from './job-routes.ts'
 import { JsonPage, linkNextPage } from '../http/page.ts'
-import { contract, readQuery } from '../http/route-contract.ts'
+import { route, readQuery } from '../http/route.ts'
 
 export interface HistoryRoutesOptions {
   readonly engine: Engine
@@ -24,7 +24,7 @@ export interface HistoryRoutesOptions {
   readonly timeZone: string
 }
 
-const OF_JOB = contract({
+const OF_JOB = route({
   access: 'viewer',
   tag: 'jobs',
   id: 'getJobHistory',
@@ -38,7 +38,7 @@ const OF_JOB = contract({
   refusals: ['INVALID_REQUEST', 'JOB_NOT_FOUND'],
 })
 
-const OF_WORKER = contract({
+const OF_WORKER = route({
   access: 'client',
   tag: 'workers',
   id: 'getWorkerHistory',
@@ -52,7 +52,7 @@ const OF_WORKER = contract({
   refusals: ['INVALID_REQUEST', 'WORKER_NOT_FOUND', 'STORAGE_UNAVAILABLE'],
 })
 
-const LIST = contract({
+const LIST = route({
   access: 'viewer',
   tag: 'jobs',
   id: 'listEvents',
@@ -65,7 +65,7 @@ const LIST = contract({
   refusals: ['INVALID_REQUEST', 'FORBIDDEN', 'STORAGE_UNAVAILABLE'],
 })
 
-const COUNTS = contract({
+const COUNTS = route({
   access: 'viewer',
   tag: 'jobs',
   id: 'countEvents',

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import * as schemas from '@impresario/protocol/schemas'
 import { framed, PAGE_HEADERS } from './approval-page.ts'
-import { contract } from '../http/route-contract.ts'
+import { route } from '../http/route.ts'
 import { VERSION } from '../runtime/version.ts'
 
 const LINKS = {
@@ -11,7 +11,7 @@ const LINKS = {
   ready: '/_public/ready',
 } as const
 
-const HOME = contract({
+const HOME = route({
   access: 'public',
   tag: 'server',
   id: 'getHome',

@@ -13,7 +13,7 @@ import { inSlices } from '../runtime/in-slices.ts'
 import { jsonSchema } from '../http/json-schema.ts'
 import { problemBody } from '../http/problem.ts'
 import type { QuotaCalendar } from '../limits/quota-calendar.ts'
-import { contract } from '../http/route-contract.ts'
+import { route } from '../http/route.ts'
 import { settleNumbers } from '../worker-protocol/settle-numbers.ts'
 import { readCreate, readEndpointBody } from './wire-job.ts'
 import type { Origin } from './wire-job.ts'
@@ -30,7 +30,7 @@ export interface JobCreationOptions {
 
 const ACCEPTED = { 202: { description: 'The job is stored and will run.', body: schemas.createJobReply } }
 
-const CREATE = contract({
+const CREATE = route({
   access: 'client',
   isNewWork: true,
   tag: 'jobs',
@@ -43,7 +43,7 @@ const CREATE = contract({
   refusals: ['BLUEPRINT_NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED', 'QUOTA_EXCEEDED'],
 })
 
-const CREATE_BATCH = contract({
+const CREATE_BATCH = route({
   access: 'client',
   isNewWork: true,
   tag: 'jobs',
@@ -54,7 +54,7 @@ const CREATE_BATCH = contract({
   replies: { 202: { description: 'One answer for each job.', body: schemas.createJobBatchReply } },
 })
 
-const CREATE_BY_ENDPOINT = contract({
+const CREATE_BY_ENDPOINT = route({
   access: 'client',
   isNewWork: true,
   tag: 'jobs',

@@ -10,7 +10,7 @@ import type { OpenWaits } from '../http/connection.ts'
 import { isVisible, storedJobId, visibleJob } from './job-access.ts'
 import { jobListing } from './job-query.ts'
 import { encodeCursor, JsonPage, linkNextPage, walkJobs } from '../http/page.ts'
-import { contract, readQuery } from '../http/route-contract.ts'
+import { route, readQuery } from '../http/route.ts'
 import { explanationBody, fieldPicker, jobBody, listedWriter } from './wire-job.ts'
 import type { ChildView } from './wire-job.ts'
 
@@ -28,7 +28,7 @@ export const PAGE_HEADERS = {
   Link: 'The next page, as `rel="next"`.',
 }
 
-const READ = contract({
+const READ = route({
   access: 'viewer',
   tag: 'jobs',
   id: 'getJob',
@@ -41,7 +41,7 @@ const READ = contract({
   refusals: ['INVALID_REQUEST', 'JOB_NOT_FOUND'],
 })
 
-const LIST = contract({
+const LIST = route({
   access: 'viewer',
   tag: 'jobs',
   id: 'listJobs',
@@ -53,7 +53,7 @@ const LIST = contract({
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
 })
 
-const EXPLAIN = contract({
+const EXPLAIN = route({
   access: 'viewer',
   tag: 'jobs',
   id: 'explainJob',
@@ -65,7 +65,7 @@ const EXPLAIN = contract({
   refusals: ['JOB_NOT_FOUND'],
 })
 
-const CANCEL = contract({
+const CANCEL = route({
   access: 'client',
   tag: 'jobs',
   id: 'cancelJob',

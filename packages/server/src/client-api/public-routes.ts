@@ -3,7 +3,7 @@ import type { Storage } from '@impresario/core'
 import * as schemas from '@impresario/protocol/schemas'
 import type { Health } from '../orchestrator/health.ts'
 import type { HistoryReader } from '../orchestrator/history.ts'
-import { contract } from '../http/route-contract.ts'
+import { route } from '../http/route.ts'
 
 export interface PublicRoutesOptions {
   readonly health: Health
@@ -13,7 +13,7 @@ export interface PublicRoutesOptions {
 
 const ALIVE = { 200: { description: 'It is.', body: schemas.statusBody } }
 
-const STATUS = contract({
+const STATUS = route({
   access: 'public',
   tag: 'server',
   id: 'getStatus',
@@ -21,7 +21,7 @@ const STATUS = contract({
   replies: ALIVE,
 })
 
-const LIVE = contract({
+const LIVE = route({
   access: 'public',
   tag: 'server',
   id: 'getLiveness',
@@ -29,7 +29,7 @@ const LIVE = contract({
   replies: ALIVE,
 })
 
-const READY = contract({
+const READY = route({
   access: 'public',
   tag: 'server',
   id: 'getReadiness',

@@ -21,8 +21,8 @@ import { itemError } from './job-creation-routes.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import type { JobParams } from './job-routes.ts'
 import { decodeCursor, encodeCursor, JsonPage, linkNextPage, walkJobs } from '../http/page.ts'
-import { contract, readQuery } from '../http/route-contract.ts'
-import type { RouteContract } from '../http/route-contract.ts'
+import { route, readQuery } from '../http/route.ts'
+import type { RouteDescription } from '../http/route.ts'
 import { listedWriter, QUARANTINED_FIELDS, quarantinedBody } from './wire-job.ts'
 
 export interface QuarantineRoutesOptions {
@@ -31,7 +31,7 @@ export interface QuarantineRoutesOptions {
   readonly clock: Clock
 }
 
-const LISTED: RouteContract = {
+const LISTED: RouteDescription = {
   access: 'viewer',
   tag: 'quarantine',
   id: 'listQuarantine',
@@ -43,15 +43,15 @@ const LISTED: RouteContract = {
   replies: { 200: { description: 'One page of jobs.', body: schemas.quarantineList, headers: PAGE_HEADERS } },
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
 }
-const LIST = contract(LISTED)
-const LIST_OLD = contract({
+const LIST = route(LISTED)
+const LIST_OLD = route({
   ...LISTED,
   id: 'listQuarantineOld',
   isList: true,
   summary: 'The same list, where older clients look for it',
 })
 
-const INSPECT = contract({
+const INSPECT = route({
   access: 'viewer',
   tag: 'quarantine',
   id: 'getQuarantined',
@@ -61,7 +61,7 @@ const INSPECT = contract({
   refusals: ['JOB_NOT_FOUND', 'NOT_WAITING'],
 })
 
-const RETRY = contract({
+const RETRY = route({
   access: 'client',
   tag: 'quarantine',
   id: 'retryJob',
@@ -74,7 +74,7 @@ const RETRY = contract({
   refusals: ['JOB_NOT_FOUND', 'NOT_WAITING', 'INPUT_REFUSED'],
 })
 
-const DISCARD = contract({
+const DISCARD = route({
   access: 'client',
   tag: 'quarantine',
   id: 'discardJob',
@@ -94,8 +94,8 @@ const BULK = {
   body: schemas.bulkRequest,
   replies: { 200: { description: 'One answer for each job.', body: schemas.bulkReply } },
 } as const
-const RETRY_MANY = contract({ ...BULK, id: 'retryQuarantined', summary: 'Send many jobs back' })
-const DISCARD_MANY = contract({ ...BULK, id: 'discardQuarantined', summary: 'Give many jobs up' })
+const RETRY_MANY = route({ ...BULK, id: 'retryQuarantined', summary: 'Send many jobs back' })
+const DISCARD_MANY = route({ ...BULK, id: 'discardQuarantined', summary: 'Give many jobs up' })
 
 /** Jobs that stand aside until a person has looked at them. */
 export function registerQuarantineRoutes(app: FastifyInstance, options: QuarantineRoutesOptions): void {

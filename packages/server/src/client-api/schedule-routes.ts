@@ -6,7 +6,7 @@ import type { JsonObject, ScheduleBody } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { callerOf, isAdmin } from '../http/access.ts'
 import type { Caller } from '../http/access.ts'
-import { contract } from '../http/route-contract.ts'
+import { route } from '../http/route.ts'
 
 export interface ScheduleRoutesOptions {
   readonly engine: Engine
@@ -16,7 +16,7 @@ interface ScheduleParams {
   readonly schedule: string
 }
 
-const LIST = contract({
+const LIST = route({
   access: 'viewer',
   tag: 'schedules',
   id: 'listSchedules',
@@ -25,7 +25,7 @@ const LIST = contract({
   replies: { 200: { description: 'The schedules.', body: schemas.scheduleList } },
 })
 
-const READ = contract({
+const READ = route({
   access: 'viewer',
   tag: 'schedules',
   id: 'getSchedule',
@@ -35,7 +35,7 @@ const READ = contract({
   refusals: ['NOT_FOUND'],
 })
 
-const RUN = contract({
+const RUN = route({
   access: 'admin',
   tag: 'schedules',
   id: 'runSchedule',

@@ -9,7 +9,7 @@ import type { Caller } from '../http/access.ts'
 import { ownerFilter, storedJobId } from './job-access.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { decodeCursor, encodeCursor, linkNextPage } from '../http/page.ts'
-import { contract, readQuery } from '../http/route-contract.ts'
+import { route, readQuery } from '../http/route.ts'
 import * as wire from './wire-webhook.ts'
 
 export interface WebhookRoutesOptions {
@@ -18,7 +18,7 @@ export interface WebhookRoutesOptions {
   readonly clock: Clock
 }
 
-const LIST_DELIVERIES = contract({
+const LIST_DELIVERIES = route({
   access: 'viewer',
   tag: 'webhooks',
   id: 'listDeliveries',
@@ -29,7 +29,7 @@ const LIST_DELIVERIES = contract({
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
 })
 
-const READ_DELIVERY = contract({
+const READ_DELIVERY = route({
   access: 'viewer',
   tag: 'webhooks',
   id: 'getDelivery',
@@ -39,7 +39,7 @@ const READ_DELIVERY = contract({
   refusals: ['NOT_FOUND'],
 })
 
-const REDELIVER = contract({
+const REDELIVER = route({
   access: 'client',
   tag: 'webhooks',
   id: 'redeliver',
@@ -51,7 +51,7 @@ const REDELIVER = contract({
   refusals: ['NOT_FOUND', 'CONFLICT'],
 })
 
-const LIST_ENDPOINTS = contract({
+const LIST_ENDPOINTS = route({
   access: 'viewer',
   tag: 'webhooks',
   id: 'listWebhookEndpoints',
@@ -62,7 +62,7 @@ const LIST_ENDPOINTS = contract({
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
 })
 
-const DECLARE = contract({
+const DECLARE = route({
   access: 'client',
   tag: 'webhooks',
   id: 'declareWebhookEndpoint',
@@ -72,7 +72,7 @@ const DECLARE = contract({
   replies: { 200: { description: 'The endpoint.', body: wire.webhookEndpointBody } },
 })
 
-const READ_ENDPOINT = contract({
+const READ_ENDPOINT = route({
   access: 'viewer',
   tag: 'webhooks',
   id: 'getWebhookEndpoint',
@@ -82,7 +82,7 @@ const READ_ENDPOINT = contract({
   refusals: ['NOT_FOUND'],
 })
 
-const ENABLE = contract({
+const ENABLE = route({
   access: 'client',
   tag: 'webhooks',
   id: 'enableWebhookEndpoint',
@@ -94,7 +94,7 @@ const ENABLE = contract({
   refusals: ['NOT_FOUND', 'CONFLICT'],
 })
 
-const SECRET = contract({
+const SECRET = route({
   access: 'client',
   tag: 'webhooks',
   id: 'getWebhookSecret',
@@ -104,7 +104,7 @@ const SECRET = contract({
   refusals: ['NOT_FOUND'],
 })
 
-const ROTATE = contract({
+const ROTATE = route({
   access: 'client',
   tag: 'webhooks',
   id: 'rotateWebhookSecret',

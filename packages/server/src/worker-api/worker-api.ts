@@ -12,7 +12,7 @@ import { Sockets } from './sockets.ts'
 import type { SocketBounds } from './socket-bounds.ts'
 import { WorkerAuth } from '../auth/worker-auth.ts'
 import type { WorkerCalls } from '../worker-protocol/worker-calls.ts'
-import { describeWorkerRoutes } from './worker-contracts.ts'
+import { describeWorkerRoutes } from './worker-route-descriptions.ts'
 import type { WorkerCredentials } from '../auth/worker-credentials.ts'
 import { registerWorkerRoutes } from './worker-routes.ts'
 

@@ -2,7 +2,7 @@ import { blueprint, createWorker } from '@impresario/core'
 import { LIMITS, readJson } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { storageGround } from '../../../../test/servers/storage-ground.ts'
-import { EventContracts } from '../worker-protocol/event-contracts.ts'
+import { EventSchemas } from '../worker-protocol/event-schemas.ts'
 import { startTestServer } from '../server.fixture.ts'
 import type { Answer, TestServer } from '../server.fixture.ts'
 
@@ -135,7 +135,7 @@ describe('what workers declare about their events', () => {
   const declaring = (schema: object) =>
     createWorker({ id: 'w', skillInfo: [{ name: 'a', events_schema: { e: schema as never } }] }, 1)
   const verdict = (schema: object, payload: object) =>
-    new EventContracts().check(declaring(schema), 'e', payload as never).isValid
+    new EventSchemas().check(declaring(schema), 'e', payload as never).isValid
 
   test('[E-01] a schema that is too long, has too many references or refers outside accepts nothing', () => {
     expect(verdict({ description: 'x'.repeat(LIMITS.eventSchemaCharsMax) }, {})).toBe(false)
@@ -199,11 +199,11 @@ describe('what workers declare about their events', () => {
       { name: 'b', events_schema: { e: { required: ['y'] } } },
     ]
     const worker = createWorker({ id: 'w', skillInfo }, 1)
-    const contracts = new EventContracts()
-    expect(contracts.check(worker, 'e', { y: 1 }).isValid).toBe(true)
-    expect(contracts.check(worker, 'e', { z: 1 }).isValid).toBe(false)
-    expect(contracts.check(worker, 'constructor', {}).isValid).toBe(true)
-    expect(contracts.check(undefined, 'e', {}).isValid).toBe(true)
+    const schemas = new EventSchemas()
+    expect(schemas.check(worker, 'e', { y: 1 }).isValid).toBe(true)
+    expect(schemas.check(worker, 'e', { z: 1 }).isValid).toBe(false)
+    expect(schemas.check(worker, 'constructor', {}).isValid).toBe(true)
+    expect(schemas.check(undefined, 'e', {}).isValid).toBe(true)
   })
 
   test('[E-01] [H-08] an event that skills declare in many different ways is refused; the same way counts once', () => {
@@ -212,9 +212,9 @@ describe('what workers declare about their events', () => {
         name: `s${at}`,
         events_schema: { e: { minProperties: isSame ? 0 : at } },
       }))
-    const contracts = new EventContracts()
+    const schemas = new EventSchemas()
     const most = LIMITS.eventSchemasOfTypeMax
-    const check = (skillInfo: never) => contracts.check(createWorker({ id: 'w', skillInfo }, 1), 'e', {}).isValid
+    const check = (skillInfo: never) => schemas.check(createWorker({ id: 'w', skillInfo }, 1), 'e', {}).isValid
     expect(check(info(most, false) as never)).toBe(true)
     expect(check(info(most + 1, false) as never)).toBe(false)
     expect(check(info(most + 1, true) as never)).toBe(true)
@@ -222,10 +222,10 @@ describe('what workers declare about their events', () => {
 
   // Four seconds in which no storage takes part: all of them once, and a few elsewhere.
   test('[E-01] only so many are kept', () => {
-    const contracts = new EventContracts()
+    const schemas = new EventSchemas()
     const most = storageGround().backend === 'memory' ? LIMITS.eventSchemasMax + 20 : 20
     for (let count = 0; count < most; count += 1) {
-      expect(contracts.check(declaring({ maxProperties: count }), 'e', {}).isValid).toBe(true)
+      expect(schemas.check(declaring({ maxProperties: count }), 'e', {}).isValid).toBe(true)
     }
   })
 })

@@ -16,7 +16,7 @@ interface RouteOptions {
   readonly schema: FastifySchema
 }
 
-/** What the routes of the worker protocol do; what is said about them to readers stands in their contracts. */
+/** What the routes of the worker protocol do; what is said about them to readers stands in `worker-route-descriptions.ts`. */
 function options(config: FastifyContextConfig, body?: object): RouteOptions {
   return { config: { access: 'worker', ...config }, schema: body === undefined ? {} : { body } }
 }

@@ -13,7 +13,7 @@ import type {
   RegisterRequest,
   ResultReply,
 } from '@impresario/protocol'
-import { EventContracts } from './event-contracts.ts'
+import { EventSchemas } from './event-schemas.ts'
 import { HeartbeatPace } from './heartbeat-pace.ts'
 import {
   isEmptyBody,
@@ -39,7 +39,7 @@ export interface WorkerCallsOptions {
 export class WorkerCalls {
   readonly #options: WorkerCallsOptions
   readonly #pace: HeartbeatPace
-  readonly #contracts = new EventContracts()
+  readonly #eventSchemas = new EventSchemas()
 
   constructor(options: WorkerCallsOptions) {
     this.#options = options
@@ -121,7 +121,7 @@ export class WorkerCalls {
     if (workerId === undefined) return refusal('An event needs the id of its worker in worker_id.')
     const { desk, dispatcher } = this.#options.engine
     const payload = event.payload ?? {}
-    const verdict = this.#contracts.check(dispatcher.worker(workerId), event.event_type, payload)
+    const verdict = this.#eventSchemas.check(dispatcher.worker(workerId), event.event_type, payload)
     if (!verdict.isValid) return { status: 'error', code: 'CONTRACT_VIOLATION_ERROR', message: verdict.problem }
     const taskId = event.target_task_id ?? event.origin_task_id
     if (event.event_type === 'progress') {

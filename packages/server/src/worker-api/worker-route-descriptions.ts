@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { LIMITS } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { z } from 'zod'
-import { contract } from '../http/route-contract.ts'
-import type { RouteContract, RouteDeclaration } from '../http/route-contract.ts'
+import { route } from '../http/route.ts'
+import type { RouteDescription, RouteDeclaration } from '../http/route.ts'
 
 const worker = z.object({ workerId: z.string().describe('Id of the worker.') })
 const accepted = z.looseObject({ status: z.string() })
@@ -32,7 +32,7 @@ const receipt = z.looseObject({
   message: z.string().optional(),
 })
 
-type Described = Omit<RouteContract, 'access' | 'tag'>
+type Described = Omit<RouteDescription, 'access' | 'tag'>
 
 const SOCKET: Described = {
   id: 'openSocket',
@@ -160,5 +160,5 @@ export function describeWorkerRoutes(scope: FastifyInstance): void {
 function declarationOf(name: string): RouteDeclaration | undefined {
   const said = CONTRACTS[name]
   if (said === undefined) return undefined
-  return contract({ ...said, isBodyReadByHandler: true, access: 'worker', tag: 'worker protocol' })
+  return route({ ...said, isBodyReadByHandler: true, access: 'worker', tag: 'worker protocol' })
 }

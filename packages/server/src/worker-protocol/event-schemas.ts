@@ -16,7 +16,7 @@ const VALID: Verdict = { isValid: true }
  * are left out (`pattern`, `patternProperties`, `uniqueItems`). What is left costs at most the product of both lengths,
  * which is bounded too. Compiled ones are kept, the oldest go first.
  */
-export class EventContracts {
+export class EventSchemas {
   readonly #compiled = new Map<string, ValidateFunction | string>()
 
   /** An event that several skills declare must fit one of them; one that none declares is free. */

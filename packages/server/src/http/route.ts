@@ -27,7 +27,7 @@ interface Reply {
 }
 
 /** Everything that is said about a route in one place: who may call it, what it takes and what it answers. */
-export interface RouteContract {
+export interface RouteDescription {
   readonly access: Access
   readonly rate?: RateKind
   /** It asks for more work to be done: refused first when there is too much. */
@@ -67,7 +67,7 @@ export interface RouteDeclaration {
 }
 
 /** What Fastify needs for a route. The body is checked by it; answers are described and never changed. */
-export function contract(given: RouteContract): RouteDeclaration {
+export function route(given: RouteDescription): RouteDeclaration {
   const { access, rate, isNewWork, isList, tag, id, summary, description, params, query } = given
   const body = bodyOf(given)
   return {
@@ -94,7 +94,7 @@ export function contract(given: RouteContract): RouteDeclaration {
   }
 }
 
-function bodyOf({ body, isBodyOptional }: RouteContract): object | undefined {
+function bodyOf({ body, isBodyOptional }: RouteDescription): object | undefined {
   if (body === undefined) return undefined
   const schema = jsonSchema(body)
   return isBodyOptional === true ? { anyOf: [schema, { type: 'null' }] } : schema
@@ -110,7 +110,7 @@ function securityOf(access: Access): Readonly<Record<string, string[]>>[] {
   return access === 'capability' ? [{}, { [CLIENT_SCHEME]: [] }] : [{ [CLIENT_SCHEME]: [] }]
 }
 
-function repliesOf(replies: RouteContract['replies']): Record<string, object> {
+function repliesOf(replies: RouteDescription['replies']): Record<string, object> {
   const described: Record<string, object> = {}
   for (const [status, { description, body, types, headers }] of Object.entries(replies)) {
     const schema = body === undefined ? { type: types === undefined ? 'null' : 'string' } : jsonSchema(body, 'output')
@@ -147,7 +147,7 @@ function refusalsOf({
   isNewWork,
   isList,
   replies,
-}: RouteContract): Record<string, object> {
+}: RouteDescription): Record<string, object> {
   const codes = new Set<ErrorCode>(refusals)
   if (isNewWork === true || isList === true || body !== undefined) codes.add('OVERLOADED')
   if (body !== undefined) for (const code of BODY_REFUSALS) codes.add(code)
