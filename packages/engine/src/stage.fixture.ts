@@ -1,5 +1,5 @@
 import { setImmediate as immediate } from 'node:timers/promises'
-import { blueprint, createBlueprintRegistry, createWorker } from '@impresario/core'
+import { blueprint, createBlueprintRegistry, newWorkerRecord } from '@impresario/core'
 import type {
   BranchPolicy,
   Clock,
@@ -251,7 +251,7 @@ export class Stage {
   }
 
   async worker(id: string, said: WorkerPatch = {}): Promise<StageWorker> {
-    const record = createWorker({ id, skills: ['work'], ...said }, this.clock.now())
+    const record = newWorkerRecord({ id, skills: ['work'], ...said }, this.clock.now())
     await this.engine.desk.register(record)
     return new StageWorker(this, id)
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { TaskCall } from '../job/job.ts'
-import { createWorker } from '../worker/registration.ts'
+import { newWorkerRecord } from '../worker/registration.ts'
 import type { WorkerPatch } from '../worker/registration.ts'
 import { match, matches } from './match.ts'
 import type { MismatchReason } from './match.ts'
@@ -8,7 +8,7 @@ import { describeMismatch, describeShared } from './mismatch.ts'
 import { WorkerIndex } from './worker-index.ts'
 
 function aWorker(id: string, said: WorkerPatch = {}) {
-  return createWorker({ id, skills: ['render'], ...said }, 0)
+  return newWorkerRecord({ id, skills: ['render'], ...said }, 0)
 }
 
 function aCall(over: Partial<TaskCall> = {}): TaskCall {

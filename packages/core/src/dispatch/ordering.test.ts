@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { TaskCall } from '../job/job.ts'
-import { createWorker } from '../worker/registration.ts'
+import { newWorkerRecord } from '../worker/registration.ts'
 import type { WorkerRecord } from '../worker/worker.ts'
 import { matches } from './match.ts'
 import { rank } from './rank.ts'
@@ -18,7 +18,7 @@ function chanceOf(seed: number): (below: number) => number {
 }
 
 function aWorker(id: string, chance: (below: number) => number): WorkerRecord {
-  return createWorker(
+  return newWorkerRecord(
     {
       id,
       skills: ['render'],
@@ -83,7 +83,7 @@ test('[D-01] a kept order always gives whom a look at everybody would give', () 
 
 test('[D-01] rotation goes on also when everybody after the last one is excluded or gone', () => {
   const index = new WorkerIndex()
-  for (let at = 0; at < 600; at += 1) index.put(createWorker({ id: `w${1000 + at}`, skills: ['render'] }, 0))
+  for (let at = 0; at < 600; at += 1) index.put(newWorkerRecord({ id: `w${1000 + at}`, skills: ['render'] }, 0))
   const call = aCall({ strategy: 'round_robin' })
   for (let asked = 0; asked < 40; asked += 1) index.choose(call)
   expect(index.last('render')).toBe('w1039')
@@ -127,7 +127,7 @@ test('[D-01, D-03] a strategy whose criteria look at more than the worker is ask
     },
   ])
   const index = new WorkerIndex(known)
-  for (let at = 0; at < 300; at += 1) index.put(createWorker({ id: `w${at}`, skills: ['render'] }, 0))
+  for (let at = 0; at < 300; at += 1) index.put(newWorkerRecord({ id: `w${at}`, skills: ['render'] }, 0))
   const call = aCall({ strategy: 'favourite' })
   for (let asked = 0; asked < 40; asked += 1) expect(index.choose(call)?.worker.id).toBe('w7')
   favourite = 'w8'

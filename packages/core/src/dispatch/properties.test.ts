@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ResourceRequirements } from '@impresario/protocol'
 import type { TaskCall } from '../job/job.ts'
-import { createWorker } from '../worker/registration.ts'
+import { newWorkerRecord } from '../worker/registration.ts'
 import type { WorkerRecord } from '../worker/worker.ts'
 import { hasFreeSlot } from './demand.ts'
 import type { Candidate } from './demand.ts'
@@ -42,7 +42,7 @@ const workerArbitrary = (id: fc.Arbitrary<string>): fc.Arbitrary<WorkerRecord> =
       costPerSkill: fc.dictionary(type, amount),
       reputation: fc.constantFrom(0, 0.5, 1),
     })
-    .map((said) => createWorker(said, 0))
+    .map((said) => newWorkerRecord(said, 0))
 
 const needsArbitrary: fc.Arbitrary<ResourceRequirements> = fc.record(
   {

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import type { TaskCall } from '../job/job.ts'
-import { createWorker } from '../worker/registration.ts'
+import { newWorkerRecord } from '../worker/registration.ts'
 import type { WorkerPatch } from '../worker/registration.ts'
 import { choose, rank } from './rank.ts'
 import { CRITERIA, STRATEGIES, isStrategyName, questionOf, strategyNamed, strategySet } from './strategies.ts'
 
 function aWorker(id: string, said: WorkerPatch = {}) {
-  return createWorker({ id, skills: ['render'], ...said }, 0)
+  return newWorkerRecord({ id, skills: ['render'], ...said }, 0)
 }
 
 function aCall(over: Partial<TaskCall> = {}): TaskCall {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createWorker } from '../worker/registration.ts'
+import { newWorkerRecord } from '../worker/registration.ts'
 import { explain } from './explain.ts'
 import { CRITERIA, STRATEGIES } from './strategies.ts'
 import { strategiesWith } from './trust.ts'
@@ -11,8 +11,8 @@ function call(strategy: string): Parameters<WorkerIndex['choose']>[0] {
 
 function indexOf(reputationMin: number): WorkerIndex {
   const index = new WorkerIndex(strategiesWith([], reputationMin))
-  index.put(createWorker({ id: 'shaky', skills: ['work'], costPerSecond: 1, reputation: 0.2 }, 0))
-  index.put(createWorker({ id: 'steady', skills: ['work'], costPerSecond: 9, reputation: 0.9 }, 0))
+  index.put(newWorkerRecord({ id: 'shaky', skills: ['work'], costPerSecond: 1, reputation: 0.2 }, 0))
+  index.put(newWorkerRecord({ id: 'steady', skills: ['work'], costPerSecond: 9, reputation: 0.9 }, 0))
   return index
 }
 

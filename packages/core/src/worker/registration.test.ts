@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { changedFields, createWorker, mergeHeartbeat } from './registration.ts'
+import { changedFields, newWorkerRecord, mergeHeartbeat } from './registration.ts'
 
 test('[E-01] a worker that says nothing but its id gets modest values', () => {
-  expect(createWorker({ id: 'w' }, 5)).toEqual({
+  expect(newWorkerRecord({ id: 'w' }, 5)).toEqual({
     id: 'w',
     type: 'worker',
     status: 'idle',
@@ -24,7 +24,7 @@ test('[E-01] a worker that says nothing but its id gets modest values', () => {
   })
 })
 
-const full = createWorker(
+const full = newWorkerRecord(
   {
     id: 'w',
     type: 'gpu',
@@ -76,7 +76,7 @@ test('[J-7] null in a heartbeat or a registration counts as not sent', () => {
     metadata: null,
   }
   expect(mergeHeartbeat(full, nulls, 20)).toEqual({ ...full, seenAt: 20 })
-  expect(createWorker({ id: 'w', ...nulls }, 1)).toEqual(createWorker({ id: 'w' }, 1))
+  expect(newWorkerRecord({ id: 'w', ...nulls }, 1)).toEqual(newWorkerRecord({ id: 'w' }, 1))
 })
 
 test('[E-01] a heartbeat replaces what it names and never the id or the time of registration', () => {
@@ -92,7 +92,7 @@ test('[E-01] a heartbeat replaces what it names and never the id or the time of 
 })
 
 test('[E-01] numbers that would break every comparison are not taken over', () => {
-  const odd = createWorker(
+  const odd = newWorkerRecord(
     {
       id: 'w',
       concurrencyMax: 0.5,
@@ -125,7 +125,7 @@ test('[G-04] what a heartbeat changed is told apart from what it only said again
 })
 
 test('[E-01] a worker that names no number of tasks stays so over its heartbeats, until it names one', () => {
-  const open = createWorker({ id: 'w', isOpenEnded: true }, 5)
+  const open = newWorkerRecord({ id: 'w', isOpenEnded: true }, 5)
   expect(mergeHeartbeat(open, { status: 'busy' }, 6).isOpenEnded).toBe(true)
   expect(mergeHeartbeat(open, { isOpenEnded: false, concurrencyMax: 2 }, 6)).not.toHaveProperty('isOpenEnded')
 })

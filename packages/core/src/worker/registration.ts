@@ -10,7 +10,7 @@ export interface NewWorker extends WorkerPatch {
 }
 
 /** The record of a worker that has just registered. What it did not say gets the most modest value. */
-export function createWorker(said: NewWorker, now: number): WorkerRecord {
+export function newWorkerRecord(said: NewWorker, now: number): WorkerRecord {
   const unsaid: WorkerRecord = {
     id: said.id,
     type: 'worker',

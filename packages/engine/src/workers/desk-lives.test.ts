@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createWorker } from '@impresario/core'
+import { newWorkerRecord } from '@impresario/core'
 import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Engine } from '../engine.ts'
@@ -56,7 +56,7 @@ test('[E-03] [J-22] a heartbeat at one instance keeps what the worker has told a
   const blueprints = shelfOf([oneTask()])
   const other = new Engine({ storage, clock, random, log, blueprints, settings: { isShared: true } })
   await stage.worker('w', { skills: ['old'] })
-  await other.desk.register(createWorker({ id: 'w', skills: ['new'] }, clock.now()))
+  await other.desk.register(newWorkerRecord({ id: 'w', skills: ['new'] }, clock.now()))
   await stage.engine.desk.heartbeat('w', { status: 'idle' }, [])
   expect((await storage.read('worker', 'w'))?.value.skills).toEqual(['new'])
 })

@@ -1,5 +1,5 @@
 import type { Strategy } from '@impresario/core'
-import { createWorker } from '@impresario/core'
+import { newWorkerRecord } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Engine } from '../engine.ts'
@@ -31,7 +31,7 @@ function engineWith(strategies: readonly Strategy[]): Engine {
 }
 
 async function begin(engine: Engine): Promise<string> {
-  const small = createWorker({ id: 'a', skills: ['work'], ramGb: 4, costPerSecond: 1 }, 0)
+  const small = newWorkerRecord({ id: 'a', skills: ['work'], ramGb: 4, costPerSecond: 1 }, 0)
   await engine.desk.register({ ...small, seenAt: 1_700_000_000_000 })
   await engine.desk.register({ ...small, id: 'b', ramGb: 64, costPerSecond: 9, seenAt: 1_700_000_000_000 })
   const { jobId } = await engine.createJob({ blueprint: 'one', client: { id: 'c' }, initialData: {} })

@@ -1,4 +1,4 @@
-import { createWorker } from '@impresario/core'
+import { newWorkerRecord } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestServer } from '../server.fixture.ts'
@@ -56,7 +56,7 @@ describe('what a worker may say of itself', () => {
     while (dispatcher.workerCount < LIMITS.workersMax) {
       const id = `other-${others.length}`
       others.push(id)
-      dispatcher.put(createWorker({ id }, Date.now()))
+      dispatcher.put(newWorkerRecord({ id }, Date.now()))
     }
     const refused = await app.register('one-more', IDLE)
     expect(refused).toMatchObject({ status: 429, body: { code: 'TOO_MANY_REQUESTS' } })

@@ -1,4 +1,4 @@
-import { blueprint, createWorker } from '@impresario/core'
+import { blueprint, newWorkerRecord } from '@impresario/core'
 import { LIMITS, readJson } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { storageGround } from '../../../../test/servers/storage-ground.ts'
@@ -133,7 +133,7 @@ describe('events of a task', () => {
 
 describe('what workers declare about their events', () => {
   const declaring = (schema: object) =>
-    createWorker({ id: 'w', skillInfo: [{ name: 'a', events_schema: { e: schema as never } }] }, 1)
+    newWorkerRecord({ id: 'w', skillInfo: [{ name: 'a', events_schema: { e: schema as never } }] }, 1)
   const verdict = (schema: object, payload: object) =>
     new EventSchemas().check(declaring(schema), 'e', payload as never).isValid
 
@@ -198,7 +198,7 @@ describe('what workers declare about their events', () => {
       { name: 'a', events_schema: { e: { required: ['x'] } } },
       { name: 'b', events_schema: { e: { required: ['y'] } } },
     ]
-    const worker = createWorker({ id: 'w', skillInfo }, 1)
+    const worker = newWorkerRecord({ id: 'w', skillInfo }, 1)
     const schemas = new EventSchemas()
     expect(schemas.check(worker, 'e', { y: 1 }).isValid).toBe(true)
     expect(schemas.check(worker, 'e', { z: 1 }).isValid).toBe(false)
@@ -214,7 +214,7 @@ describe('what workers declare about their events', () => {
       }))
     const schemas = new EventSchemas()
     const most = LIMITS.eventSchemasOfTypeMax
-    const check = (skillInfo: never) => schemas.check(createWorker({ id: 'w', skillInfo }, 1), 'e', {}).isValid
+    const check = (skillInfo: never) => schemas.check(newWorkerRecord({ id: 'w', skillInfo }, 1), 'e', {}).isValid
     expect(check(info(most, false) as never)).toBe(true)
     expect(check(info(most + 1, false) as never)).toBe(false)
     expect(check(info(most + 1, true) as never)).toBe(true)

@@ -1,10 +1,10 @@
-import { createWorker } from '@impresario/core'
+import { newWorkerRecord } from '@impresario/core'
 import { describe, expect, test } from 'vitest'
 import { REGISTRATIONS } from '../worker-api/generations.fixture.ts'
 import { readHeartbeat, readProgress, readRegistration, readReport } from './wire-worker.ts'
 
 test.each(REGISTRATIONS)('[E-01] a registration of %s becomes a record', (_title, body, expected) => {
-  const record = createWorker(readRegistration(body), 5)
+  const record = newWorkerRecord(readRegistration(body), 5)
   expect(record).toMatchObject({ id: body.worker_id, registeredAt: 5, ...expected })
 })
 
@@ -24,7 +24,7 @@ describe('heartbeats', () => {
   })
 
   test('[E-03] J-7: nulls and unknown statuses count as not said', () => {
-    const worker = createWorker({ id: 'w', skills: ['a'], hotSkills: ['a'] }, 1)
+    const worker = newWorkerRecord({ id: 'w', skills: ['a'], hotSkills: ['a'] }, 1)
     const patch = readHeartbeat({ status: null, hot_skills: null, hot_cache: null, supported_skills: null })
     expect(Object.values(patch).every((value) => value === undefined || value === null)).toBe(true)
     expect(worker.hotSkills).toEqual(['a'])

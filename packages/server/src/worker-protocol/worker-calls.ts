@@ -1,4 +1,4 @@
-import { createWorker } from '@impresario/core'
+import { newWorkerRecord } from '@impresario/core'
 import type { Clock, WorkerRecord } from '@impresario/core'
 import type { Engine, Receipt, Report } from '@impresario/engine'
 import { isImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
@@ -48,7 +48,7 @@ export class WorkerCalls {
 
   async register(request: RegisterRequest): Promise<RegisterReply> {
     const { engine, clock } = this.#options
-    await engine.desk.register(createWorker(readRegistration(request), clock.now()))
+    await engine.desk.register(newWorkerRecord(readRegistration(request), clock.now()))
     return this.registered()
   }
 

@@ -1,4 +1,4 @@
-import { createWorker, parseDeliveryId } from '@impresario/core'
+import { newWorkerRecord, parseDeliveryId } from '@impresario/core'
 import type { NewWorker } from '@impresario/core'
 import type { Delivery, Engine, Handout, Receipt, Report } from '@impresario/engine'
 import { isImpresarioError } from '@impresario/protocol'
@@ -121,7 +121,7 @@ export class WorkerActor {
     const { traits, world } = this.#parts
     for (;;) {
       try {
-        await this.#call(life, (engine) => engine.desk.register(createWorker(traits.worker, world.now)))
+        await this.#call(life, (engine) => engine.desk.register(newWorkerRecord(traits.worker, world.now)))
         this.#note('registered')
         return
       } catch {
