@@ -23,8 +23,8 @@ import { BACKGROUND_DEFAULTS, createBackground } from './background/background.t
 import type { Background, BackgroundSettings } from './background/background.ts'
 import type { Retention } from './job/batch.ts'
 import type { BacklogBounds } from './job/backlog.ts'
-import { BlueprintShelf } from './job/blueprint-shelf.ts'
-import type { BlueprintSource } from './job/blueprint-shelf.ts'
+import { ScriptRegistry } from './job/script-registry.ts'
+import type { BlueprintSource } from './job/script-registry.ts'
 import { Desk } from './workers/desk.ts'
 import type { WorkerEventNews } from './workers/desk-messages.ts'
 import { Director } from './job/director.ts'
@@ -150,7 +150,7 @@ export class Engine implements Service {
   readonly #background: Background
   readonly #storage: Storage
   readonly #options: EngineOptions
-  readonly #shelf: BlueprintShelf
+  readonly #registry: ScriptRegistry
   readonly #director: Director
   readonly #creation: JobCreation
   readonly #news: JobNews
@@ -164,7 +164,7 @@ export class Engine implements Service {
     const { storage, clock, random, log } = options
     this.#options = options
     this.#storage = storage
-    this.#shelf = new BlueprintShelf(options.blueprints)
+    this.#registry = new ScriptRegistry(options.blueprints)
     const { pickupMs, workerTtlMs, isShared, retention, backlog } = settings
     this.#relookMs = settings.relookMs
     const signals = new Signals({ storage, clock, random, log, isShared })
@@ -176,11 +176,11 @@ export class Engine implements Service {
     const places = { signals, pickupMs, workerTtlMs, isShared, strategies, wakeWorker, isParked }
     this.dispatcher = new Dispatcher({ storage, clock, log, ...places })
     const jobLog = new JobLog({ clock, log })
-    const turns = new TurnTaker({ shelf: this.#shelf, clock, random, guard: options.guard })
+    const turns = new TurnTaker({ registry: this.#registry, clock, random, guard: options.guard })
     const turnQueue = new TurnQueue({ storage, clock, waitMsMax: settings.turnWaitMsMax })
     this.#director = new Director({
       storage,
-      shelf: this.#shelf,
+      registry: this.#registry,
       clock,
       log,
       place: (task, job) => this.dispatcher.place(task, job),
@@ -203,20 +203,20 @@ export class Engine implements Service {
     })
     const { dispatcher } = this
     const director = this.#director
-    const shelf = this.#shelf
+    const registry = this.#registry
     const base = { storage, director, clock, random, log }
     const gates = { backlog, isShared, turnQueue, admission: options.admission }
-    this.#creation = new JobCreation({ ...base, shelf, retention, ...gates })
+    this.#creation = new JobCreation({ ...base, registry, retention, ...gates })
     const onMoment = momentsOf(options)
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const bounds = { leaseMs: settings.workerLeaseMs, workerBytesMax: settings.workerBytesMax }
     this.desk = new Desk({ ...base, dispatcher, signals, ...bounds, onAbandoned, onMoment })
     const { handlerMs, executorConcurrencyMax: concurrencyMax, executorBytesMax: bytesMax } = settings
-    this.executor = new Executor({ ...base, shelf, turns, handlerMs, concurrencyMax, bytesMax })
-    const postman = new Postman({ ...base, shelf })
+    this.executor = new Executor({ ...base, registry, turns, handlerMs, concurrencyMax, bytesMax })
+    const postman = new Postman({ ...base, registry })
     const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
     const watcher = new Watcher({ ...base, workerOf })
-    this.#background = createBackground({ ...base, dispatcher, shelf, settings, onMoment })
+    this.#background = createBackground({ ...base, dispatcher, registry, settings, onMoment })
     const own = [signals, this.dispatcher, this.executor, postman, watcher, jobLog]
     this.#services = [...own, ...this.#background.services]
   }

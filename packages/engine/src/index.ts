@@ -6,7 +6,7 @@ export { besideJobIdOf } from './job/job-creation.ts'
 export type { CreateOptions, Created } from './job/job-creation.ts'
 export type { Quota, QuotaUse } from './job/quota.ts'
 export type { HandlerRun, TurnGuard } from './turns/turn-guard.ts'
-export type { BlueprintSource } from './job/blueprint-shelf.ts'
+export type { BlueprintSource } from './job/script-registry.ts'
 export type { Desk } from './workers/desk.ts'
 export type {
   Delivery,

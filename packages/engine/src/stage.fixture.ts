@@ -16,7 +16,7 @@ import type {
 import type { JsonObject, TaskErrorCode, TaskOptions } from '@impresario/protocol'
 import { storageTraffic } from '../../../test/servers/storage-traffic.ts'
 import { testStorage } from '../../../test/servers/test-storage.ts'
-import type { BlueprintSource } from './job/blueprint-shelf.ts'
+import type { BlueprintSource } from './job/script-registry.ts'
 import type { Delivery, Handout, Receipt } from './workers/desk-messages.ts'
 import { Engine } from './engine.ts'
 import type { EngineSettings, HistorySink } from './engine.ts'
@@ -187,7 +187,7 @@ export class Stage {
     this.clock = options.clock ?? new VirtualClock()
     this.log = options.log ?? new ListLog()
     this.storage = options.storage?.(this.clock) ?? testStorage({ now: this.clock.now })
-    this.#source = options.source ?? shelfOf(blueprints)
+    this.#source = options.source ?? registryOf(blueprints)
     this.#settings = options.settings ?? {}
     this.#history = options.history
     this.engine = this.#open()
@@ -309,7 +309,7 @@ export class StageWorker {
   }
 }
 
-export function shelfOf(blueprints: readonly RunnableBlueprint[]): BlueprintSource {
+export function registryOf(blueprints: readonly RunnableBlueprint[]): BlueprintSource {
   const registry = createBlueprintRegistry()
   for (const one of blueprints) registry.register(one)
   return registry

@@ -14,7 +14,7 @@ const OTHERS_SHARE = 16
 /** Deletions that one flush takes along: about 5 ms of the thread that writes. */
 export const SWEEP_MAX = 500
 
-interface Shelf {
+interface KindTable {
   readonly cache: RecordCache
   readonly counts: RecordCounts
 }
@@ -22,7 +22,7 @@ interface Shelf {
 /** The records of all kinds, with how many there are and when they expire. Every question asks `advance` first. */
 export class RecordStore {
   readonly #journal: Journal | undefined
-  readonly #shelves: Readonly<Record<Kind, Shelf>>
+  readonly #tables: Readonly<Record<Kind, KindTable>>
   readonly #expiry: RecordExpiry
   /** The journal may hold rows of expired records that no flush has taken along. */
   #hasRemains = false
@@ -30,39 +30,39 @@ export class RecordStore {
   constructor(journal: Journal | undefined, opened: Opened | undefined, bounds: CacheBounds) {
     this.#journal = journal
     const small = { ...bounds, bytesMax: bounds.bytesMax / OTHERS_SHARE }
-    const shelf = (kind: Kind): Shelf => ({
+    const table = (kind: Kind): KindTable => ({
       cache: new RecordCache(kind, journal, kind === 'job' ? bounds : small),
       counts: new RecordCounts(kind, journal !== undefined),
     })
-    this.#shelves = {
-      job: shelf('job'),
-      worker: shelf('worker'),
-      key: shelf('key'),
-      standing: shelf('standing'),
-      quota: shelf('quota'),
-      schedule: shelf('schedule'),
-      delivery: shelf('delivery'),
-      endpoint: shelf('endpoint'),
-      token: shelf('token'),
-      nonce: shelf('nonce'),
-      limit: shelf('limit'),
-      hands: shelf('hands'),
+    this.#tables = {
+      job: table('job'),
+      worker: table('worker'),
+      key: table('key'),
+      standing: table('standing'),
+      quota: table('quota'),
+      schedule: table('schedule'),
+      delivery: table('delivery'),
+      endpoint: table('endpoint'),
+      token: table('token'),
+      nonce: table('nonce'),
+      limit: table('limit'),
+      hands: table('hands'),
     }
-    for (const row of opened?.counts ?? []) this.#shelves[kindOf(row.kind)].counts.load(row)
+    for (const row of opened?.counts ?? []) this.#tables[kindOf(row.kind)].counts.load(row)
     // What had expired by the last write is neither counted nor found, and goes with the next writes.
     this.#expiry = new RecordExpiry(opened === undefined ? Infinity : opened.time)
   }
 
   get dirtyCount(): number {
     let count = 0
-    for (const { cache } of Object.values(this.#shelves)) count += cache.dirtyCount
+    for (const { cache } of Object.values(this.#tables)) count += cache.dirtyCount
     return count
   }
 
   /** What the records weigh that are not yet durable. */
   get pendingBytes(): number {
     let bytes = 0
-    for (const { cache } of Object.values(this.#shelves)) bytes += cache.dirtyBytes + cache.flightBytes
+    for (const { cache } of Object.values(this.#tables)) bytes += cache.dirtyBytes + cache.flightBytes
     return bytes
   }
 
@@ -76,7 +76,7 @@ export class RecordStore {
     if (this.#journal !== undefined && now > this.#expiry.horizon) this.#lookAhead(this.#journal, now + LOOK_AHEAD_MS)
     let hasGone = false
     for (let gone = this.#expiry.next(now); gone !== undefined; gone = this.#expiry.next(now)) {
-      const { cache, counts } = this.#shelves[gone.kind]
+      const { cache, counts } = this.#tables[gone.kind]
       cache.forget(gone.id)
       counts.move(gone.facets, undefined)
       hasGone = true
@@ -87,29 +87,29 @@ export class RecordStore {
   }
 
   read(kind: Kind, id: string, now: number): Stored<unknown> | undefined {
-    return this.#shelves[kind].cache.read(id, now)
+    return this.#tables[kind].cache.read(id, now)
   }
 
   list(kind: Kind, query: ListQuery, now: number): CachePage {
-    return this.#shelves[kind].cache.list(query, now)
+    return this.#tables[kind].cache.list(query, now)
   }
 
   counts(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Readonly<Record<string, number>> {
-    return this.#shelves[kind].counts.counts(facets)
+    return this.#tables[kind].counts.counts(facets)
   }
 
   /** Whether the batch's records follow on those that are there once it has dropped what it drops. */
   fits({ put = [], drop = [] }: Batch, now: number): boolean {
     for (const { kind, id, version } of put) {
       const isDropped = drop.some((one) => one.kind === kind && one.id === id)
-      const stored = isDropped ? 0 : (this.#shelves[kind].cache.read(id, now)?.version ?? 0)
+      const stored = isDropped ? 0 : (this.#tables[kind].cache.read(id, now)?.version ?? 0)
       if (stored !== version - 1) return false
     }
     return true
   }
 
   drop(kind: Kind, id: string, now: number): boolean {
-    const { cache, counts } = this.#shelves[kind]
+    const { cache, counts } = this.#tables[kind]
     const old = cache.drop(id, now)
     if (old === undefined) return false
     counts.move(old.put.facets, undefined)
@@ -119,7 +119,7 @@ export class RecordStore {
 
   put(put: Put, now: number): void {
     const { kind, id, facets, expiresMs } = put
-    const { cache, counts } = this.#shelves[kind]
+    const { cache, counts } = this.#tables[kind]
     const expiresAt = expiresMs === undefined ? Infinity : now + expiresMs
     const old = cache.write(put, expiresAt, now)
     counts.move(old?.put.facets, facets)
@@ -130,7 +130,7 @@ export class RecordStore {
   take(): Pick<Changes, 'records' | 'updates' | 'dropped' | 'counts' | 'sweepMax'> {
     const taken = { records: [], updates: [], dropped: [] }
     const rows: Changes['counts'][number][] = []
-    for (const { cache, counts } of Object.values(this.#shelves)) {
+    for (const { cache, counts } of Object.values(this.#tables)) {
       cache.take(taken)
       counts.take(rows)
     }
@@ -140,13 +140,13 @@ export class RecordStore {
 
   /** While the disk writes: reads what will be asked for next. */
   readAhead(): void {
-    this.#shelves.job.cache.readAhead()
+    this.#tables.job.cache.readAhead()
   }
 
   /** What was handed over is durable. `hasRemains`: the journal has still to delete what has expired. */
   settle(hasRemains: boolean): void {
     if (hasRemains) this.#hasRemains = true
-    for (const { cache } of Object.values(this.#shelves)) cache.settle()
+    for (const { cache } of Object.values(this.#tables)) cache.settle()
   }
 
   #lookAhead(journal: Journal, until: number): void {
@@ -154,10 +154,10 @@ export class RecordStore {
     this.#expiry.widen(until)
     for (const row of journal.expiring(after, until)) {
       const kind = kindOf(row.kind)
-      if (this.#shelves[kind].cache.isFresh(row.id)) continue
+      if (this.#tables[kind].cache.isFresh(row.id)) continue
       this.#expiry.set({ kind, id: row.id, facets: facetsOf(row) }, row.expiresAt)
     }
-    for (const { cache } of Object.values(this.#shelves)) {
+    for (const { cache } of Object.values(this.#tables)) {
       for (const { put, expiresAt } of cache.fresh()) {
         const { kind, id, facets } = put
         if (expiresAt > after) this.#expiry.set({ kind, id, facets }, expiresAt)

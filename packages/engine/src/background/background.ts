@@ -1,6 +1,6 @@
 import { REPUTATION_RULES } from '@impresario/core'
 import type { Clock, Log, Random, ReputationRules, Service, Storage } from '@impresario/core'
-import type { BlueprintShelf } from '../job/blueprint-shelf.ts'
+import type { ScriptRegistry } from '../job/script-registry.ts'
 import type { Director } from '../job/director.ts'
 import type { Dispatcher } from '../workers/dispatcher.ts'
 import { HealthChecker } from './health-checker.ts'
@@ -33,7 +33,7 @@ export interface BackgroundOptions {
   readonly storage: Storage
   readonly director: Director
   readonly dispatcher: Dispatcher
-  readonly shelf: BlueprintShelf
+  readonly registry: ScriptRegistry
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -52,7 +52,7 @@ export interface Background {
 }
 
 export function createBackground(options: BackgroundOptions): Background {
-  const { storage, director, dispatcher, shelf, clock, random, log, settings, onMoment } = options
+  const { storage, director, dispatcher, registry, clock, random, log, settings, onMoment } = options
   const reputation = new Reputation({
     storage,
     clock,
@@ -67,7 +67,7 @@ export function createBackground(options: BackgroundOptions): Background {
     },
   })
   const onReplaced = (): void => leadership.wake('scheduler')
-  const scheduler = new Scheduler({ storage, director, shelf, clock, random, log, onReplaced })
+  const scheduler = new Scheduler({ storage, director, registry, clock, random, log, onReplaced })
   const healthChecker = new HealthChecker({
     storage,
     clock,

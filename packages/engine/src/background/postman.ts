@@ -1,12 +1,12 @@
 import type { Clock, JobRequest, Lease, Log, Service, Storage } from '@impresario/core'
-import type { BlueprintShelf } from '../job/blueprint-shelf.ts'
+import type { ScriptRegistry } from '../job/script-registry.ts'
 import type { Director } from '../job/director.ts'
 import { readMail } from '../job/payload.ts'
 import { Pump } from '../service/pump.ts'
 
 export interface PostmanOptions {
   readonly storage: Storage
-  readonly shelf: BlueprintShelf
+  readonly registry: ScriptRegistry
   readonly director: Director
   readonly clock: Clock
   readonly log: Log
@@ -82,7 +82,7 @@ export class Postman implements Service {
     blueprint: name,
     initialData,
   }: JobRequest): Promise<Pick<JobRequest, 'initialData'> | { readonly code: string; readonly message: string }> {
-    const blueprint = this.#options.shelf.find(name)
+    const blueprint = this.#options.registry.find(name)
     if (blueprint === undefined) return { code: 'BLUEPRINT_NOT_FOUND', message: `There is no blueprint "${name}".` }
     const checked = await blueprint.validateInput(initialData)
     if ('value' in checked) return { initialData: checked.value }

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { storageGround } from '../../../../test/servers/storage-ground.ts'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Engine } from '../engine.ts'
-import { ListLog, Stage, VirtualClock, guarded, oneTask, settled, shelfOf } from '../stage.fixture.ts'
-import type { BlueprintSource } from '../job/blueprint-shelf.ts'
+import { ListLog, Stage, VirtualClock, guarded, oneTask, settled, registryOf } from '../stage.fixture.ts'
+import type { BlueprintSource } from '../job/script-registry.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -125,7 +125,7 @@ function fleet(count: number): { clock: VirtualClock; storage: Storage; instance
       clock,
       random,
       log: new ListLog(),
-      blueprints: shelfOf([quick]),
+      blueprints: registryOf([quick]),
       settings: { isShared: true },
     })
     return {
@@ -174,7 +174,7 @@ test('[F-05] a leader that was paused in the middle of a firing creates no job w
     return isPaused ? new Promise<void>((resolve) => held.push(resolve)) : undefined
   })
   const random = { next: () => 0.5, id: () => 'job-of-the-paused' }
-  const old = new Engine({ storage: paused, clock, random, log: new ListLog(), blueprints: shelfOf([quick]) })
+  const old = new Engine({ storage: paused, clock, random, log: new ListLog(), blueprints: registryOf([quick]) })
   await old.start()
   await old.scheduler.replace([schedule(soon)])
   await clock.advance(MINUTE_MS)
@@ -247,7 +247,7 @@ test('[F-04] the clock on the wall may be set: back fires nothing twice, ahead c
   const storage = testStorage({ now: virtual.now })
   let ids = 0
   const random = { next: () => 0.5, id: () => `job-${(ids += 1)}` }
-  const engine = new Engine({ storage, clock, random, log: new ListLog(), blueprints: shelfOf([quick]) })
+  const engine = new Engine({ storage, clock, random, log: new ListLog(), blueprints: registryOf([quick]) })
   await engine.start()
   await engine.scheduler.replace([schedule(soon)])
   await virtual.advance(2 * MINUTE_MS)
@@ -317,7 +317,7 @@ test('[F-04] a schedule that was off begins anew when it is switched on: being o
 })
 
 test('[F-04] a job whose blueprint is away for a while is started when it is back', async () => {
-  const all = shelfOf([quick])
+  const all = registryOf([quick])
   let isAway = false
   const source: BlueprintSource = {
     get: (name, version) => all.get(name, version),

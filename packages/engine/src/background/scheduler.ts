@@ -2,14 +2,14 @@ import { SCHEDULER_CLIENT, Zone, firingAfter, isoInstant, plan, triggerKey, wall
 import type { Clock, JobRequest, Log, Put, Random, Schedule, ScheduleRecord, Storage, Stored } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
-import type { BlueprintShelf } from '../job/blueprint-shelf.ts'
+import type { ScriptRegistry } from '../job/script-registry.ts'
 import type { Director } from '../job/director.ts'
 import type { LedService, Term } from '../service/leadership.ts'
 
 export interface SchedulerOptions {
   readonly storage: Storage
   readonly director: Director
-  readonly shelf: BlueprintShelf
+  readonly registry: ScriptRegistry
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -213,7 +213,7 @@ export class Scheduler implements LedService {
 
   /** What is asked of the engine. Blueprints may have been replaced since the schedule was taken, so each time anew. */
   async #request(schedule: Schedule, more: JsonObject = {}): Promise<JobRequest> {
-    const blueprint = this.#options.shelf.find(schedule.blueprint)
+    const blueprint = this.#options.registry.find(schedule.blueprint)
     if (blueprint === undefined) {
       throw refused(schedule, `names the blueprint "${schedule.blueprint}", which is not there.`, 'blueprint')
     }

@@ -13,7 +13,7 @@ import type {
   TrailEntry,
 } from '@impresario/core'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
-import type { BlueprintShelf } from './blueprint-shelf.ts'
+import type { ScriptRegistry } from './script-registry.ts'
 import { batchOf, deliveryNotes } from './batch.ts'
 import type { PlacementOf, Retention } from './batch.ts'
 import { JobMemory } from './job-memory.ts'
@@ -29,7 +29,7 @@ export type Commanded = Applied | { readonly type: 'repeated'; readonly job: Job
 
 export interface DirectorOptions {
   readonly storage: Storage
-  readonly shelf: BlueprintShelf
+  readonly registry: ScriptRegistry
   readonly clock: Clock
   readonly log: Log
   readonly place: PlacementOf
@@ -124,7 +124,7 @@ export class Director {
   }
 
   async #apply(jobId: string, event: JobEvent, conditions: Conditions): Promise<Applied> {
-    const { storage, shelf } = this.#options
+    const { storage, registry } = this.#options
     const { settle } = conditions
     let versionSeen = -1
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
@@ -133,7 +133,7 @@ export class Director {
       const version = stored?.version ?? 0
       if (version === versionSeen) return { type: 'lost' }
       const before = stored?.value
-      const decision = decide(shelf.scriptFor(before, event), before, event)
+      const decision = decide(registry.scriptFor(before, event), before, event)
       if (decision.type === 'ignored') {
         if (isGuess) continue
         if (settle !== undefined && decision.reason !== 'too_large') await storage.commit({ settle })
@@ -169,12 +169,12 @@ export class Director {
   }
 
   async #withTurns(decision: Decision): Promise<Decision> {
-    const { shelf, takeTurn } = this.#options
+    const { registry, takeTurn } = this.#options
     let whole = decision
     for (let turns = 0; turns < TURNS_MAX && asksForTurnNow(whole); turns += 1) {
       const event = await takeTurn(whole.job)
       if (event === undefined) return whole
-      const next = decide(shelf.scriptFor(whole.job, event), whole.job, event)
+      const next = decide(registry.scriptFor(whole.job, event), whole.job, event)
       if (next.type === 'ignored') return whole
       whole = followedBy(whole, next)
     }

@@ -7,7 +7,7 @@ import type { Admission, Pass } from './admission.ts'
 import { Backlog } from './backlog.ts'
 import type { BacklogBounds } from './backlog.ts'
 import type { Retention } from './batch.ts'
-import type { BlueprintShelf } from './blueprint-shelf.ts'
+import type { ScriptRegistry } from './script-registry.ts'
 import type { Applied, Director } from './director.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { QuotaBook } from './quota.ts'
@@ -24,7 +24,7 @@ export interface CreateOptions {
 
 export interface JobCreationOptions {
   readonly storage: Storage
-  readonly shelf: BlueprintShelf
+  readonly registry: ScriptRegistry
   readonly director: Director
   readonly clock: Clock
   readonly random: Random
@@ -104,7 +104,7 @@ export class JobCreation {
   async #create(request: JobRequest, { idempotencyKey, jobId, quota }: CreateOptions, pass: Pass): Promise<Created> {
     if (idempotencyKey !== undefined) mustBeKey(idempotencyKey)
     mustBeNumbers(request)
-    const blueprint = this.#options.shelf.latest(request.blueprint)
+    const blueprint = this.#options.registry.latest(request.blueprint)
     const checked = await blueprint.validateInput(request.initialData)
     if ('problems' in checked) {
       throw new ImpresarioError(
@@ -183,7 +183,7 @@ export class JobCreation {
     const isForeign = known !== undefined && known.client.id !== client.id && beside !== id
     if (isForeign) return this.#createAs(beside, wanted)
     const executionTimeoutMs =
-      wanted.request.executionTimeoutMs ?? (known && this.#options.shelf.of(known)?.policy.executionTimeoutMs)
+      wanted.request.executionTimeoutMs ?? (known && this.#options.registry.of(known)?.policy.executionTimeoutMs)
     return repeated(id, known, { ...wanted.request, executionTimeoutMs })
   }
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Engine } from '../engine.ts'
 import type { Quota } from './quota.ts'
-import { guarded, oneTask, shelfOf, Stage } from '../stage.fixture.ts'
+import { guarded, oneTask, registryOf, Stage } from '../stage.fixture.ts'
 
 const NOVEMBER: Quota = { limit: 3, period: '2026-11', renewsInMs: 90_500 }
 const REQUEST: JobRequest = { blueprint: 'one', client: { id: 'a' }, initialData: {} }
@@ -70,7 +70,7 @@ test('[H-04] several engines on one storage start together exactly as many as th
     storage: (clock) => guarded(testStorage({ now: clock.now }), turn, turn),
   })
   const { storage, clock, random, log } = stage
-  const source = shelfOf(BLUEPRINTS)
+  const source = registryOf(BLUEPRINTS)
   const engines = Array.from({ length: 4 }, () => new Engine({ storage, clock, random, log, blueprints: source }))
   const quota = { ...NOVEMBER, limit: 25 }
   const wanted = engines.flatMap((engine) => Array.from({ length: 15 }, () => engine.createJob(REQUEST, { quota })))

@@ -1,7 +1,7 @@
 import { WOKEN } from '@impresario/core'
 import type { Clock, Job, JobError, Lease, Log, RunnableBlueprint, Service, Storage } from '@impresario/core'
 import { jsonWeight, LIMITS } from '@impresario/protocol'
-import type { BlueprintShelf } from '../job/blueprint-shelf.ts'
+import type { ScriptRegistry } from '../job/script-registry.ts'
 import { isHandlersFault } from '../job/director.ts'
 import type { Director } from '../job/director.ts'
 import { earlier, Pump } from '../service/pump.ts'
@@ -13,7 +13,7 @@ import type { Choice, LateSignal, TurnTaker } from './turn-taker.ts'
 
 export interface ExecutorOptions {
   readonly storage: Storage
-  readonly shelf: BlueprintShelf
+  readonly registry: ScriptRegistry
   readonly director: Director
   readonly clock: Clock
   readonly turns: TurnTaker
@@ -215,10 +215,10 @@ export class Executor implements Service {
   }
 
   async #take(job: Job, turn: RunningTurn, isSuspect: boolean): Promise<void> {
-    const { shelf, director, turns } = this.#options
+    const { registry, director, turns } = this.#options
     const { lease } = turn
     const { id: jobId, visit } = job
-    const blueprint = shelf.of(job)
+    const blueprint = registry.of(job)
     if (blueprint === undefined) {
       await director.apply(jobId, this.#strand(job), lease)
       return
@@ -299,9 +299,9 @@ export class Executor implements Service {
 
   /** The version that the job began under is gone: go on under the newest, if it knows how, else ask a person. */
   #strand(job: Job): Parameters<Director['apply']>[1] {
-    const { shelf, clock, log } = this.#options
+    const { registry, clock, log } = this.#options
     const at = clock.now()
-    const newest = shelf.find(job.blueprint)
+    const newest = registry.find(job.blueprint)
     try {
       const migration = newest?.migrate(job)
       if (newest !== undefined && migration !== undefined) {

@@ -4,7 +4,7 @@ import { LIMITS } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Engine } from '../engine.ts'
-import { ListLog, VirtualClock, guarded, settled, shelfOf } from '../stage.fixture.ts'
+import { ListLog, VirtualClock, guarded, settled, registryOf } from '../stage.fixture.ts'
 import { SuspectGate } from './suspects.ts'
 
 /** Longer than the lease of a turn. */
@@ -22,7 +22,7 @@ class Process {
       storage: guarded(storage, () => (this.#isDead ? new Promise(() => undefined) : undefined)),
       clock,
       log: this.log,
-      blueprints: shelfOf(blueprints),
+      blueprints: registryOf(blueprints),
       random: { next: () => 0.5, id: () => `job-${(ids += 1)}` },
     })
   }

@@ -1,12 +1,12 @@
 import { WOKEN } from '@impresario/core'
 import type { Clock, EventOf, Job, Random, RunnableBlueprint } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
-import type { BlueprintShelf } from '../job/blueprint-shelf.ts'
+import type { ScriptRegistry } from '../job/script-registry.ts'
 import { excerpt } from '../job/excerpt.ts'
 import type { TurnGuard } from './turn-guard.ts'
 
 export interface TurnTakerOptions {
-  readonly shelf: BlueprintShelf
+  readonly registry: ScriptRegistry
   readonly clock: Clock
   readonly random: Random
   readonly guard?: TurnGuard | undefined
@@ -73,7 +73,7 @@ export class TurnTaker {
 
   /** Takes the job's turn now, if its handler is known to answer at once. */
   async promptly(job: Job): Promise<TurnEvent | undefined> {
-    const blueprint = this.#options.shelf.of(job)
+    const blueprint = this.#options.registry.of(job)
     if (blueprint === undefined || this.#paceOf(blueprint, job.state) < PROMPT_MIN) return undefined
     if (this.#options.clock.now() < this.#cautiousUntil) return undefined
     const performance = this.#begin(blueprint, job, false)

@@ -3,7 +3,7 @@ import { newWorkerRecord } from '@impresario/core'
 import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Engine } from '../engine.ts'
-import { Stage, guarded, oneTask, settled, shelfOf } from '../stage.fixture.ts'
+import { Stage, guarded, oneTask, settled, registryOf } from '../stage.fixture.ts'
 
 const LEASE_MS = 30_000
 
@@ -53,7 +53,7 @@ test('[E-03] [F-03] a worker that comes back with a poll, before its first heart
 test('[E-03] [J-22] a heartbeat at one instance keeps what the worker has told another', async () => {
   const stage = new Stage([oneTask()], { settings: { isShared: true } })
   const { storage, clock, random, log } = stage
-  const blueprints = shelfOf([oneTask()])
+  const blueprints = registryOf([oneTask()])
   const other = new Engine({ storage, clock, random, log, blueprints, settings: { isShared: true } })
   await stage.worker('w', { skills: ['old'] })
   await other.desk.register(newWorkerRecord({ id: 'w', skills: ['new'] }, clock.now()))

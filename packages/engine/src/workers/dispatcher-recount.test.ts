@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Engine } from '../engine.ts'
-import { NEVER, Stage, guarded, oneTask, shelfOf } from '../stage.fixture.ts'
+import { NEVER, Stage, guarded, oneTask, registryOf } from '../stage.fixture.ts'
 
 // The simulator found these (seeds 1 and 5 with three instances): a worker filled up with tasks that had long ended.
 
 test('[D-01] a task that ended at another instance no longer fills its worker', async () => {
   const stage = new Stage([oneTask()], { settings: { isShared: true } })
   const { storage, clock, random, log } = stage
-  const other = new Engine({ storage, clock, random, log, blueprints: shelfOf([oneTask()]) })
+  const other = new Engine({ storage, clock, random, log, blueprints: registryOf([oneTask()]) })
   await stage.worker('w')
   await stage.begin('one')
   expect(stage.engine.dispatcher.loadOf('w')).toBe(1)

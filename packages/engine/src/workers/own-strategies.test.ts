@@ -3,7 +3,7 @@ import { newWorkerRecord } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Engine } from '../engine.ts'
-import { ListLog, VirtualClock, oneTask, shelfOf } from '../stage.fixture.ts'
+import { ListLog, VirtualClock, oneTask, registryOf } from '../stage.fixture.ts'
 
 /** The worker with the most memory, whatever it costs. */
 const roomiest: Strategy = {
@@ -25,7 +25,7 @@ function engineWith(strategies: readonly Strategy[]): Engine {
     clock,
     random: { next: () => 0.5, id: () => `job-${(ids += 1)}` },
     log: new ListLog(),
-    blueprints: shelfOf([oneTask({ strategy: 'roomiest' }, { handlerAttemptsMax: 1 })]),
+    blueprints: registryOf([oneTask({ strategy: 'roomiest' }, { handlerAttemptsMax: 1 })]),
     strategies,
   })
 }

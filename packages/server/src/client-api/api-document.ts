@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import { ERROR_CODES, ERROR_MEANINGS, ImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
-import type { BlueprintLibrary } from '../orchestrator/blueprint-library.ts'
+import type { ReloadableRegistry } from '../orchestrator/reloadable-registry.ts'
 import { jsonSchema } from '../http/json-schema.ts'
 import { withNames } from './named-schemas.ts'
 import { CLIENT_SCHEME, route, TAGS, WORKER_SCHEME } from '../http/route.ts'
@@ -89,11 +89,11 @@ export function markAliases(scope: FastifyInstance): void {
 /** The document as it is now: blueprints come and go, and each with an endpoint has an entry of its own. */
 export class ApiDescription {
   readonly #app: FastifyInstance
-  readonly #blueprints: BlueprintLibrary
+  readonly #blueprints: ReloadableRegistry
   readonly #prefix: string
   #made: { readonly of: string; readonly document: ApiDocument; readonly text: string } | undefined
 
-  constructor(app: FastifyInstance, blueprints: BlueprintLibrary, clientApiPrefix: string) {
+  constructor(app: FastifyInstance, blueprints: ReloadableRegistry, clientApiPrefix: string) {
     this.#app = app
     this.#blueprints = blueprints
     this.#prefix = clientApiPrefix

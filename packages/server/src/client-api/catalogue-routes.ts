@@ -7,7 +7,7 @@ import { ImpresarioError, JOB_STATUSES, LIMITS, writeJson } from '@impresario/pr
 import type { DashboardBody } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { callerOf, isAdmin } from '../http/access.ts'
-import type { BlueprintLibrary } from '../orchestrator/blueprint-library.ts'
+import type { ReloadableRegistry } from '../orchestrator/reloadable-registry.ts'
 import type { HistoryReader } from '../orchestrator/history.ts'
 import { ownerFilter } from './job-access.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
@@ -20,7 +20,7 @@ import { workerBody } from '../worker-protocol/wire-worker.ts'
 export interface CatalogueOptions {
   readonly engine: Engine
   readonly storage: Storage
-  readonly blueprints: BlueprintLibrary
+  readonly blueprints: ReloadableRegistry
   readonly history: Pick<HistoryReader, 'status'>
 }
 

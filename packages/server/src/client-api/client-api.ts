@@ -9,7 +9,7 @@ import { registerAdminRoutes } from './admin-routes.ts'
 import type { AdminRoutesOptions } from './admin-routes.ts'
 import { ApiDescription, markAliases, registerDocumentRoute } from './api-document.ts'
 import { registerApprovalRoutes, registerQuestionRoute } from './approval-routes.ts'
-import type { BlueprintLibrary } from '../orchestrator/blueprint-library.ts'
+import type { ReloadableRegistry } from '../orchestrator/reloadable-registry.ts'
 import type { Capabilities } from '../auth/capabilities.ts'
 import { registerCatalogueRoutes } from './catalogue-routes.ts'
 import type { OpenWaits } from '../http/connection.ts'
@@ -29,7 +29,7 @@ export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptio
   readonly engine: Engine
   readonly storage: Storage
   readonly clock: Clock
-  readonly blueprints: BlueprintLibrary
+  readonly blueprints: ReloadableRegistry
   readonly waits: OpenWaits
   readonly health: Health
   readonly history: HistoryReader
@@ -87,7 +87,7 @@ const SHARED = /^(?:jobs|quarantine|workers|blueprints|dashboard|schedules|webho
  * A blueprint's own version of the API has the same routes around its endpoints: whoever starts a job under `/api/v2`
  * looks for it there too.
  */
-export function apiVersionRewriter(clientApiPrefix: string, blueprints: BlueprintLibrary): (url: string) => string {
+export function apiVersionRewriter(clientApiPrefix: string, blueprints: ReloadableRegistry): (url: string) => string {
   const start = `/${clientApiPrefix}/v`
   return (url) => {
     if (!url.startsWith(start)) return url

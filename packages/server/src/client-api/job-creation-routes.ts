@@ -8,7 +8,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import { mustBeWebhookUrl } from '@impresario/webhooks'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import { callerOf } from '../http/access.ts'
-import type { BlueprintLibrary } from '../orchestrator/blueprint-library.ts'
+import type { ReloadableRegistry } from '../orchestrator/reloadable-registry.ts'
 import { inSlices } from '../runtime/in-slices.ts'
 import { jsonSchema } from '../http/json-schema.ts'
 import { problemBody } from '../http/problem.ts'
@@ -20,7 +20,7 @@ import type { Origin } from './wire-job.ts'
 
 export interface JobCreationOptions {
   readonly engine: Engine
-  readonly blueprints: BlueprintLibrary
+  readonly blueprints: ReloadableRegistry
   readonly quotas: QuotaCalendar
   /** The version in the path of these routes, such as `v1`; none under the bare prefix. */
   readonly apiVersion?: string | undefined

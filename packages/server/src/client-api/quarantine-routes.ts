@@ -15,7 +15,7 @@ import type {
 import * as schemas from '@impresario/protocol/schemas'
 import { callerOf } from '../http/access.ts'
 import type { Caller } from '../http/access.ts'
-import type { BlueprintLibrary } from '../orchestrator/blueprint-library.ts'
+import type { ReloadableRegistry } from '../orchestrator/reloadable-registry.ts'
 import { jobNotFound, ownerFilter, visibleJob } from './job-access.ts'
 import { itemError } from './job-creation-routes.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
@@ -27,7 +27,7 @@ import { listedWriter, QUARANTINED_FIELDS, quarantinedBody } from './wire-job.ts
 
 export interface QuarantineRoutesOptions {
   readonly engine: Engine
-  readonly blueprints: BlueprintLibrary
+  readonly blueprints: ReloadableRegistry
   readonly clock: Clock
 }
 
@@ -186,7 +186,7 @@ function fitsFilter(filter: Loose<QuarantineFilter>, now: number): (job: Job) =>
 
 /** Other data has to pass what the first data passed. */
 async function checkedEdit(
-  blueprints: BlueprintLibrary,
+  blueprints: ReloadableRegistry,
   job: Job,
   { initial_data: initialData, state_history: stateHistory }: RetryJobRequest,
 ): Promise<{ initialData?: JsonObject; stateHistory?: JsonObject }> {

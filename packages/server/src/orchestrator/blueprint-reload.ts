@@ -1,6 +1,6 @@
 import type { Log } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
-import type { BlueprintLibrary } from './blueprint-library.ts'
+import type { ReloadableRegistry } from './reloadable-registry.ts'
 import { loadBlueprints } from './blueprint-loader.ts'
 import { SourceWatch } from './source-watch.ts'
 import { strandedJobs } from './stranded-jobs.ts'
@@ -8,7 +8,7 @@ import { checkTypes } from './type-check.ts'
 
 export interface BlueprintReloadOptions {
   readonly directory: string
-  readonly blueprints: BlueprintLibrary
+  readonly blueprints: ReloadableRegistry
   readonly engine: Pick<Engine, 'listJobs'>
   readonly log: Log
   /** Let the compiler look at the files after each load. */

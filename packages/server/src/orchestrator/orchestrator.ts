@@ -6,7 +6,7 @@ import type { OutboundPolicy } from '@impresario/webhooks'
 import type { AdmissionBounds } from '../limits/admission.ts'
 import { admissionBounds, createAdmission } from '../limits/admission-service.ts'
 import type { AdmissionService } from '../limits/admission-service.ts'
-import { BlueprintLibrary } from './blueprint-library.ts'
+import { ReloadableRegistry } from './reloadable-registry.ts'
 import { BlueprintReload } from './blueprint-reload.ts'
 import { loadBlueprints } from './blueprint-loader.ts'
 import type { LoadedBlueprint } from './blueprint-loader.ts'
@@ -75,7 +75,7 @@ export interface Parts extends WebhookService {
   readonly clock: Clock
   readonly log: Log
   readonly storage: Storage
-  readonly blueprints: BlueprintLibrary
+  readonly blueprints: ReloadableRegistry
   readonly engine: Engine
   readonly calls: WorkerCalls
   readonly health: Health
@@ -268,7 +268,7 @@ function compose(options: OrchestratorOptions): Parts {
   const clock = options.clock ?? createClock()
   const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
   const log = options.log ?? createLog({ level, format, timeZone, instance })
-  const blueprints = createLibrary(options, settings, log)
+  const blueprints = createRegistry(options, settings, log)
   const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
   if (directory !== undefined) makeDirectory('STORAGE_URL', directory)
   const secretKey = loadSecretKey(settings.secretKey, directory)
@@ -297,9 +297,9 @@ type Ground = Pick<
   'settings' | 'webhookPolicy' | 'schedules' | 'clock' | 'log' | 'blueprints' | 'secretKey' | 'historyService'
 >
 
-function createLibrary(options: OrchestratorOptions, settings: Settings, log: Log): BlueprintLibrary {
+function createRegistry(options: OrchestratorOptions, settings: Settings, log: Log): ReloadableRegistry {
   const attemptsMax = settings.jobMaxRetries + 1
-  const blueprints = new BlueprintLibrary(options.blueprints ?? [], {
+  const blueprints = new ReloadableRegistry(options.blueprints ?? [], {
     taskAttemptsMax: attemptsMax,
     handlerAttemptsMax: attemptsMax,
     transitionsMax: settings.maxTransitionsPerJob,

@@ -2,7 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { nextPage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ENDED_STATUSES, JOB_STATUSES, LIMITS } from '@impresario/protocol'
-import type { BlueprintLibrary } from './blueprint-library.ts'
+import type { ReloadableRegistry } from './reloadable-registry.ts'
 
 export interface StrandedJobs {
   readonly jobs: number
@@ -19,7 +19,7 @@ const LOOKED_MAX = 10_000
 /** Open jobs that run under a version of their blueprint that is not loaded. Their next turn migrates or quarantines them. */
 export async function strandedJobs(
   engine: Pick<Engine, 'listJobs'>,
-  blueprints: Pick<BlueprintLibrary, 'get'>,
+  blueprints: Pick<ReloadableRegistry, 'get'>,
 ): Promise<StrandedJobs> {
   const found = new Map<string, number>()
   let before: string | undefined

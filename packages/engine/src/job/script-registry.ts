@@ -12,7 +12,7 @@ export interface BlueprintSource {
  * Finds the script that a job runs under. A job stays on the version that it began with; when that
  * version is gone, its turns are migrated or quarantined, never run on another script.
  */
-export class BlueprintShelf {
+export class ScriptRegistry {
   readonly #source: BlueprintSource
 
   constructor(source: BlueprintSource) {

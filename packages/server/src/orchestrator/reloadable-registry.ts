@@ -14,7 +14,7 @@ export type ConfiguredPolicy = Pick<
  * The blueprints that the server runs: those that were given in code, and those of a directory, which may be replaced
  * as a whole while the program runs.
  */
-export class BlueprintLibrary implements BlueprintSource {
+export class ReloadableRegistry implements BlueprintSource {
   readonly #given: readonly RunnableBlueprint[]
   readonly #defaults: PolicyDefaults
   #registry: BlueprintRegistry
