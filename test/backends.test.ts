@@ -24,7 +24,7 @@ const CHOSEN: Readonly<Record<string, string>> = {
   'packages/server/src/orchestrator/storage-failure.test.ts': 'an embedded file that is deleted underneath',
   'packages/server/src/protection.test.ts': 'refused before a storage is opened',
   'packages/server/src/transfer/jobs.test.ts': 'from each storage to the next',
-  'packages/server/src/transfer/move.test.ts': 'from each storage to the next',
+  'packages/server/src/transfer/transfer.test.ts': 'from each storage to the next',
   'test/deploy.test.ts': 'a server that is made and not started',
   'test/history.test.ts': 'histories in memory, SQLite and PostgreSQL',
   'test/rolling-restart.test.ts': 'several instances on Redis',

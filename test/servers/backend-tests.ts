@@ -7,7 +7,7 @@ const PLACES = ['packages/engine/src', 'packages/server/src', 'packages/webhooks
 /** Ask for one, and yet need not run on each: those that are about several at once, and those that use none of what it does. */
 const LEFT_OUT = [
   'packages/server/src/cluster/',
-  'packages/server/src/moving/',
+  'packages/server/src/transfer/',
   'packages/server/src/client-api/api-document.test.ts',
   'packages/server/src/orchestrator/blueprint-loader.test.ts',
   'packages/server/src/http/tls.test.ts',

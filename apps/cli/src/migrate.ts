@@ -1,4 +1,4 @@
-import type { MigrationPlan, MoveProgress, MoveReport } from '@impresario/server'
+import type { TransferPlan, TransferProgress, TransferReport } from '@impresario/server'
 import { COMMAND, EXIT, usage } from './failure.ts'
 import { printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
@@ -34,20 +34,22 @@ export async function runMigrate(
     throw usage('Say where to move it.', `${COMMAND} migrate file:./impresario-data redis://host:6379`)
   }
   const to = addressOf(given.to)
-  return options.dryRun === true ? showPlan({ from, to }, screen) : moveAll({ from, to }, screen, options)
+  return options.dryRun === true ? showPlan({ from, to }, screen) : transferAll({ from, to }, screen, options)
 }
 
-async function moveAll(
+async function transferAll(
   { from, to }: { readonly from: string; readonly to: string },
   screen: Screen,
   { force = false, keepSource = false, restart = false, page }: MigrateCommandOptions,
 ): Promise<number> {
-  const { migrate } = await import('@impresario/server')
+  const { transferStorage } = await import('@impresario/server')
   const begun = performance.now()
   const meter = new Meter(screen)
   const size = { entriesMax: page, bytesMax: PAGE_BYTES }
-  const onProgress = (progress: MoveProgress): void => meter.show(progress)
-  const report = await migrate({ from, to, force, keepSource, restart, size, onProgress }).finally(() => meter.end())
+  const onProgress = (progress: TransferProgress): void => meter.show(progress)
+  const report = await transferStorage({ from, to, force, keepSource, restart, size, onProgress }).finally(() =>
+    meter.end(),
+  )
   const seconds = (performance.now() - begun) / 1_000
   const notes = report.outcome === 'earlier' ? [] : notesFor(from, to)
   if (screen.isJson) {
@@ -60,7 +62,7 @@ async function moveAll(
   return EXIT.ok
 }
 
-function showReport({ outcome, isResumed, entries, total }: MoveReport, screen: Screen, seconds: number): void {
+function showReport({ outcome, isResumed, entries, total }: TransferReport, screen: Screen, seconds: number): void {
   if (outcome === 'earlier') {
     screen.out(`${screen.paint('green', '✓')} This move was finished before; there is nothing left to do.`)
     return
@@ -92,8 +94,8 @@ function notesFor(from: string, to: string): readonly string[] {
 }
 
 async function showPlan(addresses: { readonly from: string; readonly to: string }, screen: Screen): Promise<number> {
-  const { planMigration } = await import('@impresario/server')
-  const plan = await planMigration(addresses)
+  const { planTransfer } = await import('@impresario/server')
+  const plan = await planTransfer(addresses)
   if (screen.isJson) {
     const { from, to, source, target, users } = plan
     const marks = { source_mark: plan.sourceMark?.state ?? null, target_mark: plan.targetMark?.state ?? null }
@@ -120,7 +122,7 @@ async function showPlan(addresses: { readonly from: string; readonly to: string 
   return EXIT.ok
 }
 
-function countRows({ source, target }: MigrationPlan): readonly {
+function countRows({ source, target }: TransferPlan): readonly {
   readonly name: string
   readonly source: number
   readonly target: number
@@ -175,7 +177,7 @@ class Meter {
     this.#screen = screen
   }
 
-  show({ phase, done: count, total }: MoveProgress): void {
+  show({ phase, done: count, total }: TransferProgress): void {
     if (this.#screen.isJson) return
     const now = performance.now()
     if (this.#begun?.phase !== phase) this.#begun = { phase, at: now, done: count }

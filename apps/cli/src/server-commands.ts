@@ -28,7 +28,7 @@ export function addServers(program: Command, end: End): void {
 const MIGRATE_HELP = `
 Storages are named as in STORAGE_URL: file:<directory>, redis://…, postgres://…; env:NAME takes the address from the
 environment, where other users of the machine do not see its password. Stop all orchestrators first. What was cut short goes
-on when the same command is run again. See docs/guide/moving.md.
+on when the same command is run again. See docs/guide/transfer.md.
 
   impresario migrate file:./impresario-data redis://localhost:6379
   impresario migrate env:STORAGE_URL postgres://me@db/impresario --dry-run
@@ -41,9 +41,9 @@ export function addMigrate(program: Command, end: End): void {
     .description('move everything from one storage to another, checked by counts and checksums')
     .option('--dry-run', 'count what is in both, and change nothing')
     .option('--keep-source', 'leave the source as it was, so that it can be used on: a copy')
-    .option('--restart', 'throw away what an unfinished move has left in the target, and copy everything anew')
+    .option('--restart', 'throw away what an unfinished transfer has left in the target, and copy everything anew')
     .option('--force', 'do not look whether orchestrators are at work')
-    .option('--unmark', 'take the mark of a move from a storage, so that orchestrators start on it again')
+    .option('--unmark', 'take the mark of a transfer from a storage, so that orchestrators start on it again')
     .addOption(new Option('--page <entries>', 'at most so many at a time').argParser(count).default(1_000))
     .addHelpText('after', MIGRATE_HELP)
     .action(

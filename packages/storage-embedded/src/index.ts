@@ -14,7 +14,7 @@ export type {
   RecordRow,
   RecordUpdate,
 } from './journal.ts'
-export { openMovableFile } from './movable-file.ts'
+export { openTransferableFile } from './transferable-file.ts'
 export { openEmbeddedStorage } from './open.ts'
 export type { FileStorage, OpenOptions } from './open.ts'
 export { createVolatileJournal } from './volatile-journal.ts'

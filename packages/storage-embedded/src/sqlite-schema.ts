@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { markOf, mustNotBeMoved } from '@impresario/core'
+import { markOf, mustNotBeTransferred } from '@impresario/core'
 import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { CountRow } from './journal.ts'
@@ -66,18 +66,18 @@ INSERT OR IGNORE INTO meta VALUES (1, ${SCHEMA_VERSION}, 0, 0);
 `
 
 export interface PrepareOptions {
-  readonly isForMove?: boolean
+  readonly isForTransfer?: boolean
   /** Gets to know of what takes long. */
   readonly log?: Log | undefined
 }
 
 /**
- * Makes or checks the tables, and begins a new epoch; refuses what a move has left. For a move itself it does neither of the
+ * Makes or checks the tables, and begins a new epoch; refuses what a transfer has left. For a transfer itself it does neither of the
  * latter.
  */
 export function prepareDatabase(
   file: string,
-  { isForMove = false, log }: PrepareOptions = {},
+  { isForTransfer = false, log }: PrepareOptions = {},
 ): { readonly epoch: number; readonly time: number } {
   const db = new DatabaseSync(file)
   try {
@@ -88,9 +88,9 @@ export function prepareDatabase(
     if (found === 1) migrateFrom1(db)
     else db.exec(TABLES)
     db.exec('COMMIT')
-    if (isForMove) return metaOf(db)
+    if (isForTransfer) return metaOf(db)
     // Not inside the transaction: a connection that is closed in one may keep its lock until it is collected.
-    mustNotBeMoved(markIn(db))
+    mustNotBeTransferred(markIn(db))
     rewriteOnce(db, file, log)
     db.exec('UPDATE meta SET epoch = epoch + 1')
     return metaOf(db)
@@ -99,7 +99,7 @@ export function prepareDatabase(
   }
 }
 
-/** A minute on a slow disk. Larger files go on as they are: a move into a new directory gives them the same. */
+/** A minute on a slow disk. Larger files go on as they are: a transfer into a new directory gives them the same. */
 const REWRITE_BYTES_MAX = 1_073_741_824
 
 /**

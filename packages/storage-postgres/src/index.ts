@@ -1,4 +1,4 @@
-export { openMovableSchema } from './movable-schema.ts'
+export { openTransferableSchema } from './transferable-schema.ts'
 export { openPostgresStorage } from './open.ts'
 export type { PostgresStorageOptions } from './open.ts'
 export type { PostgresStorage } from './postgres-storage.ts'

@@ -3,7 +3,7 @@ import type { ClientBase } from 'pg'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { COMMIT_FUNCTION } from './commit-function.ts'
 import { LEASE_FUNCTIONS } from './lease-functions.ts'
-import { MOVES } from './move-mark.ts'
+import { TRANSFER } from './transfer-mark.ts'
 import { READ_FUNCTIONS } from './read-functions.ts'
 import { ITEM_RULES, TABLES } from './tables.ts'
 
@@ -24,7 +24,7 @@ const FUNCTIONS = [COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS, READ_FUNCT
  * program before still calls keeps its name, its parameters and its meaning; what has to differ gets another name.
  */
 export const MIGRATIONS: readonly Migration[] = [
-  { sql: [TABLES, ITEM_RULES, ...FUNCTIONS, MOVES].join('\n'), oldest: 1 },
+  { sql: [TABLES, ITEM_RULES, ...FUNCTIONS, TRANSFER].join('\n'), oldest: 1 },
 ]
 
 /** Names the lock under which instances that start together change the tables one after the other. */

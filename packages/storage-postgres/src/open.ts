@@ -7,7 +7,7 @@ import { Connections, createPostgresPool, sqlStateOf, unavailable } from './conn
 import { mustBeDurable } from './durability.ts'
 import { Hints } from './hints.ts'
 import { migrate, mustBeNamespace, quoted } from './migrations.ts'
-import { mustBeHere } from './move-mark.ts'
+import { mustBeHere } from './transfer-mark.ts'
 import { PostgresStorage } from './postgres-storage.ts'
 import { ALIVE_MS, Session } from './session.ts'
 

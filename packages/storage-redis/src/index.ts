@@ -1,7 +1,7 @@
 export { parsedAddress, tagsOf } from './client/address.ts'
 export type { Address } from './client/address.ts'
 export type { Durability } from './client/durability.ts'
-export { openMovableNamespace } from './transfer/movable-namespace.ts'
+export { openTransferableNamespace } from './transfer/transferable-namespace.ts'
 export { openRedisStorage } from './open.ts'
 export type { OpenOptions } from './open.ts'
 export { placementOf } from './shards/placement.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ConnectionOptions } from 'node:tls'
-import { markOf, mustNotBeMoved } from '@impresario/core'
+import { markOf, mustNotBeTransferred } from '@impresario/core'
 import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { parsedAddress } from './client/address.ts'
@@ -34,7 +34,7 @@ export const WAIT_MS = 5_000
 /** The layout of the keys. Another number is another layout, which this program cannot read. */
 const FORMAT = '1'
 const VERSION_MIN = 7
-/** The key of what a move has left. */
+/** The key of what a transfer has left. */
 export const MARK = 'move'
 
 /** Connects, or refuses: no such server, an older one, a newer layout, or fewer promises than the strict mode asks for. */
@@ -49,7 +49,7 @@ export async function openRedisStorage(options: OpenOptions): Promise<RedisStora
   })
   try {
     const durability = await prepare(connection, address, log)
-    mustNotBeMoved(markOf(await connection.found(MARK)))
+    mustNotBeTransferred(markOf(await connection.found(MARK)))
     const origin = randomUUID()
     const storage = new RedisStorage({
       wire: connection,

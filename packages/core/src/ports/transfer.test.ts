@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { KINDS, markOf, markText, mustBeOwn, mustNotBeMoved, QUEUES } from './transfer.ts'
-import type { MoveMark } from './transfer.ts'
+import { KINDS, markOf, markText, mustBeOwn, mustNotBeTransferred, QUEUES } from './transfer.ts'
+import type { TransferMark } from './transfer.ts'
 
-const mark: MoveMark = {
+const mark: TransferMark = {
   state: 'moving',
   move: 'm-1',
   run: 'r-1',
@@ -16,15 +16,15 @@ describe('marks of a move', () => {
     ['moved', /was moved to redis:\/\/host.*set STORAGE_URL/],
     ['receiving', /only a part.*from redis:\/\/host/],
   ] as const)('[G-01] nobody works on a storage that is marked as %s', ([state, message]) => {
-    expect(() => mustNotBeMoved({ ...mark, state })).toThrow(message)
-    expect(() => mustNotBeMoved({ ...mark, state })).toThrow(
+    expect(() => mustNotBeTransferred({ ...mark, state })).toThrow(message)
+    expect(() => mustNotBeTransferred({ ...mark, state })).toThrow(
       expect.objectContaining({ code: 'INVALID_CONFIGURATION', details: { move: 'm-1', state } }),
     )
   })
 
   test('[G-01] a storage without a mark, or one that a move has filled, can be worked on', () => {
-    expect(() => mustNotBeMoved(undefined)).not.toThrow()
-    expect(() => mustNotBeMoved({ ...mark, state: 'received' })).not.toThrow()
+    expect(() => mustNotBeTransferred(undefined)).not.toThrow()
+    expect(() => mustNotBeTransferred({ ...mark, state: 'received' })).not.toThrow()
   })
 
   test('[G-01] only the newest run of a move writes', () => {

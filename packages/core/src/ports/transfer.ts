@@ -4,12 +4,12 @@ import type { Kind, Queue } from './storage.ts'
 /**
  * What is needed to carry everything from one storage to another while nobody works on either.
  *
- * All times of a move are spans from one moment, which each of the two storages has on its own clock. So nothing shifts
- * against anything else however long the move takes, the same entry reads the same on both sides, and clocks that differ do
- * not matter. Meanwhile time goes on: a move is like a restart.
+ * All times of a transfer are spans from one moment, which each of the two storages has on its own clock. So nothing shifts
+ * against anything else however long the transfer takes, the same entry reads the same on both sides, and clocks that differ do
+ * not matter. Meanwhile time goes on: a transfer is like a restart.
  */
 export interface Origin {
-  /** The moment of the move on this storage's clock, in milliseconds. */
+  /** The moment of the transfer on this storage's clock, in milliseconds. */
   readonly at: number
   /** An item's number is `first + order * step` in this storage. */
   readonly first: number
@@ -17,7 +17,7 @@ export interface Origin {
 }
 
 /** A record. Facets that it does not have are `null`. */
-export interface MovedRecord {
+export interface TransferRecord {
   readonly kind: Kind
   readonly id: string
   readonly version: number
@@ -33,7 +33,7 @@ export interface MovedRecord {
 }
 
 /** An item. What a process had in its own hands is free; what somebody outside holds stays in his. */
-export interface MovedItem {
+export interface TransferItem {
   readonly queue: Queue
   readonly id: string
   readonly lane: string
@@ -62,9 +62,9 @@ export interface MovedItem {
   readonly payload: string
 }
 
-export interface MovedPage {
-  readonly records: readonly MovedRecord[]
-  readonly items: readonly MovedItem[]
+export interface TransferPage {
+  readonly records: readonly TransferRecord[]
+  readonly items: readonly TransferItem[]
   /** Where the next page begins; nothing after the last. */
   readonly next: string | undefined
 }
@@ -76,20 +76,20 @@ export interface PageSize {
 }
 
 /**
- * Left in a storage by a move. `moving` and `moved` on the storage that is left, `receiving` and `received` on the other one.
+ * Left in a storage by a transfer. `moving` and `moved` on the storage that is left, `receiving` and `received` on the other one.
  * All but the last keep orchestrators from starting.
  */
-export interface MoveMark {
+export interface TransferMark {
   readonly state: 'moving' | 'moved' | 'receiving' | 'received'
   /** The same on both sides, and in no other move. */
   readonly move: string
-  /** The run of the mover that has set it: a newer one that goes on with the same move takes it from an older one. */
+  /** The run of the transfer that has set it: a newer one that goes on with the same transfer takes it from an older one. */
   readonly run: string
   /** Where the other side is, without secrets. */
   readonly other: string
   /** A date, for people. */
   readonly since: string
-  /** Where the mover goes on. Only it knows how to read this. */
+  /** Where the transfer goes on. Only it knows how to read this. */
   readonly progress?: string
 }
 
@@ -109,23 +109,23 @@ export interface Outline {
   readonly lastToken: number
 }
 
-/** A storage from below: everything that is in it, as it is, for nobody but a move. */
-export interface Movable {
-  mark(): Promise<MoveMark | undefined>
-  setMark(mark: MoveMark | undefined): Promise<void>
+/** A storage from below: everything that is in it, as it is, for nobody but a transfer. */
+export interface Transferable {
+  mark(): Promise<TransferMark | undefined>
+  setMark(mark: TransferMark | undefined): Promise<void>
   /** Who is at work on it now, as far as can be known; names for people. */
   users(): Promise<readonly string[]>
   outline(): Promise<Outline>
   counts(): Promise<EntryCounts>
   /** The page as this storage can hold it, where that is less than JavaScript can; it reads back the same. */
-  fitted(page: MovedPage): MovedPage
-  /** One page of everything that had not expired at the moment of the move, in an order that stays the same. */
-  dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<MovedPage>
+  fitted(page: TransferPage): TransferPage
+  /** One page of everything that had not expired at the moment of the transfer, in an order that stays the same. */
+  dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<TransferPage>
   /**
    * Writes a page, and with or after it the mark, if the one that is there is of the same run: asks `mustBeOwn`. To load the same
    * page twice is the same as once.
    */
-  load(origin: Origin, page: MovedPage, mark: MoveMark): Promise<void>
+  load(origin: Origin, page: TransferPage, mark: TransferMark): Promise<void>
   /** After the last page: whatever is kept about the entries beside them. New tokens will be greater than this one. */
   finish(lastToken: number): Promise<void>
   /** Deletes all entries; the mark stays. */
@@ -168,22 +168,25 @@ function namesIn<Name extends string>(table: Readonly<Record<Name, true>>): read
 }
 
 /** Boundary: only `markText` has written it. */
-export function markOf(text: string | null | undefined): MoveMark | undefined {
-  return text === null || text === undefined ? undefined : (JSON.parse(text) as MoveMark)
+export function markOf(text: string | null | undefined): TransferMark | undefined {
+  return text === null || text === undefined ? undefined : (JSON.parse(text) as TransferMark)
 }
 
-export function markText(mark: MoveMark): string {
+export function markText(mark: TransferMark): string {
   return JSON.stringify(mark)
 }
 
-/** Refuses to go on with a move that another run has taken over, or ended. */
-export function mustBeOwn(found: MoveMark | undefined, own: MoveMark): void {
+/** Refuses to go on with a transfer that another run has taken over, or ended. */
+export function mustBeOwn(found: TransferMark | undefined, own: TransferMark): void {
   if (found?.run === own.run && found.state === own.state) return
-  throw new ImpresarioError('CONFLICT', 'Another "impresario migrate" has taken this move over. Leave it to that one.')
+  throw new ImpresarioError(
+    'CONFLICT',
+    'Another "impresario migrate" has taken this transfer over. Leave it to that one.',
+  )
 }
 
-/** Refuses to work on a storage that a move has left, or has not filled yet. */
-export function mustNotBeMoved(mark: MoveMark | undefined): void {
+/** Refuses to work on a storage that a transfer has left, or has not filled yet. */
+export function mustNotBeTransferred(mark: TransferMark | undefined): void {
   if (mark === undefined || mark.state === 'received') return
   const { state, other, since } = mark
   const undo = 'take the mark away with: impresario migrate --unmark <address of this storage>.'

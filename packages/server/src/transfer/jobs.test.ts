@@ -9,7 +9,7 @@ import type { TestServer as RedisServer } from '../../../../test/servers/redis-s
 import { newDirectory } from '../../../../test/servers/run-directory.ts'
 import { startTestServer } from '../server.fixture.ts'
 import type { Answer, TestServer } from '../server.fixture.ts'
-import { migrate } from './migrate.ts'
+import { transferStorage } from './storage-transfer.ts'
 
 const task = (name: string, type: string) =>
   blueprint(name, { start: 'ask' }, (state) => ({
@@ -94,7 +94,7 @@ async function begun(app: TestServer): Promise<{
   return { jobs: jobs as Record<Name, string>, tasks }
 }
 
-test('[G-01] [I-01] jobs in every state go on after each move, and end once', { timeout: 60_000 }, async () => {
+test('[G-01] [I-01] jobs in every state go on after each transfer, and end once', { timeout: 60_000 }, async () => {
   const file = `file:${directory}`
   const first = await start(file)
   const { jobs, tasks } = await begun(first)
@@ -102,7 +102,7 @@ test('[G-01] [I-01] jobs in every state go on after each move, and end once', { 
   const secretKey = readFileSync(join(directory, 'secret.key'), 'utf8').trim()
 
   const onRedis = `${redis.url}?namespace=jobs&shards=2`
-  expect((await migrate({ from: file, to: onRedis })).outcome).toBe('moved')
+  expect((await transferStorage({ from: file, to: onRedis })).outcome).toBe('moved')
   await expect(start(file)).rejects.toThrow(/was moved to redis/)
   const second = await start(onRedis, secretKey)
   // What a worker held while the orchestrator was away, under the same name.
@@ -114,10 +114,10 @@ test('[G-01] [I-01] jobs in every state go on after each move, and end once', { 
   expect((await second.ended(jobs.timer)).body).toMatchObject({ status: 'finished', current_state: 'late' })
   expect((await second.poll('holder', 0)).status).toBe(204)
   const onPostgres = `${postgres.url}?schema=jobs`
-  await expect(migrate({ from: onRedis, to: onPostgres })).rejects.toThrow(/redis.*is in use by/)
+  await expect(transferStorage({ from: onRedis, to: onPostgres })).rejects.toThrow(/redis.*is in use by/)
   await second.server.stop()
 
-  expect((await migrate({ from: onRedis, to: onPostgres })).outcome).toBe('moved')
+  expect((await transferStorage({ from: onRedis, to: onPostgres })).outcome).toBe('moved')
   await expect(start(onRedis, secretKey)).rejects.toThrow(/was moved to postgres/)
   const third = await start(onPostgres, secretKey)
   expect(await finished(third, tasks['held-on']!)).toMatchObject({ status: 200 })

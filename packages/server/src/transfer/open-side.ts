@@ -1,31 +1,31 @@
 import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { Movable } from '@impresario/core'
+import type { Transferable } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
-import { openMovableFile } from '@impresario/storage-embedded'
+import { openTransferableFile } from '@impresario/storage-embedded'
 import { postgresStorage, redisStorage } from '../orchestrator/drivers.ts'
 import { shownAddress } from '../orchestrator/storage.ts'
 import { directoryOf } from '../config/storage-choice.ts'
 
 const FORMS = 'file:<directory>, redis://host or postgres://user@host/database'
 
-/** Opens the storage that the address names as a move sees it; nothing if it is not there and is not to be made. */
-export async function openMovable(url: string, mayCreate: boolean): Promise<Movable | undefined> {
+/** Opens the storage that the address names as a transfer sees it; nothing if it is not there and is not to be made. */
+export async function openTransferable(url: string, mayCreate: boolean): Promise<Transferable | undefined> {
   const scheme = /^[a-z]+(?=:)/i.exec(url)?.[0].toLowerCase() ?? ''
   if (scheme === 'file') {
     const directory = directoryOf(url) ?? ''
     if (directory === '') throw invalid('The address names no directory. Write it as file:./impresario-data.')
-    return openMovableFile({ directory, mayCreate })
+    return openTransferableFile({ directory, mayCreate })
   }
   if (['postgres', 'postgresql'].includes(scheme)) {
-    const { openMovableSchema } = await postgresStorage()
-    return openMovableSchema({ url, mayCreate })
+    const { openTransferableSchema } = await postgresStorage()
+    return openTransferableSchema({ url, mayCreate })
   }
   if (['redis', 'rediss'].includes(scheme)) {
-    const { openMovableNamespace } = await redisStorage()
-    return openMovableNamespace({ url, mayCreate })
+    const { openTransferableNamespace } = await redisStorage()
+    return openTransferableNamespace({ url, mayCreate })
   }
-  if (scheme === 'memory') throw invalid('A storage in memory ends with its process: there is nothing to move.')
+  if (scheme === 'memory') throw invalid('A storage in memory ends with its process: there is nothing to transfer.')
   // Not repeated: a password may be in it.
   throw invalid(`An address is not understood. Use ${FORMS}.`)
 }

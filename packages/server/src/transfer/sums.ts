@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { MovedItem, MovedPage, MovedRecord } from '@impresario/core'
+import type { TransferItem, TransferPage, TransferRecord } from '@impresario/core'
 
 /** What there is of one kind or in one queue. */
 export interface Sum {
@@ -9,7 +9,7 @@ export interface Sum {
    * move, and without places in a queue. So the same entries have the same one however often they are moved.
    */
   readonly checksum: string
-  /** The same with times and places: equal on both sides of one move. */
+  /** The same with times and places: equal on both sides of one transfer. */
   readonly timed: string
 }
 
@@ -43,7 +43,7 @@ export class Sums {
     return total
   }
 
-  add({ records, items }: MovedPage): void {
+  add({ records, items }: TransferPage): void {
     for (const record of records) this.#add(record.kind, recordText(record), JSON.stringify(record.expiresMs))
     for (const item of items) this.#add(`${item.queue} queue`, itemText(item), itemTimes(item))
   }
@@ -90,12 +90,12 @@ export function differences(expected: SumTable, found: SumTable): readonly strin
 }
 
 /** The long part comes last as it is: to write it as JSON once more would take as long as everything else. */
-function recordText(record: MovedRecord): string {
+function recordText(record: TransferRecord): string {
   const { kind, id, version, owner, status, name, text, value } = record
   return `${JSON.stringify([kind, id, version, owner, status, name, text])}${value}`
 }
 
-function itemText(item: MovedItem): string {
+function itemText(item: TransferItem): string {
   const { queue, id, lane, priority, fallback, lease } = item
   const short = JSON.stringify([
     queue,
@@ -113,6 +113,6 @@ function itemText(item: MovedItem): string {
   return `${short}${item.payload}`
 }
 
-function itemTimes({ order, dueMs, lease, ranOutMs }: MovedItem): string {
+function itemTimes({ order, dueMs, lease, ranOutMs }: TransferItem): string {
   return JSON.stringify([order, dueMs, lease?.endsMs ?? null, lease?.runEndsMs ?? null, ranOutMs])
 }

@@ -3,7 +3,7 @@ import { COMMANDS } from './script-commands.ts'
 import { COMMITS } from './script-commits.ts'
 import { ITEMS } from './script-items.ts'
 import { LOCKS } from './script-locks.ts'
-import { MOVES } from './script-moves.ts'
+import { TRANSFER } from './script-transfer.ts'
 import { RECORDS } from './script-records.ts'
 import { SURVEYS } from './script-surveys.ts'
 
@@ -52,7 +52,7 @@ const FUNCTIONS = {
 
 export type FunctionName = keyof typeof FUNCTIONS
 
-const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS, MOVES].join('\n')
+const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS, TRANSFER].join('\n')
 
 /**
  * Several calls in one, each of which succeeds or fails on its own. First their names and the lengths of their arguments, then

@@ -1,17 +1,17 @@
-import { markOf, mustNotBeMoved } from '@impresario/core'
+import { markOf, mustNotBeTransferred } from '@impresario/core'
 import type { Connections } from './connections.ts'
 
 /** Kept beside the version of the tables. Orchestrators look at it when they open the storage. */
-export const MOVES = `
+export const TRANSFER = `
 CREATE TABLE {schema}.moves (one boolean PRIMARY KEY DEFAULT true CHECK (one), mark text NOT NULL);
 `
 
-/** Refuses a schema that a move has left or not yet filled. Asked after the session has begun, so that the move sees it too. */
+/** Refuses a schema that a transfer has left or not yet filled. Asked after the session has begun, so that the transfer sees it too. */
 export async function mustBeHere(connections: Connections, schema: string, sessionId: number): Promise<void> {
   const sql = `SELECT mark FROM ${schema}.moves`
   const [row] = await connections.call<{ readonly mark: string }>(sql, [], { isRepeatable: true })
   try {
-    mustNotBeMoved(markOf(row?.mark))
+    mustNotBeTransferred(markOf(row?.mark))
   } catch (error) {
     await connections.call(`SELECT ${schema}.end_session($1)`, [sessionId], { isRepeatable: true })
     throw error

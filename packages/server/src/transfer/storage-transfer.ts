@@ -1,33 +1,36 @@
-import type { EntryCounts, Movable, MoveMark, PageSize } from '@impresario/core'
+import type { EntryCounts, Transferable, TransferMark, PageSize } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
-import { move } from './move.ts'
-import type { MoveOptions, MoveReport } from './move.ts'
-import { isSameDirectory, nameOf, openMovable } from './open-side.ts'
+import { transfer } from './transfer.ts'
+import type { TransferOptions, TransferReport } from './transfer.ts'
+import { isSameDirectory, nameOf, openTransferable } from './open-side.ts'
 
-export interface MigrateOptions extends Pick<MoveOptions, 'force' | 'keepSource' | 'restart' | 'onProgress'> {
+export interface StorageTransferOptions extends Pick<
+  TransferOptions,
+  'force' | 'keepSource' | 'restart' | 'onProgress'
+> {
   /** Addresses, as in STORAGE_URL. */
   readonly from: string
   readonly to: string
   readonly size?: PageSize
 }
 
-/** What a move would find. */
-export interface MigrationPlan {
+/** What a transfer would find. */
+export interface TransferPlan {
   readonly from: string
   readonly to: string
   readonly source: EntryCounts
   /** Nothing: it would be made. */
   readonly target: EntryCounts | undefined
-  readonly sourceMark: MoveMark | undefined
-  readonly targetMark: MoveMark | undefined
+  readonly sourceMark: TransferMark | undefined
+  readonly targetMark: TransferMark | undefined
   /** Who is at work on the source. */
   readonly users: readonly string[]
 }
 
-/** Moves everything from the one storage into the other; see `move`. */
-export async function migrate({ from, to, ...options }: MigrateOptions): Promise<MoveReport> {
+/** Moves everything from the one storage into the other; see `transfer`. */
+export async function transferStorage({ from, to, ...options }: StorageTransferOptions): Promise<TransferReport> {
   return withBoth({ from, to, mayCreate: true }, (source, target) =>
-    move({
+    transfer({
       ...options,
       from: { storage: source, name: nameOf(from) },
       to: { storage: mustBeThere(target, to), name: nameOf(to) },
@@ -36,7 +39,7 @@ export async function migrate({ from, to, ...options }: MigrateOptions): Promise
 }
 
 /** Looks at both sides and changes nothing. */
-export async function planMigration({ from, to }: Pick<MigrateOptions, 'from' | 'to'>): Promise<MigrationPlan> {
+export async function planTransfer({ from, to }: Pick<StorageTransferOptions, 'from' | 'to'>): Promise<TransferPlan> {
   return withBoth({ from, to, mayCreate: false }, async (source, target) => ({
     from: nameOf(from),
     to: nameOf(to),
@@ -48,15 +51,15 @@ export async function planMigration({ from, to }: Pick<MigrateOptions, 'from' | 
   }))
 }
 
-/** Takes the mark of a move away, so that orchestrators may start there again. Gives back what it was. */
-export async function unmark(url: string, { force = false } = {}): Promise<MoveMark | undefined> {
-  const storage = mustBeThere(await openMovable(url, false), url)
+/** Takes the mark of a transfer away, so that orchestrators may start there again. Gives back what it was. */
+export async function unmark(url: string, { force = false } = {}): Promise<TransferMark | undefined> {
+  const storage = mustBeThere(await openTransferable(url, false), url)
   try {
     const mark = await storage.mark()
     if (mark?.state === 'receiving' && !force) {
       throw new ImpresarioError(
         'INVALID_REQUEST',
-        `${nameOf(url)} holds only a part of what is being moved there from ${mark.other}. Run that move again, with --restart ` +
+        `${nameOf(url)} holds only a part of what is being moved there from ${mark.other}. Run that transfer again, with --restart ` +
           'if it cannot go on. With --force the mark is taken away all the same, and jobs will be missing.',
       )
     }
@@ -69,14 +72,14 @@ export async function unmark(url: string, { force = false } = {}): Promise<MoveM
 
 async function withBoth<T>(
   { from, to, mayCreate }: { readonly from: string; readonly to: string; readonly mayCreate: boolean },
-  use: (source: Movable, target: Movable | undefined) => Promise<T>,
+  use: (source: Transferable, target: Transferable | undefined) => Promise<T>,
 ): Promise<T> {
   if (isSameDirectory(from, to)) {
     throw new ImpresarioError('INVALID_REQUEST', `${nameOf(from)} and ${nameOf(to)} are the same directory.`)
   }
-  const source = mustBeThere(await openMovable(from, false), from)
+  const source = mustBeThere(await openTransferable(from, false), from)
   try {
-    const target = await openMovable(to, mayCreate)
+    const target = await openTransferable(to, mayCreate)
     try {
       return await use(source, target)
     } finally {
@@ -87,7 +90,7 @@ async function withBoth<T>(
   }
 }
 
-function mustBeThere(storage: Movable | undefined, url: string): Movable {
+function mustBeThere(storage: Transferable | undefined, url: string): Transferable {
   if (storage !== undefined) return storage
   throw new ImpresarioError('NOT_FOUND', `There is no data of Impresario in ${nameOf(url)}. Check the address.`)
 }

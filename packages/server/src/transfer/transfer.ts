@@ -1,38 +1,38 @@
 import { randomUUID } from 'node:crypto'
 import { mustBeOwn } from '@impresario/core'
-import type { EntryCounts, Movable, MovedPage, MoveMark, Origin, PageSize } from '@impresario/core'
+import type { EntryCounts, Transferable, TransferPage, TransferMark, Origin, PageSize } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import { differences, Sums } from './sums.ts'
 import type { SumTable } from './sums.ts'
 
-/** One of the two storages of a move. */
+/** One of the two storages of a transfer. */
 interface Side {
-  readonly storage: Movable
+  readonly storage: Transferable
   /** Where it is, without secrets. */
   readonly name: string
 }
 
-export interface MoveOptions {
+export interface TransferOptions {
   readonly from: Side
   readonly to: Side
   /** Go on although somebody seems to be at work on one of the two. */
   readonly force?: boolean
   /** Leave the source as usable as it was: a copy. */
   readonly keepSource?: boolean
-  /** Throw away what an unfinished move has left in the target. */
+  /** Throw away what an unfinished transfer has left in the target. */
   readonly restart?: boolean
   readonly size?: PageSize
-  readonly onProgress?: (progress: MoveProgress) => void
+  readonly onProgress?: (progress: TransferProgress) => void
 }
 
-export interface MoveProgress {
+export interface TransferProgress {
   readonly phase: 'copying' | 'checking'
   readonly done: number
   /** As counted at the start. */
   readonly total: number
 }
 
-export interface MoveReport {
+export interface TransferReport {
   readonly move: string
   /** `earlier`: there was nothing left to do. */
   readonly outcome: 'moved' | 'copied' | 'earlier'
@@ -42,7 +42,7 @@ export interface MoveReport {
   readonly total: number
 }
 
-/** What a mark on the target remembers, so that a move can go on: nothing that is kept only in memory decides anything. */
+/** What a mark on the target remembers, so that a transfer can go on: nothing that is kept only in memory decides anything. */
 interface Progress {
   readonly source: Origin
   readonly target: Origin
@@ -53,7 +53,7 @@ interface Progress {
   readonly sums: SumTable
 }
 
-interface Job extends MoveOptions {
+interface Job extends TransferOptions {
   readonly move: string
   readonly run: string
   readonly since: string
@@ -70,10 +70,10 @@ const ORDER_MAX = 2 ** 47
  *
  * Marks on both sides say how far it is: `receiving` on the target and then `moving` on the source, before the first entry;
  * `moved` on the source and then `received` on the target, after the last one was read back and found to be the same. At no
- * moment can orchestrators start on both. Each page is written with the place where the next one begins, so that a move that
+ * moment can orchestrators start on both. Each page is written with the place where the next one begins, so that a transfer that
  * was cut short at any moment goes on from there.
  */
-export async function move(options: MoveOptions): Promise<MoveReport> {
+export async function transfer(options: TransferOptions): Promise<TransferReport> {
   const { from, to } = options
   const source = await from.storage.mark()
   const target = await to.storage.mark()
@@ -90,7 +90,7 @@ export async function move(options: MoveOptions): Promise<MoveReport> {
 }
 
 /** Everything of a run but its beginning. */
-async function run(job: Job, begun: Progress, isResumed: boolean): Promise<MoveReport> {
+async function run(job: Job, begun: Progress, isResumed: boolean): Promise<TransferReport> {
   const { from, to, keepSource = false } = job
   if (isResumed) {
     await to.storage.setMark(markOf(job, 'receiving', begun))
@@ -123,7 +123,7 @@ async function run(job: Job, begun: Progress, isResumed: boolean): Promise<MoveR
 }
 
 /** It had been cut short between its last two steps, or is called once more: there is at most a mark to set. */
-async function ended(job: Job, source: MoveMark): Promise<MoveReport> {
+async function ended(job: Job, source: TransferMark): Promise<TransferReport> {
   if (source.state === 'moving') {
     await job.from.storage.setMark(job.keepSource === true ? undefined : markOf(job, 'moved'))
   }
@@ -131,8 +131,8 @@ async function ended(job: Job, source: MoveMark): Promise<MoveReport> {
 }
 
 interface Before {
-  readonly source: MoveMark | undefined
-  readonly target: MoveMark | undefined
+  readonly source: TransferMark | undefined
+  readonly target: TransferMark | undefined
   /** What is in the target is an unfinished copy of this source. */
   readonly isOwnRest: boolean
 }
@@ -179,7 +179,7 @@ async function makeRoom({ to, restart = false }: Job, { target, isOwnRest }: Bef
   const what = describedCounts(counts)
   if (target?.state === 'receiving') {
     throw refused(
-      `${to.name} holds a part of an earlier move from ${target.other} (${what}), which can not go on: its source has been used since, or is another one. ` +
+      `${to.name} holds a part of an earlier transfer from ${target.other} (${what}), which can not go on: its source has been used since, or is another one. ` +
         'With --restart that part is thrown away and everything is copied anew.',
     )
   }
@@ -192,7 +192,7 @@ async function copy(job: Job, begun: Progress): Promise<Progress> {
   if (begun.isCopied) return begun
   const total = totalOf(await from.storage.counts())
   const sums = Sums.from(begun.sums)
-  const read = async (cursor: string | undefined): Promise<MovedPage> =>
+  const read = async (cursor: string | undefined): Promise<TransferPage> =>
     to.storage.fitted(await from.storage.dump(source, cursor, size))
   onProgress?.({ phase: 'copying', done: sums.total, total })
   let reading = read(begun.cursor)
@@ -231,7 +231,7 @@ async function mustBeUnused({ from, to, force = false }: Job): Promise<void> {
     if (users.length === 0) continue
     throw refused(
       `${name} is in use by ${users.join(', ')}. Stop all orchestrators first; one that was killed is known to be gone ` +
-        'after half a minute. With --force the move does not look.',
+        'after half a minute. With --force the transfer does not look.',
     )
   }
 }
@@ -247,10 +247,10 @@ async function mustBeUnchanged(job: Job, { lastOrder }: Progress): Promise<void>
   )
 }
 
-function mustBeSource(mark: MoveMark | undefined, { from, to }: MoveOptions): void {
+function mustBeSource(mark: TransferMark | undefined, { from, to }: TransferOptions): void {
   if (mark === undefined || mark.state === 'received') return
   if (mark.state === 'receiving') {
-    throw refused(`${from.name} holds only a part of a move from ${mark.other}: finish that one first.`)
+    throw refused(`${from.name} holds only a part of a transfer from ${mark.other}: finish that one first.`)
   }
   // Cut short before its first page: nothing has happened yet.
   if (mark.state === 'moving' && mark.other === to.name) return
@@ -261,7 +261,11 @@ function mustBeSource(mark: MoveMark | undefined, { from, to }: MoveOptions): vo
   )
 }
 
-function markOf({ move: id, run: own, since, from, to }: Job, state: MoveMark['state'], progress?: Progress): MoveMark {
+function markOf(
+  { move: id, run: own, since, from, to }: Job,
+  state: TransferMark['state'],
+  progress?: Progress,
+): TransferMark {
   const other = state === 'moving' || state === 'moved' ? to.name : from.name
   return {
     state,
@@ -274,7 +278,7 @@ function markOf({ move: id, run: own, since, from, to }: Job, state: MoveMark['s
 }
 
 /** The boundary of what an earlier run has written down: only this file writes it. */
-function progressOf({ progress }: MoveMark): Progress {
+function progressOf({ progress }: TransferMark): Progress {
   if (progress === undefined) throw new Error('A mark on a target has lost its progress')
   return JSON.parse(progress) as Progress
 }
@@ -290,7 +294,7 @@ function describedCounts({ records, items }: EntryCounts): string {
   ].join(', ')
 }
 
-function sameStorage({ from, to }: MoveOptions): ImpresarioError {
+function sameStorage({ from, to }: TransferOptions): ImpresarioError {
   return refused(`${from.name} and ${to.name} are the same storage. Name two different ones.`)
 }
 

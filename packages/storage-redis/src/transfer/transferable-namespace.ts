@@ -3,11 +3,11 @@ import { KINDS, markOf, markText, mustBeOwn, QUEUES } from '@impresario/core'
 import type {
   EntryCounts,
   Kind,
-  Movable,
-  MovedItem,
-  MovedPage,
-  MovedRecord,
-  MoveMark,
+  Transferable,
+  TransferItem,
+  TransferPage,
+  TransferRecord,
+  TransferMark,
   Origin,
   Outline,
   PageSize,
@@ -16,18 +16,18 @@ import type {
 import { parsedAddress } from '../client/address.ts'
 import { Caller } from '../client/caller.ts'
 import { Connection } from '../client/connection.ts'
-import { bodyOf, fittedJson, itemFields, movedItem, movedRecord, recordFields } from './moved-entries.ts'
+import { bodyOf, fittedJson, itemFields, transferItem, transferRecord, recordFields } from './transfer-entries.ts'
 import { explained, MARK, prepare, WAIT_MS } from '../open.ts'
 import { placementOf } from '../shards/placement.ts'
 import type { ShardPlacement } from '../shards/placement.ts'
 import { textOf, triplesOf } from '../client/replies.ts'
 import { Transactions } from '../shards/transactions.ts'
 
-/** The namespace that the address names, for a move; nothing if there is none and none is to be made. */
-export async function openMovableNamespace(options: {
+/** The namespace that the address names, for a transfer; nothing if there is none and none is to be made. */
+export async function openTransferableNamespace(options: {
   readonly url: string
   readonly mayCreate: boolean
-}): Promise<MovableNamespace | undefined> {
+}): Promise<TransferableNamespace | undefined> {
   const address = parsedAddress(options.url)
   const connection = new Connection({ address, waitMs: WAIT_MS })
   try {
@@ -36,7 +36,7 @@ export async function openMovableNamespace(options: {
       return undefined
     }
     await prepare(connection, address, undefined)
-    const storage = new MovableNamespace(connection, address.shards)
+    const storage = new TransferableNamespace(connection, address.shards)
     await storage.recover()
     return storage
   } catch (error) {
@@ -61,7 +61,7 @@ const TOKENS_PER_MS = 2048
  * Goes through the shards one after the other; in each through the records in the order of their ids, and through the sets
  * that items are in by their states. These stay as they are while nobody works on them.
  */
-class MovableNamespace implements Movable {
+class TransferableNamespace implements Transferable {
   readonly #connection: Connection
   readonly #caller: Caller
   readonly #placement: ShardPlacement
@@ -84,11 +84,11 @@ class MovableNamespace implements Movable {
     await transactions.quiet()
   }
 
-  async mark(): Promise<MoveMark | undefined> {
+  async mark(): Promise<TransferMark | undefined> {
     return markOf(await this.#connection.found(MARK))
   }
 
-  async setMark(mark: MoveMark | undefined): Promise<void> {
+  async setMark(mark: TransferMark | undefined): Promise<void> {
     await this.#connection.keep(MARK, mark === undefined ? undefined : markText(mark))
   }
 
@@ -128,7 +128,7 @@ class MovableNamespace implements Movable {
     return { records: someOf(records), items: someOf(items) }
   }
 
-  fitted({ records, items, next }: MovedPage): MovedPage {
+  fitted({ records, items, next }: TransferPage): TransferPage {
     return {
       records: records.map((record) => ({ ...record, value: fittedJson(record.value) })),
       items: items.map((item) => ({ ...item, payload: fittedJson(item.payload) })),
@@ -137,9 +137,9 @@ class MovableNamespace implements Movable {
   }
 
   /** As many calls as it takes to fill the page: most kinds and queues of most shards are empty. */
-  async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<MovedPage> {
-    const records: MovedRecord[] = []
-    const items: MovedItem[] = []
+  async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<TransferPage> {
+    const records: TransferRecord[] = []
+    const items: TransferItem[] = []
     let place: DumpPosition | undefined = cursor === undefined ? this.#firstOf(0) : placeOf(cursor)
     let bytes = 0
     while (place !== undefined && bytes < size.bytesMax && records.length + items.length < size.entriesMax) {
@@ -148,12 +148,16 @@ class MovableNamespace implements Movable {
         bytesMax: size.bytesMax - bytes,
       }
       if ('kind' in place) {
-        const { found, after }: Found<MovedRecord, string | false> = await this.#dumpRecords(place, origin, left)
+        const { found, after }: Found<TransferRecord, string | false> = await this.#dumpRecords(place, origin, left)
         records.push(...found)
         for (const { value } of found) bytes += value.length
         place = after === false ? this.#afterKind(place) : { ...place, after }
       } else {
-        const { found, after }: Found<MovedItem, DumpPosition | undefined> = await this.#dumpItems(place, origin, left)
+        const { found, after }: Found<TransferItem, DumpPosition | undefined> = await this.#dumpItems(
+          place,
+          origin,
+          left,
+        )
         items.push(...found)
         for (const { payload } of found) bytes += payload.length
         place = after
@@ -162,10 +166,10 @@ class MovableNamespace implements Movable {
     return { records, items, next: place === undefined ? undefined : JSON.stringify(place) }
   }
 
-  async load(origin: Origin, page: MovedPage, mark: MoveMark): Promise<void> {
+  async load(origin: Origin, page: TransferPage, mark: TransferMark): Promise<void> {
     mustBeOwn(await this.mark(), mark)
-    const parts = new Map<number, { readonly records: MovedRecord[]; readonly items: MovedItem[] }>()
-    const partOf = (shard: number): { readonly records: MovedRecord[]; readonly items: MovedItem[] } => {
+    const parts = new Map<number, { readonly records: TransferRecord[]; readonly items: TransferItem[] }>()
+    const partOf = (shard: number): { readonly records: TransferRecord[]; readonly items: TransferItem[] } => {
       const part = parts.get(shard) ?? { records: [], items: [] }
       parts.set(shard, part)
       return part
@@ -192,7 +196,7 @@ class MovableNamespace implements Movable {
     await this.#connection.close()
   }
 
-  async #loadIn(shard: number, origin: Origin, { records, items }: Omit<MovedPage, 'next'>): Promise<void> {
+  async #loadIn(shard: number, origin: Origin, { records, items }: Omit<TransferPage, 'next'>): Promise<void> {
     for (let start = 0; start < Math.max(records.length, items.length); start += CALL_MAX) {
       const [some, others] = [records.slice(start, start + CALL_MAX), items.slice(start, start + CALL_MAX)]
       const puts = some.map(recordFields)
@@ -206,12 +210,12 @@ class MovableNamespace implements Movable {
     { shard, kind, after }: Extract<DumpPosition, { kind: Kind }>,
     origin: Origin,
     { entriesMax, bytesMax }: PageSize,
-  ): Promise<Found<MovedRecord, string | false>> {
+  ): Promise<Found<TransferRecord, string | false>> {
     const question = [kind, after, entriesMax, bytesMax, origin.at]
     const [last, ...rows] = await this.#caller.call<readonly Buffer[]>('dump_records', question, shard)
-    const found: MovedRecord[] = []
+    const found: TransferRecord[] = []
     for (let index = 0; index + 3 < rows.length; index += 4) {
-      found.push(movedRecord(kind, rows.slice(index, index + 4) as unknown as RecordRow, origin))
+      found.push(transferRecord(kind, rows.slice(index, index + 4) as unknown as RecordRow, origin))
     }
     return { found, after: last === undefined || last.length === 0 ? false : last.toString() }
   }
@@ -220,14 +224,14 @@ class MovableNamespace implements Movable {
     place: Extract<DumpPosition, { queue: Queue }>,
     origin: Origin,
     { entriesMax, bytesMax }: PageSize,
-  ): Promise<Found<MovedItem, DumpPosition | undefined>> {
+  ): Promise<Found<TransferItem, DumpPosition | undefined>> {
     const { shard, queue, at } = place
     const question = [queue, ...at, entriesMax, bytesMax]
     const reply = await this.#caller.call<readonly (Buffer | number)[]>('dump_items', question, shard)
     const [stage = 0, row = 0, offset = 0] = reply.slice(0, 3).map(Number)
     const rows = triplesOf(reply.slice(3) as readonly Buffer[])
     const after = stage === 0 ? this.#afterQueue(place) : { shard, queue, at: [stage, row, offset] as const }
-    return { found: rows.map((one) => movedItem(queue, one, origin)), after }
+    return { found: rows.map((one) => transferItem(queue, one, origin)), after }
   }
 
   #firstOf(shard: number): DumpPosition | undefined {

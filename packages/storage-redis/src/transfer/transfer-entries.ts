@@ -1,7 +1,7 @@
-import type { Kind, MovedItem, MovedRecord, Origin, Queue } from '@impresario/core'
+import type { Kind, TransferItem, TransferRecord, Origin, Queue } from '@impresario/core'
 import { pack, unpack } from '../client/codec.ts'
 
-/* How entries of a move look in this storage. The heads are those of the library, in the order of its constants. */
+/* How entries of a transfer look in this storage. The heads are those of the library, in the order of its constants. */
 
 type RecordHead = readonly [
   version: number,
@@ -34,11 +34,11 @@ type ItemHead = readonly [
   runMs: number | false,
 ]
 
-export function movedRecord(
+export function transferRecord(
   kind: Kind,
   [id, head, body, text]: readonly [Buffer, Buffer, Buffer, Buffer],
   { at }: Origin,
-): MovedRecord {
+): TransferRecord {
   const [version, expiresAt, owner, status, name, hasText] = unpack<RecordHead>(head)
   return {
     kind,
@@ -53,11 +53,11 @@ export function movedRecord(
   }
 }
 
-export function movedItem(
+export function transferItem(
   queue: Queue,
   [id, head, body]: readonly [Buffer, Buffer, Buffer],
   { at, first, step }: Origin,
-): MovedItem {
+): TransferItem {
   const [, token, until, holder, , deliveries, isClosed, runAt, , lane, priority, ...times] = unpack<ItemHead>(head)
   const [due, , sequence, backLane, backAt, settleAt, firstAt, runMs] = times
   const dueAt = Math.ceil(due)
@@ -84,13 +84,13 @@ export function movedItem(
 }
 
 /** As `put` of the library takes it. */
-export function recordFields(record: MovedRecord): readonly unknown[] {
+export function recordFields(record: TransferRecord): readonly unknown[] {
   const { kind, id, version, owner, status, name, text, expiresMs } = record
   return [kind, id, version, owner ?? false, status ?? false, name ?? false, text ?? false, expiresMs ?? false]
 }
 
 /** As `lodge` of the library takes it. */
-export function itemFields(item: MovedItem, { at, first, step }: Origin): readonly unknown[] {
+export function itemFields(item: TransferItem, { at, first, step }: Origin): readonly unknown[] {
   const { queue, id, lane, priority, fallback, lease, ranOutMs } = item
   const due = at + item.dueMs
   const since = (ms: number | null | undefined): number | false => (ms === null || ms === undefined ? false : due + ms)

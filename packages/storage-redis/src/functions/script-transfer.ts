@@ -1,10 +1,10 @@
 import { AGEING_MS } from '@impresario/core'
 
 /**
- * The part of the library that a move uses: it reads what is in a shard as it is, and puts such things into one, while
+ * The part of the library that a transfer uses: it reads what is in a shard as it is, and puts such things into one, while
  * nobody works there. Nothing is hinted at.
  */
-export const MOVES = String.raw`
+export const TRANSFER = String.raw`
 -- Time, the greatest number of an item, and the counter of tokens.
 local function outline(keys, args)
   local function number(name) return tonumber(redis.call('GET', keys[1] .. name)) or 0 end
@@ -132,7 +132,7 @@ local function lodge(base, item, body, now)
   redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body)
 end
 
--- Lives of records count from the moment of the move; times of items are moments already.
+-- Lives of records count from the moment of the transfer; times of items are moments already.
 local function load_page(keys, args)
   local at, puts, items = unpack(cmsgpack.unpack(args[2]))
   local base, now, body, last = keys[1], now_of(args[1]), 3, 0

@@ -1,6 +1,15 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Movable, MovedItem, MovedPage, MovedRecord, Origin, PageSize, Queue, Storage } from '@impresario/core'
+import type {
+  Transferable,
+  TransferItem,
+  TransferPage,
+  TransferRecord,
+  Origin,
+  PageSize,
+  Queue,
+  Storage,
+} from '@impresario/core'
 import { QUEUES } from '@impresario/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startRedis } from '../../../../test/servers/redis-server.ts'
@@ -12,10 +21,10 @@ import { createClock } from '../runtime/clock.ts'
 import { SILENT } from '../runtime/log.ts'
 import { openStorage } from '../orchestrator/storage.ts'
 import { fill, seen } from './contents.fixture.ts'
-import { migrate, planMigration, unmark } from './migrate.ts'
-import { move } from './move.ts'
-import type { MoveOptions } from './move.ts'
-import { openMovable } from './open-side.ts'
+import { transferStorage, planTransfer, unmark } from './storage-transfer.ts'
+import { transfer } from './transfer.ts'
+import type { TransferOptions } from './transfer.ts'
+import { openTransferable } from './open-side.ts'
 
 let postgres: PostgresServer
 let redis: TestServer
@@ -61,18 +70,18 @@ async function filled(url: string, seed: number, count: number): Promise<string>
 }
 
 interface Everything {
-  readonly records: readonly MovedRecord[]
-  readonly items: readonly MovedItem[]
+  readonly records: readonly TransferRecord[]
+  readonly items: readonly TransferItem[]
 }
 
 const SIZE: PageSize = { entriesMax: 37, bytesMax: 20_000 }
 
-async function everything(storage: Movable, origin: Origin): Promise<Everything> {
-  const records: MovedRecord[] = []
-  const items: MovedItem[] = []
+async function everything(storage: Transferable, origin: Origin): Promise<Everything> {
+  const records: TransferRecord[] = []
+  const items: TransferItem[] = []
   let cursor: string | undefined
   do {
-    const page: MovedPage = await storage.dump(origin, cursor, SIZE)
+    const page: TransferPage = await storage.dump(origin, cursor, SIZE)
     records.push(...page.records)
     items.push(...page.items)
     cursor = page.next
@@ -83,8 +92,8 @@ async function everything(storage: Movable, origin: Origin): Promise<Everything>
   return { records, items }
 }
 
-async function withMovable<T>(url: string, use: (storage: Movable) => Promise<T>): Promise<T> {
-  const storage = (await openMovable(url, true))!
+async function withTransferable<T>(url: string, use: (storage: Transferable) => Promise<T>): Promise<T> {
+  const storage = (await openTransferable(url, true))!
   try {
     return await use(storage)
   } finally {
@@ -92,24 +101,24 @@ async function withMovable<T>(url: string, use: (storage: Movable) => Promise<T>
   }
 }
 
-/** Moves by hand, so that the two moments of the move are known, and everything can be compared entry by entry. */
-async function moved(from: string, to: string, options: Partial<MoveOptions> = {}): Promise<readonly Everything[]> {
-  return withMovable(from, (source) =>
-    withMovable(to, async (target) => {
+/** Moves by hand, so that the two moments of the transfer are known, and everything can be compared entry by entry. */
+async function moved(from: string, to: string, options: Partial<TransferOptions> = {}): Promise<readonly Everything[]> {
+  return withTransferable(from, (source) =>
+    withTransferable(to, async (target) => {
       const origins: { source?: Origin; target?: Origin } = {}
-      const spied: Movable = spy(target, {
+      const spied: Transferable = spy(target, {
         load: (origin, page, mark) => {
           origins.target = origin
           return target.load(origin, page, mark)
         },
       })
-      const read: Movable = spy(source, {
+      const read: Transferable = spy(source, {
         dump: (origin, cursor, size) => {
           origins.source = origin
           return source.dump(origin, cursor, size)
         },
       })
-      await move({ from: { storage: read, name: 'A' }, to: { storage: spied, name: 'B' }, size: SIZE, ...options })
+      await transfer({ from: { storage: read, name: 'A' }, to: { storage: spied, name: 'B' }, size: SIZE, ...options })
       const before = await everything(source, origins.source!)
       const fitted = target.fitted({ ...before, next: undefined })
       return [{ records: fitted.records, items: fitted.items }, await everything(target, origins.target!)]
@@ -118,7 +127,7 @@ async function moved(from: string, to: string, options: Partial<MoveOptions> = {
 }
 
 /** The same storage with some other methods. */
-function spy(storage: Movable, methods: Partial<Movable>): Movable {
+function spy(storage: Transferable, methods: Partial<Transferable>): Transferable {
   return {
     mark: () => storage.mark(),
     setMark: (mark) => storage.setMark(mark),
@@ -144,7 +153,7 @@ type Ids = Readonly<Record<Queue, readonly string[]>>
 
 async function idsIn(url: string): Promise<Ids> {
   const ids = Object.fromEntries(QUEUES.map((queue) => [queue, [] as string[]])) as Record<Queue, string[]>
-  const { items } = await withMovable(url, (storage) => everything(storage, { at: 0, first: 0, step: 1 }))
+  const { items } = await withTransferable(url, (storage) => everything(storage, { at: 0, first: 0, step: 1 }))
   for (const { queue, id } of items) ids[queue].push(id)
   return ids
 }
@@ -191,7 +200,7 @@ describe('everything arrives', () => {
   )
 
   test.for(['redis', 'shards', 'postgres'] as const)(
-    '[G-01] what processes on %s had in their hands is free after a move, what others hold is theirs',
+    '[G-01] what processes on %s had in their hands is free after a transfer, what others hold is theirs',
     async (kind) => {
       const from = PLACES[kind]()
       const crashed = open(from)
@@ -214,7 +223,7 @@ describe('everything arrives', () => {
     },
   )
 
-  test('[G-01] a claim after the move never has a token from before it', async () => {
+  test('[G-01] a claim after the transfer never has a token from before it', async () => {
     const tokens: number[] = []
     let url = PLACES.file()
     for (const next of [PLACES.redis(), PLACES.postgres(), PLACES.shards(), PLACES.file(), PLACES.redis()]) {
@@ -223,7 +232,7 @@ describe('everything arrives', () => {
       const { leases } = await storage.claim('tasks', { limit: 1, leaseMs: 60_000 })
       await storage.close()
       tokens.push(...leases.map(({ token }) => token))
-      await migrate({ from: url, to: next })
+      await transferStorage({ from: url, to: next })
       url = next
     }
     expect(tokens).toHaveLength(5)
@@ -237,7 +246,7 @@ describe('everything arrives', () => {
     await storage.commit({ enqueue: ['d', 'b', 'c', 'a'].map(item) })
     await storage.close()
     const to = PLACES.file()
-    await migrate({ from, to })
+    await transferStorage({ from, to })
     const target = open(to)
     await target.commit({ enqueue: [item('0')] })
     const { leases } = await target.claim('tasks', { limit: 10, leaseMs: 1_000, lanes: ['l'] })
@@ -250,17 +259,17 @@ describe('everything arrives', () => {
 async function attempt(
   from: string,
   to: string,
-  breakTarget: (storage: Movable) => Movable,
-  breakSource: (storage: Movable) => Movable = (storage) => storage,
+  breakTarget: (storage: Transferable) => Transferable,
+  breakSource: (storage: Transferable) => Transferable = (storage) => storage,
 ): Promise<string> {
   try {
-    return await withMovable(from, (source) =>
-      withMovable(to, async (target) => {
+    return await withTransferable(from, (source) =>
+      withTransferable(to, async (target) => {
         const sides = {
           from: { storage: breakSource(source), name: 'A' },
           to: { storage: breakTarget(target), name: 'B' },
         }
-        return (await move({ ...sides, size: SIZE })).outcome.replace('earlier', 'moved')
+        return (await transfer({ ...sides, size: SIZE })).outcome.replace('earlier', 'moved')
       }),
     )
   } catch (error) {
@@ -278,7 +287,7 @@ function refusalOf(url: string): string | undefined {
   }
 }
 
-describe('a move that is cut short', () => {
+describe('a transfer that is cut short', () => {
   test('[G-01] goes on where it stopped, whatever page it had come to', async () => {
     const from = await filled(PLACES.file(), 11, 60)
     const to = PLACES.file()
@@ -288,7 +297,7 @@ describe('a move that is cut short', () => {
       // One page is written for each run, and of every second run it is not known whether the page was written.
       let loads = 0
       const load =
-        (target: Movable): Movable['load'] =>
+        (target: Transferable): Transferable['load'] =>
         async (origin, page, mark) => {
           if (loads++ > 0) throw new Error('cut short')
           await target.load(origin, page, mark)
@@ -313,7 +322,7 @@ describe('a move that is cut short', () => {
     for (let isDone = false; !isDone; runs++) {
       let steps = 0
       const isOver = (): boolean => ++steps > runs
-      const breaking = (storage: Movable): Movable =>
+      const breaking = (storage: Transferable): Transferable =>
         spy(storage, {
           setMark: async (mark) => {
             await storage.setMark(mark)
@@ -338,18 +347,18 @@ describe('a move that is cut short', () => {
     async (kind) => {
       const from = await filled(PLACES.file(), 13, 60)
       const to = PLACES[kind]()
-      const cut = (target: Movable): Movable => {
+      const cut = (target: Transferable): Transferable => {
         let loads = 0
-        const load: Movable['load'] = (origin, page, mark) => {
+        const load: Transferable['load'] = (origin, page, mark) => {
           if (loads++ > 0) throw new Error('cut short')
           return target.load(origin, page, mark)
         }
         return spy(target, { load })
       }
       await expect(
-        withMovable(from, (source) =>
-          withMovable(to, (target) =>
-            move({ from: { storage: source, name: 'A' }, to: { storage: cut(target), name: 'B' }, size: SIZE }),
+        withTransferable(from, (source) =>
+          withTransferable(to, (target) =>
+            transfer({ from: { storage: source, name: 'A' }, to: { storage: cut(target), name: 'B' }, size: SIZE }),
           ),
         ),
       ).rejects.toThrow('cut short')
@@ -359,9 +368,9 @@ describe('a move that is cut short', () => {
         enqueue: [{ queue: 'tasks', id: 'new', lane: 'l', priority: 0, delayMs: 0, payload: {} }],
       })
       await storage.close()
-      await expect(migrate({ from, to, size: SIZE })).rejects.toThrow(/part of an earlier move.*--restart/)
+      await expect(transferStorage({ from, to, size: SIZE })).rejects.toThrow(/part of an earlier transfer.*--restart/)
       await expect(unmark(to)).rejects.toThrow(/only a part/)
-      const report = await migrate({ from, to, size: SIZE, restart: true })
+      const report = await transferStorage({ from, to, size: SIZE, restart: true })
       expect(report).toMatchObject({ outcome: 'moved', isResumed: false })
       const target = open(to)
       expect(await target.peek('tasks', ['new'])).toEqual([expect.objectContaining({ id: 'new' })])
@@ -372,10 +381,10 @@ describe('a move that is cut short', () => {
   test('[G-01] is left to whoever has taken it over', async () => {
     const from = await filled(PLACES.file(), 14, 40)
     const to = PLACES.file()
-    await withMovable(from, (source) =>
-      withMovable(to, async (target) => {
+    await withTransferable(from, (source) =>
+      withTransferable(to, async (target) => {
         let loads = 0
-        const load: Movable['load'] = async (origin, page, mark) => {
+        const load: Transferable['load'] = async (origin, page, mark) => {
           if (loads++ === 1) {
             const found = await target.mark()
             await target.setMark({ ...found!, run: 'another' })
@@ -383,38 +392,38 @@ describe('a move that is cut short', () => {
           return target.load(origin, page, mark)
         }
         const sides = { from: { storage: source, name: 'A' }, to: { storage: spy(target, { load }), name: 'B' } }
-        await expect(move({ ...sides, size: SIZE })).rejects.toThrow(/taken this move over/)
+        await expect(transfer({ ...sides, size: SIZE })).rejects.toThrow(/taken this transfer over/)
       }),
     )
   })
 })
 
-describe('a move that must not be', () => {
+describe('a transfer that must not be', () => {
   test('[G-01] is refused while an orchestrator is at work on either side', async () => {
     const from = await filled(PLACES.postgres(), 15, 5)
     const to = PLACES.file()
     const busy = open(from)
     await busy.sync()
-    await expect(migrate({ from, to })).rejects.toThrow(/in use by test-1/)
+    await expect(transferStorage({ from, to })).rejects.toThrow(/in use by test-1/)
     await busy.close()
     const other = open(to)
-    await expect(migrate({ from, to })).rejects.toThrow(/in use by process/)
+    await expect(transferStorage({ from, to })).rejects.toThrow(/in use by process/)
     await other.close()
-    expect((await migrate({ from, to })).outcome).toBe('moved')
+    expect((await transferStorage({ from, to })).outcome).toBe('moved')
   })
 
   test('[G-01] is refused when an orchestrator was faster than the mark', async () => {
     const from = await filled(PLACES.postgres(), 15, 5)
-    const busy = await withMovable(from, (source) =>
-      withMovable(PLACES.file(), async (target) => {
+    const busy = await withTransferable(from, (source) =>
+      withTransferable(PLACES.file(), async (target) => {
         const client = postgres.query.bind(postgres)
-        const finish: Movable['finish'] = async (lastToken) => {
+        const finish: Transferable['finish'] = async (lastToken) => {
           await target.finish(lastToken)
           const schema = new URL(from).searchParams.get('schema')!
           await client(`SELECT "${schema}".begin_session('late', 20000)`)
         }
         const sides = { from: { storage: source, name: 'A' }, to: { storage: spy(target, { finish }), name: 'B' } }
-        return move(sides).catch((error: unknown) => error)
+        return transfer(sides).catch((error: unknown) => error)
       }),
     )
     expect(String(busy)).toMatch(/in use by late/)
@@ -422,7 +431,7 @@ describe('a move that must not be', () => {
 
   test('[G-01] is refused when the target holds something, and changes nothing', async () => {
     const [from, to] = [await filled(PLACES.file(), 16, 5), await filled(PLACES.file(), 17, 5)]
-    await expect(migrate({ from, to })).rejects.toThrow(/is not empty: it holds \d+/)
+    await expect(transferStorage({ from, to })).rejects.toThrow(/is not empty: it holds \d+/)
     await open(from).close()
     await open(to).close()
   })
@@ -430,45 +439,47 @@ describe('a move that must not be', () => {
   test('[G-01] is refused from nowhere, from memory, and onto itself', async () => {
     const from = await filled(PLACES.postgres(), 18, 5)
     const file = await filled(PLACES.file(), 18, 5)
-    await expect(migrate({ from: PLACES.file(), to: from })).rejects.toThrow(/no data of Impresario/)
-    await expect(migrate({ from: PLACES.postgres(), to: file })).rejects.toThrow(/no data of Impresario/)
-    await expect(migrate({ from: 'memory:', to: from })).rejects.toThrow(/ends with its process/)
-    await expect(migrate({ from: 'ftp://user:secret@host', to: from })).rejects.not.toThrow(/secret/)
-    await expect(migrate({ from: file, to: `${file}/../${file.split('/').at(-1)}` })).rejects.toThrow(/same directory/)
-    await expect(migrate({ from, to: `${from}&pool_max=3` })).rejects.toThrow(/same storage/)
-    expect((await planMigration({ from, to: PLACES.file() })).sourceMark).toBeUndefined()
+    await expect(transferStorage({ from: PLACES.file(), to: from })).rejects.toThrow(/no data of Impresario/)
+    await expect(transferStorage({ from: PLACES.postgres(), to: file })).rejects.toThrow(/no data of Impresario/)
+    await expect(transferStorage({ from: 'memory:', to: from })).rejects.toThrow(/ends with its process/)
+    await expect(transferStorage({ from: 'ftp://user:secret@host', to: from })).rejects.not.toThrow(/secret/)
+    await expect(transferStorage({ from: file, to: `${file}/../${file.split('/').at(-1)}` })).rejects.toThrow(
+      /same directory/,
+    )
+    await expect(transferStorage({ from, to: `${from}&pool_max=3` })).rejects.toThrow(/same storage/)
+    expect((await planTransfer({ from, to: PLACES.file() })).sourceMark).toBeUndefined()
     await open(from).close()
   })
 
   test('[G-01] is reported when something arrived as something else', async () => {
     const from = await filled(PLACES.file(), 19, 20)
     const to = PLACES.file()
-    await withMovable(from, (source) =>
-      withMovable(to, async (target) => {
-        const load: Movable['load'] = (origin, page, mark) => {
+    await withTransferable(from, (source) =>
+      withTransferable(to, async (target) => {
+        const load: Transferable['load'] = (origin, page, mark) => {
           const records = page.records.map((record, index) => (index === 3 ? { ...record, version: 99 } : record))
           const items = page.items.slice(1)
           return target.load(origin, { ...page, records, items }, mark)
         }
         const sides = { from: { storage: source, name: 'A' }, to: { storage: spy(target, { load }), name: 'B' } }
-        await expect(move(sides)).rejects.toThrow(
+        await expect(transfer(sides)).rejects.toThrow(
           /queue: \d+ were sent and \d+ are there.*all \d+ are there, but not all as they were|all \d+ are there, but not all as they were.*queue: \d+ were sent and \d+ are there/,
         )
       }),
     )
-    expect((await migrate({ from, to, restart: true })).outcome).toBe('moved')
+    expect((await transferStorage({ from, to, restart: true })).outcome).toBe('moved')
   })
 })
 
-test('[G-01] a copy leaves its source as usable as it was; a move that is over is not done twice', async () => {
+test('[G-01] a copy leaves its source as usable as it was; a transfer that is over is not done twice', async () => {
   const from = await filled(PLACES.file(), 20, 20)
   const [copy, to] = [PLACES.file(), PLACES.file()]
-  expect((await migrate({ from, to: copy, keepSource: true })).outcome).toBe('copied')
+  expect((await transferStorage({ from, to: copy, keepSource: true })).outcome).toBe('copied')
   await open(from).close()
   await open(copy).close()
-  expect((await migrate({ from, to })).outcome).toBe('moved')
-  expect((await migrate({ from, to })).outcome).toBe('earlier')
-  await expect(migrate({ from, to: PLACES.file() })).rejects.toThrow(/was moved to.*--unmark/)
+  expect((await transferStorage({ from, to })).outcome).toBe('moved')
+  expect((await transferStorage({ from, to })).outcome).toBe('earlier')
+  await expect(transferStorage({ from, to: PLACES.file() })).rejects.toThrow(/was moved to.*--unmark/)
   expect(await unmark(from)).toMatchObject({ state: 'moved' })
   await open(from).close()
 })
@@ -499,7 +510,7 @@ test('[G-01] the checksums of the same entries are equal over all legs: file, Po
   await storage.close()
   const sums: string[][] = []
   for (const [index, from] of legs.slice(0, -1).entries()) {
-    const { entries } = await migrate({ from, to: legs[index + 1] ?? '' })
+    const { entries } = await transferStorage({ from, to: legs[index + 1] ?? '' })
     sums.push(Object.entries(entries).map(([name, { count, checksum }]) => `${name} ${count} ${checksum}`))
   }
   expect(sums[0]).toHaveLength(2)

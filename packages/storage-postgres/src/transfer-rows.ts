@@ -1,8 +1,8 @@
-import type { Kind, MovedItem, MovedRecord, Origin, Queue } from '@impresario/core'
+import type { Kind, TransferItem, TransferRecord, Origin, Queue } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 
 /** Rows as `dump` selects them. */
-export interface MovedRecordRow {
+export interface TransferRecordRow {
   readonly kind: Kind
   readonly id: string
   readonly version: number
@@ -15,7 +15,7 @@ export interface MovedRecordRow {
   readonly total: number
 }
 
-export interface MovedItemRow {
+export interface TransferItemRow {
   readonly queue: Queue
   readonly id: string
   readonly seq: number
@@ -37,12 +37,12 @@ export interface MovedItemRow {
   readonly total: number
 }
 
-export function movedRecord(row: MovedRecordRow, { at }: Origin): MovedRecord {
+export function transferRecord(row: TransferRecordRow, { at }: Origin): TransferRecord {
   const { kind, id, version, owner, status, name, text, data } = row
   return { kind, id, version, owner, status, name, text, expiresMs: spanOf(row.expires_at, at), value: data }
 }
 
-export function movedItem(row: MovedItemRow, { at, first, step }: Origin): MovedItem {
+export function transferItem(row: TransferItemRow, { at, first, step }: Origin): TransferItem {
   const { queue, id, lane, priority, deliveries, token, holder, payload } = row
   const afterMs = spanOf(row.fallback_at, row.due_at)
   const runEndsMs = spanOf(row.run_at, at)
@@ -69,13 +69,13 @@ export function movedItem(row: MovedItemRow, { at, first, step }: Origin): Moved
 
 type Row = Readonly<Record<string, string | number | boolean | null>>
 
-export function recordParameter(record: MovedRecord): Row {
+export function recordParameter(record: TransferRecord): Row {
   const { kind, id, version, owner, status, name, text, expiresMs, value } = record
   mustBeStorable(`record ${kind}`, id, owner, status, name)
   return { k: kind, i: id, v: version, e: expiresMs, o: owner, s: status, m: name, t: text, d: value }
 }
 
-export function itemParameter(item: MovedItem, { first, step }: Origin): Row {
+export function itemParameter(item: TransferItem, { first, step }: Origin): Row {
   const { queue, id, lane, priority, fallback, lease, ranOutMs, payload } = item
   mustBeStorable(`item ${queue}`, id, lane, fallback?.lane ?? null, lease?.holder ?? null)
   return {

@@ -1,10 +1,10 @@
 import { markOf, markText, mustBeOwn } from '@impresario/core'
 import type {
   EntryCounts,
-  Movable,
-  MovedPage,
-  MovedRecord,
-  MoveMark,
+  Transferable,
+  TransferPage,
+  TransferRecord,
+  TransferMark,
   Origin,
   Outline,
   PageSize,
@@ -16,15 +16,15 @@ import { parsedAddress } from './address.ts'
 import { clientConfig, unavailable } from './connections.ts'
 import { mustBeDurable } from './durability.ts'
 import { migrate, mustBeNamespace, quoted } from './migrations.ts'
-import { itemParameter, movedItem, movedRecord, recordParameter } from './moved-rows.ts'
-import type { MovedItemRow, MovedRecordRow } from './moved-rows.ts'
+import { itemParameter, transferItem, transferRecord, recordParameter } from './transfer-rows.ts'
+import type { TransferItemRow, TransferRecordRow } from './transfer-rows.ts'
 import { NAMESPACE, refusalOf } from './open.ts'
 
-/** The schema that the address names, for a move; nothing if there is none and none is to be made. */
-export async function openMovableSchema(options: {
+/** The schema that the address names, for a transfer; nothing if there is none and none is to be made. */
+export async function openTransferableSchema(options: {
   readonly url: string
   readonly mayCreate: boolean
-}): Promise<MovableSchema | undefined> {
+}): Promise<TransferableSchema | undefined> {
   const { url, namespace = NAMESPACE, strict = false } = parsedAddress(options.url)
   mustBeNamespace(namespace)
   const client = new pg.Client(clientConfig(url))
@@ -41,7 +41,7 @@ export async function openMovableSchema(options: {
     }
     await mustBeDurable(client, { strict, log: undefined })
     await migrate(client, namespace)
-    return new MovableSchema(client, quoted(namespace))
+    return new TransferableSchema(client, quoted(namespace))
   } catch (error) {
     await client.end().catch(() => undefined)
     throw isImpresarioError(error) ? error : (refusalOf(error) ?? unavailable(error))
@@ -49,7 +49,7 @@ export async function openMovableSchema(options: {
 }
 
 /** Goes over the tables in the order of their keys, each page in a transaction of its own. */
-class MovableSchema implements Movable {
+class TransferableSchema implements Transferable {
   readonly #client: pg.Client
   /** Quoted. */
   readonly #schema: string
@@ -59,12 +59,12 @@ class MovableSchema implements Movable {
     this.#schema = schema
   }
 
-  async mark(): Promise<MoveMark | undefined> {
+  async mark(): Promise<TransferMark | undefined> {
     const [row] = await this.#query<{ readonly mark: string }>(`SELECT mark FROM ${this.#schema}.moves`)
     return markOf(row?.mark)
   }
 
-  async setMark(mark: MoveMark | undefined): Promise<void> {
+  async setMark(mark: TransferMark | undefined): Promise<void> {
     if (mark === undefined) await this.#query(`DELETE FROM ${this.#schema}.moves`)
     else await this.#writeMark(mark)
   }
@@ -100,35 +100,35 @@ class MovableSchema implements Movable {
   }
 
   /** U+0000 has no place in PostgreSQL's text; in what is only searched it is nothing that anybody searches for. */
-  fitted(page: MovedPage): MovedPage {
-    const fit = (record: MovedRecord): MovedRecord =>
+  fitted(page: TransferPage): TransferPage {
+    const fit = (record: TransferRecord): TransferRecord =>
       record.text?.includes('\0') === true ? { ...record, text: record.text.replaceAll('\0', '\uFFFD') } : record
     return { ...page, records: page.records.map(fit) }
   }
 
   /** First the records, then the items; a cursor is the table and the key of the last row of a page. */
-  async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<MovedPage> {
+  async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<TransferPage> {
     const [table, ...after] = cursor === undefined ? (['records', '', ''] as const) : cursorOf(cursor)
     if (table === 'records') {
       const columns = 'kind, id, version, owner, status, name, text, expires_at, data'
       const from = `${this.#schema}.records WHERE (kind, id) > ($1, $2) AND (expires_at IS NULL OR expires_at > $5)`
       const sql = pageStatement({ columns, from, key: 'kind, id', body: 'data' })
-      const rows = await this.#page<MovedRecordRow>(sql, [...after, size.entriesMax, size.bytesMax, origin.at])
+      const rows = await this.#page<TransferRecordRow>(sql, [...after, size.entriesMax, size.bytesMax, origin.at])
       const last = rows.at(-1)
       const next = last === undefined || isLast(rows, size) ? ['items', '', ''] : ['records', last.kind, last.id]
-      return { records: rows.map((row) => movedRecord(row, origin)), items: [], next: JSON.stringify(next) }
+      return { records: rows.map((row) => transferRecord(row, origin)), items: [], next: JSON.stringify(next) }
     }
     const columns = `queue, id, seq, priority, token, due_at, leased_until, settle_at, unclaimed_at, run_ms, run_at,
       fallback_at, deliveries, closing, lane, fallback_lane, holder, payload`
     const from = `${this.#schema}.items WHERE (queue, id) > ($1, $2)`
     const sql = pageStatement({ columns, from, key: 'queue, id', body: 'payload' })
-    const rows = await this.#page<MovedItemRow>(sql, [...after, size.entriesMax, size.bytesMax])
+    const rows = await this.#page<TransferItemRow>(sql, [...after, size.entriesMax, size.bytesMax])
     const last = rows.at(-1)
     const next = last === undefined || isLast(rows, size) ? undefined : JSON.stringify(['items', last.queue, last.id])
-    return { records: [], items: rows.map((row) => movedItem(row, origin)), next }
+    return { records: [], items: rows.map((row) => transferItem(row, origin)), next }
   }
 
-  async load(origin: Origin, { records, items }: MovedPage, mark: MoveMark): Promise<void> {
+  async load(origin: Origin, { records, items }: TransferPage, mark: TransferMark): Promise<void> {
     const s = this.#schema
     const recordRows = records.map(recordParameter)
     const itemRows = items.map((item) => itemParameter(item, origin))
@@ -169,7 +169,7 @@ class MovableSchema implements Movable {
     await this.#client.end()
   }
 
-  async #writeMark(mark: MoveMark): Promise<void> {
+  async #writeMark(mark: TransferMark): Promise<void> {
     await this.#query(
       `INSERT INTO ${this.#schema}.moves (mark) VALUES ($1) ON CONFLICT (one) DO UPDATE SET mark = excluded.mark`,
       [markText(mark)],
@@ -237,7 +237,7 @@ function loadRecords(s: string): string {
       owner = excluded.owner, status = excluded.status, name = excluded.name, text = excluded.text, data = excluded.data`
 }
 
-/** Times come as spans from the moment of the move (`u`, `x`) or from when the item is due (`fa`, `s`, `f`). */
+/** Times come as spans from the moment of the transfer (`u`, `x`) or from when the item is due (`fa`, `s`, `f`). */
 function loadItems(s: string): string {
   return `INSERT INTO ${s}.items (queue, id, seq, rank, priority, token, session, due_at, leased_until, alarm_at, expired_at,
       settle_at, unclaimed_at, run_ms, run_at, fallback_at, deliveries, state, fallback_on, closing, lane, fallback_lane,

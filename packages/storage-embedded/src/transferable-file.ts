@@ -5,11 +5,11 @@ import { markOf, markText, mustBeOwn } from '@impresario/core'
 import type {
   EntryCounts,
   Kind,
-  Movable,
-  MovedItem,
-  MovedPage,
-  MovedRecord,
-  MoveMark,
+  Transferable,
+  TransferItem,
+  TransferPage,
+  TransferRecord,
+  TransferMark,
   Origin,
   Outline,
   PageSize,
@@ -26,13 +26,13 @@ import { TOKENS_PER_EPOCH } from './token-source.ts'
 const FILE = 'impresario.db'
 
 /**
- * The file of the embedded storage, for a move; nothing if there is none and none is to be made. Nobody else can have it open
+ * The file of the embedded storage, for a transfer; nothing if there is none and none is to be made. Nobody else can have it open
  * meanwhile: the directory is locked as by the storage itself.
  */
-export function openMovableFile(options: {
+export function openTransferableFile(options: {
   readonly directory: string
   readonly mayCreate: boolean
-}): MovableFile | undefined {
+}): TransferableFile | undefined {
   const path = resolve(options.directory)
   const file = join(path, FILE)
   if (!options.mayCreate && !existsSync(file)) return undefined
@@ -40,8 +40,8 @@ export function openMovableFile(options: {
   const { release: unlock } = lockDirectory(path)
   try {
     closeSync(openSync(file, 'a', 0o600))
-    prepareDatabase(file, { isForMove: true })
-    return new MovableFile(file, unlock)
+    prepareDatabase(file, { isForTransfer: true })
+    return new TransferableFile(file, unlock)
   } catch (error) {
     unlock()
     throw error
@@ -49,7 +49,7 @@ export function openMovableFile(options: {
 }
 
 /** Goes over the tables in the order of their keys. Everything that is written is on disk when a method resolves. */
-export class MovableFile implements Movable {
+export class TransferableFile implements Transferable {
   readonly #db: Database
   readonly #unlock: () => void
   #isOpen = true
@@ -60,11 +60,11 @@ export class MovableFile implements Movable {
     for (const pragma of PRAGMAS) this.#db.exec(pragma)
   }
 
-  async mark(): Promise<MoveMark | undefined> {
+  async mark(): Promise<TransferMark | undefined> {
     return this.#readMark()
   }
 
-  async setMark(mark: MoveMark | undefined): Promise<void> {
+  async setMark(mark: TransferMark | undefined): Promise<void> {
     this.#writeMark(mark)
   }
 
@@ -95,12 +95,12 @@ export class MovableFile implements Movable {
     return { records: countsOf(records), items: countsOf(items) }
   }
 
-  fitted(page: MovedPage): MovedPage {
+  fitted(page: TransferPage): TransferPage {
     return page
   }
 
   /** First the records, then the items; a cursor is the table and the key of the last row of a page. */
-  async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<MovedPage> {
+  async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<TransferPage> {
     const [table, ...after] = cursor === undefined ? (['records', '', ''] as const) : cursorOf(cursor)
     if (table === 'records') {
       const rows = this.#db
@@ -112,7 +112,7 @@ export class MovableFile implements Movable {
       const page = pageOf(recordRows(rows), size, ({ data }) => data.length)
       const last = page.rows.at(-1)
       const next = last === undefined || page.isLast ? ['items', '', ''] : ['records', last.kind, last.id]
-      return { records: page.rows.map((row) => movedRecord(row, origin)), items: [], next: JSON.stringify(next) }
+      return { records: page.rows.map((row) => transferRecord(row, origin)), items: [], next: JSON.stringify(next) }
     }
     const rows = this.#db
       .prepare(`SELECT ${ITEM_COLUMNS}, payload FROM items WHERE (queue, id) > (?, ?) ORDER BY queue, id LIMIT ?`)
@@ -120,10 +120,10 @@ export class MovableFile implements Movable {
     const page = pageOf(itemRows(rows), size, ({ payload }) => payload.length)
     const last = page.rows.at(-1)
     const next = last === undefined || page.isLast ? undefined : JSON.stringify(['items', last.queue, last.id])
-    return { records: [], items: page.rows.map((row) => movedItem(row, origin)), next }
+    return { records: [], items: page.rows.map((row) => transferItem(row, origin)), next }
   }
 
-  async load(origin: Origin, { records, items }: MovedPage, mark: MoveMark): Promise<void> {
+  async load(origin: Origin, { records, items }: TransferPage, mark: TransferMark): Promise<void> {
     const putRecord = this.#db.prepare('INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
     const putItem = this.#db.prepare(
       'INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
@@ -174,11 +174,11 @@ export class MovableFile implements Movable {
     return this.#db.prepare('SELECT epoch, time FROM meta').get() as { readonly epoch: number; readonly time: number }
   }
 
-  #readMark(): MoveMark | undefined {
+  #readMark(): TransferMark | undefined {
     return markOf(textOf(this.#db.prepare('SELECT mark FROM move').get(), 'mark'))
   }
 
-  #writeMark(mark: MoveMark | undefined): void {
+  #writeMark(mark: TransferMark | undefined): void {
     if (mark === undefined) this.#db.exec('DELETE FROM move')
     else this.#db.prepare('INSERT OR REPLACE INTO move VALUES (1, ?)').run(markText(mark))
   }
@@ -211,11 +211,11 @@ function pageOf<Row>(
   return { rows: page, isLast: page.length < entriesMax }
 }
 
-function movedRecord({ data, expiresAt, ...row }: RecordRow, { at }: Origin): MovedRecord {
+function transferRecord({ data, expiresAt, ...row }: RecordRow, { at }: Origin): TransferRecord {
   return { ...row, kind: kindOf(row.kind), expiresMs: spanOf(expiresAt, at), value: data }
 }
 
-function movedItem(row: ItemRow, { at, first, step }: Origin): MovedItem {
+function transferItem(row: ItemRow, { at, first, step }: Origin): TransferItem {
   const { queue, id, lane, priority, runMs, deliveries, token, holder, payload, fallbackLane } = row
   const dueAt = Math.ceil(row.dueAt)
   const afterMs = spanOf(row.fallbackAt, dueAt)
@@ -240,7 +240,7 @@ function movedItem(row: ItemRow, { at, first, step }: Origin): MovedItem {
 }
 
 /** In the order of the columns. */
-function itemValues(item: MovedItem, { at, first, step }: Origin): readonly (string | number | null)[] {
+function itemValues(item: TransferItem, { at, first, step }: Origin): readonly (string | number | null)[] {
   const { queue, id, lane, priority, fallback, lease, deliveries, payload, ranOutMs } = item
   const dueAt = at + item.dueMs
   const since = (ms: number | null | undefined): number | null => (ms === null || ms === undefined ? null : dueAt + ms)
