@@ -64,7 +64,7 @@ export function collectRoutes(app: FastifyInstance, version: string, publicUrl =
       },
     },
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => nameOf(json['$id'], index) },
-    transform: ({ schema, url, route }) => described(schema, url, route),
+    transform: ({ schema, url, route: options }) => described(schema, url, options),
   })
 }
 
@@ -81,8 +81,8 @@ function described(given: FastifySchema | undefined, url: string, { config }: Ro
 
 /** Marks what a scope declares as the same routes under another path. */
 export function markAliases(scope: FastifyInstance): void {
-  scope.addHook('onRoute', (route) => {
-    route.config = { ...route.config, isAlias: true }
+  scope.addHook('onRoute', (options) => {
+    options.config = { ...options.config, isAlias: true }
   })
 }
 

@@ -148,8 +148,9 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
 
   test('[D-03] rotation goes over the workers, whichever instance gets the jobs', async () => {
     const ids = ['t1', 't2', 't3']
-    for (const [index, id] of ids.entries())
+    for (const [index, id] of ids.entries()) {
       await cluster.servers[index]!.register(id, { supported_skills: ['rotate'] })
+    }
     const knowsAll = ({ server }: TestServer): boolean => ids.every((id) => server.engine.dispatcher.worker(id))
     await until(() => cluster.servers.every(knowsAll))
     let heard = 0

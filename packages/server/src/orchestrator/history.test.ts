@@ -17,7 +17,7 @@ const directory = mkdtempSync(join(tmpdir(), 'impresario-server-history-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 let places = 0
-function freshPlace(): string {
+function freshPath(): string {
   places += 1
   return join(directory, `place-${places}`)
 }
@@ -84,7 +84,7 @@ test('[C-04] [G-04] without a database for it, the note of a late result stands 
 })
 
 test('[G-04] beside an embedded storage the notes and the events of workers outlast a restart', async () => {
-  const place = freshPlace()
+  const place = freshPath()
   const settings = { storageUrl: `file:${place}` }
   const first = await started(settings)
   await first.register('w1')
@@ -106,7 +106,7 @@ test('[G-04] beside an embedded storage the notes and the events of workers outl
 })
 
 test('[G-04] without a database for it, a job still says who did its tasks and how long they took', async () => {
-  const app = await started({ storageUrl: `file:${freshPlace()}` })
+  const app = await started({ storageUrl: `file:${freshPath()}` })
   await app.register('w1')
   const entries = await historyOf(app, await runEcho(app))
   expect(namesOf(entries)).toEqual(['job_created', 'task_dispatched', 'task_finished', 'job_finished'])
@@ -115,7 +115,7 @@ test('[G-04] without a database for it, a job still says who did its tasks and h
 })
 
 test('[G-04] where the history is off, only what a job keeps itself is there', async () => {
-  const place = freshPlace()
+  const place = freshPath()
   const app = await started({ storageUrl: `file:${place}`, historyDatabaseUri: 'off' })
   await app.register('w1')
   const jobId = await runLate(app)
@@ -125,7 +125,7 @@ test('[G-04] where the history is off, only what a job keeps itself is there', a
 })
 
 test.each(['memory:', 'sqlite'])('[G-04] a database for the history (%s) gets every step, each once', async (kind) => {
-  const uri = kind === 'sqlite' ? `sqlite:${freshPlace()}.db` : kind
+  const uri = kind === 'sqlite' ? `sqlite:${freshPath()}.db` : kind
   const app = await started({ historyDatabaseUri: uri })
   await app.register('w1')
   const jobId = await runEcho(app)
@@ -217,7 +217,7 @@ test('[G-04] [C-10] the thousand events of a fan-out keep only so much of the jo
 })
 
 test('[J-22] a stop writes everything that has happened before it ends', async () => {
-  const uri = `sqlite:${freshPlace()}.db`
+  const uri = `sqlite:${freshPath()}.db`
   const app = await started({ historyDatabaseUri: uri })
   const ids = await Promise.all(Array.from({ length: 20 }, () => app.createJob('wordy')))
   await Promise.all(ids.map((id) => app.ended(id)))
@@ -229,7 +229,7 @@ test('[J-22] a stop writes everything that has happened before it ends', async (
 })
 
 test('[G-04] a database that breaks costs its own part of the history, and no job', async () => {
-  const path = `${freshPlace()}.db`
+  const path = `${freshPath()}.db`
   const errors: string[] = []
   const log: Log = { ...SILENT, error: (message) => errors.push(message) }
   const app = await started({ historyDatabaseUri: `sqlite:${path}` }, { log })
@@ -245,7 +245,7 @@ test('[G-04] a database that breaks costs its own part of the history, and no jo
 })
 
 test('[G-04] a history that is named has to open; one that only lies beside the storage has not', async () => {
-  const path = `${freshPlace()}.db`
+  const path = `${freshPath()}.db`
   writeFileSync(path, 'no database at all '.repeat(100))
   await expect(started({ historyDatabaseUri: `sqlite:${path}` })).rejects.toThrow(
     'HISTORY_DATABASE_URI names a history that cannot be opened: file is not a database',
@@ -256,7 +256,7 @@ test('[G-04] a history that is named has to open; one that only lies beside the 
       message: expect.not.stringContaining('secret') as string,
     }),
   )
-  const place = freshPlace()
+  const place = freshPath()
   const settings = { storageUrl: `file:${place}` }
   await (await started(settings)).server.stop()
   writeFileSync(join(place, 'history.db'), readFileSync(path))

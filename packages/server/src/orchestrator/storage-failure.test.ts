@@ -8,15 +8,15 @@ test('[G-01] [I-07] files that are deleted underneath are told by readiness, and
   const directory = mkdtempSync(join(tmpdir(), 'impresario-gone-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const fatal: Error[] = []
-  const face = await startTestServer({
+  const app = await startTestServer({
     settings: { storageUrl: `file:${directory}` },
     onFatal: (error) => fatal.push(error),
   })
   // It cannot make durable what it has, and says so.
-  onTestFinished(() => expect(face.server.stop()).rejects.toThrow('deleted or replaced'))
-  const create = () => face.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: {} })
+  onTestFinished(() => expect(app.server.stop()).rejects.toThrow('deleted or replaced'))
+  const create = () => app.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: {} })
   expect((await create()).status).toBe(202)
-  expect((await face.call('GET', '/_public/ready')).status).toBe(200)
+  expect((await app.call('GET', '/_public/ready')).status).toBe(200)
   rmSync(join(directory, 'impresario.db'))
   const refused = await create()
   expect(refused).toMatchObject({ status: 503, body: { code: 'STORAGE_UNAVAILABLE' } })
@@ -24,7 +24,7 @@ test('[G-01] [I-07] files that are deleted underneath are told by readiness, and
   expect(refused.headers.get('retry-after')).not.toBeNull()
   const ready = await vi.waitUntil(
     async () => {
-      const answer = await face.call('GET', '/_public/ready')
+      const answer = await app.call('GET', '/_public/ready')
       return answer.status === 503 ? answer : undefined
     },
     { timeout: 60_000, interval: 50 },

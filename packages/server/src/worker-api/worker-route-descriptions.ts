@@ -42,7 +42,7 @@ const SOCKET: Described = {
 }
 
 /** What the routes of the worker protocol say of themselves, by method and path; their handlers are elsewhere. */
-const CONTRACTS: Readonly<Record<string, Described>> = {
+const DESCRIPTIONS: Readonly<Record<string, Described>> = {
   'POST /workers/register': {
     id: 'registerWorker',
     summary: 'Register a worker, or register it anew',
@@ -148,17 +148,17 @@ const CONTRACTS: Readonly<Record<string, Described>> = {
 /** Adds to the routes of a scope what is said of them here; what they say themselves goes before it. */
 export function describeWorkerRoutes(scope: FastifyInstance): void {
   const { prefix } = scope
-  scope.addHook('onRoute', (route) => {
-    const said = declarationOf(`${[route.method].flat().join(', ')} ${route.url.slice(prefix.length)}`)
+  scope.addHook('onRoute', (options) => {
+    const said = declarationOf(`${[options.method].flat().join(', ')} ${options.url.slice(prefix.length)}`)
     if (said === undefined) return
-    route.config = { ...said.config, ...route.config }
-    route.schema = { ...said.schema, ...route.schema }
+    options.config = { ...said.config, ...options.config }
+    options.schema = { ...said.schema, ...options.schema }
   })
 }
 
 /** Bodies are checked by the routes themselves, with the schemas that they choose. */
 function declarationOf(name: string): RouteDeclaration | undefined {
-  const said = CONTRACTS[name]
+  const said = DESCRIPTIONS[name]
   if (said === undefined) return undefined
   return route({ ...said, isBodyReadByHandler: true, access: 'worker', tag: 'worker protocol' })
 }
