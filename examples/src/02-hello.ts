@@ -19,7 +19,6 @@ const hello = blueprint(
   'hello',
   {
     input: z.object({ name: z.string() }),
-    history: greeter.greet.output,
     output: z.string(),
     start: 'greet',
   },
@@ -27,7 +26,7 @@ const hello = blueprint(
     greet: state.handler((context, actions) =>
       actions.dispatchTask(greeter.greet, { params: context.initialData, transitions: { success: 'greeted' } }),
     ),
-    greeted: state.end({ result: (context) => context.stateHistory.greeting }),
+    greeted: state.end({ result: (context) => context.resultOf(greeter.greet).greeting }),
   }),
 )
 

@@ -23,25 +23,21 @@ const countAll = blueprint(
   },
   (state) => ({
     // One branch per text. Branches may also be whole blueprints: see `child` in impresario.
-    count: state.handler((context, actions) =>
-      actions.dispatchParallel(
-        context.initialData.texts.map((text) => texts.count({ text }, { attemptsMax: 1 })),
-        { into: 'sum' },
-      ),
-    ),
+    count: state.handler((context, actions) => {
+      const counts = context.initialData.texts.map((text) => texts.count({ text }, { attemptsMax: 1 }))
+      return actions.dispatchParallel({ counts }, { into: 'sum' })
+    }),
 
     // Runs once, after the last branch. A branch that failed is a result too, and this is where it is judged.
-    sum: state.aggregator((context, actions) => {
-      const results = Object.values(context.aggregationResults)
-      const done = results.filter((result) => result.status === 'success')
-      const words = done.map((result) => texts.count.output.parse(result.data).words)
+    sum: state.aggregator({ counts: [texts.count] }, ({ results: { counts } }, actions) => {
+      const done = counts.filter((count) => count.status === 'success')
       return actions.transitionTo('done', {
-        total: words.reduce((sum, count) => sum + count, 0),
-        failed: results.length - done.length,
+        total: done.reduce((sum, { data }) => sum + data.words, 0),
+        failed: counts.length - done.length,
       })
     }),
 
-    done: state.end({ result: (context) => context.stateHistory }),
+    done: state.end({ result: (context) => context.written('total', 'failed') }),
   }),
 )
 

@@ -20,7 +20,6 @@ const order = blueprint(
   'order',
   {
     input: z.object({ dish: z.string() }),
-    history: kitchen.cook.output,
     output: z.string(),
     start: 'cook',
   },
@@ -28,7 +27,7 @@ const order = blueprint(
     cook: state.handler((context, actions) =>
       actions.dispatchTask(kitchen.cook, { params: context.initialData, transitions: { success: 'served' } }),
     ),
-    served: state.end({ result: (context) => context.stateHistory.plate }),
+    served: state.end({ result: (context) => context.resultOf(kitchen.cook).plate }),
   }),
 )
 

@@ -9,7 +9,6 @@ export const catalogueVideo = blueprint(
   'catalogue_video',
   {
     input: z.object({ title: z.string(), video: z.string() }),
-    history: z.object({ sha256: z.string(), page: z.string() }),
     output: z.object({ sha256: z.string(), page: z.string() }),
     start: 'fingerprint',
   },
@@ -20,13 +19,16 @@ export const catalogueVideo = blueprint(
         transitions: { success: 'page' },
       }),
     ),
+    // What a task gave is typed by its contract, in every state that comes after it.
     page: state.handler((context, actions) =>
       actions.dispatchTask(media.page, {
-        params: { ...context.initialData, sha256: context.stateHistory.sha256 },
+        params: { ...context.initialData, sha256: context.resultOf(media.fingerprint).sha256 },
         transitions: { success: 'catalogued' },
       }),
     ),
-    catalogued: state.end({ result: ({ stateHistory: { sha256, page } }) => ({ sha256, page }) }),
+    catalogued: state.end({
+      result: ({ resultOf }) => ({ ...resultOf(media.fingerprint), ...resultOf(media.page) }),
+    }),
   }),
 )
 
@@ -39,16 +41,8 @@ export const publishVideo = blueprint(
       quality: z.enum(['low', 'high']).default('low'),
       scenes: z.number().int().min(1).max(12).default(4),
     }),
-    // What the states of one job write down for each other; results of tasks and children arrive here too.
-    history: z.object({
-      width: z.number(),
-      height: z.number(),
-      scenes: z.array(z.string()),
-      video: z.string(),
-      frames: z.number(),
-      bytes: z.number(),
-      catalogue_video: z.object({ sha256: z.string(), page: z.string() }),
-    }),
+    // What the states of one job write down for each other.
+    history: z.object({ width: z.number(), height: z.number(), scenes: z.array(z.string()) }),
     output: z.object({ video: z.string(), frames: z.number(), sha256: z.string(), page: z.string() }),
     start: 'plan',
   },
@@ -61,29 +55,26 @@ export const publishVideo = blueprint(
       .otherwise((_context, actions) => actions.transitionTo('shoot', { width: 480, height: 270 })),
 
     // A fan-out: one task per scene, spread over all workers.
-    shoot: state.handler(({ initialData, stateHistory: { width, height } }, actions) =>
-      actions.dispatchParallel(
-        Array.from({ length: initialData.scenes }, (_, scene) =>
-          media.shoot({ scene, frames: FRAMES_PER_SCENE, width, height }, { strategy: 'least_connections' }),
-        ),
-        { into: 'cut', policy: 'fail_fast' },
-      ),
-    ),
+    shoot: state.handler(({ initialData, written }, actions) => {
+      const size = written('width', 'height')
+      const scenes = Array.from({ length: initialData.scenes }, (_, scene) =>
+        media.shoot({ scene, frames: FRAMES_PER_SCENE, ...size }, { strategy: 'least_connections' }),
+      )
+      return actions.dispatchParallel({ scenes }, { into: 'cut', policy: 'fail_fast' })
+    }),
 
     // Runs once, when every scene is there.
-    cut: state.aggregator((context, actions) => {
-      const scenes = Object.values(context.aggregationResults).map(({ status, data }) =>
-        status === 'success' ? media.shoot.output.parse(data).file : undefined,
-      )
-      return scenes.includes(undefined)
+    cut: state.aggregator({ scenes: [media.shoot] }, ({ results }, actions) => {
+      const shot = results.scenes.filter((scene) => scene.status === 'success')
+      return shot.length < results.scenes.length
         ? actions.transitionTo('rejected')
-        : actions.transitionTo('transcode', { scenes: scenes.filter((file) => file !== undefined) })
+        : actions.transitionTo('transcode', { scenes: shot.map(({ data }) => data.file) })
     }),
 
     // Any worker could do it; the cheapest one gets it.
     transcode: state.handler((context, actions) =>
       actions.dispatchTask(media.transcode, {
-        params: { scenes: context.stateHistory.scenes, framesPerSecond: 12 },
+        params: { ...context.written('scenes'), framesPerSecond: 12 },
         strategy: 'cheapest',
         transitions: { success: 'review', failure: 'rejected' },
       }),
@@ -92,21 +83,24 @@ export const publishVideo = blueprint(
     // The job now waits for a person: a second or a week, also over restarts.
     review: state.handler((context, actions) =>
       actions.awaitHumanApproval({
-        message: `Publish "${context.initialData.title}"? (${context.stateHistory.frames} frames)`,
+        message: `Publish "${context.initialData.title}"? (${context.resultOf(media.transcode).frames} frames)`,
         transitions: { approved: 'catalogue', rejected: 'rejected', expired: 'rejected' },
         expires: '7d',
       }),
     ),
 
-    catalogue: state.handler(({ initialData: { title }, stateHistory: { video } }, actions) =>
+    catalogue: state.handler(({ initialData: { title }, resultOf }, actions) =>
       actions.runBlueprint(catalogueVideo, {
-        initialData: { title, video },
+        initialData: { title, video: resultOf(media.transcode).video },
         transitions: { success: 'published', failure: 'rejected' },
       }),
     ),
 
     published: state.end({
-      result: ({ stateHistory: { video, frames, catalogue_video: catalogue } }) => ({ video, frames, ...catalogue }),
+      result: ({ resultOf }) => {
+        const { video, frames } = resultOf(media.transcode)
+        return { video, frames, ...resultOf(catalogueVideo) }
+      },
     }),
     rejected: state.end({ outcome: 'failed' }),
   }),

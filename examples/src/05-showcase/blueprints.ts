@@ -14,7 +14,7 @@ export const proofPrint = blueprint(
   'proof_print',
   {
     input: z.object({ file: z.string() }),
-    history: z.object({ proof: z.string(), moisture: z.number() }),
+    history: z.object({ moisture: z.number() }),
     output: z.object({ proof: z.string(), moisture: z.number() }),
     start: 'print',
   },
@@ -31,7 +31,7 @@ export const proofPrint = blueprint(
     // rack is told to stop.
     dry: state.handler((context, actions) =>
       actions.dispatchTask(shop.dry, {
-        params: { proof: context.stateHistory.proof },
+        params: context.resultOf(shop.proof),
         strategy: 'cheapest',
         runTimeout: '2h',
         transitions: { success: 'soaked' },
@@ -39,7 +39,7 @@ export const proofPrint = blueprint(
       }),
     ),
 
-    ready: state.end({ result: ({ stateHistory: { proof, moisture } }) => ({ proof, moisture }) }),
+    ready: state.end({ result: ({ resultOf, written }) => ({ ...resultOf(shop.proof), ...written('moisture') }) }),
     soaked: state.end({ outcome: 'failed' }),
   }),
 )
@@ -55,56 +55,48 @@ export const printRun = blueprint(
     backoffMs: 100,
   },
   (state) => ({
-    // The first way: several tasks whose transitions all lead to one aggregator.
-    // Strategy "least_connections": each plate goes to the press with the fewest tasks.
-    plates: state.handler(({ initialData: { file } }, actions) =>
-      COLOURS.map((colour) =>
-        actions.dispatchTask(shop.plate, {
-          params: { file, colour },
-          strategy: 'least_connections',
-          transitions: { success: 'plates_made', failure: 'plates_made' },
-        }),
-      ),
-    ),
-    // Runs once, after the last branch, and judges what came of them.
-    plates_made: state.aggregator((context, actions) => {
-      const made = Object.values(context.aggregationResults).map(({ data }) => shop.plate.output.safeParse(data))
-      const plates = made.flatMap(({ data }) => (data === undefined ? [] : [data.plate]))
+    // Branches have names; a list of calls is a branch each. Strategy "least_connections": each plate goes to the press with
+    // the fewest tasks.
+    plates: state.handler(({ initialData: { file } }, actions) => {
+      const plates = COLOURS.map((colour) => shop.plate({ file, colour }, { strategy: 'least_connections' }))
+      return actions.dispatchParallel({ plates }, { into: 'plates_made' })
+    }),
+    // Says what it gathers, so that the results are typed. Runs once, after the last branch, and judges what came of them.
+    plates_made: state.aggregator({ plates: [shop.plate] }, ({ results }, actions) => {
+      const made = results.plates.filter((plate) => plate.status === 'success')
+      const plates = made.map(({ data }) => data.plate)
       return plates.length < COLOURS.length ? actions.transitionTo('spoilt') : actions.transitionTo('print', { plates })
     }),
 
-    // The second way. Strategy "round_robin": the presses take turns.
-    print: state.handler(({ initialData: { copies }, stateHistory: { plates } }, actions) =>
-      actions.dispatchParallel(
-        Array.from({ length: BUNDLES }, (_, index) =>
-          shop.print({ plates, bundle: index + 1, copies: copies / BUNDLES }, { strategy: 'round_robin' }),
-        ),
-        { into: 'printed', policy: 'fail_fast' },
-      ),
-    ),
-    printed: state.aggregator((context, actions) => {
-      const results = Object.values(context.aggregationResults)
-      if (results.some(({ status }) => status !== 'success')) return actions.transitionTo('spoilt')
-      const sheets = results.map(({ data }) => shop.print.output.parse(data).sheets)
-      return actions.transitionTo('inspect', { sheets: sheets.reduce((sum, count) => sum + count, 0) })
+    // Strategy "round_robin": the presses take turns.
+    print: state.handler(({ initialData: { copies }, written }, actions) => {
+      const { plates } = written('plates')
+      const bundles = Array.from({ length: BUNDLES }, (_, index) =>
+        shop.print({ plates, bundle: index + 1, copies: copies / BUNDLES }, { strategy: 'round_robin' }),
+      )
+      return actions.dispatchParallel({ bundles }, { into: 'printed', policy: 'fail_fast' })
+    }),
+    printed: state.aggregator({ bundles: [shop.print] }, ({ results: { bundles } }, actions) => {
+      const printed = bundles.filter((bundle) => bundle.status === 'success')
+      if (printed.length < bundles.length) return actions.transitionTo('spoilt')
+      return actions.transitionTo('inspect', { sheets: printed.reduce((sum, { data }) => sum + data.sheets, 0) })
     }),
 
     // Strategy "best_value": the price divided by the reputation. What somebody botched is tried again, elsewhere.
-    inspect: state.handler((_context, actions) =>
-      actions.dispatchParallel(
-        Array.from({ length: SAMPLES }, (_, index) => shop.inspect({ sheet: index + 1 }, { strategy: 'best_value' })),
-        { into: 'inspected' },
-      ),
-    ),
-    inspected: state.aggregator((context, actions) => {
-      const results = Object.values(context.aggregationResults)
-      const good = results.filter(({ data }) => shop.inspect.output.safeParse(data).data?.good === true)
+    inspect: state.handler((_context, actions) => {
+      const samples = Array.from({ length: SAMPLES }, (_, index) =>
+        shop.inspect({ sheet: index + 1 }, { strategy: 'best_value' }),
+      )
+      return actions.dispatchParallel({ samples }, { into: 'inspected' })
+    }),
+    inspected: state.aggregator({ samples: [shop.inspect] }, ({ results }, actions) => {
+      const good = results.samples.filter((sample) => sample.status === 'success' && sample.data.good)
       return good.length < SAMPLES
         ? actions.transitionTo('spoilt')
         : actions.transitionTo('done', { inspected: good.length })
     }),
 
-    done: state.end({ result: ({ stateHistory: { plates, sheets, inspected } }) => ({ plates, sheets, inspected }) }),
+    done: state.end({ result: ({ written }) => written('plates', 'sheets', 'inspected') }),
     spoilt: state.end({ outcome: 'failed' }),
   }),
 )
@@ -114,13 +106,7 @@ export const printOrder = blueprint(
   'print_order',
   {
     input: z.object({ title: z.string(), file: z.string(), dpi: z.number(), copies: z.number().int().min(1) }),
-    history: z.object({
-      file: z.string(),
-      dpi: z.number(),
-      proof_print: z.object({ proof: z.string(), moisture: z.number() }).optional(),
-      print_run: z.object({ plates: z.array(z.string()), sheets: z.number(), inspected: z.number() }),
-      parcel: z.string(),
-    }),
+    history: z.object({ file: z.string(), dpi: z.number() }),
     output: z.object({
       parcel: z.string(),
       proof: z.string().nullable(),
@@ -140,27 +126,27 @@ export const printOrder = blueprint(
 
     // Strategy "default": who has the profile loaded comes first, whatever it costs.
     // A status of our own: `too_coarse` is neither a success nor a failure, and has its own way.
-    check: state.handler(({ stateHistory: { file, dpi } }, actions) =>
+    check: state.handler(({ written }, actions) =>
       actions.dispatchTask(shop.check, {
-        params: { file, dpi, model: PROFILE },
+        params: { ...written('file', 'dpi'), model: PROFILE },
         strategy: 'default',
         transitions: { success: 'proof', too_coarse: 'retouch' },
       }),
     ),
 
     // Strategy "cheapest".
-    retouch: state.handler(({ initialData: { file }, stateHistory: { dpi } }, actions) =>
+    retouch: state.handler(({ initialData: { file }, written }, actions) =>
       actions.dispatchTask(shop.retouch, {
-        params: { file, dpi },
+        params: { file, ...written('dpi') },
         strategy: 'cheapest',
         transitions: { success: 'check' },
       }),
     ),
 
-    // A blueprint in a blueprint: its result is in the state history, under its name.
+    // A blueprint in a blueprint: `resultOf(proofPrint)` is what it gave.
     proof: state.handler((context, actions) =>
       actions.runBlueprint(proofPrint, {
-        initialData: { file: context.stateHistory.file },
+        initialData: context.written('file'),
         transitions: { success: 'approval', failure: 'refused' },
       }),
     ),
@@ -174,9 +160,9 @@ export const printOrder = blueprint(
       }),
     ),
 
-    run: state.handler(({ initialData: { copies }, stateHistory: { file } }, actions) =>
+    run: state.handler(({ initialData: { copies }, written }, actions) =>
       actions.runBlueprint(printRun, {
-        initialData: { file, copies },
+        initialData: { ...written('file'), copies },
         transitions: { success: 'pack', failure: 'refused' },
       }),
     ),
@@ -186,8 +172,14 @@ export const printOrder = blueprint(
     ),
 
     delivered: state.end({
-      result: ({ stateHistory: { parcel, proof_print: proof, print_run: run } }) => {
-        return { parcel, proof: proof?.proof ?? null, run }
+      // Small orders had no proof: `outcomeOf` is undefined then.
+      result: ({ resultOf, outcomeOf }) => {
+        const proof = outcomeOf(proofPrint)
+        return {
+          parcel: resultOf(shop.pack).parcel,
+          proof: proof?.status === 'success' ? proof.data.proof : null,
+          run: resultOf(printRun),
+        }
       },
     }),
     refused: state.end({ outcome: 'failed' }),
@@ -199,7 +191,6 @@ export const stockCount = blueprint(
   'stock_count',
   {
     input: z.object({ store: z.string() }),
-    history: shop.count.output,
     output: z.object({ store: z.string(), paper: z.number() }),
     start: 'count',
   },
@@ -208,7 +199,7 @@ export const stockCount = blueprint(
       actions.dispatchTask(shop.count, { params: {}, transitions: { success: 'counted' } }),
     ),
     counted: state.end({
-      result: ({ initialData: { store }, stateHistory: { paper } }) => ({ store, paper }),
+      result: ({ initialData: { store }, resultOf }) => ({ store, paper: resultOf(shop.count).paper }),
     }),
   }),
 )

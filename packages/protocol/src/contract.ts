@@ -38,6 +38,17 @@ export async function validate<Output>(schema: Schema<unknown, Output>, value: u
   return { problems: result.issues.map(sentenceOf) }
 }
 
+/** What is wrong with the keys that an object has, one sentence per problem. Keys that it lacks may still come. */
+export async function partProblems(schema: Schema, value: object): Promise<readonly string[]> {
+  const { issues = [] } = await checkSchema(schema, value)
+  return issues.filter((issue) => !isAboutMissing(issue, value)).map(sentenceOf)
+}
+
+function isAboutMissing({ path }: SchemaIssue, value: object): boolean {
+  const first = path?.[0]
+  return first !== undefined && !Object.hasOwn(value, typeof first === 'object' ? first.key : first)
+}
+
 function sentenceOf(issue: SchemaIssue): string {
   const keys = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part))
   return keys.length === 0 ? issue.message : `${keys.join('.')}: ${issue.message}`

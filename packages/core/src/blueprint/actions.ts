@@ -1,5 +1,6 @@
 import type { AnyTaskContract, Duration, InputOf, OutcomesOf, TaskOptions, TypedTaskCall } from '@impresario/protocol'
 import type { BranchPolicy } from '../job/job.ts'
+import type { FanOut } from './outcome.ts'
 
 /** What a handler returns: a choice made through `actions`. */
 export interface AnyActionToken {
@@ -10,9 +11,10 @@ export interface AnyActionToken {
  * The same with the states that it can lead to. Bounds of generics say `AnyActionToken`: with
  * `ActionToken<string>` there, the compiler would widen every literal target to `string`.
  */
-export interface ActionToken<To extends string = string> extends AnyActionToken {
+export interface ActionToken<To extends string = string, Fan = never> extends AnyActionToken {
   /** For the compiler only; never there when the program runs. */
   readonly '~to'?: To
+  readonly '~fan'?: Fan
 }
 
 /** Data for which no schema is known. It has to be JSON all the same, which is checked when the handler runs. */
@@ -59,13 +61,15 @@ export interface LooseTaskCall extends TaskOptions {
 }
 
 /** Another blueprint as a branch. Made by `child`. */
-export interface TypedChildCall {
+export interface TypedChildCall<Name extends string = string> {
   readonly kind: 'child'
-  readonly blueprint: string
+  readonly blueprint: Name
   readonly initialData: unknown
 }
 
 export type ParallelCall = TypedTaskCall | LooseTaskCall | TypedChildCall
+/** Branches by name. A list of calls under one name is a branch each. */
+export type NamedCalls = Readonly<Record<string, ParallelCall | readonly ParallelCall[]>>
 
 /** The part of a blueprint that its callers need. */
 export interface NamedBlueprint {
@@ -90,11 +94,14 @@ export interface Actions<History = LooseData> {
    */
   readonly dispatchTask: DispatchTask
 
-  /** Sends all calls at once. The aggregator `into` runs once, when they have ended. */
-  readonly dispatchParallel: <const Into extends string>(
-    calls: readonly ParallelCall[],
+  /**
+   * Sends all calls at once. The aggregator `into` runs once, when they have ended. Calls that are given by name have their
+   * results under that name there, if the aggregator says what it gathers.
+   */
+  readonly dispatchParallel: <const Into extends string, const Calls extends readonly ParallelCall[] | NamedCalls>(
+    calls: Calls,
     options: { readonly into: Into; readonly policy?: BranchPolicy },
-  ) => ActionToken<Into>
+  ) => ActionToken<Into, FanOut<Into, Calls>>
 
   /**
    * Pauses until a person decides. When nobody has after `expires`, the way `expired` is taken. Reminders go to the
@@ -157,10 +164,14 @@ interface RunBlueprint {
 }
 
 /** A branch for `dispatchParallel` that runs a whole blueprint. */
-export function child<B extends NamedBlueprint | string>(
+export function child<const B extends NamedBlueprint | string>(
   blueprint: B,
   initialData: NoInfer<B extends string ? LooseData : InitialDataOf<B>>,
-): TypedChildCall {
-  const name = typeof blueprint === 'string' ? blueprint : blueprint.name
-  return { kind: 'child', blueprint: name, initialData }
+): TypedChildCall<B extends string ? B : B extends NamedBlueprint ? B['name'] : never> {
+  return { kind: 'child', blueprint: nameOf(blueprint), initialData }
+}
+
+/** Boundary: the name of a blueprint as the compiler knows it. */
+function nameOf<Name extends string>(blueprint: NamedBlueprint | string): Name {
+  return (typeof blueprint === 'string' ? blueprint : blueprint.name) as Name
 }

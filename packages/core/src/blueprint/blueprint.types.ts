@@ -93,11 +93,12 @@ blueprint(
         async (_context, actions) => actions.transitionTo('c'),
       )
       .otherwise((context, actions) =>
-        context.stateHistory.tries > 3 ? actions.transitionTo('done') : actions.transitionTo('failed'),
+        (context.stateHistory.tries ?? 0) > 3 ? actions.transitionTo('done') : actions.transitionTo('failed'),
       ),
     b: state.handler(async (context, actions) => {
       assert<Equal<typeof context.initialData, { path: string; size: number }>>()
-      assert<Equal<typeof context.stateHistory, { url: string; tries: number }>>()
+      assert<Equal<typeof context.stateHistory, Partial<{ url: string; tries: number }>>>()
+      assert<Equal<ReturnType<typeof context.written<'url'>>, Required<Pick<Partial<{ url: string }>, 'url'>>>>()
       const known: number | undefined = await context.dataStores.cache.get('k')
       const name: string | undefined = context.dataStores.names.get('k')
       context.stateHistory.tries = (known ?? 0) + (name ?? '').length
@@ -105,7 +106,7 @@ blueprint(
     }),
     c: state.handler((context, actions) => [
       actions.dispatchTask(media.thumbnail, {
-        params: { url: context.stateHistory.url, at: 1 },
+        params: { ...context.written('url'), at: 1 },
         transitions: { success: 'd' },
       }),
       actions.dispatchTask({ type: 'any', transitions: { success: 'd' } }),
@@ -349,8 +350,8 @@ blueprint(
       // @ts-expect-error the history has another type there
       actions.transitionTo('done', { url: 1 }),
     ),
-    // @ts-expect-error the output has another type there
     done: state.end({
+      // @ts-expect-error the output has another type there
       result: () => ({ n: 'one' }),
     }),
   }),

@@ -1,7 +1,10 @@
+import { ImpresarioError } from '@impresario/protocol'
 import type { DataObject, JsonObject } from '@impresario/protocol'
-import type { BranchOutcome, JobFailure } from '../job/job.ts'
+import type { BranchOutcome, Job, JobFailure } from '../job/job.ts'
 import type { TurnInput } from './blueprint.ts'
+import type { BranchResults, BranchSources, ResultReader } from './outcome.ts'
 import { storedCopy } from './json-copy.ts'
+import { gatheredResults, resultReader } from './results.ts'
 
 /**
  * The state history of a blueprint that declares no `history` schema. States write to it freely and
@@ -12,12 +15,14 @@ import { storedCopy } from './json-copy.ts'
 export type LooseHistory = any
 
 /** What a handler knows. Everything in it is a copy: only `stateHistory` finds its way back into the job. */
-export interface Context<Data = DataObject, History = LooseHistory, Stores = object> {
+export interface Context<Data = DataObject, History = LooseHistory, Stores = object> extends ResultReader {
   readonly jobId: string
   readonly currentState: string
   readonly initialData: Data
   /** Shared by all states of the job. What the handler leaves in it is stored with its action. */
   readonly stateHistory: History
+  /** Values of the state history that have to be there. Throws when one is missing. */
+  written<const Key extends keyof History & string>(...keys: readonly Key[]): Required<Pick<History, Key>>
   readonly client: { readonly id: string; readonly plan: string | undefined; readonly params: DataObject }
   readonly dataStores: Stores
   /** Why the job is in this state, when a failure, a timeout or a rejection led here. Absent once the job has gone on. */
@@ -33,21 +38,47 @@ export interface AggregatorContext<Data = DataObject, History = LooseHistory, St
   History,
   Stores
 > {
-  /** What each branch gave, by its name, in the order in which the branches were sent out. */
+  /** What each branch gave, by its task id, in the order in which the branches were sent out. */
   readonly aggregationResults: Readonly<Record<string, BranchOutcome>>
 }
 
+/** In an aggregator that says what it gathers. */
+export interface GatheringContext<
+  Data = DataObject,
+  History = LooseHistory,
+  Stores = object,
+  Sources = object,
+> extends AggregatorContext<Data, History, Stores> {
+  /** How each branch ended, by its name. */
+  readonly results: BranchResults<Sources>
+}
+
 /** The context before the schemas lent it their types. */
-export interface RawContext extends AggregatorContext<JsonObject, Record<string, unknown>> {}
+export interface RawContext extends AggregatorContext<JsonObject, Record<string, unknown>> {
+  /** In an aggregator that says what it gathers. */
+  readonly results?: object
+}
+
+export interface ContextParts {
+  readonly dataStores: object
+  /** Whether the blueprint has such a state. */
+  readonly isState: (name: string) => boolean
+  /** What the state expects as an aggregator, if it says so. */
+  readonly gathers?: BranchSources | undefined
+}
 
 /** Builds the context of one handler run from copies, so that user code cannot reach the stored job. */
-export function contextOf(input: TurnInput, dataStores: object): RawContext {
+export function contextOf(input: TurnInput, { dataStores, isState, gathers }: ContextParts): RawContext {
   const { job } = input
+  const stateHistory = { ...storedCopy(job.stateHistory) }
   return {
     jobId: job.id,
     currentState: job.state,
     initialData: storedCopy(job.initialData),
-    stateHistory: { ...storedCopy(job.stateHistory) },
+    stateHistory,
+    ...resultReader(job, isState),
+    written: (...keys) => required(job, stateHistory, keys),
+    ...(gathers === undefined ? {} : { results: gatheredResults(gathers, job) }),
     client: { id: job.client.id, plan: job.client.plan, params: storedCopy(job.client.params ?? {}) },
     dataStores,
     failure: job.failure && structuredFailure(job.failure),
@@ -63,11 +94,15 @@ export function contextOf(input: TurnInput, dataStores: object): RawContext {
 /** What the handler of a state that is no aggregator gets. Frozen: a new `stateHistory` would be lost without a word. */
 export function withoutResults(context: RawContext): Readonly<Omit<RawContext, 'aggregationResults'>> {
   const { jobId, currentState, initialData, stateHistory, client, dataStores, failure, tracingContext } = context
+  const { resultOf, outcomeOf, written } = context
   return Object.freeze({
     jobId,
     currentState,
     initialData,
     stateHistory,
+    resultOf,
+    outcomeOf,
+    written,
     client,
     dataStores,
     failure,
@@ -84,6 +119,22 @@ function structuredFailure({ task, child, ...failure }: JobFailure): JobFailure 
     ...(task === undefined ? {} : { task: { ...task } }),
     ...(child === undefined ? {} : { child: { ...child } }),
   }
+}
+
+/** Boundary: the keys that were asked for, all there. */
+function required<T>(
+  { blueprint, state }: Job,
+  history: Readonly<Record<string, unknown>>,
+  keys: readonly string[],
+): T {
+  const values = keys.map((key) => [key, Object.hasOwn(history, key) ? history[key] : undefined] as const)
+  const missing = values.filter(([, value]) => value === undefined).map(([key]) => `"${key}"`)
+  if (missing.length === 0) return Object.fromEntries(values) as T
+  throw new ImpresarioError(
+    'INVALID_BLUEPRINT',
+    `Blueprint "${blueprint}", state "${state}": asks for ${missing.join(', ')} of stateHistory, which no state of this job has written. ` +
+      'Write it before, or read stateHistory and treat what is missing.',
+  )
 }
 
 /** Boundary: outcomes are stored with their job, as JSON. */

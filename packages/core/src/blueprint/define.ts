@@ -4,6 +4,7 @@ import type { LooseData } from './actions.ts'
 import type { RunnableBlueprint } from './blueprint.ts'
 import type { LooseHistory } from './context.ts'
 import { durationMs } from './duration.ts'
+import type { BranchProblem, FanOut } from './outcome.ts'
 import { runnable } from './runnable.ts'
 import type { ScriptPolicy } from './script.ts'
 import { stateBuilders } from './states.ts'
@@ -44,7 +45,7 @@ export interface BlueprintShape<
 > extends PolicyOverrides {
   /** Checks the initial data of every job, and types it. */
   readonly input?: Schema<Given, Data>
-  /** Types the state history; a key is there once a state or a result has written it. */
+  /** Checks the state history at each turn, and types it. Its keys may be missing: each is there once it was written. */
   readonly history?: Schema<unknown, History>
   /** Checks the result of jobs that finish, and types it. */
   readonly output?: Schema<unknown, Output>
@@ -74,16 +75,48 @@ export interface Blueprint<
 
 type States = Readonly<Record<string, AnyState>>
 
+/** A state history as handlers find it: any key may not have been written yet. */
+type Written<History> = 0 extends 1 & History ? History : Partial<History>
+
 /** An error in place of each state that leads to a state which is not there; `failed` always is. */
 type Checked<S> = {
-  readonly [K in keyof S]: S[K] extends StateDefinition<infer To>
+  readonly [K in keyof S]: S[K] extends StateDefinition<infer To, infer Fan, unknown>
     ? [Exclude<To, keyof S | 'failed'>] extends [never]
-      ? unknown
+      ? [FanProblem<S, Fan> | PlainProblem<S, K, To, Fan>] extends [never]
+        ? unknown
+        : { readonly error: FanProblem<S, Fan> | PlainProblem<S, K, To, Fan> }
       : string extends To
         ? { readonly error: `"${K & string}" has targets that are not literals: declare them with { to: [...] }` }
         : { readonly error: `"${K & string}" leads to unknown state "${Exclude<To, keyof S | 'failed'> & string}"` }
     : never
 }
+
+/** The states that say what they gather. */
+type GatheringIn<S> = {
+  [K in keyof S]: S[K] extends StateDefinition<string, unknown, infer Sources>
+    ? [Sources] extends [never]
+      ? never
+      : K
+    : never
+}[keyof S]
+
+/** What is wrong with the branches that a state sends out. */
+type FanProblem<S, Fan> =
+  Fan extends FanOut<infer Into extends GatheringIn<S> & string, infer Calls>
+    ? S[Into] extends StateDefinition<string, unknown, infer Sources>
+      ? BranchProblem<Into, Sources, Calls>
+      : never
+    : never
+
+type IntoOf<Fan> = Fan extends FanOut<infer Into> ? Into : never
+
+/** A state that leads to such an aggregator without a fan-out. */
+type PlainProblem<S, K, To, Fan> =
+  Exclude<Extract<To, GatheringIn<S>>, IntoOf<Fan>> extends infer Into
+    ? Into extends string
+      ? `"${K & string}" leads to "${Into}" without its branches: use dispatchParallel({ … }, { into: '${Into}' })`
+      : never
+    : never
 
 /**
  * Describes a job as states and the code that leads from one to the next.
@@ -102,7 +135,7 @@ export function blueprint<
 >(
   name: Name,
   shape: BlueprintShape<Given, Data, History, Output, Stores, NoInfer<keyof S & string>>,
-  states: (state: StateBuilders<Data, History, Stores, Output>) => S & Checked<S>,
+  states: (state: StateBuilders<Data, Written<History>, Stores, Output>) => S & Checked<S>,
 ): Blueprint<Name, Given, Output, keyof S & string> {
   checkName(name)
   return runnable(name, {
@@ -112,10 +145,11 @@ export function blueprint<
     apiVersion: apiVersionOf(name, shape.apiVersion),
     ownPolicy: policyOf(name, shape),
     input: shape.input,
+    history: shape.history,
     output: shape.output,
     dataStores: shape.dataStores ?? {},
     migrate: shape.migrate,
-    states: states(stateBuilders<Data, History, Stores, Output>()),
+    states: states(stateBuilders<Data, Written<History>, Stores, Output>()),
   })
 }
 

@@ -136,14 +136,36 @@ function actionsFor(choose: Choose, keep: (patch: JsonObject) => void): Actions 
 
 function parallelOf(calls: unknown, given: Readonly<Record<string, unknown>>): Chosen {
   const { into, policy = 'wait_all' } = given
-  if (!Array.isArray(calls)) throw misuse('calls dispatchParallel without a list of calls.')
+  const listed = listedCalls(calls)
   if (typeof into !== 'string') throw misuse('calls dispatchParallel without `into`. Name the aggregator state.')
   if (!isBranchPolicy(policy)) {
     const names = BRANCH_POLICIES.map((name) => `'${name}'`).join(', ')
     throw misuse(`has the policy ${JSON.stringify(policy)}. Use one of ${names}.`)
   }
-  checkCount(calls.length)
-  return { type: 'parallel', calls: calls.map(callOf), into, policy }
+  checkCount(listed.length)
+  return { type: 'parallel', calls: listed.map(callOf), into, policy }
+}
+
+interface ListedCall {
+  readonly given: unknown
+  /** The name of the branch, for a refusal: its number without one. */
+  readonly shown: string
+  readonly as?: string
+}
+
+/** The calls of a fan-out, in the order of sending: a list, or an object of calls and lists of calls. */
+function listedCalls(calls: unknown): readonly ListedCall[] {
+  if (Array.isArray(calls)) return calls.map((given: unknown, index) => ({ given, shown: String(index) }))
+  if (typeof calls !== 'object' || calls === null) {
+    throw misuse('calls dispatchParallel without its calls. Give a list of calls, or an object of calls by name.')
+  }
+  return Object.entries(calls).flatMap(([as, given]: [string, unknown]) => {
+    if (as === '' || as.length > LIMITS.identifierCharsMax) {
+      throw misuse(`has a branch whose name has not from 1 to ${LIMITS.identifierCharsMax} characters. Shorten it.`)
+    }
+    const shown = `"${as}"`
+    return Array.isArray(given) ? given.map((each: unknown) => ({ given: each, shown, as })) : [{ given, shown, as }]
+  })
 }
 
 function isBranchPolicy(policy: unknown): policy is BranchPolicy {
@@ -153,10 +175,30 @@ function isBranchPolicy(policy: unknown): policy is BranchPolicy {
 const NO_EVENTS_IN_FAN_OUT =
   'gives eventTransitions to a branch of a fan-out, where events are only noted. Dispatch that task on its own.'
 
-function callOf(given: unknown, index: number): Call {
-  const call = optionsOf(given, `dispatchParallel, branch ${index},`)
+function callOf({ given, shown, as }: ListedCall): Call {
+  const call = optionsOf(given, `dispatchParallel, branch ${shown},`)
   if (call['eventTransitions'] !== undefined) throw misuse(NO_EVENTS_IN_FAN_OUT)
-  return call['kind'] === 'child' ? childCallOf(call) : taskCallOf(call)
+  const made = call['kind'] === 'child' ? childCallOf(call) : taskCallOf(call)
+  return as === undefined ? made : { ...made, as }
+}
+
+/** An aggregator that says what it gathers gets just that. */
+function checkBranches(action: Chosen, into: string, target: ScriptState | undefined): void {
+  const gathers = target?.kind === 'aggregator' ? target.gathers : undefined
+  if (gathers === undefined) return
+  const names = Object.keys(gathers)
+  const fix = `Use actions.dispatchParallel({ ${names.join(', ')} }, { into: '${into}' }).`
+  if (action.type !== 'parallel') throw misuse(`leads to "${into}" without the branches that it gathers. ${fix}`)
+  for (const { as } of action.calls) {
+    if (as !== undefined && Object.hasOwn(gathers, as)) continue
+    const shown = as === undefined ? 'a branch without a name' : `the branch "${as}"`
+    throw misuse(`sends ${shown} into "${into}", which gathers ${names.join(', ')}. ${fix}`)
+  }
+  for (const [name, count] of Object.entries(gathers)) {
+    const sent = action.calls.filter(({ as }) => as === name).length
+    if (count === 'many' || sent === 1) continue
+    throw misuse(`sends ${sent} branches "${name}" into "${into}", which gathers one. ${fix}`)
+  }
 }
 
 function choiceOf(action: Chosen, find: RecorderOptions['find']): Choice {
@@ -167,6 +209,7 @@ function choiceOf(action: Chosen, find: RecorderOptions['find']): Choice {
       throw misuse(`leads to "${target}", which is not a state of this blueprint. Correct the name or add the state.`)
     }
   }
+  for (const target of targets) checkBranches(action, target, find(target))
   const [only = ''] = targets
   const isFanIn = targets.size === 1 && find(only)?.kind === 'aggregator'
   if (action.type === 'parallel' && !isFanIn) {

@@ -1,4 +1,4 @@
-import { ImpresarioError, LIMITS, validate } from '@impresario/protocol'
+import { ImpresarioError, LIMITS, partProblems, validate } from '@impresario/protocol'
 import type { JsonObject, Schema } from '@impresario/protocol'
 import { compileExpression } from '../expression/expression.ts'
 import type { Job } from '../job/job.ts'
@@ -9,6 +9,7 @@ import { jsonCopy, jsonObjectCopy, jsonSize, storedCopy } from './json-copy.ts'
 import { nodeOf } from './node.ts'
 import { POLICY_DEFAULTS, completePolicy } from './policy.ts'
 import { createRecorder, placed } from './recorder.ts'
+import { gatheredNames } from './results.ts'
 import type { ScriptPolicy, ScriptState } from './script.ts'
 import { definitionOf } from './states.ts'
 import type { AnyHandler, Definition, Rule } from './states.ts'
@@ -21,6 +22,7 @@ export interface Parts {
   readonly apiVersion?: string | undefined
   readonly ownPolicy: Partial<ScriptPolicy>
   readonly input: Schema | undefined
+  readonly history?: Schema | undefined
   readonly output: Schema | undefined
   readonly dataStores: object
   readonly migrate:
@@ -49,7 +51,10 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
   const states = new Map<string, Compiled>()
   const find = (state: string) => states.get(state)?.script
   const compile = (state: string, definition: Definition) =>
-    states.set(state, compileState({ blueprint: name, state, definition, find, output: parts.output }))
+    states.set(
+      state,
+      compileState({ blueprint: name, state, definition, find, history: parts.history, output: parts.output }),
+    )
   for (const [state, built] of Object.entries(parts.states)) compile(state, checkedDefinition(name, state, built))
   const declared = [...states]
   checkStart(name, parts.start, states)
@@ -108,6 +113,7 @@ interface StateParts {
   readonly state: string
   readonly definition: Definition
   readonly find: (state: string) => ScriptState | undefined
+  readonly history: Schema | undefined
   readonly output: Schema | undefined
 }
 
@@ -115,7 +121,7 @@ function compileState(parts: StateParts): Compiled {
   const { state, definition } = parts
   if (definition.kind !== 'end') {
     const rules = definition.rules.map((rule) => compileRule(parts, rule))
-    return { script: { kind: definition.kind }, definition, run: async (context) => runRules(parts, rules, context) }
+    return { script: scriptOf(parts, definition), definition, run: async (context) => runRules(parts, rules, context) }
   }
   const outcome = definition.outcome ?? (state === 'failed' || state === 'error' ? state : 'finished')
   const { result } = definition
@@ -125,6 +131,13 @@ function compileState(parts: StateParts): Compiled {
     definition,
     run: async (context) => runEnd(parts, context, result, output),
   }
+}
+
+function scriptOf(place: StateLocation, definition: Exclude<Definition, { readonly kind: 'end' }>): ScriptState {
+  const gathers = definition.kind === 'aggregator' ? definition.gathers : undefined
+  return gathers === undefined
+    ? { kind: definition.kind }
+    : { kind: 'aggregator', gathers: gatheredNames(gathers, place) }
 }
 
 interface CompiledRule {
@@ -143,6 +156,7 @@ function compileRule(parts: StateParts, { condition, handler }: Rule): CompiledR
 }
 
 async function runRules(parts: StateParts, rules: readonly CompiledRule[], context: RawContext): Promise<TurnOutput> {
+  await checkHistory(parts, context.stateHistory)
   const rule = rules.find(({ test }) => test(context))
   if (rule === undefined) {
     const fix = 'Add .otherwise(handler) for the jobs that none of them fits'
@@ -153,7 +167,9 @@ async function runRules(parts: StateParts, rules: readonly CompiledRule[], conte
   try {
     const returned = await rule.handler(seen, recorder.actions)
     const { action, patch } = recorder.settle(returned)
-    return { action, stateHistory: historyOf(parts, { ...context.stateHistory, ...patch }) }
+    const stateHistory = historyOf(parts, { ...context.stateHistory, ...patch })
+    await checkHistory(parts, storedCopy(stateHistory))
+    return { action, stateHistory }
   } finally {
     recorder.close()
   }
@@ -165,6 +181,7 @@ async function runEnd(
   result: ((context: object) => unknown) | undefined,
   output: Schema | undefined,
 ): Promise<TurnOutput> {
+  await checkHistory(parts, context.stateHistory)
   const returned = await result?.(withoutResults(context))
   const stateHistory = historyOf(parts, context.stateHistory)
   if (returned === undefined) return { action: { type: 'end' }, stateHistory }
@@ -192,6 +209,14 @@ function historyOf(place: StateLocation, left: object): JsonObject {
   })
 }
 
+/** Holds what is there of the state history against its schema: what handlers find is what the compiler told them. */
+async function checkHistory({ blueprint, state, history }: StateParts, written: object): Promise<void> {
+  const problems = history === undefined ? [] : await partProblems(history, written)
+  if (problems.length === 0) return
+  const fix = 'Correct what was written, or the schema'
+  throw refusal(blueprint, state, `stateHistory does not fit \`history\`: ${problems.join('; ')}. ${fix}`)
+}
+
 function inPlace<T>(place: StateLocation, work: () => T): T {
   try {
     return work()
@@ -211,7 +236,10 @@ async function perform(
   if (state === undefined) {
     throw refusal(blueprint, job.state, 'it is not a state of this version. Give the blueprint a migrate function')
   }
-  return state.run(contextOf(input, dataStores))
+  const { definition } = state
+  const gathers = definition.kind === 'aggregator' ? definition.gathers : undefined
+  const isState = (name: string): boolean => states.has(name)
+  return state.run(contextOf(input, { dataStores, isState, gathers }))
 }
 
 async function validateInput(

@@ -14,7 +14,11 @@ export interface Script {
 
 export type ScriptState =
   | { readonly kind: 'handler' }
-  | { readonly kind: 'aggregator' }
+  | {
+      readonly kind: 'aggregator'
+      /** The names of the branches that it expects, if it says so: one branch each, or any number. */
+      readonly gathers?: Readonly<Record<string, 'one' | 'many'>>
+    }
   /** `computes`: its result comes from user code, so it needs a turn of its own. */
   | { readonly kind: 'end'; readonly outcome: Outcome; readonly computes: boolean }
 

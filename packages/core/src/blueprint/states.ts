@@ -1,7 +1,8 @@
 import type { DataObject } from '@impresario/protocol'
 import type { Outcome } from '../job/job.ts'
 import type { Actions, ActionToken, AnyActionToken } from './actions.ts'
-import type { AggregatorContext, Context, LooseHistory } from './context.ts'
+import type { AggregatorContext, Context, GatheringContext, LooseHistory } from './context.ts'
+import type { BranchSources, FanOut } from './outcome.ts'
 
 // ── What user code writes ────────────────────────────────────────────────────
 
@@ -11,7 +12,12 @@ type MaybePromise<T> = T | Promise<T>
 /** The states that a returned value can lead to. */
 type TargetsOf<R> = TokenTarget<Awaited<R>>
 type TokenTarget<T> =
-  T extends ActionToken<infer To> ? To : T extends readonly (infer Item)[] ? TokenTarget<Item> : never
+  T extends ActionToken<infer To, unknown> ? To : T extends readonly (infer Item)[] ? TokenTarget<Item> : never
+
+/** The fan-outs among it. Of targets that are no literals any may be the aggregator of one. */
+type FansOf<R> = string extends TargetsOf<R> ? FanOut : TokenFan<Awaited<R>>
+type TokenFan<T> =
+  T extends ActionToken<string, infer Fan> ? Fan : T extends readonly (infer Item)[] ? TokenFan<Item> : never
 
 /** Targets that are literals, or else those that were declared with `to`. */
 type Known<R, Declared extends string> =
@@ -30,38 +36,41 @@ export interface AnyState {
 }
 
 /** The same with the states that it can lead to. Bounds of generics say `AnyState`, for the reason of `AnyActionToken`. */
-export interface StateDefinition<To extends string = string> extends AnyState {
+export interface StateDefinition<To extends string = string, Fan = never, Gathers = never> extends AnyState {
   /** For the compiler only; never there when the program runs. */
   readonly '~to'?: To
+  /** Its fan-outs. */
+  readonly '~fan'?: Fan
+  /** What it expects as an aggregator, if it says so. */
+  readonly '~gathers'?: Gathers
 }
 
 /** A string expression such as `context.initial_data.quality == 'low'`, or a function. */
 export type Condition<C> = string | ((context: C) => boolean)
 
 /** Conditional handlers of one state. The first condition that holds decides; without `otherwise` one has to. */
-export interface ConditionalState<To extends string, C, History> extends StateDefinition<To> {
+export interface ConditionalState<To extends string, C, History, Fan = never> extends StateDefinition<To, Fan> {
   when<R extends MaybePromise<Returned>, const D extends string = never>(
     condition: Condition<C>,
     handler: Handler<C, History, R>,
     options?: HandlerOptions<D>,
-  ): ConditionalState<To | Known<R, D>, C, History>
+  ): ConditionalState<To | Known<R, D>, C, History, Fan | FansOf<R>>
   otherwise<R extends MaybePromise<Returned>, const D extends string = never>(
     handler: Handler<C, History, R>,
     options?: HandlerOptions<D>,
-  ): StateDefinition<To | Known<R, D>>
+  ): StateDefinition<To | Known<R, D>, Fan | FansOf<R>>
   /** The same as `otherwise`. */
   handler<R extends MaybePromise<Returned>, const D extends string = never>(
     handler: Handler<C, History, R>,
     options?: HandlerOptions<D>,
-  ): StateDefinition<To | Known<R, D>>
+  ): StateDefinition<To | Known<R, D>, Fan | FansOf<R>>
 }
 
-type EndOptions<C, Output> =
-  | { readonly outcome?: 'finished'; readonly result?: (context: C) => MaybePromise<Output> }
-  | {
-      readonly outcome: Exclude<Outcome, 'finished'>
-      readonly result?: (context: C) => unknown
-    }
+interface EndOptions<C, Output, How> {
+  readonly outcome?: How
+  /** What the job gives. It has to fit `output` only where the job finishes. */
+  readonly result?: (context: C) => MaybePromise<How extends 'finished' ? Output : unknown>
+}
 
 /** How the states of a blueprint are made. */
 export interface StateBuilders<Data = DataObject, History = LooseHistory, Stores = object, Output = unknown> {
@@ -69,19 +78,29 @@ export interface StateBuilders<Data = DataObject, History = LooseHistory, Stores
   handler<R extends MaybePromise<Returned>, const D extends string = never>(
     handler: Handler<Context<Data, History, Stores>, History, R>,
     options?: HandlerOptions<D>,
-  ): StateDefinition<Known<R, D>>
+  ): StateDefinition<Known<R, D>, FansOf<R>>
   when<R extends MaybePromise<Returned>, const D extends string = never>(
     condition: Condition<Context<Data, History, Stores>>,
     handler: Handler<Context<Data, History, Stores>, History, R>,
     options?: HandlerOptions<D>,
-  ): ConditionalState<Known<R, D>, Context<Data, History, Stores>, History>
-  /** Runs once, after all branches of a fan-out have ended. */
+  ): ConditionalState<Known<R, D>, Context<Data, History, Stores>, History, FansOf<R>>
+  /**
+   * Runs once, after all branches of a fan-out have ended. `gathers` says what they are: `context.results` then has how each
+   * one ended, by its name, and every fan-out into this state must send just these.
+   */
+  aggregator<const Sources extends BranchSources, R extends MaybePromise<Returned>, const D extends string = never>(
+    gathers: Sources,
+    handler: Handler<GatheringContext<Data, History, Stores, Sources>, History, R>,
+    options?: HandlerOptions<D>,
+  ): StateDefinition<Known<R, D>, FansOf<R>, Sources>
   aggregator<R extends MaybePromise<Returned>, const D extends string = never>(
     handler: Handler<AggregatorContext<Data, History, Stores>, History, R>,
     options?: HandlerOptions<D>,
-  ): StateDefinition<Known<R, D>>
+  ): StateDefinition<Known<R, D>, FansOf<R>>
   /** Ends the job: as finished, unless the state is called `failed` or `error` or names another outcome. */
-  end(options?: EndOptions<Context<Data, History, Stores>, Output>): StateDefinition<never>
+  end<const How extends Outcome = 'finished'>(
+    options?: EndOptions<Context<Data, History, Stores>, Output, How>,
+  ): StateDefinition<never>
 }
 
 // ── What becomes of it ───────────────────────────────────────────────────────
@@ -97,7 +116,8 @@ export interface Rule {
 }
 
 export type Definition =
-  | { readonly kind: 'handler' | 'aggregator'; readonly rules: readonly Rule[] }
+  | { readonly kind: 'handler'; readonly rules: readonly Rule[] }
+  | { readonly kind: 'aggregator'; readonly rules: readonly Rule[]; readonly gathers?: BranchSources }
   | {
       readonly kind: 'end'
       readonly outcome: Outcome | undefined
@@ -105,18 +125,34 @@ export type Definition =
     }
 
 const builders = {
-  handler: (handler: AnyHandler, options?: HandlerOptions) => stateOf('handler', [ruleOf(undefined, handler, options)]),
+  handler: (handler: AnyHandler, options?: HandlerOptions) => stateOf([ruleOf(undefined, handler, options)]),
   when: (condition: Rule['condition'], handler: AnyHandler, options?: HandlerOptions) =>
     conditionalOf([ruleOf(condition, handler, options)]),
-  aggregator: (handler: AnyHandler, options?: HandlerOptions) =>
-    stateOf('aggregator', [ruleOf(undefined, handler, options)]),
+  aggregator: (...given: AggregatorArguments) => aggregatorOf(given),
   end: (options: { readonly outcome?: Outcome; readonly result?: (context: object) => unknown } = {}) => ({
     definition: { kind: 'end', outcome: options.outcome, result: options.result },
   }),
 }
 
-function stateOf(kind: 'handler' | 'aggregator', rules: readonly Rule[]): AnyState {
-  return { definition: { kind, rules } }
+type AggregatorArguments =
+  | readonly [handler: AnyHandler, options?: HandlerOptions]
+  | readonly [gathers: BranchSources, handler: AnyHandler, options?: HandlerOptions]
+
+function aggregatorOf(given: AggregatorArguments): AnyState {
+  if (isNamed(given)) {
+    const [gathers, handler, options] = given
+    return { definition: { kind: 'aggregator', rules: [ruleOf(undefined, handler, options)], gathers } }
+  }
+  const [handler, options] = given
+  return { definition: { kind: 'aggregator', rules: [ruleOf(undefined, handler, options)] } }
+}
+
+function isNamed(given: AggregatorArguments): given is Extract<AggregatorArguments, { readonly 0: BranchSources }> {
+  return typeof given[0] === 'object'
+}
+
+function stateOf(rules: readonly Rule[]): AnyState {
+  return { definition: { kind: 'handler', rules } }
 }
 
 function ruleOf(condition: Rule['condition'], handler: AnyHandler, options: HandlerOptions | undefined): Rule {
@@ -125,9 +161,9 @@ function ruleOf(condition: Rule['condition'], handler: AnyHandler, options: Hand
 
 function conditionalOf(rules: readonly Rule[]): object {
   const otherwise = (handler: AnyHandler, options?: HandlerOptions) =>
-    stateOf('handler', [...rules, ruleOf(undefined, handler, options)])
+    stateOf([...rules, ruleOf(undefined, handler, options)])
   return {
-    ...stateOf('handler', rules),
+    ...stateOf(rules),
     when: (condition: Rule['condition'], handler: AnyHandler, options?: HandlerOptions) =>
       conditionalOf([...rules, ruleOf(condition, handler, options)]),
     otherwise,

@@ -11,6 +11,7 @@ import type { Effect, IgnoredReason } from './effect.ts'
 import type { EventOf, TryRef } from './event.ts'
 import { answerId, taskId, tryId } from './identity.ts'
 import type { Branch, BranchOutcome, Call, Job, JobError, JobFailure, TaskCall, Transitions, Wait } from './job.ts'
+import { addResult } from './result.ts'
 import { dispatch } from './turn.ts'
 
 interface OpenTask {
@@ -304,10 +305,14 @@ function closeBranch(draft: Draft, closed: Called, reported: BranchOutcome, wait
   const results: Record<string, BranchOutcome> = {}
   for (const [name, branch] of Object.entries(job.branches)) {
     if (branch.outcome === undefined) return
-    results[taskId(job.id, job.visit, name)] = branch.outcome
+    results[taskId(job.id, job.visit, name)] = namedOutcome(branch.call, branch.outcome)
   }
   draft.job.aggregationResults = results
   enter(draft, wait.into, isCutShort ? failure : undefined) // J5
+}
+
+function namedOutcome({ as }: Call, outcome: BranchOutcome): BranchOutcome {
+  return as === undefined ? outcome : { as, ...outcome }
 }
 
 type ParallelWait = Extract<Wait, { kind: 'parallel' }>
@@ -343,6 +348,7 @@ function closeOthers(draft: Draft): void {
 function markEnded(draft: Draft, name: string, branch: Branch, outcome: BranchOutcome): void {
   const { job } = draft
   draft.job.branches = { ...job.branches, [name]: { ...branch, outcome } }
+  if (job.wait?.kind !== 'parallel') draft.job.results = addResult(job.results, job.state, branch.call, outcome)
 }
 
 /** A result's object is merged into the state history; anything else is kept there under the task's type. */

@@ -149,6 +149,7 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
   if (event.type !== 'retried') return 'job_quarantined'
   draft.job.initialData = event.initialData ?? job.initialData
   draft.job.stateHistory = event.stateHistory ?? job.stateHistory
+  draft.isEdited = true
   draft.job.error = undefined
   draft.job.loopFrom = job.visit
   note(draft, 'job_retried', `by ${event.by}`)

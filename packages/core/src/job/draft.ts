@@ -4,6 +4,7 @@ import type { Decision, Effect } from './effect.ts'
 import type { Branch, Job, JobError, JobFailure, Outcome, TrailEntry } from './job.ts'
 import type { JsonObject } from '@impresario/protocol'
 import { childJobId, endedId, messageId, orderId, tryId } from './identity.ts'
+import { keepResults } from './result.ts'
 
 /**
  * A decision in the making: the job as it will be, and what must follow. Lives only inside one
@@ -17,6 +18,9 @@ export interface Draft {
   readonly script: Script
   readonly at: number
   readonly job: Mutable<Job>
+  readonly before: Job
+  /** A person edited the state history: results that refer to it are meant too. */
+  isEdited: boolean
   readonly effects: Effect[]
   /** For the history. */
   readonly entries: TrailEntry[]
@@ -29,7 +33,17 @@ export interface Draft {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export function openDraft(script: Script, job: Job, at: number): Draft {
-  return { script, at, job: copyOf(job), effects: [], entries: [], kept: [], takenBack: [] }
+  return {
+    script,
+    at,
+    job: copyOf(job),
+    before: job,
+    isEdited: false,
+    effects: [],
+    entries: [],
+    kept: [],
+    takenBack: [],
+  }
 }
 
 /** Every field is written out, so that all jobs have one shape, whether they were just made or come from a disk. */
@@ -48,6 +62,7 @@ function copyOf(job: Job): Mutable<Job> {
     begun: job.begun,
     initialData: job.initialData,
     stateHistory: job.stateHistory,
+    results: job.results,
     wait: job.wait,
     branches: job.branches,
     aggregationResults: job.aggregationResults,
@@ -77,12 +92,24 @@ function copyOf(job: Job): Mutable<Job> {
 /** Closes the draft: the newest moments go into the record, older ones make room. */
 export function conclude(draft: Draft): Decision {
   const { job, effects, entries, kept, takenBack } = draft
+  settleResults(draft)
   const trail = [...job.trail, ...kept]
   const extra = trail.length - LIMITS.trailEntriesMax
   draft.job.trail = extra > 0 ? trail.slice(extra) : trail
   draft.job.updatedAt = draft.at
   if (takenBack.length > 0) draft.job.takenBack = newest(job.takenBack ?? [], takenBack)
   return { type: 'decided', job, effects, entries }
+}
+
+/** Results outlive what is written over them in the state history. */
+function settleResults(draft: Draft): void {
+  const { job, before } = draft
+  if (job.results === undefined || (job.results === before.results && job.stateHistory === before.stateHistory)) return
+  const { results, dropped } = keepResults({ before: draft.isEdited ? job : before, after: job })
+  draft.job.results = results
+  for (const { of, state } of dropped) {
+    note(draft, 'result_dropped', `the result of "${of}" in "${state}" is not kept: all results together are too large`)
+  }
 }
 
 /** Tries that are remembered as taken back, beside those of the last time: all of a fan-out may be taken back at once. */
@@ -248,6 +275,7 @@ export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
   draft.job.wait = undefined
   draft.job.branches = {}
   draft.job.aggregationResults = undefined
+  draft.job.results = undefined
   draft.job.result = ending.result
   draft.job.error = ending.error ?? (outcome === 'finished' ? undefined : job.error)
   draft.job.endedAt = draft.at

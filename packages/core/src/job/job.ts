@@ -1,5 +1,6 @@
 import type { JobErrorCode, Json, JsonObject, ResourceRequirements, TaskError } from '@impresario/protocol'
 import type { Command } from './command.ts'
+import type { StateResult } from './result.ts'
 
 export type OpenStatus =
   | 'pending'
@@ -39,6 +40,8 @@ export interface TaskCall {
   /** Tried again after a run or result timeout. Each try then has the whole result timeout. */
   readonly retryTimeouts?: boolean
   readonly attemptsMax?: number
+  /** The name of its branch in a fan-out; the branches of a list have the same one. */
+  readonly as?: string
 }
 
 /** Another blueprint, run as a part of this job. */
@@ -46,11 +49,15 @@ export interface ChildCall {
   readonly kind: 'child'
   readonly blueprint: string
   readonly initialData: JsonObject
+  /** As with tasks. */
+  readonly as?: string
 }
 
 export type Call = TaskCall | ChildCall
 
 export interface BranchOutcome {
+  /** The name that the fan-out gave to the branch. */
+  readonly as?: string | undefined
   readonly status: string
   readonly data?: Json | undefined
   readonly error?: TaskError | undefined
@@ -207,6 +214,8 @@ export interface Job {
   readonly initialData: JsonObject
   /** The durable dictionary that the states share. */
   readonly stateHistory: JsonObject
+  /** How the calls of earlier states ended, newest last. Gone when the job ends, absent in records of earlier versions. */
+  readonly results?: readonly StateResult[] | undefined
   readonly wait?: Wait | undefined
   /** The calls of this visit, by a short name that is unique within the visit. */
   readonly branches: Readonly<Record<string, Branch>>

@@ -13,12 +13,12 @@ const greeter = contract('greeter', {
 
 const hello = blueprint(
   'hello',
-  { input: z.object({ name: z.string() }), history: greeter.greet.output, output: z.string(), start: 'greet' },
+  { input: z.object({ name: z.string() }), output: z.string(), start: 'greet' },
   (state) => ({
     greet: state.handler((context, actions) =>
       actions.dispatchTask(greeter.greet, { params: context.initialData, transitions: { success: 'greeted' } }),
     ),
-    greeted: state.end({ result: (context) => context.stateHistory.greeting }),
+    greeted: state.end({ result: (context) => context.resultOf(greeter.greet).greeting }),
   }),
 )
 
