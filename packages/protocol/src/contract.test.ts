@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { contract, isTaskContract, validate } from './contract.ts'
+import { contract, isTaskContract, partProblems, validate } from './contract.ts'
 import type { InputOf, OutcomesOf, OutputOf, ReceivedInputOf, ReturnedOutputOf, Schema } from './contract.ts'
 
 const media = contract('media', {
@@ -71,6 +71,30 @@ test('a value is validated by schemas that answer now and by those that answer l
   const later = z.string().refine(async (text) => text.length > 2, 'too short')
   expect(await validate(later, 'abc')).toEqual({ value: 'abc' })
   expect(await validate(later, 'a')).toEqual({ problems: ['too short'] })
+})
+
+test('[B-14] of a part only what is there is looked at', async () => {
+  const schema = z.object({ n: z.number(), big: z.bigint(), deep: z.object({ x: z.string() }) })
+  expect(await partProblems(schema, {})).toEqual([])
+  expect(await partProblems(schema, { n: 1, other: true })).toEqual([])
+  expect(await partProblems(schema, { n: 2n ** 80n, big: 2n ** 80n })).toEqual([])
+  expect(await partProblems(schema, { n: '1', deep: {} })).toEqual([
+    'n: Invalid input: expected number, received string',
+    'deep.x: Invalid input: expected string, received undefined',
+  ])
+  expect(await partProblems(schema, { n: 2n ** 80n, deep: { x: 2n ** 80n } })).toEqual([
+    'deep.x: Invalid input: expected string, received bigint',
+  ])
+  expect(await partProblems(z.object({ n: z.number() }).strict(), { m: 1 })).toEqual(['Unrecognized key: "m"'])
+  const later: Schema = {
+    '~standard': {
+      version: 1,
+      vendor: 'v',
+      validate: async () => ({ issues: [{ message: 'no', path: [{ key: 'a' }] }] }),
+    },
+  }
+  expect(await partProblems(later, { a: 1 })).toEqual(['a: no'])
+  expect(await partProblems(later, { b: 1 })).toEqual([])
 })
 
 test('every problem is one sentence that begins with its place', async () => {

@@ -1,5 +1,5 @@
 import { ImpresarioError } from './errors.ts'
-import { checkSchema } from './exact/check-schema.ts'
+import { checkPart, checkSchema } from './exact/check-schema.ts'
 import { LIMITS } from './limits.ts'
 import type { ResourceRequirements } from './task.ts'
 
@@ -40,13 +40,7 @@ export async function validate<Output>(schema: Schema<unknown, Output>, value: u
 
 /** What is wrong with the keys that an object has, one sentence per problem. Keys that it lacks may still come. */
 export async function partProblems(schema: Schema, value: object): Promise<readonly string[]> {
-  const { issues = [] } = await checkSchema(schema, value)
-  return issues.filter((issue) => !isAboutMissing(issue, value)).map(sentenceOf)
-}
-
-function isAboutMissing({ path }: SchemaIssue, value: object): boolean {
-  const first = path?.[0]
-  return first !== undefined && !Object.hasOwn(value, typeof first === 'object' ? first.key : first)
+  return (await checkPart(schema, value)).map(sentenceOf)
 }
 
 function sentenceOf(issue: SchemaIssue): string {

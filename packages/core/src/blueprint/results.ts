@@ -54,9 +54,9 @@ export function resultReader(job: Job, isState: (name: string) => boolean): Resu
 
 function missing(name: string, from: string | undefined, { results = [] }: Job): string {
   const known = results.map((result) => `"${result.of}" in "${result.state}"`).join(', ')
-  const where = from === undefined ? 'no state' : `the state "${from}" has not been left, or it`
+  const where = from === undefined ? 'no state of this job has given' : `the state "${from}" has not given in this job`
   return (
-    `asks for the result of "${name}", which ${where} of this job has given. ` +
+    `asks for the result of "${name}", which ${where}. ` +
     `${known === '' ? 'There is none yet' : `There are: ${known}`}. ` +
     'Ask for it only where the task always came before, or use outcomeOf(…), which gives undefined.'
   )

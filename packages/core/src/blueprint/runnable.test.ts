@@ -51,6 +51,9 @@ describe('[B-01] the context', () => {
       dataStores: { names: new Map([['k', 'v']]) },
       tracingContext: { traceparent: 't' },
       signal,
+      resultOf: expect.any(Function),
+      outcomeOf: expect.any(Function),
+      written: expect.any(Function),
       stored: 'v',
     })
   })

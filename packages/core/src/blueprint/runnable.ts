@@ -167,7 +167,7 @@ async function runRules(parts: StateParts, rules: readonly CompiledRule[], conte
   try {
     const returned = await rule.handler(seen, recorder.actions)
     const { action, patch } = recorder.settle(returned)
-    const stateHistory = historyOf(parts, { ...context.stateHistory, ...patch })
+    const stateHistory = historyOf(parts, { ...context.stateHistory, ...storedCopy(patch) })
     await checkHistory(parts, storedCopy(stateHistory))
     return { action, stateHistory }
   } finally {
@@ -211,7 +211,8 @@ function historyOf(place: StateLocation, left: object): JsonObject {
 
 /** Holds what is there of the state history against its schema: what handlers find is what the compiler told them. */
 async function checkHistory({ blueprint, state, history }: StateParts, written: object): Promise<void> {
-  const problems = history === undefined ? [] : await partProblems(history, written)
+  if (history === undefined) return
+  const problems = await partProblems(history, written)
   if (problems.length === 0) return
   const fix = 'Correct what was written, or the schema'
   throw refusal(blueprint, state, `stateHistory does not fit \`history\`: ${problems.join('; ')}. ${fix}`)

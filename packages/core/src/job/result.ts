@@ -97,22 +97,23 @@ function withoutOverwritten(result: StateResult, before: JsonObject, after: Json
   const { at, keys, data, ...rest } = result
   const isOverwritten = (key: string): boolean => !isSame(own(before, key), own(after, key))
   if (at !== undefined) return isOverwritten(at) ? { ...rest, data: own(before, at) } : result
-  const gone = keys?.filter(isOverwritten) ?? []
-  if (keys === undefined || gone.length === 0) return result
-  const moved = dataOf({ ...result, keys: gone }, before)
-  return { ...rest, keys: keys.filter((key) => !gone.includes(key)), data: moved }
+  if (keys === undefined) return result
+  const gone = new Set(keys.filter(isOverwritten))
+  if (gone.size === 0) return result
+  const moved = dataOf({ ...result, keys: [...gone] }, before)
+  return { ...rest, keys: keys.filter((key) => !gone.has(key)), data: moved }
 }
 
 /** Oldest first: a handler most likely asks for what came last. */
 function bounded(results: Results): { readonly results: Results; readonly dropped: Results } {
-  const sizes = results.map((result) => jsonSize(asJson(result)))
-  let size = sizes.reduce((sum, each) => sum + each, 0)
+  const weighed = results.map((result) => ({ result, bytes: jsonSize(asJson(result)) }))
+  let size = weighed.reduce((sum, { bytes }) => sum + bytes, 0)
   if (size <= LIMITS.contextBytesMax) return { results, dropped: [] }
   const dropped: StateResult[] = []
-  const kept = results.map((result, index): StateResult => {
+  const kept = weighed.map(({ result, bytes }): StateResult => {
     if (size <= LIMITS.contextBytesMax || result.isDropped === true) return result
     const { keys: _keys, at: _at, data: _data, error: _error, ...rest } = result
-    size -= sizes[index] ?? 0
+    size -= bytes
     dropped.push(result)
     return { ...rest, isDropped: true }
   })

@@ -1,4 +1,4 @@
-import type { Schema, SchemaResult } from '../contract.ts'
+import type { Schema, SchemaIssue, SchemaResult } from '../contract.ts'
 import { isExactNumber } from './exact-number.ts'
 
 /**
@@ -27,6 +27,30 @@ export function checkSchema<Output>(
   }
   const first = validate(value)
   return first instanceof Promise ? first.then(again) : again(first)
+}
+
+/**
+ * Holds the keys that an object has against a schema; keys that it lacks are not looked at. As above, a number that a double
+ * would alter passes where the nearest double does.
+ */
+export async function checkPart(schema: Schema, value: object): Promise<readonly SchemaIssue[]> {
+  const found = await partIssues(schema, value, value)
+  if (found.length === 0 || exactIn(value) === 0) return found
+  const rough = new Set((await partIssues(schema, roughOf(value), value)).map(firstKey))
+  return found.filter((issue) => rough.has(firstKey(issue)))
+}
+
+async function partIssues(schema: Schema, value: unknown, keys: object): Promise<readonly SchemaIssue[]> {
+  const { issues = [] } = await schema['~standard'].validate(value)
+  return issues.filter((issue) => {
+    const key = firstKey(issue)
+    return key === undefined || Object.hasOwn(keys, key)
+  })
+}
+
+function firstKey({ path }: SchemaIssue): PropertyKey | undefined {
+  const first = path?.[0]
+  return typeof first === 'object' ? first.key : first
 }
 
 /** Boundary: a value that has passed, with some of its numbers exact. */
