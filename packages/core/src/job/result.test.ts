@@ -84,6 +84,7 @@ test('[B-14] a state that is visited again has its newest result, as the last of
 test('[B-14] results that are no objects, or nothing, are kept as they are', () => {
   const text = play(open(), ...renders('work', 'plain'))
   expect(text.job.results).toEqual([{ state: 'start', of: 'render', at: 'render' }])
+  expect(play(text, chooses(goTo('review'), { render: 'plain', own: 1 })).job.results).toEqual(text.job.results)
   const { job } = play(text, ...renders('review', 'second'), ...renders('start', null))
   expect(given(job)).toEqual({ start: 'plain', work: 'second', review: null })
   expect(given(play(open(), ...renders('work')).job)).toEqual({ start: undefined })
