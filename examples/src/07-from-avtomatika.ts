@@ -35,7 +35,7 @@ export const parallelWork = blueprint('parallel_work', { start: 'start_parallel_
     actions.dispatchTask({ type: 'task_b', params: { id: 2 }, transitions: { success: 'aggregate_results' } }),
   ]),
   aggregate_results: state.aggregator((context, actions) => {
-    // By task id: { status, data, error }.
+    // By task id: { status, data, error }. Branches with names have typed results: see dispatchParallel.
     const results = Object.entries(context.aggregationResults)
     const summary = Object.fromEntries(results.map(([taskId, { data }]) => [taskId, data ?? null]))
     return actions.transitionTo('final_step', { summary })
@@ -71,22 +71,18 @@ export const byQuality = blueprint(
   }),
 )
 
-// Another blueprint as a part of this one. Its result is in the state history, under its name.
-export const withChild = blueprint(
-  'with_child',
-  { history: z.object({ parallel_work: z.unknown() }), start: 'run_it' },
-  (state) => ({
-    run_it: state.handler((_context, actions) =>
-      actions.runBlueprint({
-        name: 'parallel_work',
-        initialData: {},
-        transitions: { success: 'done', failure: 'child_failed' },
-      }),
-    ),
-    done: state.end({ result: (context) => context.stateHistory.parallel_work }),
-    child_failed: state.end({ outcome: 'failed' }),
-  }),
-)
+// Another blueprint as a part of this one. Its result is found under its name.
+export const withChild = blueprint('with_child', { start: 'run_it' }, (state) => ({
+  run_it: state.handler((_context, actions) =>
+    actions.runBlueprint({
+      name: 'parallel_work',
+      initialData: {},
+      transitions: { success: 'done', failure: 'child_failed' },
+    }),
+  ),
+  done: state.end({ result: (context) => context.resultOf('parallel_work') }),
+  child_failed: state.end({ outcome: 'failed' }),
+}))
 
 // Priorities, strategies, requirements and timeouts of a task.
 export const demandingTask = blueprint('demanding_task', { start: 'render' }, (state) => ({

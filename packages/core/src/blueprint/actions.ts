@@ -11,9 +11,10 @@ export interface AnyActionToken {
  * The same with the states that it can lead to. Bounds of generics say `AnyActionToken`: with
  * `ActionToken<string>` there, the compiler would widen every literal target to `string`.
  */
-export interface ActionToken<To extends string = string, Fan = never> extends AnyActionToken {
+export interface ActionToken<To extends string = string, Fan = unknown> extends AnyActionToken {
   /** For the compiler only; never there when the program runs. */
   readonly '~to'?: To
+  /** The fan-out, or `never` for any other action. */
   readonly '~fan'?: Fan
 }
 
@@ -85,7 +86,10 @@ export type ResultOf<B> = TypesOf<B> extends { readonly output: infer Output } ?
 /** One per handler run. Every method only writes down the choice; it takes effect once the handler has returned it. */
 export interface Actions<History = LooseData> {
   /** Goes on at once, with `patch` merged into the state history. */
-  readonly transitionTo: <const To extends string>(state: To, patch?: Partial<NoInfer<History>>) => ActionToken<To>
+  readonly transitionTo: <const To extends string>(
+    state: To,
+    patch?: Partial<NoInfer<History>>,
+  ) => ActionToken<To, never>
 
   /**
    * Sends a task and pauses the job until it has ended; `transitions` says where each status leads.
@@ -113,7 +117,7 @@ export interface Actions<History = LooseData> {
     readonly expires?: Duration
     readonly remindAfter?: Duration
     readonly remindEvery?: Duration
-  }) => ActionToken<TargetsIn<On>>
+  }) => ActionToken<TargetsIn<On>, never>
 
   /**
    * Stops until a moment, for a span such as `'3d'` or until a `Date`, and then goes on to `to`. The sleep is durable, takes
@@ -137,7 +141,7 @@ interface DispatchTask {
       readonly transitions: Only<On, 'success' | BuiltInStatus | keyof OutcomesOf<T>>
       readonly eventTransitions?: Event
     },
-  ): ActionToken<TargetsIn<On> | TargetsIn<Event>>
+  ): ActionToken<TargetsIn<On> | TargetsIn<Event>, never>
   <const On extends LooseTransitions, const Event extends LooseTransitions = NoTransitions>(
     options: TaskOptions & {
       readonly type: string
@@ -145,7 +149,7 @@ interface DispatchTask {
       readonly transitions: On
       readonly eventTransitions?: Event
     },
-  ): ActionToken<TargetsIn<On> | TargetsIn<Event>>
+  ): ActionToken<TargetsIn<On> | TargetsIn<Event>, never>
 }
 
 interface RunBlueprint {
@@ -155,12 +159,12 @@ interface RunBlueprint {
       readonly initialData: NoInfer<InitialDataOf<B>>
       readonly transitions: Only<On, keyof ChildTransitions>
     },
-  ): ActionToken<TargetsIn<On>>
+  ): ActionToken<TargetsIn<On>, never>
   <const On extends ChildTransitions>(options: {
     readonly name: string
     readonly initialData?: LooseData
     readonly transitions: Only<On, keyof ChildTransitions>
-  }): ActionToken<TargetsIn<On>>
+  }): ActionToken<TargetsIn<On>, never>
 }
 
 /** A branch for `dispatchParallel` that runs a whole blueprint. */

@@ -22,7 +22,7 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   /** Shared by all states of the job. What the handler leaves in it is stored with its action. */
   readonly stateHistory: History
   /** Values of the state history that have to be there. Throws when one is missing. */
-  written<const Key extends keyof History & string>(...keys: readonly Key[]): Required<Pick<History, Key>>
+  readonly written: <const Key extends keyof History & string>(...keys: readonly Key[]) => Required<Pick<History, Key>>
   readonly client: { readonly id: string; readonly plan: string | undefined; readonly params: DataObject }
   readonly dataStores: Stores
   /** Why the job is in this state, when a failure, a timeout or a rejection led here. Absent once the job has gone on. */

@@ -63,12 +63,12 @@ export interface ResultReader {
    * What a task or a child gave, typed by its contract or its blueprint. Throws when there is none with this status: ask for
    * it where it has to be there.
    */
-  resultOf<T extends ResultSource, const Status extends StatusOf<T> = 'success' & StatusOf<T>>(
+  readonly resultOf: <T extends ResultSource, const Status extends StatusOf<T> = 'success' & StatusOf<T>>(
     source: T,
     options?: From & { readonly status?: Status },
-  ): ResultData<T, Status>
+  ) => ResultData<T, Status>
   /** How a task or a child ended; `undefined` when none has in this job. */
-  outcomeOf<T extends ResultSource>(source: T, options?: From): OutcomeOf<T> | undefined
+  readonly outcomeOf: <T extends ResultSource>(source: T, options?: From) => OutcomeOf<T> | undefined
 }
 
 // ── What an aggregator gathers ───────────────────────────────────────────────

@@ -76,7 +76,7 @@ function outcomeIn(result: StateResult, source: ResultSource, job: Job): RawOutc
 
 /** A status that the contract does not have is no outcome of it. Workers in other languages may send any. */
 function outcomeOf({ status, data, error }: BranchOutcome, source: ResultSource): RawOutcome {
-  if (isTaskContract(source) && !KNOWN.includes(status) && !Object.hasOwn(source.outcomes, status)) {
+  if (isTaskContract(source) && !KNOWN.has(status) && !Object.hasOwn(source.outcomes, status)) {
     const message = `"${source.name}" ended with the status "${status}", which its contract does not have.`
     return { status: 'failure', error: { code: 'CONTRACT_VIOLATION_ERROR', message } }
   }
@@ -87,7 +87,7 @@ function outcomeOf({ status, data, error }: BranchOutcome, source: ResultSource)
   }
 }
 
-const KNOWN: readonly string[] = ['success', 'failure', 'cancelled']
+const KNOWN = new Set(['success', 'failure', 'cancelled'])
 
 interface Named {
   readonly name: string
@@ -119,18 +119,18 @@ export function gatheredNames(sources: BranchSources, place: Place): Readonly<Re
 /** How each branch ended, by its name. */
 export function gatheredResults(sources: BranchSources, job: Job): object {
   const outcomes = Object.values(job.aggregationResults ?? {})
-  const results = Object.entries(sources).map(([name, source]) => {
+  const results = Object.entries(sources).map(([name, source]): [string, unknown] => {
     const own = outcomes.filter(({ as }) => as === name).map((outcome) => outcomeOf(outcome, sourceIn(source)))
-    if (isList(source)) return [name, Object.freeze(own)] as const
+    if (isList(source)) return [name, Object.freeze(own)]
     const [only] = own
-    if (only !== undefined) return [name, only] as const
+    if (only !== undefined) return [name, only]
     throw refusal(
       job,
       `gathers the branch "${name}", but the fan-out that led to it sent none. Name it in dispatchParallel; ` +
         'for a job that began before the branch had a name, raise the version of the blueprint.',
     )
   })
-  return Object.freeze(Object.fromEntries(results))
+  return Object.freeze<object>(Object.fromEntries(results))
 }
 
 function isList(source: BranchSources[string]): source is readonly [ResultSource] {

@@ -1,3 +1,4 @@
+/* oxlint-disable typescript/no-unsafe-call, typescript/no-unsafe-member-access -- what does not compile has no type */
 /**
  * [B-14] What the compiler knows of results: those of earlier states, and those of named branches. Never run.
  * Each `@ts-expect-error` stands on the line where the user would see the error.
@@ -6,7 +7,7 @@ import { contract } from '@impresario/protocol'
 import type { Data, TaskError } from '@impresario/protocol'
 import { z } from 'zod'
 import { child } from './actions.ts'
-import type { Actions, ActionToken } from './actions.ts'
+import type { ActionToken } from './actions.ts'
 import { blueprint } from './define.ts'
 import type { OutcomeOf } from './outcome.ts'
 
@@ -101,7 +102,7 @@ blueprint('wrong_results', { history: z.object({ n: z.number() }), start: 'a' },
     // @ts-expect-error the history has no such key
     context.written('m')
     // @ts-expect-error the key may not have been written yet
-    context.stateHistory.n.toFixed()
+    context.stateHistory.n.toFixed(0)
     // @ts-expect-error only aggregators that say what they gather have results by name
     context.results.poster
     return actions.transitionTo('done', context.written('n'))
@@ -162,9 +163,11 @@ blueprint('named_but_not_gathered', { start: 'spread' }, (state) => ({
   done: state.end(),
 }))
 
-declare function goOn(actions: Actions): ActionToken
+declare function goOn(): ActionToken
+declare function goThere(): ActionToken<'meet'>
 blueprint('declared', { start: 'spread' }, (state) => ({
-  spread: state.handler((_context, actions) => goOn(actions), { to: ['meet'] }),
+  spread: state.handler(() => goOn(), { to: ['meet', 'there'] }),
+  there: state.handler(() => goThere()),
   meet: state.aggregator({ poster: media.thumbnail }, (_context, actions) => actions.transitionTo('done')),
   done: state.end(),
 }))

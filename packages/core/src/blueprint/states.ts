@@ -12,12 +12,18 @@ type MaybePromise<T> = T | Promise<T>
 /** The states that a returned value can lead to. */
 type TargetsOf<R> = TokenTarget<Awaited<R>>
 type TokenTarget<T> =
-  T extends ActionToken<infer To, unknown> ? To : T extends readonly (infer Item)[] ? TokenTarget<Item> : never
+  T extends ActionToken<infer To> ? To : T extends readonly (infer Item)[] ? TokenTarget<Item> : never
 
 /** The fan-outs among it. Of targets that are no literals any may be the aggregator of one. */
 type FansOf<R> = string extends TargetsOf<R> ? FanOut : TokenFan<Awaited<R>>
 type TokenFan<T> =
-  T extends ActionToken<string, infer Fan> ? Fan : T extends readonly (infer Item)[] ? TokenFan<Item> : never
+  T extends ActionToken<string, infer Fan>
+    ? unknown extends Fan
+      ? FanOut
+      : Fan
+    : T extends readonly (infer Item)[]
+      ? TokenFan<Item>
+      : never
 
 /** Targets that are literals, or else those that were declared with `to`. */
 type Known<R, Declared extends string> =

@@ -348,7 +348,7 @@ function closeOthers(draft: Draft): void {
 function markEnded(draft: Draft, name: string, branch: Branch, outcome: BranchOutcome): void {
   const { job } = draft
   draft.job.branches = { ...job.branches, [name]: { ...branch, outcome } }
-  if (job.wait?.kind !== 'parallel') draft.job.results = addResult(job.results, job.state, branch.call, outcome)
+  if (job.wait?.kind !== 'parallel') draft.job.results = addResult(job, branch.call, outcome)
 }
 
 /** A result's object is merged into the state history; anything else is kept there under the task's type. */

@@ -4,7 +4,7 @@ import type { Decision, Effect } from './effect.ts'
 import type { Branch, Job, JobError, JobFailure, Outcome, TrailEntry } from './job.ts'
 import type { JsonObject } from '@impresario/protocol'
 import { childJobId, endedId, messageId, orderId, tryId } from './identity.ts'
-import { keepResults } from './result.ts'
+import { preserveResults } from './result.ts'
 
 /**
  * A decision in the making: the job as it will be, and what must follow. Lives only inside one
@@ -105,7 +105,7 @@ export function conclude(draft: Draft): Decision {
 function settleResults(draft: Draft): void {
   const { job, before } = draft
   if (job.results === undefined || (job.results === before.results && job.stateHistory === before.stateHistory)) return
-  const { results, dropped } = keepResults({ before: draft.isEdited ? job : before, after: job })
+  const { results, dropped } = preserveResults({ before: draft.isEdited ? job : before, after: job })
   draft.job.results = results
   for (const { of, state } of dropped) {
     note(draft, 'result_dropped', `the result of "${of}" in "${state}" is not kept: all results together are too large`)

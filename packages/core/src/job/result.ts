@@ -37,7 +37,7 @@ export function calledName(call: Call): string {
 }
 
 /** The results with one more, which replaces an older one of the same state. Newest last. */
-export function addResult(results: Results = [], state: string, call: Call, outcome: BranchOutcome): Results {
+export function addResult({ results = [], state }: Job, call: Call, outcome: BranchOutcome): Results {
   const { status, error } = outcome
   const added: StateResult = {
     state,
@@ -82,7 +82,7 @@ interface Step {
  * The results after a step that may have written over values that they refer to. `dropped`: those that had to go because all
  * together they would take more than a state history may.
  */
-export function keepResults({ before, after }: Step): { readonly results: Results; readonly dropped: Results } {
+export function preserveResults({ before, after }: Step): { readonly results: Results; readonly dropped: Results } {
   const { results = [], stateHistory } = after
   const known = new Set(before.results)
   const kept = results.map((result) =>
@@ -94,7 +94,7 @@ export function keepResults({ before, after }: Step): { readonly results: Result
 }
 
 function withoutOverwritten(result: StateResult, before: JsonObject, after: JsonObject): StateResult {
-  const { at, keys, data, ...rest } = result
+  const { at, keys, data: _data, ...rest } = result
   const isOverwritten = (key: string): boolean => !isSame(own(before, key), own(after, key))
   if (at !== undefined) return isOverwritten(at) ? { ...rest, data: own(before, at) } : result
   if (keys === undefined) return result
