@@ -94,7 +94,7 @@ interface Named {
   readonly kind: 'task' | 'child' | undefined
 }
 
-function sourceOf(source: unknown, place: Place, method: string): Named {
+function sourceOf(source: unknown, place: StateLocation, method: string): Named {
   if (typeof source === 'string') return { name: source, kind: undefined }
   if (isTaskContract(source)) return { name: source.name, kind: 'task' }
   const name = typeof source === 'object' && source !== null && 'name' in source ? source.name : undefined
@@ -108,7 +108,7 @@ function sourceOf(source: unknown, place: Place, method: string): Named {
 // ── Branches ─────────────────────────────────────────────────────────────────
 
 /** What an aggregator gathers under each name: one branch, or any number. */
-export function gatheredNames(sources: BranchSources, place: Place): Readonly<Record<string, 'one' | 'many'>> {
+export function gatheredNames(sources: BranchSources, place: StateLocation): Readonly<Record<string, 'one' | 'many'>> {
   const names = Object.entries(sources).map(([name, source]) => {
     sourceOf(sourceIn(source), place, `aggregator with the branch "${name}"`)
     return [name, isList(source) ? 'many' : 'one'] as const
@@ -142,8 +142,8 @@ function sourceIn(source: BranchSources[string]): ResultSource {
 }
 
 /** A job in its state, or the state of a blueprint. */
-type Place = Pick<Job, 'blueprint' | 'state'>
+export type StateLocation = Pick<Job, 'blueprint' | 'state'>
 
-function refusal({ blueprint, state }: Place, sentence: string): ImpresarioError {
+function refusal({ blueprint, state }: StateLocation, sentence: string): ImpresarioError {
   return new ImpresarioError('INVALID_BLUEPRINT', `Blueprint "${blueprint}", state "${state}": ${sentence}`)
 }

@@ -10,6 +10,7 @@ import { nodeOf } from './node.ts'
 import { POLICY_DEFAULTS, completePolicy } from './policy.ts'
 import { createRecorder, placed } from './recorder.ts'
 import { gatheredNames } from './results.ts'
+import type { StateLocation } from './results.ts'
 import type { ScriptPolicy, ScriptState } from './script.ts'
 import { definitionOf } from './states.ts'
 import type { AnyHandler, Definition, Rule } from './states.ts'
@@ -190,11 +191,6 @@ async function runEnd(
     throw refusal(parts.blueprint, parts.state, `the result does not fit \`output\`: ${checked.problems.join('; ')}`)
   }
   return { action: { type: 'end', result: inPlace(parts, () => jsonCopy(checked.value, 'The result')) }, stateHistory }
-}
-
-interface StateLocation {
-  readonly blueprint: string
-  readonly state: string
 }
 
 function historyOf(place: StateLocation, left: object): JsonObject {

@@ -32,7 +32,7 @@ export interface StateResult {
 type Results = readonly StateResult[]
 
 /** The name under which a result is found. */
-export function calledName(call: Call): string {
+function calledName(call: Call): string {
   return call.kind === 'task' ? call.type : call.blueprint
 }
 
