@@ -179,7 +179,9 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   handlerAttemptsMax: 'Runs of a handler that throws, unless configuration or blueprint say otherwise.',
   taskAttemptsMax: 'Tries of a task, unless configuration, blueprint or task say otherwise.',
   turnBegunMax:
-    'How often a handler is begun that never ends because the process ends first; then its job is quarantined.',
+    'How often a handler is begun that never returns because the process ends first; then its job is quarantined.',
+  turnLostMax:
+    'How often a handler returns and the process ends before the result is stored; then its job is quarantined.',
   taskDeliveriesMax: 'How often one try is handed out when every worker that has it falls silent.',
   runTimeoutMs: 'Time of a task from its pickup, unless somebody says otherwise.',
   backoffMs: 'First wait between tries; it doubles with each one.',

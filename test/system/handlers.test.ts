@@ -145,7 +145,7 @@ describe.each(Object.keys(STORAGES) as (keyof typeof STORAGES)[])('on %s', (stor
     expect(await stage.victim.stop()).toBe(0)
   })
 
-  test('[C-11] a handler that ends the process is given up after five times', async () => {
+  test('[C-11] a handler that ends the process is given up after three times', async () => {
     const stage = await Stage.open(storage)
     stage.victim.start()
     await stage.ready()
@@ -181,7 +181,7 @@ describe.each(Object.keys(STORAGES) as (keyof typeof STORAGES)[])('on %s', (stor
 
 // What is left is the same on every storage: the count of runs decides.
 
-test('[C-11] an endless loop after a wait is given up after five times', async () => {
+test('[C-11] an endless loop after a wait is given up after three times', async () => {
   const stage = await Stage.open('file')
   stage.victim.start()
   await stage.ready()
@@ -196,7 +196,7 @@ test('[C-11] an endless loop after a wait is given up after five times', async (
   expect(stage.begun('spins_later')).toBe(LIMITS.turnBegunMax)
 })
 
-test('[C-11] a handler that uses up all memory is given up after five times', async () => {
+test('[C-11] a handler that uses up all memory is given up after three times', async () => {
   const stage = await Stage.open('file', { NODE_OPTIONS: '--max-old-space-size=96' })
   stage.victim.start()
   await stage.ready()

@@ -50,11 +50,13 @@ export const LIMITS = {
   handlerMs: 60_000,
   handlerAttemptsMax: 4,
   taskAttemptsMax: 4,
+  /** A turn whose handler was begun so often and never returned, because the process ended first, waits for a person. */
+  turnBegunMax: 3,
   /**
-   * A turn whose handler was begun so often and never ended, because the process ended first, waits for a person. Not fewer:
-   * processes that are killed again and again on a busy machine gave up innocent turns after three.
+   * A turn whose handler returned so often, and whose process each time ended before that was stored, waits for a person. More
+   * than of those that never return: a process that is killed often is likelier the reason than what a handler left running.
    */
-  turnBegunMax: 5,
+  turnLostMax: 10,
   /** A task whose worker vanished is handed out again this often before it counts as failed. */
   taskDeliveriesMax: 10,
   /** Tasks of most blueprints are done in five minutes; those that are not should say so. Users may change it. */

@@ -58,7 +58,7 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
     }
   }
   let disk: VolatileJournal = createVolatileJournal({ beforeWrite })
-  const marked = new Set<number>()
+  const marks: Marks = { marked: new Set(), settled: new Map() }
   const open = async (node: Node): Promise<Storage> => {
     const isFirst = current === undefined
     current = node
@@ -74,7 +74,7 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
     const storage = new EmbeddedStorage({
       now: () => world.now,
       journal,
-      marks: marksIn(marked, node),
+      marks: marksIn(marks, node),
       cacheMax,
       schedule: (run) => world.after(0, () => node.whenRunning(run)),
       onFailure: () => node.die(),
@@ -94,20 +94,38 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
   }
 }
 
+interface Marks {
+  readonly marked: Set<number>
+  readonly settled: Map<number, number>
+}
+
 /** What a process has written without waiting for the disk outlives it, as it does in the cache of an operating system. */
-function marksIn(marked: Set<number>, node: Node): ClaimMarks {
+function marksIn({ marked, settled }: Marks, node: Node): ClaimMarks {
   const whileAlive = (change: () => void): void => {
     if (node.isAlive) change()
   }
   return {
     left: new Set(marked),
+    settledBefore: new Map(settled),
     claimed: (turns) =>
       whileAlive(() => {
-        for (const turn of turns) marked.add(turn)
+        for (const turn of turns) {
+          marked.add(turn)
+          settled.delete(turn)
+        }
+      }),
+    settled: (turn, token) =>
+      whileAlive(() => {
+        marked.delete(turn)
+        settled.set(turn, token)
       }),
     handedBack: (turn) => whileAlive(() => marked.delete(turn)),
     gone: (turn) => whileAlive(() => marked.delete(turn)),
-    close: () => whileAlive(() => marked.clear()),
+    close: () =>
+      whileAlive(() => {
+        marked.clear()
+        settled.clear()
+      }),
   }
 }
 

@@ -75,17 +75,52 @@ test('[C-11] what was settled, handed back or sent out anew is under no suspicio
   ])
 })
 
+test('[C-11] a turn that was settled and came back after a crash says by which claim', async () => {
+  const path = newFile()
+  let isStuck = false
+  const first = createVolatileJournal({
+    beforeWrite: () => (isStuck ? new Promise<void>(() => undefined) : Promise.resolve()),
+  })
+  const open = (journal: ReturnType<typeof createVolatileJournal>): EmbeddedStorage =>
+    new EmbeddedStorage({
+      now: () => 1_000,
+      journal,
+      marks: new FileClaimMarks(path),
+      schedule: (run) => queueMicrotask(run),
+    })
+  const before = open(first)
+  await before.commit({ enqueue: [turn('a'), turn('b')] })
+  await before.sync()
+  const [a, b] = await claimAll(before)
+  if (a === undefined || b === undefined) throw new Error('Two were claimed.')
+  isStuck = true
+  await before.commit({ settle: a })
+  await new Promise((resolve) => setImmediate(resolve))
+  isStuck = false
+  const second = first.reopened()
+  const again = await claimAll(open(second))
+  expect(again.map(({ id, deliveries: count, settledBy }) => [id, count, settledBy])).toEqual([
+    ['a', 1, a.token],
+    ['b', 2, undefined],
+  ])
+  // It stays known for as long as no other claim of it was settled.
+  const third = await claimAll(open(second.reopened()))
+  expect(third.map(({ settledBy }) => settledBy)).toEqual([a.token, undefined])
+})
+
 test('[C-11] the file stays small, and a torn line in it does no harm', () => {
   const path = newFile()
   const marks = new FileClaimMarks(path)
   for (let round = 1; round <= 20_000; round += 1) {
     marks.claimed([round])
-    if (round > 3) marks.gone(round)
+    if (round > 3) marks.settled(round, 4_503_599_627_370_496 + round)
   }
   expect(readFileSync(path).length).toBeLessThan(100_000)
   appendFileSync(path, '77')
   expect([...new FileClaimMarks(path).left].slice(0, 3)).toEqual([1, 2, 3])
   expect(new FileClaimMarks(path).left.has(77)).toBe(false)
+  // The newest settled ones are kept when the file is written anew.
+  expect(new FileClaimMarks(path).settledBefore.get(19_000)).toBe(4_503_599_627_389_496)
   marks.close()
   expect(readFileSync(path, 'utf8')).toBe('')
 })

@@ -89,7 +89,7 @@ export class EmbeddedStorage implements Storage {
     this.#tokens = new TokenSource(opened?.epoch ?? 1)
     this.#records = new RecordStore(journal, opened, { recordsMax, bytesMax })
     this.#marks = options.marks
-    this.#cautiousUntil = (options.marks?.left.size ?? 0) > 0 ? this.#now() + CAUTION_MS : -Infinity
+    this.#cautiousUntil = hasMarks(options.marks) ? this.#now() + CAUTION_MS : -Infinity
     if (journal === undefined || opened === undefined) return
     const now = this.#now()
     const payloads = payloadsOf(journal)
@@ -221,7 +221,10 @@ export class EmbeddedStorage implements Storage {
     if (guard !== undefined && guarding === undefined) return 'conflict'
     const now = this.#advanceRecords()
     if (!this.#records.fits(batch, now)) return 'conflict'
-    if (settled !== undefined) this.#remove(settled)
+    if (settled !== undefined) {
+      if (settled.queue === 'turns') this.#marks?.settled(settled.seq, settled.token)
+      this.#remove(settled)
+    }
     for (const { queue, id } of remove) {
       const entry = this.#queues[queue].get(id)
       if (entry !== undefined) this.#remove(entry)
@@ -265,7 +268,9 @@ export class EmbeddedStorage implements Storage {
     // A lease that ends with the process need not be written, unless the journal holds what it has overruled.
     if (holder !== undefined || firstClaim || entry.leaseStored || entry.isSuspect) this.#flusher?.itemChanged(entry)
     entry.isSuspect = false
-    return leaseOf(entry, now)
+    const lease = leaseOf(entry, now)
+    const settledBy = entry.queue === 'turns' ? this.#marks?.settledBefore.get(entry.seq) : undefined
+    return settledBy === undefined ? lease : { ...lease, settledBy }
   }
 
   /** Brings the records up to this moment, which it gives back. */
@@ -309,6 +314,10 @@ export class EmbeddedStorage implements Storage {
 /** Storage without a disk: for tests, for trying things out, and for work that may be lost. */
 export function createMemoryStorage({ now }: { readonly now: () => number }): EmbeddedStorage {
   return new EmbeddedStorage({ now })
+}
+
+function hasMarks(marks: ClaimMarks | undefined): boolean {
+  return marks !== undefined && marks.left.size + marks.settledBefore.size > 0
 }
 
 function payloadsOf(journal: Journal): PayloadSource {

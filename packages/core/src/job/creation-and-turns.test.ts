@@ -206,6 +206,17 @@ test('[C-11] a handler that was begun again and again and never ended waits for 
   expect(effects).toEqual([])
 })
 
+test('[C-11] a run that returned and was lost is counted apart from those that never returned', () => {
+  const lost = play(open(), begins(2, 0, true))
+  expect(lost.job).toMatchObject({ begun: 0, lost: 1, begunBy: 7 })
+  expect(play(lost, begins(), begins(2, 0, true)).job).toMatchObject({ begun: 1, lost: 2 })
+  expect(play(lost, chooses(task({ success: 'done' }))).job).toMatchObject({ begunBy: undefined, lost: undefined })
+  const { job } = play(lost, begins(2, 0, true), begins(2, 0, true))
+  expect(job).toMatchObject({ status: 'quarantined', state: 'start' })
+  expect(job.error?.code).toBe('HANDLER_NEVER_ENDED')
+  expect(job.error?.message).toContain('returned 3 times, and each time the process ended')
+})
+
 test('[C-11] an end of any sort ends the count of runs without one', () => {
   const begun = play(open(), begins(), begins())
   expect(play(begun, throws('after all')).job).toMatchObject({ status: 'running', failures: 1, begun: 0 })

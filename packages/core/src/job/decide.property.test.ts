@@ -149,7 +149,7 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
     case 'created':
       return { type, at, id: job.id, request: { blueprint: 'film', client: { id: 'eve' }, initialData: {} } }
     case 'turnBegun':
-      return { type, at, visit, begunMax: 2 }
+      return { type, at, visit, token: 7, begunMax: 2, lostMax: 3, hasReturned: chance < 0.5 }
     case 'turnTaken':
       return { type, at, visit, action: drawn.action, stateHistory }
     case 'turnFailed':

@@ -60,6 +60,8 @@ function copyOf(job: Job): Mutable<Job> {
     loopFrom: job.loopFrom,
     failures: job.failures,
     begun: job.begun,
+    begunBy: job.begunBy,
+    lost: job.lost,
     initialData: job.initialData,
     stateHistory: job.stateHistory,
     results: job.results,
@@ -242,6 +244,8 @@ export function enter(draft: Draft, state: string, failure?: JobFailure): void {
   draft.job.failures = 0
   draft.job.failure = failure
   draft.job.begun = undefined
+  draft.job.begunBy = undefined
+  draft.job.lost = undefined
   draft.job.wait = undefined
   draft.job.branches = {}
   draft.job.aggregationResults = keepResults

@@ -32,9 +32,17 @@ export type JobEvent = { readonly at: number } & (
   | { readonly type: 'turnTaken'; readonly visit: number; readonly action: Action; readonly stateHistory: JsonObject }
   /**
    * The handler of the present state is about to run again, after a run that ended without a word. `begunMax`: after so many
-   * of these a person is asked instead.
+   * of these a person is asked instead. `token` is that of its claim. `hasReturned`: the handler did return in the earlier run,
+   * and what it chose was lost; that run counts for `lostMax` alone.
    */
-  | { readonly type: 'turnBegun'; readonly visit: number; readonly begunMax: number }
+  | {
+      readonly type: 'turnBegun'
+      readonly visit: number
+      readonly token: number
+      readonly begunMax: number
+      readonly lostMax: number
+      readonly hasReturned: boolean
+    }
   | {
       readonly type: 'turnFailed'
       readonly visit: number

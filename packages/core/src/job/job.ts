@@ -211,6 +211,10 @@ export interface Job {
    * earlier run ended without a word are: the process ended with it, perhaps because of it. Zero: the newest did end.
    */
   readonly begun?: number | undefined
+  /** The token of the claim under which the newest of them was begun. */
+  readonly begunBy?: number | undefined
+  /** Handler runs in this visit that returned, and whose process ended before what they chose was durable. */
+  readonly lost?: number | undefined
   readonly initialData: JsonObject
   /** The durable dictionary that the states share. */
   readonly stateHistory: JsonObject

@@ -166,8 +166,8 @@ export const expires =
 
 /** A handler is about to run again after a run that ended without a word. */
 export const begins =
-  (begunMax = 2, shift = 0): Cue =>
-  (job) => ({ type: 'turnBegun', at: at(job), visit: job.visit + shift, begunMax })
+  (begunMax = 2, shift = 0, hasReturned = false): Cue =>
+  (job) => ({ type: 'turnBegun', at: at(job), visit: job.visit + shift, token: 7, begunMax, lostMax: 2, hasReturned })
 
 export const falls: Cue = (job) => ({
   type: 'taskAbandoned',

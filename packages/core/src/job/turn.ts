@@ -18,16 +18,22 @@ import type { Branch, Call, ChildCall, Job, JobStatus, TaskCall, Wait } from './
 export function beginTurn(draft: Draft, event: EventOf<'turnBegun'>): IgnoredReason | undefined {
   const { job } = draft
   if (!isTurnOf(job, event.visit)) return 'stale_turn' // J4
-  const begun = job.begun ?? 0
-  if (begun < event.begunMax) {
-    draft.job.begun = begun + 1
+  const [begun, lost] = [job.begun ?? 0, job.lost ?? 0]
+  const isTooMany = event.hasReturned ? lost >= event.lostMax : begun >= event.begunMax
+  if (!isTooMany) {
+    // The run that is about to begin takes the place of one that returned.
+    draft.job.begun = event.hasReturned ? begun : begun + 1
+    draft.job.begunBy = event.token
+    if (event.hasReturned) draft.job.lost = lost + 1
     return undefined
   }
   // Once more than was counted: the first run was one like any other.
-  const times = begun + 1
+  const what = event.hasReturned
+    ? `returned ${lost + 1} times, and each time the process ended before the result was stored. Look for what it leaves running, such as timers and child processes.`
+    : `was begun ${begun + 1} times and never ended: each time the process ended first. Look for an endless loop, for memory that grows, and for calls that end the process.`
   quarantine(draft, {
     code: 'HANDLER_NEVER_ENDED',
-    message: `The handler of "${job.state}" was begun ${times} times and never ended: each time the process ended first. Look for an endless loop, for memory that grows, and for calls that end the process. Correct the handler, then retry the job.`,
+    message: `The handler of "${job.state}" ${what} Correct the handler, then retry the job.`,
     state: job.state,
   })
   return undefined
@@ -38,6 +44,8 @@ export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReas
   if (!isTurnOf(draft.job, event.visit)) return 'stale_turn' // J4
   draft.job.stateHistory = event.stateHistory
   draft.job.begun = undefined
+  draft.job.begunBy = undefined
+  draft.job.lost = undefined
   applyAction(draft, event.action)
   return undefined
 }

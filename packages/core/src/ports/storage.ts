@@ -136,6 +136,11 @@ export interface Lease extends LeaseRef {
   readonly deliveries: number
   /** How long until the item expires if this claim is kept. Zero for what has expired; `undefined`: never. */
   readonly expiresInMs: number | undefined
+  /**
+   * The token of an earlier claim that was settled, in a process that ended before that was durable. Said of turns, by a
+   * storage whose commits reach the disk later; where a commit is durable by itself there is nothing to say.
+   */
+  readonly settledBy?: number
 }
 
 export interface ClaimOptions {

@@ -58,8 +58,9 @@ interface RunningTurn {
  * waiting. A turn that is lost with its process is claimed again by another after the lease.
  *
  * The process may have been lost because of the turn. One that was claimed before is therefore counted in its job's record
- * before it runs, and runs apart from others like it; after a few such runs its job waits for a person. Turns that are
- * claimed for the first time, nearly all of them, cost nothing more.
+ * before it runs, and runs apart from others like it; after a few such runs its job waits for a person. A run whose handler
+ * returned hardly counts: the embedded storage says so of a turn that it had settled when the process ended, and on the others
+ * the commit is the answer. Turns that are claimed for the first time, nearly all of them, cost nothing more.
  */
 export class Executor implements Service {
   readonly name = 'executor'
@@ -72,6 +73,8 @@ export class Executor implements Service {
    * which the storage had not made durable yet.
    */
   readonly #suspects = new Set<string>()
+  /** Jobs of which a handler returned here in a visit, and the storage did not take what it chose. */
+  readonly #returned = new Map<string, number>()
   readonly #room: TurnRoom
   #unwatch: (() => void) | undefined
   readonly #idle: (() => void)[] = []
@@ -209,13 +212,14 @@ export class Executor implements Service {
     }
     this.#room.take(lease.token, jsonWeight(stored.value))
     // Claimed before, without an end that anybody knows of: it may be what ended a process.
-    const isSuspect = lease.deliveries > 1 || stored.value.begun !== undefined || this.#suspects.has(jobId)
+    const wasClaimed = (lease.deliveries > 1 || lease.settledBy !== undefined) && this.#returned.get(jobId) !== visit
+    const isSuspect = wasClaimed || stored.value.begun !== undefined || this.#suspects.has(jobId)
     if (isSuspect) await this.#repeat(stored.value, turn)
     else await this.#take(stored.value, turn, false)
   }
 
   async #take(job: Job, turn: RunningTurn, isSuspect: boolean): Promise<void> {
-    const { registry, director, turns } = this.#options
+    const { registry, director } = this.#options
     const { lease } = turn
     const { id: jobId, visit } = job
     const blueprint = registry.of(job)
@@ -224,6 +228,21 @@ export class Executor implements Service {
       return
     }
     const choice = await this.#perform(blueprint, job, turn, isSuspect)
+    try {
+      await this.#commit(job, choice, lease)
+    } catch (error) {
+      // The storage did not take it. The handler is not at fault, and its next run here is not counted.
+      this.#returned.delete(jobId)
+      this.#returned.set(jobId, visit)
+      const [oldest] = this.#returned.keys()
+      if (oldest !== undefined && this.#returned.size > SUSPECTS_MAX) this.#returned.delete(oldest)
+      throw error
+    }
+    this.#returned.delete(jobId)
+  }
+
+  async #commit({ id: jobId, visit }: Job, choice: Choice, lease: Lease): Promise<void> {
+    const { director, turns } = this.#options
     try {
       await director.apply(jobId, turns.eventOf(visit, choice), lease)
     } catch (error) {
@@ -260,12 +279,20 @@ export class Executor implements Service {
   }
 
   /** Counts a run before it begins, durably. Gives the job if it may run. */
-  async #count({ id: jobId, visit, begun = 0, ...job }: Job, lease: Lease): Promise<Job | undefined> {
+  async #count({ id: jobId, visit, begun = 0, lost = 0, ...job }: Job, lease: Lease): Promise<Job | undefined> {
     const { storage, director, clock, log } = this.#options
-    const begunMax = LIMITS.turnBegunMax - 1
-    const event = { type: 'turnBegun', at: clock.now(), visit, begunMax } as const
-    const facts = { job_id: jobId, blueprint: job.blueprint, state: job.state, times: begun + 1 }
-    if (begun >= begunMax) {
+    const { token, settledBy } = lease
+    const [begunMax, lostMax] = [LIMITS.turnBegunMax - 1, LIMITS.turnLostMax - 1]
+    const wasSettled = settledBy !== undefined && settledBy === (job.begunBy ?? settledBy)
+    const hasReturned = wasSettled || this.#returned.get(jobId) === visit
+    const event = { type: 'turnBegun', at: clock.now(), visit, token, begunMax, lostMax, hasReturned } as const
+    const facts = {
+      job_id: jobId,
+      blueprint: job.blueprint,
+      state: job.state,
+      times: hasReturned ? lost + 1 : begun + 1,
+    }
+    if (hasReturned ? lost >= lostMax : begun >= begunMax) {
       log.error(GIVEN_UP, facts)
       await director.apply(jobId, event, lease)
       return undefined
@@ -274,7 +301,7 @@ export class Executor implements Service {
     const applied = await director.apply(jobId, event, undefined, undefined, lease)
     // Others may have counted runs that were not known here: then that was one too many, and a person is asked.
     const isGivenUp = applied.type === 'applied' && applied.job.status === 'quarantined'
-    if (isGivenUp) log.error(GIVEN_UP, { ...facts, times: begunMax + 1 })
+    if (isGivenUp) log.error(GIVEN_UP, { ...facts, times: (hasReturned ? lostMax : begunMax) + 1 })
     if (applied.type === 'ignored' || isGivenUp) await storage.commit({ settle: lease })
     if (applied.type !== 'applied' || isGivenUp) return undefined
     await storage.sync()
