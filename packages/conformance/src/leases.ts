@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { claim, claimedIds, claimOne, expired, idsOf, item, only, SECOND } from './fixtures.ts'
+import { claim, claimedIds, claimOne, expired, idsOf, item, only, putJob, SECOND } from './fixtures.ts'
 import type { Check } from './storage-under-test.ts'
 
 export function checkLeases(check: Check): void {
@@ -287,13 +287,33 @@ export function checkExpiry(check: Check): void {
     expect(await storage.lanes('turns')).toEqual([])
   })
 
-  check('[C-04] the holder of an expired item may settle until the expiry is claimed', async ({ storage, advance }) => {
-    await storage.commit({ enqueue: [item('i1', { settleMs: SECOND })] })
-    const lease = await claimOne(storage)
-    await advance(2 * SECOND)
-    expect(await storage.renew([lease], 5 * SECOND)).toEqual([true])
-    expect(await storage.commit({ settle: lease })).toBe('committed')
-    expect(await expired(storage)).toEqual([])
+  check(
+    '[C-04] the holder of an expired item writes nothing any more, noticed or not',
+    async ({ storage, advance }) => {
+      await storage.commit({ enqueue: [item('i1', { settleMs: SECOND })] })
+      const lease = await claimOne(storage, { leaseMs: 60 * SECOND })
+      await advance(SECOND - 1)
+      expect(await storage.commit({ guard: lease })).toBe('committed')
+      await advance(1)
+      expect(await storage.commit({ settle: lease, put: [putJob('a', 1)] })).toBe('conflict')
+      expect(await storage.commit({ guard: lease, put: [putJob('a', 1)] })).toBe('conflict')
+      expect(await storage.renew([lease], 5 * SECOND)).toEqual([true])
+      expect(await storage.commit({ settle: lease })).toBe('conflict')
+      expect(await storage.read('job', 'a')).toBeUndefined()
+      expect(await storage.commit({ settle: only(await expired(storage)) })).toBe('committed')
+    },
+  )
+
+  check('[C-04] the same for a run that has lasted too long', async ({ storage, advance }) => {
+    await storage.commit({ enqueue: [item('i1', { runMs: SECOND })] })
+    const lease = await claimOne(storage, { leaseMs: 60 * SECOND })
+    await advance(SECOND)
+    expect(await storage.commit({ settle: lease })).toBe('conflict')
+    const expiry = only(await expired(storage))
+    await advance(60 * SECOND)
+    // Whoever claimed the expiry has a lease too, and loses it with that.
+    expect(await storage.commit({ settle: expiry })).toBe('conflict')
+    expect(await storage.commit({ settle: only(await expired(storage)) })).toBe('committed')
   })
 
   check('[C-04] who claims the expiry takes the item from its holder', async ({ storage, advance }) => {

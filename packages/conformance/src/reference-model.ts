@@ -33,8 +33,8 @@ export class ReferenceModel {
 
   commit(batch: Batch): 'committed' | 'conflict' {
     const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
-    if (settle !== undefined && !this.#isCurrent(settle)) return 'conflict'
-    if (guard !== undefined && !this.#isCurrent(guard)) return 'conflict'
+    if (settle !== undefined && !this.#isInForce(settle)) return 'conflict'
+    if (guard !== undefined && !this.#isInForce(guard)) return 'conflict'
     const isNamed = (name: { kind: string; id: string }, { kind, id }: Put): boolean =>
       name.kind === kind && name.id === id
     const left = this.records.filter((old) => !drop.some((name) => isNamed(name, old)))
@@ -133,6 +133,13 @@ export class ReferenceModel {
 
   #isCurrent({ queue, id, token }: LeaseRef): boolean {
     return token !== 0 && this.itemOf(queue, id)?.token === token
+  }
+
+  /** Current, and not expired in those hands; the claim of an expiry holds for as long as its lease. */
+  #isInForce(ref: LeaseRef): boolean {
+    const held = this.itemOf(ref.queue, ref.id)
+    if (held === undefined || !this.#isCurrent(ref)) return false
+    return !this.#isExpired(held) || (held.closing && held.until > this.now)
   }
 
   #isReady(held: Held): boolean {

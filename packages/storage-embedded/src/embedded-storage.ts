@@ -215,11 +215,10 @@ export class EmbeddedStorage implements Storage {
   async commit(batch: Batch): Promise<'committed' | 'conflict'> {
     this.#mustWork()
     const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
-    const settled = settle && this.#queues[settle.queue].find(settle)
-    if (settle !== undefined && settled === undefined) return 'conflict'
-    const guarding = guard && this.#queues[guard.queue].find(guard)
-    if (guard !== undefined && guarding === undefined) return 'conflict'
     const now = this.#advanceRecords()
+    const settled = settle && this.#inForce(settle, now)
+    if (settle !== undefined && settled === undefined) return 'conflict'
+    if (guard !== undefined && this.#inForce(guard, now) === undefined) return 'conflict'
     if (!this.#records.fits(batch, now)) return 'conflict'
     if (settled !== undefined) {
       if (settled.queue === 'turns') this.#marks?.settled(settled.seq, settled.token)
@@ -271,6 +270,14 @@ export class EmbeddedStorage implements Storage {
     const lease = leaseOf(entry, now)
     const settledBy = entry.queue === 'turns' ? this.#marks?.settledBefore.get(entry.seq) : undefined
     return settledBy === undefined ? lease : { ...lease, settledBy }
+  }
+
+  /** What this claim still names, unless it has expired in those hands. */
+  #inForce(ref: LeaseRef, now: number): Entry | undefined {
+    const index = this.#queues[ref.queue]
+    index.advance(now)
+    const entry = index.find(ref)
+    return entry?.state === 'expired' ? undefined : entry
   }
 
   /** Brings the records up to this moment, which it gives back. */

@@ -19,7 +19,7 @@ export const BY_KEY = `SET enable_seqscan = off SET enable_hashjoin = off SET en
  * whole group is undone and sent again, which finds the new row and decides by it.
  */
 export const COMMIT_FUNCTION = `
-CREATE FUNCTION {schema}.commit(p_locks json, p_keys json, p_puts json, p_items json)
+CREATE OR REPLACE FUNCTION {schema}.commit(p_locks json, p_keys json, p_puts json, p_items json)
 RETURNS integer[] LANGUAGE plpgsql ${BY_KEY} AS $$
 DECLARE
   v_now bigint := {schema}.now_ms();
@@ -32,14 +32,17 @@ DECLARE
   dropped tid[];
   written integer;
 BEGIN
-  -- Rows are locked one by one as they are looked up, hence in the order in which they are named.
+  -- Rows are locked one by one as they are looked up, hence in the order in which they are named. A claim writes nothing once
+  -- its item has expired (state 3), noticed or not.
   IF p_locks IS NOT NULL THEN
-    SELECT coalesce(array_agg(l.b) FILTER (WHERE l.t IS NOT NULL AND (l.t = 0 OR i.token IS DISTINCT FROM l.t)), '{}'),
+    SELECT coalesce(array_agg(l.b) FILTER (WHERE l.t IS NOT NULL AND (l.t = 0 OR i.token IS DISTINCT FROM l.t OR i.state = 3)), '{}'),
       array_agg(i.place) FILTER (WHERE l.g), array_agg(l.b) FILTER (WHERE l.g)
     INTO bad, gone, gone_by
     FROM json_to_recordset(p_locks) AS l(b integer, q text, i text, t bigint, g boolean)
     LEFT JOIN LATERAL (
-      SELECT x.ctid AS place, x.token FROM {schema}.items x WHERE x.queue = l.q AND x.id = l.i FOR UPDATE
+      SELECT x.ctid AS place, x.token, {schema}.state_of(v_now, x.due_at, x.leased_until,
+        {schema}.expiry_of(x.leased_until, x.settle_at, x.unclaimed_at, x.run_at, x.deliveries), x.closing) AS state
+      FROM {schema}.items x WHERE x.queue = l.q AND x.id = l.i FOR UPDATE
     ) i ON true;
   END IF;
   IF p_keys IS NOT NULL THEN
@@ -117,7 +120,7 @@ BEGIN
 END $$;
 
 -- Last in a transaction: nobody waits for anything while he holds a row of the counts.
-CREATE FUNCTION {schema}.count_all(deltas {schema}.delta[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {schema}.count_all(deltas {schema}.delta[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO {schema}.counts AS c (kind, status, owner, name, stripe, n)
   SELECT d.kind, d.status, d.owner, d.name, pg_backend_pid() % 16, d.n FROM unnest(deltas) AS d
@@ -127,7 +130,7 @@ END $$;
 
 -- Records whose time is over are still in the counts until they are taken away. The kind is compared in a way that no index
 -- serves, so that only those few are read.
-CREATE FUNCTION {schema}.counted(p_kind text, p_owner text, p_name text) RETURNS TABLE (status text, n bigint)
+CREATE OR REPLACE FUNCTION {schema}.counted(p_kind text, p_owner text, p_name text) RETURNS TABLE (status text, n bigint)
 LANGUAGE plpgsql ${BY_KEY} AS $$
 #variable_conflict use_column
 DECLARE
@@ -144,7 +147,7 @@ BEGIN
 END $$;
 
 -- Takes away what has expired, a part at a time.
-CREATE FUNCTION {schema}.purge(p_limit integer) RETURNS integer LANGUAGE plpgsql ${BY_KEY} AS $$
+CREATE OR REPLACE FUNCTION {schema}.purge(p_limit integer) RETURNS integer LANGUAGE plpgsql ${BY_KEY} AS $$
 DECLARE
   v_now bigint := {schema}.now_ms();
   deltas {schema}.delta[];

@@ -25,6 +25,8 @@ const FUNCTIONS = [COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS, READ_FUNCT
  */
 export const MIGRATIONS: readonly Migration[] = [
   { sql: [TABLES, ITEM_RULES, ...FUNCTIONS, TRANSFER].join('\n'), oldest: 1 },
+  // A commit under a claim whose item has expired is a conflict. Programs from before take it for a claim that was lost.
+  { sql: COMMIT_FUNCTION, oldest: 1 },
 ]
 
 /** Names the lock under which instances that start together change the tables one after the other. */

@@ -190,9 +190,9 @@ export interface Batch {
   /** Replaces an item of the same queue and id; whoever had claimed the old one has lost it. */
   readonly enqueue?: readonly Item[]
   readonly remove?: readonly { readonly queue: Queue; readonly id: string }[]
-  /** The claim that this batch answers; its item is removed. If the claim was lost, nothing in the batch happens. */
+  /** The claim that this batch answers; its item is removed. If the claim was lost, or the item has expired under it, nothing happens. */
   readonly settle?: LeaseRef
-  /** The claim under whose authority the batch is written; its item stays. If the claim was lost, nothing in the batch happens. */
+  /** The claim under whose authority the batch is written; its item stays. If the claim was lost, or the item has expired under it, nothing happens. */
   readonly guard?: LeaseRef
   /** Records to delete, whatever their version. One that is not there is no conflict. */
   readonly drop?: readonly { readonly kind: Kind; readonly id: string }[]

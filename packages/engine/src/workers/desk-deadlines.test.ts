@@ -115,3 +115,33 @@ test("[E-01] of a worker's error only the beginning is kept", async () => {
   const { message = '' } = (await stage.job(jobId)).error ?? {}
   expect([message.length, message.at(-1)]).toEqual([LIMITS.taskErrorCharsMax, '…'])
 })
+
+test('[C-04] a result that comes after its deadline is refused, also before anything has noticed the deadline', async () => {
+  for (const limits of [{ resultTimeout: '1m' }, { runTimeout: '1m' }] as const) {
+    const stage = new Stage([oneTask(limits)])
+    const jobId = await stage.begin('one')
+    const worker = await stage.worker('late')
+    const { taskId } = await worker.takeOne()
+    for (let beat = 0; beat < 6; beat += 1) {
+      await worker.heartbeat()
+      await stage.clock.advance(10_000)
+    }
+    // The watcher has not looked since.
+    expect(await worker.report(taskId)).toMatchObject({ type: 'ignored', reason: 'stale_task' })
+    expect(await stage.statusOf(jobId)).toBe('waiting_for_worker')
+    await stage.run()
+    const job = await stage.job(jobId)
+    expect([job.status, job.error?.code]).toEqual(['failed', 'TIMEOUT_ERROR'])
+  }
+})
+
+test('[C-04] a result that comes just before its deadline counts', async () => {
+  const stage = new Stage([oneTask({ resultTimeout: '1m' })])
+  const jobId = await stage.begin('one')
+  const worker = await stage.worker('early')
+  const { taskId } = await worker.takeOne()
+  await stage.clock.advance(59_999)
+  expect(await worker.report(taskId)).toMatchObject({ type: 'accepted' })
+  await stage.run()
+  expect(await stage.statusOf(jobId)).toBe('finished')
+})

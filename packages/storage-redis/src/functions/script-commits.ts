@@ -46,10 +46,10 @@ end
 local function conditions(base, batch, now)
   local settled, settled_q
   if batch.settle then
-    settled, settled_q = find(base, batch.settle)
+    settled, settled_q = find_in_force(base, batch.settle, now)
     if not settled then return nil end
   end
-  if batch.guard and not find(base, batch.guard) then return nil end
+  if batch.guard and not find_in_force(base, batch.guard, now) then return nil end
   local heads = fitting(base, batch.puts, batch.drops, now)
   return heads, settled, settled_q
 end

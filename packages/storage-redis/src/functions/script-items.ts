@@ -290,6 +290,14 @@ local function find(base, ref)
   if head and head[TOKEN] == ref[3] then return head, q end
 end
 
+-- The same for a claim that is to write: what has expired in its hands is lost to it, noticed or not.
+local function find_in_force(base, ref, now)
+  local head, q = find(base, ref)
+  if not head or head[STATE] == EXPIRED then return nil end
+  if expires_at(head) <= now and not (head[STATE] == CLOSING and head[UNTIL] > now) then return nil end
+  return head, q
+end
+
 -- Tokens begin anew with every millisecond, so that none repeats even if the server has lost its newest writes. Each of
 -- several shards gives those of its own remainder.
 local function token_source(base, now, most, stride, rest)
