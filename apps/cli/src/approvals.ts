@@ -1,4 +1,5 @@
-import type { Approval } from '@impresario/client'
+import { isImpresarioError } from '@impresario/client'
+import type { Approval, JobHandle } from '@impresario/client'
 import { COMMAND, EXIT, usage } from './failure.ts'
 import { jobIdOf } from './job-prefix.ts'
 import { printJson } from './screen.ts'
@@ -13,25 +14,40 @@ export interface ApproveOptions extends GlobalOptions {
   readonly visit?: number
 }
 
+/** Names the question that was answered last, where none is open. */
+const ANSWERED_LAST = 0
+
 /** Decides what a job asks; without a decision, shows what it asks and which decisions there are. */
 export function approveJob(given: string, decision: string | undefined, options: ApproveOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const jobId = await jobIdOf(client, given)
     const job = client.job(jobId)
-    const question = await job.approval()
-    const { comment, visit = question.visit } = options
+    const { comment } = options
     if (decision === undefined) {
+      const question = await job.approval()
       if (comment !== undefined) throw usage('A comment goes with a decision.', decisionsOf(question))
       if (screen.isJson) printJson(screen, question)
       else screen.out(questionPage(screen, question))
       return EXIT.ok
     }
-    if (visit === question.visit && !question.decisions.includes(decision)) {
+    const question = await openQuestion(job)
+    const visit = options.visit ?? question?.visit ?? ANSWERED_LAST
+    if (question !== undefined && visit === question.visit && !question.decisions.includes(decision)) {
       throw usage(`"${decision}" is not among the decisions.`, decisionsOf(question))
     }
     await job.approve(decision, { comment, visit })
     return done(screen, `Job ${jobId} got the decision "${decision}".`)
   })
+}
+
+/** The answer to this very decision may have been lost: the server knows whether it was made. */
+async function openQuestion(job: JobHandle): Promise<Approval | undefined> {
+  try {
+    return await job.approval()
+  } catch (error) {
+    if (isImpresarioError(error, 'NOT_WAITING')) return undefined
+    throw error
+  }
 }
 
 function decisionsOf({ decisions }: Approval): string {

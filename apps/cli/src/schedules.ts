@@ -67,9 +67,13 @@ function schedulePage(screen: Screen, schedule: Schedule): string {
   ])
 }
 
-export function runSchedule(name: string, options: GlobalOptions): Promise<number> {
+export interface RunOptions extends GlobalOptions {
+  readonly key?: string
+}
+
+export function runSchedule(name: string, options: RunOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const { id } = await client.schedules.run(name)
+    const { id } = await client.schedules.run(name, { idempotencyKey: options.key })
     done(screen, `The job of ${name} is started: ${id}`, { job_id: id })
     if (!screen.isJson) screen.out(screen.paint('dim', `Watch it: ${COMMAND} jobs watch ${id}`))
     return EXIT.ok

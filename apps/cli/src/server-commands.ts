@@ -5,6 +5,7 @@ import type { End } from './action.ts'
 import { count, number, port, spanMs } from './arguments.ts'
 import type { DevOptions } from './dev.ts'
 import type { MigrateCommandOptions } from './migrate.ts'
+import type { RunOptions } from './schedules.ts'
 import type { DeliveryOptions, RotateOptions } from './webhooks.ts'
 import type { WorkerHistoryOptions } from './worker-history.ts'
 
@@ -115,7 +116,8 @@ export function addSchedules(program: Command, end: End): void {
   schedules
     .command('run <schedule>')
     .description('start its job now, with the token of an admin; its own times stay as they are')
-    .action(act(end, async (options, schedule) => (await load()).runSchedule(schedule, options)))
+    .option('--key <key>', 'idempotency key: the same key starts it once')
+    .action(act(end, async (options: RunOptions, schedule) => (await load()).runSchedule(schedule, options)))
 }
 
 export function addWebhooks(program: Command, end: End): void {
@@ -157,6 +159,7 @@ export function addWebhooks(program: Command, end: End): void {
     .addOption(
       new Option('--overlap <span>', 'so long both are used; a day without it, 0 if it has leaked').argParser(spanMs),
     )
+    .option('--key <key>', 'idempotency key: the same key replaces it once')
     .action(act(end, async (options: RotateOptions, endpoint) => (await load()).rotateSecret(endpoint, options)))
 }
 

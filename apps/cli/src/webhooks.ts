@@ -141,12 +141,13 @@ export function showSecret(endpoint: string, options: GlobalOptions): Promise<nu
 
 export interface RotateOptions extends GlobalOptions {
   readonly overlap?: number
+  readonly key?: string
 }
 
 export function rotateSecret(endpoint: string, options: RotateOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const id = await endpointId(client, endpoint)
-    const rotated = await client.webhooks.rotateSecret(id, { overlapMs: options.overlap })
+    const rotated = await client.webhooks.rotateSecret(id, { overlapMs: options.overlap, idempotencyKey: options.key })
     if (screen.isJson) {
       printJson(screen, rotated)
       return EXIT.ok

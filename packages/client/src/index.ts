@@ -16,6 +16,7 @@ export type {
   DeliveryAttempt,
   DeliveryQuery,
   EndpointQuery,
+  RotateOptions,
   WebhookEndpoint,
   Webhooks,
   WebhookSecret,

@@ -1,5 +1,6 @@
-import { CLIENT_PATHS, type ScheduleBody } from '@impresario/protocol'
+import { CLIENT_PATHS, HEADERS, type ScheduleBody } from '@impresario/protocol'
 import type { Connection } from './connection.ts'
+import { newJobId } from './job-id.ts'
 import type { JobHandle } from './job.ts'
 
 /** Jobs by the calendar. A client sees the schedules whose jobs are its own, an admin all. */
@@ -21,9 +22,13 @@ export class Schedules {
     return believed((await this.#connection.call(CLIENT_PATHS.schedule(name), { repeatable: true })).body)
   }
 
-  /** Starts its job now; its own times stay as they are. Needs the token of an admin. */
-  async run(name: string): Promise<JobHandle> {
-    const call = { method: 'POST', repeatable: false } as const
+  /**
+   * Starts its job now; its own times stay as they are. Needs the token of an admin. It is started once, also when an answer is
+   * lost and the call is repeated; with a key of your own, also over several calls.
+   */
+  async run(name: string, options: { readonly idempotencyKey?: string | undefined } = {}): Promise<JobHandle> {
+    const headers = { [HEADERS.idempotencyKey]: options.idempotencyKey ?? newJobId() }
+    const call = { method: 'POST', headers, repeatable: true } as const
     const answer = await this.#connection.call(CLIENT_PATHS.scheduleRun(name), call)
     return this.#handle(believed<{ readonly job_id: string }>(answer.body).job_id)
   }

@@ -1,5 +1,6 @@
-import { CLIENT_API_PREFIX, type Data } from '@impresario/protocol'
+import { CLIENT_API_PREFIX, HEADERS, type Data } from '@impresario/protocol'
 import { given, type Connection } from './connection.ts'
+import { newJobId } from './job-id.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
 
 /** One try to send a message. Times are Unix seconds, spans are seconds. */
@@ -34,6 +35,13 @@ export interface Delivery {
 export interface WholeDelivery extends Delivery {
   /** What is sent. */
   readonly body: Data
+}
+
+/** How a secret is replaced. */
+export interface RotateOptions {
+  /** How long the old one is used beside it. */
+  readonly overlapMs?: number | undefined
+  readonly idempotencyKey?: string | undefined
 }
 
 /** A receiver of messages, and how it fares. */
@@ -123,10 +131,16 @@ export class Webhooks {
     return this.#get(`${ENDPOINTS}/${encodeURIComponent(id)}/secret`)
   }
 
-  /** Replaces the secret. For a day, or so long as `overlapMs`, messages carry two signatures; 0 when it has leaked. */
-  async rotateSecret(id: string, options: { readonly overlapMs?: number | undefined } = {}): Promise<WebhookSecret> {
+  /**
+   * Replaces the secret. For a day, or so long as `overlapMs`, messages carry two signatures; 0 when it has leaked. It is
+   * replaced once, also when an answer is lost and the call is repeated; with a key of your own, also over several calls.
+   */
+  async rotateSecret(id: string, options: RotateOptions = {}): Promise<WebhookSecret> {
     const overlap = options.overlapMs === undefined ? undefined : options.overlapMs / 1_000
-    return this.#post(`${ENDPOINTS}/${encodeURIComponent(id)}/rotate-secret`, given({ overlap }))
+    const headers = { [HEADERS.idempotencyKey]: options.idempotencyKey ?? newJobId() }
+    const call = { method: 'POST', body: JSON.stringify(given({ overlap })), headers, repeatable: true } as const
+    const path = `${ENDPOINTS}/${encodeURIComponent(id)}/rotate-secret`
+    return believed<WebhookSecret>((await this.#connection.call(path, call)).body)
   }
 
   async #get<T>(path: string): Promise<T> {

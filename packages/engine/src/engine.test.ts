@@ -195,6 +195,18 @@ test('[C-08] a key that was used for other data is refused', async () => {
   expect(await stage.engine.createJob(again, { idempotencyKey: 'order' })).toEqual({ ...first, isNew: false })
 })
 
+test('[C-08] a key that an earlier version stored is known by the mark that it made', async () => {
+  const stage = new Stage([sized])
+  const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
+  const { jobId } = await stage.engine.createJob(request, {})
+  // As such a version wrote it.
+  const value = { jobId, fingerprint: 'dsna269xrq5v13', createdAt: stage.clock.now() }
+  await stage.storage.commit({ put: [{ kind: 'key', id: 'a/k', version: 1, value, expiresMs: 60_000 }] })
+  expect(await stage.engine.createJob(request, { idempotencyKey: 'k' })).toEqual({ jobId, isNew: false })
+  const other = stage.engine.createJob({ ...request, initialData: { size: 3 } }, { idempotencyKey: 'k' })
+  await expect(other).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' })
+})
+
 test('[C-08] a job that its caller named is made once, and no other request gets its id', async () => {
   const stage = new Stage([sized])
   const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }

@@ -33,6 +33,7 @@ import { Dispatcher } from './workers/dispatcher.ts'
 import { Executor } from './turns/executor.ts'
 import { JobCreation } from './job/job-creation.ts'
 import type { CreateOptions, Created } from './job/job-creation.ts'
+import { KeyBook } from './job/key-book.ts'
 import { JobLog } from './job/job-log.ts'
 import { isAwaited, JobNews } from './job/job-news.ts'
 import type { Leadership } from './service/leadership.ts'
@@ -206,7 +207,8 @@ export class Engine implements Service {
     const registry = this.#registry
     const base = { storage, director, clock, random, log }
     const gates = { backlog, isShared, turnQueue, admission: options.admission }
-    this.#creation = new JobCreation({ ...base, registry, retention, ...gates })
+    const keys = new KeyBook({ storage, clock, keyMs: retention.keyMs })
+    this.#creation = new JobCreation({ ...base, registry, keys, ...gates })
     const onMoment = momentsOf(options)
     const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
     const bounds = { leaseMs: settings.workerLeaseMs, workerBytesMax: settings.workerBytesMax }
@@ -216,7 +218,7 @@ export class Engine implements Service {
     const postman = new Postman({ ...base, registry })
     const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
     const watcher = new Watcher({ ...base, workerOf })
-    this.#background = createBackground({ ...base, dispatcher, registry, settings, onMoment })
+    this.#background = createBackground({ ...base, dispatcher, registry, keys, settings, onMoment })
     const own = [signals, this.dispatcher, this.executor, postman, watcher, jobLog]
     this.#services = [...own, ...this.#background.services]
   }

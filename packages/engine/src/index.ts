@@ -4,6 +4,8 @@ export type { EngineOptions, EngineSettings, HistorySink, TaskExplanation, WaitO
 export type { Applied, Commanded } from './job/director.ts'
 export { besideJobIdOf } from './job/job-creation.ts'
 export type { CreateOptions, Created } from './job/job-creation.ts'
+export { KeyBook } from './job/key-book.ts'
+export type { ClientKey, KeyBookOptions } from './job/key-book.ts'
 export type { Quota, QuotaUse } from './job/quota.ts'
 export type { HandlerRun, TurnGuard } from './turns/turn-guard.ts'
 export type { BlueprintSource } from './job/script-registry.ts'

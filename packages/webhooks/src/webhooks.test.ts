@@ -52,6 +52,25 @@ test('[H-07] while a secret is replaced both sign, and afterwards only the new o
   expect(stored).not.toContain(third.secret.slice('whsec_'.length))
 })
 
+test('[H-07] a secret is replaced once for each key, however often that is asked', async () => {
+  const { bench, webhooks, id } = stage()
+  await webhooks.declareEndpoint('acme', HOOK)
+  const once = { clientId: 'acme', key: 'spring' }
+  const [first, beside] = await Promise.all([
+    webhooks.rotateSecret('acme', id, DAY, once),
+    webhooks.rotateSecret('acme', id, DAY, once),
+  ])
+  expect(beside).toEqual(first)
+  expect(await webhooks.rotateSecret('acme', id, DAY, once)).toEqual(first)
+  const reused = { code: 'IDEMPOTENCY_KEY_REUSED' }
+  await expect(webhooks.rotateSecret('acme', id, 0, once)).rejects.toMatchObject(reused)
+  const second = await webhooks.rotateSecret('acme', id, DAY, { ...once, key: 'autumn' })
+  expect(second.secret).not.toBe(first.secret)
+  // Also after another one has followed.
+  expect((await webhooks.rotateSecret('acme', id, DAY, once)).secret).toBe(second.secret)
+  expect((await bench.storage.read('endpoint', id))?.value).toMatchObject({ rotation: 2 })
+})
+
 test('[H-07] an endpoint can be declared, so that its secret is known before the first message', async () => {
   const { bench, webhooks, id } = stage()
   const declared = await webhooks.declareEndpoint('acme', `${HOOK}?a=b`)

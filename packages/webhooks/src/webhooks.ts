@@ -1,6 +1,8 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { nextPage } from '@impresario/core'
 import type { Clock, Listing, ListQuery, Storage, Stored } from '@impresario/core'
+import { KeyBook } from '@impresario/engine'
+import type { ClientKey } from '@impresario/engine'
 import { ImpresarioError } from '@impresario/protocol'
 import { asDelivery, freed, outboxItem, putDelivery, redelivered } from './delivery.ts'
 import type { Delivery, DeliveryStatus, DeliverySummary } from './delivery.ts'
@@ -78,9 +80,11 @@ export interface Enabled {
 /** The log of deliveries and the state of endpoints, for those whom they belong to. What is another's is not there. */
 export class Webhooks {
   readonly #options: WebhooksOptions
+  readonly #keys: KeyBook
 
   constructor(options: WebhooksOptions) {
     this.#options = options
+    this.#keys = new KeyBook(options)
   }
 
   async listDeliveries(given: DeliveryQuery): Promise<Page<DeliverySummary>> {
@@ -213,10 +217,28 @@ export class Webhooks {
     return this.#secretOf(await this.endpoint(owner, id))
   }
 
-  /** A new secret. The old one signs beside it for a while, so that receivers can be changed without losing a message. */
-  async rotateSecret(owner: Owner, id: string, overlapMs: number = SECRET_OVERLAP_MS): Promise<EndpointSecret> {
-    const { clock } = this.#options
-    return this.#secretOf(await this.#change(owner, id, (endpoint) => rotated(endpoint, clock.now(), overlapMs)))
+  /**
+   * A new secret. The old one signs beside it for a while, so that receivers can be changed without losing a message. With a
+   * key, the same call once more gives the secret and changes nothing.
+   */
+  async rotateSecret(
+    owner: Owner,
+    id: string,
+    overlapMs: number = SECRET_OVERLAP_MS,
+    once?: ClientKey,
+  ): Promise<EndpointSecret> {
+    const { storage, clock } = this.#options
+    const use = once && this.#keys.use(once, { rotate: id, overlapMs })
+    const endpoint = await insist(async () => {
+      const { value, version } = await this.#readEndpoint(owner, id)
+      if (use !== undefined && (await this.#keys.find(use)) !== undefined) return value
+      const next = rotated(value, clock.now(), overlapMs)
+      const used = use === undefined ? [] : [this.#keys.put(use, id)]
+      if ((await storage.commit({ put: [putEndpoint(next, version + 1), ...used] })) === 'conflict') return undefined
+      await storage.sync()
+      return next
+    })
+    return this.#secretOf(endpoint)
   }
 
   #secretOf(endpoint: Endpoint): EndpointSecret {

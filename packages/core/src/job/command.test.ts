@@ -20,6 +20,8 @@ test('[B-04] [C-08] a decision is known again by the question, the answer and th
   expect(isRepeated(job, decision({ visit: 1 }))).toBe(true)
   expect(isRepeated(job, decision({ comment: 'once more' }))).toBe(true)
   expect(isRepeated(job, decision({ visit: 2 }))).toBe(false)
+  expect(isRepeated(job, decision({ visit: 0 }))).toBe(true)
+  expect(isRepeated(job, decision({ visit: 0, decision: 'yes' }))).toBe(false)
   expect(isRepeated(job, decision({ decision: 'yes' }))).toBe(false)
   expect(isRepeated(job, decision({ by: 'ann' }))).toBe(false)
   expect(isRepeated(asked.job, decision())).toBe(false)

@@ -35,7 +35,8 @@ export function isRepeated(job: Job, event: CommandEvent): boolean {
   // Without a visit the question that is open now was meant, and that has other answers.
   if (event.type === 'decisionMade' && visit === undefined && job.wait?.kind === 'human') return false
   const of = (job.commands ?? []).filter(({ kind }) => kind === kindOf(event))
-  const known = visit === undefined ? of.at(-1) : of.find((one) => one.visit === visit)
+  // A visit of zero means the question that was answered last: nothing was open when the caller looked.
+  const known = visit === undefined || visit === 0 ? of.at(-1) : of.find((one) => one.visit === visit)
   return known !== undefined && known.by === event.by && known.what === whatOf(event)
 }
 

@@ -1,6 +1,7 @@
 import { REPUTATION_RULES } from '@impresario/core'
 import type { Clock, Log, Random, ReputationRules, Service, Storage } from '@impresario/core'
 import type { ScriptRegistry } from '../job/script-registry.ts'
+import type { KeyBook } from '../job/key-book.ts'
 import type { Director } from '../job/director.ts'
 import type { Dispatcher } from '../workers/dispatcher.ts'
 import { HealthChecker } from './health-checker.ts'
@@ -37,6 +38,7 @@ export interface BackgroundOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  readonly keys: KeyBook
   readonly settings: BackgroundSettings
   /** Gets what happens to workers, for the history. */
   readonly onMoment?: ((moment: WorkerMoment) => void) | undefined
@@ -52,7 +54,7 @@ export interface Background {
 }
 
 export function createBackground(options: BackgroundOptions): Background {
-  const { storage, director, dispatcher, registry, clock, random, log, settings, onMoment } = options
+  const { storage, director, dispatcher, registry, clock, random, log, keys, settings, onMoment } = options
   const reputation = new Reputation({
     storage,
     clock,
@@ -67,7 +69,7 @@ export function createBackground(options: BackgroundOptions): Background {
     },
   })
   const onReplaced = (): void => leadership.wake('scheduler')
-  const scheduler = new Scheduler({ storage, director, registry, clock, random, log, onReplaced })
+  const scheduler = new Scheduler({ storage, director, registry, clock, random, log, keys, onReplaced })
   const healthChecker = new HealthChecker({
     storage,
     clock,

@@ -4,6 +4,7 @@ import { ImpresarioError } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import type { ScriptRegistry } from '../job/script-registry.ts'
 import type { Director } from '../job/director.ts'
+import type { ClientKey, KeyBook } from '../job/key-book.ts'
 import type { LedService, Term } from '../service/leadership.ts'
 
 export interface SchedulerOptions {
@@ -13,6 +14,7 @@ export interface SchedulerOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  readonly keys: KeyBook
   /** The schedules are others now. */
   readonly onReplaced: () => void
 }
@@ -92,16 +94,26 @@ export class Scheduler implements LedService {
     )
   }
 
-  /** Starts the job of a schedule out of its turn; its firings go on as if nothing had been. Durable when this resolves. */
-  async runNow(name: string): Promise<{ readonly jobId: string }> {
-    const { storage, director, clock, random } = this.#options
+  /**
+   * Starts the job of a schedule out of its turn; its firings go on as if nothing had been. With a key, the same call once more
+   * finds the job of the first one. Durable when this resolves.
+   */
+  async runNow(name: string, once?: ClientKey): Promise<{ readonly jobId: string }> {
+    const { storage, director, clock, random, keys } = this.#options
     const schedule = this.#entries.find((entry) => entry.schedule.name === name)?.schedule
     if (schedule === undefined) throw new ImpresarioError('NOT_FOUND', `There is no schedule "${name}".`)
+    const use = once && keys.use(once, { schedule: name })
+    const known = use && (await keys.find(use))
+    if (known !== undefined) return { jobId: known }
     const request = await this.#request(schedule)
     const id = random.id()
-    await director.apply(id, { type: 'created', at: clock.now(), id, request })
+    const extra = use && [keys.put(use, id)]
+    const created = await director.apply(id, { type: 'created', at: clock.now(), id, request }, undefined, extra)
     await storage.sync()
-    return { jobId: id }
+    // Another call with this key was faster.
+    const winner = use && created.type !== 'applied' ? await keys.find(use) : undefined
+    if (created.type === 'applied' || winner !== undefined) return { jobId: winner ?? id }
+    throw new ImpresarioError('STORAGE_UNAVAILABLE', `The job of "${name}" could not be written. Try again.`)
   }
 
   readonly begin = async (): Promise<void> => {

@@ -1,15 +1,15 @@
 import { besideJobId, shownJobId, wallTime } from '@impresario/core'
 import type { Clock, Job, JobRequest, Put, Random, Storage } from '@impresario/core'
-import { ImpresarioError, jsonWeight, LIMITS, mustBePlainText } from '@impresario/protocol'
+import { ImpresarioError, jsonWeight } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { OPEN_ADMISSION } from './admission.ts'
 import type { Admission, Pass } from './admission.ts'
 import { Backlog } from './backlog.ts'
 import type { BacklogBounds } from './backlog.ts'
-import type { Retention } from './batch.ts'
 import type { ScriptRegistry } from './script-registry.ts'
 import type { Applied, Director } from './director.ts'
 import { fingerprintOf } from './fingerprint.ts'
+import { KeyBook, keyIdOf, mustBeKey } from './key-book.ts'
 import { QuotaBook } from './quota.ts'
 import type { Quota, QuotaUse } from './quota.ts'
 import type { TurnQueue } from './turn-queue.ts'
@@ -28,7 +28,7 @@ export interface JobCreationOptions {
   readonly director: Director
   readonly clock: Clock
   readonly random: Random
-  readonly retention?: Retention | undefined
+  readonly keys: KeyBook
   /** How many jobs may be open; without it, any number. */
   readonly backlog?: BacklogBounds | undefined
   /** Other instances start jobs on the same storage. */
@@ -59,11 +59,13 @@ const CONFLICTS_MAX = 100
 export class JobCreation {
   readonly #options: JobCreationOptions
   readonly #quotas: QuotaBook
+  readonly #keys: KeyBook
   readonly #backlog: Backlog | undefined
 
   constructor(options: JobCreationOptions) {
     this.#options = options
     this.#quotas = new QuotaBook(options.storage)
+    this.#keys = options.keys
     const { storage, clock, backlog: bounds, isShared } = options
     this.#backlog = bounds && new Backlog({ storage, clock, bounds, isShared })
   }
@@ -188,27 +190,14 @@ export class JobCreation {
   }
 
   async #createOnce(wanted: Checked, key: string): Promise<Created> {
-    const { storage, clock, random } = this.#options
-    const keyId = keyIdOf(wanted.request.client.id, key)
-    const fingerprint = fingerprintOf({
-      ...wordsOf({ ...wanted.request, initialData: wanted.given }),
-      id: wanted.jobId ?? null,
-    })
+    const { client, blueprint } = wanted.request
+    const words = { ...wordsOf({ ...wanted.request, initialData: wanted.given }), id: wanted.jobId ?? null }
+    const use = this.#keys.use({ clientId: client.id, key }, words, { blueprint, data: wanted.given })
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
-      const stored = await storage.read('key', keyId)
-      const known = stored?.value
-      if (known !== undefined) {
-        if (known.fingerprint === fingerprint) return { jobId: known.jobId, isNew: false }
-        throw new ImpresarioError(
-          'IDEMPOTENCY_KEY_REUSED',
-          `The idempotency key "${key}" was used for another request before. Use a new key for a new request.`,
-        )
-      }
-      const id = random.id(keyId)
-      const value = { jobId: id, fingerprint, createdAt: clock.now() }
-      const expiresMs = this.#options.retention?.keyMs ?? LIMITS.idempotencyKeyMs
-      const used: Put = { kind: 'key', id: keyId, version: 1, value, expiresMs }
-      const created = await this.#commit(id, wanted, used)
+      const known = await this.#keys.find(use)
+      if (known !== undefined) return { jobId: known, isNew: false }
+      const id = this.#options.random.id(use.id)
+      const created = await this.#commit(id, wanted, this.#keys.put(use, id))
       if (created.type === 'applied') return { jobId: id, isNew: true }
     }
     throw tooManyConflicts()
@@ -282,18 +271,4 @@ function mustBeNumbers(request: JobRequest): void {
     if (value === undefined || Number.isFinite(value)) continue
     throw new ImpresarioError('INVALID_REQUEST', `${name} is ${String(value)}. Give a finite number.`)
   }
-}
-
-function mustBeKey(key: string): void {
-  mustBePlainText('idempotency_key', key)
-  if (key !== '' && key.length <= LIMITS.idempotencyKeyCharsMax) return
-  throw new ImpresarioError(
-    'INVALID_REQUEST',
-    `The idempotency key must have from 1 to ${LIMITS.idempotencyKeyCharsMax} characters.`,
-  )
-}
-
-/** Escaped, so that no client's name and key together read like those of another. */
-function keyIdOf(clientId: string, key: string): string {
-  return `${clientId.replaceAll('%', '%25').replaceAll('/', '%2F')}/${key}`
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { shownJobId } from '@impresario/core'
 import type { JobRequest } from '@impresario/core'
 import type { CreateOptions, Engine } from '@impresario/engine'
-import { HEADERS, ImpresarioError, isImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
 import type { CreateJobBatchReply, CreateJobReply, CreateJobRequest, ItemError } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { mustBeWebhookUrl } from '@impresario/webhooks'
@@ -13,6 +13,7 @@ import { inSlices } from '../runtime/in-slices.ts'
 import { jsonSchema } from '../http/json-schema.ts'
 import { problemBody } from '../http/problem.ts'
 import type { QuotaCalendar } from '../limits/quota-calendar.ts'
+import { keyOf } from './request-key.ts'
 import { route } from '../http/route.ts'
 import { settleNumbers } from '../worker-protocol/settle-numbers.ts'
 import { readCreate, readEndpointBody } from './wire-job.ts'
@@ -147,13 +148,13 @@ async function createAll(
 }
 
 function originOf(request: FastifyRequest, quotas: QuotaCalendar): Origin {
-  const { [HEADERS.idempotencyKey]: key } = request.headers
+  const once = keyOf(request)
   const caller = callerOf(request)
   return {
     client: caller.client,
     quota: quotas.quotaOf(caller),
     tracing: traceContextOf(request.headers),
-    ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+    ...(once === undefined ? {} : { idempotencyKey: once.key }),
   }
 }
 

@@ -50,8 +50,8 @@ daily_at = "00:00"
 const quick = blueprint('quick', { start: 'done' }, (state) => ({ done: state.end() }))
 
 let app: TestServer
-function as(client: Client, method: string, path: string, body?: unknown): Promise<Answer> {
-  return app.call(method, `/api/v1${path}`, { body, headers: { 'x-client-token': `token-of-${client}` } })
+function as(client: Client, method: string, path: string, body?: unknown, more = {}): Promise<Answer> {
+  return app.call(method, `/api/v1${path}`, { body, headers: { 'x-client-token': `token-of-${client}`, ...more } })
 }
 
 const settings = { clientToken: '', clientsConfigPath, schedulesConfigPath }
@@ -114,6 +114,18 @@ describe('schedules over the wire', () => {
     const job = await as('alpha', 'GET', `/jobs/${answer.body.job_id}?wait=20&until=end`)
     expect(job.body).toMatchObject({ status: 'finished', owner: 'alpha' })
     expect((await as('chief', 'POST', '/schedules/none/run', {})).body).toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('[F-04] the same call once more under its key starts no second job', async () => {
+    const run = (name: string, key: string): Promise<Answer> =>
+      as('chief', 'POST', `/schedules/${name}/run`, {}, { 'idempotency-key': key })
+    const both = await Promise.all([run('sweep', 'k1'), run('sweep', 'k1')])
+    const again = await run('sweep', 'k1')
+    expect(new Set([...both, again].map(({ body }) => body.job_id)).size).toBe(1)
+    expect(again.status).toBe(202)
+    expect((await run('sweep', 'k2')).body.job_id).not.toBe(again.body.job_id)
+    expect(await run('report', 'k1')).toMatchObject({ status: 422, body: { code: 'IDEMPOTENCY_KEY_REUSED' } })
+    expect((await run('sweep', 'x'.repeat(300))).status).toBe(400)
   })
 })
 

@@ -6,6 +6,7 @@ import type { JsonObject, ScheduleBody } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { callerOf, isAdmin } from '../http/access.ts'
 import type { Caller } from '../http/access.ts'
+import { keyOf } from './request-key.ts'
 import { route } from '../http/route.ts'
 
 export interface ScheduleRoutesOptions {
@@ -40,10 +41,11 @@ const RUN = route({
   tag: 'schedules',
   id: 'runSchedule',
   summary: 'Start the job of a schedule now',
-  description: 'Also of one that is switched off. Its own firings go on as if nothing had been.',
+  description:
+    'Also of one that is switched off. Its own firings go on as if nothing had been. With the header `Idempotency-Key` the same call once more answers with the job of the first one.',
   params: schemas.scheduleParams,
   replies: { 202: { description: 'The job is safe.', body: schemas.createJobReply } },
-  refusals: ['NOT_FOUND'],
+  refusals: ['NOT_FOUND', 'IDEMPOTENCY_KEY_REUSED'],
 })
 
 /** Jobs by the calendar. */
@@ -63,7 +65,7 @@ export function registerScheduleRoutes(app: FastifyInstance, { engine }: Schedul
   })
 
   app.post<{ Params: ScheduleParams }>('/schedules/:schedule/run', RUN, async (request, reply) => {
-    const { jobId } = await engine.scheduler.runNow(request.params.schedule)
+    const { jobId } = await engine.scheduler.runNow(request.params.schedule, keyOf(request))
     return reply.code(202).send({ status: 'accepted', job_id: jobId })
   })
 }

@@ -9,6 +9,7 @@ import type { Caller } from '../http/access.ts'
 import { ownerFilter, storedJobId } from './job-access.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { decodeCursor, encodeCursor, linkNextPage } from '../http/page.ts'
+import { keyOf } from './request-key.ts'
 import { route, readQuery } from '../http/route.ts'
 import * as wire from './wire-webhook.ts'
 
@@ -110,12 +111,12 @@ const ROTATE = route({
   id: 'rotateWebhookSecret',
   summary: 'Replace the secret of an endpoint',
   description:
-    'For a day, or as long as `overlap` says, messages carry two signatures, of the new secret and of the old.',
+    'For a day, or as long as `overlap` says, messages carry two signatures, of the new secret and of the old. With the header `Idempotency-Key` the same call once more answers with the secret and does not replace it again.',
   params: wire.webhookEndpointParams,
   body: wire.rotateSecretRequest,
   isBodyOptional: true,
   replies: { 200: { description: 'The new secret.', body: wire.webhookSecretBody } },
-  refusals: ['NOT_FOUND', 'CONFLICT'],
+  refusals: ['NOT_FOUND', 'CONFLICT', 'IDEMPOTENCY_KEY_REUSED'],
 })
 
 interface DeliveryParams {
@@ -212,7 +213,7 @@ function registerSecretRoutes(app: FastifyInstance, { webhooks }: WebhookRoutesO
       const overlap = request.body?.overlap
       const overlapMs = typeof overlap === 'number' ? overlap * 1_000 : undefined
       void reply.header('cache-control', 'no-store')
-      return wire.wireSecret(id, await webhooks.rotateSecret(ownerOf(callerOf(request)), id, overlapMs))
+      return wire.wireSecret(id, await webhooks.rotateSecret(ownerOf(callerOf(request)), id, overlapMs, keyOf(request)))
     },
   )
 }

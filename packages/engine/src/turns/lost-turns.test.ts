@@ -3,8 +3,8 @@ import { LIMITS } from '@impresario/protocol'
 import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import type { ClaimMarks } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
-import { Engine } from './engine.ts'
-import { ListLog, VirtualClock, guarded, settled, shelfOf } from './stage.fixture.ts'
+import { Engine } from '../engine.ts'
+import { ListLog, VirtualClock, guarded, settled, shelfOf } from '../stage.fixture.ts'
 
 /** Marks that outlive their process, as a file does. */
 class Marks implements ClaimMarks {
