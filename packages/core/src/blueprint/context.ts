@@ -29,6 +29,8 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   readonly failure: JobFailure | undefined
   /** The trace that the job belongs to, to be passed on: `traceparent` and `tracestate`, if it came with any. */
   readonly tracingContext: Readonly<Record<string, string>>
+  /** @deprecated The former name of `tracingContext`. */
+  readonly tracing: Readonly<Record<string, string>>
   /** Aborts when the handler's time is up or the job is cancelled. */
   readonly signal: AbortSignal
 }
@@ -71,6 +73,7 @@ export interface ContextParts {
 export function contextOf(input: TurnInput, { dataStores, isState, gathers }: ContextParts): RawContext {
   const { job } = input
   const stateHistory = { ...storedCopy(job.stateHistory) }
+  const tracingContext = { ...job.tracing }
   return {
     jobId: job.id,
     currentState: job.state,
@@ -82,7 +85,8 @@ export function contextOf(input: TurnInput, { dataStores, isState, gathers }: Co
     client: { id: job.client.id, plan: job.client.plan, params: storedCopy(job.client.params ?? {}) },
     dataStores,
     failure: job.failure && structuredFailure(job.failure),
-    tracingContext: { ...job.tracing },
+    tracingContext,
+    tracing: tracingContext,
     // Asked for only when it is used: most handlers never look at it, and it is dear to make.
     get signal() {
       return input.signal
@@ -107,6 +111,7 @@ export function withoutResults(context: RawContext): Readonly<Omit<RawContext, '
     dataStores,
     failure,
     tracingContext,
+    tracing: tracingContext,
     get signal() {
       return context.signal
     },

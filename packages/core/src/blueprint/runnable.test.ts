@@ -50,6 +50,7 @@ describe('[B-01] the context', () => {
       client: { id: 'c1', plan: 'gold', params: { region: 'eu' } },
       dataStores: { names: new Map([['k', 'v']]) },
       tracingContext: { traceparent: 't' },
+      tracing: { traceparent: 't' },
       signal,
       resultOf: expect.any(Function),
       outcomeOf: expect.any(Function),
@@ -93,6 +94,8 @@ describe('[B-01] the context', () => {
     let seen: unknown
     const script = blueprint('b', { start: 'a' }, (state) => ({
       a: state.aggregator((context, actions) => {
+        // The former name stays good.
+        expect(context.tracing).toEqual(context.tracingContext)
         seen = [context.client, context.tracingContext, context.aggregationResults, context.dataStores]
         return actions.transitionTo('done')
       }),

@@ -54,6 +54,7 @@ describe('[A-04] paths', () => {
     ['context.initial_data.toString', null],
     ['context.tracing_context.id', null],
     ['context.tracingContext.id', null],
+    ['context.tracing.id', null],
   ])('%s', (source, value) => {
     expect(evaluate(source)).toEqual(value)
   })

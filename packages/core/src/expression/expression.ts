@@ -33,6 +33,8 @@ const CONTEXT_FIELDS: ReadonlyMap<Key, string> = new Map([
   ['state_history', 'stateHistory'],
   ['aggregation_results', 'aggregationResults'],
   ['tracing_context', 'tracingContext'],
+  // Its former name.
+  ['tracing', 'tracingContext'],
 ])
 
 export interface ExpressionOptions {

@@ -86,6 +86,10 @@ export class RunningTask implements Task {
     return this.wire.tracing_context ?? NO_TRACING
   }
 
+  get tracing(): Readonly<Record<string, string>> {
+    return this.tracingContext
+  }
+
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
