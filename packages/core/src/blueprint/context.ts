@@ -29,7 +29,7 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   readonly failure: JobFailure | undefined
   /** The trace that the job belongs to, to be passed on: `traceparent` and `tracestate`, if it came with any. */
   readonly tracingContext: Readonly<Record<string, string>>
-  /** @deprecated The former name of `tracingContext`. */
+  /** The former name of `tracingContext`. */
   readonly tracing: Readonly<Record<string, string>>
   /** Aborts when the handler's time is up or the job is cancelled. */
   readonly signal: AbortSignal

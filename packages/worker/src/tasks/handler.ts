@@ -27,7 +27,7 @@ export interface Task {
   readonly signal: AbortSignal
   /** The trace that this work belongs to: W3C `traceparent` and `tracestate`. */
   readonly tracingContext: Readonly<Record<string, string>>
-  /** @deprecated The former name of `tracingContext`. */
+  /** The former name of `tracingContext`. */
   readonly tracing: Readonly<Record<string, string>>
   /** From 0 to 1. Sent at most once a second; the last one wins, and is sent until it has arrived. */
   progress(fraction: number, message?: string): void
