@@ -1,7 +1,6 @@
 import { GRAPH_NEUTRAL, toDot } from '@impresario/core'
 import type { DrawableBlueprint } from '@impresario/core'
-import { instance } from '@viz-js/viz'
-import type { Viz } from '@viz-js/viz'
+import { DrawingThread } from './drawing-thread.ts'
 
 export interface RenderOptions {
   readonly format: 'dot' | 'svg'
@@ -9,16 +8,35 @@ export interface RenderOptions {
   readonly current?: string | undefined
 }
 
-/** The layout engine takes a moment to start and holds no state between drawings, so there is one. */
-let engine: Promise<Viz> | undefined
+const thread = new DrawingThread()
+/** Drawings by their DOT, the one used last at the end. Whoever asks for one that is under way gets that one. */
+const drawings = new Map<string, Promise<string>>()
+/** One for each state that a graph may highlight, of many blueprints; a drawing of fifty states has about 50 kB. */
+const DRAWINGS_MAX = 100
+const DRAWING_CHARS_MAX = 262_144
 
 /** Draws a blueprint, without a system binary. The SVG has no background and suits light and dark pages. */
 export async function renderGraph(blueprint: DrawableBlueprint, options: RenderOptions): Promise<string> {
   const dot = toDot(blueprint, { current: options.current })
   if (options.format === 'dot') return dot
-  engine ??= instance()
-  const viz = await engine
-  return themed(viz.renderString(dot, { format: 'svg', engine: 'dot' }), blueprint.name)
+  return themed(await drawingOf(dot), blueprint.name)
+}
+
+async function drawingOf(dot: string): Promise<string> {
+  const known = drawings.get(dot)
+  const drawing = known ?? thread.draw(dot)
+  drawings.delete(dot)
+  drawings.set(dot, drawing)
+  const [oldest] = drawings.keys()
+  if (oldest !== undefined && drawings.size > DRAWINGS_MAX) drawings.delete(oldest)
+  try {
+    const svg = await drawing
+    if (svg.length > DRAWING_CHARS_MAX) drawings.delete(dot)
+    return svg
+  } catch (error) {
+    drawings.delete(dot)
+    throw error
+  }
 }
 
 /**

@@ -28,7 +28,7 @@ const fan = blueprint('fan', { start: 'spread' }, (state) => ({
   done: state.end(),
 }))
 
-const ask = blueprint('ask', { start: 'wait' }, (state) => ({
+export const ask = blueprint('ask', { start: 'wait' }, (state) => ({
   wait: state.handler((_context, actions) =>
     actions.awaitHumanApproval({ message: 'Go on?', transitions: { approved: 'done', rejected: 'failed' } }),
   ),

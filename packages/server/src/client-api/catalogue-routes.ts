@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { FirstInOrder } from '@impresario/core'
 import type { RunnableBlueprint, Storage, WorkerRecord } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
-import { renderGraph } from '@impresario/graph'
+import { GraphTooLargeError, renderGraph } from '@impresario/graph'
 import { ImpresarioError, JOB_STATUSES, LIMITS, writeJson } from '@impresario/protocol'
 import type { DashboardBody } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
@@ -175,7 +175,7 @@ function registerBlueprintViews(app: FastifyInstance, { blueprints }: CatalogueO
     const blueprint = find(request.params.name, version)
     const isSvg = format === 'svg' || (format === undefined && wantsSvg(request.headers.accept))
     const type = isSvg ? 'image/svg+xml' : 'text/vnd.graphviz'
-    const drawn = await renderGraph(blueprint, { format: isSvg ? 'svg' : 'dot' })
+    const drawn = await drawingOf(blueprint, isSvg ? 'svg' : 'dot')
     return reply
       .header('content-type', `${type}; charset=utf-8`)
       .header('vary', 'accept')
@@ -183,6 +183,15 @@ function registerBlueprintViews(app: FastifyInstance, { blueprints }: CatalogueO
       .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
       .send(drawn)
   })
+}
+
+async function drawingOf(blueprint: RunnableBlueprint, format: 'svg' | 'dot'): Promise<string> {
+  try {
+    return await renderGraph(blueprint, { format })
+  } catch (error) {
+    if (!(error instanceof GraphTooLargeError)) throw error
+    throw new ImpresarioError('LIMIT_EXCEEDED', `${error.message} Ask for format=dot and draw it yourself.`)
+  }
 }
 
 function wantsSvg(accept: string | undefined): boolean {

@@ -1,14 +1,23 @@
 import { request as httpRequest } from 'node:http'
+import { blueprint } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { threadMs } from '../fuzz/thread-time.fixture.ts'
 import { BATCH_BOUNDS, BODY_BOUNDS, checkJsonText } from '../http/json-guard.ts'
-import { CLIENT_TOKEN, startTestServer } from '../server.fixture.ts'
+import { ask, CLIENT_TOKEN, echo, startTestServer } from '../server.fixture.ts'
 import type { Answer, TestServer } from '../server.fixture.ts'
+
+/** Each leads to all others: a drawing that takes half a second. */
+const tangle = blueprint('tangle', { start: 'a' }, (state) => {
+  const to = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'done'] as const
+  const one = state.handler((_context, actions) => actions.transitionTo('done'), { to })
+  return { a: one, b: one, c: one, d: one, e: one, f: one, g: one, h: one, done: state.end() }
+})
 
 let app: TestServer
 
 beforeAll(async () => {
-  app = await startTestServer()
+  app = await startTestServer({ blueprints: [ask, echo, tangle] })
 })
 afterAll(async () => {
   await app.server.stop()
@@ -101,9 +110,12 @@ describe('[C-10] a body of many parts is refused before anything is built from i
   })
 })
 
-/** In CPU time, because the machine may be busy with other things; a body at the limits takes 60 ms at the most here. */
-describe('[C-10] no request holds the loop for long', () => {
-  const HOLD_MS_MAX = 300
+/**
+ * In CPU time of the thread, because the machine may be busy with other things; a body at the limits takes 60 ms at the most
+ * here, with what the caller does on the same thread.
+ */
+describe('[C-10] no request holds the loop for more than 100 ms', () => {
+  const HOLD_MS_MAX = 100
   const bodies: readonly [string, string][] = [
     ['lists', listed('[]', LIMITS.jsonContainersMax - 10)],
     ['numbers', listed('1.25', LIMITS.jsonValuesMax - 10)],
@@ -122,7 +134,7 @@ describe('[C-10] no request holds the loop for long', () => {
     ]
     // Once to warm up: code that runs for the first time is compiled.
     for (const call of calls) await call()
-    for (const call of calls) expect(await longestHoldMs(call)).toBeLessThan(HOLD_MS_MAX)
+    for (const call of calls) expect(await leastHoldMs(call)).toBeLessThan(HOLD_MS_MAX)
   })
 
   test('a full batch of jobs, of tasks and of results', async () => {
@@ -134,33 +146,51 @@ describe('[C-10] no request holds the loop for long', () => {
     await app.register('w1')
     const create = (): Promise<Answer> => app.client('POST', '/api/v1/jobs/batch', { jobs })
     await create()
-    expect(await longestHoldMs(create)).toBeLessThan(HOLD_MS_MAX)
+    expect(await leastHoldMs(create)).toBeLessThan(HOLD_MS_MAX)
     const poll = (): Promise<Answer> =>
       app.worker('POST', '/_worker/workers/w1/tasks/batch', { limit: LIMITS.batchItemsMax, timeout: 1 })
     const { tasks } = (await poll()).body as unknown as { tasks: readonly { job_id: string; task_id: string }[] }
     const results = tasks.map(({ job_id, task_id }) => ({ job_id, task_id, data: { list } }))
     const report = (): Promise<Answer> => app.worker('POST', '/_worker/tasks/results', { worker_id: 'w1', results })
-    expect(await longestHoldMs(report)).toBeLessThan(HOLD_MS_MAX)
-    expect(await longestHoldMs(poll)).toBeLessThan(HOLD_MS_MAX)
+    expect(await leastHoldMs(report)).toBeLessThan(HOLD_MS_MAX)
+    expect(await leastHoldMs(poll)).toBeLessThan(HOLD_MS_MAX)
+  })
+
+  test('a page of long jobs, and the largest graph', async () => {
+    const text = 'x'.repeat(100_000)
+    for (let at = 0; at < 30; at += 1) await post(JSON.stringify({ at, text }))
+    const list = (): Promise<Answer> => app.client('GET', '/api/v1/jobs?limit=100&fields=initial_data')
+    await list()
+    expect(await leastHoldMs(list)).toBeLessThan(HOLD_MS_MAX)
+    const draw = (): Promise<Answer> => app.client('GET', '/api/v1/blueprints/tangle/graph?format=svg')
+    // The first drawing loads everything and takes longest; all of that happens elsewhere.
+    expect(await longestHoldMs(draw)).toBeLessThan(HOLD_MS_MAX)
   })
 })
+
+/** Code that is compiled or collected meanwhile, and a neighbour on the same core, cost some of the tries more. */
+async function leastHoldMs(work: () => Promise<unknown>): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let time = 0; time < 5 && least >= 100; time += 1) least = Math.min(least, await longestHoldMs(work))
+  return least
+}
 
 /** The most CPU time between two ticks of the event loop. */
 async function longestHoldMs(work: () => Promise<unknown>): Promise<number> {
   let longest = 0
   let isOver = false
-  let before = process.cpuUsage()
+  let before = threadMs() ?? 0
   const look = (): void => {
-    const { user, system } = process.cpuUsage(before)
-    longest = Math.max(longest, user + system)
-    before = process.cpuUsage()
+    const now = threadMs() ?? 0
+    longest = Math.max(longest, now - before)
+    before = now
     if (!isOver) setImmediate(look)
   }
   setImmediate(look)
   await work()
   isOver = true
   look()
-  return longest / 1_000
+  return longest
 }
 
 test('[H-01] brackets and colons inside of texts do not count', () => {
