@@ -1,5 +1,8 @@
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log, LogFields } from '@impresario/core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -15,7 +18,10 @@ import type { Answer, TestServer } from '../server.fixture.ts'
 let redis: RedisServer
 let postgres: PostgresServer
 beforeAll(async () => {
-  ;[redis, postgres] = await Promise.all([startRedis(['--appendonly', 'no']), startPostgres()])
+  ;[redis, postgres] = await Promise.all([
+    startRedis(['--appendonly', 'no', '--enable-protected-configs', 'yes']),
+    startPostgres(),
+  ])
 }, 300_000)
 afterAll(async () => {
   await Promise.all([redis.remove(), postgres.stop()])
@@ -33,6 +39,12 @@ const REFUSALS = {
     end: () => operate('CONFIG SET maxmemory 0'),
     said: REFUSED,
   },
+  'a Redis that cannot save what it has (MISCONF)': {
+    url: () => `${redis.url}?namespace=unsaved`,
+    begin: failSaving,
+    end: () => operate('CONFIG SET stop-writes-on-bgsave-error no'),
+    said: REFUSED,
+  },
   'a Redis that has become a replica': {
     url: () => `${redis.url}?namespace=replica`,
     begin: () => operate('REPLICAOF 127.0.0.1 1'),
@@ -45,14 +57,42 @@ const REFUSALS = {
     end: () => readOnly('off'),
     said: REFUSED,
   },
+  'a PostgreSQL whose disk is full': {
+    url: () => `${postgres.url}?schema=full_disk`,
+    begin: fillDisk,
+    end: () => Promise.all(WRITTEN.map((table) => postgres.query(`DROP TRIGGER full_disk ON full_disk.${table}`))),
+    said: REFUSED,
+  },
 } as const
 
+const WRITTEN = ['records', 'items'] as const
+
+/** What the server raises when it cannot extend a file, raised as a disk quota does: a disk cannot be filled everywhere. */
+async function fillDisk(): Promise<void> {
+  await postgres.query(`CREATE FUNCTION full_disk.no_space() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`)
+  for (const table of WRITTEN) {
+    await postgres.query(`CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON full_disk.${table}
+      FOR EACH STATEMENT EXECUTE FUNCTION full_disk.no_space()`)
+  }
+}
+
+/** Its directory is gone, so that the next snapshot fails; from then on Redis takes no writes. */
+async function failSaving(): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'impresario-unsaved-'))
+  await operate('CONFIG SET stop-writes-on-bgsave-error yes')
+  await operate('CONFIG SET save "3600 1"')
+  await operate(`CONFIG SET dir ${directory}`)
+  rmSync(directory, { recursive: true })
+  await operate('BGSAVE', '+Background saving started')
+}
+
 /** Tells the server as its operator would, over a connection of its own. */
-async function operate(command: string): Promise<void> {
+async function operate(command: string, expected = '+OK'): Promise<void> {
   const socket = connect(redis.port, '127.0.0.1')
   socket.end(`${command}\r\nQUIT\r\n`)
   const [answer] = (await once(socket, 'data')) as [Buffer]
-  if (!answer.toString().startsWith('+OK')) throw new Error(`Redis says ${answer.toString()}`)
+  if (!answer.toString().startsWith(expected)) throw new Error(`Redis says ${answer.toString()}`)
 }
 
 async function readOnly(to: 'on' | 'off'): Promise<void> {
