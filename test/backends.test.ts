@@ -11,6 +11,8 @@ const ROOT = join(import.meta.dirname, '..')
  */
 const CHOSEN: Readonly<Record<string, string>> = {
   'packages/engine/src/engine.test.ts': 'one case whose disk loses what was not made durable',
+  'packages/engine/src/turns/lost-turns.test.ts':
+    'what a process leaves behind that ended before its disk had everything',
   'packages/engine/src/workers/desk-lives.test.ts': 'one case whose disk the test holds up',
   'packages/engine/src/workers/desk.test.ts': 'one case whose disk the test holds up',
   'packages/server/src/auth/auth.test.ts': 'refused before a storage is opened',
