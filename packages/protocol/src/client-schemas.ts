@@ -166,7 +166,13 @@ export const bulkReply = z.object({
 export const approvalRequest = z.looseObject({
   decision: identifier.describe('One of the decisions that the job asks for.'),
   comment: z.string().max(LIMITS.commentCharsMax).nullish().describe('Kept with the decision.'),
-  visit: z.int().min(0).nullish().describe('Which question it answers; a later one is not decided by it. 0: none is open, and the decision that was made last is repeated.'),
+  visit: z
+    .int()
+    .min(0)
+    .nullish()
+    .describe(
+      'Which question it answers; a later one is not decided by it. 0: none is open, and the decision that was made last is repeated.',
+    ),
   capability: text.describe('A signed permission for this one decision, instead of a token.'),
 })
 export const approvalReply = z.object({

@@ -45,6 +45,12 @@ test('[D-04] equal demands share a lane, however they are written', () => {
   expect(lane({ properties: { a: 1, b: 2 } })).toBe(lane({ properties: { b: 2, a: 1 } }))
 })
 
+test('[D-04] a demand without a strategy shares the lane of the default one', () => {
+  const { strategy: _, ...without } = aCall()
+  expect(requirementLane(without)).toBe(requirementLane(aCall()))
+  expect(requirementLane(aCall({ strategy: 'cheapest' }))).toBe('any:{"type":"render","strategy":"cheapest"}')
+})
+
 test('[D-04] a demand that is too long for a lane is refused, and so is one that JSON cannot hold', () => {
   const models = Array.from({ length: 60 }, (_, index) => `model-${index}`)
   const tooLong = () => requirementLane(aCall({ requirements: { models } }))

@@ -3,8 +3,9 @@ import type { Job } from './job.ts'
 
 /** What a job stands still for, in a sentence for people; `undefined` for one that does not. */
 export function waitReason({ wait, status, error, branches }: Job): string | undefined {
-  if (status === 'quarantined')
+  if (status === 'quarantined') {
     return `It is quarantined and waits for a person: ${error?.message ?? 'no reason is known.'}`
+  }
   switch (wait?.kind) {
     case undefined:
       return undefined
