@@ -4,7 +4,7 @@ import { EmbeddedStorage, createVolatileJournal } from '@impresario/storage-embe
 import type { ClaimMarks } from '@impresario/storage-embedded'
 import { expect, test } from 'vitest'
 import { Engine } from '../engine.ts'
-import { ListLog, VirtualClock, guarded, settled, shelfOf } from '../stage.fixture.ts'
+import { ListLog, VirtualClock, guarded, settled, registryOf } from '../stage.fixture.ts'
 
 /** Marks that outlive their process, as a file does. */
 class Marks implements ClaimMarks {
@@ -66,7 +66,7 @@ function machine(returns: () => boolean) {
     marks = new Marks(marks)
     const storage = new EmbeddedStorage({ now: clock.now, journal, marks, schedule: (run) => queueMicrotask(run) })
     const random = { next: () => 0.5, id: () => 'job-1' }
-    const engine = new Engine({ storage, clock, log: new ListLog(), blueprints: shelfOf([film]), random })
+    const engine = new Engine({ storage, clock, log: new ListLog(), blueprints: registryOf([film]), random })
     return { engine, storage }
   }
   const create = async ({ engine }: { readonly engine: Engine }): Promise<void> => {
@@ -143,7 +143,7 @@ test('[C-11] a storage that does not take what a handler chose is no fault of th
     if (isDown && verb === 'commit') throw new Error('The storage is away.')
   })
   const random = { next: () => 0.5, id: () => 'job-1' }
-  const engine = new Engine({ storage: flaky, clock, log: new ListLog(), blueprints: shelfOf([film]), random })
+  const engine = new Engine({ storage: flaky, clock, log: new ListLog(), blueprints: registryOf([film]), random })
   await engine.createJob({ blueprint: 'film', client: { id: 'ann' }, initialData: {} })
   for (let outage = 1; outage <= LIMITS.turnLostMax + 2; outage += 1) {
     await engine.executor.tick()
