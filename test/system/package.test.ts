@@ -112,20 +112,18 @@ const STRICTEST = {
   isolatedModules: true,
 }
 
+/** For a library of blueprints: what it exports must be nameable through the entries. */
+const DECLARATIONS = { noEmit: false, emitDeclarationOnly: true, declaration: true, outDir: 'declarations' }
+
 test.for([
   ['nodenext', { module: 'nodenext', types: ['node'] }, ['*.ts', 'blueprints']],
   ['strictest', { module: 'nodenext', types: ['node'], ...STRICTEST }, ['*.ts', 'blueprints']],
+  ['declarations', { module: 'nodenext', types: ['node'], ...DECLARATIONS }, ['*.ts', 'blueprints']],
   ['bundler', { module: 'esnext', moduleResolution: 'bundler', types: ['node'] }, ['*.ts', 'blueprints']],
   ['browser', { module: 'esnext', moduleResolution: 'bundler', types: [], lib: ['es2023', 'dom'] }, ['browser.ts']],
 ] as const)('[M-06] a program compiles under %s, declarations included', PATIENCE, async ([name, how, include]) => {
-  const compilerOptions = {
-    ...how,
-    target: 'es2023',
-    strict: true,
-    skipLibCheck: false,
-    noEmit: true,
-    allowImportingTsExtensions: true,
-  }
+  const always = { target: 'es2023', strict: true, skipLibCheck: false, noEmit: true, allowImportingTsExtensions: true }
+  const compilerOptions = { ...always, ...how }
   await writeFile(join(consumer.folder, `tsconfig.${name}.json`), JSON.stringify({ compilerOptions, include }))
   const compiler = join(consumer.folder, 'node_modules/typescript/bin/tsc')
   const outcome = await consumer.run(process.execPath, [compiler, '-p', `tsconfig.${name}.json`])
