@@ -51,7 +51,7 @@ export function variantOf(value: unknown): Variant {
   return { kind: Array.isArray(value) ? 'array' : 'object', schema: {} }
 }
 
-export function joined(shapes: readonly Shape[]): Shape {
+function joined(shapes: readonly Shape[]): Shape {
   const variants: Variant[] = []
   for (const shape of shapes) {
     if (shape === 'anything') return 'anything'
