@@ -55,7 +55,7 @@ export class Postman implements Service {
     const { to, letter } = readMail(lease.payload)
     try {
       if (letter.type === 'create') await this.#create(to, letter.request, lease)
-      else await director.apply(to, { ...letter, at: clock.now() }, lease)
+      else await director.apply(to, { ...letter, at: clock.now() }, { settle: lease })
     } catch (error) {
       // The letter stays in its queue and is delivered again when the lease ends.
       log.error('a letter could not be delivered', { job_id: to, error: String(error) })
@@ -69,7 +69,7 @@ export class Postman implements Service {
     const at = clock.now()
     const { parent } = request
     if ('initialData' in checked) {
-      await director.apply(id, { type: 'created', at, id, request: { ...request, ...checked } }, lease)
+      await director.apply(id, { type: 'created', at, id, request: { ...request, ...checked } }, { settle: lease })
     } else if (parent !== undefined) {
       const { visit, branch, jobId } = parent
       await director.apply(jobId, { type: 'childEnded', at, visit, branch, outcome: 'failed', error: checked })

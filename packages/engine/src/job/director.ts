@@ -45,10 +45,13 @@ export interface DirectorOptions {
 }
 
 /** What a commit depends on beside the job, and what is written with it. */
-interface Conditions {
-  readonly settle: LeaseRef | undefined
-  readonly extra: readonly Put[] | undefined
-  readonly guard: LeaseRef | undefined
+export interface Conditions {
+  /** The claim that the event answers; it ends with the commit. */
+  readonly settle?: LeaseRef | undefined
+  /** Records that are written with the job. */
+  readonly extra?: readonly Put[] | undefined
+  /** The lease under which the event is applied; it must hold, and stays. */
+  readonly guard?: LeaseRef | undefined
 }
 
 /** Turns that are taken in one commit. A job that goes round and round lets others have theirs. */
@@ -77,14 +80,7 @@ export class Director {
     this.#options = options
   }
 
-  /** `settle`: the claim that the event answers. `guard`: the lead under which it is applied; it stays. */
-  async apply(
-    jobId: string,
-    event: JobEvent,
-    settle?: LeaseRef,
-    extra?: readonly Put[],
-    guard?: LeaseRef,
-  ): Promise<Applied> {
+  async apply(jobId: string, event: JobEvent, conditions: Conditions = {}): Promise<Applied> {
     const waiting = this.#busy.get(jobId)
     if (waiting === undefined) {
       this.#busy.set(jobId, [])
@@ -94,7 +90,7 @@ export class Director {
       })
     }
     try {
-      return await this.#apply(jobId, event, { settle, extra, guard })
+      return await this.#apply(jobId, event, conditions)
     } finally {
       const next = this.#busy.get(jobId)?.shift()
       if (next === undefined) this.#busy.delete(jobId)

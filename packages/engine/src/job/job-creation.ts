@@ -209,7 +209,7 @@ export class JobCreation {
     const counted = quota === undefined ? undefined : await this.#quotas.next(request.client.id, quota)
     const extra = [beside, counted].filter((put) => put !== undefined)
     const event = { type: 'created', at: creationTime(id, clock.now()), id, request } as const
-    return director.apply(id, event, undefined, extra.length === 0 ? undefined : extra)
+    return director.apply(id, event, extra.length === 0 ? {} : { extra })
   }
 }
 

@@ -300,7 +300,11 @@ export class Desk {
     const { jobId, visit, branch, attempt } = readTask(lease.payload)
     if (lease.deliveries > LIMITS.taskDeliveriesMax) {
       const deliveries = lease.deliveries - 1
-      await director.apply(jobId, { type: 'taskAbandoned', at: clock.now(), visit, branch, attempt, deliveries }, lease)
+      await director.apply(
+        jobId,
+        { type: 'taskAbandoned', at: clock.now(), visit, branch, attempt, deliveries },
+        { settle: lease },
+      )
       return undefined
     }
     const callOf = (found: Job | undefined): Call | undefined =>

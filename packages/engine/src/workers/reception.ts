@@ -78,7 +78,7 @@ export class Reception {
         chance: random.next(),
         token: ref.token,
       },
-      lease,
+      { settle: lease },
     )
     return applied.type === 'lost' ? this.#late(workerId, ref, report) : receiptOf(applied)
   }
@@ -124,7 +124,7 @@ export class Reception {
     const at = this.#options.clock.now()
     const progressed = { type: 'progressed', at, visit, branch, attempt, fraction, message } as const
     // Only whoever holds the task speaks for it, as with events: it may lie in a queue again.
-    const applied = await this.#options.director.apply(ref.jobId, progressed, undefined, undefined, leaseOf(ref))
+    const applied = await this.#options.director.apply(ref.jobId, progressed, { guard: leaseOf(ref) })
     return applied.type === 'lost' ? STALE : receiptOf(applied)
   }
 
@@ -146,7 +146,7 @@ export class Reception {
     const at = clock.now()
     const raised = { type: 'eventRaised', at, visit, branch, attempt, workerId, name, payload, eventId } as const
     // Only whoever holds the task speaks for it: the claim guards the commit.
-    const applied = await director.apply(jobId, raised, undefined, undefined, leaseOf(ref))
+    const applied = await director.apply(jobId, raised, { guard: leaseOf(ref) })
     await storage.sync()
     if (applied.type === 'lost') {
       return { type: 'ignored', reason: 'stale_task', job: (await storage.read('job', jobId))?.value }
