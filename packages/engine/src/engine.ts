@@ -4,7 +4,6 @@ import type {
   CommandEvent,
   Explanation,
   Job,
-  JobRequest,
   Listing,
   ListQuery,
   Log,
@@ -32,7 +31,7 @@ import type { Commanded } from './job/director.ts'
 import { Dispatcher } from './workers/dispatcher.ts'
 import { Executor } from './turns/executor.ts'
 import { JobCreation } from './job/job-creation.ts'
-import type { CreateOptions, Created } from './job/job-creation.ts'
+import type { Created, NewJob } from './job/job-creation.ts'
 import { KeyBook } from './job/key-book.ts'
 import { JobLog } from './job/job-log.ts'
 import { isAwaited, JobNews } from './job/job-news.ts'
@@ -215,10 +214,10 @@ export class Engine implements Service {
     this.desk = new Desk({ ...base, dispatcher, signals, ...bounds, onAbandoned, onMoment })
     const { handlerMs, executorConcurrencyMax: concurrencyMax, executorBytesMax: bytesMax } = settings
     this.executor = new Executor({ ...base, registry, turns, handlerMs, concurrencyMax, bytesMax })
-    const postman = new Postman({ ...base, registry })
+    const postman = new Postman({ ...base, creation: this.#creation })
     const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
     const watcher = new Watcher({ ...base, workerOf })
-    this.#background = createBackground({ ...base, dispatcher, registry, keys, settings, onMoment })
+    this.#background = createBackground({ ...base, creation: this.#creation, dispatcher, keys, settings, onMoment })
     const own = [signals, this.dispatcher, this.executor, postman, watcher, jobLog]
     this.#services = [...own, ...this.#background.services]
   }
@@ -272,15 +271,13 @@ export class Engine implements Service {
   }
 
   /** Creates a job. With a key that this client has used before, gives back the job of that time. */
-  createJob(request: JobRequest, options: CreateOptions = {}): Promise<Created> {
-    return this.#creation.start(request, options)
+  createJob(wanted: NewJob): Promise<Created> {
+    return this.#creation.start(wanted)
   }
 
   /** Creates many at the cost of one durable write. Each succeeds or fails for itself. */
-  createJobs(
-    requests: readonly (JobRequest & CreateOptions)[],
-  ): Promise<readonly (Created | { readonly error: unknown })[]> {
-    return this.#creation.startAll(requests)
+  createJobs(wanted: readonly NewJob[]): Promise<readonly (Created | { readonly error: unknown })[]> {
+    return this.#creation.startAll(wanted)
   }
 
   /** How many jobs the client has started in the quota's period. */
