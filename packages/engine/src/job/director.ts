@@ -27,14 +27,15 @@ export type Applied =
 /** The same for what a person asks for. `repeated`: the job has done so before, when the same person asked for the same. */
 export type Commanded = Applied | { readonly type: 'repeated'; readonly job: Job }
 
+/** Hears of a decision after its commit. */
+export type DecisionListener = (decision: Decision, before: Job | undefined, version: number, event: JobEvent) => void
+
 export interface DirectorOptions {
   readonly storage: Storage
   readonly registry: ScriptRegistry
   readonly clock: Clock
   readonly log: Log
   readonly place: PlacementOf
-  /** Tells the dispatcher what has become of tasks, after the commit. */
-  readonly onDecided: (decision: Decision, before: Job | undefined, version: number, event: JobEvent) => void
   /** Takes back the places that a batch reserved and that a conflict made void. */
   readonly onRefused: (decision: Decision) => void
   readonly retention?: Retention
@@ -76,8 +77,15 @@ export class Director {
   /** Jobs as they were last seen here. Another instance may have written them since; then the commit is refused. */
   readonly #memory = new JobMemory()
 
+  readonly #listeners: DecisionListener[] = []
+
   constructor(options: DirectorOptions) {
     this.#options = options
+  }
+
+  /** Calls `listener` after every commit, in the order in which listeners came. */
+  onDecided(listener: DecisionListener): void {
+    this.#listeners.push(listener)
   }
 
   async apply(jobId: string, event: JobEvent, conditions: Conditions = {}): Promise<Applied> {
@@ -139,7 +147,7 @@ export class Director {
       versionSeen = version
       const written = await this.#write(decision, version + 1, conditions)
       if (written !== undefined) {
-        this.#options.onDecided(written, before, version + 1, event)
+        for (const listener of this.#listeners) listener(written, before, version + 1, event)
         this.remark(jobId, written.job, written.entries)
         return { type: 'applied', job: written.job, before, version: version + 1 }
       }
