@@ -24,9 +24,9 @@ function programOf(page: string): { readonly directory: string; readonly count: 
   return { directory, count: blocks.length }
 }
 
-async function complaintsOf(directory: string): Promise<unknown> {
+function complaintsOf(directory: string): Promise<unknown> {
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-  return await run(process.execPath, [compiler, '-p', directory]).catch((error: unknown) => error)
+  return run(process.execPath, [compiler, '-p', directory]).catch((error: unknown) => error)
 }
 
 test('[M-04] the snippets of the guide to blueprints compile together, as it says', async () => {
