@@ -112,6 +112,7 @@ export const JOB_STATUSES = [
   'waiting_for_parallel',
   'waiting_for_child',
   'waiting_for_time',
+  'waiting_for_event',
   'quarantined',
   'finished',
   'failed',
