@@ -1,4 +1,4 @@
-import { inboxId, isSameEvent, jsonSize, listenersOf, nextFor, post, reached } from '@impresario/core'
+import { inboxId, isKnownEvent, isSameEvent, jsonSize, listenersOf, nextFor, post, reached } from '@impresario/core'
 import type { Clock, Inbox, Item, Job, Lease, Letter, Put, Random, SentEvent, Storage, Stored } from '@impresario/core'
 import { ImpresarioError, isTopic, LIMITS, mustBePlainText, topicProblem } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
@@ -72,6 +72,7 @@ export class EventPost {
     if (applied.type === 'applied') return { eventId, isNew: true, job: applied.job, version: applied.version }
     const job = applied.type === 'ignored' ? applied.job : undefined
     if (job !== undefined && isSameEvent(job, event)) return { eventId, isNew: false, job, version: undefined }
+    if (job !== undefined && isKnownEvent(job, eventId)) throw reused(eventId)
     throw applied.type === 'lost'
       ? new ImpresarioError('CONFLICT', 'The job was changed meanwhile.')
       : refusalOf(applied.reason, event)
@@ -219,10 +220,8 @@ function reused(eventId: string): ImpresarioError {
   )
 }
 
-function refusalOf(reason: string, { id, topic }: SentEvent): ImpresarioError {
+function refusalOf(reason: string, { topic }: SentEvent): ImpresarioError {
   switch (reason) {
-    case 'repeated_event':
-      return reused(id)
     case 'too_many_events': {
       const kept = `${LIMITS.keptEventsMax} events, or ${LIMITS.keptEventsBytesMax} bytes of them`
       return new ImpresarioError(
