@@ -136,8 +136,9 @@ export function nextStep(
   if (child !== undefined) return `It waits for its child: ${COMMAND} explain ${child.job_id}`
   if (job.status === 'waiting_for_human') return `It waits for you: ${COMMAND} jobs approve ${job.id}`
   if (job.status === 'waiting_for_worker') return `Why it waits: ${COMMAND} explain ${job.id}`
-  if (job.status === 'waiting_for_event')
+  if (job.status === 'waiting_for_event') {
     return `It waits for an event: ${COMMAND} jobs send ${job.id} <topic> --data '{}'`
+  }
   if (job.status === 'quarantined') {
     return `Once its cause is mended: ${COMMAND} jobs retry ${job.id}, or give it up with: ${COMMAND} jobs discard ${job.id}`
   }

@@ -71,12 +71,13 @@ test('[B-11] the time limit of a job ends its sleep', async () => {
 })
 
 const paid = eventType('order.paid', z.object({ sum: z.number(), note: z.string().default('-') }))
-const order = blueprint('order', { start: 'wait', events: [paid] }, (state) => ({
+const orderInput = z.object({ order: z.string().default('none') })
+const order = blueprint('order', { input: orderInput, start: 'wait', events: [paid] }, (state) => ({
   wait: state.handler((context, actions) =>
     actions.waitForEvent(paid, {
       transitions: { received: 'done', timeout: 'late' },
       timeout: '1h',
-      match: String(context.initialData['order'] ?? 'none'),
+      match: context.initialData.order,
     }),
   ),
   done: state.end({ result: (context) => ({ ...context.eventOf(paid), id: context.event?.id }) }),

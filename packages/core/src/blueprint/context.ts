@@ -30,7 +30,7 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   /** The event that led to this state, if one did. Absent once the job has gone on. */
   readonly event: ReceivedEvent | undefined
   /** What that event brought. Throws when another event, or none, led to this state. */
-  eventOf<E extends EventType>(type: E): SchemaOutput<E['payload']>
+  readonly eventOf: <E extends EventType>(type: E) => SchemaOutput<E['payload']>
   /** The trace that the job belongs to, to be passed on: `traceparent` and `tracestate`, if it came with any. */
   readonly tracingContext: Readonly<Record<string, string>>
   /** The former name of `tracingContext`. */

@@ -184,10 +184,8 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
     case 'sleepEnded':
     case 'eventWaitExpired':
       return { type, at, visit }
-    case 'eventSent': {
-      const event = { id: `${said}${branch}`, topic: code === undefined ? 'paid' : 'other', payload: stateHistory, at }
-      return { type, at, event, ...(drawn.isFitting ? {} : { visit }) }
-    }
+    case 'eventSent':
+      return sentEvent(job, drawn)
     case 'cancelled':
     case 'discarded':
       return { type, at, by: 'ann' }
@@ -200,6 +198,13 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
     case 'stranded':
       return { type, at, error: { code: 'BLUEPRINT_GONE', message: 'gone', state: job.state } }
   }
+}
+
+function sentEvent({ updatedAt, visit }: Job, drawn: Draw): JobEvent {
+  const at = updatedAt + 1
+  const topic = drawn.code === undefined ? 'paid' : 'other'
+  const event = { id: `${drawn.status}${drawn.branch}`, topic, payload: drawn.history, at }
+  return { type: 'eventSent', at, event, ...(drawn.isFitting ? {} : { visit: visit + drawn.shift }) }
 }
 
 /** What the storage would hold for the job: removals first, then what is new, as in one batch. */

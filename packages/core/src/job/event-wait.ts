@@ -1,7 +1,7 @@
 import { LIMITS } from '@impresario/protocol'
 import { jsonSize } from '../blueprint/json-copy.ts'
 import type { Action } from './action.ts'
-import { canHold } from './branch.ts'
+import { canHold } from './capacity.ts'
 import { digest } from './command.ts'
 import { enter, fail, failureOf, note, ownTransition, quarantine } from './draft.ts'
 import type { Draft } from './draft.ts'

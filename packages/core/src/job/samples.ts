@@ -75,9 +75,11 @@ export const sleep = (time: { afterMs?: number; until?: number }, to = 'work'): 
   to,
 })
 
+const ON_RECEIPT: Transitions = { received: 'work' }
+
 export const awaits = (
   topic: string,
-  transitions: Transitions = { received: 'work' },
+  transitions: Transitions = ON_RECEIPT,
   over: { timeoutMs?: number; key?: string } = {},
 ): Action => ({ type: 'event', topic, transitions, ...over })
 

@@ -45,12 +45,13 @@ test('[B-11] a job that sleeps says until when, in its body, in lists and in its
 })
 
 const paid = eventType('order.paid', z.object({ sum: z.number() }))
-const order = blueprint('order', { start: 'wait', events: [paid] }, (state) => ({
+const orderInput = z.object({ order: z.string().default('none') })
+const order = blueprint('order', { input: orderInput, start: 'wait', events: [paid] }, (state) => ({
   wait: state.handler((context, actions) =>
     actions.waitForEvent(paid, {
       transitions: { received: 'done' },
       timeout: '1h',
-      match: String(context.initialData['order']),
+      match: context.initialData.order,
     }),
   ),
   done: state.end({ result: (context) => context.eventOf(paid) }),

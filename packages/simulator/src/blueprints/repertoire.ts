@@ -10,6 +10,7 @@ import {
   got,
   gotLetters,
   keptApart,
+  keyIn,
   task,
   tookTurns,
   trades,
@@ -268,7 +269,7 @@ function letters(): Piece {
       }),
       third: state.handler((context, actions) => {
         got(context)
-        const match = String(context.initialData['key'])
+        const match = keyIn(context.initialData)
         return actions.waitForEvent('pong', { transitions: { received: 'fourth' }, match })
       }),
       fourth: state.handler((context, actions) => {
