@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { stringifyExact } from '@impresario/client'
+import { stringifyExact, toWire } from '@impresario/client'
 
 type Style = Parameters<typeof styleText>[0]
 
@@ -52,8 +52,13 @@ function wantsColour(isTerminal: boolean, env: ScreenOptions['env']): boolean {
   return isTerminal || (force !== '' && force !== '0')
 }
 
+/** In the shapes of the HTTP API. The keys of a map are names that users chose, and stay as they are. */
 export function printJson(screen: Screen, value: unknown): void {
-  screen.out(stringifyExact(value, 2))
+  const shown =
+    value instanceof Map
+      ? Object.fromEntries([...value].map(([name, one]: [string, unknown]) => [name, toWire(one)]))
+      : toWire(value)
+  screen.out(stringifyExact(shown, 2))
 }
 
 const STATUS_STYLES: Readonly<Record<string, Style>> = {

@@ -58,11 +58,13 @@ export class JsonPage {
   }
 
   /** As a list of what was added; as an object where that were its properties. */
-  send(reply: FastifyReply, shape: 'list' | 'object' = 'list'): FastifyReply {
+  text(shape: 'list' | 'object' = 'list'): string {
     const text = this.#texts.join(',')
-    return reply
-      .header('content-type', 'application/json; charset=utf-8')
-      .send(shape === 'list' ? `[${text}]` : `{${text}}`)
+    return shape === 'list' ? `[${text}]` : `{${text}}`
+  }
+
+  send(reply: FastifyReply, shape: 'list' | 'object' = 'list'): FastifyReply {
+    return reply.header('content-type', 'application/json; charset=utf-8').send(this.text(shape))
   }
 }
 
