@@ -3,7 +3,7 @@ import type { ExplainedChild, Job } from '@impresario/client'
 import { readData } from './arguments.ts'
 import { COMMAND, EXIT, Failure, usage } from './failure.ts'
 import { jobIdOf } from './job-prefix.ts'
-import { paintStatus, printJson } from './screen.ts'
+import { paintActivity, paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { done, withServer } from './session.ts'
 import type { GlobalOptions, Session } from './session.ts'
@@ -23,7 +23,7 @@ export interface ListOptions extends GlobalOptions {
 
 const PAGE = 100
 /** What the table shows: all else may be long. */
-const SHOWN = ['id', 'blueprintName', 'status', 'currentState', 'createdAt', 'endedAt'] as const
+const SHOWN = ['id', 'blueprintName', 'status', 'work', 'currentState', 'createdAt', 'endedAt'] as const
 
 export function listJobs(options: ListOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
@@ -50,7 +50,7 @@ function jobTable(screen: Screen, jobs: readonly Pick<Job, (typeof SHOWN)[number
   return table(screen, jobs, [
     { title: 'job', cell: (job) => job.id },
     { title: 'blueprint', cell: (job) => job.blueprintName },
-    { title: 'status', cell: (job) => paintStatus(screen, job.status) },
+    { title: 'status', cell: (job) => paintActivity(screen, job) },
     { title: 'state', cell: (job) => job.currentState },
     { title: 'created', cell: (job) => ago(job.createdAt, now), align: 'right' },
     { title: 'took', cell: (job) => span((job.endedAt ?? now) - job.createdAt), align: 'right' },
@@ -79,7 +79,7 @@ function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]):
     facts(screen, [
       ['job', job.id],
       ['blueprint', `${job.blueprintName} (version ${job.blueprintVersion})`],
-      ['status', paintStatus(screen, job.status)],
+      ['status', paintActivity(screen, job)],
       ['state', job.currentState],
       ['created', ago(job.createdAt, now)],
       ['took', ended],

@@ -1,5 +1,5 @@
 import type { Job } from '@impresario/client'
-import { paintStatus } from './screen.ts'
+import { paintActivity } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { pad, visibleWidth } from './table.ts'
 import { span } from './time.ts'
@@ -70,7 +70,7 @@ const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '
 /** The present of a job in one line: its state, and how far the task is. */
 export function statusLine(screen: Screen, job: Job, frame: number): string {
   const spinner = screen.paint('cyan', FRAMES[frame % FRAMES.length] ?? '')
-  const parts = [`${spinner} ${job.currentState}`, paintStatus(screen, job.status)]
+  const parts = [`${spinner} ${job.currentState}`, paintActivity(screen, job)]
   if (job.progress !== undefined) parts.push(bar(screen, job.progress))
   if (job.progressMessage !== undefined) parts.push(screen.paint('dim', job.progressMessage))
   const line = parts.join('  ')

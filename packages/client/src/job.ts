@@ -36,6 +36,8 @@ export interface RetryOptions {
 
 /** The answer is held back for so long until there is news; then we ask again. */
 const HOLD_MS = 25_000
+/** While a task waits for a worker, the first look whether one has taken it. */
+const LOOK_MS = 1_000
 /** A server that is about to stop, or knows no long polls, answers at once; asking again at once would only hurt it. */
 const EARLY_MS = 250
 
@@ -80,19 +82,25 @@ export class JobHandle<Output = unknown, State extends string = string> {
     throw new JobFailedError(job)
   }
 
-  /** The job as it is now and again after every change, up to its end. Changes in quick succession may be skipped. */
+  /**
+   * The job as it is now and again after every change, up to its end. Changes in quick succession may be skipped. That a
+   * worker has picked up a task changes nothing in the job: `work` then shows it after a second, later the longer it waited.
+   */
   async *watch(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<Job<Output, State>, void, undefined> {
     const { signal } = options
     let job = await this.#read({}, { signal })
     yield job
+    let lookMs = LOOK_MS
     while (!ENDED_STATUSES.includes(job.status)) {
       const askedAt = performance.now()
-      const waiting = { holdMs: HOLD_MS, signal }
-      const next = await this.#read({ wait: HOLD_MS / 1_000, version: job.version }, waiting)
-      if (next.version > job.version) {
+      const holdMs = isUnclaimed(job) ? lookMs : HOLD_MS
+      const next = await this.#read({ wait: holdMs / 1_000, version: job.version }, { holdMs, signal })
+      if (next.version > job.version || isElsewhere(next, job)) {
+        lookMs = LOOK_MS
         job = next
         yield job
       } else {
+        lookMs = Math.min(2 * lookMs, HOLD_MS)
         await pause(askedAt + EARLY_MS - performance.now(), signal)
       }
     }
@@ -165,6 +173,15 @@ export class JobHandle<Output = unknown, State extends string = string> {
     this.#seenVisit = job.approval?.visit ?? this.#seenVisit
     return job
   }
+}
+
+/** Whether a task of it waits for a worker, which may take it without a change of the job. */
+function isUnclaimed({ work }: Pick<Job, 'work'>): boolean {
+  return work !== undefined && work.waiting + work.delayed > 0
+}
+
+function isElsewhere(now: Pick<Job, 'work'>, before: Pick<Job, 'work'>): boolean {
+  return JSON.stringify(now.work) !== JSON.stringify(before.work)
 }
 
 function isSettled(job: { readonly status: string }): boolean {

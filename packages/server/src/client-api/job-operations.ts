@@ -1,5 +1,5 @@
 import { childJobId, shownJobId } from '@impresario/core'
-import type { Job } from '@impresario/core'
+import type { Job, Stored } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { CancelJobReply, CancelJobRequest, JobBody, JsonObject } from '@impresario/protocol'
@@ -8,7 +8,7 @@ import type { Caller } from '../http/access.ts'
 import { encodeCursor, JsonPage, walkJobs } from '../http/page.ts'
 import { isVisible, storedJobId, visibleJob } from './job-access.ts'
 import { jobListing } from './job-query.ts'
-import { explanationBody, fieldPicker, jobBody, listedWriter } from './wire-job.ts'
+import { explanationBody, fieldPicker, hasField, jobBody, listedWriter, workBody } from './wire-job.ts'
 import type { ChildView } from './wire-job.ts'
 
 /* What clients may ask of jobs, whatever the way they come. */
@@ -37,12 +37,14 @@ export async function readJob(
   const pick = fieldPicker(fields)
   const known = await visibleJob(engine, caller, id)
   const waitMs = Math.min(wait * 1_000, LIMITS.longPollMsMax)
-  if (waitMs === 0) return pick(jobBody(known))
+  const shown = async (job: Stored<Job>): Promise<Partial<JobBody>> =>
+    pick(hasField(fields, 'work') ? { ...jobBody(job), ...(await workFields(engine, job.value)) } : jobBody(job))
+  if (waitMs === 0) return shown(known)
   const afterVersion = until === 'end' ? undefined : version
   const waiting = hold()
   try {
     const found = await engine.waitForJob(known.value.id, { afterVersion, waitMs, signal: waiting.signal })
-    return pick(jobBody(found ?? known))
+    return await shown(found ?? known)
   } finally {
     waiting.end()
   }
@@ -52,8 +54,35 @@ export async function listJobs(engine: Engine, caller: Caller, given: JobListQue
   const write = listedWriter(given.fields)
   const { query, offset } = jobListing(caller, given)
   const page = new JsonPage()
-  const next = await walkJobs(engine, { query, skip: offset, take: (job) => page.add(write(jobBody(job))) })
+  /** Jobs with open work, by their place on the page. */
+  const open = new Map<number, Job>()
+  const take = (job: Stored<Job>): boolean => {
+    if (!page.add(write(jobBody(job)))) return false
+    if (hasOpenWork(job.value)) open.set(page.length - 1, job.value)
+    return true
+  }
+  const next = await walkJobs(engine, { query, skip: offset, take })
+  if (hasField(given.fields, 'work')) await addWork(engine, page, open)
   return { page, next: next === undefined ? undefined : encodeCursor(next) }
+}
+
+function hasOpenWork({ branches }: Job): boolean {
+  for (const name in branches) if (branches[name]?.outcome === undefined) return true
+  return false
+}
+
+async function workFields(engine: Engine, job: Job): Promise<Pick<JobBody, 'work'>> {
+  const [work] = hasOpenWork(job) ? await engine.workOf([job]) : []
+  return work === undefined ? {} : { work: workBody(work) }
+}
+
+/** With one look at the queue for the whole page. */
+async function addWork(engine: Engine, page: JsonPage, open: ReadonlyMap<number, Job>): Promise<void> {
+  if (open.size === 0) return
+  const places = [...open.keys()]
+  for (const [index, work] of (await engine.workOf([...open.values()])).entries()) {
+    if (work !== undefined) page.extend(places[index] ?? 0, `"work":${JSON.stringify(workBody(work))}`)
+  }
 }
 
 export async function explainJob(engine: Engine, caller: Caller, jobId: string): Promise<JsonObject> {

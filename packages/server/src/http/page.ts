@@ -57,6 +57,13 @@ export class JsonPage {
     return true
   }
 
+  /** Adds a property to the object at this place. For what is short: it does not count. */
+  extend(index: number, property: string): void {
+    const text = this.#texts[index]
+    if (text?.endsWith('}') !== true) return
+    this.#texts[index] = `${text.slice(0, -1)}${text === '{}' ? '' : ','}${property}}`
+  }
+
   /** As a list of what was added; as an object where that were its properties. */
   text(shape: 'list' | 'object' = 'list'): string {
     const text = this.#texts.join(',')
