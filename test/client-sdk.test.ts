@@ -8,6 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { createClient, JobFailedError, verifyWebhook } from '@impresario/client'
 import type { Client } from '@impresario/client'
 import { blueprint } from '@impresario/core'
+import { eventType } from '@impresario/protocol'
 import { createServer } from '@impresario/server'
 import type { Server } from '@impresario/server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -42,6 +43,18 @@ const double = blueprint(
   'double',
   { start: 'done', input: z.object({ n: z.number() }), output: z.object({ twice: z.number() }) },
   (state) => ({ done: state.end({ result: ({ initialData }) => ({ twice: 2 * initialData.n }) }) }),
+)
+
+const orderPaid = eventType('order.paid', z.object({ sum: z.number() }))
+const paid = blueprint(
+  'paid',
+  { input: z.object({ order: z.string() }), start: 'wait', events: [orderPaid] },
+  (state) => ({
+    wait: state.handler((context, actions) =>
+      actions.waitForEvent(orderPaid, { transitions: { received: 'done' }, match: context.initialData.order }),
+    ),
+    done: state.end({ result: (context) => context.eventOf(orderPaid) }),
+  }),
 )
 
 const CLIENTS = `
@@ -100,7 +113,7 @@ describe.each(WAYS)('the client %s', (_way, clientOf) => {
     })
     hook = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`
     server = createServer({
-      blueprints: [ask, broken, double],
+      blueprints: [ask, broken, double, paid],
       settings: {
         apiHost: '127.0.0.1',
         apiPort: 0,
@@ -351,6 +364,17 @@ describe.each(WAYS)('the client %s', (_way, clientOf) => {
     })
     expect((await first.status()).initialData).toEqual(input)
     expect((await acme.list({ limit: 1 }).page()).items[0]?.initialData).toEqual(input)
+  })
+
+  test('[B-12] events reach the jobs that wait for them, by id and by key', async () => {
+    const [one, two] = [await acme.start('paid', { order: 'o1' }), await acme.start('paid', { order: 'o2' })]
+    await one.send('order.paid', { sum: 1 }, { eventId: 'e1' })
+    await one.send('order.paid', { sum: 1 }, { eventId: 'e1' })
+    await acme.send('order.paid', { sum: 2 }, { key: 'o2' })
+    expect([await one.result(), await two.result()]).toEqual([{ sum: 1 }, { sum: 2 }])
+    await expect(one.send('order.paid', { sum: 3 })).rejects.toMatchObject({ code: 'NOT_WAITING' })
+    await expect(guest.job(two.id).send('order.paid')).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    await expect(root.job('nobody').send('order.paid')).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' })
   })
 
   test('[H-01] [G-04] events are listed and counted', async () => {
