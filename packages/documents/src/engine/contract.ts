@@ -1,0 +1,26 @@
+import { contract } from '@impresario/protocol'
+import { z } from 'zod'
+
+const file = z.object({ path: z.string() })
+const nothing = z.object({})
+
+/** What workers of the documents app can do. */
+export const documentTasks = contract('documents', {
+  /** Reads a file. What it read waits under `parsed` for the task that indexes it. */
+  parse: {
+    input: file,
+    output: z.object({ parsed: z.string() }),
+    outcomes: {
+      /** The document is in the index already, with other content or under another path. */
+      known: z.object({ parsed: z.string() }),
+      /** The content is what the index has. */
+      unchanged: nothing,
+      gone: nothing,
+    },
+  },
+  /** Makes a new document searchable. */
+  index: { input: file.extend({ parsed: z.string() }), output: nothing, outcomes: { lost: nothing } },
+  /** Replaces what is found of a document, under the same identity. */
+  update: { input: file.extend({ parsed: z.string() }), output: nothing, outcomes: { lost: nothing } },
+  delete: { input: file, output: nothing },
+})

@@ -1,0 +1,87 @@
+import { extname } from 'node:path'
+import type { ByteSource } from './byte-source.ts'
+
+/** The formats that are read. */
+export const KINDS = [
+  'txt', 'md', 'html', 'pdf', 'docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp', 'rtf', 'eml', 'msg', 'csv', 'json', 'xml',
+  'epub', 'zip',
+] as const // prettier-ignore
+export type Kind = (typeof KINDS)[number]
+
+const BY_EXTENSION: Readonly<Record<string, Kind>> = {
+  '.txt': 'txt', '.text': 'txt', '.log': 'txt', '.md': 'md', '.markdown': 'md', '.html': 'html', '.htm': 'html',
+  '.xhtml': 'html', '.pdf': 'pdf', '.docx': 'docx', '.docm': 'docx', '.dotx': 'docx', '.xlsx': 'xlsx', '.xlsm': 'xlsx',
+  '.pptx': 'pptx', '.pptm': 'pptx', '.ppsx': 'pptx', '.odt': 'odt', '.ott': 'odt', '.ods': 'ods', '.odp': 'odp',
+  '.rtf': 'rtf', '.eml': 'eml', '.msg': 'msg', '.csv': 'csv', '.tsv': 'csv', '.json': 'json', '.xml': 'xml',
+  '.epub': 'epub', '.zip': 'zip',
+} // prettier-ignore
+
+/** Pictures, sound, films, programs: files that a folder of documents may hold and that have no text. */
+const NO_DOCUMENTS = new Set(
+  `.jpg .jpeg .png .gif .bmp .webp .ico .tif .tiff .heic .svgz .psd .raw .mp3 .wav .flac .ogg .m4a .aac .mp4 .mkv .avi .mov .webm
+  .wmv .exe .dll .so .dylib .o .a .class .jar .wasm .pyc .db .sqlite .sqlite3 .iso .img .dmg .7z .rar .gz .bz2 .xz .zst .tar .ttf
+  .otf .woff .woff2 .lnk .bin .dat`.split(/\s+/),
+)
+
+export function kindByName(name: string): Kind | undefined {
+  return BY_EXTENSION[extname(name).toLowerCase()]
+}
+
+/** Whether a file of this name is worth a look: its content decides when the name does not. */
+export function mayBeDocument(name: string): boolean {
+  return !NO_DOCUMENTS.has(extname(name).toLowerCase())
+}
+
+/** A family that is read in one way, told by the first bytes; the name only decides between kinds of text. */
+export type Family = 'pdf' | 'zip' | 'rtf' | 'compound' | 'text' | 'binary'
+
+export function familyOf(source: ByteSource): Family {
+  const head = source.read(0, 4_096)
+  if (head.subarray(0, 1_024).includes('%PDF-')) return 'pdf'
+  if (head.length >= 4 && head.readUInt32LE(0) === 0x04034b50) return 'zip'
+  if (head.length >= 22 && head.readUInt32LE(0) === 0x06054b50) return 'zip'
+  if (head.subarray(0, 5).toString('latin1') === String.raw`{\rtf`) return 'rtf'
+  if (head.length >= 4 && head.readUInt32LE(0) === 0xe011cfd0) return 'compound'
+  return isBinary(head) ? 'binary' : 'text'
+}
+
+/** Control characters that no text has. UTF-16 has zeros, but a plain pattern of them. */
+function isBinary(head: Buffer): boolean {
+  const isWide = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
+  if (isWide) return false
+  let zeros = 0
+  let controls = 0
+  for (const byte of head) {
+    if (byte === 0) zeros += 1
+    else if (byte < 32 && ![9, 10, 12, 13, 26, 27].includes(byte)) controls += 1
+  }
+  if (zeros === 0) return controls > head.length * 0.02
+  const isEvenly = zerosOnOneSide(head)
+  return !isEvenly || controls > head.length * 0.55
+}
+
+function zerosOnOneSide(head: Buffer): boolean {
+  let even = 0
+  let odd = 0
+  for (let at = 0; at < head.length; at += 1) {
+    if (head[at] !== 0) continue
+    if (at % 2 === 0) even += 1
+    else odd += 1
+  }
+  return (even === 0 || odd === 0) && head.length >= 4
+}
+
+const MAIL_HEADER = /^(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|MIME-Version|Message-ID|X-[\w-]+):/i
+
+/** Which kind of text it is, when the name does not say. */
+export function textKind(name: string, beginning: string): Kind {
+  const byName = kindByName(name)
+  if (byName !== undefined && TEXTS.has(byName)) return byName
+  const head = beginning.trimStart().slice(0, 2_000)
+  if (/^<!doctype\s+html|^<html[\s>]/i.test(head)) return 'html'
+  if (head.startsWith('<?xml')) return /<html[\s>]/i.test(head) ? 'html' : 'xml'
+  const [first = '', second = ''] = head.split(/\r?\n/)
+  return MAIL_HEADER.test(first) && (MAIL_HEADER.test(second) || /^\s/.test(second)) ? 'eml' : 'txt'
+}
+
+const TEXTS: ReadonlySet<Kind> = new Set<Kind>(['txt', 'md', 'html', 'eml', 'csv', 'json', 'xml'])

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+import { fstatSync, openSync, closeSync } from 'node:fs'
+import { basename } from 'node:path'
+import { deflateRawSync } from 'node:zlib'
+import { nativePath, shownPath } from '../paths.ts'
+import { nameTerms, termsOf } from '../text/tokens.ts'
+import { FileSource, piecesOf } from './byte-source.ts'
+import { readDocument } from './formats.ts'
+import type { ParseLimits } from './parsed.ts'
+import type { Fingerprint, ParsedDocument } from './parser.ts'
+import type { ParserAnswer, ParserRequest } from './process-parser.ts'
+
+/*
+ * The process in which files are read: one at a time, in memory and time that its parent bounds. A file that crashes it or
+ * keeps it busy for ever harms nothing else. It writes nothing, and has nothing of its parent's environment.
+ */
+
+async function perform({ operation, path, limits }: ParserRequest): Promise<Fingerprint | ParsedDocument> {
+  return operation === 'fingerprint' ? fingerprint(path) : parse(path, limits)
+}
+
+function fingerprint(path: string): Fingerprint {
+  const fd = openSync(nativePath(path), 'r')
+  try {
+    const { size, mtimeMs } = fstatSync(fd)
+    const hash = createHash('sha256')
+    const source = new FileSource(nativePath(path))
+    try {
+      for (const piece of piecesOf(source)) hash.update(piece)
+    } finally {
+      source.close()
+    }
+    return { size, mtimeMs, hash: hash.digest('hex') }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+async function parse(path: string, limits: ParseLimits): Promise<ParsedDocument> {
+  const source = new FileSource(nativePath(path))
+  const name = basename(shownPath(path))
+  try {
+    const { kind, title, text, isTruncated } = await readDocument(source, name, limits)
+    const { body, parts } = termsOf(text)
+    return {
+      kind,
+      title,
+      packedText: deflateRawSync(Buffer.from(text), { level: 1 }),
+      textChars: text.length,
+      isTruncated,
+      terms: { name: nameTerms(name), title: termsOf(title).body, body, parts },
+    }
+  } finally {
+    source.close()
+  }
+}
+
+/** The code of our own errors, and of those of the operating system. */
+function codeOf(error: unknown): string {
+  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : 'BROKEN'
+}
+
+function send(answer: ParserAnswer): void {
+  process.send?.(answer)
+}
+
+process.on('message', (request: ParserRequest) => {
+  perform(request).then(
+    (value) => send({ id: request.id, value, rssBytes: process.memoryUsage.rss() }),
+    (error: unknown) => {
+      const message = error instanceof Error ? error.message : String(error)
+      send({ id: request.id, failure: { code: codeOf(error), message }, rssBytes: process.memoryUsage.rss() })
+    },
+  )
+})
+// Without a parent there is nobody to read for.
+process.on('disconnect', () => process.exit(0))
+// A reader that leaves a rejected promise behind has failed for its file: the parent sees the process end.
+process.on('unhandledRejection', () => process.exit(70))
+send({ id: 0, value: null, rssBytes: process.memoryUsage.rss() })
