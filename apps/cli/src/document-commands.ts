@@ -46,6 +46,4 @@ interface StatusOptions extends DocumentOptions {
 }
 
 /** Loaded when a command is called: parsers and databases are not for everyone. */
-function commands(): Promise<typeof import('./documents.ts')> {
-  return import('./documents.ts')
-}
+const commands = () => import('./documents.ts')

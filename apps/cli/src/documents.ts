@@ -275,7 +275,12 @@ class ProgressBar {
   constructor(screen: Screen, documents: Documents) {
     this.#screen = screen
     this.#documents = documents
-    this.#timer = setInterval(() => void this.#draw(), screen.isTerminal ? DRAW_MS : LINE_MS).unref()
+    this.#timer = setInterval(
+      () => {
+        void this.#draw()
+      },
+      screen.isTerminal ? DRAW_MS : LINE_MS,
+    ).unref()
   }
 
   end(): void {

@@ -3,9 +3,9 @@
  * sequence of bytes: a byte that is no UTF-8 becomes a character from U+F780 to U+F7FF, which are private. A name that really has
  * such characters has its bytes written the same way, so that nothing is lost and nothing is mistaken for something else.
  */
-const FIRST = 0xf700
+const FIRST = 0xf7_00
 const ESCAPES = /[\uF780-\uF7FF]/
-const REPLACEMENT = 0xfffd
+const REPLACEMENT = 0xff_fd
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -21,7 +21,7 @@ export function pathOf(bytes: Buffer): string {
 /** What the functions of `node:fs` take. */
 export function nativePath(path: string): string | Buffer {
   if (!ESCAPES.test(path)) return path
-  const pieces = [...path].map((char) => {
+  const pieces = Array.from(path, (char) => {
     const code = char.charCodeAt(0)
     return code >= FIRST + 0x80 && code <= FIRST + 0xff ? Buffer.from([code - FIRST]) : Buffer.from(char)
   })

@@ -1,4 +1,5 @@
 import { blueprint } from '@impresario/core'
+import type { RunnableBlueprint } from '@impresario/core'
 import { z } from 'zod'
 import type { DocumentsConfig } from '../config/config.ts'
 import { documentTasks as tasks } from './contract.ts'
@@ -6,7 +7,7 @@ import { documentTasks as tasks } from './contract.ts'
 export const BLUEPRINT_NAME = 'document'
 
 /** What happens to one file: parse, then index or update; or delete. Durability, tries and history are the orchestrator's. */
-export function documentBlueprint({ engine: { workers, retry } }: Pick<DocumentsConfig, 'engine'>) {
+export function documentBlueprint({ engine: { workers, retry } }: Pick<DocumentsConfig, 'engine'>): RunnableBlueprint {
   return blueprint(
     BLUEPRINT_NAME,
     {
@@ -61,5 +62,3 @@ export function documentBlueprint({ engine: { workers, retry } }: Pick<Documents
     }),
   )
 }
-
-export type DocumentBlueprint = ReturnType<typeof documentBlueprint>

@@ -50,7 +50,9 @@ export class DocumentEngine {
     this.#parts = parts
     this.#priority = priorityRule(parts.config)
     this.#intake = new Intake(parts.queue, (path, change) => this.#prepare(path, change))
-    parts.queue.onEnded((task) => void this.#ended(task))
+    parts.queue.onEnded((task) => {
+      void this.#ended(task)
+    })
     const { monitor, parser, indexer, config, log } = parts
     this.#health = new HealthChecks({ monitor, parser, indexer, settings: config.engine.health_check, log })
   }
@@ -73,7 +75,9 @@ export class DocumentEngine {
       throw error
     }
     this.#health.start()
-    this.#requests = setInterval(() => void this.#serveRequests(), REQUESTS_MS).unref()
+    this.#requests = setInterval(() => {
+      void this.#serveRequests()
+    }, REQUESTS_MS).unref()
     log.info('documents engine is running', { folders: this.#parts.config.folders.length })
   }
 

@@ -23,7 +23,9 @@ export class HealthChecks {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.check(), this.#options.settings.interval).unref()
+    this.#timer = setInterval(() => {
+      void this.check()
+    }, this.#options.settings.interval).unref()
   }
 
   stop(): void {
@@ -38,11 +40,11 @@ export class HealthChecks {
     const { parser, indexer, monitor, log } = this.#options
     const { isHealthy, problems } = monitor.health()
     const before = new Map(this.#components.map((one) => [one.name, one.isHealthy]))
-    this.#components = await Promise.all([
-      isHealthy ? { name: 'monitor', isHealthy } : { name: 'monitor', isHealthy, problem: problems.join('; ') },
-      this.#within('parser', parser.check()),
-      this.#within('indexer', indexer.check()),
-    ])
+    const watched = isHealthy
+      ? { name: 'monitor', isHealthy }
+      : { name: 'monitor', isHealthy, problem: problems.join('; ') }
+    const others = await Promise.all([this.#within('parser', parser.check()), this.#within('indexer', indexer.check())])
+    this.#components = [watched, ...others]
     for (const one of this.#components) {
       if (!one.isHealthy && before.get(one.name) !== false) log.error('a component is not healthy', { ...one })
       if (one.isHealthy && before.get(one.name) === false) log.info('a component is healthy again', { name: one.name })

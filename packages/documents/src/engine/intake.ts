@@ -10,7 +10,7 @@ export class Intake {
   readonly #prepare: (path: string, change: Change) => Promise<FileTask | undefined>
   readonly #underWay = new Set<string>()
   readonly #again = new Map<string, Change>()
-  #waiting: (() => void)[] = []
+  readonly #waiting: (() => void)[] = []
   #isClosed = false
 
   constructor(queue: TaskQueue, prepare: (path: string, change: Change) => Promise<FileTask | undefined>) {

@@ -16,7 +16,7 @@ export class JobQueue implements TaskQueue {
   readonly #open = new Map<string, FileTask>()
   readonly #listeners: ((task: EndedTask) => void)[] = []
   readonly #closing = new AbortController()
-  #waiting: (() => void)[] = []
+  readonly #waiting: (() => void)[] = []
   #enqueued = 0
   #completed = 0
   #failed = 0

@@ -147,8 +147,9 @@ function spanOf(text: string, now: Date): readonly [from: number, to: number] {
   if (named === 'today' || named === 'сегодня') return dayOf(now, 0)
   if (named === 'yesterday' || named === 'вчера') return dayOf(now, -1)
   const [, year, month, day] = /^(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?$/.exec(text) ?? []
-  if (year === undefined)
+  if (year === undefined) {
     throw refused(`"${text}" is no date; dates look like 2024, 2024-05, 2024-05-17 or 2024-01..2024-03.`)
+  }
   const y = Number(year)
   const m = Number(month ?? 1) - 1
   const d = Number(day ?? 1)

@@ -66,7 +66,10 @@ export class SqliteIndex implements Indexer {
           print.hash,
           textChars,
           Number(isTruncated),
-        ].concat([TOKENIZER_VERSION, Date.now(), id]),
+          TOKENIZER_VERSION,
+          Date.now(),
+          id,
+        ],
       )
       this.#run('INSERT OR REPLACE INTO terms (rowid, name, title, body, parts) VALUES (?, ?, ?, ?, ?)', [
         id,
@@ -196,7 +199,7 @@ export class SqliteIndex implements Indexer {
   }
 
   #run(sql: string, values: readonly Value[]): number {
-    return Number(this.#prepare(sql).run(...values).changes)
+    return this.#prepare(sql).run(...values).changes
   }
 
   #prepare(sql: string): Statement {

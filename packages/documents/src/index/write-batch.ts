@@ -12,7 +12,7 @@ const SLICE_MS = 30
 /** Writes that come together go into one transaction. One that fails is undone alone. */
 export class WriteBatch {
   readonly #db: Database
-  #pending: Pending[] = []
+  readonly #pending: Pending[] = []
   #timer: NodeJS.Immediate | undefined
   #isClosed = false
 
@@ -48,7 +48,7 @@ export class WriteBatch {
     } catch (error) {
       // The disk is full, perhaps. Nothing of it has happened, and all are told.
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
-      const all = [...this.#pending.splice(0)]
+      const all = this.#pending.splice(0)
       for (const { reject } of all) reject(error)
       this.#failed(answers, error)
       return

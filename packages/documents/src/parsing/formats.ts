@@ -57,12 +57,24 @@ function damagedOrUnknown(name: string): UnreadableError {
   return new UnreadableError('BROKEN', `its content is no ${promised}.`)
 }
 
-const PACKED_NAMES: readonly Kind[] = ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp', 'epub', 'zip', 'pdf', 'msg', 'rtf']
+const PACKED_NAMES: ReadonlySet<Kind> = new Set<Kind>([
+  'docx',
+  'xlsx',
+  'pptx',
+  'odt',
+  'ods',
+  'odp',
+  'epub',
+  'zip',
+  'pdf',
+  'msg',
+  'rtf',
+])
 
 async function readTextual(sink: TextSink, source: ByteSource, name: string, depth: number): Promise<Kind> {
   const promised = kindByName(name)
   // An empty file has nothing that could be wrong.
-  if (promised !== undefined && PACKED_NAMES.includes(promised) && source.size > 0) throw damagedOrUnknown(name)
+  if (promised !== undefined && PACKED_NAMES.has(promised) && source.size > 0) throw damagedOrUnknown(name)
   const { declaredCharset } = await import('./formats/html.ts')
   const bytes = wholeOf(source, sink)
   const kind = textKind(name, bytes.subarray(0, 4_096).toString('latin1'))

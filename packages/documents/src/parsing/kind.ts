@@ -38,10 +38,10 @@ export type Family = 'pdf' | 'zip' | 'rtf' | 'compound' | 'text' | 'binary'
 export function familyOf(source: ByteSource): Family {
   const head = source.read(0, 4_096)
   if (head.subarray(0, 1_024).includes('%PDF-')) return 'pdf'
-  if (head.length >= 4 && head.readUInt32LE(0) === 0x04034b50) return 'zip'
-  if (head.length >= 22 && head.readUInt32LE(0) === 0x06054b50) return 'zip'
+  if (head.length >= 4 && head.readUInt32LE(0) === 0x04_03_4b_50) return 'zip'
+  if (head.length >= 22 && head.readUInt32LE(0) === 0x06_05_4b_50) return 'zip'
   if (head.subarray(0, 5).toString('latin1') === String.raw`{\rtf`) return 'rtf'
-  if (head.length >= 4 && head.readUInt32LE(0) === 0xe011cfd0) return 'compound'
+  if (head.length >= 4 && head.readUInt32LE(0) === 0xe0_11_cf_d0) return 'compound'
   return isBinary(head) ? 'binary' : 'text'
 }
 

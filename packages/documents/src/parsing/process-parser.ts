@@ -123,7 +123,12 @@ export class ProcessParser implements DocumentParser {
       waiting.reject(error instanceof Error ? error : new Error(String(error)))
     }
     if (this.#processes.size > 1) {
-      this.#idleTimers.set(process, setTimeout(() => void process.end(), IDLE_MS).unref())
+      this.#idleTimers.set(
+        process,
+        setTimeout(() => {
+          void process.end()
+        }, IDLE_MS).unref(),
+      )
     }
     if (!this.#isClosed) this.#assign()
   }

@@ -25,14 +25,14 @@ export function decodeText(bytes: Uint8Array, declared?: string): Decoded {
   const wide = wideCharset(bytes)
   if (wide !== undefined) return decodedAs(wide, bytes)
   const utf8 = strictUtf8(bytes)
-  if (utf8 !== undefined) return { text: utf8, charset: 'utf-8' }
+  if (utf8 !== undefined) return { text: utf8, charset: 'utf8' }
   if (declared !== undefined && isSingleByte(declared)) return decodedAs(declared, bytes)
   return decodedAs(guessed(bytes.subarray(0, SAMPLE_BYTES)), bytes)
 }
 
 function byOrderMark(bytes: Uint8Array): string | undefined {
   const [a, b, c] = bytes
-  if (a === 0xef && b === 0xbb && c === 0xbf) return 'utf-8'
+  if (a === 0xef && b === 0xbb && c === 0xbf) return 'utf8'
   if (a === 0xff && b === 0xfe) return 'utf-16le'
   if (a === 0xfe && b === 0xff) return 'utf-16be'
   return undefined

@@ -29,13 +29,13 @@ const DIGIT = /\p{N}/u
  */
 export function foldLookalikes(word: string): string {
   if (!CYRILLIC.test(word)) return word
-  if (DIGIT.test(word)) return [...word].every(hasLatinForm) ? replaced(word, TO_LATIN) : mixedFolded(word)
+  if (DIGIT.test(word)) return Array.from(word).every(hasLatinForm) ? replaced(word, TO_LATIN) : mixedFolded(word)
   return mixedFolded(word)
 }
 
 function mixedFolded(word: string): string {
   if (!MIXED.test(word)) return word
-  const letters = [...word]
+  const letters = Array.from(word)
   const cyrillicOnly = letters.filter((letter) => CYRILLIC.test(letter) && !TO_LATIN.has(letter)).length
   const latinOnly = letters.filter((letter) => /[a-z]/.test(letter) && !TO_CYRILLIC.has(letter)).length
   return replaced(word, latinOnly > cyrillicOnly ? TO_LATIN : TO_CYRILLIC)
@@ -46,5 +46,5 @@ function hasLatinForm(letter: string): boolean {
 }
 
 function replaced(word: string, letters: ReadonlyMap<string, string>): string {
-  return [...word].map((letter) => letters.get(letter) ?? letter).join('')
+  return Array.from(word, (letter) => letters.get(letter) ?? letter).join('')
 }

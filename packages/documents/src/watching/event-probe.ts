@@ -5,14 +5,15 @@ import { nativePath } from '../paths.ts'
 
 /** File systems on which the changes of other machines send no events: NFS, SMB, CIFS, 9P, FUSE, VirtualBox, AFS, Ceph. */
 const REMOTE = new Set([
-  0x6969, 0x517b, 0xfe534d42, 0xff534d42, 0x01021997, 0x65735546, 0x786f4256, 0x5346414f, 0x00c36400,
+  0x69_69, 0x51_7b, 0xfe_53_4d_42, 0xff_53_4d_42, 0x01_02_19_97, 0x65_73_55_46, 0x78_6f_42_56, 0x53_46_41_4f,
+  0x00_c3_64_00,
 ])
 const PROBE_MS = 1_000
 
 /** Whether changes in a folder send events. On local disks that may be written to, it is tried; else the kind of disk decides. */
 export async function sendsEvents(folder: string): Promise<boolean> {
   const { type } = await statfs(nativePath(folder))
-  if (REMOTE.has(Number(type))) return false
+  if (REMOTE.has(type)) return false
   if (typeof nativePath(folder) !== 'string') return true
   return tried(folder)
 }

@@ -50,8 +50,12 @@ export class FolderMonitor implements FileMonitor {
     )
     this.#quiet = new QuietFiles(
       options.quietMs,
-      (path, verdict) => void this.#settled(path, verdict),
-      () => void this.rescan(),
+      (path, verdict) => {
+        void this.#settled(path, verdict)
+      },
+      () => {
+        void this.rescan()
+      },
     )
   }
 
@@ -64,8 +68,16 @@ export class FolderMonitor implements FileMonitor {
       this.#polled.add(folder)
       log.info('this folder sends no events and is compared instead', { folder: shownPath(folder), everyMs: pollMs })
     }
-    this.#timers.push(setInterval(() => void this.rescan(), rescanMs).unref())
-    this.#timers.push(setInterval(() => void this.#poll(), pollMs).unref())
+    this.#timers.push(
+      setInterval(() => {
+        void this.rescan()
+      }, rescanMs).unref(),
+    )
+    this.#timers.push(
+      setInterval(() => {
+        void this.#poll()
+      }, pollMs).unref(),
+    )
     // The first comparison goes on while files are read: a full queue holds it up.
     void this.rescan()
   }

@@ -29,7 +29,12 @@ export class QuietFiles {
     this.#quietMs = quietMs
     this.#settled = settled
     this.#overflow = overflow
-    this.#timer = setInterval(() => void this.look(), Math.max(10, quietMs / 6))
+    this.#timer = setInterval(
+      () => {
+        void this.look()
+      },
+      Math.max(10, quietMs / 6),
+    )
     this.#timer.unref()
   }
 
@@ -78,12 +83,13 @@ export class QuietFiles {
     const age = Date.now() - mtimeMs
     // A clock of another machine may be ahead; then only the comparison counts.
     if (isSame || age >= this.#quietMs) this.#end(path, 'file')
-    else
+    else {
       this.#paths.set(path, {
         size,
         mtimeMs,
         dueAt: Date.now() + this.#quietMs - Math.max(0, Math.min(age, this.#quietMs)),
       })
+    }
   }
 
   #end(path: string, verdict: Verdict): void {

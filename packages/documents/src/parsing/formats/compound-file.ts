@@ -1,8 +1,8 @@
 import type { ByteSource } from '../byte-source.ts'
 import { UnreadableError } from '../parsed.ts'
 
-const FREE = 0xffff_fffa
-const END_OF_CHAIN = 0xffff_fffe
+const FREE = 0xff_ff_ff_fa
+const END_OF_CHAIN = 0xff_ff_ff_fe
 /** Bounds for chains in damaged files, which may run in circles. */
 const SECTORS_MAX = 1_000_000
 
@@ -27,7 +27,8 @@ export class CompoundFile {
 
   constructor(source: ByteSource) {
     const header = source.read(0, 512)
-    if (header.length < 512 || header.readUInt32LE(0) !== 0xe011cfd0) throw new UnreadableError('BROKEN', 'no header.')
+    const hasHeader = header.length === 512 && header.readUInt32LE(0) === 0xe0_11_cf_d0
+    if (!hasHeader) throw new UnreadableError('BROKEN', 'no header.')
     this.#source = source
     this.#sectorBytes = header.readUInt16LE(30) === 12 ? 4_096 : 512
     this.#smallMax = header.readUInt32LE(56)

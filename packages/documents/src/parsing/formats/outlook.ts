@@ -51,7 +51,7 @@ export function readOutlook(source: ByteSource, sink: TextSink): readonly Attach
 
 function attachmentsOf(file: CompoundFile): readonly Attachment[] {
   const storages = file.entries.filter(
-    ({ name, path, isStorage }) => isStorage && path === '' && /^__attach/.test(name),
+    ({ name, path, isStorage }) => isStorage && path === '' && name.startsWith('__attach'),
   )
   return storages.flatMap(({ name }) => {
     const path = `${name}/`

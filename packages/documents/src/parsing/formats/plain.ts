@@ -57,5 +57,8 @@ function walk(value: unknown, name: string, sink: TextSink, depth: number): void
       if (depth === 0 && key === 'title' && typeof item === 'string') sink.suggestTitle(item)
       walk(item, key, sink, depth + 1)
     }
-  } else if (value !== null) sink.line(name === '' ? String(value) : `${name}: ${String(value)}`)
+  } else if (value !== null) {
+    const text = typeof value === 'string' ? value : JSON.stringify(value)
+    sink.line(name === '' ? text : `${name}: ${text}`)
+  }
 }

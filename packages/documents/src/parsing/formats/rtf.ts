@@ -16,7 +16,7 @@ const CHARSETS: Readonly<Record<number, number>> = {
 
 const NAMES: Readonly<Record<number, string>> = {
   866: 'ibm866', 874: 'windows-874', 932: 'shift_jis', 936: 'gbk', 949: 'euc-kr', 950: 'big5', 10_000: 'macintosh',
-  10_007: 'x-mac-cyrillic', 20_866: 'koi8-r', 21_866: 'koi8-u', 28_595: 'iso-8859-5', 65_001: 'utf-8',
+  10_007: 'x-mac-cyrillic', 20_866: 'koi8-r', 21_866: 'koi8-u', 28_595: 'iso-8859-5', 65_001: 'utf8',
 } // prettier-ignore
 
 const SYMBOLS: Readonly<Record<string, string>> = {
@@ -64,7 +64,7 @@ export class RtfReader {
 
   /** `rtf` is the file as Latin-1: one character a byte. */
   read(): void {
-    if (!this.#rtf.startsWith('{\\rtf')) throw new UnreadableError('BROKEN', 'it does not begin like RTF.')
+    if (!this.#rtf.startsWith(String.raw`{\rtf`)) throw new UnreadableError('BROKEN', 'it does not begin like RTF.')
     while (this.#at < this.#rtf.length && !this.#sink.isFull) this.#step()
     this.#flush()
     this.#sink.suggestTitle(this.#title)
@@ -76,8 +76,7 @@ export class RtfReader {
     if (char === '{') this.#open()
     else if (char === '}') this.#close()
     else if (char === '\\') this.#control()
-    else if (char === '\r' || char === '\n') return
-    else this.#byte(char.charCodeAt(0))
+    else if (char !== '\r' && char !== '\n') this.#byte(char.charCodeAt(0))
   }
 
   #open(): void {

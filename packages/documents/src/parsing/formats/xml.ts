@@ -120,7 +120,7 @@ class TagAttributes implements Attributes {
   values(): readonly string[] {
     return [...this.#raw.matchAll(ATTRIBUTE)]
       .filter(([, key = '']) => !key.startsWith('xmlns'))
-      .map(([, , double, single]) => plain(double ?? single ?? ''))
+      .map((match) => plain(match[2] ?? match[3] ?? ''))
   }
 }
 
@@ -143,7 +143,7 @@ export function plain(text: string): string {
   return text.replaceAll(ENTITY, (_all, hex: string | undefined, decimal: string | undefined, name: string) => {
     if (hex === undefined && decimal === undefined) return NAMED[name.toLowerCase()] ?? ''
     const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16)
-    return code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : ''
+    return code > 0 && code <= 0x10_ff_ff && (code < 0xd8_00 || code > 0xdf_ff) ? String.fromCodePoint(code) : ''
   })
 }
 
@@ -186,8 +186,8 @@ function charsetOf(piece: Uint8Array): string {
   const head = Buffer.from(piece.subarray(0, 200)).toString('latin1')
   const declared = /^<\?xml[^>]*encoding\s*=\s*["']([\w.:-]+)["']/.exec(head.replace(/^\u00EF\u00BB\u00BF/, ''))?.[1]
   try {
-    return declared === undefined ? 'utf-8' : new TextDecoder(declared).encoding
+    return declared === undefined ? 'utf8' : new TextDecoder(declared).encoding
   } catch {
-    return 'utf-8'
+    return 'utf8'
   }
 }

@@ -14,11 +14,11 @@ export interface ZipEntry {
   readonly headerAt: number
 }
 
-const END_SIGNATURE = 0x06054b50
-const ENTRY_SIGNATURE = 0x02014b50
-const LOCAL_SIGNATURE = 0x04034b50
-const END64_SIGNATURE = 0x06064b50
-const LOCATOR64_SIGNATURE = 0x07064b50
+const END_SIGNATURE = 0x06_05_4b_50
+const ENTRY_SIGNATURE = 0x02_01_4b_50
+const LOCAL_SIGNATURE = 0x04_03_4b_50
+const END64_SIGNATURE = 0x06_06_4b_50
+const LOCATOR64_SIGNATURE = 0x07_06_4b_50
 const END_BYTES = 22
 const COMMENT_BYTES_MAX = 65_535
 
@@ -122,7 +122,7 @@ function entryAt(directory: Buffer, at: number): ZipEntry {
     headerAt: directory.readUInt32LE(at + 42),
   }
   return {
-    name: nameOf(nameBytes, (flags & 0x0800) !== 0),
+    name: nameOf(nameBytes, (flags & 0x08_00) !== 0),
     method: directory.readUInt16LE(at + 10),
     isEncrypted: (flags & 1) !== 0,
     ...wideSizes(sizes, extra),
@@ -141,7 +141,7 @@ function wideSizes(sizes: Sizes, extra: Buffer): Sizes {
     if (extra.readUInt16LE(at) !== 1) continue
     let next = at + 4
     const wide = (value: number): number => {
-      if (value !== 0xffffffff || next + 8 > extra.length) return value
+      if (value !== 0xff_ff_ff_ff || next + 8 > extra.length) return value
       next += 8
       return Number(extra.readBigUInt64LE(next - 8))
     }
@@ -168,7 +168,7 @@ function findDirectory(source: ByteSource): { readonly at: number; readonly byte
     const count = tail.readUInt16LE(at + 10)
     const bytes = tail.readUInt32LE(at + 12)
     const directoryAt = tail.readUInt32LE(at + 16)
-    if (directoryAt !== 0xffffffff && count !== 0xffff) return { at: directoryAt, bytes, count }
+    if (directoryAt !== 0xff_ff_ff_ff && count !== 0xff_ff) return { at: directoryAt, bytes, count }
     return findWideDirectory(source, tail, at) ?? { at: directoryAt, bytes, count }
   }
   throw new UnreadableError('BROKEN', 'the end of the archive is missing.')
