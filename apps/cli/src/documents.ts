@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 import type { Documents, DocumentsConfig, FileRecord, Hit, IndexView } from '@impresario/documents'
 import { EXIT, Failure } from './failure.ts'
 import { printJson } from './screen.ts'
@@ -252,6 +253,8 @@ async function open(options: AddOptions, folders: readonly string[] = []): Promi
       hint: 'Name them under "folders:", or on the command line.',
     })
   }
+  // The heap grows slowly instead of fast: half the memory, for a few percent of the time.
+  setFlagsFromString('--optimize-for-size')
   const documents = createDocuments({ directory: resolve(options.data), folders, config })
   await documents.start()
   return documents

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { LocalClient } from '@impresario/server/embedded'
 import { ImpresarioError } from '@impresario/protocol'
 import { BLUEPRINT_NAME } from './blueprint.ts'
@@ -24,6 +25,8 @@ export class JobQueue implements TaskQueue {
   constructor(client: LocalClient, maxSize: number) {
     this.#client = client
     this.#maxSize = maxSize
+    // One for each job that is waited for.
+    setMaxListeners(0, this.#closing.signal)
   }
 
   async open(): Promise<readonly FileTask[]> {

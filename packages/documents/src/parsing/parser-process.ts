@@ -28,6 +28,7 @@ export class ParserProcess {
   readonly #options: ProcessParserOptions
   readonly #child: ChildProcess
   #asked: Asked | undefined
+  #askedAt = 0
   #reason: ParseFailure | undefined
   #isReady = false
   #hasEnded = false
@@ -72,11 +73,17 @@ export class ParserProcess {
     return this.#asked === undefined && !this.#hasEnded && !this.#isEnding
   }
 
+  /** How long the file at hand has taken so far. */
+  get busyMs(): number {
+    return this.#asked === undefined ? 0 : performance.now() - this.#askedAt
+  }
+
   async ask(request: ParserRequest): Promise<ParserAnswer> {
     const answered = new Promise<ParserAnswer>((resolve, reject) => {
       this.#asked = { resolve, reject }
     })
     answered.catch(() => undefined)
+    this.#askedAt = performance.now()
     this.#child.ref()
     this.#child.channel?.ref()
     if (!this.#isReady) await this.ready.catch(() => undefined)
@@ -149,7 +156,14 @@ function forkProgram({ memoryBytes }: ProcessParserOptions): ChildProcess {
   const heapMegabytes = Math.round((memoryBytes * HEAP_SHARE) / 1_048_576)
   const loader = isSource ? ['--conditions=source', '--import', createRequire(import.meta.url).resolve('tsx')] : []
   return fork(program, [], {
-    execArgv: [`--max-old-space-size=${heapMegabytes}`, '--max-semi-space-size=4', '--no-warnings', ...loader],
+    execArgv: [
+      `--max-old-space-size=${heapMegabytes}`,
+      '--max-semi-space-size=2',
+      '--optimize-for-size',
+      '--expose-gc',
+      '--no-warnings',
+      ...loader,
+    ],
     env: {},
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],

@@ -94,7 +94,9 @@ export class ProcessParser implements DocumentParser {
     if (this.#waiting.length === 0 || this.#processes.size >= this.#options.processesMax) return
     this.#patience ??= setTimeout(() => {
       this.#patience = undefined
-      if (this.#waiting.length > 0 && !this.#isClosed) this.#start()
+      if (this.#isClosed) return
+      const areSlow = [...this.#processes].every(({ busyMs }) => busyMs >= PATIENCE_MS)
+      if (this.#waiting.length > 0 && areSlow) this.#start()
       this.#assign()
     }, PATIENCE_MS).unref()
   }

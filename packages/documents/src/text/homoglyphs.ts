@@ -22,6 +22,9 @@ const TO_CYRILLIC = new Map(LOOKALIKES.map(([cyrillic, latin]) => [latin, cyrill
 const MIXED = /[a-z].*\p{Script=Cyrillic}|\p{Script=Cyrillic}.*[a-z]/u
 const CYRILLIC = /\p{Script=Cyrillic}/u
 const DIGIT = /\p{N}/u
+/** A Cyrillic letter without a Latin twin. */
+const CYRILLIC_ONLY = new RegExp(`(?![${[...TO_LATIN.keys()].join('')}])\\p{Script=Cyrillic}`, 'u')
+const LATIN_ONLY = new RegExp(`(?![${[...TO_CYRILLIC.keys()].join('')}])[a-z]`)
 
 /**
  * A word of one script, when it was typed with letters of two that look the same: `сoвет` with a Latin o is `совет`. The
@@ -29,20 +32,18 @@ const DIGIT = /\p{N}/u
  */
 export function foldLookalikes(word: string): string {
   if (!CYRILLIC.test(word)) return word
-  if (DIGIT.test(word)) return Array.from(word).every(hasLatinForm) ? replaced(word, TO_LATIN) : mixedFolded(word)
+  if (DIGIT.test(word) && !CYRILLIC_ONLY.test(word)) return replaced(word, TO_LATIN)
   return mixedFolded(word)
 }
 
 function mixedFolded(word: string): string {
   if (!MIXED.test(word)) return word
-  const letters = Array.from(word)
-  const cyrillicOnly = letters.filter((letter) => CYRILLIC.test(letter) && !TO_LATIN.has(letter)).length
-  const latinOnly = letters.filter((letter) => /[a-z]/.test(letter) && !TO_CYRILLIC.has(letter)).length
-  return replaced(word, latinOnly > cyrillicOnly ? TO_LATIN : TO_CYRILLIC)
+  const isLatin = countOf(word, LATIN_ONLY) > countOf(word, CYRILLIC_ONLY)
+  return replaced(word, isLatin ? TO_LATIN : TO_CYRILLIC)
 }
 
-function hasLatinForm(letter: string): boolean {
-  return !CYRILLIC.test(letter) || TO_LATIN.has(letter)
+function countOf(word: string, letter: RegExp): number {
+  return word.match(new RegExp(letter, `g${letter.flags}`))?.length ?? 0
 }
 
 function replaced(word: string, letters: ReadonlyMap<string, string>): string {

@@ -33,7 +33,7 @@ export function readTable(text: string, sink: TextSink): void {
 }
 
 /** Beyond this size JSON is indexed as it stands: parsed, it would take several times its size. */
-const JSON_CHARS_MAX = 8_000_000
+const JSON_CHARS_MAX = 2_000_000
 const DEPTH_MAX = 200
 
 /** Names and values, one pair a line. What cannot be parsed is still a text. */
