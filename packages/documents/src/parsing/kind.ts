@@ -1,4 +1,5 @@
 import { extname } from 'node:path'
+import { wideCharset } from '../text/charset.ts'
 import type { ByteSource } from './byte-source.ts'
 
 /** The formats that are read. */
@@ -45,31 +46,17 @@ export function familyOf(source: ByteSource): Family {
   return isBinary(head) ? 'binary' : 'text'
 }
 
-/** Control characters that no text has. UTF-16 has zeros, but a plain pattern of them. */
+/** Control characters that no text has. In UTF-16 every second byte is one. */
 function isBinary(head: Buffer): boolean {
-  const isWide = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
-  if (isWide) return false
-  let zeros = 0
+  const isMarked = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
+  if (isMarked || wideCharset(head) !== undefined) return false
   let controls = 0
-  for (const byte of head) {
-    if (byte === 0) zeros += 1
-    else if (byte < 32 && ![9, 10, 12, 13, 26, 27].includes(byte)) controls += 1
-  }
-  if (zeros === 0) return controls > head.length * 0.02
-  const isEvenly = zerosOnOneSide(head)
-  return !isEvenly || controls > head.length * 0.55
+  for (const byte of head) if (byte < 32 && !TEXT_CONTROLS.has(byte)) controls += 1
+  return controls > head.length * 0.02
 }
 
-function zerosOnOneSide(head: Buffer): boolean {
-  let even = 0
-  let odd = 0
-  for (let at = 0; at < head.length; at += 1) {
-    if (head[at] !== 0) continue
-    if (at % 2 === 0) even += 1
-    else odd += 1
-  }
-  return (even === 0 || odd === 0) && head.length >= 4
-}
+/** Tab, line feed, form feed, carriage return, and what terminals and DOS put into texts. */
+const TEXT_CONTROLS = new Set([9, 10, 12, 13, 26, 27])
 
 const MAIL_HEADER = /^(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|MIME-Version|Message-ID|X-[\w-]+):/i
 

@@ -20,8 +20,9 @@ export class TextSink {
     return this.#chars >= this.#limits.textCharsMax
   }
 
+  /** Readers stop when it is full, so that a text which fills it exactly counts as cut. */
   get isTruncated(): boolean {
-    return this.#isTruncated
+    return this.#isTruncated || this.isFull
   }
 
   get room(): number {

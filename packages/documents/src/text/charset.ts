@@ -55,7 +55,7 @@ function strictUtf8(bytes: Uint8Array): string | undefined {
 }
 
 /** UTF-16 without a mark: one of two bytes is nearly always 0x00 (Latin, digits, spaces) or 0x04 (Cyrillic). */
-function wideCharset(bytes: Uint8Array): string | undefined {
+export function wideCharset(bytes: Uint8Array): string | undefined {
   const sample = bytes.subarray(0, Math.min(bytes.length, 4_096) & ~1)
   if (sample.length < 4) return undefined
   let even = 0
@@ -99,6 +99,7 @@ function guessed(sample: Uint8Array): string {
 }
 
 const LETTER = /\p{L}/u
+const ASCII_LETTER = /[a-z]/i
 
 /** The mean worth of the characters beyond ASCII: frequent letters count for it, a capital within a word counts against. */
 function russianScore(text: string): number {
@@ -108,8 +109,9 @@ function russianScore(text: string): number {
   for (const letter of text) {
     if (letter > '\u007F') {
       count += 1
-      score += worthOf(letter, before)
-    }
+      // Beside a Latin letter a Cyrillic one is a wrong guess, mostly.
+      score += ASCII_LETTER.test(before) ? -80 : worthOf(letter, before)
+    } else if (before > '\u007F' && ASCII_LETTER.test(letter)) score -= 80
     before = letter
   }
   return count === 0 ? 0 : score / count
