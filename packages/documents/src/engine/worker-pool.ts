@@ -19,28 +19,40 @@ export interface PoolOptions {
   readonly log: Log
 }
 
-/** Workers of the orchestrator, in this process. */
+/**
+ * Workers of the orchestrator, in this process: one reads files, one writes into the index. Apart, because documents that were
+ * read and wait for the index take memory, and must not stand in one line behind files that nobody has read yet.
+ */
 export class LocalWorkerPool implements WorkerPool {
-  readonly #worker: Worker
+  readonly #workers: readonly Worker[]
 
   constructor({ transport, concurrency, handlers, shutdownMs, log }: PoolOptions) {
-    this.#worker = createWorker({
-      transport,
-      concurrency,
-      id: `documents-${process.pid}`,
-      type: 'documents',
-      telemetry: false,
-      shutdownMs,
-      log,
-    })
-    this.#worker.handle(documentTasks, handlers)
+    const { parse, index, update, delete: remove } = documentTasks
+    const named = (name: string): Worker =>
+      createWorker({
+        transport,
+        concurrency,
+        id: `documents-${name}-${process.pid}`,
+        type: 'documents',
+        telemetry: false,
+        shutdownMs,
+        log,
+      })
+    const reader = named('reader')
+    reader.handle({ parse }, { parse: handlers.parse })
+    const writer = named('writer')
+    writer.handle(
+      { index, update, delete: remove },
+      { index: handlers.index, update: handlers.update, delete: handlers.delete },
+    )
+    this.#workers = [reader, writer]
   }
 
   async start(): Promise<void> {
-    await this.#worker.start()
+    for (const worker of this.#workers) await worker.start()
   }
 
   async stop(): Promise<void> {
-    await this.#worker.stop()
+    await Promise.all(this.#workers.map((worker) => worker.stop()))
   }
 }

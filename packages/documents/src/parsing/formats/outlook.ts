@@ -23,8 +23,8 @@ const FIELDS = [
 
 /** Gives what a compound file is when it is no message. */
 export function compoundKind(file: CompoundFile): 'msg' | 'encrypted' | 'old office' {
-  const names = new Set(file.entries.filter(({ path }) => path === '').map(({ name }) => name))
-  if (names.has('EncryptedPackage')) return 'encrypted'
+  const names = new Set(file.entries.filter(({ path }) => path === '').map(({ name }) => name.toLowerCase()))
+  if (names.has('encryptedpackage')) return 'encrypted'
   return names.has('__properties_version1.0') ? 'msg' : 'old office'
 }
 

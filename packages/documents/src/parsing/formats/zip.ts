@@ -92,7 +92,7 @@ function pieceOf(piece: unknown): Buffer {
 }
 
 function readDirectory(source: ByteSource): ReadonlyMap<string, ZipEntry> {
-  const { at, bytes, count } = findDirectory(source)
+  const { at, bytes, count, base } = findDirectory(source)
   const directory = source.read(at, Math.min(bytes, DIRECTORY_BYTES_MAX))
   const entries = new Map<string, ZipEntry>()
   let offset = 0
@@ -102,7 +102,7 @@ function readDirectory(source: ByteSource): ReadonlyMap<string, ZipEntry> {
     const end = next + directory.readUInt16LE(offset + 32)
     if (end > directory.length) break
     const entry = entryAt(directory, offset)
-    if (!entries.has(entry.name)) entries.set(entry.name, entry)
+    if (!entries.has(entry.name)) entries.set(entry.name, { ...entry, headerAt: entry.headerAt + base })
     offset = end
   }
   if (entries.size === 0 && count > 0) throw new UnreadableError('BROKEN', 'the archive has no directory.')
@@ -160,25 +160,32 @@ function nameOf(bytes: Buffer, isUtf8: boolean): string {
   }
 }
 
-function findDirectory(source: ByteSource): { readonly at: number; readonly bytes: number; readonly count: number } {
+interface Directory {
+  readonly at: number
+  readonly bytes: number
+  readonly count: number
+  /** What stands before the archive, as in programs that unpack themselves: all places are counted from behind it. */
+  readonly base: number
+}
+
+function findDirectory(source: ByteSource): Directory {
   const tailAt = Math.max(0, source.size - END_BYTES - COMMENT_BYTES_MAX)
   const tail = source.read(tailAt, source.size - tailAt)
   for (let at = tail.length - END_BYTES; at >= 0; at -= 1) {
     if (tail.readUInt32LE(at) !== END_SIGNATURE) continue
     const count = tail.readUInt16LE(at + 10)
     const bytes = tail.readUInt32LE(at + 12)
-    const directoryAt = tail.readUInt32LE(at + 16)
-    if (directoryAt !== 0xff_ff_ff_ff && count !== 0xff_ff) return { at: directoryAt, bytes, count }
-    return findWideDirectory(source, tail, at) ?? { at: directoryAt, bytes, count }
+    const said = tail.readUInt32LE(at + 16)
+    const wide = said === 0xff_ff_ff_ff || count === 0xff_ff ? findWideDirectory(source, tail, at) : undefined
+    if (wide !== undefined) return wide
+    const real = tailAt + at - bytes
+    const isThere = source.read(said, 4).equals(source.read(real, 4))
+    return isThere || real < 0 ? { at: said, bytes, count, base: 0 } : { at: real, bytes, count, base: real - said }
   }
   throw new UnreadableError('BROKEN', 'the end of the archive is missing.')
 }
 
-function findWideDirectory(
-  source: ByteSource,
-  tail: Buffer,
-  endAt: number,
-): { readonly at: number; readonly bytes: number; readonly count: number } | undefined {
+function findWideDirectory(source: ByteSource, tail: Buffer, endAt: number): Directory | undefined {
   const locatorAt = endAt - 20
   if (locatorAt < 0 || tail.readUInt32LE(locatorAt) !== LOCATOR64_SIGNATURE) return undefined
   const record = source.read(Number(tail.readBigUInt64LE(locatorAt + 8)), 56)
@@ -187,5 +194,6 @@ function findWideDirectory(
     at: Number(record.readBigUInt64LE(48)),
     bytes: Number(record.readBigUInt64LE(40)),
     count: Number(record.readBigUInt64LE(32)),
+    base: 0,
   }
 }
