@@ -96,7 +96,8 @@ export class Documents {
           transport: this.#orchestrator.localTransport(),
           concurrency: Math.min(workers.count, limits.max_concurrent_files),
           handlers: pipeline.handlers(),
-          shutdownMs: this.#shutdownMs,
+          // The engine gives up first, and says so.
+          shutdownMs: this.#shutdownMs + 1_000,
           log: { ...log, info: log.debug.bind(log) },
         }),
     })

@@ -64,6 +64,11 @@ export class Pipeline {
     }
     const movedId = isIndexed ? undefined : await this.#movedFrom(path, print)
     const document = await parser.parseDocument(path)
+    const after = await factsOf(path)
+    if (after.size !== print.size || after.mtimeMs !== print.mtimeMs) {
+      // What was read may be neither the old content nor the new.
+      throw new ParseFailure('CHANGED', 'The file changed while it was read.')
+    }
     const parsed = task.idempotencyKey
     this.#staging.put(parsed, { print, document, movedId })
     return isIndexed || movedId !== undefined ? outcome('known', { parsed }) : { parsed }

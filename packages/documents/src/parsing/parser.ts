@@ -33,7 +33,7 @@ export interface DocumentParser {
   close(): Promise<void>
 }
 
-export type ParseFailureCode = UnreadableCode | 'TIMEOUT' | 'MEMORY' | 'CRASHED' | 'IO' | 'GONE'
+export type ParseFailureCode = UnreadableCode | 'TIMEOUT' | 'MEMORY' | 'CRASHED' | 'IO' | 'GONE' | 'CHANGED'
 
 /** What keeps a file from being read. The first four are its content's fault: another try would end the same way. */
 export class ParseFailure extends Error {
