@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { fstatSync, openSync, closeSync } from 'node:fs'
 import { basename } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import { deflateRawSync } from 'node:zlib'
 import { nativePath, shownPath } from '../paths.ts'
 import { nameTerms, termsOf } from '../text/tokens.ts'
@@ -78,8 +79,13 @@ process.on('message', (request: ParserRequest) => {
     },
   )
 })
-// Without a parent there is nobody to read for.
+// Without a parent there is nothing to read for. A thread looks too: a file that keeps this one busy keeps it from hearing.
 process.on('disconnect', () => process.exit(0))
+new Worker(`setInterval(() => { if (process.ppid !== ${process.ppid}) process.kill(process.pid, 'SIGKILL') }, 1000)`, {
+  eval: true,
+  execArgv: [],
+  resourceLimits: { maxOldGenerationSizeMb: 4, maxYoungGenerationSizeMb: 1 },
+})
 // A reader that leaves a rejected promise behind has failed for its file: the parent sees the process end.
 process.on('unhandledRejection', () => process.exit(70))
 send({ id: 0, value: null })
