@@ -27,7 +27,7 @@ const CORE = (title: string): string =>
 export function docx(paragraphs = PARAGRAPHS, title = TITLE): Buffer {
   const body = paragraphs.map(
     (text) =>
-      `<w:p><w:r><w:t xml:space="preserve">${xml(text.slice(0, 12))}</w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">${xml(text.slice(12))}</w:t></w:r></w:p>`,
+      `<w:p w:rsidR="00A1B2C3"><w:r><w:t xml:space="preserve">${xml(text.slice(0, 12))}</w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">${xml(text.slice(12))}</w:t></w:r></w:p>`,
   )
   const deleted =
     '<w:p><w:del><w:r><w:delText>вычеркнуто</w:delText></w:r></w:del><w:r><w:instrText>PAGEREF</w:instrText></w:r></w:p>'
