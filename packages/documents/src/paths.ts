@@ -5,7 +5,6 @@
  */
 const FIRST = 0xf7_00
 const ESCAPES = /[\uF780-\uF7FF]/
-const REPLACEMENT = 0xff_fd
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -31,11 +30,6 @@ export function nativePath(path: string): string | Buffer {
 /** For people: bytes that are no character are shown as such. */
 export function shownPath(path: string): string {
   return ESCAPES.test(path) ? Buffer.from(nativePath(path)).toString('utf8') : path
-}
-
-/** A name that Node has decoded for us, and not without loss. */
-export function isLossy(path: string): boolean {
-  return path.includes(String.fromCharCode(REPLACEMENT))
 }
 
 function escaped(bytes: Buffer): string {

@@ -93,7 +93,6 @@ const configSchema = z.strictObject({
 })
 
 export type DocumentsConfig = z.output<typeof configSchema>
-export type DocumentsConfigInput = z.input<typeof configSchema>
 
 /** Checks a configuration and fills in what it leaves out. */
 export function documentsConfig(given: unknown = {}, from = 'The configuration'): DocumentsConfig {

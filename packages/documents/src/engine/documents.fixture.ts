@@ -1,17 +1,15 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, readFile, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { deflateRawSync } from 'node:zlib'
-import { readFile, stat } from 'node:fs/promises'
 import type { Log } from '@impresario/core'
 import { onTestFinished } from 'vitest'
 import { documentsConfig } from '../config/config.ts'
 import { createDocuments } from '../documents.ts'
 import type { Documents, DocumentsOptions } from '../documents.ts'
+import { parsedDocument } from '../parsing/parsed-document.ts'
 import { ParseFailure } from '../parsing/parser.ts'
 import type { DocumentParser, Fingerprint, ParsedDocument } from '../parsing/parser.ts'
 import { nativePath } from '../paths.ts'
-import { nameTerms, termsOf } from '../text/tokens.ts'
 
 export async function newDirectory(name = 'documents'): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), `impresario-${name}-`))
@@ -55,16 +53,8 @@ export class TextParser implements DocumentParser {
       await this.before(path)
       const text = await readFile(nativePath(path), 'utf8')
       this.parsed.push(path)
-      const { body, parts } = termsOf(text)
       const name = path.slice(path.lastIndexOf('/') + 1)
-      return {
-        kind: 'txt',
-        title: '',
-        packedText: deflateRawSync(text),
-        textChars: text.length,
-        isTruncated: false,
-        terms: { name: nameTerms(name), title: '', body, parts },
-      }
+      return parsedDocument(name, { kind: 'txt', title: '', text, isTruncated: false })
     } finally {
       this.underWay -= 1
     }

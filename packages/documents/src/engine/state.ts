@@ -20,7 +20,7 @@ export interface ComponentHealth {
   readonly problem?: string
 }
 
-export interface Progress {
+interface Progress {
   /** Files that are known. */
   readonly total: number
   /** Of these, those with an end: completed or failed. */

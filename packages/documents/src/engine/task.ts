@@ -1,7 +1,6 @@
 /** The words of the seed for the work on one file. */
 export type TaskType = 'parse' | 'index' | 'update' | 'delete'
 export type TaskStatus = 'pending' | 'running' | 'completed' | 'failed' | 'retry'
-export const TASK_TYPES: readonly TaskType[] = ['parse', 'index', 'update', 'delete']
 
 /** What has happened to a file. */
 export type Change = 'present' | 'gone'

@@ -30,8 +30,8 @@ export interface SearchResult {
   readonly hasMore: boolean
 }
 
-export const LIMIT_DEFAULT = 10
-export const LIMIT_MAX = 100
+const LIMIT_DEFAULT = 10
+const LIMIT_MAX = 100
 const OFFSET_MAX = 10_000
 /** Enough of a text for its snippet. */
 const UNPACKED_MAX = 33_554_432
@@ -125,7 +125,7 @@ function rowsOf(rows: unknown): readonly Row[] {
   return rows as readonly Row[]
 }
 
-export function unpacked(row: unknown): string {
+function unpacked(row: unknown): string {
   const packed = (row as { readonly packed: Uint8Array } | undefined)?.packed
   return packed === undefined ? '' : inflateRawSync(packed, { maxOutputLength: UNPACKED_MAX }).toString('utf8')
 }

@@ -1,10 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { deflateRawSync } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { parsedDocument } from '../parsing/parsed-document.ts'
 import type { ParsedDocument } from '../parsing/parser.ts'
-import { nameTerms, termsOf } from '../text/tokens.ts'
 import { DocumentSearch } from './search.ts'
 import { SqliteIndex } from './sqlite-index.ts'
 
@@ -20,15 +19,7 @@ afterEach(async () => {
 })
 
 function documentOf(path: string, text: string, { title = '', kind = 'txt' } = {}): ParsedDocument {
-  const { body, parts } = termsOf(text)
-  return {
-    kind,
-    title,
-    packedText: deflateRawSync(text),
-    textChars: text.length,
-    isTruncated: false,
-    terms: { name: nameTerms(path.slice(path.lastIndexOf('/') + 1)), title: termsOf(title).body, body, parts },
-  }
+  return parsedDocument(path.slice(path.lastIndexOf('/') + 1), { kind, title, text, isTruncated: false })
 }
 
 const print = (hash: string, mtimeMs = 1_700_000_000_000) => ({ size: 10, mtimeMs, hash })

@@ -12,16 +12,16 @@ export const PARAGRAPHS: readonly string[] = [
 export const TITLE = 'Договор аренды 2024'
 export const TEXT = PARAGRAPHS.join('\n')
 
-export function xml(text: string): string {
+function xml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
 const HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-const TYPES = (type: string, part: string): string =>
+const typesPart = (type: string, part: string): string =>
   `${HEAD}<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/${part}" ContentType="${type}"/></Types>`
-const RELS = (part: string): string =>
+const relationsPart = (part: string): string =>
   `${HEAD}<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="${part}"/></Relationships>`
-const CORE = (title: string): string =>
+const corePart = (title: string): string =>
   `${HEAD}<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>${xml(title)}</dc:title></cp:coreProperties>`
 
 export function docx(paragraphs = PARAGRAPHS, title = TITLE): Buffer {
@@ -34,13 +34,13 @@ export function docx(paragraphs = PARAGRAPHS, title = TITLE): Buffer {
   return zipOf([
     {
       name: '[Content_Types].xml',
-      content: TYPES(
+      content: typesPart(
         'application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml',
         'word/document.xml',
       ),
     },
-    { name: '_rels/.rels', content: RELS('word/document.xml') },
-    { name: 'docProps/core.xml', content: CORE(title) },
+    { name: '_rels/.rels', content: relationsPart('word/document.xml') },
+    { name: 'docProps/core.xml', content: corePart(title) },
     {
       name: 'word/document.xml',
       content: `${HEAD}<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body>${body.join('')}${deleted}</w:body></w:document>`,
@@ -57,9 +57,12 @@ export function xlsx(paragraphs = PARAGRAPHS): Buffer {
   return zipOf([
     {
       name: '[Content_Types].xml',
-      content: TYPES('application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml', 'xl/workbook.xml'),
+      content: typesPart(
+        'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml',
+        'xl/workbook.xml',
+      ),
     },
-    { name: '_rels/.rels', content: RELS('xl/workbook.xml') },
+    { name: '_rels/.rels', content: relationsPart('xl/workbook.xml') },
     {
       name: 'xl/workbook.xml',
       content: `${HEAD}<workbook><sheets><sheet name="Смета" sheetId="1" r:id="rId1"/></sheets></workbook>`,
@@ -85,7 +88,7 @@ export function pptx(paragraphs = PARAGRAPHS): Buffer {
   return zipOf([
     {
       name: '[Content_Types].xml',
-      content: TYPES(
+      content: typesPart(
         'application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml',
         'ppt/presentation.xml',
       ),
@@ -200,9 +203,9 @@ export function eml(text = TEXT): Buffer {
   )
 }
 
-export function html(charset = 'utf-8', text = PARAGRAPHS): Buffer {
+export function html(charset = 'utf8', text = PARAGRAPHS): Buffer {
   const page = `<!DOCTYPE html><html><head><meta charset="${charset}"><title>${TITLE}</title><style>p{color:скрыто}</style><script>var a = "спрятано</p>"</script></head><body>${text.map((line) => `<p>${xml(line)}</p>`).join('')}<p>&laquo;Конец&raquo;&nbsp;&#8212; &amp;c</body></html>`
-  return charset === 'utf-8' ? Buffer.from(page) : encodeAs(charset, page)
+  return charset === 'utf8' ? Buffer.from(page) : encodeAs(charset, page)
 }
 
 /** A PDF whose fonts name their letters by ToUnicode tables, as every office program writes them. */

@@ -38,8 +38,9 @@ test('[L-02] a zip bomb is bounded', async () => {
 
 test('[L-02] archives in archives end', async () => {
   let archive = zipOf([{ name: 'a.txt', content: 'дно' }])
-  for (let depth = 0; depth < 20; depth += 1)
+  for (let depth = 0; depth < 20; depth += 1) {
     archive = zipOf([{ name: `${depth}.zip`, content: archive, isStored: true }])
+  }
   expect(await outcome(archive, 'a.zip')).toBe('zip')
 })
 
@@ -109,7 +110,7 @@ test.for(WHOLE)('[L-02] a damaged %s is text or broken, and never more than that
   for (let round = 0; round < 20; round += 1) {
     const damaged = Buffer.from(bytes)
     for (let hit = 0; hit < 10; hit += 1) damaged[next(damaged.length)] = next(256)
-    await outcome(damaged, name)
+    await expect(outcome(damaged, name)).resolves.toMatch(/^\w+$/)
   }
 })
 

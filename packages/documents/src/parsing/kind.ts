@@ -3,7 +3,7 @@ import { wideCharset } from '../text/charset.ts'
 import type { ByteSource } from './byte-source.ts'
 
 /** The formats that are read. */
-export const KINDS = [
+const KINDS = [
   'txt', 'md', 'html', 'pdf', 'docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp', 'rtf', 'eml', 'msg', 'csv', 'json', 'xml',
   'epub', 'zip',
 ] as const // prettier-ignore

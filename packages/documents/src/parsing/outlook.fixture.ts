@@ -16,8 +16,8 @@ export function msg(text = PARAGRAPHS.join('\r\n')): Buffer {
 }
 
 const SECTOR = 512
-const END = 0xffff_fffe
-const FREE = 0xffff_ffff
+const END = 0xff_ff_ff_fe
+const FREE = 0xff_ff_ff_ff
 
 export function compoundFile(streams: readonly Stream[]): Buffer {
   // Sector 0: the table. Then the directory, the table of small sectors, and the stream that holds them.
@@ -33,7 +33,7 @@ export function compoundFile(streams: readonly Stream[]): Buffer {
   header.write('d0cf11e0a1b11ae1', 'hex')
   header.writeUInt16LE(0x3e, 24)
   header.writeUInt16LE(3, 26)
-  header.writeUInt16LE(0xfffe, 28)
+  header.writeUInt16LE(0xff_fe, 28)
   header.writeUInt16LE(9, 30)
   header.writeUInt16LE(6, 32)
   header.writeUInt32LE(1, 44)
@@ -44,14 +44,15 @@ export function compoundFile(streams: readonly Stream[]): Buffer {
   header.writeUInt32LE(END, 68)
   for (let at = 76; at < SECTOR; at += 4) header.writeUInt32LE(at === 76 ? 0 : FREE, at)
   const table = Buffer.alloc(SECTOR, 0xff)
-  table.writeUInt32LE(0xffff_fffd, 0)
+  table.writeUInt32LE(0xff_ff_ff_fd, 0)
   for (const [first, count] of [
     [directoryAt, directorySectors],
     [smallTableAt, smallTableSectors],
     [dataAt, dataSectors],
   ] as const) {
-    for (let index = 0; index < count; index += 1)
+    for (let index = 0; index < count; index += 1) {
       table.writeUInt32LE(index === count - 1 ? END : first + index + 1, (first + index) * 4)
+    }
   }
   const directory = Buffer.alloc(directorySectors * SECTOR)
   const smallTable = Buffer.alloc(smallTableSectors * SECTOR, 0xff)
@@ -63,8 +64,9 @@ export function compoundFile(streams: readonly Stream[]): Buffer {
     const right = index + 1 < streams.length ? index + 2 : FREE
     entry(directory, index + 1, { name, type: 2, right, start: small, size: content.length })
     content.copy(data, small * 64)
-    for (let at = 0; at < count; at += 1)
+    for (let at = 0; at < count; at += 1) {
       smallTable.writeUInt32LE(at === count - 1 ? END : small + at + 1, (small + at) * 4)
+    }
     small += count
   }
   return Buffer.concat([header, table, directory, smallTable, data])

@@ -8,7 +8,7 @@ export interface Parsed {
   readonly isTruncated: boolean
 }
 
-export const UNREADABLE = {
+const UNREADABLE = {
   UNSUPPORTED: 'This kind of file is not supported',
   BROKEN: 'The file is broken',
   ENCRYPTED: 'The file is protected by a password',

@@ -2,11 +2,10 @@ import { createHash } from 'node:crypto'
 import { fstatSync, openSync, closeSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { deflateRawSync } from 'node:zlib'
 import { nativePath, shownPath } from '../paths.ts'
-import { nameTerms, termsOf } from '../text/tokens.ts'
 import { FileSource, piecesOf } from './byte-source.ts'
 import { readDocument } from './formats.ts'
+import { parsedDocument } from './parsed-document.ts'
 import type { ParseLimits } from './parsed.ts'
 import type { Fingerprint, ParsedDocument } from './parser.ts'
 import type { ParserAnswer, ParserRequest } from './process-parser.ts'
@@ -41,16 +40,7 @@ async function parse(path: string, limits: ParseLimits): Promise<ParsedDocument>
   const source = new FileSource(nativePath(path))
   const name = basename(shownPath(path))
   try {
-    const { kind, title, text, isTruncated } = await readDocument(source, name, limits)
-    const { body, parts } = termsOf(text)
-    return {
-      kind,
-      title,
-      packedText: deflateRawSync(Buffer.from(text), { level: 1 }),
-      textChars: text.length,
-      isTruncated,
-      terms: { name: nameTerms(name), title: termsOf(title).body, body, parts },
-    }
+    return parsedDocument(name, await readDocument(source, name, limits))
   } finally {
     source.close()
   }
@@ -81,11 +71,15 @@ process.on('message', (request: ParserRequest) => {
 })
 // Without a parent there is nothing to read for. A thread looks too: a file that keeps this one busy keeps it from hearing.
 process.on('disconnect', () => process.exit(0))
-new Worker(`setInterval(() => { if (process.ppid !== ${process.ppid}) process.kill(process.pid, 'SIGKILL') }, 1000)`, {
-  eval: true,
-  execArgv: [],
-  resourceLimits: { maxOldGenerationSizeMb: 4, maxYoungGenerationSizeMb: 1 },
-})
+const watchdog = new Worker(
+  `setInterval(() => { if (process.ppid !== ${process.ppid}) process.kill(process.pid, 'SIGKILL') }, 1000)`,
+  {
+    eval: true,
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: 4, maxYoungGenerationSizeMb: 1 },
+  },
+)
+watchdog.unref()
 // A reader that leaves a rejected promise behind has failed for its file: the parent sees the process end.
 process.on('unhandledRejection', () => process.exit(70))
 send({ id: 0, value: null })

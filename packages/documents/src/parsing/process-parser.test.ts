@@ -38,7 +38,7 @@ test('[L-02] a file is read in a process of its own, with its terms and its fing
   expect(terms.body.split(' ')).toContain('аренд')
   expect(terms.name).toContain('отчет')
   expect(textChars).toBeGreaterThan(TEXT.length)
-  expect(await parser.fingerprint(path)).toMatchObject({ hash: expect.stringMatching(/^[0-9a-f]{64}$/) })
+  expect((await parser.fingerprint(path)).hash).toMatch(/^[0-9a-f]{64}$/)
   await expect(parser.check()).resolves.toBeUndefined()
 })
 
@@ -59,7 +59,7 @@ test('[L-02] a file that takes too long fails alone, and the next one is read', 
 test.skipIf(process.platform !== 'linux')('[L-02] a file that takes too much memory fails alone', async () => {
   const parser = open({ memoryBytes: 20_000_000 })
   const path = await file('a.pdf', pdf())
-  await expect(parser.parseDocument(path)).rejects.toMatchObject({ code: expect.stringMatching(/MEMORY|CRASHED/) })
+  await expect(parser.parseDocument(path)).rejects.toThrow(/memory to read|made the parser crash/)
 })
 
 test('[L-02] a file that crashes its process fails alone, and the next one is read', async () => {

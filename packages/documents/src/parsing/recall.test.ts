@@ -14,11 +14,11 @@ const missing = ensure(['poppler-utils', 'docx2txt', 'odt2txt', 'unrtf', 'catdoc
 const LONG = Array.from({ length: 60 }, (_, index) => `${index}. ${PARAGRAPHS[index % PARAGRAPHS.length]}`)
 
 const CASES: readonly (readonly [program: string, args: readonly string[], name: string, bytes: Buffer])[] = [
-  ['pdftotext', ['-enc', 'UTF-8', 'FILE', '-'], 'a.pdf', pdf(LONG)],
+  ['pdftotext', ['-enc', 'utf8', 'FILE', '-'], 'a.pdf', pdf(LONG)],
   ['docx2txt', ['FILE', '-'], 'a.docx', docx(LONG)],
   ['odt2txt', ['--encoding=utf-8', 'FILE'], 'a.odt', openDocument('text', LONG)],
   ['unrtf', ['--text', 'FILE'], 'a.rtf', rtf('unicode', LONG)],
-  ['catdoc', ['-d', 'utf-8', '-w', 'FILE'], 'b.rtf', rtf('cp1251', LONG)],
+  ['catdoc', ['-d', 'utf8', '-w', 'FILE'], 'b.rtf', rtf('cp1251', LONG)],
 ]
 
 function words(text: string): readonly string[] {

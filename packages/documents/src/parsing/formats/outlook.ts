@@ -22,7 +22,7 @@ const FIELDS = [
 ] as const
 
 /** Gives what a compound file is when it is no message. */
-export function compoundKind(file: CompoundFile): 'msg' | 'encrypted' | 'old office' {
+function compoundKind(file: CompoundFile): 'msg' | 'encrypted' | 'old office' {
   const names = new Set(file.entries.filter(({ path }) => path === '').map(({ name }) => name.toLowerCase()))
   if (names.has('encryptedpackage')) return 'encrypted'
   return names.has('__properties_version1.0') ? 'msg' : 'old office'

@@ -8,7 +8,7 @@ export interface XmlHandler {
 }
 
 /** What stands between the name of a tag and its end; read only where it is asked for. */
-export interface Attributes {
+interface Attributes {
   get(name: string): string | undefined
   values(): readonly string[]
 }
@@ -138,7 +138,7 @@ export async function readXml(
   reader.end()
 }
 
-export function plain(text: string): string {
+function plain(text: string): string {
   if (!text.includes('&')) return text
   return text.replaceAll(ENTITY, (_all, hex: string | undefined, decimal: string | undefined, name: string) => {
     if (hex === undefined && decimal === undefined) return NAMED[name.toLowerCase()] ?? ''
