@@ -8,6 +8,8 @@ import type { DocumentsConfig } from './config/config.ts'
 import { documentBlueprint } from './engine/blueprint.ts'
 import { DocumentEngine } from './engine/engine.ts'
 import { JobQueue } from './engine/job-queue.ts'
+import { metricsOf } from './engine/metrics.ts'
+import type { Metric } from './engine/metrics.ts'
 import { Pipeline } from './engine/pipeline.ts'
 import type { EngineState, EngineStats } from './engine/state.ts'
 import { Statistics } from './engine/statistics.ts'
@@ -64,6 +66,7 @@ export class Documents {
   readonly #statistics = new Statistics()
   readonly #isIgnored: (path: string) => boolean
   readonly #shutdownMs: number
+  readonly #workers: number
   #keepAlive: NodeJS.Timeout | undefined
   #stopping: Promise<void> | undefined
 
@@ -84,6 +87,7 @@ export class Documents {
     // A file that is added by hand is taken as it is.
     const pipeline = new Pipeline({ ...parts, freshMs: folders.length === 0 ? 0 : FRESH_MS })
     const { workers, queue, limits } = config.engine
+    this.#workers = Math.min(workers.count, limits.max_concurrent_files)
     this.#monitor = options.monitor ?? this.#openMonitor(config, log)
     this.engine = new DocumentEngine({
       ...parts,
@@ -94,7 +98,7 @@ export class Documents {
         options.pool ??
         new LocalWorkerPool({
           transport: this.#orchestrator.localTransport(),
-          concurrency: Math.min(workers.count, limits.max_concurrent_files),
+          concurrency: this.#workers,
           handlers: pipeline.handlers(),
           // The engine gives up first, and says so.
           shutdownMs: this.#shutdownMs + 1_000,
@@ -189,6 +193,11 @@ export class Documents {
 
   figures(): TaskFigures {
     return this.#statistics.figures()
+  }
+
+  metrics(): readonly Metric[] {
+    const { tasksPerSecond } = this.#statistics
+    return metricsOf({ state: this.status(), figures: this.figures(), tasksPerSecond, workers: this.#workers })
   }
 
   #openMonitor({ folders, watch }: DocumentsConfig, log: Log): FolderMonitor {

@@ -3,7 +3,7 @@ import type { TaskStatus, TaskType } from './task.ts'
 /** Upper bounds of the groups in which durations are counted, in seconds. */
 export const DURATION_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const
 
-export interface Durations {
+interface Durations {
   readonly count: number
   readonly sum: number
   /** How many took no longer than the bound of the same place. */
