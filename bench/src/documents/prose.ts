@@ -1,43 +1,63 @@
-/** Words with endings, so that stemming has something to do, in an order that is the same in every run. */
-const RUSSIAN =
-  'договор аренда помещение отчет квартал документ система обработка файл поиск приложение заказчик исполнитель работа срок оплата акт приемка сторона обязательство ответственность условие порядок расторжение уведомление претензия качество товар поставка'.split(
-    ' ',
-  )
-const ENGLISH =
-  'report quarter system document processing search index customer payment schedule contract liability agreement delivery product quality notice term condition party obligation'.split(
-    ' ',
-  )
-const RUSSIAN_ENDINGS = ['', 'а', 'у', 'ом', 'ы', 'ов', 'ам', 'ами', 'ах']
-const ENGLISH_ENDINGS = ['', 's', 'ed', 'ing']
+const SYLLABLES = 'ба ве ди жо за ки ла мо ну по ра со те у фи ха ца че ша эк ла ре no ta ri se mu le'.split(' ')
+const ENDINGS = ['', 'а', 'у', 'ом', 'ы', 'ов', 'ам', 'ами', 'ах']
+const VOCABULARY = 30_000
 
+/** Words that are made up, as frequent as words of a language are: the second half as often as the first, the third a third. */
 export class Prose {
+  readonly #frequencies: Float64Array
   #state: number
 
   constructor(seed: number) {
     this.#state = seed
+    this.#frequencies = new Float64Array(VOCABULARY)
+    let sum = 0
+    for (let rank = 0; rank < VOCABULARY; rank += 1) {
+      sum += 1 / (rank + 1)
+      this.#frequencies[rank] = sum
+    }
   }
 
-  /** From 0 up to `bound`. */
-  below(bound: number): number {
-    this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((this.#state / 4_294_967_296) * bound)
-  }
-
-  /** A document of so many words. One word in four is rare, as in real texts: one of 20,000. */
   document(words: number): string {
-    const [stems, endings] = this.below(2) === 0 ? [RUSSIAN, RUSSIAN_ENDINGS] : [ENGLISH, ENGLISH_ENDINGS]
     return Array.from({ length: words }, () => {
-      if (this.below(4) === 0) return `слово${this.below(20_000)}`
-      // Squared: the first words of the list are frequent, the last ones are not.
-      const stem = stems[Math.floor((this.below(1_000) / 1_000) ** 2 * stems.length)] ?? ''
-      return `${stem}${endings[this.below(endings.length)] ?? ''}`
+      const ending = ENDINGS[Math.floor(this.#chance() * ENDINGS.length)] ?? ''
+      return `${wordOf(this.#rank())}${ending}`
     }).join(' ')
   }
 
-  /** What somebody may look for: one to three words. */
+  /** What somebody may look for: one to three words, none of the fifty most frequent, any size of frequency as likely as another. */
   query(): string {
-    return Array.from({ length: 1 + this.below(3) }, () =>
-      this.below(3) === 0 ? `слово${this.below(20_000)}` : (RUSSIAN[this.below(RUSSIAN.length)] ?? ''),
-    ).join(' ')
+    return Array.from({ length: 1 + Math.floor(this.#chance() * 3) }, () => {
+      return wordOf(Math.floor(50 * (VOCABULARY / 50) ** this.#chance()))
+    }).join(' ')
   }
+
+  /** By Zipf's law. */
+  #rank(): number {
+    const wanted = this.#chance() * (this.#frequencies[VOCABULARY - 1] ?? 1)
+    let low = 0
+    let high = VOCABULARY - 1
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#frequencies[middle] ?? 0) < wanted) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  /** From 0 up to 1. */
+  #chance(): number {
+    this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0
+    return this.#state / 4_294_967_296
+  }
+}
+
+/** Four syllables tell all of them apart. */
+function wordOf(rank: number): string {
+  let rest = rank
+  let word = ''
+  for (let syllable = 0; syllable < 4; syllable += 1) {
+    word += SYLLABLES[rest % SYLLABLES.length] ?? ''
+    rest = Math.floor(rest / SYLLABLES.length)
+  }
+  return `${word}н`
 }

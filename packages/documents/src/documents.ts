@@ -1,12 +1,11 @@
 import { mkdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Log } from '@impresario/core'
-import { createOrchestrator } from '@impresario/server/embedded'
-import type { Orchestrator } from '@impresario/server/embedded'
 import { documentsConfig } from './config/config.ts'
 import type { DocumentsConfig } from './config/config.ts'
-import { documentBlueprint } from './engine/blueprint.ts'
 import { DocumentEngine } from './engine/engine.ts'
+import { OwnHost, workersOf } from './engine/host.ts'
+import type { Host } from './engine/host.ts'
 import { JobQueue } from './engine/job-queue.ts'
 import { metricsOf } from './engine/metrics.ts'
 import type { Metric } from './engine/metrics.ts'
@@ -15,13 +14,11 @@ import type { EngineState, EngineStats } from './engine/state.ts'
 import { Statistics } from './engine/statistics.ts'
 import type { TaskFigures } from './engine/statistics.ts'
 import type { TaskQueue } from './engine/task.ts'
-import { LocalWorkerPool } from './engine/worker-pool.ts'
 import type { WorkerPool } from './engine/worker-pool.ts'
 import type { FileQuery, FileRecord, Indexer } from './index/indexer.ts'
 import type { SearchOptions, SearchResult } from './index/search.ts'
 import { SqliteIndex } from './index/sqlite-index.ts'
 import type { DocumentParser } from './parsing/parser.ts'
-import { ProcessParser } from './parsing/process-parser.ts'
 import { FolderMonitor } from './watching/folder-monitor.ts'
 import { ignoreRule } from './watching/ignored.ts'
 import type { FileMonitor } from './watching/monitor.ts'
@@ -37,6 +34,10 @@ export interface DocumentsOptions {
   readonly log?: Log
   /** Longest wait for what is under way at the end. */
   readonly shutdownTimeoutMs?: number
+  /** Whose index it is; `default` without a name. */
+  readonly owner?: string
+  /** Where several indexes share an orchestrator: whoever gives it starts it first and stops it last. */
+  readonly host?: Host
   /** Parts of your own, instead of ours. */
   readonly parser?: DocumentParser
   readonly indexer?: Indexer
@@ -60,9 +61,7 @@ export function createDocuments(options: DocumentsOptions): Documents {
 export class Documents {
   readonly engine: DocumentEngine
   readonly indexer: Indexer
-  readonly #parser: DocumentParser
-  readonly #monitor: FileMonitor
-  readonly #orchestrator: Orchestrator
+  readonly #ownHost: Host | undefined
   readonly #statistics = new Statistics()
   readonly #isIgnored: (path: string) => boolean
   readonly #shutdownMs: number
@@ -79,31 +78,25 @@ export class Documents {
     const config = { ...given, folders }
     this.#shutdownMs = options.shutdownTimeoutMs ?? SHUTDOWN_MS
     this.#isIgnored = ignoreRule(config.ignore, directory)
+    const hostOptions = { config, log, shutdownMs: this.#shutdownMs }
     // First, because it holds the lock of the directory: whatever else is opened is opened once.
-    this.#orchestrator = openOrchestrator(directory, config, log)
+    const host =
+      options.host ??
+      new OwnHost(directory, options.parser === undefined ? hostOptions : { ...hostOptions, parser: options.parser })
+    this.#ownHost = options.host === undefined ? host : undefined
     this.indexer = options.indexer ?? new SqliteIndex(directory)
-    this.#parser = options.parser ?? openParser(config)
-    const parts = { parser: this.#parser, indexer: this.indexer, statistics: this.#statistics, log }
+    const { parser } = host
+    const parts = { parser, indexer: this.indexer, statistics: this.#statistics, log }
     // A file that is added by hand is taken as it is.
     const pipeline = new Pipeline({ ...parts, freshMs: folders.length === 0 ? 0 : FRESH_MS })
-    const { workers, queue, limits } = config.engine
-    this.#workers = Math.min(workers.count, limits.max_concurrent_files)
-    this.#monitor = options.monitor ?? this.#openMonitor(config, log)
+    const owner = options.owner ?? 'default'
+    this.#workers = workersOf(config)
     this.engine = new DocumentEngine({
       ...parts,
       config,
-      monitor: this.#monitor,
-      queue: options.queue ?? new JobQueue(this.#orchestrator.client(), queue.max_size),
-      pool:
-        options.pool ??
-        new LocalWorkerPool({
-          transport: this.#orchestrator.localTransport(),
-          concurrency: this.#workers,
-          handlers: pipeline.handlers(),
-          // The engine gives up first, and says so.
-          shutdownMs: this.#shutdownMs + 1_000,
-          log: { ...log, info: log.debug.bind(log) },
-        }),
+      monitor: options.monitor ?? this.#openMonitor(config, log),
+      queue: options.queue ?? new JobQueue(host.client(owner), owner, config.engine.queue.max_size),
+      pool: options.pool ?? host.pool(owner, pipeline.handlers()),
     })
   }
 
@@ -111,7 +104,7 @@ export class Documents {
     // Its parts wait for events without holding the process; as long as it runs, it does.
     this.#keepAlive = setInterval(() => undefined, 60_000)
     try {
-      await this.#orchestrator.start()
+      await this.#ownHost?.start()
       await this.engine.start()
     } catch (error) {
       await this.stop()
@@ -127,8 +120,7 @@ export class Documents {
 
   async #stop(): Promise<void> {
     await this.engine.stop(this.#shutdownMs)
-    await this.#orchestrator.stop()
-    await this.#parser.close()
+    await this.#ownHost?.stop()
     await this.indexer.close()
     clearInterval(this.#keepAlive)
   }
@@ -213,27 +205,4 @@ export class Documents {
       log,
     })
   }
-}
-
-function openParser({ engine: { limits } }: DocumentsConfig): ProcessParser {
-  return new ProcessParser({
-    processesMax: limits.parse_processes,
-    timeoutMs: limits.parse_timeout,
-    memoryBytes: limits.parse_memory,
-    limits: { textCharsMax: limits.text_chars, unpackedBytesMax: limits.unpacked_size },
-  })
-}
-
-/** Jobs, tries and history are the orchestrator's; it lives in the same directory. */
-function openOrchestrator(directory: string, config: DocumentsConfig, log: Log): Orchestrator {
-  return createOrchestrator({
-    blueprints: [documentBlueprint(config)],
-    settings: {
-      storageUrl: `file:${join(directory, 'jobs')}`,
-      historyDatabaseUri: 'off',
-      jobRetentionDays: 1,
-      executorMaxConcurrentJobs: 100,
-    },
-    log: { ...log, info: log.debug.bind(log), warn: log.debug.bind(log) },
-  })
 }

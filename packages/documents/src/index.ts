@@ -1,5 +1,7 @@
 export { createDocuments, Documents } from './documents.ts'
 export type { DocumentsOptions } from './documents.ts'
+export { ClientDocuments } from './client-documents.ts'
+export type { ClientDocumentsOptions } from './client-documents.ts'
 export { documentsConfig, loadDocumentsConfig } from './config/config.ts'
 export type { DocumentsConfig } from './config/config.ts'
 export { metricsText } from './engine/metrics.ts'

@@ -89,6 +89,8 @@ const configSchema = z.strictObject({
     })
     .prefault({}),
   watch: watchSchema.prefault({}),
+  /** On a server: whose folders are whose. Each client has an index of its own. */
+  clients: z.record(z.string().min(1), z.strictObject({ folders: z.array(z.string().min(1)).default([]) })).default({}),
   engine: engineSchema.prefault({}),
 })
 
@@ -112,5 +114,7 @@ export function loadDocumentsConfig(file: string): DocumentsConfig {
     throw new ImpresarioError('INVALID_CONFIGURATION', `${file} cannot be read: ${reason}`, { cause })
   }
   const config = documentsConfig(given, file)
-  return { ...config, folders: config.folders.map((folder) => resolve(dirname(file), folder)) }
+  const placed = (folders: readonly string[]): string[] => folders.map((folder) => resolve(dirname(file), folder))
+  const clients = Object.entries(config.clients).map(([id, { folders }]) => [id, { folders: placed(folders) }] as const)
+  return { ...config, folders: placed(config.folders), clients: Object.fromEntries(clients) }
 }

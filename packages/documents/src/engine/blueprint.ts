@@ -12,6 +12,7 @@ export function documentBlueprint({ engine: { workers, retry } }: Pick<Documents
     BLUEPRINT_NAME,
     {
       input: z.object({
+        owner: z.string(),
         path: z.string(),
         change: z.enum(['present', 'gone']),
         priority: z.number().int().min(0).max(9),
@@ -28,31 +29,31 @@ export function documentBlueprint({ engine: { workers, retry } }: Pick<Documents
       begin: state
         .when("context.initial_data.change == 'gone'", (_context, actions) => actions.transitionTo('delete'))
         .otherwise((_context, actions) => actions.transitionTo('parse')),
-      parse: state.handler(({ initialData: { path, priority } }, actions) =>
+      parse: state.handler(({ initialData: { owner, path, priority } }, actions) =>
         actions.dispatchTask(tasks.parse, {
-          params: { path },
+          params: { owner, path },
           priority,
           transitions: { success: 'index', known: 'update', unchanged: 'done', gone: 'delete', failure: 'unreadable' },
         }),
       ),
-      index: state.handler(({ initialData: { path, priority }, stateHistory: { parsed } }, actions) =>
+      index: state.handler(({ initialData: { owner, path, priority }, stateHistory: { parsed } }, actions) =>
         actions.dispatchTask(tasks.index, {
-          params: { path, parsed },
+          params: { owner, path, parsed },
           priority,
           // What was read is kept in memory only: after a crash the file is read again.
           transitions: { success: 'done', lost: 'parse', failure: 'unreadable' },
         }),
       ),
-      update: state.handler(({ initialData: { path, priority }, stateHistory: { parsed } }, actions) =>
+      update: state.handler(({ initialData: { owner, path, priority }, stateHistory: { parsed } }, actions) =>
         actions.dispatchTask(tasks.update, {
-          params: { path, parsed },
+          params: { owner, path, parsed },
           priority,
           transitions: { success: 'done', lost: 'parse', failure: 'unreadable' },
         }),
       ),
-      delete: state.handler(({ initialData: { path, priority } }, actions) =>
+      delete: state.handler(({ initialData: { owner, path, priority } }, actions) =>
         actions.dispatchTask(tasks.delete, {
-          params: { path },
+          params: { owner, path },
           priority,
           transitions: { success: 'done', failure: 'unreadable' },
         }),

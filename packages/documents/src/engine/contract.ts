@@ -1,7 +1,8 @@
 import { contract } from '@impresario/protocol'
 import { z } from 'zod'
 
-const file = z.object({ path: z.string() })
+/** A file of a client: each has an index of its own. */
+const file = z.object({ owner: z.string(), path: z.string() })
 const nothing = z.object({})
 
 /** What workers of the documents app can do. */

@@ -13,6 +13,7 @@ const PAGE = 500
  */
 export class JobQueue implements TaskQueue {
   readonly #client: LocalClient
+  readonly #owner: string
   readonly #maxSize: number
   readonly #open = new Map<string, FileTask>()
   readonly #listeners: ((task: EndedTask) => void)[] = []
@@ -22,8 +23,9 @@ export class JobQueue implements TaskQueue {
   #completed = 0
   #failed = 0
 
-  constructor(client: LocalClient, maxSize: number) {
+  constructor(client: LocalClient, owner: string, maxSize: number) {
     this.#client = client
+    this.#owner = owner
     this.#maxSize = maxSize
     // One for each job that is waited for.
     setMaxListeners(0, this.#closing.signal)
@@ -56,7 +58,8 @@ export class JobQueue implements TaskQueue {
     this.#open.set(place, task)
     try {
       const { path, change, priority } = task
-      const job = await this.#client.start(BLUEPRINT_NAME, { path, change, priority }, { priority })
+      const owner = this.#owner
+      const job = await this.#client.start(BLUEPRINT_NAME, { owner, path, change, priority }, { priority })
       this.#follow(job.id, task)
       return job.id
     } finally {

@@ -1,16 +1,16 @@
 import { stat } from 'node:fs/promises'
 import { outcome, PermanentError, TransientError } from '@impresario/worker'
-import type { HandlersFor, Task } from '@impresario/worker'
+import type { Task } from '@impresario/worker'
 import type { Log } from '@impresario/core'
 import type { FileRecord, Indexer } from '../index/indexer.ts'
 import { ParseFailure } from '../parsing/parser.ts'
 import type { DocumentParser, Fingerprint } from '../parsing/parser.ts'
 import { nativePath, shownPath } from '../paths.ts'
 import { TOKENIZER_VERSION } from '../text/tokens.ts'
-import type { documentTasks } from './contract.ts'
 import { Staging } from './staging.ts'
 import type { Statistics } from './statistics.ts'
 import type { TaskType } from './task.ts'
+import type { TaskHandlers } from './worker-pool.ts'
 
 export interface PipelineParts {
   readonly parser: DocumentParser
@@ -33,7 +33,7 @@ export class Pipeline {
     this.#parts = parts
   }
 
-  handlers(): HandlersFor<typeof documentTasks> {
+  handlers(): TaskHandlers {
     return {
       parse: ({ path }, task) => this.#timed('parse', path, () => this.#parse(path, task)),
       index: ({ path, parsed }) => this.#timed('index', path, () => this.#store(path, parsed)),

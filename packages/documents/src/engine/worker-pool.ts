@@ -10,10 +10,12 @@ export interface WorkerPool {
   stop(): Promise<void>
 }
 
+export type TaskHandlers = HandlersFor<typeof documentTasks>
+
 export interface PoolOptions {
   readonly transport: NonNullable<WorkerOptions['transport']>
   readonly concurrency: number
-  readonly handlers: HandlersFor<typeof documentTasks>
+  readonly handlers: TaskHandlers
   /** Longest wait for what is under way at the end. */
   readonly shutdownMs: number
   readonly log: Log

@@ -74,6 +74,8 @@ export interface Indexer {
   invalidate(under?: string): Promise<number>
   counts(): Promise<IndexCounts>
   search(query: string, options?: SearchOptions): Promise<SearchResult>
+  /** The whole text of a document. */
+  text(id: number): Promise<{ readonly path: string; readonly text: string } | undefined>
   takeRequests(): Promise<readonly IndexRequest[]>
   check(): Promise<void>
   close(): Promise<void>

@@ -130,6 +130,12 @@ function unpacked(row: unknown): string {
   return packed === undefined ? '' : inflateRawSync(packed, { maxOutputLength: UNPACKED_MAX }).toString('utf8')
 }
 
+export function textIn(db: Database, id: number): { readonly path: string; readonly text: string } | undefined {
+  const sql = 'SELECT f.path, t.packed FROM texts t JOIN files f ON f.id = t.id WHERE t.id = ?'
+  const row: unknown = db.prepare(sql).get(id)
+  return row === undefined ? undefined : { path: (row as { readonly path: string }).path, text: unpacked(row) }
+}
+
 /** SQLite lowers ASCII letters only. */
 export function addFunctions(db: Database): void {
   db.function('lower_path', { deterministic: true }, (path: unknown) => String(path).toLowerCase())
@@ -149,9 +155,8 @@ export class DocumentSearch {
   }
 
   /** The whole text of a document. */
-  text(id: number): string | undefined {
-    const row: unknown = this.#db.prepare('SELECT packed FROM texts WHERE id = ?').get(id)
-    return row === undefined ? undefined : unpacked(row)
+  text(id: number): { readonly path: string; readonly text: string } | undefined {
+    return textIn(this.#db, id)
   }
 
   close(): void {

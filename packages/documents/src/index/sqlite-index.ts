@@ -5,7 +5,7 @@ import { TOKENIZER_VERSION } from '../text/tokens.ts'
 import type { FileChange, FileQuery, FileRecord, FileStatus, IndexCounts, Indexer, IndexRequest } from './indexer.ts'
 import { openForWriting } from './schema.ts'
 import type { Database } from './schema.ts'
-import { addFunctions, searchIn } from './search.ts'
+import { addFunctions, searchIn, textIn } from './search.ts'
 import type { SearchOptions, SearchResult } from './search.ts'
 import { WriteBatch } from './write-batch.ts'
 
@@ -137,6 +137,10 @@ export class SqliteIndex implements Indexer {
 
   async search(query: string, options: SearchOptions = {}): Promise<SearchResult> {
     return searchIn(this.#db, query, options)
+  }
+
+  async text(id: number): Promise<{ readonly path: string; readonly text: string } | undefined> {
+    return textIn(this.#db, id)
   }
 
   async takeRequests(): Promise<readonly IndexRequest[]> {
