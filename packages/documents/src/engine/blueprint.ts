@@ -22,6 +22,7 @@ export function documentBlueprint({ engine: { workers, retry } }: Pick<Documents
       taskAttemptsMax: retry.max_attempts,
       backoffMs: retry.initial_delay,
       backoffMsMax: retry.max_delay,
+      backoffFactor: retry.backoff_factor,
       runTimeout: workers.timeout,
       retryTimeouts: true,
     },
