@@ -33,6 +33,8 @@ export interface SearchResult {
 const LIMIT_DEFAULT = 10
 const LIMIT_MAX = 100
 const OFFSET_MAX = 10_000
+/** Documents that are ranked: words that nearly every document has tell none from another, and ranking all takes long. */
+const RANKED_MAX = 20_000
 /** Enough of a text for its snippet. */
 const UNPACKED_MAX = 33_554_432
 
@@ -71,7 +73,9 @@ function rowsFor(db: Database, query: Query, limit: number, offset: number): rea
   // Without filters only the best are looked up; with them every match is, before the best are chosen.
   const sql =
     where === ''
-      ? `SELECT ${COLUMNS}, t.rank FROM (SELECT rowid, rank FROM terms WHERE terms MATCH ? ORDER BY rank LIMIT ? OFFSET ?) t
+      ? `SELECT ${COLUMNS}, t.rank FROM (SELECT rowid, rank FROM
+           (SELECT rowid, rank FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ${RANKED_MAX})
+           ORDER BY rank, rowid LIMIT ? OFFSET ?) t
          JOIN files f ON f.id = t.rowid ORDER BY t.rank, f.id`
       : `SELECT ${COLUMNS}, terms.rank FROM terms JOIN files f ON f.id = terms.rowid
          WHERE terms MATCH ?${where} ORDER BY terms.rank, f.id LIMIT ? OFFSET ?`
