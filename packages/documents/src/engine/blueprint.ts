@@ -17,7 +17,6 @@ export function documentBlueprint({ engine: { workers, retry } }: Pick<Documents
         change: z.enum(['present', 'gone']),
         priority: z.number().int().min(0).max(9),
       }),
-      history: z.object({ parsed: z.string() }),
       start: 'begin',
       taskAttemptsMax: retry.max_attempts,
       backoffMs: retry.initial_delay,
@@ -37,17 +36,17 @@ export function documentBlueprint({ engine: { workers, retry } }: Pick<Documents
           transitions: { success: 'index', known: 'update', unchanged: 'done', gone: 'delete', failure: 'unreadable' },
         }),
       ),
-      index: state.handler(({ initialData: { owner, path, priority }, stateHistory: { parsed } }, actions) =>
+      index: state.handler(({ initialData: { owner, path, priority } }, actions) =>
         actions.dispatchTask(tasks.index, {
-          params: { owner, path, parsed },
+          params: { owner, path },
           priority,
           // What was read is kept in memory only: after a crash the file is read again.
           transitions: { success: 'done', lost: 'parse', failure: 'unreadable' },
         }),
       ),
-      update: state.handler(({ initialData: { owner, path, priority }, stateHistory: { parsed } }, actions) =>
+      update: state.handler(({ initialData: { owner, path, priority } }, actions) =>
         actions.dispatchTask(tasks.update, {
-          params: { owner, path, parsed },
+          params: { owner, path },
           priority,
           transitions: { success: 'done', lost: 'parse', failure: 'unreadable' },
         }),

@@ -7,21 +7,21 @@ const nothing = z.object({})
 
 /** What workers of the documents app can do. */
 export const documentTasks = contract('documents', {
-  /** Reads a file. What it read waits under `parsed` for the task that indexes it. */
+  /** Reads a file. What it read waits in memory for the task of the same job that indexes it. */
   parse: {
     input: file,
-    output: z.object({ parsed: z.string() }),
+    output: nothing,
     outcomes: {
       /** The document is in the index already, with other content or under another path. */
-      known: z.object({ parsed: z.string() }),
+      known: nothing,
       /** The content is what the index has. */
       unchanged: nothing,
       gone: nothing,
     },
   },
   /** Makes a new document searchable. */
-  index: { input: file.extend({ parsed: z.string() }), output: nothing, outcomes: { lost: nothing } },
+  index: { input: file, output: nothing, outcomes: { lost: nothing } },
   /** Replaces what is found of a document, under the same identity. */
-  update: { input: file.extend({ parsed: z.string() }), output: nothing, outcomes: { lost: nothing } },
+  update: { input: file, output: nothing, outcomes: { lost: nothing } },
   delete: { input: file, output: nothing },
 })

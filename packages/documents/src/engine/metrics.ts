@@ -2,7 +2,7 @@ import { DURATION_BOUNDS } from './statistics.ts'
 import type { TaskFigures } from './statistics.ts'
 import type { EngineState } from './state.ts'
 
-export interface Sample {
+interface Sample {
   /** What follows the name, such as `_bucket`; empty for most. */
   readonly suffix: string
   readonly labels: Readonly<Record<string, string>>

@@ -36,8 +36,8 @@ export class Pipeline {
   handlers(): TaskHandlers {
     return {
       parse: ({ path }, task) => this.#timed('parse', path, () => this.#parse(path, task)),
-      index: ({ path, parsed }) => this.#timed('index', path, () => this.#store(path, parsed)),
-      update: ({ path, parsed }) => this.#timed('update', path, () => this.#store(path, parsed)),
+      index: ({ path }, { jobId }) => this.#timed('index', path, () => this.#store(path, jobId)),
+      update: ({ path }, { jobId }) => this.#timed('update', path, () => this.#store(path, jobId)),
       delete: ({ path }) => this.#timed('delete', path, () => this.#delete(path)),
     }
   }
@@ -69,9 +69,8 @@ export class Pipeline {
       // What was read may be neither the old content nor the new.
       throw new ParseFailure('CHANGED', 'The file changed while it was read.')
     }
-    const parsed = task.idempotencyKey
-    this.#staging.put(parsed, { print, document, movedId })
-    return isIndexed || movedId !== undefined ? outcome('known', { parsed }) : { parsed }
+    this.#staging.put(task.jobId, { print, document, movedId })
+    return isIndexed || movedId !== undefined ? outcome('known', {}) : {}
   }
 
   /** The document with this content whose file is no longer where it was: it has been moved. */
@@ -86,8 +85,8 @@ export class Pipeline {
     return undefined
   }
 
-  async #store(path: string, parsed: string) {
-    const staged = this.#staging.take(parsed)
+  async #store(path: string, jobId: string) {
+    const staged = this.#staging.take(jobId)
     if (staged === undefined) return outcome('lost', {})
     await this.#parts.indexer.put(path, staged.print, staged.document, staged.movedId)
     return {}

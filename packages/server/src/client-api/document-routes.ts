@@ -144,8 +144,9 @@ const RETRY = route({
 export function registerDocumentRoutes(app: FastifyInstance, documents: DocumentsPort): void {
   app.get<{ Querystring: Readonly<Record<string, unknown>> }>('/documents', SEARCH, async (request) => {
     const { q, limit, offset } = request.query
-    if (typeof q !== 'string')
+    if (typeof q !== 'string') {
       throw new ImpresarioError('INVALID_REQUEST', '"q" in the query is missing: what to look for.')
+    }
     const page = {
       limit: within('limit', limit, LIMIT_DEFAULT, LIMIT_MAX),
       offset: within('offset', offset, 0, OFFSET_MAX),
@@ -156,7 +157,7 @@ export function registerDocumentRoutes(app: FastifyInstance, documents: Document
 
   app.get<{ Querystring: Readonly<Record<string, unknown>> }>('/documents/files', FILES, async (request) => {
     const { status, after, limit } = request.query
-    if (status !== undefined && !STATUSES.includes(String(status))) {
+    if (status !== undefined && !STATUSES.some((known) => known === status)) {
       throw new ImpresarioError('INVALID_REQUEST', `"status" in the query must be one of ${STATUSES.join(', ')}.`)
     }
     const query = {
