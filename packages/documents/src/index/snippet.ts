@@ -12,7 +12,7 @@ const LOOK_CHARS_MAX = 400_000
 /** Places that are compared; the first ones of a document are as good as any. */
 const PLACES_MAX = 200
 
-interface Place {
+interface TermPosition {
   readonly term: string
   readonly start: number
   readonly end: number
@@ -25,12 +25,12 @@ export function snippetOf(text: string, terms: readonly string[]): Snippet {
   return cut(text, bestStart(places), places)
 }
 
-function placesOf(text: string, terms: readonly string[]): readonly Place[] {
+function placesOf(text: string, terms: readonly string[]): readonly TermPosition[] {
   const exact = new Set(terms.filter((term) => !term.endsWith('*')))
   const prefixes = terms.filter((term) => term.endsWith('*')).map((term) => term.slice(0, -1))
   if (exact.size === 0 && prefixes.length === 0) return []
   const isAsked = (term: string): boolean => exact.has(term) || prefixes.some((prefix) => term.startsWith(prefix))
-  const places: Place[] = []
+  const places: TermPosition[] = []
   for (const { term, start, end } of tokensOf(text.slice(0, LOOK_CHARS_MAX))) {
     if (!isAsked(term)) continue
     places.push({ term, start, end })
@@ -40,7 +40,7 @@ function placesOf(text: string, terms: readonly string[]): readonly Place[] {
 }
 
 /** Where to begin, so that as many different words as possible fit, and then as many as possible. */
-function bestStart(places: readonly Place[]): number {
+function bestStart(places: readonly TermPosition[]): number {
   let best = { start: 0, worth: -1 }
   let last = 0
   for (const [index, { start }] of places.entries()) {
@@ -54,7 +54,7 @@ function bestStart(places: readonly Place[]): number {
 
 const SPACE = /\s/
 
-function cut(text: string, around: number, places: readonly Place[]): Snippet {
+function cut(text: string, around: number, places: readonly TermPosition[]): Snippet {
   let start = Math.max(0, around - Math.floor(SNIPPET_CHARS * 0.2))
   if (start > 0) {
     while (start < around && !SPACE.test(text[start] ?? ' ')) start += 1
@@ -69,7 +69,7 @@ function cut(text: string, around: number, places: readonly Place[]): Snippet {
 }
 
 /** Line breaks and runs of spaces become one space; the highlights move along. */
-function assembled(text: string, start: number, end: number, places: readonly Place[]): Snippet {
+function assembled(text: string, start: number, end: number, places: readonly TermPosition[]): Snippet {
   let out = start > 0 ? '… ' : ''
   const moved = new Map<number, number>()
   const edges = new Set(places.flatMap((place) => [place.start, place.end]))

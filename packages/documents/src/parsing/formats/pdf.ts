@@ -21,7 +21,6 @@ export async function readPdf(source: ByteSource, sink: TextSink): Promise<void>
     rangeChunkSize: RANGE_BYTES,
     disableAutoFetch: true,
     disableStream: true,
-    disableFontFace: true,
     useSystemFonts: true,
     isEvalSupported: false,
     verbosity: 0,
