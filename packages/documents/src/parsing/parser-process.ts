@@ -152,7 +152,8 @@ function residentBytes(pid: number | undefined): number | undefined {
 /** From its sources, as tests do, it needs a loader: Node 20 does not read TypeScript. */
 function forkProgram({ memoryBytes }: ProcessParserOptions): ChildProcess {
   const isSource = import.meta.url.endsWith('.ts')
-  const program = fileURLToPath(new URL(isSource ? 'parser-main.ts' : 'parser-main.js', import.meta.url))
+  const built = new URL('parser-main.js', import.meta.url)
+  const program = fileURLToPath(isSource ? built.href.replace(/js$/, 'ts') : built)
   const heapMegabytes = Math.round((memoryBytes * HEAP_SHARE) / 1_048_576)
   const loader = isSource ? ['--conditions=source', '--import', createRequire(import.meta.url).resolve('tsx')] : []
   return fork(program, [], {
