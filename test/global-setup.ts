@@ -8,6 +8,7 @@ export function setup(): (() => void) | undefined {
   // Every project sets up; the first does it for all, and clears away when all are through.
   if (process.env[RUN_DIRECTORY] !== undefined) return undefined
   ensure(['redis-server', 'postgresql', 'pgbouncer', 'python3', 'python3-dateutil', 'openssl', 'nginx'])
+  ensure(['poppler-utils', 'docx2txt', 'odt2txt', 'unrtf', 'catdoc'])
   const directory = newDirectory('tests')
   // PostgreSQL runs as a user of its own and has to get through to its data.
   chmodSync(directory, 0o711)

@@ -31,6 +31,7 @@ const INSTALL = 'apt-get update && apt-get install -y --no-install-recommends "$
 const SIGNS: Readonly<Record<string, string>> = {
   // Debian keeps PostgreSQL's out of the way.
   postgresql: 'command -v postgres || ls /usr/lib/postgresql/*/bin/postgres',
+  'poppler-utils': 'command -v pdftotext',
   // A module: of the Python on the path, or of Debian's own.
   'python3-dateutil': 'python3 -c "import dateutil.rrule" || /usr/bin/python3 -c "import dateutil.rrule"',
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Argument, Command, CommanderError } from 'commander'
 import type { End } from './action.ts'
 import { printCompletion, SHELLS } from './completion.ts'
+import { addDocuments } from './document-commands.ts'
 import { addHistory } from './event-commands.ts'
 import { EXIT, exitCodeOf, Failure } from './failure.ts'
 import { addJobs, addQuarantine } from './job-commands.ts'
@@ -74,6 +75,7 @@ function createProgram(end: End): Command {
   addPreview(program, end)
   addWebhooks(program, end)
   addAccount(program, end)
+  addDocuments(program, end)
   addCompletion(program, end)
   for (const group of program.commands) group.hook('preSubcommand', refuseUnknown)
   return program

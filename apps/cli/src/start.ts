@@ -1,4 +1,5 @@
-import type { Server } from '@impresario/server'
+import type { ClientDocuments } from '@impresario/documents'
+import type { Server, Settings } from '@impresario/server'
 import { endProcess } from './ending.ts'
 import { EXIT } from './failure.ts'
 import type { Screen } from './screen.ts'
@@ -16,8 +17,17 @@ export async function start(options: GlobalOptions): Promise<number> {
   // Before the storage is opened: blueprints that cannot be loaded must not keep anybody from it.
   const loaded = settings.blueprintsDir === '' ? [] : await loadBlueprints(settings.blueprintsDir)
   const signals = new StopSignals()
-  const server = createServer({ settings, loaded, guardsProcess: true, onFatal: (error) => end(error, screen) })
+  const documents = await documentsOf(settings)
+  const parts = documents === undefined ? {} : { documents, blueprints: [documents.blueprint] }
+  const server = createServer({
+    settings,
+    loaded,
+    guardsProcess: true,
+    onFatal: (error) => end(error, screen),
+    ...parts,
+  })
   await server.start()
+  await documents?.start(server)
   signals.hold()
   process.on('SIGHUP', () => {
     void reload(server, screen)
@@ -29,9 +39,22 @@ export async function start(options: GlobalOptions): Promise<number> {
       const { shutdownDrainSeconds: drainS, shutdownTimeoutSeconds: stopS } = settings
       return `waiting up to ${drainS + stopS} s for what is running.`
     },
-    stop: () => server.stop(),
+    stop: async () => {
+      await documents?.stop()
+      await server.stop()
+    },
   })
   return EXIT.ok
+}
+
+/** The documents app, where the configuration names its file. A file that is wrong is refused before anything is opened. */
+async function documentsOf({
+  documentsConfigPath,
+  documentsDirectory,
+}: Settings): Promise<ClientDocuments | undefined> {
+  if (documentsConfigPath === '') return undefined
+  const { ClientDocuments: Documents, loadDocumentsConfig } = await import('@impresario/documents')
+  return new Documents({ directory: documentsDirectory, config: loadDocumentsConfig(documentsConfigPath) })
 }
 
 /** The storage has failed. Nothing more can be acknowledged; what was acknowledged is on disk. */

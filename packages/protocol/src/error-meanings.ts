@@ -82,6 +82,10 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     meaning: 'More requests than the rate limit allows, or too many wrong tokens from one address.',
     fix: 'Wait as long as `Retry-After` says.',
   },
+  QUEUE_FULL: {
+    meaning: 'As many documents wait to be read as the queue of the documents app may hold.',
+    fix: 'Try again later, or raise `engine.queue.max_size` in the configuration of the documents app.',
+  },
   HEADERS_TOO_LARGE: {
     meaning: 'The request line and the headers together have more than 16 kB.',
     fix: 'Send less in headers and in the query. Data belongs in the body.',

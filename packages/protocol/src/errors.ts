@@ -20,6 +20,7 @@ const CATALOGUE = {
   IDEMPOTENCY_KEY_REUSED: { status: 422, retry: 'never' },
   QUOTA_EXCEEDED: { status: 429, retry: 'never' },
   TOO_MANY_REQUESTS: { status: 429, retry: 'later' },
+  QUEUE_FULL: { status: 429, retry: 'later' },
   HEADERS_TOO_LARGE: { status: 431, retry: 'never' },
   INTERNAL: { status: 500, retry: 'later' },
   OVERLOADED: { status: 503, retry: 'later' },

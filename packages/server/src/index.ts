@@ -1,5 +1,6 @@
 export { createServer, Server } from './server.ts'
 export type { ServerOptions } from './server.ts'
+export type { DocumentFile, DocumentHit, DocumentsPort } from './client-api/document-routes.ts'
 export * from './embedded.ts'
 export { CONFIG_KEYS, describeConfig, loadSettings } from './config/config.ts'
 export type { ConfigKey, ConfigSource, Settings } from './config/config.ts'

@@ -14,6 +14,7 @@ import type { ReloadScope } from './client-api/admin-routes.ts'
 import { ClientAuth, OPEN_CALLER } from './auth/auth.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
+import type { DocumentsPort } from './client-api/document-routes.ts'
 import { settingsOf } from './config/config.ts'
 import { OpenWaits } from './http/connection.ts'
 import { loadCredentials } from './auth/credentials.ts'
@@ -44,6 +45,8 @@ import { within } from './runtime/within.ts'
 import { registerWorkerApi } from './worker-api/worker-api.ts'
 
 export interface ServerOptions extends OrchestratorOptions {
+  /** The documents app, for its routes. Whoever gives it starts it after the server and stops it before. */
+  readonly documents?: DocumentsPort
   /** Instead of the one in memory, or the one that counts for all instances on a shared storage. */
   readonly rateLimiter?: RateLimiter
   /** What the sockets of workers may do, where it differs from the limits of the protocol. */
@@ -52,6 +55,7 @@ export interface ServerOptions extends OrchestratorOptions {
 
 /** What HTTP needs beside the orchestrator. */
 interface HttpParts {
+  readonly documents: DocumentsPort | undefined
   readonly credentials: Credentials
   readonly waits: OpenWaits
   readonly limiter: RateLimiter
@@ -101,6 +105,7 @@ export class Server {
       tls: loadTls(settings),
       waits: new OpenWaits(),
       socketBounds: options.socketBounds,
+      documents: options.documents,
       reload: () => this.reload(),
       reloadSchedules: () => this.reloadSchedules(),
       announceReload: () => this.#announceReload(),

@@ -65,6 +65,14 @@ describe('[A-01] a blueprint is a script for the rules', () => {
     expect(named.state('failed')).toEqual({ kind: 'end', outcome: 'failed', computes: false })
   })
 
+  test('a factor of waits that makes no sense is refused', () => {
+    for (const backoffFactor of [0, 11, Number.NaN]) {
+      expect(() => blueprint('odd', { start: 'done', backoffFactor }, (state) => ({ done: state.end() }))).toThrow(
+        /backoffFactor is .*\. Give a number from 1 to 10\./,
+      )
+    }
+  })
+
   test('its policy has defaults and can be overridden', () => {
     expect(plain.policy).toEqual({
       transitionsMax: LIMITS.transitionsMaxDefault,
@@ -86,11 +94,13 @@ describe('[A-01] a blueprint is a script for the rules', () => {
         runTimeout: '10m',
         executionTimeout: '1h',
         retryTimeouts: true,
+        backoffFactor: 1.5,
       },
       (state) => ({ done: state.end() }),
     )
     expect(tuned.policy).toEqual({
       ...policy,
+      backoffFactor: 1.5,
       runTimeoutMs: 600_000,
       executionTimeoutMs: 3_600_000,
       retryTimeouts: true,

@@ -25,6 +25,8 @@ export interface PolicyOverrides {
   readonly taskAttemptsMax?: number
   readonly backoffMs?: number
   readonly backoffMsMax?: number
+  /** By how much each wait is longer than the one before, from 1 to 10; 2 without it. */
+  readonly backoffFactor?: number
   /** From the first dispatch to the result, for tasks that name none. */
   readonly resultTimeout?: Duration
   /** From a worker's pickup to the result, for tasks that name no timeout. Five minutes without any. */
@@ -192,7 +194,8 @@ function policyOf(name: string, given: PolicyOverrides): Partial<ScriptPolicy> {
     const value = given[key]
     if (value !== undefined) own[ownKey] = durationMs(value, `Blueprint "${name}": ${key}`)
   }
-  const { retryTimeouts } = given
+  const { retryTimeouts, backoffFactor } = given
+  if (backoffFactor !== undefined) own.backoffFactor = factor(name, backoffFactor)
   if (retryTimeouts !== undefined) own.retryTimeouts = flag(name, 'retryTimeouts', retryTimeouts)
   return own
 }
@@ -210,6 +213,14 @@ const SPANS = [
   ['runTimeout', 'runTimeoutMs'],
   ['executionTimeout', 'executionTimeoutMs'],
 ] as const
+
+function factor(name: string, value: number): number {
+  if (value >= 1 && value <= 10) return value
+  throw new ImpresarioError(
+    'INVALID_BLUEPRINT',
+    `Blueprint "${name}": backoffFactor is ${String(value)}. Give a number from 1 to 10.`,
+  )
+}
 
 function flag(name: string, key: string, value: unknown): boolean {
   if (typeof value === 'boolean') return value

@@ -2,7 +2,9 @@ import { LIMITS } from '@impresario/protocol'
 import type { ScriptPolicy } from './script.ts'
 
 /** What holds for blueprints that say nothing. A result timeout and a life span have no default: only users know them. */
-export type PolicyDefaults = Required<Omit<ScriptPolicy, 'resultTimeoutMs' | 'executionTimeoutMs' | 'retryTimeouts'>>
+export type PolicyDefaults = Required<
+  Omit<ScriptPolicy, 'resultTimeoutMs' | 'executionTimeoutMs' | 'retryTimeouts' | 'backoffFactor'>
+>
 
 export const POLICY_DEFAULTS: PolicyDefaults = {
   transitionsMax: LIMITS.transitionsMaxDefault,

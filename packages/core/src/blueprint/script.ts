@@ -28,6 +28,8 @@ export interface ScriptPolicy {
   readonly taskAttemptsMax: number
   readonly backoffMs: number
   readonly backoffMsMax: number
+  /** By how much each wait is longer than the one before; 2 without it. */
+  readonly backoffFactor?: number
   /** For tasks that name none. */
   readonly resultTimeoutMs?: number
   /** For tasks that do not say whether a timeout is tried again. */

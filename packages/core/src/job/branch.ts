@@ -144,8 +144,8 @@ function withStack(task: OpenTask, stack: string | undefined): OpenTask {
 function tryAgain(draft: Draft, task: OpenTask, { error, workerId, chance }: FailedTry): void {
   const { script, job, at } = draft
   const { call } = task
-  const { backoffMs: baseMs, backoffMsMax: maxMs } = script.policy
-  const delayMs = backoffMs({ baseMs, maxMs, attempt: task.branch.attempt, chance })
+  const { backoffMs: baseMs, backoffMsMax: maxMs, backoffFactor: factor } = script.policy
+  const delayMs = backoffMs({ baseMs, maxMs, factor, attempt: task.branch.attempt, chance })
   const resultMs = timeLeft(task.branch, call, { at, delayMs })
   if (resultMs === 'none') {
     const message =

@@ -71,11 +71,11 @@ export function failTurn(draft: Draft, event: EventOf<'turnFailed'>): IgnoredRea
     })
     return undefined
   }
-  const { backoffMs: baseMs, backoffMsMax: maxMs } = script.policy
+  const { backoffMs: baseMs, backoffMsMax: maxMs, backoffFactor: factor } = script.policy
   draft.effects.push({
     type: 'turn',
     visit: job.visit,
-    delayMs: backoffMs({ baseMs, maxMs, attempt: failures, chance: event.chance }),
+    delayMs: backoffMs({ baseMs, maxMs, factor, attempt: failures, chance: event.chance }),
   })
   return undefined
 }

@@ -12,6 +12,13 @@ test('[C-03] the wait doubles with every attempt and is drawn from the whole spa
   expect(at(30, 1)).toBe(900_000)
 })
 
+test('[C-03] the wait grows by another factor where one is given', () => {
+  const at = (attempt: number, factor: number) => backoffMs({ baseMs: 100, maxMs: 5_000, factor, attempt, chance: 1 })
+  expect([1, 2, 3, 4, 5].map((attempt) => at(attempt, 3))).toEqual([100, 300, 900, 2_700, 5_000])
+  expect([1, 2, 3].map((attempt) => at(attempt, 1))).toEqual([100, 100, 100])
+  expect(at(3, Number.NaN)).toBe(100)
+})
+
 test('[C-03] the wait stays between half the base and the ceiling, and its upper bound never falls', () => {
   const span = fc.integer({ min: 0, max: 10_000_000 })
   fc.assert(

@@ -14,6 +14,8 @@ import type { Capabilities } from '../auth/capabilities.ts'
 import { registerCatalogueRoutes } from './catalogue-routes.ts'
 import type { OpenWaits } from '../http/connection.ts'
 import { registerDocsPage } from './docs-page.ts'
+import { registerDocumentRoutes } from './document-routes.ts'
+import type { DocumentsPort } from './document-routes.ts'
 import type { Health } from '../orchestrator/health.ts'
 import { registerEventRoutes } from './event-routes.ts'
 import { registerHistoryRoutes } from './history-routes.ts'
@@ -41,6 +43,8 @@ export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptio
   readonly publicUrl: string
   readonly webhooks: Webhooks
   readonly webhookPolicy: OutboundPolicy
+  /** Only where the server has the documents app. */
+  readonly documents?: DocumentsPort | undefined
 }
 
 /** The version of this API in its paths. */
@@ -61,6 +65,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerScheduleRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)
+    if (options.documents !== undefined) registerDocumentRoutes(scope, options.documents)
   }
   const own = { prefix: `/${clientApiPrefix}/${API_VERSION}` }
   void app.register(async (scope) => registerAll(scope, API_VERSION), own)

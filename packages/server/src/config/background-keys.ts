@@ -3,6 +3,8 @@ import type { ConfigKey } from './config-keys.ts'
 /** Settings of what goes on without being asked. */
 export interface BackgroundSettings {
   readonly schedulesConfigPath: string
+  readonly documentsConfigPath: string
+  readonly documentsDirectory: string
   readonly leaderLeaseSeconds: number
   readonly overloadWaitSeconds: number
   readonly overloadTurnWaitSeconds: number
@@ -24,6 +26,19 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     type: 'path',
     default: '',
     description: 'TOML file with one table per schedule: blueprint, input_data, and when it fires.',
+  },
+  documentsConfigPath: {
+    names: ['DOCUMENTS_CONFIG_PATH'],
+    type: 'path',
+    default: '',
+    description:
+      'YAML file of the documents app: the folders of each client, limits and tries. Empty: the server has no documents app.',
+  },
+  documentsDirectory: {
+    names: ['DOCUMENTS_DIR'],
+    type: 'path',
+    default: './impresario-documents',
+    description: 'Where the documents app keeps its indexes, one directory for each client.',
   },
   leaderLeaseSeconds: {
     names: ['LEADER_LEASE_SECONDS'],

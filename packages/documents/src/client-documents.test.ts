@@ -1,0 +1,106 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createServer } from '@impresario/server'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { ClientDocuments } from './client-documents.ts'
+import { documentsConfig } from './config/config.ts'
+import { newDirectory, TextParser } from './engine/documents.fixture.ts'
+
+const TOKENS = { anna: 'token-of-anna-0123456789', boris: 'token-of-boris-0123456789' }
+
+interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+/** A server with two clients; each has a folder with one document that has a word of its own, and one that both have. */
+async function startServer() {
+  const base = await newDirectory('server')
+  const clientsConfigPath = join(base, 'clients.toml')
+  const tables = Object.entries(TOKENS).map(([name, token]) => `[${name}]\ntoken = "${token}"\n`)
+  await writeFile(clientsConfigPath, tables.join(''))
+  for (const name of Object.keys(TOKENS)) {
+    await mkdir(join(base, name))
+    await writeFile(join(base, name, `${name}.txt`), `Общая тайна, и ${name} тоже.`)
+  }
+  await writeFile(join(base, 'secret.txt'), 'чужое')
+  const config = documentsConfig({
+    watch: { quiet: '20ms' },
+    clients: { anna: { folders: [join(base, 'anna')] }, boris: { folders: [join(base, 'boris')] } },
+  })
+  const documents = new ClientDocuments({ directory: join(base, 'data'), config, parser: new TextParser() })
+  const server = createServer({
+    blueprints: [documents.blueprint],
+    documents,
+    settings: { apiHost: '127.0.0.1', apiPort: 0, storageUrl: 'memory:', logLevel: 'silent', clientsConfigPath },
+  })
+  const { address } = await server.start()
+  await documents.start(server)
+  onTestFinished(async () => {
+    await documents.stop()
+    await server.stop()
+  })
+  const call = async (who: keyof typeof TOKENS, method: string, path: string, body?: object): Promise<Answer> => {
+    const headers = {
+      'X-Client-Token': TOKENS[who],
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    }
+    const answer = await fetch(`${address}/api/v1${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return { status: answer.status, body: await answer.json() }
+  }
+  const names = async (who: keyof typeof TOKENS, query: string): Promise<readonly string[]> => {
+    const { body } = await call(who, 'GET', `/documents?q=${encodeURIComponent(query)}`)
+    return (body as { readonly hits: readonly { readonly name: string }[] }).hits.map(({ name }) => name)
+  }
+  return { base, call, names }
+}
+
+test('[L-04] an index belongs to a client: neither search nor id nor path reaches another one’s', async () => {
+  const { base, call, names } = await startServer()
+  await vi.waitFor(async () => expect(await names('anna', 'тайны')).toEqual(['anna.txt']), 60_000)
+  await vi.waitFor(async () => expect(await names('boris', 'тайны')).toEqual(['boris.txt']), 60_000)
+  expect(await names('anna', 'boris')).toEqual([])
+  const text = await call('anna', 'GET', '/documents/1/text')
+  expect(text).toMatchObject({ status: 200, body: { id: 1, text: 'Общая тайна, и anna тоже.' } })
+  expect(await call('boris', 'GET', '/documents/1/text')).toMatchObject({
+    body: { text: 'Общая тайна, и boris тоже.' },
+  })
+  for (const path of [
+    join(base, 'anna', 'anna.txt'),
+    join(base, 'secret.txt'),
+    '/etc/passwd',
+    `${base}/boris/../secret.txt`,
+  ]) {
+    expect(await call('boris', 'POST', '/documents', { path })).toMatchObject({ status: 403 })
+  }
+})
+
+test('[L-05] the API takes files, lists them with their status, and shows the state', async () => {
+  const { base, call, names } = await startServer()
+  await writeFile(join(base, 'anna', 'new.txt'), 'свежее')
+  expect(await call('anna', 'POST', '/documents', { path: join(base, 'anna', 'new.txt') })).toMatchObject({
+    status: 202,
+  })
+  await vi.waitFor(async () => expect(await names('anna', 'свежее')).toEqual(['new.txt']), 60_000)
+  expect(await call('anna', 'POST', '/documents', { path: join(base, 'anna', 'none.txt') })).toMatchObject({
+    status: 422,
+  })
+  await vi.waitFor(async () => {
+    const { body } = await call('anna', 'GET', '/documents/files?status=completed')
+    expect(body).toHaveLength(2)
+  }, 60_000)
+  expect(await call('anna', 'GET', '/documents/status')).toMatchObject({
+    status: 200,
+    body: { documents: 2, state: { status: 'running' } },
+  })
+  expect(await call('anna', 'POST', '/documents/retry')).toEqual({ status: 202, body: { retried: 0 } })
+  for (const path of ['/documents', '/documents?q=x&limit=1000', '/documents/files?status=odd']) {
+    expect(await call('anna', 'GET', path)).toMatchObject({ status: 400 })
+  }
+  expect(await call('anna', 'GET', '/documents?q=date:odd')).toMatchObject({ status: 422 })
+  expect(await call('anna', 'GET', '/documents/none/text')).toMatchObject({ status: 404 })
+})

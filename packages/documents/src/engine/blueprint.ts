@@ -1,0 +1,65 @@
+import { blueprint } from '@impresario/core'
+import type { RunnableBlueprint } from '@impresario/core'
+import { z } from 'zod'
+import type { DocumentsConfig } from '../config/config.ts'
+import { documentTasks as tasks } from './contract.ts'
+
+export const BLUEPRINT_NAME = 'document'
+
+/** What happens to one file: parse, then index or update; or delete. Durability, tries and history are the orchestrator's. */
+export function documentBlueprint({ engine: { workers, retry } }: Pick<DocumentsConfig, 'engine'>): RunnableBlueprint {
+  return blueprint(
+    BLUEPRINT_NAME,
+    {
+      input: z.object({
+        owner: z.string(),
+        path: z.string(),
+        change: z.enum(['present', 'gone']),
+        priority: z.number().int().min(0).max(9),
+      }),
+      start: 'begin',
+      taskAttemptsMax: retry.max_attempts,
+      backoffMs: retry.initial_delay,
+      backoffMsMax: retry.max_delay,
+      backoffFactor: retry.backoff_factor,
+      runTimeout: workers.timeout,
+      retryTimeouts: true,
+    },
+    (state) => ({
+      begin: state
+        .when("context.initial_data.change == 'gone'", (_context, actions) => actions.transitionTo('delete'))
+        .otherwise((_context, actions) => actions.transitionTo('parse')),
+      parse: state.handler(({ initialData: { owner, path, priority } }, actions) =>
+        actions.dispatchTask(tasks.parse, {
+          params: { owner, path },
+          priority,
+          transitions: { success: 'index', known: 'update', unchanged: 'done', gone: 'delete', failure: 'unreadable' },
+        }),
+      ),
+      index: state.handler(({ initialData: { owner, path, priority } }, actions) =>
+        actions.dispatchTask(tasks.index, {
+          params: { owner, path },
+          priority,
+          // What was read is kept in memory only: after a crash the file is read again.
+          transitions: { success: 'done', lost: 'parse', failure: 'unreadable' },
+        }),
+      ),
+      update: state.handler(({ initialData: { owner, path, priority } }, actions) =>
+        actions.dispatchTask(tasks.update, {
+          params: { owner, path },
+          priority,
+          transitions: { success: 'done', lost: 'parse', failure: 'unreadable' },
+        }),
+      ),
+      delete: state.handler(({ initialData: { owner, path, priority } }, actions) =>
+        actions.dispatchTask(tasks.delete, {
+          params: { owner, path },
+          priority,
+          transitions: { success: 'done', failure: 'unreadable' },
+        }),
+      ),
+      done: state.end(),
+      unreadable: state.end({ outcome: 'failed' }),
+    }),
+  )
+}

@@ -1,0 +1,267 @@
+import { stat } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Log } from '@impresario/core'
+import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import type { DocumentsConfig } from '../config/config.ts'
+import type { FileRecord, Indexer } from '../index/indexer.ts'
+import type { DocumentParser } from '../parsing/parser.ts'
+import { mayBeDocument } from '../parsing/kind.ts'
+import { nativePath, shownPath } from '../paths.ts'
+import { TOKENIZER_VERSION } from '../text/tokens.ts'
+import type { FileMonitor } from '../watching/monitor.ts'
+import { HealthChecks } from './health-checks.ts'
+import { Intake } from './intake.ts'
+import { PRIORITIES, priorityRule } from './priority.ts'
+import type { EngineState, EngineStats, EngineStatus } from './state.ts'
+import type { Statistics } from './statistics.ts'
+import type { Change, EndedTask, FileTask, TaskQueue } from './task.ts'
+import { validateFile } from './validation.ts'
+import type { WorkerPool } from './worker-pool.ts'
+
+export interface EngineParts {
+  readonly monitor: FileMonitor
+  readonly parser: DocumentParser
+  readonly indexer: Indexer
+  readonly queue: TaskQueue
+  readonly pool: WorkerPool
+  readonly config: DocumentsConfig
+  readonly statistics: Statistics
+  readonly log: Log
+}
+
+/** How often requests of other processes are looked for. */
+const REQUESTS_MS = 250
+
+/**
+ * Brings the parts together: what the monitor notices goes through the intake into the queue, workers take it from there.
+ *
+ * starting → running → stopping → stopped; `error` when a part does not start.
+ */
+export class DocumentEngine {
+  readonly #parts: EngineParts
+  readonly #intake: Intake
+  readonly #health: HealthChecks
+  readonly #priority: ReturnType<typeof priorityRule>
+  #status: EngineStatus = 'stopped'
+  #startTime: Date | undefined
+  #requests: NodeJS.Timeout | undefined
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts
+    this.#priority = priorityRule(parts.config)
+    this.#intake = new Intake(parts.queue, (path, change) => this.#prepare(path, change))
+    parts.queue.onEnded((task) => {
+      void this.#ended(task)
+    })
+    const { monitor, parser, indexer, config, log } = parts
+    this.#health = new HealthChecks({ monitor, parser, indexer, settings: config.engine.health_check, log })
+  }
+
+  get intake(): Intake {
+    return this.#intake
+  }
+
+  async start(): Promise<void> {
+    const { monitor, queue, pool, log } = this.#parts
+    this.#status = 'starting'
+    this.#startTime = new Date()
+    try {
+      this.#intake.resume(await queue.open())
+      await pool.start()
+      this.#status = 'running'
+      await monitor.start(({ path, change }) => this.#notice(path, change))
+    } catch (error) {
+      this.#status = 'error'
+      throw error
+    }
+    this.#health.start()
+    this.#requests = setInterval(() => {
+      void this.#serveRequests()
+    }, REQUESTS_MS).unref()
+    log.info('documents engine is running', { folders: this.#parts.config.folders.length })
+  }
+
+  /** No more files come in, what is under way may end, and at the deadline it is cut: the next start goes on with it. */
+  async stop(timeoutMs: number): Promise<void> {
+    if (this.#status === 'stopped' || this.#status === 'stopping') return
+    const { monitor, queue, pool, log } = this.#parts
+    this.#status = 'stopping'
+    clearInterval(this.#requests)
+    this.#health.stop()
+    this.#intake.close()
+    await monitor.stop().catch((error: unknown) => log.error('Failed to stop monitor', { reason: String(error) }))
+    await queue.close()
+    const deadline = new AbortController()
+    const isInTime = await Promise.race([
+      pool.stop().then(() => true),
+      pause(timeoutMs, false, { signal: deadline.signal }).catch(() => false),
+    ])
+    deadline.abort()
+    if (isInTime) log.info('All workers stopped gracefully')
+    else log.warn('Shutdown timeout reached, forcing stop')
+    this.#status = 'stopped'
+  }
+
+  /** Submits one file by hand. Refuses what cannot be read, and a full queue. */
+  async processFile(path: string): Promise<void> {
+    const { queue, config } = this.#parts
+    const facts = await validateFile(path, config.engine.limits.max_file_size)
+    const { size, maxSize } = queue.stats()
+    if (size >= maxSize) {
+      throw new ImpresarioError(
+        'QUEUE_FULL',
+        `failed to enqueue parse task: the queue is full (${maxSize} files wait).`,
+      )
+    }
+    try {
+      await this.#parts.indexer.mark(path, { status: 'pending', priority: this.#priority(path, facts) })
+      await this.#intake.offer(path, 'present')
+    } catch (error) {
+      if (isImpresarioError(error)) {
+        throw new ImpresarioError(error.code, `failed to enqueue parse task: ${error.message}`, { cause: error })
+      }
+      throw error
+    }
+  }
+
+  /** Resolves when nothing that is known is left to do. */
+  idle(): Promise<void> {
+    return this.#intake.idle()
+  }
+
+  getStatus(): EngineState {
+    const { statistics, queue } = this.#parts
+    const { size, enqueued, completed, failed } = queue.stats()
+    return {
+      status: this.#status,
+      start_time: this.#startTime?.toISOString() ?? null,
+      tasks_total: enqueued,
+      tasks_done: completed,
+      tasks_failed: failed,
+      workers_busy: statistics.busy,
+      queue_size: size,
+      last_activity: statistics.lastActivity === undefined ? null : new Date(statistics.lastActivity).toISOString(),
+    }
+  }
+
+  async getStats(): Promise<EngineStats> {
+    const { indexer, queue, statistics } = this.#parts
+    const { byStatus, documents } = await indexer.counts()
+    const total = Object.values(byStatus).reduce((sum, count) => sum + count, 0)
+    return {
+      state: this.getStatus(),
+      queue: queue.stats(),
+      progress: { total, done: byStatus.completed + byStatus.failed },
+      files: byStatus,
+      documents,
+      tasks_per_second: statistics.tasksPerSecond,
+      components: this.#health.components(),
+    }
+  }
+
+  /** Looks at every part now; rejects with what is wrong. */
+  async healthCheck(): Promise<void> {
+    const broken = (await this.#health.check()).filter(({ isHealthy }) => !isHealthy)
+    if (broken.length === 0) return
+    const what = broken.map(({ name, problem }) => `${name}: ${problem ?? 'does not work'}`).join('; ')
+    throw new ImpresarioError('INTERNAL', `Not healthy: ${what}`)
+  }
+
+  /** Reads failed files once more. */
+  async retry(under?: string): Promise<number> {
+    let after = ''
+    let count = 0
+    for (;;) {
+      const page = await this.#parts.indexer.files({
+        status: 'failed',
+        after,
+        ...(under === undefined ? {} : { under }),
+      })
+      for (const { path } of page) await this.#intake.offer(path, 'present')
+      count += page.length
+      const last = page.at(-1)
+      if (last === undefined) return count
+      after = last.path
+    }
+  }
+
+  /** Whether a file needs no work. */
+  isUpToDate(record: FileRecord, facts: { readonly size: number; readonly mtimeMs: number }): boolean {
+    if (this.#intake.isUnderWay(record.path)) return true
+    const isEnded = record.status === 'completed' || record.status === 'failed'
+    return (
+      isEnded &&
+      record.size === facts.size &&
+      record.mtimeMs === facts.mtimeMs &&
+      record.tokenizer === TOKENIZER_VERSION
+    )
+  }
+
+  async #notice(path: string, change: Change): Promise<void> {
+    try {
+      await this.#intake.offer(path, change)
+    } catch (error) {
+      // The next comparison finds it again.
+      this.#parts.log.warn('a file could not be put into the queue', { path: shownPath(path), reason: String(error) })
+    }
+  }
+
+  /** Validates a file and writes it down as pending; nothing when there is nothing to do. */
+  async #prepare(path: string, change: Change): Promise<FileTask | undefined> {
+    const { indexer, config } = this.#parts
+    if (change === 'gone') {
+      return (await indexer.file(path)) === undefined ? undefined : { path, change, priority: PRIORITIES.high }
+    }
+    if (!mayBeDocument(path)) return undefined
+    const facts = await validateFile(path, config.engine.limits.max_file_size).catch(async (error: unknown) => {
+      await this.#refuse(path, error)
+    })
+    if (facts === undefined) return undefined
+    const record = await indexer.file(path)
+    const isOutdated = record !== undefined && record.tokenizer !== TOKENIZER_VERSION && record.status === 'completed'
+    const priority = isOutdated ? PRIORITIES.low : this.#priority(path, facts)
+    await indexer.mark(path, { status: 'pending', priority })
+    return { path, change, priority }
+  }
+
+  /** A file that is refused gets no task; its record says why. One that is gone needs none. */
+  async #refuse(path: string, error: unknown): Promise<void> {
+    const facts = await stat(nativePath(path)).catch(() => undefined)
+    if (facts === undefined || !facts.isFile()) return
+    const message = error instanceof Error ? error.message : String(error)
+    await this.#parts.indexer.fail(path, facts, { status: 'failed', code: 'REFUSED', error: message })
+  }
+
+  /** A task that has used up its tries leaves its file in `retry`. */
+  async #ended({ path, change, isCompleted, error }: EndedTask): Promise<void> {
+    const { indexer, log } = this.#parts
+    if (isCompleted || change === 'gone') return
+    const record = await indexer.file(path)
+    if (record === undefined || record.status === 'failed' || record.status === 'completed') return
+    const facts = await stat(nativePath(path)).catch(() => ({ size: 0, mtimeMs: 0 }))
+    const reason = record.error ?? error ?? 'The task failed.'
+    await indexer.fail(path, facts, {
+      status: 'failed',
+      attempts: record.attempts,
+      code: record.code ?? 'INTERNAL',
+      error: reason,
+    })
+    log.error('document failed', { path: shownPath(path), reason, attempts: record.attempts })
+  }
+
+  async #serveRequests(): Promise<void> {
+    const { indexer, monitor } = this.#parts
+    try {
+      for (const { kind, path } of await indexer.takeRequests()) {
+        if (kind === 'add') await this.#notice(path, 'present')
+        else if (kind === 'retry') await this.retry(path === '' ? undefined : path)
+        else {
+          await indexer.invalidate(path === '' ? undefined : path)
+          await monitor.rescan()
+        }
+      }
+    } catch (error) {
+      if (this.#status === 'running') this.#parts.log.warn('requests could not be read', { reason: String(error) })
+    }
+  }
+}

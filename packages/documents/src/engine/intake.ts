@@ -1,0 +1,90 @@
+import { isImpresarioError } from '@impresario/protocol'
+import type { Change, FileTask, TaskQueue } from './task.ts'
+
+/**
+ * Lets files into the queue: one task for a file at a time, and when the queue is full, those who bring files wait. A file that
+ * changes while its task is under way comes in again when that has ended.
+ */
+export class Intake {
+  readonly #queue: TaskQueue
+  readonly #prepare: (path: string, change: Change) => Promise<FileTask | undefined>
+  readonly #underWay = new Set<string>()
+  readonly #again = new Map<string, Change>()
+  readonly #waiting: (() => void)[] = []
+  #isClosed = false
+
+  constructor(queue: TaskQueue, prepare: (path: string, change: Change) => Promise<FileTask | undefined>) {
+    this.#queue = queue
+    this.#prepare = prepare
+    queue.onEnded(({ path }) => this.#ended(path))
+  }
+
+  /** What an earlier process left. */
+  resume(tasks: readonly FileTask[]): void {
+    for (const { path } of tasks) this.#underWay.add(path)
+  }
+
+  isUnderWay(path: string): boolean {
+    return this.#underWay.has(path)
+  }
+
+  get isIdle(): boolean {
+    return this.#underWay.size === 0 && this.#again.size === 0
+  }
+
+  /** Resolves when nothing is under way. */
+  idle(): Promise<void> {
+    if (this.isIdle) return Promise.resolve()
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  /** Resolves when the file is in the queue, which may take until there is room. */
+  async offer(path: string, change: Change): Promise<void> {
+    if (this.#isClosed) return
+    if (this.#underWay.has(path)) {
+      this.#again.set(path, change)
+      return
+    }
+    this.#underWay.add(path)
+    try {
+      const task = await this.#prepare(path, change)
+      if (task === undefined) this.#ended(path)
+      else await this.#enqueue(task)
+    } catch (error) {
+      this.#ended(path)
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#again.clear()
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+
+  async #enqueue(task: FileTask): Promise<void> {
+    while (!this.#isClosed) {
+      await this.#queue.room()
+      try {
+        await this.#queue.enqueue(task)
+        return
+      } catch (error) {
+        // Others were quicker: wait again.
+        if (!isImpresarioError(error, 'QUEUE_FULL')) throw error
+      }
+    }
+    this.#ended(task.path)
+  }
+
+  #ended(path: string): void {
+    this.#underWay.delete(path)
+    const change = this.#again.get(path)
+    if (change !== undefined) {
+      this.#again.delete(path)
+      this.offer(path, change).catch(() => undefined)
+      return
+    }
+    if (!this.isIdle) return
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}

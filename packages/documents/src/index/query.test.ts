@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { termOf } from '../text/stemming.ts'
+import { parseQuery } from './query.ts'
+import { snippetOf } from './snippet.ts'
+
+const t = termOf
+
+test('[L-04] words, phrases, exclusion, alternatives, prefixes and fields', () => {
+  expect(parseQuery('договоры аренды').match).toBe(`"${t('договор')}" AND "${t('аренда')}"`)
+  expect(parseQuery('"договор аренды"').match).toBe(`"${t('договор')} ${t('аренда')}"`)
+  expect(parseQuery('договор -черновик').match).toBe(`("${t('договор')}") NOT ("${t('черновик')}")`)
+  expect(parseQuery('cat OR dog bird').match).toBe(`("${t('cat')}" OR "${t('dog')}") AND "${t('bird')}"`)
+  expect(parseQuery('name:отчет title:plan').match).toBe(`name : "${t('отчет')}" AND title : "${t('plan')}"`)
+  expect(parseQuery('документаци*').match).toBe(`("документаци" * OR "${t('документаци')}" *)`)
+  expect(parseQuery('AB-123').match).toBe('("ab-123" OR "ab 123")')
+})
+
+test('[L-04] filters by kind, path and date', () => {
+  const now = new Date(2_026, 10, 17)
+  const query = parseQuery('type:pdf,docx path:"my docs/" date:2024-01..2024-02', now)
+  expect(query).toMatchObject({ match: '', kinds: ['pdf', 'docx'], paths: ['my docs/'] })
+  expect([query.from, query.to]).toEqual([new Date(2_024, 0, 1).getTime(), new Date(2_024, 2, 1).getTime()])
+  expect(parseQuery('date:>2024-05-17').from).toBe(new Date(2_024, 4, 18).getTime())
+  expect(parseQuery('date:today', now).from).toBe(now.getTime())
+})
+
+test('[L-04] a query that makes no sense is refused with a reason, and no query breaks the index', () => {
+  expect(() => parseQuery('date:someday')).toThrow('"someday" is no date')
+  expect(() => parseQuery('date:2024-02-31')).toThrow('there is no day')
+  expect(() => parseQuery('x '.repeat(2_000))).toThrow('longer than')
+  for (const odd of [
+    '',
+    '"',
+    '""',
+    '-',
+    '*',
+    'a"b',
+    '(',
+    ') OR (',
+    'NEAR(a b)',
+    'name:',
+    '{x}:y',
+    '^a',
+    "'; DROP TABLE",
+    'a AND',
+    '\u0000',
+  ]) {
+    expect(() => parseQuery(odd)).not.toThrow()
+  }
+})
+
+test('[L-04] a snippet is cut from the original around the words, and says where they are', () => {
+  const text = `${'Вступление без смысла. '.repeat(100)}Договоры\n  аренды были подписаны. ${'Конец. '.repeat(100)}`
+  const { text: snippet, highlights } = snippetOf(text, [t('договор'), t('аренда')])
+  expect(snippet).toContain('Договоры аренды были подписаны')
+  expect(highlights.map(([start, end]) => snippet.slice(start, end))).toEqual(['Договоры', 'аренды'])
+  expect(snippet.length).toBeLessThan(260)
+  expect(snippetOf('коротко', [t('нет')])).toEqual({ text: 'коротко', highlights: [] })
+})

@@ -1,0 +1,170 @@
+import { ImpresarioError } from '@impresario/protocol'
+import { foldedForm } from '../text/stemming.ts'
+import { termsOf, tokensOf } from '../text/tokens.ts'
+
+/** What a query asks for, ready for the index. */
+export interface Query {
+  /** For the full text; empty when only filters are given. */
+  readonly match: string
+  /** Terms to highlight; a prefix ends with `*`. */
+  readonly terms: readonly string[]
+  readonly isOnlyExcluding: boolean
+  readonly kinds: readonly string[]
+  readonly paths: readonly string[]
+  /** Times of the last change, in milliseconds. */
+  readonly from: number | undefined
+  readonly to: number | undefined
+}
+
+/** Longer queries are no questions of people. */
+const QUERY_CHARS_MAX = 2_000
+const WORDS_MAX = 64
+
+const PIECE = /(-?)(?:([a-zа-я]+):)?(?:"([^"]*)"?|(\S+))/giu
+
+const FIELDS: Readonly<Record<string, 'name' | 'title' | 'type' | 'path' | 'date'>> = {
+  name: 'name', имя: 'name', title: 'title', заголовок: 'title', type: 'type', тип: 'type', path: 'path', путь: 'path',
+  date: 'date', дата: 'date',
+} // prettier-ignore
+
+interface Clause {
+  readonly match: string
+  readonly terms: readonly string[]
+  readonly isExcluded: boolean
+  readonly isAlternative: boolean
+}
+
+/**
+ * `words all of which must occur`, `"a phrase"`, `-excluded`, `begin*`, `one OR other`, `name:report`, `title:plan`, `type:pdf`,
+ * `path:contracts/`, `date:2024`, `date:2024-01..2024-03`, `date:>2024-05-01`.
+ */
+export function parseQuery(text: string, now: Date = new Date()): Query {
+  if (text.length > QUERY_CHARS_MAX) throw refused(`it is longer than ${QUERY_CHARS_MAX} characters.`)
+  const clauses: Clause[] = []
+  const filters = {
+    kinds: [] as string[],
+    paths: [] as string[],
+    from: undefined as number | undefined,
+    to: undefined as number | undefined,
+  }
+  let isAlternative = false
+  for (const [all, minus = '', label, phrase, word] of text.matchAll(PIECE)) {
+    if (all === 'OR' || all === 'ИЛИ' || all === '|') {
+      isAlternative = clauses.length > 0
+      continue
+    }
+    if (all === 'AND' || all === 'И') continue
+    const field = label === undefined ? undefined : FIELDS[label.toLowerCase()]
+    const value = phrase ?? word ?? ''
+    if (field === 'type') filters.kinds.push(...value.toLowerCase().split(',').filter(Boolean))
+    else if (field === 'path') filters.paths.push(value)
+    else if (field === 'date') Object.assign(filters, datesOf(value, now))
+    else {
+      const spoken = field === undefined && label !== undefined ? `${label}:${value}` : value
+      const clause = clauseOf(spoken, phrase !== undefined, field)
+      if (clause !== undefined) clauses.push({ ...clause, isExcluded: minus !== '', isAlternative })
+    }
+    isAlternative = false
+  }
+  if (clauses.length > WORDS_MAX) throw refused(`it has more than ${WORDS_MAX} words.`)
+  return { ...joined(clauses), ...filters }
+}
+
+/** Alternatives belong together, everything else must hold, what is excluded must not. */
+function joined(clauses: readonly Clause[]): Pick<Query, 'match' | 'terms' | 'isOnlyExcluding'> {
+  const groups: string[][] = []
+  const wanted = clauses.filter(({ isExcluded }) => !isExcluded)
+  for (const { match, isAlternative } of wanted) {
+    const last = groups.at(-1)
+    if (isAlternative && last !== undefined) last.push(match)
+    else groups.push([match])
+  }
+  const positive = groups
+    .map((group) => (group.length === 1 ? (group[0] ?? '') : `(${group.join(' OR ')})`))
+    .join(' AND ')
+  const negative = clauses
+    .filter(({ isExcluded }) => isExcluded)
+    .map(({ match }) => match)
+    .join(' OR ')
+  const terms = [...new Set(wanted.flatMap((clause) => clause.terms))]
+  const isOnlyExcluding = positive === '' && negative !== ''
+  if (isOnlyExcluding) return { match: negative, terms, isOnlyExcluding }
+  return { match: negative === '' ? positive : `(${positive}) NOT (${negative})`, terms, isOnlyExcluding }
+}
+
+function clauseOf(
+  value: string,
+  isPhrase: boolean,
+  field: 'name' | 'title' | undefined,
+): Pick<Clause, 'match' | 'terms'> | undefined {
+  const scope = field === undefined ? '' : `${field} : `
+  const isPrefix = !isPhrase && /[\p{L}\p{N}]\*$/u.test(value)
+  if (isPrefix) return prefixClause(value.slice(0, -1), scope)
+  const terms = [...tokensOf(value)].map(({ term }) => term)
+  if (terms.length === 0) return undefined
+  const whole = quoted(terms)
+  // A code may be written with spaces in the text.
+  const { parts } = termsOf(value)
+  const match = parts === '' || terms.length > 1 ? whole : `(${whole} OR ${quoted(parts.split(' '))})`
+  return { match: `${scope}${match}`, terms }
+}
+
+/** Terms in the index have no endings: the beginning of a word may be longer than its term. */
+function prefixClause(value: string, scope: string): Pick<Clause, 'match' | 'terms'> | undefined {
+  const tokens = [...tokensOf(value)]
+  const last = tokens.at(-1)
+  if (last === undefined) return undefined
+  const before = tokens.slice(0, -1).map(({ term }) => term)
+  const typed = foldedForm(value.slice(last.start, last.end))
+  const endings = typed === last.term || !typed.startsWith(last.term) ? [typed] : [typed, last.term]
+  const variants = endings.map((ending) => `${quoted([...before, ending])} *`)
+  const match = variants.length === 1 ? (variants[0] ?? '') : `(${variants.join(' OR ')})`
+  return { match: `${scope}${match}`, terms: [...before, `${endings.at(-1) ?? typed}*`] }
+}
+
+function quoted(terms: readonly string[]): string {
+  return `"${terms.join(' ').replaceAll('"', '""')}"`
+}
+
+/** `2024`, `2024-05`, `2024-05-17`, each from its first moment to its last, or two of them with `..` between. */
+function datesOf(value: string, now: Date): { readonly from: number | undefined; readonly to: number | undefined } {
+  const [, sign = '', rest = ''] = /^(>=?|<=?)?(.*)$/.exec(value) ?? []
+  if (sign.startsWith('>')) return { from: spanOf(rest, now)[sign === '>' ? 1 : 0], to: undefined }
+  if (sign.startsWith('<')) return { from: undefined, to: spanOf(rest, now)[sign === '<' ? 0 : 1] }
+  const [first = '', second] = rest.split('..')
+  if (second === undefined) {
+    const [from, to] = spanOf(first, now)
+    return { from, to }
+  }
+  return {
+    from: first === '' ? undefined : spanOf(first, now)[0],
+    to: second === '' ? undefined : spanOf(second, now)[1],
+  }
+}
+
+function spanOf(text: string, now: Date): readonly [from: number, to: number] {
+  const named = text.toLowerCase()
+  if (named === 'today' || named === 'сегодня') return dayOf(now, 0)
+  if (named === 'yesterday' || named === 'вчера') return dayOf(now, -1)
+  const [, year, month, day] = /^(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?$/.exec(text) ?? []
+  if (year === undefined) {
+    throw refused(`"${text}" is no date; dates look like 2024, 2024-05, 2024-05-17 or 2024-01..2024-03.`)
+  }
+  const y = Number(year)
+  const m = Number(month ?? 1) - 1
+  const d = Number(day ?? 1)
+  const from = new Date(y, m, d)
+  if (from.getMonth() !== m || from.getDate() !== d) throw refused(`there is no day ${text}.`)
+  const to =
+    month === undefined ? new Date(y + 1, 0, 1) : day === undefined ? new Date(y, m + 1, 1) : new Date(y, m, d + 1)
+  return [from.getTime(), to.getTime()]
+}
+
+function dayOf(now: Date, shift: number): readonly [number, number] {
+  const day = new Date(now.getFullYear(), now.getMonth(), now.getDate() + shift)
+  return [day.getTime(), new Date(day.getFullYear(), day.getMonth(), day.getDate() + 1).getTime()]
+}
+
+function refused(reason: string): ImpresarioError {
+  return new ImpresarioError('INPUT_REFUSED', `The query cannot be used: ${reason}`)
+}

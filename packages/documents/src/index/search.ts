@@ -1,0 +1,169 @@
+import { inflateRawSync } from 'node:zlib'
+import { parseQuery } from './query.ts'
+import type { Query } from './query.ts'
+import { openForReading } from './schema.ts'
+import type { Database } from './schema.ts'
+import { snippetOf } from './snippet.ts'
+
+export interface SearchOptions {
+  readonly limit?: number
+  readonly offset?: number
+}
+
+export interface Hit {
+  readonly id: number
+  readonly path: string
+  readonly name: string
+  readonly kind: string
+  readonly title: string
+  readonly snippet: string
+  readonly highlights: readonly (readonly [start: number, end: number])[]
+  /** Higher is better; only comparable within one answer. */
+  readonly score: number
+  readonly size: number
+  readonly modifiedAt: string
+}
+
+export interface SearchResult {
+  readonly hits: readonly Hit[]
+  /** There are more than the limit. */
+  readonly hasMore: boolean
+}
+
+const LIMIT_DEFAULT = 10
+const LIMIT_MAX = 100
+const OFFSET_MAX = 10_000
+/** Documents that are ranked: words that nearly every document has tell none from another, and ranking all takes long. */
+const RANKED_MAX = 20_000
+/** Enough of a text for its snippet. */
+const UNPACKED_MAX = 33_554_432
+
+const COLUMNS = 'f.id, f.path, f.name, f.kind, f.title, f.size, f.mtime_ms AS mtimeMs'
+
+interface Row {
+  readonly id: number
+  readonly path: string
+  readonly name: string
+  readonly kind: string
+  readonly title: string
+  readonly size: number
+  readonly mtimeMs: number
+  readonly rank: number
+}
+
+/** Finds documents in an open index. */
+export function searchIn(db: Database, text: string, options: SearchOptions = {}): SearchResult {
+  const query = parseQuery(text)
+  const limit = Math.min(Math.max(1, options.limit ?? LIMIT_DEFAULT), LIMIT_MAX)
+  const offset = Math.min(Math.max(0, options.offset ?? 0), OFFSET_MAX)
+  const rows = rowsFor(db, query, limit + 1, offset)
+  const textOf = db.prepare('SELECT packed FROM texts WHERE id = ?')
+  const hits = rows.slice(0, limit).map((row) => hitOf(row, unpacked(textOf.get(row.id)), query))
+  return { hits, hasMore: rows.length > limit }
+}
+
+function rowsFor(db: Database, query: Query, limit: number, offset: number): readonly Row[] {
+  const { where, values } = filtersOf(query)
+  if (query.match === '' || query.isOnlyExcluding) {
+    const excluded = query.isOnlyExcluding ? ' AND f.id NOT IN (SELECT rowid FROM terms WHERE terms MATCH ?)' : ''
+    const sql = `SELECT ${COLUMNS}, 0 AS rank FROM files f WHERE f.status = 'completed' AND f.gone_at IS NULL${where}${excluded}
+      ORDER BY f.mtime_ms DESC, f.id LIMIT ? OFFSET ?`
+    return rowsOf(db.prepare(sql).all(...values, ...(query.isOnlyExcluding ? [query.match] : []), limit, offset))
+  }
+  // Without filters only the best are looked up; with them every match is, before the best are chosen.
+  const sql =
+    where === ''
+      ? `SELECT ${COLUMNS}, t.rank FROM (SELECT rowid, rank FROM
+           (SELECT rowid, rank FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ${RANKED_MAX})
+           ORDER BY rank, rowid LIMIT ? OFFSET ?) t
+         JOIN files f ON f.id = t.rowid ORDER BY t.rank, f.id`
+      : `SELECT ${COLUMNS}, terms.rank FROM terms JOIN files f ON f.id = terms.rowid
+         WHERE terms MATCH ?${where} ORDER BY terms.rank, f.id LIMIT ? OFFSET ?`
+  return rowsOf(db.prepare(sql).all(query.match, ...values, limit, offset))
+}
+
+function filtersOf({ kinds, paths, from, to }: Query): {
+  readonly where: string
+  readonly values: (string | number)[]
+} {
+  const parts: string[] = []
+  const values: (string | number)[] = []
+  if (kinds.length > 0) {
+    parts.push(` AND f.kind IN (${kinds.map(() => '?').join(', ')})`)
+    values.push(...kinds)
+  }
+  for (const path of paths) {
+    parts.push(' AND instr(lower_path(f.path), ?) > 0')
+    values.push(path.toLowerCase())
+  }
+  if (from !== undefined) {
+    parts.push(' AND f.mtime_ms >= ?')
+    values.push(from)
+  }
+  if (to !== undefined) {
+    parts.push(' AND f.mtime_ms < ?')
+    values.push(to)
+  }
+  return { where: parts.join(''), values }
+}
+
+function hitOf(row: Row, text: string, { terms }: Query): Hit {
+  const { id, path, name, kind, title, size, mtimeMs, rank } = row
+  const snippet = snippetOf(text, terms)
+  return {
+    id,
+    path,
+    name,
+    kind,
+    title,
+    snippet: snippet.text,
+    highlights: snippet.highlights,
+    score: Number((-rank).toFixed(6)),
+    size,
+    modifiedAt: new Date(mtimeMs).toISOString(),
+  }
+}
+
+/** Boundaries: the statements above name the columns. */
+function rowsOf(rows: unknown): readonly Row[] {
+  return rows as readonly Row[]
+}
+
+function unpacked(row: unknown): string {
+  const packed = (row as { readonly packed: Uint8Array } | undefined)?.packed
+  return packed === undefined ? '' : inflateRawSync(packed, { maxOutputLength: UNPACKED_MAX }).toString('utf8')
+}
+
+export function textIn(db: Database, id: number): { readonly path: string; readonly text: string } | undefined {
+  const sql = 'SELECT f.path, t.packed FROM texts t JOIN files f ON f.id = t.id WHERE t.id = ?'
+  const row: unknown = db.prepare(sql).get(id)
+  return row === undefined ? undefined : { path: (row as { readonly path: string }).path, text: unpacked(row) }
+}
+
+/** SQLite lowers ASCII letters only. */
+export function addFunctions(db: Database): void {
+  db.function('lower_path', { deterministic: true }, (path: unknown) => String(path).toLowerCase())
+}
+
+/** An index that is only read, beside the process that writes it. */
+export class DocumentSearch {
+  readonly #db: Database
+
+  constructor(directory: string) {
+    this.#db = openForReading(directory)
+    addFunctions(this.#db)
+  }
+
+  search(query: string, options: SearchOptions = {}): SearchResult {
+    return searchIn(this.#db, query, options)
+  }
+
+  /** The whole text of a document. */
+  text(id: number): { readonly path: string; readonly text: string } | undefined {
+    return textIn(this.#db, id)
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+}

@@ -1,0 +1,93 @@
+import { getResolvedPDFJS } from 'unpdf'
+import type { ByteSource } from '../byte-source.ts'
+import { UnreadableError } from '../parsed.ts'
+import type { TextSink } from '../text-sink.ts'
+import { addIteratorMethods } from './iterator-methods.ts'
+
+type PdfJs = Awaited<ReturnType<typeof getResolvedPDFJS>>
+type PdfDocument = Awaited<ReturnType<PdfJs['getDocument']>['promise']>
+type PdfPage = Awaited<ReturnType<PdfDocument['getPage']>>
+
+/** Read at a time. Most of a large PDF is pictures, which are never read. */
+const RANGE_BYTES = 262_144
+/** A hyphen at the end of a line, and the rest of the word in the next. */
+const PARTED = /(?<=\p{Ll})[-\u00AD\u2010]\n(?=\p{Ll})/gu
+
+export async function readPdf(source: ByteSource, sink: TextSink): Promise<void> {
+  addIteratorMethods()
+  const pdfjs = await getResolvedPDFJS()
+  const task = pdfjs.getDocument({
+    range: rangesOf(pdfjs, source),
+    rangeChunkSize: RANGE_BYTES,
+    disableAutoFetch: true,
+    disableStream: true,
+    useSystemFonts: true,
+    isEvalSupported: false,
+    verbosity: 0,
+  })
+  try {
+    const document = await task.promise
+    sink.suggestTitle(await titleOf(document))
+    let failures = 0
+    for (let number = 1; number <= document.numPages && !sink.isFull; number += 1) {
+      failures += (await readPage(document, number, sink)) ? 0 : 1
+    }
+    // A page that cannot be read is left out; a document without any is broken.
+    if (failures > 0 && failures === document.numPages) throw new UnreadableError('BROKEN', 'no page can be read.')
+  } catch (error) {
+    throw reasonOf(error)
+  } finally {
+    await task.destroy()
+  }
+}
+
+async function readPage(document: PdfDocument, number: number, sink: TextSink): Promise<boolean> {
+  try {
+    const page = await document.getPage(number)
+    sink.add(await textOf(page))
+    sink.break()
+    page.cleanup()
+    return true
+  } catch (error) {
+    if (error instanceof UnreadableError) throw error
+    return false
+  }
+}
+
+async function textOf(page: PdfPage): Promise<string> {
+  const { items } = await page.getTextContent()
+  const pieces: string[] = []
+  for (const item of items) {
+    if (!('str' in item)) continue
+    pieces.push(item.str)
+    if (item.hasEOL) pieces.push('\n')
+  }
+  return pieces.join('').replaceAll(PARTED, '').normalize('NFKC')
+}
+
+async function titleOf(document: PdfDocument): Promise<string | undefined> {
+  try {
+    const { info } = await document.getMetadata()
+    const title: unknown = 'Title' in info ? info.Title : undefined
+    return typeof title === 'string' ? title : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The document asks for the parts that it needs. */
+function rangesOf(pdfjs: PdfJs, source: ByteSource): InstanceType<PdfJs['PDFDataRangeTransport']> {
+  const first = new Uint8Array(source.read(0, RANGE_BYTES))
+  const transport = new pdfjs.PDFDataRangeTransport(source.size, first)
+  transport.requestDataRange = (begin: number, end: number): void => {
+    transport.onDataRange(begin, new Uint8Array(source.read(begin, end - begin)))
+  }
+  return transport
+}
+
+function reasonOf(error: unknown): Error {
+  if (error instanceof UnreadableError) return error
+  const name = error instanceof Error ? error.name : ''
+  if (name === 'PasswordException') return new UnreadableError('ENCRYPTED')
+  return new UnreadableError('BROKEN', error instanceof Error ? error.message : String(error))
+}

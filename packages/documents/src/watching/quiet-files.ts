@@ -1,0 +1,99 @@
+import { stat } from 'node:fs/promises'
+import { nativePath } from '../paths.ts'
+
+interface Looked {
+  readonly size: number
+  readonly mtimeMs: number
+  /** When to look again. */
+  readonly dueAt: number
+}
+
+export type Verdict = 'file' | 'directory' | 'gone' | 'other'
+
+/** More paths at a time than any burst of a person or a copy has; beyond it everything is compared once instead. */
+const PATHS_MAX = 50_000
+
+/**
+ * Holds paths with events until their files are quiet: size and time of change are the same for a while. A file that is being
+ * written has many events and is looked at once for each pause.
+ */
+export class QuietFiles {
+  readonly #quietMs: number
+  readonly #settled: (path: string, verdict: Verdict) => void
+  readonly #overflow: () => void
+  readonly #paths = new Map<string, Looked | undefined>()
+  readonly #timer: NodeJS.Timeout
+  #isLooking = false
+
+  constructor(quietMs: number, settled: (path: string, verdict: Verdict) => void, overflow: () => void) {
+    this.#quietMs = quietMs
+    this.#settled = settled
+    this.#overflow = overflow
+    this.#timer = setInterval(
+      () => {
+        void this.look()
+      },
+      Math.max(10, quietMs / 6),
+    )
+    this.#timer.unref()
+  }
+
+  get size(): number {
+    return this.#paths.size
+  }
+
+  heard(path: string): void {
+    if (this.#paths.has(path)) return
+    if (this.#paths.size >= PATHS_MAX) {
+      this.#paths.clear()
+      this.#overflow()
+      return
+    }
+    this.#paths.set(path, undefined)
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#paths.clear()
+  }
+
+  async look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    try {
+      const now = Date.now()
+      const due = [...this.#paths].filter(([, looked]) => looked === undefined || looked.dueAt <= now)
+      for (let at = 0; at < due.length; at += 64) {
+        await Promise.all(due.slice(at, at + 64).map(([path, looked]) => this.#lookAt(path, looked)))
+      }
+    } finally {
+      this.#isLooking = false
+    }
+  }
+
+  async #lookAt(path: string, before: Looked | undefined): Promise<void> {
+    const facts = await stat(nativePath(path)).catch(() => undefined)
+    if (!this.#paths.has(path)) return
+    if (facts === undefined || !facts.isFile()) {
+      this.#end(path, facts === undefined ? 'gone' : facts.isDirectory() ? 'directory' : 'other')
+      return
+    }
+    const { size, mtimeMs } = facts
+    const isSame = before !== undefined && before.size === size && before.mtimeMs === mtimeMs
+    const age = Date.now() - mtimeMs
+    // A clock of another machine may be ahead; then only the comparison counts.
+    if (isSame || age >= this.#quietMs) this.#end(path, 'file')
+    else {
+      this.#paths.set(path, {
+        size,
+        mtimeMs,
+        dueAt: Date.now() + this.#quietMs - Math.max(0, Math.min(age, this.#quietMs)),
+      })
+    }
+  }
+
+  #end(path: string, verdict: Verdict): void {
+    this.#paths.delete(path)
+    this.#settled(path, verdict)
+  }
+}
