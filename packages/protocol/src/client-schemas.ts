@@ -126,7 +126,11 @@ export const jobListQuery = z.looseObject({
 export const quarantineQuery = z.looseObject({
   blueprint: z.string().optional().describe('Only jobs of this blueprint.'),
   error_code: z.string().optional().describe('Only jobs with this error.'),
-  older_than: z.coerce.number().min(0).optional().describe('Only jobs that have been there for so many seconds.'),
+  older_than: z.coerce
+    .number()
+    .min(0)
+    .optional()
+    .describe('Only jobs that have been quarantined for at least this many seconds.'),
   fields: listFields,
   ...page,
 })
@@ -173,7 +177,7 @@ export const bulkRequest = z.strictObject({
     })
     .optional()
     .describe('Or all that fit; an empty filter fits all.'),
-  limit: z.int().min(1).max(LIMITS.batchItemsMax).optional().describe('With `filter`: so many at most.'),
+  limit: z.int().min(1).max(LIMITS.batchItemsMax).optional().describe('With `filter`: the maximum number of jobs.'),
 })
 export const commandReply = z.object({ status: z.string(), job_id: z.string(), job_status: jobStatusNow })
 export const bulkReply = z.object({
@@ -207,12 +211,12 @@ export const openApproval = z.looseObject({
   decisions: z.array(z.string()),
   visit: z.int(),
   expires_at: moment.nullish(),
-  reminders: z.int().describe('How often somebody has been reminded so far.'),
+  reminders: z.int().describe('Number of reminders sent so far.'),
 })
 export const approvalBody = openApproval.extend({
   job_id: z.string(),
   blueprint_name: z.string(),
-  url: z.string().describe('A page on which a person decides. Whoever has it may decide, once.'),
+  url: z.string().describe('Page where a person decides. Anyone with this link can decide once.'),
   decision_urls: z.record(z.string(), z.string()).describe('The same page for one decision only.'),
   urls_expire_at: moment,
 })

@@ -93,7 +93,7 @@ export interface WireApproval {
   /** Tells this question from a later one of the same job. */
   readonly visit: number
   readonly expires_at?: number
-  /** How often somebody has been reminded so far. */
+  /** Number of reminders sent so far. */
   readonly reminders: number
 }
 

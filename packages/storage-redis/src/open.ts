@@ -72,7 +72,7 @@ export async function prepare(connection: Connection, address: Address, log: Log
   for (const server of await connection.infos('server')) {
     const version = server.get('redis_version') ?? '0'
     if (Number(version.split('.')[0]) < VERSION_MIN) {
-      throw refused(`Redis is ${version}. It has to be ${VERSION_MIN}.0 or newer, which has function libraries.`)
+      throw refused(`Redis is ${version}. It must be ${VERSION_MIN}.0 or newer, which has function libraries.`)
     }
   }
   const durability = await judged(connection, address.sentinel !== undefined)
