@@ -126,11 +126,7 @@ export const jobListQuery = z.looseObject({
 export const quarantineQuery = z.looseObject({
   blueprint: z.string().optional().describe('Only jobs of this blueprint.'),
   error_code: z.string().optional().describe('Only jobs with this error.'),
-  older_than: z.coerce
-    .number()
-    .min(0)
-    .optional()
-    .describe('Only jobs that have been quarantined for at least this many seconds.'),
+  older_than: z.coerce.number().min(0).optional().describe('Only jobs quarantined for at least so many seconds.'),
   fields: listFields,
   ...page,
 })
