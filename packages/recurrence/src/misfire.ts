@@ -7,8 +7,8 @@ import type { Occurrence, Series } from './series.ts'
 import { LIMITS } from './limits.ts'
 
 /**
- * What becomes of occurrences that nobody served in time: none of them runs (`skip`), the newest runs for all
- * (`run_once`), or each of the newest `max` runs, oldest first (`catch_up`), over a time of `spreadMs`.
+ * How to handle occurrences that did not run in time: none of them runs (`skip`), the newest runs for all (`run_once`),
+ * or each of the newest `max` runs, oldest first (`catch_up`), spread over `spreadMs`.
  */
 export type MisfirePolicy =
   | { readonly kind: 'skip'; readonly graceMs?: number | undefined }
@@ -23,7 +23,7 @@ export type MisfirePolicy =
 export interface MisfireInput {
   readonly series: Series
   readonly restriction?: Restriction | undefined
-  /** All up to here has been served, run or skipped. */
+  /** All occurrences up to here have been handled, run or skipped. */
   readonly handledUpTo: number
   readonly now: number
   readonly policy: MisfirePolicy
@@ -38,8 +38,8 @@ export interface PlannedRun {
 }
 
 /**
- * Occurrences that do not run, and why: nobody was there (`missed`), a newer one runs for them (`merged`), there are
- * newer ones than `catch_up` may make good (`over_max`), a calendar leaves them out (`excluded`).
+ * Occurrences that do not run, and why: no orchestrator was running (`missed`), a newer one runs for them (`merged`),
+ * there are more newer ones than `catch_up` may run (`over_max`), a calendar excludes them (`excluded`).
  */
 export interface SkippedRuns {
   readonly reason: 'missed' | 'merged' | 'over_max' | 'excluded'
@@ -57,11 +57,11 @@ export interface MisfirePlan {
   /** Oldest first. */
   readonly runs: readonly PlannedRun[]
   readonly skips: readonly SkippedRuns[]
-  /** All up to here is settled with these runs and skips. */
+  /** All occurrences up to here are settled with these runs and skips. */
   readonly upTo: number
-  /** What comes next, with its delay; nothing if the series is at its end. */
+  /** The next occurrence, with its delay; `undefined` if the series is at its end. */
   readonly next: PlannedRun | undefined
-  /** What was handled lies far in the future: it was written by a clock that was wrong, and counting begins anew. */
+  /** The last handled time is far in the future: a wrong clock wrote it, and counting restarts from now. */
   readonly isClockBack: boolean
 }
 
