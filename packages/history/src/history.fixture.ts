@@ -3,7 +3,7 @@ import type { Clock, Log, LogFields } from '@impresario/core'
 import { WriteRefusedError } from './history.ts'
 import type { EventBatch, EventCount, HistoryEvent, HistoryStore, Retention } from './history.ts'
 
-/** Without pauses between two attempts. */
+/** Longer than any pause between two attempts. */
 const LONG_MS = 20_000
 
 /** A clock that is advanced by hand. Short pauses end at once; longer sleeps wait until the clock is advanced. */

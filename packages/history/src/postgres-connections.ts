@@ -7,7 +7,7 @@ const POOL_MAX = 3
 /** A server that cannot be reached in this time counts as unreachable. */
 const CONNECT_MS = 3_000
 const IDLE_MS = 60_000
-/** A user waits for the reply. */
+/** A caller waits for the reply. */
 const CALL_MS = 30_000
 /** After a failed connection attempt, calls are refused for this long without another attempt. */
 const REST_MS = 1_000
