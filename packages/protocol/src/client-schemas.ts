@@ -3,9 +3,9 @@ import { LIMITS } from './limits.ts'
 import { JOB_STATUSES, WAIT_KINDS, LARGE_JOB_FIELDS, WORKER_STATUSES } from './wire-client.ts'
 
 /**
- * What clients send and get. The types are in `wire-client.ts`. Requests are checked with these, and the API document
- * is made of them. Bodies of commands on jobs are strict, because a misspelt field would do something else than meant;
- * all others keep what they do not know, for clients that were written for older servers.
+ * The messages that clients send and receive. The types are in `wire-client.ts`. Requests are validated with these
+ * schemas, and the API document is generated from them. Bodies of commands on jobs are strict, because a misspelt field
+ * would do something unintended; all others keep unknown fields, for clients that were written for older servers.
  */
 const object = z.record(z.string(), z.unknown())
 const nullable = object.nullish()
@@ -50,7 +50,7 @@ export const createJobRequest = z.looseObject({
 /** The body of a blueprint's own endpoint: the same, without its name. */
 export const endpointRequest = createJobRequest.omit({ blueprint: true })
 
-/** The items are checked one by one, with `createJobRequest`, so that a bad one spoils only its own answer. */
+/** The items are validated one by one, with `createJobRequest`, so that an invalid one affects only its own result. */
 export const createJobBatchRequest = z.looseObject({
   jobs: z.array(z.unknown()).max(LIMITS.batchItemsMax).describe('Each as in the request for one job.'),
 })

@@ -7,7 +7,10 @@ export interface ErrorMeaning {
   readonly fix: string
 }
 
-/** Every refusal in words: for the API document and the reference. The message of an answer names the case at hand. */
+/**
+ * A description of every error, for the API document and the reference. The message of a response describes the
+ * specific case.
+ */
 export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
   INVALID_REQUEST: {
     meaning:
