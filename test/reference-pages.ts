@@ -260,7 +260,7 @@ export function limitsPage(): string {
   ])
 }
 
-/** Boundary: the keys of a constant are the names of its type. */
+/** Type boundary: the keys of a constant are the names of its type. */
 function limitNames(): readonly (keyof typeof LIMITS)[] {
   return Object.keys(LIMITS) as (keyof typeof LIMITS)[]
 }
