@@ -103,9 +103,11 @@ function call({ method, url }: DeclaredRoute, headers: Headers, path: string): P
   const hasBody = method !== 'GET' && method !== 'HEAD'
   const body = url.includes('approval')
     ? { decision: 'nonsense' }
-    : url.endsWith('tasks/batch')
-      ? { limit: 1, timeout: 0 }
-      : {}
+    : url.endsWith('/:job_id/events')
+      ? { topic: 'nonsense' }
+      : url.endsWith('tasks/batch')
+        ? { limit: 1, timeout: 0 }
+        : {}
   return app.call(method, path, { headers, ...(hasBody ? { body } : {}) })
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Log } from '@impresario/core'
 import { createOrchestrator } from '@impresario/server/embedded'
-import type { LocalClient, Orchestrator } from '@impresario/server/embedded'
+import type { Client, Orchestrator } from '@impresario/server/embedded'
 import { TransientError } from '@impresario/worker'
 import type { DocumentsConfig } from '../config/config.ts'
 import type { DocumentParser } from '../parsing/parser.ts'
@@ -13,7 +13,7 @@ import type { TaskHandlers, WorkerPool } from './worker-pool.ts'
 /** What an index needs to be kept up to date: somewhere to keep its jobs, workers that do them, and a parser. */
 export interface Host {
   readonly parser: DocumentParser
-  client(owner: string): LocalClient
+  client(owner: string): Client
   /** Workers for the tasks of one owner. */
   pool(owner: string, handlers: TaskHandlers): WorkerPool
   start(): Promise<void>
@@ -40,7 +40,7 @@ export class OwnHost implements Host {
     this.parser = options.parser ?? openParser(options.config)
   }
 
-  client(owner: string): LocalClient {
+  client(owner: string): Client {
     return this.#orchestrator.client({ id: owner })
   }
 
@@ -85,7 +85,7 @@ export class SharedHost implements Host {
     )
   }
 
-  client(owner: string): LocalClient {
+  client(owner: string): Client {
     return this.#orchestrator.client({ id: owner })
   }
 

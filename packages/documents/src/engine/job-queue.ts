@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import type { LocalClient } from '@impresario/server/embedded'
+import type { Client } from '@impresario/server/embedded'
 import { ImpresarioError } from '@impresario/protocol'
 import { BLUEPRINT_NAME } from './blueprint.ts'
 import type { EndedTask, FileTask, QueueStats, TaskQueue } from './task.ts'
@@ -12,7 +12,7 @@ const PAGE = 500
  * bounded is the number of jobs that have not ended.
  */
 export class JobQueue implements TaskQueue {
-  readonly #client: LocalClient
+  readonly #client: Client
   readonly #owner: string
   readonly #maxSize: number
   readonly #open = new Map<string, FileTask>()
@@ -23,7 +23,7 @@ export class JobQueue implements TaskQueue {
   #completed = 0
   #failed = 0
 
-  constructor(client: LocalClient, owner: string, maxSize: number) {
+  constructor(client: Client, owner: string, maxSize: number) {
     this.#client = client
     this.#owner = owner
     this.#maxSize = maxSize
@@ -33,18 +33,13 @@ export class JobQueue implements TaskQueue {
 
   async open(): Promise<readonly FileTask[]> {
     const found: FileTask[] = []
-    let before: string | undefined
-    for (;;) {
-      const query = { name: BLUEPRINT_NAME, statuses: OPEN, limit: PAGE }
-      const page = await this.#client.list(before === undefined ? query : { ...query, before })
-      for (const job of page) {
-        const task = taskOf(job.initialData)
-        found.push(task)
-        this.#follow(job.id, task)
-      }
-      before = page.at(-1)?.id
-      if (page.length < PAGE) return found
+    const query = { blueprint: BLUEPRINT_NAME, status: OPEN, limit: PAGE, fields: ['id', 'initialData'] as const }
+    for await (const job of this.#client.list(query)) {
+      const task = taskOf(job.initialData ?? {})
+      found.push(task)
+      this.#follow(job.id, task)
     }
+    return found
   }
 
   async enqueue(task: FileTask): Promise<string> {
@@ -103,7 +98,7 @@ export class JobQueue implements TaskQueue {
         (job) => {
           if (OPEN.some((status) => status === job.status)) return
           const isCompleted = job.status === 'finished'
-          this.#ended({ ...task, jobId, isCompleted, error: job.error?.message })
+          this.#ended({ ...task, jobId, isCompleted, error: job.errorMessage })
         },
         // The orchestrator has stopped; the next start finds the job.
         () => undefined,
