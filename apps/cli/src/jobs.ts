@@ -86,6 +86,7 @@ function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]):
       ['parent', job.parentJobId],
       ['asks', job.approval === undefined ? undefined : screen.paint('yellow', job.approval.message)],
       ['waits', waitText(job, now)],
+      ['undone', undoText(job)],
       ['progress', job.progress === undefined ? undefined : `${Math.round(job.progress * 100)} %`],
       ['error', job.errorMessage === undefined ? undefined : screen.paint('red', job.errorMessage)],
     ]),
@@ -99,6 +100,14 @@ function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]):
   const next = nextStep(job, children)
   if (next !== undefined) parts.push(screen.paint('yellow', next))
   return parts.filter((part) => part !== '').join('\n\n')
+}
+
+/** What the job has undone of what it did, and what is left. */
+function undoText({ compensation }: Pick<Job, 'compensation'>): string | undefined {
+  if (compensation === undefined) return undefined
+  const { undone, left, outcome } = compensation
+  const past = undone.length === 0 ? 'nothing yet' : undone.join(', ')
+  return left.length === 0 ? past : `${past}; left: ${left.join(', ')}; then it ends as ${outcome}`
 }
 
 /** What the job waits for by itself, with the time that is left. */

@@ -80,7 +80,14 @@ export { child } from './blueprint/actions.ts'
 export type * from './blueprint/actions.ts'
 export { checkBlueprint } from './blueprint/check.ts'
 export type { Check } from './blueprint/check.ts'
-export type { AggregatorContext, Context, GatheringContext, LooseHistory, ReceivedEvent } from './blueprint/context.ts'
+export type {
+  AggregatorContext,
+  Context,
+  GatheringContext,
+  LooseHistory,
+  ReceivedEvent,
+  UndoContext,
+} from './blueprint/context.ts'
 export type * from './blueprint/outcome.ts'
 export { blueprint, isBlueprint } from './blueprint/define.ts'
 export type * from './blueprint/define.ts'
@@ -101,5 +108,6 @@ export type {
   StateBuilders,
   StateDefinition,
 } from './blueprint/states.ts'
+export type { UndoActions, UndoToken } from './blueprint/undo.ts'
 export { compileExpression } from './expression/expression.ts'
 export type { CompiledExpression, ExpressionOptions, ExpressionScope } from './expression/expression.ts'

@@ -1,9 +1,10 @@
-import { blueprint } from '@impresario/core'
+import { blueprint, newWorkerRecord } from '@impresario/core'
 import { eventType, isImpresarioError, LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { Stage } from './stage.fixture.ts'
+import { oneTask, Stage } from './stage.fixture.ts'
+import type { StageWorker } from './stage.fixture.ts'
 
 test('[B-10] the handler that a rejection led to is told of it, also when it runs again', async () => {
   let runs = 0
@@ -232,5 +233,90 @@ describe('[B-12] events', () => {
     await stage.run()
     expect(await stage.statusOf(jobId)).toBe('waiting_for_event')
     expect(stage.log.lines).toContainEqual(expect.objectContaining({ level: 'warn' }))
+  })
+})
+
+describe('[B-13] compensation', () => {
+  const trip = blueprint(
+    'trip',
+    { history: z.object({ refunded: z.boolean() }), start: 'flight', backoffMs: 1_000 },
+    (state) => ({
+      flight: state.withUndo(
+        state.handler((_context, actions) => actions.dispatchTask({ type: 'work', transitions: { success: 'hotel' } })),
+        (context, actions) =>
+          actions.dispatchTask({ type: 'work', params: { undo: context.undo.state }, attemptsMax: 1 }),
+      ),
+      hotel: state.withUndo(
+        state.handler((_context, actions) => actions.runBlueprint({ name: 'one', transitions: { success: 'pay' } })),
+        (_context, actions) => actions.runBlueprint({ name: 'one' }),
+      ),
+      pay: state.withUndo(
+        state.handler((_context, actions) => actions.transitionTo('wait')),
+        (context) => {
+          context.stateHistory.refunded = context.undo.isCertain
+        },
+      ),
+      wait: state.handler((_context, actions) => actions.sleep('1d', { to: 'done' })),
+      done: state.end(),
+    }),
+  )
+
+  /** A worker that does whatever there is, until there is nothing. */
+  async function work(stage: Stage, worker: StageWorker): Promise<readonly unknown[]> {
+    const done: unknown[] = []
+    for (;;) {
+      await stage.run()
+      const deliveries = await worker.take(10)
+      if (deliveries.length === 0) return done
+      for (const { taskId, call } of deliveries) {
+        done.push(call.params)
+        await worker.report(taskId)
+      }
+    }
+  }
+
+  test('a cancelled job undoes what it did, newest first: by code, by a child, by a worker', async () => {
+    const stage = new Stage([trip, oneTask()])
+    const worker = await stage.worker('w')
+    const jobId = await stage.begin('trip')
+    await work(stage, worker)
+    expect(await stage.job(jobId)).toMatchObject({ status: 'waiting_for_time', undos: [{}, {}, {}] })
+    expect(await stage.engine.cancelJob(jobId, 'anna')).toMatchObject({ type: 'applied' })
+    expect(await stage.engine.cancelJob(jobId, 'anna')).toMatchObject({ type: 'repeated' })
+    await stage.restart()
+    await stage.engine.desk.register(newWorkerRecord({ id: 'w', skills: ['work'] }, stage.clock.now()))
+    expect(await work(stage, worker)).toEqual([{}, { undo: 'flight' }])
+    expect(await stage.job(jobId)).toMatchObject({
+      status: 'cancelled',
+      state: 'wait',
+      error: { code: 'CANCELLED' },
+      stateHistory: { refunded: true },
+      compensation: { left: [], undone: ['pay', 'hotel', 'flight'] },
+    })
+  })
+
+  test('an undo that fails for good waits for a person, and goes on where it was', async () => {
+    const stage = new Stage([trip, oneTask()])
+    const worker = await stage.worker('w')
+    const jobId = await stage.begin('trip')
+    await worker.report((await worker.takeOne()).taskId)
+    await stage.run()
+    await stage.engine.cancelJob(jobId, 'anna')
+    await stage.run()
+    // The hotel was under way: it is undone too, by the child that the worker does next.
+    const child = await worker.takeOne()
+    await worker.report(child.taskId)
+    await stage.run()
+    await worker.fail((await worker.takeOne()).taskId, 'PERMANENT_ERROR')
+    await stage.run()
+    expect(await stage.job(jobId)).toMatchObject({ status: 'quarantined', state: 'flight' })
+    await stage.engine.retryJob(jobId, 'bob')
+    await stage.run()
+    await worker.report((await worker.takeOne()).taskId)
+    await stage.run()
+    expect(await stage.job(jobId)).toMatchObject({
+      status: 'cancelled',
+      compensation: { undone: ['hotel', 'flight'], left: [] },
+    })
   })
 })

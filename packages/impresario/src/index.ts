@@ -40,6 +40,9 @@ export type {
   StateDefinition,
   TaskTransitions,
   TypedChildCall,
+  UndoActions,
+  UndoContext,
+  UndoToken,
 } from '@impresario/core'
 export {
   contract,

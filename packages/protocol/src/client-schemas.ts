@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 import { JOB_STATUSES, WAIT_KINDS, LARGE_JOB_FIELDS, WORKER_STATUSES } from './wire-client.ts'
+import { jobCompensation, jobFailure } from './job-part-schemas.ts'
 
 /**
  * The messages that clients send and receive. The types are in `wire-client.ts`. Requests are validated with these
@@ -240,22 +241,6 @@ export const jobWait = z.looseObject({
   key: z.string().optional().describe('The key that also reaches it.'),
 })
 
-export const jobFailure = z.looseObject({
-  code: z.string(),
-  message: z.string(),
-  state: z.string().describe('Where it happened.'),
-  attempts: z.int().describe('Tries of the task that failed.'),
-  task: z.looseObject({ id: z.string(), type: z.string() }).optional(),
-  child: z
-    .looseObject({
-      job_id: z.string(),
-      blueprint_name: z.string(),
-      status: z.string(),
-      code: z.string().optional().describe('Of its own error.'),
-    })
-    .optional(),
-})
-
 export const jobBody = z.looseObject({
   id: z.string(),
   job_id: z.string(),
@@ -277,6 +262,7 @@ export const jobBody = z.looseObject({
   approval: openApproval.optional().describe('While it waits for a person.'),
   work: jobWork.optional().describe('While it waits for tasks or children: where they are at this moment.'),
   waits_for: jobWait.optional().describe('While it waits for a moment or an event.'),
+  compensation: jobCompensation.optional().describe('Since it began to undo what it did.'),
   created_at: moment,
   updated_at: moment,
   ended_at: moment.optional(),
@@ -400,6 +386,7 @@ export const blueprintBody = z.looseObject({
       kind: z.string(),
       outcome: z.string().nullable(),
       waits: z.array(z.string()).describe('What it waits for beside tasks, children and people, such as `after 3d`.'),
+      has_undo: z.boolean().describe('What it does can be undone.'),
       transitions: z.array(z.object({ to: z.string(), label: z.string().nullable() })),
     }),
   ),

@@ -56,6 +56,7 @@ export const ANSWERS: {
   readonly sentEventRequest: Same<wire.SentEventRequest, In<'sentEventRequest'>>
   readonly sentEventReply: Same<wire.SentEventReply, Out<'sentEventReply'>>
   readonly jobEventReply: Same<wire.JobEventReply, Out<'jobEventReply'>>
+  readonly jobCompensation: Same<wire.WireCompensation, Out<'jobCompensation'>>
   readonly jobWait: Same<wire.WireWait, Out<'jobWait'>>
   readonly jobFailure: Same<wire.WireJobFailure, Out<'jobFailure'>>
   readonly openApproval: Same<wire.WireApproval, Out<'openApproval'>>
@@ -81,6 +82,7 @@ export const ANSWERS: {
   sentEventRequest: true,
   sentEventReply: true,
   jobEventReply: true,
+  jobCompensation: true,
   jobWait: true,
   jobFailure: true,
   openApproval: true,

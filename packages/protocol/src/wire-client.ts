@@ -142,6 +142,15 @@ export interface WireWait {
   readonly key?: string
 }
 
+/** How a job undoes what it did before it ends. */
+export interface WireCompensation {
+  /** How it ends then. */
+  readonly outcome: string
+  /** States that are left to undo, in this order; the first is under way. */
+  readonly left: readonly string[]
+  readonly undone: readonly string[]
+}
+
 /** An event for one job. */
 export interface JobEventRequest {
   readonly topic: string
@@ -227,6 +236,8 @@ export interface JobBody {
   readonly work?: WireWork
   /** While it waits for a moment or an event. */
   readonly waits_for?: WireWait
+  /** Since it began to undo what it did. */
+  readonly compensation?: WireCompensation
   readonly created_at: number
   readonly updated_at: number
   readonly ended_at?: number

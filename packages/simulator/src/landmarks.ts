@@ -16,6 +16,8 @@ const BY_EVENT: Readonly<Record<string, Mark>> = {
   approval_reminded: 'person reminded',
   sleep_ended: 'sleep ended',
   event_kept: 'event kept for later',
+  compensation_started: 'job undoes what it did',
+  undo_finished: 'state undone',
   event_received: 'event received',
   event_timed_out: 'event did not come',
   'worker_event:tick': 'event of a worker noted',

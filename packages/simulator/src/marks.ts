@@ -52,6 +52,8 @@ export const RARITIES = [
   'person reminded',
   'sleep ended',
   'event kept for later',
+  'job undoes what it did',
+  'state undone',
   'event received',
   'event did not come',
   'event repeated',

@@ -20,6 +20,8 @@ export interface StateNode {
   readonly links: readonly StateLink[]
   /** It also chooses targets while it runs, so `links` is not all of them. */
   readonly isDynamic?: boolean
+  /** What it does can be undone. */
+  readonly hasUndo?: boolean
   /** What it waits for beside tasks, children and people, for the graph: `after 3d`. */
   readonly waits?: readonly string[]
 }

@@ -1,6 +1,6 @@
 import { ImpresarioError } from '@impresario/protocol'
 import type { DataObject, EventType, JsonObject, SchemaOutput } from '@impresario/protocol'
-import type { BranchOutcome, Job, JobFailure } from '../job/job.ts'
+import type { BranchOutcome, Compensation, Job, JobFailure, Outcome } from '../job/job.ts'
 import type { TurnInput } from './blueprint.ts'
 import type { BranchResults, BranchSources, ResultReader } from './outcome.ts'
 import { storedCopy } from './json-copy.ts'
@@ -46,6 +46,23 @@ export interface AggregatorContext<Data = DataObject, History = LooseHistory, St
 > {
   /** What each branch gave, by its task id, in the order in which the branches were sent out. */
   readonly aggregationResults: Readonly<Record<string, BranchOutcome>>
+}
+
+/** In an undo. */
+export interface UndoContext<Data = DataObject, History = LooseHistory, Stores = object> extends Context<
+  Data,
+  History,
+  Stores
+> {
+  readonly undo: {
+    /** The state that is undone. */
+    readonly state: string
+    /** False: it may not have been done. Its task timed out, or the job ended while it was under way. */
+    readonly isCertain: boolean
+    /** How the job ends once everything is undone, and why. */
+    readonly outcome: Outcome
+    readonly error: { readonly code: string; readonly message: string } | undefined
+  }
 }
 
 /** In an aggregator that says what it gathers. */
@@ -123,6 +140,16 @@ export function withoutResults(context: RawContext): Readonly<Omit<RawContext, '
     get signal() {
       return context.signal
     },
+  })
+}
+
+/** What an undo gets. */
+export function undoContext(context: RawContext, { left, outcome, error }: Compensation): object {
+  const isCertain = left[0]?.isCertain === true
+  const why = error && { code: error.code, message: error.message }
+  return Object.freeze({
+    ...withoutResults(context),
+    undo: { state: context.currentState, isCertain, outcome, error: why },
   })
 }
 

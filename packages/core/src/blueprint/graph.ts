@@ -57,9 +57,11 @@ function nodeLines(node: StateNode, isCurrent: boolean): readonly string[] {
     attributes.push(`fillcolor="${CURRENT}33"`, `color="${CURRENT}"`, 'penwidth=2.4')
   }
   // An hourglass would need a font; the words say it too.
-  if (node.waits !== undefined) {
-    attributes.push(`label=${quote([node.name, ...node.waits.map((wait) => `waits: ${wait}`)].join('\n'))}`)
-  }
+  const words = [
+    ...(node.waits ?? []).map((wait) => `waits: ${wait}`),
+    ...(node.hasUndo === true ? ['can be undone'] : []),
+  ]
+  if (words.length > 0) attributes.push(`label=${quote([node.name, ...words].join('\n'))}`)
   attributes.push(`style="${styles.join(',')}"`)
   const line = `  ${quote(node.name)} [${attributes.join(', ')}]`
   if (!node.isStart) return [line]

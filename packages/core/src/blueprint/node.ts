@@ -13,6 +13,7 @@ interface NodeParts {
 /** A state as the registry and the graph see it: where it leads, without running it. */
 export function nodeOf({ name, isStart, script, definition }: NodeParts): StateNode {
   const outcome = script.kind === 'end' ? { outcome: script.outcome } : {}
+  const undo = script.hasUndo === true ? { hasUndo: true } : {}
   const rules = definition.kind === 'end' ? [] : definition.rules
   const links: StateLink[] = []
   const waits = new Set<string>()
@@ -26,7 +27,7 @@ export function nodeOf({ name, isStart, script, definition }: NodeParts): StateN
     for (const wait of read.waits ?? []) waits.add(wait)
     isDynamic ||= read.isDynamic && rule.to === undefined
   }
-  const known = { ...(isDynamic ? { isDynamic } : {}), ...(waits.size === 0 ? {} : { waits: [...waits] }) }
+  const known = { ...(isDynamic ? { isDynamic } : {}), ...(waits.size === 0 ? {} : { waits: [...waits] }), ...undo }
   return { name, kind: script.kind, isStart, ...outcome, links, ...known }
 }
 

@@ -19,7 +19,7 @@ import { jsonObjectCopy, jsonSize } from './json-copy.ts'
 import type { ScriptState } from './script.ts'
 
 /** What a handler can choose; only end states end. */
-type Chosen = Exclude<Action, { readonly type: 'end' }>
+type Chosen = Exclude<Action, { readonly type: 'end' | 'undone' }>
 
 interface Choice {
   readonly token: ActionToken

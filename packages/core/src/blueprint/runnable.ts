@@ -1,9 +1,9 @@
 import { ImpresarioError, isEventType, LIMITS, partProblems, validate } from '@impresario/protocol'
 import type { EventType, JsonObject, Schema } from '@impresario/protocol'
-import type { Job } from '../job/job.ts'
+import type { Compensation, Job } from '../job/job.ts'
 import type { Migration, RunnableBlueprint, StateNode, TurnInput, TurnOutput } from './blueprint.ts'
 import { compileCondition } from './condition.ts'
-import { contextOf, withoutResults } from './context.ts'
+import { contextOf, undoContext, withoutResults } from './context.ts'
 import type { RawContext } from './context.ts'
 import { jsonCopy, jsonObjectCopy, jsonSize, storedCopy } from './json-copy.ts'
 import { nodeOf } from './node.ts'
@@ -14,6 +14,8 @@ import type { StateLocation } from './results.ts'
 import type { ScriptPolicy, ScriptState } from './script.ts'
 import { definitionOf } from './states.ts'
 import type { AnyHandler, Definition, Rule } from './states.ts'
+import { UndoRecorder } from './undo.ts'
+import type { AnyUndo } from './undo.ts'
 
 /** What a blueprint is made of, once its types have done their work. */
 export interface Parts {
@@ -44,6 +46,8 @@ interface Compiled {
   readonly script: ScriptState
   readonly definition: Definition
   readonly run: (context: RawContext) => Promise<TurnOutput>
+  /** Undoes it, if it can be. */
+  readonly undo?: ((context: RawContext, compensation: Compensation) => Promise<TurnOutput>) | undefined
 }
 
 /** The terminal state that every blueprint has: statuses without a transition lead there. */
@@ -125,7 +129,13 @@ function compileState(parts: StateParts): Compiled {
   const { state, definition } = parts
   if (definition.kind !== 'end') {
     const rules = definition.rules.map((rule) => compileRule(parts, rule))
-    return { script: scriptOf(parts, definition), definition, run: async (context) => runRules(parts, rules, context) }
+    const { undo } = definition
+    return {
+      script: scriptOf(parts, definition),
+      definition,
+      run: async (context) => runRules(parts, rules, context),
+      ...(undo === undefined ? {} : { undo: async (context, why) => runUndo(parts, undo, context, why) }),
+    }
   }
   const outcome = definition.outcome ?? (state === 'failed' || state === 'error' ? state : 'finished')
   const { result } = definition
@@ -139,9 +149,9 @@ function compileState(parts: StateParts): Compiled {
 
 function scriptOf(place: StateLocation, definition: Exclude<Definition, { readonly kind: 'end' }>): ScriptState {
   const gathers = definition.kind === 'aggregator' ? definition.gathers : undefined
-  return gathers === undefined
-    ? { kind: definition.kind }
-    : { kind: 'aggregator', gathers: gatheredNames(gathers, place) }
+  const script: Exclude<ScriptState, { readonly kind: 'end' }> =
+    gathers === undefined ? { kind: definition.kind } : { kind: 'aggregator', gathers: gatheredNames(gathers, place) }
+  return definition.undo === undefined ? script : { ...script, hasUndo: true }
 }
 
 interface CompiledRule {
@@ -177,6 +187,20 @@ async function runRules(parts: StateParts, rules: readonly CompiledRule[], conte
   } finally {
     recorder.close()
   }
+}
+
+async function runUndo(
+  parts: StateParts,
+  undo: AnyUndo,
+  context: RawContext,
+  compensation: Compensation,
+): Promise<TurnOutput> {
+  await checkHistory(parts, context.stateHistory)
+  const recorder = new UndoRecorder()
+  const returned = await undo(undoContext(context, compensation), recorder.actions)
+  const action = inPlace(parts, () => recorder.settle(returned))
+  const stateHistory = historyOf(parts, context.stateHistory)
+  return { action, stateHistory }
 }
 
 async function runEnd(
@@ -239,7 +263,11 @@ async function perform(
   const { definition } = state
   const gathers = definition.kind === 'aggregator' ? definition.gathers : undefined
   const isState = (name: string): boolean => states.has(name)
-  return state.run(contextOf(input, { dataStores, isState, gathers }))
+  const context = contextOf(input, { dataStores, isState, gathers })
+  const { compensation } = job
+  if (compensation === undefined) return state.run(context)
+  if (state.undo === undefined) throw refusal(blueprint, job.state, 'it has no undo in this version. Add it again')
+  return state.undo(context, compensation)
 }
 
 function eventsOf(

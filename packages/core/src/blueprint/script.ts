@@ -13,14 +13,16 @@ export interface Script {
 }
 
 export type ScriptState =
-  | { readonly kind: 'handler' }
+  /** `hasUndo`: what it does can be undone. */
+  | { readonly kind: 'handler'; readonly hasUndo?: boolean }
   | {
       readonly kind: 'aggregator'
       /** The names of the branches that it expects, if it says so: one branch each, or any number. */
       readonly gathers?: Readonly<Record<string, 'one' | 'many'>>
+      readonly hasUndo?: boolean
     }
   /** `computes`: its result comes from user code, so it needs a turn of its own. */
-  | { readonly kind: 'end'; readonly outcome: Outcome; readonly computes: boolean }
+  | { readonly kind: 'end'; readonly outcome: Outcome; readonly computes: boolean; readonly hasUndo?: false }
 
 export interface ScriptPolicy {
   readonly transitionsMax: number

@@ -1,7 +1,8 @@
 import type { DataObject } from '@impresario/protocol'
 import type { Outcome } from '../job/job.ts'
 import type { Actions, ActionToken, AnyActionToken } from './actions.ts'
-import type { AggregatorContext, Context, GatheringContext, LooseHistory } from './context.ts'
+import type { AggregatorContext, Context, GatheringContext, LooseHistory, UndoContext } from './context.ts'
+import type { AnyUndo, UndoActions, UndoToken } from './undo.ts'
 import type { BranchSources, FanOut } from './outcome.ts'
 
 // ── What user code writes ────────────────────────────────────────────────────
@@ -103,6 +104,15 @@ export interface StateBuilders<Data = DataObject, History = LooseHistory, Stores
     handler: Handler<AggregatorContext<Data, History, Stores>, History, R>,
     options?: HandlerOptions<D>,
   ): StateDefinition<Known<R, D>, FansOf<R>>
+  /**
+   * A state that can be undone. When the job fails or is cancelled after the state was done, `undo` runs: the newest first, each
+   * once it is done. It may send a task, run a blueprint, or just run code, and it may run again after a crash.
+   */
+  withUndo<S extends AnyState>(
+    state: S,
+    // oxlint-disable-next-line typescript/no-invalid-void-type -- code that returns nothing is an undo too
+    undo: (context: UndoContext<Data, History, Stores>, actions: UndoActions) => MaybePromise<UndoToken | void>,
+  ): S
   /** Ends the job: as finished, unless the state is called `failed` or `error` or names another outcome. */
   end<const How extends Outcome = 'finished'>(
     options?: EndOptions<Context<Data, History, Stores>, Output, How>,
@@ -122,8 +132,13 @@ export interface Rule {
 }
 
 export type Definition =
-  | { readonly kind: 'handler'; readonly rules: readonly Rule[] }
-  | { readonly kind: 'aggregator'; readonly rules: readonly Rule[]; readonly gathers?: BranchSources }
+  | { readonly kind: 'handler'; readonly rules: readonly Rule[]; readonly undo?: AnyUndo }
+  | {
+      readonly kind: 'aggregator'
+      readonly rules: readonly Rule[]
+      readonly gathers?: BranchSources
+      readonly undo?: AnyUndo
+    }
   | {
       readonly kind: 'end'
       readonly outcome: Outcome | undefined
@@ -135,6 +150,7 @@ const builders = {
   when: (condition: Rule['condition'], handler: AnyHandler, options?: HandlerOptions) =>
     conditionalOf([ruleOf(condition, handler, options)]),
   aggregator: (...given: AggregatorArguments) => aggregatorOf(given),
+  withUndo: ({ definition }: AnyState, undo: AnyUndo) => ({ definition: { ...definition, undo } }),
   end: (options: { readonly outcome?: Outcome; readonly result?: (context: object) => unknown } = {}) => ({
     definition: { kind: 'end', outcome: options.outcome, result: options.result },
   }),

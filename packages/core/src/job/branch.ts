@@ -6,7 +6,9 @@ import { canHold } from './capacity.ts'
 import { branchError, callFailure, nameOf } from './call-failure.ts'
 import type { Called } from './call-failure.ts'
 import { expiryOf, timeLeft } from './deadline.ts'
-import { dropBranch, end, enter, fail, note, ownTransition, quarantine } from './draft.ts'
+import { finishUndo } from './compensation.ts'
+import { end, enter, fail, quarantine } from './course.ts'
+import { dropBranch, note, ownTransition } from './draft.ts'
 import type { Draft, Facts } from './draft.ts'
 import type { Effect, IgnoredReason } from './effect.ts'
 import type { EventOf, TryRef } from './event.ts'
@@ -195,6 +197,10 @@ function jobErrorOf({ branch }: OpenTask, { code, message }: TaskError, state: s
 
 function settleTask(draft: Draft, task: OpenTask, outcome: BranchOutcome): void {
   const { wait } = task
+  if (draft.job.compensation !== undefined) {
+    settleUndo(draft, outcome.status)
+    return
+  }
   if (wait.kind === 'parallel') {
     closeBranch(draft, task, outcome, wait)
     return
@@ -204,6 +210,13 @@ function settleTask(draft: Draft, task: OpenTask, outcome: BranchOutcome): void 
   markEnded(draft, task.name, task.branch, outcome)
   draft.job.stateHistory = stateHistory
   follow(draft, wait.transitions, outcome.status, task)
+}
+
+/** A worker or a child has done what undoes a state. Whoever cancels that has not. */
+function settleUndo(draft: Draft, status: string): void {
+  const { state } = draft.job
+  if (status === 'cancelled') fail(draft, { code: 'CANCELLED', message: 'The worker cancelled the undo.', state })
+  else finishUndo(draft)
 }
 
 /** Goes where a status leads that is no failure by itself; a worker that cancels its task is one. */
@@ -238,6 +251,10 @@ export function endChild(draft: Draft, event: EventOf<'childEnded'>): IgnoredRea
   const outcome: BranchOutcome = { status, data: event.result, error }
   if (wait.kind === 'parallel') {
     closeBranch(draft, called, outcome, wait)
+    return undefined
+  }
+  if (job.compensation !== undefined && error === undefined) {
+    settleUndo(draft, status)
     return undefined
   }
   markEnded(draft, event.branch, branch, outcome)

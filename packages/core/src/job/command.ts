@@ -30,7 +30,7 @@ export function remember(draft: Draft, event: Exclude<CommandEvent, EventOf<'can
  * asks again. The same person, the same decision, the same data; for a cancellation it is enough that the job is cancelled.
  */
 export function isRepeated(job: Job, event: CommandEvent): boolean {
-  if (event.type === 'cancelled') return job.status === 'cancelled'
+  if (event.type === 'cancelled') return job.status === 'cancelled' || job.compensation !== undefined
   const visit = event.type === 'decisionMade' ? event.visit : undefined
   // Without a visit the question that is open now was meant, and that has other answers.
   if (event.type === 'decisionMade' && visit === undefined && job.wait?.kind === 'human') return false

@@ -13,13 +13,16 @@
  *   J4. A visit runs its handler to one accepted choice. A turn of an older visit is ignored.
  *   J5. A fan-out enters its aggregator once, after every branch has an outcome.
  *   J6. A job writes no other job: parents and children reach each other by mail alone.
+ *   J7. A job that ends otherwise than finished has undone what it did: each once, the newest first.
  */
 import type { Script } from '../blueprint/script.ts'
 import { remindPerson, expireApproval, makeDecision } from './approval.ts'
 import { endChild, expireTask, abandonTask, endTask, progressTask } from './branch.ts'
 import { remember } from './command.ts'
 import { expireEventWait, receiveEvent } from './event-wait.ts'
-import { armLife, conclude, end, enter, note, openDraft, quarantine, remark } from './draft.ts'
+import { abandonCompensation, compensationRefusal, nextUndo } from './compensation.ts'
+import { end, enter, quarantine } from './course.ts'
+import { armLife, conclude, leaveVisit, note, openDraft, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { Decision, Ignored, IgnoredReason } from './effect.ts'
 import type { EventOf, JobEvent } from './event.ts'
@@ -95,6 +98,8 @@ function create(script: Script, event: EventOf<'created'>): Decision {
 }
 
 function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>): IgnoredReason | undefined {
+  const refusal = compensationRefusal(draft.job, event.type)
+  if (refusal !== undefined) return refusal
   switch (event.type) {
     case 'turnBegun':
       return beginTurn(draft, event)
@@ -144,12 +149,15 @@ function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>
 /** Nothing but a person (or the parent's end) moves a quarantined job. */
 function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>): IgnoredReason | undefined {
   const { job } = draft
+  const refusal = compensationRefusal(job, event.type)
+  if (refusal !== undefined) return refusal
   if (event.type === 'cancelled') return cancel(draft, event)
   if (event.type === 'eventSent') return receiveEvent(draft, event)
   if (event.type === 'discarded') {
     note(draft, 'job_discarded', `by ${event.by}`)
     remember(draft, event)
-    end(draft, 'failed', {})
+    if (job.compensation === undefined) end(draft, 'failed', {})
+    else abandonCompensation(draft)
     return undefined
   }
   if (event.type !== 'retried') return 'job_quarantined'
@@ -160,6 +168,10 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
   draft.job.loopFrom = job.visit
   note(draft, 'job_retried', `by ${event.by}`)
   remember(draft, event)
+  if (job.compensation !== undefined) {
+    nextUndo(draft)
+    return undefined
+  }
   enter(draft, job.state, job.failure, job.event)
   // Time stood still while the job was in quarantine, and begins anew like the count of its transitions.
   if (draft.job.status === 'running') armLife(draft)
@@ -187,5 +199,10 @@ function migrate(draft: Draft, event: EventOf<'migrated'>): undefined {
   note(draft, 'job_migrated', `from version ${job.blueprintVersion} to ${event.version}`)
   draft.job.blueprintVersion = event.version
   draft.job.stateHistory = event.stateHistory
+  if (job.compensation !== undefined) {
+    leaveVisit(draft)
+    nextUndo(draft)
+    return
+  }
   enter(draft, event.state, job.failure, job.event)
 }

@@ -1,7 +1,7 @@
 import { LIMITS } from '@impresario/protocol'
 import type { Script } from '../blueprint/script.ts'
 import type { Decision, Effect } from './effect.ts'
-import type { Branch, EventWait, Job, JobError, JobFailure, Outcome, SentEvent, TrailEntry } from './job.ts'
+import type { Branch, EventWait, Job, JobError, JobFailure, Outcome, TrailEntry } from './job.ts'
 import type { JsonObject } from '@impresario/protocol'
 import { childJobId, endedId, messageId, orderId, tryId } from './identity.ts'
 import { preserveResults } from './result.ts'
@@ -84,6 +84,8 @@ function copyOf(job: Job): Mutable<Job> {
     failure: job.failure,
     event: job.event,
     events: job.events,
+    undos: job.undos,
+    compensation: job.compensation,
     result: job.result,
     commands: job.commands,
     trail: job.trail,
@@ -185,7 +187,7 @@ export function announce(draft: Draft, event: string, what: string, details?: Js
 }
 
 /** Leaves whatever the job is waiting for: open tasks are taken back, open children are told to stop. */
-function leaveVisit(draft: Draft): void {
+export function leaveVisit(draft: Draft): void {
   const { job } = draft
   for (const [name, branch] of Object.entries(job.branches)) dropBranch(draft, name, branch)
   if (job.wait?.kind === 'event') leaveEvent(draft, job.wait)
@@ -223,94 +225,6 @@ export function dropBranch(draft: Draft, name: string, branch: Branch): void {
   })
 }
 
-/**
- * Goes on to `state`: at once to the end where nothing is left to run, else by a turn. `failure` and
- * `event`: what led there, for the handler of that state.
- */
-export function enter(draft: Draft, state: string, failure?: JobFailure, event?: SentEvent): void {
-  const { job, script } = draft
-  const target = script.state(state)
-  if (target === undefined) {
-    // The job stays where the wrong choice was made, so that a retry can make a better one.
-    quarantine(draft, {
-      code: 'UNKNOWN_STATE',
-      message: `The blueprint "${script.name}" has no state "${state}". Add the state, or correct the transition in "${job.state}".`,
-      state: job.state,
-    })
-    return
-  }
-  leaveVisit(draft)
-  // From quarantine a job comes back to a state that it had not finished.
-  if (job.status !== 'quarantined') finishState(draft, state)
-  const previousState = job.state
-  const visit = job.visit + 1
-  const keepResults = target.kind === 'aggregator' ? job.aggregationResults : undefined
-  draft.job.status = 'running'
-  draft.job.state = state
-  draft.job.visit = visit
-  draft.job.enteredAt = draft.at
-  draft.job.failures = 0
-  draft.job.failure = failure
-  draft.job.event = event
-  draft.job.begun = undefined
-  draft.job.begunBy = undefined
-  draft.job.lost = undefined
-  draft.job.wait = undefined
-  draft.job.branches = {}
-  draft.job.aggregationResults = keepResults
-  draft.job.progress = undefined
-  draft.job.workerEvents = undefined
-  if (visit - (job.loopFrom ?? 0) > script.policy.transitionsMax) {
-    quarantine(draft, {
-      code: 'LOOP_LIMIT',
-      message: `The job entered ${script.policy.transitionsMax} states without ending. Check the blueprint "${script.name}" for a loop, or raise its transitionsMax.`,
-      state,
-    })
-  } else if (target.kind === 'end' && !target.computes) {
-    end(draft, target.outcome, { result: job.stateHistory })
-  } else {
-    note(draft, 'state_started', undefined, { previousState })
-    draft.effects.push({ type: 'turn', visit, delayMs: 0 })
-  }
-}
-
-interface Ending {
-  readonly result?: Job['result']
-  readonly error?: JobError
-}
-
-/** The job is over. Its parent, if it has one, hears of it by mail. */
-export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
-  leaveVisit(draft)
-  const { job } = draft
-  dropLife(draft)
-  draft.job.status = outcome
-  draft.job.wait = undefined
-  draft.job.branches = {}
-  draft.job.aggregationResults = undefined
-  draft.job.results = undefined
-  draft.job.result = ending.result
-  draft.job.error = ending.error ?? (outcome === 'finished' ? undefined : job.error)
-  draft.job.endedAt = draft.at
-  if (job.events !== undefined) draft.job.events = { kept: [], known: job.events.known }
-  note(draft, `job_${outcome}`, ending.error?.message, { durationMs: draft.at - job.createdAt })
-  mailParent(draft, outcome)
-  announce(draft, `job_${outcome}`, outcome)
-}
-
-/** The job stands aside for a person. Nothing moves it until somebody retries or discards it, its time limit included. */
-export function quarantine(draft: Draft, error: JobError): void {
-  leaveVisit(draft)
-  dropLife(draft)
-  draft.job.status = 'quarantined'
-  draft.job.wait = undefined
-  draft.job.branches = {}
-  draft.job.error = error
-  note(draft, 'job_quarantined', error.message, { durationMs: draft.at - draft.job.createdAt })
-  mailParent(draft, 'quarantined')
-  announce(draft, 'job_quarantined', 'quarantined')
-}
-
 /** Gives the job its whole time limit, if it has one. */
 export function armLife(draft: Draft): void {
   const { executionTimeoutMs, visit } = draft.job
@@ -318,11 +232,11 @@ export function armLife(draft: Draft): void {
   draft.effects.push({ type: 'timer', timer: 'life', visit, afterMs: executionTimeoutMs })
 }
 
-function dropLife(draft: Draft): void {
+export function dropLife(draft: Draft): void {
   if (draft.job.executionTimeoutMs !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'life' })
 }
 
-function mailParent(draft: Draft, outcome: Outcome | 'quarantined'): void {
+export function mailParent(draft: Draft, outcome: Outcome | 'quarantined'): void {
   const { parent, id, result, error } = draft.job
   if (parent === undefined) return
   draft.effects.push({
@@ -339,12 +253,6 @@ function mailParent(draft: Draft, outcome: Outcome | 'quarantined'): void {
       error: error === undefined ? undefined : { code: error.code, message: error.message },
     },
   })
-}
-
-/** Fails the job: through the blueprint's own `failed` state, which is there even when nobody wrote it. */
-export function fail(draft: Draft, error: JobError, failure = failureOf(error)): void {
-  draft.job.error = error
-  enter(draft, 'failed', failure)
 }
 
 /** The same as a handler sees it: without the stack, which may show what clients must not see. */

@@ -81,6 +81,8 @@ export type IgnoredReason =
   | 'too_large'
   | 'no_time_limit'
   | 'not_sleeping'
+  /** The job undoes what it did before it ends; that is not interrupted. */
+  | 'compensating'
   | 'not_waiting_for_event'
 
 export interface Ignored {

@@ -70,7 +70,8 @@ function tasksOf(job: Job): WakeUpItem[] {
 function timersOf(job: Job): WakeUpItem[] {
   const { id: jobId, visit, wait } = job
   const found: WakeUpItem[] = []
-  if (job.executionTimeoutMs !== undefined) {
+  // Undoing has no limit: it must not be cut short.
+  if (job.executionTimeoutMs !== undefined && job.compensation === undefined) {
     found.push({ queue: 'timers', id: timerId(jobId, 'life'), payload: { jobId, timer: 'life' } })
   }
   if (wait?.kind === 'human' && wait.expiresAt !== undefined) {
@@ -122,6 +123,7 @@ export function contradictions(job: Job): readonly string[] {
   const isSingle = wait?.kind === 'task' || wait?.kind === 'child'
   if (isSingle && calls !== 1) found.push(`It waits for ${calls} calls at once.`)
   if (status === 'quarantined' && job.error === undefined) found.push('It is quarantined without a reason.')
+  if (!isOpen && (job.compensation?.left ?? []).length > 0) found.push('It has ended and not undone what it did.') // J7
   if (status === 'finished' && job.error !== undefined) found.push('It is finished with an error.')
   return found
 }

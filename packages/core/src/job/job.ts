@@ -189,6 +189,27 @@ export interface JobFailure {
   }
 }
 
+/** A state that was done and can be undone. */
+export interface Undo {
+  readonly state: string
+  /** When it was done. */
+  readonly visit: number
+  /** False: nobody knows whether it was done. Its task timed out, or the job ended while it was under way. */
+  readonly isCertain: boolean
+}
+
+/** How a job undoes what it did, and how it ends then. */
+export interface Compensation {
+  readonly outcome: Outcome
+  readonly error?: JobError
+  readonly result?: Json
+  /** The state that the job ends in. */
+  readonly state: string
+  /** What is left to undo, in this order. The first is under way. */
+  readonly left: readonly Undo[]
+  readonly undone: readonly string[]
+}
+
 /** A notable moment of a job. The newest are kept in its record, with the worker and the duration of the further facts. */
 export interface TrailEntry {
   readonly at: number
@@ -276,6 +297,9 @@ export interface Job {
   /** The event that led to the present state, if one did. */
   readonly event?: SentEvent | undefined
   readonly events?: JobEvents | undefined
+  /** What has to be undone if the job does not finish, oldest first. */
+  readonly undos?: readonly Undo[] | undefined
+  readonly compensation?: Compensation | undefined
   readonly result?: Json | undefined
   /** The newest commands of people that this job has carried out: a repetition is known by them. See `isRepeated`. */
   readonly commands?: readonly Command[] | undefined

@@ -2,7 +2,16 @@ import { isoInstant } from '../schedule/calendar.ts'
 import type { Job } from './job.ts'
 
 /** What a job stands still for, in a sentence for people; `undefined` for one that does not. */
-export function waitReason({ wait, status, error, branches }: Job): string | undefined {
+export function waitReason(job: Job): string | undefined {
+  const { compensation } = job
+  const why = standing(job)
+  const [undo] = compensation?.left ?? []
+  if (compensation === undefined || undo === undefined) return why
+  const undoing = `It undoes "${undo.state}" before it ends as ${compensation.outcome}.`
+  return why === undefined ? undoing : `${undoing} ${why}`
+}
+
+function standing({ wait, status, error, branches }: Job): string | undefined {
   if (status === 'quarantined') {
     return `It is quarantined and waits for a person: ${error?.message ?? 'no reason is known.'}`
   }

@@ -9,6 +9,8 @@ import type { ChildCall, Job, SentEvent, TaskCall, Transitions } from './job.ts'
 /** Material for the tests of this folder: a small blueprint, and cues that say what happens to its job next. */
 const STATES: ReadonlyMap<string, ScriptState> = new Map<string, ScriptState>([
   ['start', { kind: 'handler' }],
+  ['charge', { kind: 'handler', hasUndo: true }],
+  ['book', { kind: 'handler', hasUndo: true }],
   ['work', { kind: 'handler' }],
   ['review', { kind: 'handler' }],
   ['gather', { kind: 'aggregator' }],

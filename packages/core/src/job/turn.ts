@@ -3,14 +3,16 @@ import { backoffMs } from '../retry/backoff.ts'
 import type { Action } from './action.ts'
 import { awaitHuman } from './approval.ts'
 import { deadlineOf } from './deadline.ts'
-import { end, enter, finishState, keep, note, quarantine, remark } from './draft.ts'
+import { end, enter, quarantine } from './course.ts'
+import { finishState, keep, note, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf } from './event.ts'
+import { finishUndo } from './compensation.ts'
 import { awaitEvent } from './event-wait.ts'
 import { fallAsleep } from './sleep.ts'
 import { childJobId, orderId, taskId } from './identity.ts'
-import type { Branch, Call, ChildCall, Job, JobStatus, TaskCall, Wait } from './job.ts'
+import type { Branch, Call, ChildCall, Job, JobError, JobStatus, TaskCall, Wait } from './job.ts'
 
 /**
  * Counts a run before it begins. A handler that ends the process, or keeps it from everything else until somebody ends it,
@@ -47,8 +49,19 @@ export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReas
   draft.job.begun = undefined
   draft.job.begunBy = undefined
   draft.job.lost = undefined
-  applyAction(draft, event.action)
+  if (isPossible(draft.job, event.action)) applyAction(draft, event.action)
+  else quarantine(draft, impossible(draft.job, event.action))
   return undefined
+}
+
+/** While a job undoes what it did, and only then, an undo may choose, and only what an undo can. */
+function isPossible({ compensation }: Job, { type }: Action): boolean {
+  return compensation === undefined ? type !== 'undone' : type === 'undone' || type === 'task' || type === 'child'
+}
+
+function impossible({ state, compensation }: Job, { type }: Action): JobError {
+  const who = compensation === undefined ? 'handler' : 'undo'
+  return { code: 'HANDLER_FAILED', message: `The ${who} of "${state}" chose "${type}", which it cannot.`, state }
 }
 
 /** A handler threw: try again after a while, and after a few times ask a person. */
@@ -106,6 +119,9 @@ function applyAction(draft: Draft, action: Action): void {
       break
     case 'sleep':
       fallAsleep(draft, action)
+      break
+    case 'undone':
+      finishUndo(draft)
       break
     case 'end':
       endHere(draft, action)

@@ -15,6 +15,7 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   TrailEntry: schemas.trailEntry,
   JobEventReply: schemas.jobEventReply,
   SentEventReply: schemas.sentEventReply,
+  JobCompensation: schemas.jobCompensation,
   JobWait: schemas.jobWait,
   JobFailure: schemas.jobFailure,
   OpenApproval: schemas.openApproval,

@@ -18,6 +18,7 @@ import type {
   QuarantinedBody,
   TraceContext,
   WireApproval,
+  WireCompensation,
   WireJobFailure,
   WireWait,
   WireWork,
@@ -47,6 +48,7 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
     ...(job.metadata === undefined ? {} : { metadata: job.metadata }),
     ...(approval === undefined ? {} : { approval }),
     ...waitsFor(job),
+    ...compensationOf(job),
     created_at: job.createdAt / 1_000,
     updated_at: job.updatedAt / 1_000,
     ...(job.endedAt === undefined ? {} : { ended_at: job.endedAt / 1_000 }),
@@ -58,6 +60,12 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
       ...(note === undefined ? {} : { note }),
     })),
   }
+}
+
+function compensationOf({ compensation }: Job): { readonly compensation?: WireCompensation } {
+  if (compensation === undefined) return {}
+  const { outcome, left, undone } = compensation
+  return { compensation: { outcome, left: left.map(({ state }) => state), undone } }
 }
 
 function waitsFor({ wait }: Job): { readonly waits_for?: WireWait } {
@@ -229,6 +237,7 @@ export function blueprintBody(blueprint: RunnableBlueprint): BlueprintBody {
       kind: node.kind,
       outcome: node.outcome ?? null,
       waits: node.waits ?? [],
+      has_undo: node.hasUndo === true,
       transitions: node.links.map((link) => ({ to: link.to, label: link.label ?? null })),
     })),
   }

@@ -5,16 +5,19 @@ import {
   QUICK,
   areSwapped,
   count,
+  does,
   gather,
   gathered,
   got,
   gotLetters,
+  isUndone,
   keptApart,
   keyIn,
   task,
   tookTurns,
   trades,
   turnsOf,
+  undoes,
 } from './stagecraft.ts'
 
 function linear(): Piece {
@@ -281,6 +284,46 @@ function letters(): Piece {
   }
 }
 
+/** Does three things and fails, or is cancelled on the way. What it did must be undone, each once, the newest first. */
+function saga(): Piece {
+  return {
+    finishes: false,
+    flaw: isUndone,
+    blueprint: blueprint('saga', { start: 'book', ...QUICK }, (state) => ({
+      book: state.withUndo(
+        state.handler((context, actions) => {
+          does(context)
+          return actions.dispatchTask({ ...task('alpha', { ms: 300 }), transitions: { success: 'charge' } })
+        }),
+        (context, actions) => {
+          undoes(context)
+          return actions.dispatchTask({ ...task('beta', { ms: 100 }), attemptsMax: 9 })
+        },
+      ),
+      charge: state.withUndo(
+        state.handler((context, actions) => {
+          does(context)
+          return actions.transitionTo('ship')
+        }),
+        (context) => undoes(context),
+      ),
+      ship: state.withUndo(
+        state.handler((context, actions) => {
+          does(context)
+          return actions.runBlueprint({ name: 'linear', transitions: { success: 'rest' } })
+        }),
+        (context, actions) => {
+          undoes(context)
+          return actions.runBlueprint({ name: 'linear' })
+        },
+      ),
+      rest: state.handler((_context, actions) => actions.sleep('1s', { to: 'failed' })),
+      done: state.end(),
+      failed: state.end(),
+    })),
+  }
+}
+
 function loop(): Piece {
   return {
     finishes: false,
@@ -332,7 +375,7 @@ function poison(): Piece {
   }
 }
 
-/** The fifteen blueprints on which every fault is tried. */
+/** The sixteen blueprints on which every fault is tried. */
 export function referencePieces(): readonly Piece[] {
   return [
     linear(),
@@ -347,6 +390,7 @@ export function referencePieces(): readonly Piece[] {
     delay(),
     nap(),
     letters(),
+    saga(),
     loop(),
     tour(),
     poison(),

@@ -1,3 +1,4 @@
+import { isEnded } from '@impresario/core'
 import type { Job } from '@impresario/core'
 import { contract, isJsonObject } from '@impresario/protocol'
 import type { Schema } from '@impresario/protocol'
@@ -110,6 +111,33 @@ export function gotLetters(job: Job): string | undefined {
   const wanted = [`${key} 1`, `${key} 2`, `${key} 3`].join(', ')
   const had = Array.isArray(job.result['got']) ? job.result['got'].join(', ') : 'nothing'
   return had === wanted ? undefined : `${job.id} got ${had} instead of ${wanted}`
+}
+
+interface Doing {
+  readonly currentState: string
+  readonly stateHistory: { did?: readonly string[]; undid?: readonly string[] }
+}
+
+/** Writes down that a state was done. */
+export function does({ currentState, stateHistory }: Doing): void {
+  stateHistory.did = [...(stateHistory.did ?? []), currentState]
+}
+
+/** Writes down that a state was undone. */
+export function undoes({ currentState, stateHistory }: Doing): void {
+  stateHistory.undid = [...(stateHistory.undid ?? []), currentState]
+}
+
+/** Unless people took part, what a job did that did not finish is undone in reverse order; a state that failed was not done. */
+export function isUndone(job: Job): string | undefined {
+  const { did, undid } = job.stateHistory
+  if (!isEnded(job) || job.status === 'finished' || job.loopFrom !== undefined) return undefined
+  if (job.trail.some(({ event }) => event === 'compensation_abandoned' || event === 'job_discarded')) return undefined
+  const wanted = Array.isArray(did) ? did.toReversed().join(', ') : ''
+  const had = Array.isArray(undid) ? undid.join(', ') : ''
+  const withoutLast = Array.isArray(did) ? did.slice(0, -1).toReversed().join(', ') : ''
+  if (job.error?.code !== 'CANCELLED' && had === withoutLast) return undefined
+  return had === wanted ? undefined : `${job.id} undid "${had}" instead of "${wanted}"`
 }
 
 /** The simulated person ignores messages that begin with this. */

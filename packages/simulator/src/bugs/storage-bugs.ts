@@ -1,4 +1,4 @@
-import type { Batch, Claimed, LeaseRef, Storage } from '@impresario/core'
+import type { Batch, Claimed, LeaseRef, Storage, Undo } from '@impresario/core'
 import type { BugKind } from './bug.ts'
 import { override } from './override.ts'
 
@@ -122,6 +122,18 @@ export const STORAGE_BUGS = {
             return storage.commit({ ...batch, put })
           },
         }),
+    }),
+  },
+  'undo-skipped': {
+    says: 'forgets the last thing to undo',
+    setup: 'both',
+    plant: () => ({ below: (storage) => undoing(storage, (left) => left.slice(0, 2)) }),
+  },
+  'undo-twice': {
+    says: 'undoes the first thing twice',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) => undoing(storage, ([first, ...rest]) => (first ? [first, first, ...rest] : [])),
     }),
   },
   'lost-message': {
@@ -305,6 +317,21 @@ function losing(storage: Storage, queue: 'timers' | 'mail'): Storage {
         return count % 3 !== 0
       })
       return storage.commit({ ...batch, enqueue })
+    },
+  })
+}
+
+/** Alters what a job has left to undo when it begins to. */
+function undoing(storage: Storage, alter: (left: readonly Undo[]) => readonly Undo[]): Storage {
+  return override(storage, {
+    commit: (batch) => {
+      const put = (batch.put ?? []).map((one) => {
+        const compensation = one.kind === 'job' ? one.value.compensation : undefined
+        if (one.kind !== 'job' || compensation === undefined || compensation.undone.length > 0) return one
+        if (one.value.trail.at(-1)?.event !== 'undo_started') return one
+        return { ...one, value: { ...one.value, compensation: { ...compensation, left: alter(compensation.left) } } }
+      })
+      return storage.commit({ ...batch, put })
     },
   })
 }

@@ -1,0 +1,87 @@
+import { beginCompensation, closeJob, rememberDone } from './compensation.ts'
+import type { Ending } from './compensation.ts'
+import { announce, dropLife, failureOf, finishState, leaveVisit, mailParent, note } from './draft.ts'
+import type { Draft } from './draft.ts'
+import type { JobError, JobFailure, Outcome, SentEvent } from './job.ts'
+
+/**
+ * Goes on to `state`: at once to the end where nothing is left to run, else by a turn. `failure` and
+ * `event`: what led there, for the handler of that state.
+ */
+export function enter(draft: Draft, state: string, failure?: JobFailure, event?: SentEvent): void {
+  const { job, script } = draft
+  const target = script.state(state)
+  if (target === undefined) {
+    // The job stays where the wrong choice was made, so that a retry can make a better one.
+    quarantine(draft, {
+      code: 'UNKNOWN_STATE',
+      message: `The blueprint "${script.name}" has no state "${state}". Add the state, or correct the transition in "${job.state}".`,
+      state: job.state,
+    })
+    return
+  }
+  leaveVisit(draft)
+  // From quarantine a job comes back to a state that it had not finished.
+  if (job.status !== 'quarantined') {
+    finishState(draft, state)
+    rememberDone(draft, failure)
+  }
+  const previousState = job.state
+  const visit = job.visit + 1
+  const keepResults = target.kind === 'aggregator' ? job.aggregationResults : undefined
+  draft.job.status = 'running'
+  draft.job.state = state
+  draft.job.visit = visit
+  draft.job.enteredAt = draft.at
+  draft.job.failures = 0
+  draft.job.failure = failure
+  draft.job.event = event
+  draft.job.begun = undefined
+  draft.job.begunBy = undefined
+  draft.job.lost = undefined
+  draft.job.wait = undefined
+  draft.job.branches = {}
+  draft.job.aggregationResults = keepResults
+  draft.job.progress = undefined
+  draft.job.workerEvents = undefined
+  if (visit - (job.loopFrom ?? 0) > script.policy.transitionsMax) {
+    quarantine(draft, {
+      code: 'LOOP_LIMIT',
+      message: `The job entered ${script.policy.transitionsMax} states without ending. Check the blueprint "${script.name}" for a loop, or raise its transitionsMax.`,
+      state,
+    })
+  } else if (target.kind === 'end' && !target.computes) {
+    end(draft, target.outcome, { result: job.stateHistory })
+  } else {
+    note(draft, 'state_started', undefined, { previousState })
+    draft.effects.push({ type: 'turn', visit, delayMs: 0 })
+  }
+}
+
+/** The job is over, once it has undone what it did. */
+export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
+  if (!beginCompensation(draft, outcome, ending)) closeJob(draft, outcome, ending)
+}
+
+/** The job stands aside for a person. Nothing moves it until somebody retries or discards it, its time limit included. */
+export function quarantine(draft: Draft, error: JobError): void {
+  leaveVisit(draft)
+  dropLife(draft)
+  draft.job.status = 'quarantined'
+  draft.job.wait = undefined
+  draft.job.branches = {}
+  draft.job.error = error
+  note(draft, 'job_quarantined', error.message, { durationMs: draft.at - draft.job.createdAt })
+  mailParent(draft, 'quarantined')
+  announce(draft, 'job_quarantined', 'quarantined')
+}
+
+/** Fails the job: through the blueprint's own `failed` state, which is there even when nobody wrote it. */
+export function fail(draft: Draft, error: JobError, failure = failureOf(error)): void {
+  if (draft.job.compensation !== undefined) {
+    quarantine(draft, error)
+    return
+  }
+  draft.job.error = error
+  enter(draft, 'failed', failure)
+}
