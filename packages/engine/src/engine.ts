@@ -32,7 +32,7 @@ import type { Commanded } from './job/director.ts'
 import { Dispatcher } from './workers/dispatcher.ts'
 import { Executor } from './turns/executor.ts'
 import { JobCreation } from './job/job-creation.ts'
-import type { CreateOptions, Created } from './job/job-creation.ts'
+import type { Beside, CreateOptions, Created } from './job/job-creation.ts'
 import { KeyBook } from './job/key-book.ts'
 import { JobLog } from './job/job-log.ts'
 import { isAwaited, JobNews } from './job/job-news.ts'
@@ -158,6 +158,7 @@ export class Engine implements Service {
   readonly #signals: Signals
   readonly #relookMs: number
   readonly #services: readonly Service[]
+  readonly #endListeners = new Set<(job: Job) => void>()
   #changes: Promise<void> = Promise.resolve()
 
   constructor(options: EngineOptions) {
@@ -192,6 +193,7 @@ export class Engine implements Service {
         this.dispatcher.onDecided(decision, before, event)
         this.#news.publish(decision.job, version)
         turnQueue.onDecided(decision, event)
+        if (isEnded(decision.job)) for (const listener of this.#endListeners) listener(decision.job)
         if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
       },
       onRefused: (decision) => this.dispatcher.onRefused(decision),
@@ -274,6 +276,17 @@ export class Engine implements Service {
   /** Creates a job. With a key that this client has used before, gives back the job of that time. */
   createJob(request: JobRequest, options: CreateOptions = {}): Promise<Created> {
     return this.#creation.start(request, options)
+  }
+
+  /** Creates a job in one commit with what belongs to it, for parts of the orchestrator. Not durable before `sync`. */
+  createJobWith(jobId: string, request: JobRequest, beside: Beside): Promise<'created' | 'exists' | 'lost'> {
+    return this.#creation.startWith(jobId, request, beside)
+  }
+
+  /** Calls `listener` with each job that ends by a decision of this instance, after the commit. */
+  onEnded(listener: (job: Job) => void): () => void {
+    this.#endListeners.add(listener)
+    return () => this.#endListeners.delete(listener)
   }
 
   /** Creates many at the cost of one durable write. Each succeeds or fails for itself. */

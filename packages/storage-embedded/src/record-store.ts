@@ -47,6 +47,11 @@ export class RecordStore {
       nonce: table('nonce'),
       limit: table('limit'),
       hands: table('hands'),
+      automation: table('automation'),
+      subscription: table('subscription'),
+      event: table('event'),
+      audit: table('audit'),
+      gate: table('gate'),
     }
     for (const row of opened?.counts ?? []) this.#tables[kindOf(row.kind)].counts.load(row)
     // What had expired by the last write is neither counted nor found, and goes with the next writes.

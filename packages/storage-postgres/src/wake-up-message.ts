@@ -1,3 +1,4 @@
+import { QUEUES } from '@impresario/core'
 import type { Queue } from '@impresario/core'
 
 /** Longest text that a notification of PostgreSQL may carry is 7,999 bytes. */
@@ -5,7 +6,6 @@ const BYTES_MAX = 7_500
 /** More than so many messages at once say nothing that one does not: look yourself. */
 const MESSAGES_MAX = 4
 
-const QUEUES: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders', 'signals']
 
 export interface WakeUp {
   /** The session that sent it. */

@@ -195,7 +195,7 @@ export class Scheduler implements LedService {
     const id = random.id()
     const { put, stored } = this.#recordOf(entry, { firedFor: time, firedAt: now, jobId: id })
     const created = { type: 'created', at: clock.now(), id, request } as const
-    const applied = await director.apply(id, created, undefined, [put], term.guard)
+    const applied = await director.apply(id, created, undefined, { put: [put] }, term.guard)
     if (applied.type !== 'applied') {
       // Another leader was faster, or this one leads no longer: what is stored decides.
       entry.stored = 'unread'

@@ -1,5 +1,6 @@
 import { asksForTurnNow, decide, followedBy, isEnded } from '@impresario/core'
 import type {
+  Batch,
   Clock,
   Decision,
   IgnoredReason,
@@ -7,7 +8,6 @@ import type {
   JobEvent,
   LeaseRef,
   Log,
-  Put,
   Storage,
   Stored,
   TrailEntry,
@@ -44,10 +44,13 @@ export interface DirectorOptions {
   readonly onEntries?: ((jobId: string, entries: readonly TrailEntry[], job: Job | undefined) => void) | undefined
 }
 
+/** What is written in the same commit as the job. If any of it conflicts, nothing is written. */
+export type Extra = Pick<Batch, 'put' | 'enqueue' | 'remove' | 'drop'>
+
 /** What a commit depends on beside the job, and what is written with it. */
 interface Conditions {
   readonly settle: LeaseRef | undefined
-  readonly extra: readonly Put[] | undefined
+  readonly extra: Extra | undefined
   readonly guard: LeaseRef | undefined
 }
 
@@ -82,7 +85,7 @@ export class Director {
     jobId: string,
     event: JobEvent,
     settle?: LeaseRef,
-    extra?: readonly Put[],
+    extra?: Extra,
     guard?: LeaseRef,
   ): Promise<Applied> {
     const waiting = this.#busy.get(jobId)
@@ -185,14 +188,14 @@ export class Director {
   async #commit(
     decision: Decision,
     version: number,
-    { settle, extra = [], guard }: Conditions,
+    { settle, extra = {}, guard }: Conditions,
   ): Promise<Decision | undefined> {
     const { storage, place, onRefused, retention } = this.#options
     let outcome: 'committed' | 'conflict' = 'conflict'
     try {
       const batch = batchOf(decision, version, settle, { place, retention })
-      const put = [...batch.put, ...extra]
-      const whole = guard === undefined ? { ...batch, put } : { ...batch, put, guard }
+      const { put, ...own } = withExtra(batch, extra)
+      const whole = guard === undefined ? { ...own, put } : { ...own, put, guard }
       const notes = deliveryNotes(batch)
       outcome = await storage.commit(notes.length === 0 ? whole : { ...whole, put: [...put, ...notes] })
       // The notes of a name that was used before are in the way, or another writer was first: that shows itself again.
@@ -205,6 +208,16 @@ export class Director {
     } finally {
       if (outcome === 'conflict') onRefused(decision)
     }
+  }
+}
+
+function withExtra(batch: ReturnType<typeof batchOf>, { put, enqueue, remove, drop }: Extra): typeof batch {
+  return {
+    ...batch,
+    put: [...batch.put, ...(put ?? [])],
+    ...(enqueue === undefined ? {} : { enqueue: [...(batch.enqueue ?? []), ...enqueue] }),
+    ...(remove === undefined ? {} : { remove: [...(batch.remove ?? []), ...remove] }),
+    ...(drop === undefined ? {} : { drop }),
   }
 }
 

@@ -1,5 +1,5 @@
 import { besideJobId, shownJobId, wallTime } from '@impresario/core'
-import type { Clock, Job, JobRequest, Put, Random, Storage } from '@impresario/core'
+import type { Clock, Job, JobRequest, LeaseRef, Put, Random, Storage } from '@impresario/core'
 import { ImpresarioError, jsonWeight } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { OPEN_ADMISSION } from './admission.ts'
@@ -7,7 +7,7 @@ import type { Admission, Pass } from './admission.ts'
 import { Backlog } from './backlog.ts'
 import type { BacklogBounds } from './backlog.ts'
 import type { ScriptRegistry } from './script-registry.ts'
-import type { Applied, Director } from './director.ts'
+import type { Applied, Director, Extra } from './director.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { keyIdOf, mustBeKey } from './key-book.ts'
 import type { KeyBook } from './key-book.ts'
@@ -21,6 +21,11 @@ export interface CreateOptions {
   readonly jobId?: string | undefined
   /** What the client may start; without it, as much as it likes, and nothing is counted. */
   readonly quota?: Quota | undefined
+}
+
+/** What is written with a job: the claim that it answers, and records and items beside it. */
+export interface Beside extends Extra {
+  readonly settle?: LeaseRef | undefined
 }
 
 export interface JobCreationOptions {
@@ -149,6 +154,25 @@ export class JobCreation {
     return (await storage.read('job', besideJobIdOf(jobId, clientId))) !== undefined
   }
 
+  /**
+   * Creates a job of the orchestrator itself in one commit with what belongs to it. Nothing is written when any of that
+   * conflicts (`lost`), or when there is a job of this id (`exists`).
+   */
+  async startWith(jobId: string, request: JobRequest, beside: Beside): Promise<'created' | 'exists' | 'lost'> {
+    const { director, clock, registry } = this.#options
+    const blueprint = registry.latest(request.blueprint)
+    const checked = await blueprint.validateInput(request.initialData)
+    if ('problems' in checked) {
+      throw new ImpresarioError('INPUT_REFUSED', `The data does not fit: ${checked.problems.join('; ')}`)
+    }
+    const { settle, ...extra } = beside
+    const whole = { ...request, initialData: checked.value }
+    const event = { type: 'created', at: creationTime(jobId, clock.now()), id: jobId, request: whole } as const
+    const applied = await director.apply(jobId, event, settle, extra)
+    if (applied.type === 'applied') return 'created'
+    return applied.type === 'ignored' ? 'exists' : 'lost'
+  }
+
   quotaUse(clientId: string, quota: Quota): Promise<QuotaUse> {
     return this.#quotas.use(clientId, quota)
   }
@@ -207,9 +231,9 @@ export class JobCreation {
   async #commit(id: string, { request, quota }: Checked, beside?: Put): Promise<Applied> {
     const { director, clock } = this.#options
     const counted = quota === undefined ? undefined : await this.#quotas.next(request.client.id, quota)
-    const extra = [beside, counted].filter((put) => put !== undefined)
+    const put = [beside, counted].filter((one) => one !== undefined)
     const event = { type: 'created', at: creationTime(id, clock.now()), id, request } as const
-    return director.apply(id, event, undefined, extra.length === 0 ? undefined : extra)
+    return director.apply(id, event, undefined, put.length === 0 ? undefined : { put })
   }
 }
 
