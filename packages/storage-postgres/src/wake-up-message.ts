@@ -6,7 +6,6 @@ const BYTES_MAX = 7_500
 /** More than so many messages at once say nothing that one does not: look yourself. */
 const MESSAGES_MAX = 4
 
-
 export interface WakeUp {
   /** The session that sent it. */
   readonly from: number

@@ -130,7 +130,11 @@ function outputOf(turn: Turn, { command, progress }: Advanced, options: RunBluep
 }
 
 /** A run that failed begins again after a pause, with all that is on record of the attempt before. */
-function repetition({ start, state, at }: Turn, error: StepError, options: RunBlueprintOptions): TurnOutput | undefined {
+function repetition(
+  { start, state, at }: Turn,
+  error: StepError,
+  options: RunBlueprintOptions,
+): TurnOutput | undefined {
   const { retry } = start
   const { attempt, attempts, progress } = state
   if (retry === undefined || attempt > retry.maxRetries || isFinal(error)) return undefined

@@ -8,6 +8,7 @@ import type { ItemResult, Outcome, Pending, StepError } from '../run/progress.ts
 const FINAL: ReadonlySet<string> = new Set([
   'PERMANENT_ERROR',
   'INVALID_INPUT_ERROR',
+  'INVALID_EXPRESSION',
   'REJECTED',
   'APPROVAL_EXPIRED',
   'JUMP_REFUSED',

@@ -71,7 +71,12 @@ export function startData(start: RunStart): JsonObject {
 /** Boundary: only `stateData` has written it. */
 export function runStateOf(job: Pick<Job, 'stateHistory'>): RunState {
   const state = storedCopy(job.stateHistory) as unknown as Partial<RunState>
-  return { ...state, attempt: state.attempt ?? 1, progress: state.progress ?? BEGINNING, attempts: state.attempts ?? [] }
+  return {
+    ...state,
+    attempt: state.attempt ?? 1,
+    progress: state.progress ?? BEGINNING,
+    attempts: state.attempts ?? [],
+  }
 }
 
 export function stateData(state: RunState): JsonObject {

@@ -81,13 +81,7 @@ export class Director {
   }
 
   /** `settle`: the claim that the event answers. `guard`: the lead under which it is applied; it stays. */
-  async apply(
-    jobId: string,
-    event: JobEvent,
-    settle?: LeaseRef,
-    extra?: Extra,
-    guard?: LeaseRef,
-  ): Promise<Applied> {
+  async apply(jobId: string, event: JobEvent, settle?: LeaseRef, extra?: Extra, guard?: LeaseRef): Promise<Applied> {
     const waiting = this.#busy.get(jobId)
     if (waiting === undefined) {
       this.#busy.set(jobId, [])
