@@ -1,6 +1,7 @@
-import { jsonObjectCopy, jsonSize, nextPage, sha256, storedCopy, wallTime } from '@impresario/core'
+import { jsonObjectCopy, jsonSize, nextPage, storedCopy, wallTime } from '@impresario/core'
 import type { Batch, Clock, Put, Random, Storage } from '@impresario/core'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { KeyBook } from '@impresario/engine'
+import { ImpresarioError } from '@impresario/protocol'
 import type { Data, JsonObject } from '@impresario/protocol'
 import { checkTopic } from '../trigger/topic.ts'
 import type { Actor } from './audit.ts'
@@ -72,30 +73,24 @@ export class EventLog {
     if (bytes > PAYLOAD_BYTES_MAX) {
       throw new ImpresarioError('LIMIT_EXCEEDED', `The event has ${bytes} bytes; ${PAYLOAD_BYTES_MAX} are allowed.`)
     }
-    const keyId = idempotencyKey === undefined ? undefined : `%event/${actor.id}/${idempotencyKey}`
-    const id = random.id()
+    const keys = new KeyBook(this.#options)
+    const use =
+      idempotencyKey === undefined ? undefined : keys.use({ clientId: actor.id, key: idempotencyKey }, { event: said })
+    const id = random.id(use?.id)
     const at = wallTime(clock)
     const event: PublishedEvent = { id, topic, payload, owner: actor.id, audience, at }
-    const fingerprint = sha256(JSON.stringify(said))
     const batch: Batch = {
-      put: [putEvent(event, 1), ...(keyId === undefined ? [] : [keyPut(keyId, id, fingerprint, at)])],
+      put: [putEvent(event, 1), ...(use === undefined ? [] : [keys.put(use, id)])],
       enqueue: [{ queue: 'events', id, lane: actor.id, priority: 0, delayMs: 0, payload: null }],
     }
-    if ((await storage.commit(batch)) === 'conflict') return this.#known(keyId, fingerprint)
+    if ((await storage.commit(batch)) === 'conflict') return this.#known(use && (await keys.find(use)))
     await storage.sync()
     return event
   }
 
-  async #known(keyId: string | undefined, fingerprint: string): Promise<PublishedEvent> {
+  async #known(id: string | undefined): Promise<PublishedEvent> {
     const { storage } = this.#options
-    const key = keyId === undefined ? undefined : (await storage.read('key', keyId))?.value
-    if (key !== undefined && key.fingerprint !== fingerprint) {
-      throw new ImpresarioError(
-        'IDEMPOTENCY_KEY_REUSED',
-        'The idempotency key was used for another event before. Use a new key for a new event.',
-      )
-    }
-    const stored = key === undefined ? undefined : await storage.read('event', key.jobId)
+    const stored = id === undefined ? undefined : await storage.read('event', id)
     if (stored === undefined) throw new ImpresarioError('CONFLICT', 'The event could not be written. Send it again.')
     await storage.sync()
     return asEvent(stored.value)
@@ -141,9 +136,4 @@ export function putEvent(event: PublishedEvent, version: number): Put {
 /** Boundary: only `putEvent` has written it. */
 export function asEvent(value: JsonObject): PublishedEvent {
   return storedCopy(value) as unknown as PublishedEvent
-}
-
-function keyPut(id: string, eventId: string, fingerprint: string, createdAt: number): Put {
-  const value = { jobId: eventId, fingerprint, createdAt }
-  return { kind: 'key', id, version: 1, value, expiresMs: LIMITS.idempotencyKeyMs }
 }

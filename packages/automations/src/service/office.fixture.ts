@@ -1,5 +1,5 @@
 import { setImmediate as immediate } from 'node:timers/promises'
-import { createWorker, isEnded } from '@impresario/core'
+import { isEnded, newWorkerRecord } from '@impresario/core'
 import type { Clock, Job, Log, LogFields, Random, Storage } from '@impresario/core'
 import { Engine } from '@impresario/engine'
 import type { DataObject, JsonObject, TaskErrorCode } from '@impresario/protocol'
@@ -179,7 +179,7 @@ export class Office {
     const worker = this.#worker
     if (!this.#hasWorker) {
       this.#hasWorker = true
-      await desk.register(createWorker({ id: worker, skills: ['tool:echo'], concurrencyMax: 50 }, this.clock.now()))
+      await desk.register(newWorkerRecord({ id: worker, skills: ['tool:echo'], concurrencyMax: 50 }, this.clock.now()))
     }
     const { deliveries } = await desk.poll(worker, { limit: 50, waitMs: 0, signal: new AbortController().signal })
     for (const { taskId, call } of deliveries) {

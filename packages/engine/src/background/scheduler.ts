@@ -107,7 +107,7 @@ export class Scheduler implements LedService {
     if (known !== undefined) return { jobId: known }
     const request = await this.#request(schedule)
     const id = random.id()
-    const extra = use && [keys.put(use, id)]
+    const extra = use && { put: [keys.put(use, id)] }
     const created = await director.apply(id, { type: 'created', at: clock.now(), id, request }, undefined, extra)
     await storage.sync()
     // Another call with this key was faster.
