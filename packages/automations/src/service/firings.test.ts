@@ -163,7 +163,7 @@ test('[K-05] cancelling is for good', async () => {
   await expect(office.automations.runNow(id, ANNA)).rejects.toThrow('for good')
 })
 
-test('[K-02] a changed definition counts from the change on, and its runs keep the pipeline they began with', async () => {
+test('[K-02] [K-13] a changed definition counts from the change on, and its runs keep the pipeline they began with', async () => {
   const office = new Office()
   const { id } = await office.create(HOURLY)
   await office.after(HOUR)

@@ -54,6 +54,7 @@ export function runBlueprint(name: string, options: RunBlueprintOptions): Runnab
   return {
     name,
     version: VERSION,
+    isInternal: true,
     start: STEP,
     state: (state) => STATES.get(state),
     policy: { ...POLICY_DEFAULTS, transitionsMax: LIMITS.transitionsMaxCeiling },

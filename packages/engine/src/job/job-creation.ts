@@ -112,7 +112,7 @@ export class JobCreation {
   async #create(request: JobRequest, { idempotencyKey, jobId, quota }: CreateOptions, pass: Pass): Promise<Created> {
     if (idempotencyKey !== undefined) mustBeKey(idempotencyKey)
     mustBeNumbers(request)
-    const blueprint = this.#options.registry.latest(request.blueprint)
+    const blueprint = this.#options.registry.latestForClients(request.blueprint)
     const checked = await blueprint.validateInput(request.initialData)
     if ('problems' in checked) {
       throw new ImpresarioError(

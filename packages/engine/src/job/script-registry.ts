@@ -21,11 +21,14 @@ export class ScriptRegistry {
 
   latest(name: string): RunnableBlueprint {
     const found = this.#source.latest(name)
-    if (found === undefined) {
-      throw new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".`, {
-        details: { blueprint: name },
-      })
-    }
+    if (found === undefined) throw notFound(name)
+    return found
+  }
+
+  /** The same for who asks from outside: what only the orchestrator starts is not there. */
+  latestForClients(name: string): RunnableBlueprint {
+    const found = this.latest(name)
+    if (found.isInternal === true) throw notFound(name)
     return found
   }
 
@@ -43,6 +46,12 @@ export class ScriptRegistry {
     if (event.type === 'migrated') return this.#source.get(job.blueprint, event.version) ?? missingScript(job)
     return this.of(job) ?? missingScript(job)
   }
+}
+
+function notFound(name: string): ImpresarioError {
+  return new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".`, {
+    details: { blueprint: name },
+  })
 }
 
 const POLICY = { ...POLICY_DEFAULTS, transitionsMax: LIMITS.transitionsMaxCeiling }

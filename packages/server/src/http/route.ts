@@ -12,6 +12,7 @@ export const TAGS = {
   blueprints: 'The scripts that jobs run.',
   workers: 'Who does the work.',
   schedules: 'Jobs that start by the calendar.',
+  automations: 'Standing orders: what runs when, its runs, and the events that start them.',
   webhooks: 'Messages about jobs to the outside, and those who get them.',
   server: 'The server itself: health, overview, configuration, this document.',
   'worker protocol': 'What workers call. Existing workers of every generation are understood.',
