@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
 const PROGRAMS = join(import.meta.dirname, 'programs/consumer')
@@ -51,6 +51,18 @@ export class Consumer {
   /** A program of the installed package, as `npx` finds it. */
   get command(): string {
     return join(this.folder, 'node_modules/.bin/impresario')
+  }
+
+  /** The files that the quick start tells its reader to write, in a folder of their own. */
+  async writeQuickStart(): Promise<string> {
+    const page = await readFile(join(ROOT, 'docs/learn/quick-start.md'), 'utf8')
+    const folder = join(this.folder, 'quick-start')
+    const blocks = [...page.matchAll(/```(?:ts|json)\n(?:\/\/ (\S+)\n)?([\s\S]*?)```/g)]
+    for (const [, path = 'tsconfig.json', content = ''] of blocks) {
+      await mkdir(dirname(join(folder, path)), { recursive: true })
+      await writeFile(join(folder, path), content)
+    }
+    return folder
   }
 
   start(program: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Program {

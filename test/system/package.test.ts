@@ -102,24 +102,38 @@ test('[M-06] every entry is imported, from modules and with require', PATIENCE, 
   expect(await consumer.run(process.execPath, ['--no-warnings', 'entries.cjs'])).toEqual({ code: 0, output: '' })
 })
 
+/** What is off unless a project turns it on; declarations must be right with and without it. */
+const STRICTEST = {
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  noPropertyAccessFromIndexSignature: true,
+  verbatimModuleSyntax: true,
+  erasableSyntaxOnly: true,
+  isolatedModules: true,
+}
+
+/** For a library of blueprints: what it exports must be nameable through the entries. */
+const DECLARATIONS = { noEmit: false, emitDeclarationOnly: true, declaration: true, outDir: 'declarations' }
+
 test.for([
   ['nodenext', { module: 'nodenext', types: ['node'] }, ['*.ts', 'blueprints']],
+  ['strictest', { module: 'nodenext', types: ['node'], ...STRICTEST }, ['*.ts', 'blueprints']],
+  ['declarations', { module: 'nodenext', types: ['node'], ...DECLARATIONS }, ['*.ts', 'blueprints']],
   ['bundler', { module: 'esnext', moduleResolution: 'bundler', types: ['node'] }, ['*.ts', 'blueprints']],
   ['browser', { module: 'esnext', moduleResolution: 'bundler', types: [], lib: ['es2023', 'dom'] }, ['browser.ts']],
 ] as const)('[M-06] a program compiles under %s, declarations included', PATIENCE, async ([name, how, include]) => {
-  const compilerOptions = {
-    ...how,
-    target: 'es2023',
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    skipLibCheck: false,
-    noEmit: true,
-    allowImportingTsExtensions: true,
-  }
+  const always = { target: 'es2023', strict: true, skipLibCheck: false, noEmit: true, allowImportingTsExtensions: true }
+  const compilerOptions = { ...always, ...how }
   await writeFile(join(consumer.folder, `tsconfig.${name}.json`), JSON.stringify({ compilerOptions, include }))
   const compiler = join(consumer.folder, 'node_modules/typescript/bin/tsc')
   const outcome = await consumer.run(process.execPath, [compiler, '-p', `tsconfig.${name}.json`])
   expect(outcome).toEqual({ code: 0, output: '' })
+})
+
+test('[M-06, M-04] the program of the quick start compiles as it is written there', PATIENCE, async () => {
+  const folder = await consumer.writeQuickStart()
+  const compiler = join(consumer.folder, 'node_modules/typescript/bin/tsc')
+  expect(await consumer.run(process.execPath, [compiler, '-p', folder])).toEqual({ code: 0, output: '' })
 })
 
 test('[M-06] dev, a worker and a client bring a job to its end', PATIENCE, async () => {

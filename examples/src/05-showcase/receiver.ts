@@ -73,7 +73,8 @@ export class Receiver {
   }
 }
 
-/** A server that listens on a port has an address of this kind. */
 function addressOf(server: Server): AddressInfo {
-  return server.address() as AddressInfo
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The receiver listens on no port.')
+  return address
 }

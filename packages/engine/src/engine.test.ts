@@ -163,17 +163,17 @@ test('a job is refused when its blueprint is not there or its data does not fit'
 test('[C-08] the same key gives the same job, also at the same moment, and to each client its own', async () => {
   const stage = new Stage([sized])
   const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
-  const both = await Promise.all([1, 2].map(() => stage.engine.createJob(request, { idempotencyKey: 'k' })))
+  const both = await Promise.all([1, 2].map(() => stage.engine.createJob({ ...request, idempotencyKey: 'k' })))
   expect(both.filter(({ isNew }) => isNew)).toHaveLength(1)
   expect(both[0]?.jobId).toBe(both[1]?.jobId)
   await stage.run()
   await stage.after(1_000)
   // Also after the job has ended, and however the data is ordered.
-  expect(await stage.engine.createJob(request, { idempotencyKey: 'k' })).toEqual({
+  expect(await stage.engine.createJob({ ...request, idempotencyKey: 'k' })).toEqual({
     jobId: both[0]?.jobId,
     isNew: false,
   })
-  const other = await stage.engine.createJob({ ...request, client: { id: 'b' } }, { idempotencyKey: 'k' })
+  const other = await stage.engine.createJob({ ...request, client: { id: 'b' }, idempotencyKey: 'k' })
   expect(other.isNew).toBe(true)
   expect(await stage.engine.listJobs({ limit: 10 })).toHaveLength(2)
 })
@@ -181,29 +181,29 @@ test('[C-08] the same key gives the same job, also at the same moment, and to ea
 test('[C-08] a key that was used for other data is refused', async () => {
   const stage = new Stage([sized, picky])
   const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
-  await stage.engine.createJob(request, { idempotencyKey: 'k' })
+  await stage.engine.createJob({ ...request, idempotencyKey: 'k' })
   for (const other of [
     { ...request, initialData: { size: 3 } },
     { ...request, blueprint: 'picky' },
   ]) {
-    const creating = stage.engine.createJob(other, { idempotencyKey: 'k' })
+    const creating = stage.engine.createJob({ ...other, idempotencyKey: 'k' })
     await expect(creating).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' })
   }
   const swapped = { blueprint: 'picky', client: { id: 'a' }, initialData: { x: 1, y: [{ p: 1, q: 2 }] } }
-  const first = await stage.engine.createJob(swapped, { idempotencyKey: 'order' })
+  const first = await stage.engine.createJob({ ...swapped, idempotencyKey: 'order' })
   const again = { ...swapped, initialData: { y: [{ q: 2, p: 1 }], x: 1 } }
-  expect(await stage.engine.createJob(again, { idempotencyKey: 'order' })).toEqual({ ...first, isNew: false })
+  expect(await stage.engine.createJob({ ...again, idempotencyKey: 'order' })).toEqual({ ...first, isNew: false })
 })
 
 test('[C-08] a key that an earlier version stored is known by the mark that it made', async () => {
   const stage = new Stage([sized])
   const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
-  const { jobId } = await stage.engine.createJob(request, {})
+  const { jobId } = await stage.engine.createJob(request)
   // As such a version wrote it.
   const value = { jobId, fingerprint: 'dsna269xrq5v13', createdAt: stage.clock.now() }
   await stage.storage.commit({ put: [{ kind: 'key', id: 'a/k', version: 1, value, expiresMs: 60_000 }] })
-  expect(await stage.engine.createJob(request, { idempotencyKey: 'k' })).toEqual({ jobId, isNew: false })
-  const other = stage.engine.createJob({ ...request, initialData: { size: 3 } }, { idempotencyKey: 'k' })
+  expect(await stage.engine.createJob({ ...request, idempotencyKey: 'k' })).toEqual({ jobId, isNew: false })
+  const other = stage.engine.createJob({ ...request, initialData: { size: 3 }, idempotencyKey: 'k' })
   await expect(other).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' })
 })
 
@@ -211,12 +211,12 @@ test('[C-08] a job that its caller named is made once, and no other request gets
   const stage = new Stage([sized])
   const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
   const jobId = idMadeAt(stage.clock.now())
-  const both = await Promise.all([1, 2].map(() => stage.engine.createJob(request, { jobId })))
+  const both = await Promise.all([1, 2].map(() => stage.engine.createJob({ ...request, jobId })))
   expect(both.map((made) => made.jobId)).toEqual([jobId, jobId])
   expect(both.filter(({ isNew }) => isNew)).toHaveLength(1)
-  const creating = stage.engine.createJob({ ...request, initialData: { size: 3 } }, { jobId })
+  const creating = stage.engine.createJob({ ...request, initialData: { size: 3 }, jobId })
   await expect(creating).rejects.toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' })
-  const offTime = stage.engine.createJob(request, { jobId: 'ffffffff-ffff-7000-8000-000000000001' })
+  const offTime = stage.engine.createJob({ ...request, jobId: 'ffffffff-ffff-7000-8000-000000000001' })
   await expect(offTime).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
   expect(await stage.engine.listJobs({ limit: 10 })).toHaveLength(1)
 })
@@ -226,10 +226,10 @@ test('[C-08] [H-08] two clients that name the same id get a job each, and each f
   const ofA = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
   const ofB = { ...ofA, client: { id: 'b' } }
   const jobId = idMadeAt(stage.clock.now())
-  await stage.engine.createJob(ofA, { jobId })
-  const first = await stage.engine.createJob(ofB, { jobId })
+  await stage.engine.createJob({ ...ofA, jobId })
+  const first = await stage.engine.createJob({ ...ofB, jobId })
   const quota = { period: '2026-01', limit: 0, renewsInMs: 1 }
-  const again = await stage.engine.createJob(ofB, { jobId, quota })
+  const again = await stage.engine.createJob({ ...ofB, jobId, quota })
   expect([first.isNew, again]).toEqual([true, { jobId: first.jobId, isNew: false }])
   expect(shownJobId(first.jobId)).toBe(jobId)
   const owners = (await stage.engine.listJobs({ limit: 10 })).map(({ id, value }) => [id === jobId, value.client.id])
@@ -244,7 +244,7 @@ test('[H-01] a job is as old as the time in its id says, when that was a moment 
   const now = stage.clock.now()
   const request = { blueprint: 'sized', client: { id: 'a' }, initialData: { size: 2 } }
   const createdAt = async (idTime: number): Promise<number | undefined> => {
-    const { jobId } = await stage.engine.createJob(request, { jobId: idMadeAt(idTime) })
+    const { jobId } = await stage.engine.createJob({ ...request, jobId: idMadeAt(idTime) })
     return (await stage.engine.readJob(jobId))?.value.createdAt
   }
   expect(await createdAt(now - 3)).toBe(now - 3)

@@ -32,11 +32,12 @@ import type { Commanded } from './job/director.ts'
 import { Dispatcher } from './workers/dispatcher.ts'
 import { Executor } from './turns/executor.ts'
 import { JobCreation } from './job/job-creation.ts'
-import type { Beside, CreateOptions, Created } from './job/job-creation.ts'
+import type { Beside, Created, NewJob } from './job/job-creation.ts'
 import { KeyBook } from './job/key-book.ts'
 import { JobLog } from './job/job-log.ts'
 import { isAwaited, JobNews } from './job/job-news.ts'
 import type { Leadership } from './service/leadership.ts'
+import { Parking } from './workers/parking.ts'
 import { Postman } from './background/postman.ts'
 import type { WorkerMoment } from './workers/roster.ts'
 import type { Scheduler } from './background/scheduler.ts'
@@ -151,14 +152,12 @@ export class Engine implements Service {
   readonly #background: Background
   readonly #storage: Storage
   readonly #options: EngineOptions
-  readonly #registry: ScriptRegistry
   readonly #director: Director
   readonly #creation: JobCreation
   readonly #news: JobNews
   readonly #signals: Signals
   readonly #relookMs: number
   readonly #services: readonly Service[]
-  readonly #endListeners = new Set<(job: Job) => void>()
   #changes: Promise<void> = Promise.resolve()
 
   constructor(options: EngineOptions) {
@@ -166,37 +165,27 @@ export class Engine implements Service {
     const { storage, clock, random, log } = options
     this.#options = options
     this.#storage = storage
-    this.#registry = new ScriptRegistry(options.blueprints)
+    const registry = new ScriptRegistry(options.blueprints)
     const { pickupMs, workerTtlMs, isShared, retention, backlog } = settings
     this.#relookMs = settings.relookMs
     const signals = new Signals({ storage, clock, random, log, isShared })
     this.#signals = signals
     this.#news = new JobNews(clock, signals)
     const strategies = strategiesWith(options.strategies ?? [], settings.reputationMin)
-    const wakeWorker = (id: string): boolean => this.desk.wakeWorker(id)
-    const isParked = (id: string): boolean => this.desk.isParked(id)
-    const places = { signals, pickupMs, workerTtlMs, isShared, strategies, wakeWorker, isParked }
-    this.dispatcher = new Dispatcher({ storage, clock, log, ...places })
+    const parking = new Parking(clock)
+    const places = { signals, pickupMs, workerTtlMs, isShared, strategies, parking }
+    const dispatcher = new Dispatcher({ storage, clock, log, ...places })
+    this.dispatcher = dispatcher
     const jobLog = new JobLog({ clock, log })
-    const turns = new TurnTaker({ registry: this.#registry, clock, random, guard: options.guard })
+    const turns = new TurnTaker({ registry, clock, random, guard: options.guard })
     const turnQueue = new TurnQueue({ storage, clock, waitMsMax: settings.turnWaitMsMax })
-    this.#director = new Director({
+    const director = new Director({
       storage,
-      registry: this.#registry,
+      registry,
       clock,
       log,
-      place: (task, job) => this.dispatcher.place(task, job),
-      onDecided: (decision, before, version, event) => {
-        this.#background.reputation.onEvent(event)
-        // First whom to tell, then whose place is free: the second forgets who it was.
-        this.desk.onDecided(decision, event)
-        this.dispatcher.onDecided(decision, before, event)
-        this.#news.publish(decision.job, version)
-        turnQueue.onDecided(decision, event)
-        if (isEnded(decision.job)) for (const listener of this.#endListeners) listener(decision.job)
-        if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
-      },
-      onRefused: (decision) => this.dispatcher.onRefused(decision),
+      place: (task, job) => dispatcher.place(task, job),
+      onRefused: (decision) => dispatcher.onRefused(decision),
       onEntries: (jobId, entries, job) => {
         jobLog.record(jobId, entries, job)
         options.history?.append(jobId, job, entries)
@@ -204,25 +193,38 @@ export class Engine implements Service {
       retention,
       takeTurn: (job) => turns.promptly(job),
     })
-    const { dispatcher } = this
-    const director = this.#director
-    const registry = this.#registry
+    this.#director = director
     const base = { storage, director, clock, random, log }
     const gates = { backlog, isShared, turnQueue, admission: options.admission }
     const keys = new KeyBook({ storage, clock, keyMs: retention.keyMs })
-    this.#creation = new JobCreation({ ...base, registry, keys, ...gates })
+    const creation = new JobCreation({ ...base, registry, keys, ...gates })
+    this.#creation = creation
     const onMoment = momentsOf(options)
-    const onAbandoned = (id: string): void => this.#background.reputation.count(id, 'timedOut')
+    const background = createBackground({ ...base, creation, dispatcher, keys, settings, onMoment })
+    this.#background = background
+    const onAbandoned = (id: string): void => background.reputation.count(id, 'timedOut')
     const bounds = { leaseMs: settings.workerLeaseMs, workerBytesMax: settings.workerBytesMax }
-    this.desk = new Desk({ ...base, dispatcher, signals, ...bounds, onAbandoned, onMoment })
+    this.desk = new Desk({ ...base, dispatcher, signals, parking, ...bounds, onAbandoned, onMoment })
     const { handlerMs, executorConcurrencyMax: concurrencyMax, executorBytesMax: bytesMax } = settings
     this.executor = new Executor({ ...base, registry, turns, handlerMs, concurrencyMax, bytesMax })
-    const postman = new Postman({ ...base, registry })
-    const workerOf = (id: string): string | undefined => dispatcher.workerOf(id)
-    const watcher = new Watcher({ ...base, workerOf })
-    this.#background = createBackground({ ...base, dispatcher, registry, keys, settings, onMoment })
-    const own = [signals, this.dispatcher, this.executor, postman, watcher, jobLog]
-    this.#services = [...own, ...this.#background.services]
+    const postman = new Postman({ ...base, creation })
+    const watcher = new Watcher({ ...base, workerOf: (id) => dispatcher.workerOf(id) })
+    const own = [signals, dispatcher, this.executor, postman, watcher, jobLog]
+    this.#services = [...own, ...background.services]
+    director.onDecided((decision, _before, _version, event) => turnQueue.onDecided(decision, event))
+    this.#follow(director)
+  }
+
+  /** Tells every part what a commit has changed. */
+  #follow(director: Director): void {
+    director.onDecided((decision, before, version, event) => {
+      this.#background.reputation.onEvent(event)
+      // First whom to tell, then whose place is free: the second forgets who it was.
+      this.desk.onDecided(decision, event)
+      this.dispatcher.onDecided(decision, before, event)
+      this.#news.publish(decision.job, version)
+      if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
+    })
   }
 
   /** Jobs by the calendar. */
@@ -274,8 +276,8 @@ export class Engine implements Service {
   }
 
   /** Creates a job. With a key that this client has used before, gives back the job of that time. */
-  createJob(request: JobRequest, options: CreateOptions = {}): Promise<Created> {
-    return this.#creation.start(request, options)
+  createJob(wanted: NewJob): Promise<Created> {
+    return this.#creation.start(wanted)
   }
 
   /** Creates a job in one commit with what belongs to it, for parts of the orchestrator. Not durable before `sync`. */
@@ -284,16 +286,15 @@ export class Engine implements Service {
   }
 
   /** Calls `listener` with each job that ends by a decision of this instance, after the commit. */
-  onEnded(listener: (job: Job) => void): () => void {
-    this.#endListeners.add(listener)
-    return () => this.#endListeners.delete(listener)
+  onEnded(listener: (job: Job) => void): void {
+    this.#director.onDecided(({ job }) => {
+      if (isEnded(job)) listener(job)
+    })
   }
 
   /** Creates many at the cost of one durable write. Each succeeds or fails for itself. */
-  createJobs(
-    requests: readonly (JobRequest & CreateOptions)[],
-  ): Promise<readonly (Created | { readonly error: unknown })[]> {
-    return this.#creation.startAll(requests)
+  createJobs(wanted: readonly NewJob[]): Promise<readonly (Created | { readonly error: unknown })[]> {
+    return this.#creation.startAll(wanted)
   }
 
   /** How many jobs the client has started in the quota's period. */

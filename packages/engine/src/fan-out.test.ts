@@ -1,4 +1,4 @@
-import { blueprint } from '@impresario/core'
+import { blueprint, child } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { Stage } from './stage.fixture.ts'
 
@@ -58,4 +58,65 @@ test.each([
     ),
   })
   expect((await stage.eventsOf(jobId)).filter((event) => event === 'state_started')).toHaveLength(1)
+})
+
+const page = blueprint('page', { start: 'done' }, (state) => ({ done: state.end({ result: () => ({ link: 'l' }) }) }))
+const named = blueprint('named', { start: 'cut' }, (state) => ({
+  cut: state.handler((_context, actions) =>
+    actions.dispatchTask({ type: 'cut', params: { value: 'cut' }, transitions: { success: 'spread' } }),
+  ),
+  spread: state.handler((_context, actions) =>
+    actions.dispatchParallel(
+      {
+        poster: { type: 'work', params: { value: 'poster' } },
+        stills: ['first', 'second'].map((value) => ({ type: 'work', params: { value } })),
+        page: child('page', {}),
+      },
+      { into: 'join' },
+    ),
+  ),
+  join: state.aggregator({ poster: 'work', stills: ['work'], page: 'page' }, ({ results }, actions) =>
+    actions.transitionTo('again', { results }),
+  ),
+  again: state.handler((_context, actions) =>
+    actions.dispatchTask({ type: 'cut', params: { value: 'again' }, transitions: { success: 'done' } }),
+  ),
+  done: state.end({
+    result: ({ written, resultOf }) => ({
+      ...written('results', 'value'),
+      first: resultOf('cut', { from: 'cut' }),
+      last: resultOf('cut'),
+    }),
+  }),
+}))
+
+test('[B-14] [A-05] results are found by the names of their branches and states, whatever their order', async () => {
+  const stage = new Stage([named, page])
+  const worker = await stage.worker('w', { skills: ['work', 'cut'], concurrencyMax: 5 })
+  const jobId = await stage.begin('named')
+  const work = async (count: number): Promise<void> => {
+    const taken = await worker.take(count)
+    for (const { taskId, call } of taken.toReversed()) {
+      await worker.report(taskId, { data: { value: call.params['value'] ?? null } })
+    }
+    await stage.run()
+  }
+  await work(1)
+  await work(3)
+  await work(1)
+  const { status, result } = await stage.job(jobId)
+  expect(status).toBe('finished')
+  expect(result).toEqual({
+    results: {
+      poster: { status: 'success', data: { value: 'poster' } },
+      stills: [
+        { status: 'success', data: { value: 'first' } },
+        { status: 'success', data: { value: 'second' } },
+      ],
+      page: { status: 'success', data: { link: 'l' } },
+    },
+    first: { value: 'cut' },
+    last: { value: 'again' },
+    value: 'again',
+  })
 })

@@ -20,7 +20,7 @@ import type { BlueprintSource } from './job/script-registry.ts'
 import type { Delivery, Handout, Receipt } from './workers/desk-messages.ts'
 import { Engine } from './engine.ts'
 import type { EngineSettings, HistorySink } from './engine.ts'
-import type { CreateOptions } from './job/job-creation.ts'
+import type { NewJob } from './job/job-creation.ts'
 
 /** A signal that nobody aborts. */
 export const NEVER: AbortSignal = new AbortController().signal
@@ -205,9 +205,9 @@ export class Stage {
     this.engine = this.#open()
   }
 
-  async create(name: string, over: Partial<JobRequest> = {}, options: CreateOptions = {}): Promise<string> {
-    const request: JobRequest = { blueprint: name, client: { id: 'client' }, initialData: {}, ...over }
-    const { jobId } = await this.engine.createJob(request, options)
+  async create(name: string, over: Partial<NewJob> = {}): Promise<string> {
+    const request: NewJob = { blueprint: name, client: { id: 'client' }, initialData: {}, ...over }
+    const { jobId } = await this.engine.createJob(request)
     return jobId
   }
 

@@ -39,6 +39,7 @@ import type { SocketBounds } from './worker-api/socket-bounds.ts'
 import type { Sockets } from './worker-api/sockets.ts'
 import type { TlsOptions, TlsReloaded } from './http/tls.ts'
 import { VERSION } from './runtime/version.ts'
+import { StallWatch } from './runtime/stall-watch.ts'
 import { within } from './runtime/within.ts'
 import { registerWorkerApi } from './worker-api/worker-api.ts'
 
@@ -89,6 +90,7 @@ export class Server {
   /** Those on the same storage; none where it cannot be shared. */
   readonly #others: SharedReload | undefined
   #address: string | undefined
+  readonly #stallWatch: StallWatch
   #unwatchCredentials: (() => void) | undefined
 
   constructor(options: ServerOptions) {
@@ -108,6 +110,7 @@ export class Server {
     this.#waits = http.waits
     this.engine = this.#orchestrator.engine
     const { parts } = this.#orchestrator
+    this.#stallWatch = new StallWatch(settings.stallLimitSeconds * 1_000)
     const limiter = options.rateLimiter ?? limiterFor(parts)
     if (isShared(settings.storageUrl)) this.#others = new SharedReload({ ...parts, reload: () => this.reload() })
     const { app, routes, description, book, sockets } = this.#frontendOf({ ...parts, ...http, limiter })
@@ -152,6 +155,7 @@ export class Server {
     if (settings.credentialsWatch) this.#unwatchCredentials = this.#book.watch()
     const address = addressOf(this.#app)
     this.#address = address
+    this.#stallWatch.start()
     health.mark('ok')
     log.info('listening', { address, storage: shownAddress(settings.storageUrl), blueprints: blueprints.list().length })
     return { address }
@@ -160,6 +164,7 @@ export class Server {
   /** Takes no more work, lets what is running finish within the time limit, and makes everything durable. */
   stop(): Promise<void> {
     this.#unwatchCredentials?.()
+    this.#stallWatch.stop()
     return this.#orchestrator.stopWith({ drain: () => this.#drain(), close: () => this.#closeFrontend() })
   }
 

@@ -98,6 +98,7 @@ test('[K-02] within its window a dedupe key starts one run, and a skip names it'
   const other = await office.automations.runNow(id, ANNA, { order: 8 })
   expect(second).toEqual({ type: 'skipped', reason: 'deduplicated', runId: first.runId })
   expect(other.type).toBe('started')
+  await office.settle()
   office.clock.time += 61_000
   expect((await office.automations.runNow(id, ANNA)).type).toBe('started')
 })
@@ -109,6 +110,7 @@ test('[K-16] a budget of runs per day skips what goes beyond it, until the next 
   for (let count = 0; count < 3; count += 1) outcomes.push((await office.automations.runNow(id, ANNA)).type)
   expect(outcomes).toEqual(['started', 'started', 'skipped'])
   expect(await office.skips(id)).toMatchObject([{ reason: 'budget' }])
+  await office.settle()
   office.clock.time += 86_400_000
   expect((await office.automations.runNow(id, ANNA)).type).toBe('started')
 })

@@ -40,10 +40,7 @@ interface ChildTransitions {
   readonly quarantined?: string
 }
 /** By decision; `expired` is the way when nobody decides in time. */
-interface HumanTransitions {
-  readonly expired?: string
-  readonly [decision: string]: string
-}
+type HumanTransitions = { readonly expired?: string } & { readonly [decision: string]: string }
 
 /** A moment, such as a `Date`. */
 export interface Instant {

@@ -267,3 +267,52 @@ test('[A-10] the example of the documents runs', async () => {
     transitions: { success: 'done', needs_review: 'failed', failure: 'failed' },
   })
 })
+
+describe('[A-04] conditions as text are held against the schemas', () => {
+  const script = (condition: string, shape: object = {}) =>
+    blueprint('b', { start: 'a', ...shape }, (state) => ({
+      a: state
+        .when(condition, (_context, actions) => actions.transitionTo('done'))
+        .otherwise((_context, actions) => actions.transitionTo('done')),
+      done: state.end(),
+    }))
+  const input = z.object({ quality: z.enum(['low', 'high']) })
+  const history = z.object({ tries: z.number() })
+
+  test.each([
+    "context.initial_data.quality == 'low'",
+    'context.state_history.tries > 3 or context.state_history.tries == null',
+    "context.state_history.decision.by == 'bob'",
+    "context.current_state == 'a' and context.job_id and context.client.plan == 'gold'",
+    "context.client.params.region == 'eu' and context.tracing_context.traceparent",
+    "context.aggregation_results and context.failure.code == 'TIMEOUT_ERROR'",
+  ])('%s is accepted', (condition) => {
+    expect(() => script(condition, { input, history })).not.toThrow()
+  })
+
+  test.each([
+    ["context.initial_data.quality == 'medium'", "'low' or 'high' and 'medium' are never equal"],
+    ['context.state_history.trie > 3', 'context.state_history has only decision, tries'],
+    ["context.state_history.tries == 'x'", "a number or null and 'x' are never equal"],
+    ["context.current_state == 'b'", "'a' and 'b' are never equal"],
+    ["context.client.plam == 'gold'", 'context.client has only id, plan, params'],
+    ['context.tracing_context.traceparent > 3', 'a text or null and 3 have no order'],
+  ])('%s is refused with its place and the fix', (condition, problem) => {
+    const make = () => script(condition, { input, history })
+    expect(make).toThrow(`Blueprint "b", state "a": the condition "${condition}" is wrong: `)
+    expect(make).toThrow(problem)
+  })
+
+  test('what the schemas do not tell passes', () => {
+    const silent = { '~standard': { version: 1, vendor: 'v', validate: (value: unknown) => ({ value }) } }
+    const refuses = () => {
+      throw new Error('There is none.')
+    }
+    const unable = { '~standard': { ...silent['~standard'], jsonSchema: { output: refuses } } }
+    for (const schema of [undefined, silent, unable, z.any(), z.date()]) {
+      expect(() =>
+        script("context.initial_data.x == 'y' and context.state_history.z < 3", { input: schema, history: schema }),
+      ).not.toThrow()
+    }
+  })
+})

@@ -1,8 +1,8 @@
 import { ImpresarioError, LIMITS, partProblems, validate } from '@impresario/protocol'
 import type { JsonObject, Schema } from '@impresario/protocol'
-import { compileExpression } from '../expression/expression.ts'
 import type { Job } from '../job/job.ts'
 import type { Migration, RunnableBlueprint, StateNode, TurnInput, TurnOutput } from './blueprint.ts'
+import { compileCondition } from './condition.ts'
 import { contextOf, withoutResults } from './context.ts'
 import type { RawContext } from './context.ts'
 import { jsonCopy, jsonObjectCopy, jsonSize, storedCopy } from './json-copy.ts'
@@ -49,13 +49,11 @@ interface Compiled {
 const IMPLICIT_FAILED: Definition = { kind: 'end', outcome: 'failed', result: undefined }
 
 export function runnable<Name extends string>(name: Name, parts: Parts): RunnableBlueprint & { readonly name: Name } {
+  const { input, history, output } = parts
   const states = new Map<string, Compiled>()
   const find = (state: string) => states.get(state)?.script
   const compile = (state: string, definition: Definition) =>
-    states.set(
-      state,
-      compileState({ blueprint: name, state, definition, find, history: parts.history, output: parts.output }),
-    )
+    states.set(state, compileState({ blueprint: name, state, definition, find, input, history, output }))
   for (const [state, built] of Object.entries(parts.states)) compile(state, checkedDefinition(name, state, built))
   const declared = [...states]
   checkStart(name, parts.start, states)
@@ -78,7 +76,7 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
       )
       return nodes
     },
-    perform: async (input) => perform(name, states, parts.dataStores, input),
+    perform: async (turn) => perform(name, states, parts.dataStores, turn),
     validateInput: async (data) => validateInput(parts.input, data),
     migrate: (job) => migrate(name, parts.migrate, find, job),
   }
@@ -114,6 +112,7 @@ interface StateParts {
   readonly state: string
   readonly definition: Definition
   readonly find: (state: string) => ScriptState | undefined
+  readonly input: Schema | undefined
   readonly history: Schema | undefined
   readonly output: Schema | undefined
 }
@@ -152,7 +151,7 @@ function compileRule(parts: StateParts, { condition, handler }: Rule): CompiledR
   if (typeof condition === 'function') {
     return { test: (context) => condition(withoutResults(context)) === true, handler }
   }
-  const expression = inPlace(parts, () => compileExpression(condition))
+  const expression = inPlace(parts, () => compileCondition(condition, parts))
   return { test: (context) => expression.test({ context }), handler }
 }
 

@@ -1,6 +1,7 @@
 import { compareNumbers, isAnyNumber, isExactNumber } from '@impresario/protocol'
 import { parse } from './parser.ts'
 import type { CheckPath, Comparison, Expression, Key } from './parser.ts'
+import { schemaProblems } from './schema-check.ts'
 
 /** The values that an expression can read, by the name that its paths begin with. */
 export type ExpressionScope = Readonly<Record<string, unknown>>
@@ -13,6 +14,8 @@ export interface CompiledExpression {
   test(scope: ExpressionScope): boolean
   /** Every path that it reads. */
   readonly paths: readonly string[]
+  /** What is wrong with it, given a JSON Schema of what it reads. One sentence per problem, with the fix. */
+  problemsUnder(schema: unknown): readonly string[]
 }
 
 /** Names of the context, as the documents write them and as the code does. */
@@ -49,7 +52,13 @@ export interface ExpressionOptions {
 export function compileExpression(source: string, options: ExpressionOptions = {}): CompiledExpression {
   const expression = parse(source, pathCheck(options.roots ?? ['context']))
   const evaluate = (scope: ExpressionScope) => valueOf(expression, scope)
-  return { source, evaluate, test: (scope) => isTrue(evaluate(scope)), paths: [...new Set(pathsOf(expression))] }
+  return {
+    source,
+    evaluate,
+    test: (scope) => isTrue(evaluate(scope)),
+    paths: [...new Set(pathsOf(expression))],
+    problemsUnder: (schema) => schemaProblems(expression, schema),
+  }
 }
 
 function pathCheck(roots: readonly string[]): CheckPath {

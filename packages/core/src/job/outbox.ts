@@ -5,7 +5,7 @@ import { shownJobId } from './identity.ts'
 import type { HumanWait, Job } from './job.ts'
 
 /** What an item of the queue `outbox` carries: one message for one address, as it will be sent. */
-export interface OutboxMessage extends JsonObject {
+export type OutboxMessage = JsonObject & {
   /** Without full stops. A message that is sent again has the same one. */
   readonly messageId: string
   readonly url: string
@@ -50,7 +50,7 @@ export function outboxMessage(job: Job, effect: Extract<Effect, { type: 'webhook
 }
 
 /** The record of a message in the log of deliveries as it begins: nobody has tried to send it. */
-export interface PendingDelivery extends OutboxMessage {
+export type PendingDelivery = OutboxMessage & {
   readonly status: 'pending'
   readonly attempts: readonly []
   readonly tries: 0

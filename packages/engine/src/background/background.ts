@@ -1,8 +1,7 @@
 import { REPUTATION_RULES } from '@impresario/core'
 import type { Clock, Log, Random, ReputationRules, Service, Storage } from '@impresario/core'
-import type { ScriptRegistry } from '../job/script-registry.ts'
+import type { JobCreation } from '../job/job-creation.ts'
 import type { KeyBook } from '../job/key-book.ts'
-import type { Director } from '../job/director.ts'
 import type { Dispatcher } from '../workers/dispatcher.ts'
 import { HealthChecker } from './health-checker.ts'
 import { Leadership } from '../service/leadership.ts'
@@ -32,9 +31,8 @@ export const BACKGROUND_DEFAULTS: BackgroundSettings = {
 
 export interface BackgroundOptions {
   readonly storage: Storage
-  readonly director: Director
+  readonly creation: JobCreation
   readonly dispatcher: Dispatcher
-  readonly registry: ScriptRegistry
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -54,7 +52,7 @@ export interface Background {
 }
 
 export function createBackground(options: BackgroundOptions): Background {
-  const { storage, director, dispatcher, registry, clock, random, log, keys, settings, onMoment } = options
+  const { storage, creation, dispatcher, clock, random, log, keys, settings, onMoment } = options
   const reputation = new Reputation({
     storage,
     clock,
@@ -69,7 +67,7 @@ export function createBackground(options: BackgroundOptions): Background {
     },
   })
   const onReplaced = (): void => leadership.wake('scheduler')
-  const scheduler = new Scheduler({ storage, director, registry, clock, random, log, keys, onReplaced })
+  const scheduler = new Scheduler({ storage, creation, clock, random, log, keys, onReplaced })
   const healthChecker = new HealthChecker({
     storage,
     clock,

@@ -1,12 +1,13 @@
 import type { Clock, JobRequest, Lease, Log, Service, Storage } from '@impresario/core'
-import type { ScriptRegistry } from '../job/script-registry.ts'
+import { isImpresarioError } from '@impresario/protocol'
 import type { Director } from '../job/director.ts'
+import type { JobCreation } from '../job/job-creation.ts'
 import { readMail } from '../job/payload.ts'
 import { Pump } from '../service/pump.ts'
 
 export interface PostmanOptions {
   readonly storage: Storage
-  readonly registry: ScriptRegistry
+  readonly creation: JobCreation
   readonly director: Director
   readonly clock: Clock
   readonly log: Log
@@ -55,38 +56,27 @@ export class Postman implements Service {
     const { to, letter } = readMail(lease.payload)
     try {
       if (letter.type === 'create') await this.#create(to, letter.request, lease)
-      else await director.apply(to, { ...letter, at: clock.now() }, lease)
+      else await director.apply(to, { ...letter, at: clock.now() }, { settle: lease })
     } catch (error) {
       // The letter stays in its queue and is delivered again when the lease ends.
+      if (isImpresarioError(error, 'TOO_MANY_REQUESTS')) {
+        log.warn('a child waits because too many jobs are open', { job_id: to })
+        return
+      }
       log.error('a letter could not be delivered', { job_id: to, error: String(error) })
     }
   }
 
   /** A child that can never be: its parent hears of a failure instead of waiting for ever. */
   async #create(id: string, request: JobRequest, lease: Lease): Promise<void> {
-    const { director, clock, storage } = this.#options
-    const checked = await this.#check(request)
-    const at = clock.now()
+    const { creation, director, clock, storage } = this.#options
     const { parent } = request
-    if ('initialData' in checked) {
-      await director.apply(id, { type: 'created', at, id, request: { ...request, ...checked } }, lease)
-    } else if (parent !== undefined) {
-      const { visit, branch, jobId } = parent
-      await director.apply(jobId, { type: 'childEnded', at, visit, branch, outcome: 'failed', error: checked })
-      await storage.commit({ settle: lease })
-    }
-  }
-
-  /** A child's data is checked as a client's is. */
-  async #check({
-    blueprint: name,
-    initialData,
-  }: JobRequest): Promise<Pick<JobRequest, 'initialData'> | { readonly code: string; readonly message: string }> {
-    const blueprint = this.#options.registry.find(name)
-    if (blueprint === undefined) return { code: 'BLUEPRINT_NOT_FOUND', message: `There is no blueprint "${name}".` }
-    const checked = await blueprint.validateInput(initialData)
-    if ('value' in checked) return { initialData: checked.value }
-    const message = `The initial data does not fit "${name}": ${checked.problems.join('; ')}`
-    return { code: 'INPUT_REFUSED', message }
+    const started = await creation.startChild(id, request, lease)
+    if (started.type !== 'refused' || parent === undefined) return
+    const { visit, branch, jobId } = parent
+    const { code, message } = started.refusal
+    const error = { code, message }
+    await director.apply(jobId, { type: 'childEnded', at: clock.now(), visit, branch, outcome: 'failed', error })
+    await storage.commit({ settle: lease })
   }
 }

@@ -2,15 +2,13 @@ import { SCHEDULER_CLIENT, Zone, firingAfter, isoInstant, plan, triggerKey, wall
 import type { Clock, JobRequest, Log, Put, Random, Schedule, ScheduleRecord, Storage, Stored } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
-import type { ScriptRegistry } from '../job/script-registry.ts'
-import type { Director } from '../job/director.ts'
+import type { JobCreation } from '../job/job-creation.ts'
 import type { ClientKey, KeyBook } from '../job/key-book.ts'
 import type { LedService, Term } from '../service/leadership.ts'
 
 export interface SchedulerOptions {
   readonly storage: Storage
-  readonly director: Director
-  readonly registry: ScriptRegistry
+  readonly creation: JobCreation
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -95,11 +93,11 @@ export class Scheduler implements LedService {
   }
 
   /**
-   * Starts the job of a schedule out of its turn; its firings go on as if nothing had been. With a key, the same call once more
-   * finds the job of the first one. Durable when this resolves.
+   * Starts the job of a schedule now; its firings go on as if nothing had been. With a key, the same call once more finds the
+   * job of the first one. Durable when this resolves.
    */
   async runNow(name: string, once?: ClientKey): Promise<{ readonly jobId: string }> {
-    const { storage, director, clock, random, keys } = this.#options
+    const { storage, creation, random, keys } = this.#options
     const schedule = this.#entries.find((entry) => entry.schedule.name === name)?.schedule
     if (schedule === undefined) throw new ImpresarioError('NOT_FOUND', `There is no schedule "${name}".`)
     const use = once && keys.use(once, { schedule: name })
@@ -107,8 +105,8 @@ export class Scheduler implements LedService {
     if (known !== undefined) return { jobId: known }
     const request = await this.#request(schedule)
     const id = random.id()
-    const extra = use && { put: [keys.put(use, id)] }
-    const created = await director.apply(id, { type: 'created', at: clock.now(), id, request }, undefined, extra)
+    const extra = use && [keys.put(use, id)]
+    const created = await creation.startScheduled(id, request, { extra })
     await storage.sync()
     // Another call with this key was faster.
     const winner = use && created.type !== 'applied' ? await keys.find(use) : undefined
@@ -189,13 +187,12 @@ export class Scheduler implements LedService {
 
   /** The job and the note that its time was served, in one commit. */
   async #fire(entry: Entry, time: number, term: Term, now: number): Promise<boolean> {
-    const { director, clock, random, log } = this.#options
+    const { creation, random, log } = this.#options
     const { schedule } = entry
     const request = await this.#request(schedule, { scheduled_for: isoInstant(time) })
     const id = random.id()
     const { put, stored } = this.#recordOf(entry, { firedFor: time, firedAt: now, jobId: id })
-    const created = { type: 'created', at: clock.now(), id, request } as const
-    const applied = await director.apply(id, created, undefined, { put: [put] }, term.guard)
+    const applied = await creation.startScheduled(id, request, { extra: [put], guard: term.guard })
     if (applied.type !== 'applied') {
       // Another leader was faster, or this one leads no longer: what is stored decides.
       entry.stored = 'unread'
@@ -225,26 +222,22 @@ export class Scheduler implements LedService {
 
   /** What is asked of the engine. Blueprints may have been replaced since the schedule was taken, so each time anew. */
   async #request(schedule: Schedule, more: JsonObject = {}): Promise<JobRequest> {
-    const blueprint = this.#options.registry.find(schedule.blueprint)
-    if (blueprint === undefined) {
-      throw refused(schedule, `names the blueprint "${schedule.blueprint}", which is not there.`, 'blueprint')
-    }
-    const checked = await blueprint.validateInput(schedule.initialData)
-    if ('problems' in checked) {
-      const problems = checked.problems.join('; ')
-      throw refused(schedule, `has data that "${blueprint.name}" refuses: ${problems}`, 'input_data')
-    }
     const { clientId, priority, dispatchTimeoutMs, resultTimeoutMs, metadata, webhookUrl } = schedule
-    return {
+    const checked = await this.#options.creation.check({
       blueprint: schedule.blueprint,
       client: clientId === SCHEDULER_CLIENT ? { id: clientId, plan: 'system' } : { id: clientId },
-      initialData: checked.value,
+      initialData: schedule.initialData,
       priority,
       dispatchTimeoutMs,
       resultTimeoutMs,
       metadata: { ...metadata, schedule: schedule.name, ...more },
       webhookUrl,
-    }
+    })
+    if ('request' in checked) return checked.request
+    const { code, problems } = checked.refusal
+    throw code === 'BLUEPRINT_NOT_FOUND'
+      ? refused(schedule, `names the blueprint "${schedule.blueprint}", which is not there.`, 'blueprint')
+      : refused(schedule, `has data that "${schedule.blueprint}" refuses: ${problems.join('; ')}`, 'input_data')
   }
 
   #wallNow(): number {

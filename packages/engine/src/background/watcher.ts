@@ -87,7 +87,7 @@ export class Watcher implements Service {
 
   async #apply(jobId: string, event: JobEvent, lease: Lease): Promise<void> {
     try {
-      await this.#options.director.apply(jobId, event, lease)
+      await this.#options.director.apply(jobId, event, { settle: lease })
     } catch (error) {
       this.#options.log.error('a timeout could not be applied', { job_id: jobId, error: String(error) })
     }

@@ -1,3 +1,4 @@
+import { blueprint, childJobId } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { Stage, oneTask } from '../stage.fixture.ts'
 
@@ -61,12 +62,83 @@ test('[H-04] [I-01] the bound holds over several instances, but for a sixteenth 
 
 test('[C-08] whoever asks again for a job that is there gets it, however many are open', async () => {
   const stage = aStage(1)
-  const first = await stage.create('one', asks('a'), { idempotencyKey: 'k' })
-  expect(await stage.create('one', asks('a'), { idempotencyKey: 'k' })).toBe(first)
-  await expect(stage.create('one', asks('a'), { idempotencyKey: 'other' })).rejects.toThrow('You have 1 open jobs')
+  const first = await stage.create('one', { ...asks('a'), idempotencyKey: 'k' })
+  expect(await stage.create('one', { ...asks('a'), idempotencyKey: 'k' })).toBe(first)
+  await expect(stage.create('one', { ...asks('a'), idempotencyKey: 'other' })).rejects.toThrow('You have 1 open jobs')
   const jobId = uuidAt(stage.clock.now())
-  const named = await stage.create('one', asks('b'), { jobId })
-  expect(await stage.create('one', asks('b'), { jobId })).toBe(named)
+  const named = await stage.create('one', { ...asks('b'), jobId })
+  expect(await stage.create('one', { ...asks('b'), jobId })).toBe(named)
+})
+
+const outer = blueprint('outer', { start: 'run' }, (state) => ({
+  run: state.handler((_context, actions) =>
+    actions.runBlueprint({ name: 'one', initialData: {}, transitions: { success: 'done', failure: 'gave_up' } }),
+  ),
+  done: state.end(),
+  gave_up: state.end({ outcome: 'failed' }),
+}))
+
+function withChildren(perClientMax: number): Stage {
+  return new Stage([oneTask(), outer], { settings: { backlog: { perClientMax, totalMax: 1_000 } } })
+}
+
+test('[H-04] parents that fill the bound do not keep their own children out', async () => {
+  const stage = withChildren(2)
+  const worker = await stage.worker('w', { concurrencyMax: 9 })
+  const parents = [await stage.create('outer', asks('a')), await stage.create('outer', asks('a'))]
+  await stage.run()
+  await expect(stage.create('one', asks('a'))).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS' })
+  for (const { taskId } of await worker.take(2)) await worker.report(taskId)
+  await stage.run()
+  for (const parent of parents) expect(await stage.statusOf(parent)).toBe('finished')
+})
+
+/** One parent with its child, which is as many as children may reach, and a parent of an instance that has no bound. */
+async function crowded(): Promise<{ readonly stage: Stage; readonly first: string; readonly second: string }> {
+  const stage = withChildren(1)
+  const first = await stage.begin('outer', asks('a'))
+  const { storage, clock } = stage
+  const second = await new Stage([oneTask(), outer], { clock, storage: () => storage }).create('outer', asks('a'))
+  await stage.after(1_000)
+  return { stage, first, second }
+}
+
+test('[H-04] a child beyond twice the bound waits for its place', async () => {
+  const { stage, first, second } = await crowded()
+  const childId = childJobId(second, 1, '0')
+  expect(await stage.engine.readJob(childId)).toBeUndefined()
+  expect(await stage.statusOf(second)).toBe('waiting_for_child')
+  const worker = await stage.worker('w')
+  await worker.report((await worker.takeOne()).taskId)
+  await stage.run()
+  expect(await stage.statusOf(first)).toBe('finished')
+  await stage.after(16_000)
+  expect(await stage.statusOf(childId)).toBe('waiting_for_worker')
+})
+
+test('[H-04] a child that gets no place is a failure for its parent, so that parents cannot block each other for ever', async () => {
+  const { stage, second } = await crowded()
+  for (let deliveries = 0; deliveries < 20; deliveries += 1) await stage.after(16_000)
+  expect(await stage.job(second)).toMatchObject({ status: 'failed', state: 'gave_up' })
+})
+
+test('[H-04] [F-04] a schedule whose client has too many open jobs starts none, and is tried again', async () => {
+  const stage = aStage(1)
+  const worker = await stage.worker('w')
+  await stage.begin('one', asks('a'))
+  const told = { blueprint: 'one', initialData: {}, isEnabled: true, clientId: 'a', timeZone: 'UTC' } as const
+  const trigger = { kind: 'interval', everyMs: 3_600_000 } as const
+  const schedule = { ...told, name: 's', trigger, misfire: 'run_once', catchUpMax: 1 } as const
+  await stage.engine.scheduler.replace([schedule])
+  await expect(stage.engine.scheduler.runNow('s')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS' })
+  await stage.engine.tick()
+  const open = async (): Promise<number> =>
+    (await stage.engine.listJobs({ limit: 9, status: 'waiting_for_worker' })).length
+  expect(await open()).toBe(1)
+  await worker.report((await worker.takeOne()).taskId)
+  await stage.after(31_000)
+  expect(await open()).toBe(1)
+  expect((await stage.engine.scheduler.list())[0]?.lastJobId).toBeDefined()
 })
 
 /** A UUIDv7 of this moment. */

@@ -37,6 +37,8 @@ const LOOK_MS = 1_000
  */
 const SHARE = 16
 const RETRY_AFTER_S = 5
+/** How far children may exceed the bounds. */
+const CHILDREN_FACTOR = 2
 /** Clients that are remembered. Whoever is forgotten is looked up again. */
 const CLIENTS_MAX = 10_000
 const SETTLED: ReadonlySet<string> = new Set(['finished', 'failed', 'cancelled', 'error', 'quarantined'])
@@ -52,17 +54,23 @@ export class Backlog {
     this.#all = newCount(options.bounds.totalMax)
   }
 
-  /** Counts one more for the client, or says why it cannot have it. Gives what to call when the creation is over. */
-  async admit(clientId: string): Promise<ImpresarioError | (() => void)> {
+  /**
+   * Counts one more for the client, or says why it cannot have it. Gives what to call when the creation is over.
+   *
+   * A child may exceed the bounds by as much again: its parent is open and waits for it, so that parents alone could fill the
+   * bounds, and none of them would ever end.
+   */
+  async admit(clientId: string, { isChild = false } = {}): Promise<ImpresarioError | (() => void)> {
+    const factor = isChild ? CHILDREN_FACTOR : 1
     const own = this.#clients.get(clientId) ?? this.#remember(clientId)
     const all = this.#all
     for (;;) {
       await this.#look(own, clientId)
       await this.#look(all, undefined)
-      if (own.open >= own.max) return refusal(`You have ${own.open} open jobs, and ${own.max} are allowed.`)
-      if (all.open >= all.max) return refusal('There are too many open jobs.')
-      // Others may have taken what the look allowed.
-      if (own.left > 0 && all.left > 0) break
+      if (own.open >= own.max * factor) return refusal(`You have ${own.open} open jobs, and ${own.max} are allowed.`)
+      if (all.open >= all.max * factor) return refusal('There are too many open jobs.')
+      // Others may have taken what the look allowed. A child does not wait for it.
+      if (isChild || (own.left > 0 && all.left > 0)) break
       await roomIn(own.left > 0 ? all : own)
     }
     for (const count of [own, all]) {

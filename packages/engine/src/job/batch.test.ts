@@ -213,7 +213,7 @@ test('[G-05] [B-05] a parent gets the result of a child whose record is gone', a
 
 test('[C-08] [H-05] the keys of two clients never meet, whatever the clients are called', async () => {
   const stage = new Stage([oneTask()])
-  const create = (id: string, idempotencyKey: string) => stage.create('one', { client: { id } }, { idempotencyKey })
+  const create = (id: string, idempotencyKey: string) => stage.create('one', { client: { id }, idempotencyKey })
   const ids = [await create('a', 'b/c'), await create('a/b', 'c'), await create('a%2Fb', 'c'), await create('b', 'b/c')]
   expect(new Set(ids).size).toBe(4)
   expect(await create('a/b', 'c')).toBe(ids[1])
@@ -225,14 +225,14 @@ test('[C-08] [G-05] an idempotency key is known for a day, or for as long as the
     [{ retention: { keyMs: 5_000 } }, 5_000],
   ] as const) {
     const stage = new Stage([oneTask()], { settings })
-    const first = await stage.create('one', {}, { idempotencyKey: 'k' })
+    const first = await stage.create('one', { idempotencyKey: 'k' })
     // A turn that waits for a day would be taken for an overload.
     await stage.run()
     await stage.clock.advance(knownMs - 1)
-    expect(await stage.create('one', {}, { idempotencyKey: 'k' })).toBe(first)
+    expect(await stage.create('one', { idempotencyKey: 'k' })).toBe(first)
     await stage.clock.advance(2)
-    const second = await stage.create('one', {}, { idempotencyKey: 'k' })
+    const second = await stage.create('one', { idempotencyKey: 'k' })
     expect(second).not.toBe(first)
-    expect(await stage.create('one', {}, { idempotencyKey: 'k' })).toBe(second)
+    expect(await stage.create('one', { idempotencyKey: 'k' })).toBe(second)
   }
 })

@@ -8,6 +8,7 @@ import type {
   JobEvent,
   LeaseRef,
   Log,
+  Put,
   Storage,
   Stored,
   TrailEntry,
@@ -27,14 +28,15 @@ export type Applied =
 /** The same for what a person asks for. `repeated`: the job has done so before, when the same person asked for the same. */
 export type Commanded = Applied | { readonly type: 'repeated'; readonly job: Job }
 
+/** Hears of a decision after its commit. */
+export type DecisionListener = (decision: Decision, before: Job | undefined, version: number, event: JobEvent) => void
+
 export interface DirectorOptions {
   readonly storage: Storage
   readonly registry: ScriptRegistry
   readonly clock: Clock
   readonly log: Log
   readonly place: PlacementOf
-  /** Tells the dispatcher what has become of tasks, after the commit. */
-  readonly onDecided: (decision: Decision, before: Job | undefined, version: number, event: JobEvent) => void
   /** Takes back the places that a batch reserved and that a conflict made void. */
   readonly onRefused: (decision: Decision) => void
   readonly retention?: Retention
@@ -44,14 +46,16 @@ export interface DirectorOptions {
   readonly onEntries?: ((jobId: string, entries: readonly TrailEntry[], job: Job | undefined) => void) | undefined
 }
 
-/** What is written in the same commit as the job. If any of it conflicts, nothing is written. */
-export type Extra = Pick<Batch, 'put' | 'enqueue' | 'remove' | 'drop'>
-
 /** What a commit depends on beside the job, and what is written with it. */
-interface Conditions {
-  readonly settle: LeaseRef | undefined
-  readonly extra: Extra | undefined
-  readonly guard: LeaseRef | undefined
+export interface Conditions {
+  /** The claim that the event answers; it ends with the commit. */
+  readonly settle?: LeaseRef | undefined
+  /** Records that are written with the job. */
+  readonly extra?: readonly Put[] | undefined
+  /** Items and records that come and go with it. */
+  readonly beside?: Pick<Batch, 'enqueue' | 'remove' | 'drop'> | undefined
+  /** The lease under which the event is applied; it must hold, and stays. */
+  readonly guard?: LeaseRef | undefined
 }
 
 /** Turns that are taken in one commit. A job that goes round and round lets others have theirs. */
@@ -76,12 +80,18 @@ export class Director {
   /** Jobs as they were last seen here. Another instance may have written them since; then the commit is refused. */
   readonly #memory = new JobMemory()
 
+  readonly #listeners: DecisionListener[] = []
+
   constructor(options: DirectorOptions) {
     this.#options = options
   }
 
-  /** `settle`: the claim that the event answers. `guard`: the lead under which it is applied; it stays. */
-  async apply(jobId: string, event: JobEvent, settle?: LeaseRef, extra?: Extra, guard?: LeaseRef): Promise<Applied> {
+  /** Calls `listener` after every commit, in the order in which listeners came. */
+  onDecided(listener: DecisionListener): void {
+    this.#listeners.push(listener)
+  }
+
+  async apply(jobId: string, event: JobEvent, conditions: Conditions = {}): Promise<Applied> {
     const waiting = this.#busy.get(jobId)
     if (waiting === undefined) {
       this.#busy.set(jobId, [])
@@ -91,7 +101,7 @@ export class Director {
       })
     }
     try {
-      return await this.#apply(jobId, event, { settle, extra, guard })
+      return await this.#apply(jobId, event, conditions)
     } finally {
       const next = this.#busy.get(jobId)?.shift()
       if (next === undefined) this.#busy.delete(jobId)
@@ -140,7 +150,7 @@ export class Director {
       versionSeen = version
       const written = await this.#write(decision, version + 1, conditions)
       if (written !== undefined) {
-        this.#options.onDecided(written, before, version + 1, event)
+        for (const listener of this.#listeners) listener(written, before, version + 1, event)
         this.remark(jobId, written.job, written.entries)
         return { type: 'applied', job: written.job, before, version: version + 1 }
       }
@@ -182,14 +192,14 @@ export class Director {
   async #commit(
     decision: Decision,
     version: number,
-    { settle, extra = {}, guard }: Conditions,
+    { settle, extra = [], beside, guard }: Conditions,
   ): Promise<Decision | undefined> {
     const { storage, place, onRefused, retention } = this.#options
     let outcome: 'committed' | 'conflict' = 'conflict'
     try {
-      const batch = batchOf(decision, version, settle, { place, retention })
-      const { put, ...own } = withExtra(batch, extra)
-      const whole = guard === undefined ? { ...own, put } : { ...own, put, guard }
+      const batch = withItems(batchOf(decision, version, settle, { place, retention }), beside)
+      const put = [...batch.put, ...extra]
+      const whole = guard === undefined ? { ...batch, put } : { ...batch, put, guard }
       const notes = deliveryNotes(batch)
       outcome = await storage.commit(notes.length === 0 ? whole : { ...whole, put: [...put, ...notes] })
       // The notes of a name that was used before are in the way, or another writer was first: that shows itself again.
@@ -205,13 +215,14 @@ export class Director {
   }
 }
 
-function withExtra(batch: ReturnType<typeof batchOf>, { put, enqueue, remove, drop }: Extra): typeof batch {
+function withItems(batch: ReturnType<typeof batchOf>, beside: Conditions['beside']): typeof batch {
+  if (beside === undefined) return batch
+  const { enqueue = [], remove = [], drop = [] } = beside
   return {
     ...batch,
-    put: [...batch.put, ...(put ?? [])],
-    ...(enqueue === undefined ? {} : { enqueue: [...(batch.enqueue ?? []), ...enqueue] }),
-    ...(remove === undefined ? {} : { remove: [...(batch.remove ?? []), ...remove] }),
-    ...(drop === undefined ? {} : { drop }),
+    enqueue: [...(batch.enqueue ?? []), ...enqueue],
+    remove: [...(batch.remove ?? []), ...remove],
+    ...(drop.length === 0 ? {} : { drop }),
   }
 }
 

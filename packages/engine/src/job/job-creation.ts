@@ -1,5 +1,5 @@
 import { besideJobId, shownJobId, wallTime } from '@impresario/core'
-import type { Clock, Job, JobRequest, LeaseRef, Put, Random, Storage } from '@impresario/core'
+import type { Batch, Clock, Job, JobRequest, Lease, LeaseRef, Put, Random, Storage } from '@impresario/core'
 import { ImpresarioError, jsonWeight } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { OPEN_ADMISSION } from './admission.ts'
@@ -7,15 +7,19 @@ import type { Admission, Pass } from './admission.ts'
 import { Backlog } from './backlog.ts'
 import type { BacklogBounds } from './backlog.ts'
 import type { ScriptRegistry } from './script-registry.ts'
-import type { Applied, Director, Extra } from './director.ts'
+import type { Applied, Conditions, Director } from './director.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { keyIdOf, mustBeKey } from './key-book.ts'
 import type { KeyBook } from './key-book.ts'
 import { QuotaBook } from './quota.ts'
 import type { Quota, QuotaUse } from './quota.ts'
+import { checkRequest } from './request-check.ts'
+import type { CheckedRequest, RequestRefusal } from './request-check.ts'
 import type { TurnQueue } from './turn-queue.ts'
 
-export interface CreateOptions {
+/** A job that a client asks for. */
+export interface NewJob extends JobRequest {
+  /** A request with a key that the client has used before gives the job of that time. */
   readonly idempotencyKey?: string | undefined
   /** A UUIDv7 that becomes the job's id; a repeated request finds the job again. */
   readonly jobId?: string | undefined
@@ -24,7 +28,7 @@ export interface CreateOptions {
 }
 
 /** What is written with a job: the claim that it answers, and records and items beside it. */
-export interface Beside extends Extra {
+export interface Beside extends Pick<Batch, 'put' | 'enqueue' | 'remove' | 'drop'> {
   readonly settle?: LeaseRef | undefined
 }
 
@@ -61,7 +65,18 @@ interface Checked {
 /** After so many others were faster, in a row, something is wrong with the storage and not with the timing. */
 const CONFLICTS_MAX = 100
 
-/** Starts jobs: once for each key or id, and no more than the client's quota has. */
+/** A letter is delivered every fifteen seconds until its child is there: a child waits five minutes for its place. */
+const CHILD_DELIVERIES_MAX = 20
+
+/** What came of a child: it is there, or can never be. */
+export type ChildStarted =
+  | Applied
+  | { readonly type: 'refused'; readonly refusal: { readonly code: string; readonly message: string } }
+
+/**
+ * The one door for new jobs. Clients come in by `start` and `startAll`, parents by `startChild`, schedules by
+ * `startScheduled`, automations by `startWith`. Each request is checked in the same way, and each counts in the bounds on open jobs.
+ */
 export class JobCreation {
   readonly #options: JobCreationOptions
   readonly #quotas: QuotaBook
@@ -77,10 +92,10 @@ export class JobCreation {
   }
 
   /** Resolves when the job is durable. */
-  async start(request: JobRequest, options: CreateOptions): Promise<Created> {
-    const pass = this.#enter([request])
+  async start(wanted: NewJob): Promise<Created> {
+    const pass = this.#enter([wanted])
     try {
-      const created = await this.#create(request, options, pass)
+      const created = await this.#create(wanted, pass)
       await this.#options.storage.sync()
       return created
     } finally {
@@ -89,12 +104,10 @@ export class JobCreation {
   }
 
   /** All of them go in together, or none does; then each succeeds or fails for itself. */
-  async startAll(
-    requests: readonly (JobRequest & CreateOptions)[],
-  ): Promise<readonly (Created | { readonly error: unknown })[]> {
-    const pass = this.#enter(requests)
+  async startAll(wanted: readonly NewJob[]): Promise<readonly (Created | { readonly error: unknown })[]> {
+    const pass = this.#enter(wanted)
     try {
-      const creations = requests.map((request) => this.#create(request, request, pass))
+      const creations = wanted.map((one) => this.#create(one, pass))
       const results = await Promise.all(creations.map((one) => one.catch((error: unknown) => ({ error }))))
       await this.#options.storage.sync()
       return results
@@ -109,20 +122,76 @@ export class JobCreation {
     return (this.#options.admission ?? OPEN_ADMISSION).enter(bytes)
   }
 
-  async #create(request: JobRequest, { idempotencyKey, jobId, quota }: CreateOptions, pass: Pass): Promise<Created> {
-    if (idempotencyKey !== undefined) mustBeKey(idempotencyKey)
-    mustBeNumbers(request)
-    const blueprint = this.#options.registry.latestForClients(request.blueprint)
-    const checked = await blueprint.validateInput(request.initialData)
-    if ('problems' in checked) {
-      throw new ImpresarioError(
-        'INPUT_REFUSED',
-        `The initial data does not fit "${blueprint.name}": ${checked.problems.join('; ')}`,
-      )
+  /** Whether there can be such a job now. */
+  check(request: JobRequest): Promise<CheckedRequest> {
+    return checkRequest(this.#options.registry, request)
+  }
+
+  /**
+   * Starts the child that a letter asks for; the letter is gone with it. Throws while too many jobs are open: the letter
+   * then stays and is delivered again, for some minutes. Jobs that wait for their children can fill every bound, so it ends.
+   */
+  async startChild(id: string, request: JobRequest, letter: Lease): Promise<ChildStarted> {
+    const checked = await this.check(request)
+    if ('refusal' in checked) return { type: 'refused', refusal: checked.refusal }
+    const admitted = await this.#backlog?.admit(request.client.id, { isChild: true })
+    if (admitted instanceof ImpresarioError) {
+      if (letter.deliveries < CHILD_DELIVERIES_MAX) throw admitted
+      return { type: 'refused', refusal: { code: 'TOO_MANY_REQUESTS', message: admitted.message } }
     }
+    try {
+      const { director, clock } = this.#options
+      const event = { type: 'created', at: clock.now(), id, request: checked.request } as const
+      return await director.apply(id, event, { settle: letter })
+    } finally {
+      admitted?.()
+    }
+  }
+
+  /** Starts a job of a schedule. The request was checked by `check`. `extra` is written with the job, under `guard`. */
+  async startScheduled(
+    id: string,
+    request: JobRequest,
+    { extra, guard }: Omit<Conditions, 'settle'> = {},
+  ): Promise<Applied> {
+    const settle = await this.#admit(request)
+    try {
+      const { director, clock } = this.#options
+      return await director.apply(id, { type: 'created', at: clock.now(), id, request }, { extra, guard })
+    } finally {
+      settle()
+    }
+  }
+
+  /**
+   * Starts a job of the orchestrator itself in one commit with what belongs to it. Nothing is written when any of that
+   * conflicts (`lost`), or when there is a job of this id (`exists`).
+   */
+  async startWith(id: string, request: JobRequest, beside: Beside): Promise<'created' | 'exists' | 'lost'> {
+    const checked = await checkRequest(this.#options.registry, request)
+    if ('refusal' in checked) throw refusedRequest(request, checked.refusal)
+    const done = await this.#admit({ ...request, jobId: id })
+    try {
+      const { director, clock } = this.#options
+      const { settle, put = [], ...items } = beside
+      const at = creationTime(id, clock.now())
+      const event = { type: 'created', at, id, request: checked.request } as const
+      const applied = await director.apply(id, event, { settle, extra: put, beside: items })
+      if (applied.type === 'applied') return 'created'
+      return applied.type === 'ignored' ? 'exists' : 'lost'
+    } finally {
+      done()
+    }
+  }
+
+  async #create({ idempotencyKey, jobId, quota, ...request }: NewJob, pass: Pass): Promise<Created> {
+    if (idempotencyKey !== undefined) mustBeKey(idempotencyKey)
+    const checked = await this.check(request)
+    if ('refusal' in checked) throw refusedRequest(request, checked.refusal)
+    if (this.#options.registry.isInternal(request.blueprint)) throw refusedRequest(request, notThere(request))
     pass.begin()
-    const settle = await this.#admit(request.client.id, { idempotencyKey, jobId })
-    const wanted = { request: { ...request, initialData: checked.value }, given: request.initialData, jobId, quota }
+    const settle = await this.#admit({ ...request, idempotencyKey, jobId })
+    const wanted = { request: checked.request, given: request.initialData, jobId, quota }
     const start = (): Promise<Created> => {
       if (idempotencyKey !== undefined) return this.#createOnce(wanted, idempotencyKey)
       return jobId === undefined ? this.#createNew(wanted) : this.#createAs(jobId, wanted)
@@ -135,7 +204,8 @@ export class JobCreation {
   }
 
   /** Who asks again for a job that is there gets it, however many are open. Gives what to call when the creation is over. */
-  async #admit(clientId: string, { idempotencyKey, jobId }: CreateOptions): Promise<() => void> {
+  async #admit({ client, idempotencyKey, jobId }: NewJob): Promise<() => void> {
+    const clientId = client.id
     const nothing = (): void => {}
     const refusal =
       (await this.#options.turnQueue.refusal(clientId)) ?? (await this.#backlog?.admit(clientId)) ?? nothing
@@ -152,25 +222,6 @@ export class JobCreation {
     const known = (await storage.read('job', jobId))?.value
     if (known === undefined || known.client.id === clientId) return known !== undefined
     return (await storage.read('job', besideJobIdOf(jobId, clientId))) !== undefined
-  }
-
-  /**
-   * Creates a job of the orchestrator itself in one commit with what belongs to it. Nothing is written when any of that
-   * conflicts (`lost`), or when there is a job of this id (`exists`).
-   */
-  async startWith(jobId: string, request: JobRequest, beside: Beside): Promise<'created' | 'exists' | 'lost'> {
-    const { director, clock, registry } = this.#options
-    const blueprint = registry.latest(request.blueprint)
-    const checked = await blueprint.validateInput(request.initialData)
-    if ('problems' in checked) {
-      throw new ImpresarioError('INPUT_REFUSED', `The data does not fit: ${checked.problems.join('; ')}`)
-    }
-    const { settle, ...extra } = beside
-    const whole = { ...request, initialData: checked.value }
-    const event = { type: 'created', at: creationTime(jobId, clock.now()), id: jobId, request: whole } as const
-    const applied = await director.apply(jobId, event, settle, extra)
-    if (applied.type === 'applied') return 'created'
-    return applied.type === 'ignored' ? 'exists' : 'lost'
   }
 
   quotaUse(clientId: string, quota: Quota): Promise<QuotaUse> {
@@ -231,9 +282,9 @@ export class JobCreation {
   async #commit(id: string, { request, quota }: Checked, beside?: Put): Promise<Applied> {
     const { director, clock } = this.#options
     const counted = quota === undefined ? undefined : await this.#quotas.next(request.client.id, quota)
-    const put = [beside, counted].filter((one) => one !== undefined)
+    const extra = [beside, counted].filter((put) => put !== undefined)
     const event = { type: 'created', at: creationTime(id, clock.now()), id, request } as const
-    return director.apply(id, event, undefined, put.length === 0 ? undefined : { put })
+    return director.apply(id, event, extra.length === 0 ? {} : { extra })
   }
 }
 
@@ -256,6 +307,15 @@ function repeated(id: string, known: Job | undefined, request: JobRequest): Crea
     known?.client.id === request.client.id && fingerprintOf(wordsOf(known)) === fingerprintOf(wordsOf(request))
   if (isSame) return { jobId: id, isNew: false }
   throw new ImpresarioError('IDEMPOTENCY_KEY_REUSED', `The id "${shownJobId(id)}" was used for another job before.`)
+}
+
+function refusedRequest({ blueprint }: JobRequest, { code, message }: RequestRefusal): ImpresarioError {
+  return new ImpresarioError(code, message, code === 'BLUEPRINT_NOT_FOUND' ? { details: { blueprint } } : {})
+}
+
+/** What only the orchestrator starts is not there for clients. */
+function notThere({ blueprint }: JobRequest): RequestRefusal {
+  return { code: 'BLUEPRINT_NOT_FOUND', message: `There is no blueprint "${blueprint}".`, problems: [] }
 }
 
 function tooManyConflicts(): ImpresarioError {
@@ -288,12 +348,3 @@ export function besideJobIdOf(id: string, clientId: string): string {
 
 /** Ids sort by the time in them, and lists and look-ups rely on new ones being near the present. */
 const JOB_ID_SKEW_MS = 86_400_000
-
-/** Requests of the network cannot hold anything else; those of the same process can. */
-function mustBeNumbers(request: JobRequest): void {
-  const { priority, dispatchTimeoutMs, resultTimeoutMs, executionTimeoutMs } = request
-  for (const [name, value] of Object.entries({ priority, dispatchTimeoutMs, resultTimeoutMs, executionTimeoutMs })) {
-    if (value === undefined || Number.isFinite(value)) continue
-    throw new ImpresarioError('INVALID_REQUEST', `${name} is ${String(value)}. Give a finite number.`)
-  }
-}

@@ -14,8 +14,8 @@ const jobsOf = async (storage: Storage): Promise<number> => (await storage.list(
 
 test('[H-04] every job that is started costs one; then the answer is a refusal that says when there is more', async () => {
   const stage = new Stage(BLUEPRINTS)
-  for (let job = 0; job < 3; job += 1) await stage.engine.createJob(REQUEST, { quota: NOVEMBER })
-  await expect(stage.engine.createJob(REQUEST, { quota: NOVEMBER })).rejects.toMatchObject({
+  for (let job = 0; job < 3; job += 1) await stage.engine.createJob({ ...REQUEST, quota: NOVEMBER })
+  await expect(stage.engine.createJob({ ...REQUEST, quota: NOVEMBER })).rejects.toMatchObject({
     code: 'QUOTA_EXCEEDED',
     status: 429,
     details: { retry_after_s: 91 },
@@ -23,7 +23,7 @@ test('[H-04] every job that is started costs one; then the answer is a refusal t
   expect(await stage.engine.quotaUse('a', NOVEMBER)).toEqual({ period: '2026-11', used: 3 })
   expect(await jobsOf(stage.storage)).toBe(3)
   // Others have their own.
-  await stage.engine.createJob({ ...REQUEST, client: { id: 'b' } }, { quota: NOVEMBER })
+  await stage.engine.createJob({ ...REQUEST, client: { id: 'b' }, quota: NOVEMBER })
 })
 
 test('[H-04] what is refused or asked for again costs nothing, also when nothing is left', async () => {
@@ -31,25 +31,27 @@ test('[H-04] what is refused or asked for again costs nothing, also when nothing
   const quota = { ...NOVEMBER, limit: 2 }
   const at = stage.clock.now().toString(16).padStart(12, '0')
   const jobId = `${at.slice(0, 8)}-${at.slice(8)}-7000-8000-000000000001`
-  await expect(stage.engine.createJob({ ...REQUEST, blueprint: 'none' }, { quota })).rejects.toThrow('none')
-  const first = await stage.engine.createJob(REQUEST, { quota, idempotencyKey: 'k' })
-  expect(await stage.engine.createJob(REQUEST, { quota, idempotencyKey: 'k' })).toEqual({ ...first, isNew: false })
-  await stage.engine.createJob(REQUEST, { quota, jobId })
-  expect(await stage.engine.createJob(REQUEST, { quota, jobId })).toEqual({ jobId, isNew: false })
-  expect(await stage.engine.createJob(REQUEST, { quota, idempotencyKey: 'k' })).toEqual({ ...first, isNew: false })
-  await expect(stage.engine.createJob(REQUEST, { quota })).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' })
+  await expect(stage.engine.createJob({ ...REQUEST, blueprint: 'none', quota })).rejects.toThrow('none')
+  const first = await stage.engine.createJob({ ...REQUEST, quota, idempotencyKey: 'k' })
+  expect(await stage.engine.createJob({ ...REQUEST, quota, idempotencyKey: 'k' })).toEqual({ ...first, isNew: false })
+  await stage.engine.createJob({ ...REQUEST, quota, jobId })
+  expect(await stage.engine.createJob({ ...REQUEST, quota, jobId })).toEqual({ jobId, isNew: false })
+  expect(await stage.engine.createJob({ ...REQUEST, quota, idempotencyKey: 'k' })).toEqual({ ...first, isNew: false })
+  await expect(stage.engine.createJob({ ...REQUEST, quota })).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' })
   expect(await usedOf(stage.storage)).toBe(2)
 })
 
 test('[H-04] a new month begins at nothing, and a slow clock does not bring the old one back', async () => {
   const stage = new Stage(BLUEPRINTS)
   const december = { ...NOVEMBER, period: '2026-12' }
-  for (let job = 0; job < 3; job += 1) await stage.engine.createJob(REQUEST, { quota: NOVEMBER })
-  await stage.engine.createJob(REQUEST, { quota: december })
-  await stage.engine.createJob(REQUEST, { quota: NOVEMBER })
-  await stage.engine.createJob(REQUEST, { quota: december })
+  for (let job = 0; job < 3; job += 1) await stage.engine.createJob({ ...REQUEST, quota: NOVEMBER })
+  await stage.engine.createJob({ ...REQUEST, quota: december })
+  await stage.engine.createJob({ ...REQUEST, quota: NOVEMBER })
+  await stage.engine.createJob({ ...REQUEST, quota: december })
   expect(await stage.engine.quotaUse('a', december)).toEqual({ period: '2026-12', used: 3 })
-  await expect(stage.engine.createJob(REQUEST, { quota: NOVEMBER })).rejects.toMatchObject({ code: 'QUOTA_EXCEEDED' })
+  await expect(stage.engine.createJob({ ...REQUEST, quota: NOVEMBER })).rejects.toMatchObject({
+    code: 'QUOTA_EXCEEDED',
+  })
 })
 
 test('[H-04] a batch is counted job by job: as many as are left are started', async () => {
@@ -73,7 +75,7 @@ test('[H-04] several engines on one storage start together exactly as many as th
   const source = registryOf(BLUEPRINTS)
   const engines = Array.from({ length: 4 }, () => new Engine({ storage, clock, random, log, blueprints: source }))
   const quota = { ...NOVEMBER, limit: 25 }
-  const wanted = engines.flatMap((engine) => Array.from({ length: 15 }, () => engine.createJob(REQUEST, { quota })))
+  const wanted = engines.flatMap((engine) => Array.from({ length: 15 }, () => engine.createJob({ ...REQUEST, quota })))
   const results = await Promise.allSettled(wanted)
   const refused = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []))
   expect(refused).toHaveLength(35)

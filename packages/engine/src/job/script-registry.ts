@@ -25,11 +25,9 @@ export class ScriptRegistry {
     return found
   }
 
-  /** The same for who asks from outside: what only the orchestrator starts is not there. */
-  latestForClients(name: string): RunnableBlueprint {
-    const found = this.latest(name)
-    if (found.isInternal === true) throw notFound(name)
-    return found
+  /** Whether only parts of the orchestrator start it. */
+  isInternal(name: string): boolean {
+    return this.#source.latest(name)?.isInternal === true
   }
 
   find(name: string): RunnableBlueprint | undefined {

@@ -7,7 +7,7 @@ test('[I-09] a client whose new jobs wait too long for their turn is refused unt
   const stage = new Stage([oneTask()], { settings: { turnWaitMsMax: 10_000 } })
   await stage.create('one', asks('a'))
   await stage.clock.advance(9_000)
-  const repeated = await stage.create('one', asks('a'), { idempotencyKey: 'k' })
+  const repeated = await stage.create('one', { ...asks('a'), idempotencyKey: 'k' })
   await stage.clock.advance(2_000)
   await expect(stage.create('one', asks('a'))).rejects.toMatchObject({
     code: 'OVERLOADED',
@@ -15,7 +15,7 @@ test('[I-09] a client whose new jobs wait too long for their turn is refused unt
     message: 'Your jobs have been waiting 11 s for their first turn. Wait until they have had it.',
   })
   await stage.create('one', asks('b'))
-  expect(await stage.create('one', asks('a'), { idempotencyKey: 'k' })).toBe(repeated)
+  expect(await stage.create('one', { ...asks('a'), idempotencyKey: 'k' })).toBe(repeated)
   const { leases } = await stage.storage.claim('turns', { lanes: ['a'], limit: 1, leaseMs: 60_000 })
   expect(leases).toHaveLength(1)
   await stage.clock.advance(1_000)
@@ -31,4 +31,13 @@ test('[I-09] a job that has had its turn says nothing, however long it lasts', a
   expect(await stage.statusOf(jobId)).toBe('waiting_for_worker')
   await stage.clock.advance(100_000)
   await stage.create('one', asks('a'))
+})
+
+test('[I-09] many requests at once after a quiet time are all taken: nobody is refused while the first looks', async () => {
+  const stage = new Stage([oneTask()], { settings: { turnWaitMsMax: 10_000 } })
+  await stage.create('one', asks('a'))
+  await stage.run()
+  await stage.clock.advance(100_000)
+  const created = await Promise.all(Array.from({ length: 5 }, () => stage.create('one', asks('a'))))
+  expect(new Set(created).size).toBe(5)
 })

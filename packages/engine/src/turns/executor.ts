@@ -224,7 +224,7 @@ export class Executor implements Service {
     const { id: jobId, visit } = job
     const blueprint = registry.of(job)
     if (blueprint === undefined) {
-      await director.apply(jobId, this.#strand(job), lease)
+      await director.apply(jobId, this.#strand(job), { settle: lease })
       return
     }
     const choice = await this.#perform(blueprint, job, turn, isSuspect)
@@ -244,11 +244,11 @@ export class Executor implements Service {
   async #commit({ id: jobId, visit }: Job, choice: Choice, lease: Lease): Promise<void> {
     const { director, turns } = this.#options
     try {
-      await director.apply(jobId, turns.eventOf(visit, choice), lease)
+      await director.apply(jobId, turns.eventOf(visit, choice), { settle: lease })
     } catch (error) {
       // What the handler asked for cannot be done, for example by a strategy that does not exist: its mistake, not ours.
       if (!isHandlersFault(error)) throw error
-      await director.apply(jobId, turns.failure(visit, error), lease)
+      await director.apply(jobId, turns.failure(visit, error), { settle: lease })
     }
   }
 
@@ -294,11 +294,11 @@ export class Executor implements Service {
     }
     if (hasReturned ? lost >= lostMax : begun >= begunMax) {
       log.error(GIVEN_UP, facts)
-      await director.apply(jobId, event, lease)
+      await director.apply(jobId, event, { settle: lease })
       return undefined
     }
     // The lease stays: it is settled with what the handler chooses.
-    const applied = await director.apply(jobId, event, undefined, undefined, lease)
+    const applied = await director.apply(jobId, event, { guard: lease })
     // Others may have counted runs that were not known here: then that was one too many, and a person is asked.
     const isGivenUp = applied.type === 'applied' && applied.job.status === 'quarantined'
     if (isGivenUp) log.error(GIVEN_UP, { ...facts, times: (hasReturned ? lostMax : begunMax) + 1 })

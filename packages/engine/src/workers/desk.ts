@@ -3,12 +3,10 @@ import type {
   Call,
   Clock,
   Decision,
-  DeliveryRef,
   JobEvent,
   Job,
   WorkerPatch,
   Lease,
-  LeaseRef,
   Log,
   Random,
   Storage,
@@ -19,14 +17,15 @@ import { byWeight } from '../job/by-weight.ts'
 import type { Director } from '../job/director.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
+import { Custody } from './custody.ts'
 import { SharedCapacity } from './shared-capacity.ts'
 import { Holdings } from './holdings.ts'
 import type { Recall } from './holdings.ts'
 import { readTask } from '../job/payload.ts'
 import type { Held } from './recovery.ts'
-import { Parking } from './parking.ts'
+import type { Parking } from './parking.ts'
 import { Recalls } from './recalls.ts'
-import { Reception, leaseOf } from './reception.ts'
+import { Reception } from './reception.ts'
 import { Renewal } from './renewal.ts'
 import { Roster } from './roster.ts'
 import type { WorkerMoment } from './roster.ts'
@@ -40,6 +39,7 @@ export interface DeskOptions {
   readonly random: Random
   readonly log: Log
   readonly signals: Signals
+  readonly parking: Parking
   /** How long a worker keeps its tasks without a sign of life. */
   readonly leaseMs: number
   /** What the records of all workers may take of the memory. */
@@ -66,39 +66,25 @@ export class Desk {
   readonly #renewal: Renewal
   readonly #sharedCapacity: SharedCapacity
   readonly #recalls: Recalls
-  /** Workers whose poll waits because their hands are full. */
-  readonly #full = new Set<string>()
+  readonly #custody: Custody
   /** Workers that have registered since the start. */
   readonly #anew = new Set<string>()
   #isOpen = true
 
   constructor(options: DeskOptions) {
     this.#options = options
-    this.#parking = new Parking(options.clock)
-    const { storage, director, dispatcher, clock, random, log, signals, onMoment } = options
-    this.#reception = new Reception({
-      storage,
-      director,
-      clock,
-      random,
-      log,
-      release: (workerId, ref) => this.#takeFromHands(workerId, ref),
-      restore: (workerId, ref, wasHeld) => this.#putBack(workerId, ref, wasHeld),
-    })
-    this.#roster = new Roster({ storage, dispatcher, clock, log, bytesMax: options.workerBytesMax, onMoment })
-    const wake = (workerId: string): boolean => {
-      this.#full.delete(workerId)
-      return this.#parking.wake(workerId)
-    }
-    const hold = (workerId: string, ref: DeliveryRef): void => this.#hold(workerId, ref)
-    const release = (workerId: string, lease: LeaseRef): boolean => this.#release(workerId, lease)
+    const { storage, director, dispatcher, clock, random, log, signals, parking, onMoment } = options
+    this.#parking = parking
     const holdings = this.#holdings
-    const reception = this.#reception
-    const { leaseMs } = options
-    this.#renewal = new Renewal({ storage, holdings, reception, dispatcher, clock, leaseMs, hold, release })
-    this.#sharedCapacity = new SharedCapacity({ storage, holdings, dispatcher, signals, log, hold, release })
-    const takenBack: Renewal['takenBack'] = (workerId, refs) => this.#renewal.takenBack(workerId, refs)
-    this.#recalls = new Recalls({ storage, dispatcher, holdings, signals, log, release, takenBack, wake })
+    const custody = new Custody({ clock, holdings, parking })
+    this.#custody = custody
+    this.#reception = new Reception({ storage, director, clock, random, log, custody })
+    this.#roster = new Roster({ storage, dispatcher, clock, log, bytesMax: options.workerBytesMax, onMoment })
+    const shared = { storage, holdings, custody, dispatcher }
+    const renewal = new Renewal({ ...shared, reception: this.#reception, clock, leaseMs: options.leaseMs })
+    this.#renewal = renewal
+    this.#sharedCapacity = new SharedCapacity({ ...shared, signals, log })
+    this.#recalls = new Recalls({ ...shared, renewal, signals, log })
   }
 
   get parked(): number {
@@ -109,6 +95,7 @@ export class Desk {
     return this.#parking.has(workerId)
   }
 
+  /** Lets the parked polls of a worker look again. */
   wakeWorker(workerId: string): boolean {
     return this.#parking.wake(workerId)
   }
@@ -197,7 +184,9 @@ export class Desk {
 
   /** What a worker brings to another instance frees its hands, and nobody says so here. */
   #relookMs(workerId: string): number {
-    return this.#full.has(workerId) && this.#options.signals.hasPeers ? FULL_RELOOK_MS : Number.POSITIVE_INFINITY
+    return this.#custody.isWaitingForRoom(workerId) && this.#options.signals.hasPeers
+      ? FULL_RELOOK_MS
+      : Number.POSITIVE_INFINITY
   }
 
   /** What a poll says of the worker's skills counts at once; it is written down with the next heartbeat. */
@@ -221,7 +210,7 @@ export class Desk {
     if (this.#roomOf(worker) <= 0) await this.#lookAtHands(worker.id)
     const limit = Math.min(options.limit, LIMITS.batchItemsMax, this.#roomOf(worker))
     if (limit <= 0) {
-      this.#full.add(worker.id)
+      this.#custody.waitsForRoom(worker.id)
       return NOTHING
     }
     const done = this.#holdings.reserve(worker.id, limit)
@@ -229,7 +218,7 @@ export class Desk {
       return await this.#claimUpTo(limit, worker, options)
     } finally {
       done()
-      this.#wakeIfFull(worker.id)
+      this.#custody.wakeIfFull(worker.id)
     }
   }
 
@@ -246,23 +235,8 @@ export class Desk {
       held.map(({ lease }) => lease.id),
     )
     for (const [index, { lease }] of held.entries()) {
-      if (views[index]?.lease?.token !== lease.token) this.#release(workerId, lease)
+      if (views[index]?.lease?.token !== lease.token) this.#custody.release(workerId, lease)
     }
-  }
-
-  #hold(workerId: string, ref: DeliveryRef): void {
-    const takenAt = this.#options.clock.now()
-    this.#holdings.add(workerId, { deliveryId: deliveryId(ref), jobId: ref.jobId, lease: leaseOf(ref), takenAt })
-  }
-
-  #release(workerId: string, lease: LeaseRef): boolean {
-    const isHeld = this.#holdings.take(workerId, lease)
-    if (isHeld) this.#wakeIfFull(workerId)
-    return isHeld
-  }
-
-  #wakeIfFull(workerId: string): void {
-    if (this.#full.delete(workerId)) this.#parking.wake(workerId)
   }
 
   async #claimUpTo(limit: number, worker: WorkerRecord, options: PollOptions): Promise<Handout> {
@@ -300,7 +274,11 @@ export class Desk {
     const { jobId, visit, branch, attempt } = readTask(lease.payload)
     if (lease.deliveries > LIMITS.taskDeliveriesMax) {
       const deliveries = lease.deliveries - 1
-      await director.apply(jobId, { type: 'taskAbandoned', at: clock.now(), visit, branch, attempt, deliveries }, lease)
+      await director.apply(
+        jobId,
+        { type: 'taskAbandoned', at: clock.now(), visit, branch, attempt, deliveries },
+        { settle: lease },
+      )
       return undefined
     }
     const callOf = (found: Job | undefined): Call | undefined =>
@@ -316,7 +294,7 @@ export class Desk {
     dispatcher.assign(lease.id, workerId)
     this.#options.signals.send(['took', lease.id, workerId])
     const ref = { jobId, visit, branch, attempt, token: lease.token }
-    this.#hold(workerId, ref)
+    this.#custody.hold(workerId, ref)
     return {
       taskId: deliveryId(ref),
       jobId,
@@ -331,7 +309,7 @@ export class Desk {
 
   /** First of all nobody keeps the leases alive any longer: should the storage refuse, they end by themselves. */
   async #giveBack(workerId: string, leases: readonly Lease[]): Promise<void> {
-    for (const lease of leases) this.#release(workerId, lease)
+    for (const lease of leases) this.#custody.release(workerId, lease)
     await this.#options.storage.renew(leases, 0)
   }
 
@@ -351,20 +329,6 @@ export class Desk {
 
   onEvent(listener: (news: WorkerEventNews) => void): () => void {
     return this.#reception.onEvent(listener)
-  }
-
-  /** The result of a delivery is here: whatever becomes of it, the worker has its hands free. */
-  #takeFromHands(workerId: string, ref: DeliveryRef): boolean {
-    const id = deliveryId(ref)
-    this.#holdings.answer(workerId, id)
-    this.#holdings.forgetRecall(workerId, id)
-    const lease = leaseOf(ref)
-    return this.#holdings.of(workerId).get(lease.id)?.deliveryId === id && this.#release(workerId, lease)
-  }
-
-  #putBack(workerId: string, ref: DeliveryRef, wasHeld: boolean): void {
-    this.#holdings.forgetAnswer(workerId, deliveryId(ref))
-    if (wasHeld) this.#hold(workerId, ref)
   }
 
   /** The worker that holds this delivery, if one does. */
@@ -388,7 +352,7 @@ export class Desk {
   /** A task was found in the worker's hands after a start. Who has registered since holds nothing of before. */
   resume({ holder, ref }: Held): void {
     if (this.#anew.has(holder)) return
-    this.#hold(holder, ref)
+    this.#custody.hold(holder, ref)
     this.#options.dispatcher.assign(taskId(ref.jobId, ref.visit, ref.branch), holder)
   }
 }

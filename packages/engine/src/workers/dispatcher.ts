@@ -32,6 +32,7 @@ import type {
 } from '@impresario/core'
 import type { Placement } from '../job/batch.ts'
 import { Pump } from '../service/pump.ts'
+import type { Parking } from './parking.ts'
 import { isResultOf } from './recalls.ts'
 import type { Signals } from '../service/signals.ts'
 
@@ -48,10 +49,8 @@ export interface DispatcherOptions {
   readonly isShared: boolean
   /** Every way to choose that tasks may ask for. */
   readonly strategies: Strategies
-  /** Wakes the worker's parked poll, if it has one here. */
-  readonly wakeWorker: (workerId: string) => boolean
-  /** Whether the worker has a parked poll here. */
-  readonly isParked: (workerId: string) => boolean
+  /** The polls that wait here. */
+  readonly parking: Parking
 }
 
 const IDLE_MS = 1_000
@@ -277,7 +276,7 @@ export class Dispatcher implements Service {
   #onHint(lane: string): void {
     const workerId = workerOfLane(lane)
     if (workerId !== undefined) {
-      this.#options.wakeWorker(workerId)
+      this.#options.parking.wake(workerId)
       return
     }
     this.#remember(lane)
@@ -305,14 +304,14 @@ export class Dispatcher implements Service {
   #offer(lane: string, ready: number): number {
     const waiting = this.#lanes.read(lane)
     if (waiting === undefined) return 0
-    const { isParked, wakeWorker } = this.#options
+    const { parking } = this.#options
     const exclude = this.#index.exclusion(waiting, waiting.exclude)
     const candidates = this.#index
       .available(waiting.type)
-      .filter(({ worker }) => isParked(worker.id) && !exclude.includes(worker.id) && matches(waiting, worker))
+      .filter(({ worker }) => parking.has(worker.id) && !exclude.includes(worker.id) && matches(waiting, worker))
     const question = questionOf({ type: waiting.type, params: {} }, this.#index.last(waiting.type))
     const ranked = rank(this.#strategyOf(waiting.strategy), candidates, question)
-    for (const { candidate } of ranked.slice(0, ready)) wakeWorker(candidate.worker.id)
+    for (const { candidate } of ranked.slice(0, ready)) parking.wake(candidate.worker.id)
     return Math.min(ready, ranked.length)
   }
 

@@ -1,7 +1,9 @@
 import { parseDeliveryId, taskId } from '@impresario/core'
-import type { Decision, DeliveryRef, JobEvent, LeaseRef, Log, Storage } from '@impresario/core'
+import type { Decision, JobEvent, Log, Storage } from '@impresario/core'
+import type { Custody } from './custody.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Holdings, Recall } from './holdings.ts'
+import type { Renewal } from './renewal.ts'
 import type { Signals } from '../service/signals.ts'
 
 export interface RecallsOptions {
@@ -10,12 +12,8 @@ export interface RecallsOptions {
   readonly holdings: Holdings
   readonly signals: Signals
   readonly log: Log
-  /** A task is in the worker's hands no more. */
-  readonly release: (workerId: string, lease: LeaseRef) => void
-  /** Of deliveries that are not in the worker's hands any more, those that did not end by its results. */
-  readonly takenBack: (workerId: string, refs: readonly DeliveryRef[]) => Promise<readonly DeliveryRef[]>
-  /** Ends the parked polls of a worker here. False when it has none. */
-  readonly wake: (workerId: string) => boolean
+  readonly custody: Custody
+  readonly renewal: Renewal
 }
 
 /**
@@ -52,7 +50,7 @@ export class Recalls {
    * put it there again while the result was being written.
    */
   onDecided(decision: Decision, event: JobEvent): void {
-    const { holdings, storage, signals, release } = this.#options
+    const { holdings, storage, signals, custody } = this.#options
     for (const effect of decision.effects) {
       if (effect.type !== 'dropTask') continue
       const id = taskId(decision.job.id, effect.visit, effect.branch)
@@ -60,7 +58,7 @@ export class Recalls {
       // Of another try: an older one has ended elsewhere, a newer one was handed out already.
       const isHeld = held !== undefined && parseDeliveryId(held.holding.deliveryId)?.attempt === effect.attempt
       if (isResultOf(event, effect)) {
-        if (isHeld) release(held.workerId, held.holding.lease)
+        if (isHeld) custody.release(held.workerId, held.holding.lease)
         continue
       }
       const recall = isHeld ? holdings.recall(held.workerId, id) : undefined
@@ -74,7 +72,7 @@ export class Recalls {
 
   /** Somebody else took it back. If it was in hands that are known here, and was taken from them, its worker shall stop it. */
   async #lookUp(id: string): Promise<void> {
-    const { dispatcher, holdings, storage, release, takenBack } = this.#options
+    const { dispatcher, holdings, storage, custody, renewal } = this.#options
     const [view] = await storage.peek('tasks', [id])
     if (view === undefined) dispatcher.release(id)
     const held = holdings.holderOf(id)
@@ -82,10 +80,10 @@ export class Recalls {
     if (held === undefined || view?.lease?.token === held.holding.lease.token) return
     const { workerId, holding } = held
     const ref = parseDeliveryId(holding.deliveryId)
-    const taken = ref === undefined ? [] : await takenBack(workerId, [ref])
+    const taken = ref === undefined ? [] : await renewal.takenBack(workerId, [ref])
     if (holdings.of(workerId).get(id) !== holding) return
     if (taken.length === 0) {
-      release(workerId, holding.lease)
+      custody.release(workerId, holding.lease)
       return
     }
     const recall = holdings.recall(workerId, id)
@@ -98,15 +96,15 @@ export class Recalls {
     if (this.#options.holdings.hasAnswered(workerId, id)) return
     this.#options.signals.send(['recall', workerId, id, jobId])
     for (const listener of this.#listeners) listener(recall)
-    this.#options.wake(workerId)
+    this.#options.custody.wake(workerId)
   }
 
   /** Another instance knows of it. Here it matters to a socket, and to a poll that waits and can say it. */
   #pass(recall: Recall): void {
-    const { holdings, wake } = this.#options
+    const { holdings, custody } = this.#options
     if (holdings.hasAnswered(recall.workerId, recall.taskId)) return
     for (const listener of this.#listeners) listener(recall)
-    if (wake(recall.workerId)) holdings.addRecall(recall)
+    if (custody.wake(recall.workerId)) holdings.addRecall(recall)
   }
 
   #fail(error: unknown): void {

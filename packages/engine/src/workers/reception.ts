@@ -1,7 +1,9 @@
 import { ignoredResult, parseDeliveryId, taskId } from '@impresario/core'
-import type { Clock, DeliveryRef, ItemView, LeaseRef, Log, Random, Storage } from '@impresario/core'
+import type { Clock, DeliveryRef, ItemView, Log, Random, Storage } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { JsonObject, TaskError } from '@impresario/protocol'
+import { leaseOf } from './custody.ts'
+import type { Custody } from './custody.ts'
 import type { Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
 import type { Applied, Director } from '../job/director.ts'
 import { excerpt } from '../job/excerpt.ts'
@@ -13,10 +15,7 @@ export interface ReceptionOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** Takes the delivery out of the worker's hands, because its result is here; false when it is not known to be in them. */
-  readonly release: (workerId: string, ref: DeliveryRef) => boolean
-  /** The result could not be taken: the worker has the task as before, if it had it. */
-  readonly restore: (workerId: string, ref: DeliveryRef, wasHeld: boolean) => void
+  readonly custody: Custody
 }
 
 /** What can be seen of a delivery. `gone`: its task is in no queue any more. `stale`: another delivery or try has followed. */
@@ -39,16 +38,16 @@ export class Reception {
   }
 
   async #result(workerId: string, report: Report): Promise<Receipt> {
-    const { release, restore } = this.#options
+    const { custody } = this.#options
     const ref = parseDeliveryId(report.taskId)
     if (ref === undefined) return STALE
-    const wasHeld = release(workerId, ref)
+    const wasHeld = custody.answer(workerId, ref)
     try {
       const receipt = await this.#take(workerId, ref, report, wasHeld)
-      if (receipt.type === 'refused') restore(workerId, ref, wasHeld)
+      if (receipt.type === 'refused') custody.restore(workerId, ref, wasHeld)
       return receipt
     } catch (error) {
-      restore(workerId, ref, wasHeld)
+      custody.restore(workerId, ref, wasHeld)
       throw error
     }
   }
@@ -78,7 +77,7 @@ export class Reception {
         chance: random.next(),
         token: ref.token,
       },
-      lease,
+      { settle: lease },
     )
     return applied.type === 'lost' ? this.#late(workerId, ref, report) : receiptOf(applied)
   }
@@ -124,7 +123,7 @@ export class Reception {
     const at = this.#options.clock.now()
     const progressed = { type: 'progressed', at, visit, branch, attempt, fraction, message } as const
     // Only whoever holds the task speaks for it, as with events: it may lie in a queue again.
-    const applied = await this.#options.director.apply(ref.jobId, progressed, undefined, undefined, leaseOf(ref))
+    const applied = await this.#options.director.apply(ref.jobId, progressed, { guard: leaseOf(ref) })
     return applied.type === 'lost' ? STALE : receiptOf(applied)
   }
 
@@ -146,7 +145,7 @@ export class Reception {
     const at = clock.now()
     const raised = { type: 'eventRaised', at, visit, branch, attempt, workerId, name, payload, eventId } as const
     // Only whoever holds the task speaks for it: the claim guards the commit.
-    const applied = await director.apply(jobId, raised, undefined, undefined, leaseOf(ref))
+    const applied = await director.apply(jobId, raised, { guard: leaseOf(ref) })
     await storage.sync()
     if (applied.type === 'lost') {
       return { type: 'ignored', reason: 'stale_task', job: (await storage.read('job', jobId))?.value }
@@ -202,10 +201,6 @@ function sizeOf(payload: JsonObject): number {
 
 function refusal(message: string): ImpresarioError {
   return new ImpresarioError('INVALID_REQUEST', message)
-}
-
-export function leaseOf(ref: DeliveryRef): LeaseRef {
-  return { queue: 'tasks', id: taskId(ref.jobId, ref.visit, ref.branch), token: ref.token }
 }
 
 function shortened({ code, message }: TaskError): TaskError {

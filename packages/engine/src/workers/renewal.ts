@@ -1,21 +1,19 @@
 import { deliveryId, fateOf, parseDeliveryId } from '@impresario/core'
-import type { Clock, DeliveryRef, Job, LeaseRef, Storage } from '@impresario/core'
+import type { Clock, DeliveryRef, Job, Storage } from '@impresario/core'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Holdings } from './holdings.ts'
-import { leaseOf } from './reception.ts'
+import { leaseOf } from './custody.ts'
+import type { Custody } from './custody.ts'
 import type { Reception } from './reception.ts'
 
 export interface RenewalOptions {
   readonly storage: Storage
   readonly holdings: Holdings
+  readonly custody: Custody
   readonly reception: Reception
   readonly dispatcher: Dispatcher
   readonly clock: Clock
   readonly leaseMs: number
-  /** Counts a task as in the worker's hands. */
-  readonly hold: (workerId: string, ref: DeliveryRef) => void
-  /** A task is in the worker's hands no more. */
-  readonly release: (workerId: string, lease: LeaseRef) => void
 }
 
 /**
@@ -44,7 +42,7 @@ export class Renewal {
    * `heardBefore`: when it was heard of before this heartbeat.
    */
   async renew(workerId: string, named: readonly string[] | undefined, heardBefore: number): Promise<readonly string[]> {
-    const { holdings, storage, dispatcher, release, leaseMs } = this.#options
+    const { holdings, storage, dispatcher, custody, leaseMs } = this.#options
     const lost = named === undefined ? [] : await this.#look(workerId, new Set(named), heardBefore)
     const held = [...holdings.of(workerId).values()]
     if (held.length === 0) return lost
@@ -59,7 +57,7 @@ export class Renewal {
         if (holdings.of(workerId).get(lease.id)?.deliveryId === id) dispatcher.assign(lease.id, workerId)
         continue
       }
-      release(workerId, lease)
+      custody.release(workerId, lease)
       const ref = parseDeliveryId(id)
       if (ref !== undefined) gone.push(ref)
     }
@@ -68,7 +66,7 @@ export class Renewal {
 
   /** Takes up what the worker names and is its own; lets go of what it does not name. Gives what was taken back from it. */
   async #look(workerId: string, named: ReadonlySet<string>, heardBefore: number): Promise<readonly string[]> {
-    const { holdings, reception, hold } = this.#options
+    const { holdings, reception, custody } = this.#options
     const unknown: DeliveryRef[] = []
     for (const id of named) {
       const ref = parseDeliveryId(id)
@@ -80,7 +78,7 @@ export class Renewal {
     for (const [index, ref] of unknown.entries()) {
       if (ownerships[index] !== 'own') lost.push(ref)
       // Its result may have come while we looked.
-      else if (!holdings.hasAnswered(workerId, deliveryId(ref))) hold(workerId, ref)
+      else if (!holdings.hasAnswered(workerId, deliveryId(ref))) custody.hold(workerId, ref)
     }
     this.#forget(workerId, named, heardBefore)
     return (await this.takenBack(workerId, lost)).map(deliveryId)
@@ -88,10 +86,10 @@ export class Renewal {
 
   /** What the worker does not name it never got, or has forgotten: that lease shall end. */
   #forget(workerId: string, named: ReadonlySet<string>, heardBefore: number): void {
-    const { holdings, clock, release } = this.#options
+    const { holdings, clock, custody } = this.#options
     const since = Math.min(heardBefore - 1, clock.now() - HANDOVER_MS)
     for (const { deliveryId: id, lease, takenAt } of holdings.of(workerId).values()) {
-      if (!named.has(id) && takenAt <= since) release(workerId, lease)
+      if (!named.has(id) && takenAt <= since) custody.release(workerId, lease)
     }
   }
 

@@ -1,5 +1,6 @@
 import { deliveryId, parseDeliveryId, taskId } from '@impresario/core'
-import type { DeliveryRef, Lease, LeaseRef, Log, Storage, WorkerRecord } from '@impresario/core'
+import type { Lease, Log, Storage, WorkerRecord } from '@impresario/core'
+import type { Custody } from './custody.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Holdings } from './holdings.ts'
 import { readTask } from '../job/payload.ts'
@@ -8,13 +9,10 @@ import type { Signals } from '../service/signals.ts'
 export interface SharedCapacityOptions {
   readonly storage: Storage
   readonly holdings: Holdings
+  readonly custody: Custody
   readonly dispatcher: Dispatcher
   readonly signals: Signals
   readonly log: Log
-  /** Counts a task that another instance handed out as in the worker's hands, here too. */
-  readonly hold: (workerId: string, ref: DeliveryRef) => void
-  /** A task is in the worker's hands no more. */
-  readonly release: (workerId: string, lease: LeaseRef) => void
 }
 
 /** The record of a worker, as it was seen last. */
@@ -73,12 +71,12 @@ export class SharedCapacity {
 
   /** A task does not come back after its result, so that nothing newer is meant by its id. */
   #onEnded(id: string): void {
-    const { dispatcher, holdings, release } = this.#options
+    const { dispatcher, holdings, custody } = this.#options
     const workerId = dispatcher.workerOf(id)
     if (workerId === undefined) return
     dispatcher.release(id)
     const holding = holdings.of(workerId).get(id)
-    if (holding !== undefined) release(workerId, holding.lease)
+    if (holding !== undefined) custody.release(workerId, holding.lease)
   }
 
   async #reserve({ id, concurrencyMax }: WorkerRecord, leases: readonly Lease[]): Promise<readonly Lease[]> {
@@ -103,7 +101,7 @@ export class SharedCapacity {
 
   /** Learns what others have handed out. What stood there before and is not in the worker's hands any more has ended here. */
   async #look(id: string): Promise<Known> {
-    const { storage, holdings, hold } = this.#options
+    const { storage, holdings, custody } = this.#options
     const stored = await storage.read('hands', id)
     const listed = stored?.value.held ?? []
     const before = this.#known.get(id)?.held
@@ -115,7 +113,7 @@ export class SharedCapacity {
       'tasks',
       refs.map(({ jobId, visit, branch }) => taskId(jobId, visit, branch)),
     )
-    for (const [index, ref] of refs.entries()) if (views[index]?.lease?.token === ref.token) hold(id, ref)
+    for (const [index, ref] of refs.entries()) if (views[index]?.lease?.token === ref.token) custody.hold(id, ref)
     const known: Known = { version: stored?.version ?? 0, held: new Set(listed) }
     this.#remember(id, known)
     return known

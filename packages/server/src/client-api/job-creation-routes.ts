@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { shownJobId } from '@impresario/core'
-import type { JobRequest } from '@impresario/core'
-import type { CreateOptions, Engine } from '@impresario/engine'
+import type { Engine, NewJob } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
 import type { CreateJobBatchReply, CreateJobReply, CreateJobRequest, ItemError } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
@@ -82,7 +81,7 @@ export function registerJobCreationRoutes(app: FastifyInstance, options: JobCrea
   ): Promise<CreateJobReply> => {
     const wanted = readCreate(body, originOf(request, quotas))
     checkWebhook(wanted, webhookPolicy)
-    const { jobId } = await engine.createJob(wanted, wanted)
+    const { jobId } = await engine.createJob(wanted)
     void reply.code(202)
     return { status: 'accepted', job_id: shownJobId(jobId) }
   }
@@ -95,7 +94,7 @@ export function registerJobCreationRoutes(app: FastifyInstance, options: JobCrea
     async (request, reply): Promise<CreateJobBatchReply> => {
       const origin = { ...originOf(request, quotas), idempotencyKey: undefined }
       const isValid = request.compileValidationSchema(CREATE_SCHEMA)
-      const read = (job: unknown): ItemError | (JobRequest & CreateOptions) => {
+      const read = (job: unknown): ItemError | NewJob => {
         const problem = request.hasExactNumbers ? settleNumbers(CREATE_SCHEMA, job) : undefined
         if (problem !== undefined) return { error: problem, code: 'INVALID_REQUEST' }
         if (!isValid(job)) return problemIn(isValid.errors)
@@ -132,7 +131,7 @@ export function registerJobCreationRoutes(app: FastifyInstance, options: JobCrea
 /** One answer for each, in its place. */
 async function createAll(
   engine: Engine,
-  wanted: readonly (ItemError | (JobRequest & CreateOptions))[],
+  wanted: readonly (ItemError | NewJob)[],
 ): Promise<readonly (CreateJobReply | ItemError)[]> {
   const created = await engine.createJobs(wanted.filter((one) => 'blueprint' in one))
   let next = 0

@@ -1,6 +1,6 @@
 import { approvalOf, roughJsonLength, shownJobId, waitReason } from '@impresario/core'
-import type { ClientInfo, Explanation, Job, JobFailure, JobRequest, RunnableBlueprint, Stored } from '@impresario/core'
-import type { CreateOptions, Quota, TaskExplanation } from '@impresario/engine'
+import type { ClientInfo, Explanation, Job, JobFailure, RunnableBlueprint, Stored } from '@impresario/core'
+import type { NewJob, Quota, TaskExplanation } from '@impresario/engine'
 import {
   ImpresarioError,
   isJsonObject,
@@ -157,7 +157,7 @@ export interface Origin {
   readonly quota?: Quota | undefined
 }
 
-export function readCreate(body: CreateJobRequest, origin: Origin): JobRequest & CreateOptions {
+export function readCreate(body: CreateJobRequest, origin: Origin): NewJob {
   const own = body.tracing_context
   const tracing = own === undefined || own === null ? origin.tracing : traceContextOf(own)
   return {

@@ -6,6 +6,7 @@ export interface BackgroundSettings {
   readonly leaderLeaseSeconds: number
   readonly overloadWaitSeconds: number
   readonly overloadTurnWaitSeconds: number
+  readonly stallLimitSeconds: number
   readonly workerForgetSeconds: number
   readonly reputationIntervalSeconds: number
   readonly reputationFlushSeconds: number
@@ -49,6 +50,15 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     default: 30,
     description:
       'New jobs of a client are refused with 503 while its jobs wait longer than this for their first turn, because handlers do not keep up.',
+  },
+  stallLimitSeconds: {
+    names: ['STALL_LIMIT_SECONDS'],
+    type: 'seconds',
+    min: 0,
+    max: 3_600,
+    default: 30,
+    description:
+      'The process ends when its main thread computes for so long without a turn of its event loop: a handler is in an endless loop. Have it restarted by a service manager. 0: never.',
   },
   workerForgetSeconds: {
     names: ['WORKER_FORGET_SECONDS'],

@@ -69,7 +69,7 @@ test('[A-09] a bad file stops the start, with its path and the reason', async ()
   await put('c.js', source('c', "endpoint: '/x',"))
   await put('d.js', source('d', "endpoint: 'x/',"))
   await expect(start()).rejects.toThrow('"c" and "d" both have the endpoint')
-  await expect(loadBlueprints(join(directory, 'none'))).rejects.toThrow('the directory cannot be read')
+  await expect(loadBlueprints(join(directory, 'none'))).rejects.toThrow('there is no such directory')
 })
 
 interface Development {

@@ -45,6 +45,12 @@ async function blueprintFiles(directory: string): Promise<readonly string[]> {
       .map((entry) => resolve(join(entry.parentPath, entry.name)))
       .toSorted()
   } catch (error) {
+    if (codeOf(error) === 'ENOENT') {
+      const advice = 'Make it, or name another with --blueprints or BLUEPRINTS_DIR.'
+      throw new ImpresarioError('INVALID_BLUEPRINT', `${directory}: there is no such directory. ${advice}`, {
+        cause: error,
+      })
+    }
     throw refusal(directory, 'the directory cannot be read', error)
   }
 }
@@ -77,8 +83,8 @@ async function freshLoader(): Promise<{ readonly register: Register }> {
     if (codeOf(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause
     throw new ImpresarioError(
       'INVALID_CONFIGURATION',
-      'Reading blueprints anew when they change needs the package tsx, which is not installed here. It is meant for ' +
-        'development: install it with "npm install --save-dev tsx", or use "impresario start".',
+      'Watching blueprints needs the package tsx, which is not installed. Run "npm install --save-dev tsx", or use ' +
+        '"impresario start", which does not watch.',
       { cause },
     )
   }

@@ -4,14 +4,13 @@ import type {
   ClientInfo,
   InitialDataOf,
   Job,
-  JobRequest,
   ListQuery,
   NamedBlueprint,
   ResultOf,
   Stored,
   WorkerRecord,
 } from '@impresario/core'
-import type { Commanded, CreateOptions, Engine, TaskExplanation } from '@impresario/engine'
+import type { Commanded, Engine, NewJob, TaskExplanation } from '@impresario/engine'
 import {
   ImpresarioError,
   isImpresarioError,
@@ -82,16 +81,16 @@ export class LocalClient {
     const { idempotencyKey, tracingContext, metadata, ...rest } = options
     if (rest.webhookUrl !== undefined) this.#checkUrl(rest.webhookUrl)
     const trace = tracingContext === undefined ? undefined : traceContextOf({ ...tracingContext })
-    const request: JobRequest = {
+    const request: NewJob = {
       ...rest,
       ...(trace === undefined ? {} : { tracing: { ...trace } }),
       ...(metadata === undefined ? {} : { metadata: asData('The metadata', metadata) }),
       blueprint: typeof blueprint === 'string' ? blueprint : blueprint.name,
       client: this.#client,
       initialData: asData('The initial data', input),
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     }
-    const once: CreateOptions = idempotencyKey === undefined ? {} : { idempotencyKey }
-    const { jobId } = await this.#engine.createJob(request, once)
+    const { jobId } = await this.#engine.createJob(request)
     return this.job(jobId)
   }
 

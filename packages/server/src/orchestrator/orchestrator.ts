@@ -35,7 +35,7 @@ import { directoryOf } from '../config/storage-choice.ts'
 import { createWebhooks, webhookPolicy } from './webhook-service.ts'
 import type { WebhookService } from './webhook-service.ts'
 import { within } from '../runtime/within.ts'
-import { WorkerCalls } from '../worker-protocol/worker-calls.ts'
+import { WorkerGateway } from '../worker-protocol/worker-gateway.ts'
 import { WriteProbe } from './write-probe.ts'
 
 export interface OrchestratorOptions {
@@ -79,7 +79,7 @@ export interface Parts extends WebhookService {
   readonly blueprints: ReloadableRegistry
   readonly engine: Engine
   readonly automations: AutomationService
-  readonly calls: WorkerCalls
+  readonly gateway: WorkerGateway
   readonly health: Health
   readonly guard: HandlerGuard
   /** Only where the storage is elsewhere: one in the process says by itself when a write fails. */
@@ -167,7 +167,7 @@ export class Orchestrator {
 
   /** For workers of this process: `createWorker({ transport: orchestrator.localTransport() })`. */
   localTransport(): LocalTransport {
-    return createLocalTransport(this.engine, this.parts.calls)
+    return createLocalTransport(this.parts.gateway)
   }
 
   /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. Gives their number. */
@@ -371,7 +371,7 @@ function composeWith(
   })
   automations.attach(engine)
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
-  const calls = new WorkerCalls({ engine, clock, instanceId })
+  const gateway = new WorkerGateway({ engine, clock, instanceId })
   const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })
-  return { ...ground, engine, automations, calls, history, admissionService, ...webhooks }
+  return { ...ground, engine, automations, gateway, history, admissionService, ...webhooks }
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { WebsocketHandler } from '@fastify/websocket'
 import { ImpresarioError } from '@impresario/protocol'
 import type { Sockets } from './sockets.ts'
-import { ROUTES } from './worker-route-options.ts'
+import { WORKER_ROUTES } from './worker-route-table.ts'
 import { proofOf } from '../auth/worker-identity.ts'
 
 /** The WebSocket of a worker, with its id in the path or without. Who it is was found out before the upgrade. */
@@ -14,6 +14,6 @@ export function registerSocketRoutes(app: FastifyInstance, sockets: Sockets): vo
     void reply.header('upgrade', 'websocket')
     throw new ImpresarioError('INVALID_REQUEST', 'This is a WebSocket: ask for an upgrade.')
   }
-  app.route({ method: 'GET', url: '/ws', ...ROUTES.socket, handler, wsHandler })
-  app.route({ method: 'GET', url: '/ws/:workerId', ...ROUTES.socket, handler, wsHandler })
+  app.route({ ...WORKER_ROUTES.socket, handler, wsHandler })
+  app.route({ ...WORKER_ROUTES.workerSocket, handler, wsHandler })
 }

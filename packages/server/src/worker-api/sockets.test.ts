@@ -15,7 +15,7 @@ import type { Answer, TestServer } from '../server.fixture.ts'
 import { Signatures } from '../auth/signatures.ts'
 import { Sockets } from './sockets.ts'
 import { WorkerAuth } from '../auth/worker-auth.ts'
-import { WorkerCalls } from '../worker-protocol/worker-calls.ts'
+import { WorkerGateway } from '../worker-protocol/worker-gateway.ts'
 import { WorkerCredentials } from '../auth/worker-credentials.ts'
 
 let app: TestServer
@@ -426,8 +426,8 @@ describe('bounds', () => {
       clock,
       secretsOf: () => undefined,
     })
-    const calls = new WorkerCalls({ engine, clock, instanceId: 'i' })
-    const sockets = new Sockets({ calls, desk: engine.desk, auth, signatures, clock, log: SILENT })
+    const gateway = new WorkerGateway({ engine, clock, instanceId: 'i' })
+    const sockets = new Sockets({ gateway, desk: engine.desk, auth, signatures, clock, log: SILENT })
     const listener = new WebSocketServer({ port: 0, host: '127.0.0.1' })
     try {
       await once(listener, 'listening')

@@ -13,10 +13,10 @@ import type { Signatures } from '../auth/signatures.ts'
 import type { Proof, WorkerAuth } from '../auth/worker-auth.ts'
 import { SOCKET_BOUNDS } from './socket-bounds.ts'
 import type { SocketBounds } from './socket-bounds.ts'
-import type { WorkerCalls } from '../worker-protocol/worker-calls.ts'
+import type { WorkerGateway } from '../worker-protocol/worker-gateway.ts'
 
 export interface SocketsOptions {
-  readonly calls: WorkerCalls
+  readonly gateway: WorkerGateway
   readonly desk: Desk
   readonly auth: WorkerAuth
   readonly signatures: Signatures
@@ -236,7 +236,7 @@ export class Sockets {
       throw new ImpresarioError('FORBIDDEN', 'This socket belongs to another worker.')
     }
     refuseRepeated(await this.#options.signatures.check(workerId, message, text, EVENT_UNSIGNED))
-    const reply = await this.#options.calls.event(workerId, event)
+    const reply = await this.#options.gateway.event(workerId, event)
     if (reply.status === 'error') this.#send(line, errorFrame(reply.code ?? 'INVALID_REQUEST', reply.message))
   }
 

@@ -6,7 +6,7 @@ import { headerOf } from '../auth/auth.ts'
 import { hashToken } from '../runtime/secret.ts'
 import type { Sockets } from './sockets.ts'
 import type { WorkerAuth } from '../auth/worker-auth.ts'
-import { ROUTES } from './worker-route-options.ts'
+import { WORKER_ROUTES } from './worker-route-table.ts'
 import { hintedId, proofOf, workerOf } from '../auth/worker-identity.ts'
 
 export interface TokenRoutesOptions {
@@ -29,26 +29,28 @@ function knowsNoRefreshTokens({ headers }: FastifyRequest): boolean {
 
 /** Short-lived tokens for workers: sign in, renew, sign out. */
 export function registerTokenRoutes(app: FastifyInstance, { auth, tokens, sockets }: TokenRoutesOptions): void {
-  app.post('/auth/token', ROUTES.token, async (request): Promise<TokenReply> => {
-    const proof = proofOf(request)
-    const isSelfRenewing = knowsNoRefreshTokens(request)
-    if (proof.by !== 'access token') {
-      const workerId = isSelfRenewing ? request.workerId : workerOf(request)
-      return tokens.issue({ workerId, credential: auth.credentialOf(proof), isSelfRenewing })
-    }
-    const renewed = await tokens.renew(proof.hash)
-    if (renewed !== undefined) return renewed
-    // Otherwise a stolen token that lasts an hour would last for ever.
-    throw new ImpresarioError(
-      'FORBIDDEN',
-      'An access token cannot give another one. Use the refresh token, or the credential of the worker itself.',
-    )
+  app.route({
+    ...WORKER_ROUTES.token,
+    handler: async (request): Promise<TokenReply> => {
+      const proof = proofOf(request)
+      const isSelfRenewing = knowsNoRefreshTokens(request)
+      if (proof.by !== 'access token') {
+        const workerId = isSelfRenewing ? request.workerId : workerOf(request)
+        return tokens.issue({ workerId, credential: auth.credentialOf(proof), isSelfRenewing })
+      }
+      const renewed = await tokens.renew(proof.hash)
+      if (renewed !== undefined) return renewed
+      // Otherwise a stolen token that lasts an hour would last for ever.
+      throw new ImpresarioError(
+        'FORBIDDEN',
+        'An access token cannot give another one. Use the refresh token, or the credential of the worker itself.',
+      )
+    },
   })
 
-  app.post<{ Body: { refresh_token?: string } | null | undefined }>(
-    '/auth/token/refresh',
-    ROUTES.refresh,
-    async (request): Promise<TokenReply> => {
+  app.route<{ Body: { refresh_token?: string } | null | undefined }>({
+    ...WORKER_ROUTES.refresh,
+    handler: async (request): Promise<TokenReply> => {
       auth.mustBeNear(request.headers)
       const token = request.body?.refresh_token ?? headerOf(request.headers, HEADERS.workerToken)
       if (token === undefined) throw new ImpresarioError('INVALID_REQUEST', 'refresh_token is required.')
@@ -61,15 +63,18 @@ export function registerTokenRoutes(app: FastifyInstance, { auth, tokens, socket
       }
       return tokens.refresh(token, hintedId(request), (record) => auth.isCurrent(record))
     },
-  )
+  })
 
-  app.delete('/auth/token', ROUTES.revoke, async (request): Promise<RevokeReply> => {
-    const proof = proofOf(request)
-    const revoked =
-      proof.by === 'access token'
-        ? await tokens.revokeFamily(proof.family)
-        : await tokens.revokeWorker(workerOf(request))
-    sockets.lookAgain()
-    return { status: 'revoked', revoked }
+  app.route({
+    ...WORKER_ROUTES.revoke,
+    handler: async (request): Promise<RevokeReply> => {
+      const proof = proofOf(request)
+      const revoked =
+        proof.by === 'access token'
+          ? await tokens.revokeFamily(proof.family)
+          : await tokens.revokeWorker(workerOf(request))
+      sockets.lookAgain()
+      return { status: 'revoked', revoked }
+    },
   })
 }

@@ -11,8 +11,7 @@ import { Signatures } from '../auth/signatures.ts'
 import { Sockets } from './sockets.ts'
 import type { SocketBounds } from './socket-bounds.ts'
 import { WorkerAuth } from '../auth/worker-auth.ts'
-import type { WorkerCalls } from '../worker-protocol/worker-calls.ts'
-import { describeWorkerRoutes } from './worker-route-descriptions.ts'
+import type { WorkerGateway } from '../worker-protocol/worker-gateway.ts'
 import type { WorkerCredentials } from '../auth/worker-credentials.ts'
 import { registerWorkerRoutes } from './worker-routes.ts'
 
@@ -21,7 +20,7 @@ export interface WorkerApiOptions {
   readonly credentials: { readonly workers: WorkerCredentials }
   readonly storage: Storage
   readonly engine: Engine
-  readonly calls: WorkerCalls
+  readonly gateway: WorkerGateway
   readonly clock: Clock
   readonly log: Log
   readonly waits: OpenWaits
@@ -30,13 +29,13 @@ export interface WorkerApiOptions {
 
 export interface WorkerApi {
   readonly auth: WorkerAuth
-  readonly calls: WorkerCalls
+  readonly gateway: WorkerGateway
   readonly sockets: Sockets
 }
 
 /** Everything that workers reach: its parts, and its routes under `/_worker`. */
 export function registerWorkerApi(app: FastifyInstance, options: WorkerApiOptions): WorkerApi {
-  const { settings, credentials, storage, engine, calls, clock, log, waits, socketBounds: bounds } = options
+  const { settings, credentials, storage, engine, gateway, clock, log, waits, socketBounds: bounds } = options
   const accessMs = settings.accessTokenSeconds * 1_000
   const refreshMs = settings.refreshTokenSeconds * 1_000
   const tokens = new AccessTokens({ storage, clock, accessMs, refreshMs })
@@ -45,7 +44,7 @@ export function registerWorkerApi(app: FastifyInstance, options: WorkerApiOption
   const signatures = new Signatures({ storage, clock, secretsOf: (workerId) => auth.signingOf(workerId) })
   const { desk } = engine
   const sockets = new Sockets({
-    calls,
+    gateway,
     desk,
     auth,
     signatures,
@@ -63,13 +62,12 @@ export function registerWorkerApi(app: FastifyInstance, options: WorkerApiOption
     },
   })
   const pollMs = Math.min(settings.workerPollTimeoutSeconds * 1_000, LIMITS.longPollMsMax)
-  const routes = { engine, calls, auth, tokens, signatures, sockets, log, waits, pollMs }
+  const routes = { gateway, auth, tokens, signatures, sockets, log, waits, pollMs }
   void app.register(
     async (scope) => {
-      describeWorkerRoutes(scope)
       registerWorkerRoutes(scope, routes)
     },
     { prefix: '/_worker' },
   )
-  return { auth, calls, sockets }
+  return { auth, gateway, sockets }
 }

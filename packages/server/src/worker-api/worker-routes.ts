@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '@impresario/core'
-import type { Engine, Handout, PollOptions } from '@impresario/engine'
+import type { PollOptions } from '@impresario/engine'
 import { HEADERS, ImpresarioError, isJsonObject, LIMITS, WIRE_VERSION, writeJson } from '@impresario/protocol'
 import type {
   EventReply,
@@ -28,15 +28,13 @@ import type { Signatures } from '../auth/signatures.ts'
 import { registerSocketRoutes } from './socket-routes.ts'
 import type { Sockets } from './sockets.ts'
 import { registerTokenRoutes } from './token-routes.ts'
-import { readReport, taskBody, workerBody } from '../worker-protocol/wire-worker.ts'
 import type { WorkerAuth } from '../auth/worker-auth.ts'
-import type { WorkerCalls } from '../worker-protocol/worker-calls.ts'
-import { ROUTES } from './worker-route-options.ts'
+import type { WireHandout, WorkerGateway } from '../worker-protocol/worker-gateway.ts'
+import { WORKER_ROUTES } from './worker-route-table.ts'
 import { identifyWorkers, workerOf } from '../auth/worker-identity.ts'
 
 export interface WorkerRoutesOptions {
-  readonly engine: Engine
-  readonly calls: WorkerCalls
+  readonly gateway: WorkerGateway
   readonly auth: WorkerAuth
   readonly tokens: AccessTokens
   readonly signatures: Signatures
@@ -60,44 +58,45 @@ export function registerWorkerRoutes(app: FastifyInstance, options: WorkerRoutes
   registerSocketRoutes(app, options.sockets)
 }
 
-function registerLifeRoutes(app: FastifyInstance, { calls, engine }: WorkerRoutesOptions): void {
-  app.post<{ Body: RegisterRequest }>('/workers/register', ROUTES.register, async (request): Promise<RegisterReply> => {
-    // Two registrations of one second may be the same to the last letter: the second says nothing new.
-    const isKnown = request.freshness === 'repeated' && (await calls.isRegistered(request.body.worker_id))
-    const reply = isKnown ? calls.registered() : await calls.register(request.body)
-    const { headers } = request
-    const version = versionFor(headers)
-    const warning = versionWarning(headers)
-    if (warning === undefined && majorOf(version) === majorOf(WIRE_VERSION)) return { ...reply, version }
-    const { batch: _, ...known } = reply
-    return { ...known, version, ...(warning === undefined ? {} : { warning }) }
+function registerLifeRoutes(app: FastifyInstance, { gateway }: WorkerRoutesOptions): void {
+  app.route<{ Body: RegisterRequest }>({
+    ...WORKER_ROUTES.register,
+    handler: async (request): Promise<RegisterReply> => {
+      // Two registrations of one second may be the same to the last letter: the second says nothing new.
+      const isKnown = request.freshness === 'repeated' && (await gateway.isRegistered(request.body.worker_id))
+      const reply = isKnown ? gateway.registered() : await gateway.register(request.body)
+      const { headers } = request
+      const version = versionFor(headers)
+      const warning = versionWarning(headers)
+      if (warning === undefined && majorOf(version) === majorOf(WIRE_VERSION)) return { ...reply, version }
+      const { batch: _, ...known } = reply
+      return { ...known, version, ...(warning === undefined ? {} : { warning }) }
+    },
   })
 
-  app.patch<{ Params: Params; Body: HeartbeatRequest | null | undefined }>(
-    '/workers/:workerId',
-    ROUTES.heartbeat,
-    async (request) => {
+  app.route<{ Params: Params; Body: HeartbeatRequest | null | undefined }>({
+    ...WORKER_ROUTES.heartbeat,
+    handler: async (request) => {
       const { headers, params, body } = request
       // Two heartbeats of one second may be the same to the last letter: the second says nothing new.
       if (request.freshness === 'repeated') return { status: 'ok' }
-      const { reply, worker } = await calls.heartbeat(params.workerId, body)
-      if (!isOldestHeartbeat(headers, body)) return reply
-      return oldestHeartbeatReply(workerBody(worker, engine.dispatcher.loadOf(worker.id)), reply)
+      const { reply, worker } = await gateway.heartbeat(params.workerId, body)
+      return isOldestHeartbeat(headers, body) ? oldestHeartbeatReply(gateway.shown(worker), reply) : reply
     },
-  )
+  })
 
-  app.post<{ Body: EventRequest }>(
-    '/events',
-    { ...ROUTES.event, attachValidation: true },
-    async (request): Promise<EventReply> => {
+  app.route<{ Body: EventRequest }>({
+    ...WORKER_ROUTES.event,
+    attachValidation: true,
+    handler: async (request): Promise<EventReply> => {
       const { validationError } = request
       if (validationError !== undefined) {
         return { status: 'error', code: 'INVALID_REQUEST', message: validationError.message }
       }
       refuseRepeated(request.freshness)
-      return calls.event(request.workerId, request.body)
+      return gateway.event(request.workerId, request.body)
     },
-  )
+  })
 }
 
 /** Workers of another line of versions may refuse fields that they do not know, so they get none. */
@@ -112,48 +111,39 @@ interface PollQuery {
 }
 
 function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions): void {
-  const { dispatcher } = options.engine
-  app.get<{ Params: Params; Querystring: PollQuery }>(
-    '/workers/:workerId/tasks/next',
-    ROUTES.nextTask,
-    async (request, reply) => {
-      const { workerId } = request.params
+  app.route<{ Params: Params; Querystring: PollQuery }>({
+    ...WORKER_ROUTES.nextTask,
+    handler: async (request, reply) => {
       const { timeout, available_skills: available, hot_skills: hot } = request.query
-      const handout = await poll(options, reply, workerId, {
+      const handout = await poll(options, reply, request.params.workerId, {
         limit: 1,
         waitMs: waitOf(Number(timeout), options),
         availableSkills: namesIn(available),
         hotSkills: namesIn(hot),
       })
-      const [delivery] = handout.deliveries
-      if (delivery === undefined) return reply.code(204).send()
-      const { traceparent, tracestate } = delivery.tracing
+      const [task] = handout.tasks
+      if (task === undefined) return reply.code(204).send()
+      const { traceparent, tracestate } = task.tracing_context ?? {}
       if (traceparent !== undefined) void reply.header(HEADERS.traceparent, traceparent)
       if (tracestate !== undefined) void reply.header(HEADERS.tracestate, tracestate)
-      return sendJson(reply, taskBody(delivery, dispatcher.worker(workerId)))
+      return sendJson(reply, task)
     },
-  )
+  })
 
-  app.post<{ Params: Params; Body: TaskBatchRequest }>(
-    '/workers/:workerId/tasks/batch',
-    ROUTES.taskBatch,
-    async (request, reply) => {
+  app.route<{ Params: Params; Body: TaskBatchRequest }>({
+    ...WORKER_ROUTES.taskBatch,
+    handler: async (request, reply) => {
       const { limit, timeout, available_skills: available, hot_skills: hot } = request.body
-      const { workerId } = request.params
-      const { deliveries, cancelled } = await poll(options, reply, workerId, {
+      const { tasks, cancelled } = await poll(options, reply, request.params.workerId, {
         limit,
         waitMs: waitOf(timeout ?? Number.NaN, options),
         availableSkills: available ?? undefined,
         hotSkills: hot ?? undefined,
         wantsCancelled: true,
       })
-      const worker = dispatcher.worker(workerId)
-      return sendJson(reply, {
-        tasks: deliveries.map((delivery) => taskBody(delivery, worker)),
-        ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }),
-      })
+      return sendJson(reply, { tasks, ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }) })
     },
-  )
+  })
 }
 
 /** Seconds as the worker named them; anything that is not a span means the default. */
@@ -168,15 +158,15 @@ function namesIn(list: string | undefined): readonly string[] | undefined {
 
 /** Waits for tasks as long as the caller is there. What cannot be handed over goes back into the queue at once. */
 async function poll(
-  { engine, waits, log }: WorkerRoutesOptions,
+  { gateway, waits, log }: WorkerRoutesOptions,
   reply: FastifyReply,
   workerId: string,
   wanted: Omit<PollOptions, 'signal'>,
-): Promise<Handout> {
+): Promise<WireHandout> {
   const wait = waits.begin(reply)
   try {
-    const handout = await engine.desk.poll(workerId, { ...wanted, signal: wait.signal })
-    if (handout.deliveries.length > 0) {
+    const handout = await gateway.poll(workerId, { ...wanted, signal: wait.signal })
+    if (handout.tasks.length > 0) {
       reply.request.hasBrought = true
       ifNotSent(reply, () => {
         handout.giveBack().catch((error: unknown) => {
@@ -198,21 +188,23 @@ function sendJson(reply: FastifyReply, body: unknown): FastifyReply {
 }
 
 /** A signed result that comes again is no harm: each delivery of a task counts once, whoever repeats its result. */
-function registerResultRoutes(app: FastifyInstance, { calls }: WorkerRoutesOptions): void {
-  app.post('/tasks/result', ROUTES.result, async (request) => {
-    const report = readReport(request.body)
-    if ('error' in report && 'code' in report) throw new ImpresarioError('INVALID_REQUEST', report.error)
-    const [reply] = await calls.results(workerOf(request), [request.body])
-    if (reply === undefined) throw new Error('A result was not answered.')
-    if (!('status' in reply)) throw new ImpresarioError('LIMIT_EXCEEDED', reply.error)
-    return isOldestResult(request.headers, request.body) ? oldestResultReply(reply) : reply
+function registerResultRoutes(app: FastifyInstance, { gateway }: WorkerRoutesOptions): void {
+  app.route({
+    ...WORKER_ROUTES.result,
+    handler: async (request) => {
+      const reply = await gateway.result(workerOf(request), request.body)
+      return isOldestResult(request.headers, request.body) ? oldestResultReply(reply) : reply
+    },
   })
 
-  app.post('/tasks/results', ROUTES.results, async (request, reply) => {
-    const workerId = workerOf(request)
-    return sendJson(reply, {
-      results: await inSlices(resultsIn(request), (slice) => calls.results(workerId, slice)),
-    })
+  app.route({
+    ...WORKER_ROUTES.results,
+    handler: async (request, reply) => {
+      const workerId = workerOf(request)
+      return sendJson(reply, {
+        results: await inSlices(resultsIn(request), (slice) => gateway.results(workerId, slice)),
+      })
+    },
   })
 }
 

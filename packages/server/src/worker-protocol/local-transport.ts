@@ -1,4 +1,3 @@
-import type { Engine } from '@impresario/engine'
 import { parseExact, readJson, stringifyExact, writeJson } from '@impresario/protocol'
 import type {
   EventRequest,
@@ -11,8 +10,7 @@ import type {
   ResultRequest,
   TaskBatchReply,
 } from '@impresario/protocol'
-import type { WorkerCalls } from './worker-calls.ts'
-import { taskBody } from './wire-worker.ts'
+import type { WorkerGateway } from './worker-gateway.ts'
 
 interface LocalPoll {
   readonly limit: number
@@ -32,28 +30,26 @@ export interface LocalTransport {
 }
 
 /** Lets workers of the same process reach the engine without a network. */
-export function createLocalTransport(engine: Engine, calls: WorkerCalls): LocalTransport {
-  const { desk, dispatcher } = engine
+export function createLocalTransport(gateway: WorkerGateway): LocalTransport {
   return {
     name: 'this process',
-    register: (request) => calls.register(request),
-    heartbeat: async (workerId, request) => (await calls.heartbeat(workerId, request)).reply,
+    register: (request) => gateway.register(request),
+    heartbeat: async (workerId, request) => (await gateway.heartbeat(workerId, request)).reply,
     poll: async (workerId, { limit, timeoutMs, availableSkills }, signal) => {
       const options = { limit, waitMs: timeoutMs, signal, availableSkills, isLocal: true, wantsCancelled: true }
-      const { deliveries, cancelled, giveBack } = await desk.poll(workerId, options)
-      if (signal.aborted && deliveries.length > 0) {
+      const { tasks, cancelled, giveBack } = await gateway.poll(workerId, options)
+      if (signal.aborted && tasks.length > 0) {
         await giveBack()
         return { tasks: [] }
       }
-      const worker = dispatcher.worker(workerId)
       return {
-        tasks: deliveries.map((delivery) => asSeen(taskBody(delivery, worker))),
+        tasks: tasks.map((task) => asSeen(task)),
         ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }),
       }
     },
-    results: (workerId, results) => calls.results(workerId, results.map(written)),
+    results: (workerId, results) => gateway.results(workerId, results.map(written)),
     event: async (event) => {
-      await calls.event(event.worker_id ?? undefined, asKept(event))
+      await gateway.event(event.worker_id ?? undefined, asKept(event))
     },
     close: async () => {},
   }

@@ -73,7 +73,7 @@ export class ClientActor {
   async #ask(): Promise<{ readonly jobId: string; readonly isNew: boolean }> {
     const { network } = this.#parts
     const { key: idempotencyKey, request, isBatched } = this.#order
-    if (!isBatched) return network.call(this.#chance, (engine) => engine.createJob(request, { idempotencyKey }))
+    if (!isBatched) return network.call(this.#chance, (engine) => engine.createJob({ ...request, idempotencyKey }))
     const [created] = await network.call(this.#chance, (engine) => engine.createJobs([{ ...request, idempotencyKey }]))
     if (created === undefined || 'error' in created) throw new Error('The batch was refused.')
     return { jobId: created.jobId, isNew: true }

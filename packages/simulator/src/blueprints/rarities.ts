@@ -1,6 +1,6 @@
 import { blueprint, child } from '@impresario/core'
 import type { Piece, Stage } from './stage.ts'
-import { IGNORED_REQUEST, QUICK, count, gather, gathered, task, tookTurns } from './stagecraft.ts'
+import { IGNORED_REQUEST, QUICK, areSwapped, count, gather, gathered, task, tookTurns, trades } from './stagecraft.ts'
 
 /** Rarer ones. */
 export function sidePieces(stage: Stage): readonly Piece[] {
@@ -144,11 +144,21 @@ function failFast(): Piece {
     blueprint: blueprint('fail-fast', { start: 'spread', ...QUICK }, (state) => ({
       spread: state.handler((_context, actions) =>
         actions.dispatchParallel(
-          [task('alpha', { ms: 5_000 }), task('beta', { ms: 200, permanent: true }), child('approval', {})],
+          {
+            slow: trades.alpha({ ms: 5_000, value: 7 }),
+            broken: trades.beta({ ms: 200, permanent: true }),
+            child: child('approval', {}),
+          },
           { into: 'meet', policy: 'fail_fast' },
         ),
       ),
-      meet: state.aggregator((context, actions) => actions.transitionTo('done', gather(context.aggregationResults))),
+      meet: state.aggregator(
+        { slow: trades.alpha, broken: trades.beta, child: 'approval' },
+        ({ results: { slow, broken }, aggregationResults }, actions) => {
+          const swapped = broken.status === 'success' || areSwapped([slow], [7])
+          return actions.transitionTo('done', { ...gather(aggregationResults), swapped })
+        },
+      ),
       done: state.end(),
     })),
   }

@@ -1,21 +1,39 @@
 import { blueprint, child } from '@impresario/core'
 import type { Piece } from './stage.ts'
-import { IGNORED_REQUEST, QUICK, count, gather, gathered, task, tookTurns } from './stagecraft.ts'
+import {
+  IGNORED_REQUEST,
+  QUICK,
+  areSwapped,
+  count,
+  gather,
+  gathered,
+  keptApart,
+  task,
+  tookTurns,
+  trades,
+  turnsOf,
+} from './stagecraft.ts'
 
 function linear(): Piece {
   return {
     finishes: true,
-    flaw: tookTurns(2),
+    flaw: (job) => tookTurns(2)(job) ?? keptApart(job),
     blueprint: blueprint('linear', { start: 'first', ...QUICK }, (state) => ({
       first: state.handler((context, actions) => {
         count(context)
-        return actions.dispatchTask({ ...task('alpha', { ms: 300, value: 1 }), transitions: { success: 'second' } })
+        return actions.dispatchTask(trades.alpha, { params: { ms: 300, value: 1 }, transitions: { success: 'second' } })
       }),
       second: state.handler((context, actions) => {
         count(context)
-        return actions.dispatchTask({ ...task('beta', { ms: 200, value: 2 }), transitions: { success: 'done' } })
+        return actions.dispatchTask(trades.beta, { params: { ms: 200, value: 2 }, transitions: { success: 'done' } })
       }),
-      done: state.end(),
+      done: state.end({
+        result: (context) => ({
+          turns: turnsOf(context),
+          first: context.resultOf(trades.alpha).value,
+          second: context.resultOf(trades.beta, { from: 'second' }).value,
+        }),
+      }),
     })),
   }
 }
@@ -42,11 +60,21 @@ function fanOut(): Piece {
     blueprint: blueprint('fan-out', { start: 'spread', ...QUICK }, (state) => ({
       spread: state.handler((_context, actions) =>
         actions.dispatchParallel(
-          [1, 2, 3, 4, 5].map((value) => task(value % 2 === 0 ? 'alpha' : 'beta', { ms: 100 * value, value })),
+          {
+            odd: [1, 3, 5].map((value) => trades.beta({ ms: 100 * value, value })),
+            two: trades.alpha({ ms: 200, value: 2 }),
+            four: trades.alpha({ ms: 400, value: 4 }),
+          },
           { into: 'meet' },
         ),
       ),
-      meet: state.aggregator((context, actions) => actions.transitionTo('done', gather(context.aggregationResults))),
+      meet: state.aggregator(
+        { odd: [trades.beta], two: trades.alpha, four: trades.alpha },
+        ({ results: { odd, two, four }, aggregationResults }, actions) => {
+          const swapped = areSwapped([...odd, two, four], [1, 3, 5, 2, 4])
+          return actions.transitionTo('done', { ...gather(aggregationResults), swapped })
+        },
+      ),
       done: state.end(),
     })),
   }
@@ -58,11 +86,16 @@ function nested(): Piece {
     flaw: gathered(3),
     blueprint: blueprint('nested', { start: 'spread', ...QUICK }, (state) => ({
       spread: state.handler((_context, actions) =>
-        actions.dispatchParallel([child('fan-out', {}), task('alpha', { value: 1 }), child('fan-out', {})], {
-          into: 'meet',
-        }),
+        actions.dispatchParallel(
+          { left: child('fan-out', {}), one: trades.alpha({ value: 1 }), right: child('fan-out', {}) },
+          { into: 'meet' },
+        ),
       ),
-      meet: state.aggregator((context, actions) => actions.transitionTo('done', gather(context.aggregationResults))),
+      meet: state.aggregator(
+        { left: 'fan-out', one: trades.alpha, right: 'fan-out' },
+        ({ results: { one }, aggregationResults }, actions) =>
+          actions.transitionTo('done', { ...gather(aggregationResults), swapped: areSwapped([one], [1]) }),
+      ),
       done: state.end(),
     })),
   }
@@ -109,6 +142,8 @@ function failedChild(): Piece {
       }),
       mend: state.handler((context, actions) => {
         count(context)
+        // [B-14] What led here is known.
+        if (context.outcomeOf('failing')?.status !== 'failure') throw new Error('The child has not failed.')
         return actions.transitionTo('done')
       }),
       done: state.end(),

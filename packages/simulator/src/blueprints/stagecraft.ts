@@ -1,5 +1,6 @@
 import type { Job } from '@impresario/core'
-import { isJsonObject } from '@impresario/protocol'
+import { contract, isJsonObject } from '@impresario/protocol'
+import type { Schema } from '@impresario/protocol'
 import type { Part } from './stage.ts'
 
 /** Short waits, so that a world of two minutes sees many of them. */
@@ -12,6 +13,21 @@ interface Counted {
 /** Counts the handler runs that were accepted: each leaves its count in the history with its choice. */
 export function count({ stateHistory }: Counted): void {
   stateHistory.turns = (stateHistory.turns ?? 0) + 1
+}
+
+export function turnsOf({ stateHistory }: Counted): number {
+  return stateHistory.turns ?? 0
+}
+
+/** What simulated workers can do. Its results are told apart by their value, which the params name. */
+export const trades = contract('', {
+  alpha: { input: schemaOf<Part>(), output: schemaOf<{ readonly value: number }>() },
+  beta: { input: schemaOf<Part>(), output: schemaOf<{ readonly value: number }>() },
+})
+
+/** For the compiler alone: simulated workers check nothing. */
+function schemaOf<T>(): Schema<T> {
+  return { '~standard': { version: 1, vendor: 'simulator', validate: (value) => ({ value: value as T }) } }
 }
 
 export function task(type: string, part: Part = {}): { readonly type: string; readonly params: Part } {
@@ -31,13 +47,30 @@ export function tookTurns(turns: number): (job: Job) => string | undefined {
 export function gathered(branches: number, sum?: number): (job: Job) => string | undefined {
   return (job) => {
     if (job.status !== 'finished' || !isJsonObject(job.result)) return undefined
-    const { seen, succeeded, total } = job.result
+    const { seen, succeeded, total, swapped } = job.result
+    if (swapped === true) return `${job.id} found the result of one branch under the name of another`
     if (seen !== branches) return `${job.id} gathered ${JSON.stringify(seen)} branches instead of ${branches}`
     if (sum !== undefined && succeeded === branches && total !== sum) {
       return `${job.id} gathered ${JSON.stringify(total)} instead of ${sum}`
     }
     return undefined
   }
+}
+
+/** [B-14] Whether a branch that succeeded has another value than the one it was sent out with. */
+export function areSwapped(
+  outcomes: readonly { readonly status: string; readonly data?: unknown }[],
+  values: readonly number[],
+): boolean {
+  return outcomes.some(({ status, data }, index) => status === 'success' && valueOf(data) !== values[index])
+}
+
+/** [B-14] The results of two tasks, which both give a `value`, are there at the end, and are not each other's. */
+export function keptApart(job: Job): string | undefined {
+  if (job.status !== 'finished' || !isJsonObject(job.result)) return undefined
+  const { first, second } = job.result
+  if (first === 1 && second === 2) return undefined
+  return `${job.id} has the results ${JSON.stringify(first)} and ${JSON.stringify(second)} instead of 1 and 2`
 }
 
 type Results = Readonly<Record<string, { readonly status: string; readonly data?: unknown }>>

@@ -55,7 +55,7 @@ export class Outage {
   }
 }
 
-const UNREACHED = 'Nobody answers there. It is tried again until somebody does.'
+const UNREACHED = 'No orchestrator answers at this address. The worker keeps trying; ORCHESTRATOR_URL sets the address.'
 const REFUSED =
   'The orchestrator does not let this worker in. Set WORKER_TOKEN to the token that its workers share, or ' +
   'WORKER_INDIVIDUAL_TOKEN to the one of this worker in workers.toml, and start the worker again.'

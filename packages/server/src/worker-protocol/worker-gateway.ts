@@ -1,7 +1,7 @@
 import { newWorkerRecord } from '@impresario/core'
 import type { Clock, WorkerRecord } from '@impresario/core'
-import type { Engine, Receipt, Report } from '@impresario/engine'
-import { isImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
+import type { Engine, PollOptions, Receipt, Report } from '@impresario/engine'
+import { ImpresarioError, isImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
 import type {
   EventReply,
   EventRequest,
@@ -12,6 +12,7 @@ import type {
   RegisterReply,
   RegisterRequest,
   ResultReply,
+  WireTask,
 } from '@impresario/protocol'
 import { EventSchemas } from './event-schemas.ts'
 import { HeartbeatPace } from './heartbeat-pace.ts'
@@ -22,26 +23,37 @@ import {
   readRegistration,
   readReport,
   receiptBody,
+  taskBody,
   whyIgnored,
+  workerBody,
 } from './wire-worker.ts'
 
-export interface WorkerCallsOptions {
+export interface WorkerGatewayOptions {
   readonly engine: Engine
   readonly clock: Clock
   /** What an event that came through here is marked with. */
   readonly instanceId: string
 }
 
+/** Tasks for a worker, as it sees them. */
+export interface WireHandout {
+  readonly tasks: readonly WireTask[]
+  /** Tasks that the worker shall stop. Only for a poll that asked for them. */
+  readonly cancelled: readonly string[]
+  /** Takes everything back into the queue: it could not be handed over. */
+  readonly giveBack: () => Promise<void>
+}
+
 /**
- * What a worker can ask, from its message to the answer. HTTP, sockets and the transport inside the process share it, so
- * that workers cannot tell the difference.
+ * The one gateway between workers and the engine: what a worker can ask, from its message to the answer. HTTP, sockets and the
+ * transport inside the process all use it, so that workers cannot tell the difference.
  */
-export class WorkerCalls {
-  readonly #options: WorkerCallsOptions
+export class WorkerGateway {
+  readonly #options: WorkerGatewayOptions
   readonly #pace: HeartbeatPace
   readonly #eventSchemas = new EventSchemas()
 
-  constructor(options: WorkerCallsOptions) {
+  constructor(options: WorkerGatewayOptions) {
     this.#options = options
     this.#pace = new HeartbeatPace(options.clock)
   }
@@ -84,6 +96,27 @@ export class WorkerCalls {
       ...(jitter === undefined ? {} : { next_heartbeat_jitter_ms: jitter }),
     }
     return { reply, worker }
+  }
+
+  /** Waits for tasks, as long as the options say. */
+  async poll(workerId: string, options: PollOptions): Promise<WireHandout> {
+    const { desk, dispatcher } = this.#options.engine
+    const { deliveries, cancelled, giveBack } = await desk.poll(workerId, options)
+    const worker = dispatcher.worker(workerId)
+    return { tasks: deliveries.map((delivery) => taskBody(delivery, worker)), cancelled, giveBack }
+  }
+
+  /** The worker as it is shown to workers of the oldest generation. */
+  shown(worker: WorkerRecord): JsonObject {
+    return workerBody(worker, this.#options.engine.dispatcher.loadOf(worker.id))
+  }
+
+  /** The answer to one result. Throws when it is malformed, or larger than its job can hold. */
+  async result(workerId: string, item: unknown): Promise<ResultReply> {
+    const [reply] = await this.results(workerId, [item])
+    if (reply === undefined) throw new Error('A result was not answered.')
+    if ('status' in reply) return reply
+    throw new ImpresarioError(reply.code === 'LIMIT_EXCEEDED' ? 'LIMIT_EXCEEDED' : 'INVALID_REQUEST', reply.error)
   }
 
   /** One answer for each item, in its place; a malformed one spoils only its own. */

@@ -1,9 +1,10 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyContextConfig, FastifySchema, HTTPMethods } from 'fastify'
 import { LIMITS } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { z } from 'zod'
+import { jsonSchema } from '../http/json-schema.ts'
 import { route } from '../http/route.ts'
-import type { RouteDescription, RouteDeclaration } from '../http/route.ts'
+import type { RouteDescription } from '../http/route.ts'
 
 const worker = z.object({ workerId: z.string().describe('Id of the worker.') })
 const accepted = z.looseObject({ status: z.string() })
@@ -32,37 +33,90 @@ const receipt = z.looseObject({
   message: z.string().optional(),
 })
 
-type Described = Omit<RouteDescription, 'access' | 'tag'>
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Messages of workers that sign are checked here; `event` leaves out what is added to an event on its way. */
+    readonly signed?: 'message' | 'event'
+    /** The call brings its own proof of who makes it. */
+    readonly isProvenByBody?: boolean
+  }
+}
 
-const SOCKET: Described = {
-  id: 'openSocket',
+interface WorkerRouteGiven extends Omit<RouteDescription, 'access' | 'tag' | 'rate' | 'isBodyReadByHandler'> {
+  readonly at: `${HTTPMethods} ${string}`
+  readonly rate: NonNullable<FastifyContextConfig['rate']>
+  readonly signed?: FastifyContextConfig['signed']
+  readonly isProvenByBody?: boolean
+  /** What bodies are held against before the handler runs; without it the handler reads them itself. */
+  readonly checked?: object
+}
+
+interface WorkerRoute {
+  readonly method: HTTPMethods
+  readonly url: string
+  readonly config: FastifyContextConfig
+  readonly schema: FastifySchema
+}
+
+function workerRoute({ at, rate, signed, isProvenByBody, checked, ...described }: WorkerRouteGiven): WorkerRoute {
+  const [method, url] = at.split(' ') as [HTTPMethods, string]
+  const declared = route({ ...described, rate, isBodyReadByHandler: true, access: 'worker', tag: 'worker protocol' })
+  return {
+    method,
+    url,
+    config: {
+      ...declared.config,
+      ...(signed === undefined ? {} : { signed }),
+      ...(isProvenByBody === undefined ? {} : { isProvenByBody }),
+    },
+    schema: { ...declared.schema, ...(checked === undefined ? {} : { body: checked }) },
+  }
+}
+
+const SOCKET = {
+  rate: 'general',
   summary: 'A WebSocket for commands and progress',
   description: 'Commands to the worker (`cancel_task`), events from it. One connection for each worker.',
   replies: { 101: { description: 'The connection is a WebSocket now.' } },
+} as const
+
+const TOKEN_SCHEMA = {
+  anyOf: [
+    { type: 'null' },
+    { type: 'object', properties: { refresh_token: { type: 'string', minLength: 1, maxLength: 512 } } },
+  ],
 }
 
-/** What the routes of the worker protocol say of themselves, by method and path; their handlers are elsewhere. */
-const DESCRIPTIONS: Readonly<Record<string, Described>> = {
-  'POST /workers/register': {
+/** Every route of the worker protocol: where it is, what is counted and checked, and what readers are told about it. */
+export const WORKER_ROUTES = {
+  register: workerRoute({
+    at: 'POST /workers/register',
+    rate: 'general',
+    signed: 'message',
     id: 'registerWorker',
     summary: 'Register a worker, or register it anew',
     body: schemas.registerRequest,
+    checked: jsonSchema(schemas.registerRequest),
     replies: { 200: { description: 'It is known.', body: accepted } },
-  },
-  'PATCH /workers/:workerId': {
-    id: 'heartbeat',
+  }),
+  heartbeat: workerRoute({
+    at: 'PATCH /workers/:workerId',
     rate: 'heartbeat',
+    signed: 'message',
+    id: 'heartbeat',
     summary: 'A sign of life, with what has changed',
     description: 'Without a body it only keeps the worker alive.',
     params: worker,
     body: schemas.heartbeatRequest,
     isBodyOptional: true,
+    checked: { anyOf: [{ type: 'null' }, jsonSchema(schemas.heartbeatRequest)] },
     replies: { 200: { description: 'It lives on.', body: accepted } },
     refusals: ['WORKER_NOT_FOUND'],
-  },
-  'GET /workers/:workerId/tasks/next': {
-    id: 'nextTask',
+  }),
+  nextTask: workerRoute({
+    at: 'GET /workers/:workerId/tasks/next',
     rate: 'poll',
+    id: 'nextTask',
     summary: 'Wait for the next task',
     params: worker,
     query: z.looseObject({ timeout: z.coerce.number().optional().describe('Longest wait, in seconds.') }),
@@ -78,87 +132,89 @@ const DESCRIPTIONS: Readonly<Record<string, Described>> = {
       204: { description: 'None came in time; ask again.' },
     },
     refusals: ['WORKER_NOT_FOUND'],
-  },
-  'POST /workers/:workerId/tasks/batch': {
-    id: 'nextTasks',
+  }),
+  taskBatch: workerRoute({
+    at: 'POST /workers/:workerId/tasks/batch',
     rate: 'poll',
+    id: 'nextTasks',
     summary: `Wait for up to ${LIMITS.batchItemsMax} tasks`,
     params: worker,
     body: schemas.taskBatchRequest,
+    checked: jsonSchema(schemas.taskBatchRequest),
     replies: {
       200: { description: 'The tasks; none when the time was up.', body: z.object({ tasks: z.array(task) }) },
     },
     refusals: ['WORKER_NOT_FOUND'],
-  },
-  'POST /tasks/result': {
+  }),
+  // Results are read by hand, because 500 of them come in one body.
+  result: workerRoute({
+    at: 'POST /tasks/result',
+    rate: 'general',
+    signed: 'message',
     id: 'sendResult',
     summary: 'The result of a task',
     description:
       'Flat, or inside of `result` as the oldest workers send it. What comes too late is ignored, and said so.',
     body: schemas.resultRequest,
-    isBodyReadByHandler: true,
     replies: { 200: { description: 'What became of it.', body: receipt } },
-  },
-  'POST /tasks/results': {
+  }),
+  results: workerRoute({
+    at: 'POST /tasks/results',
+    rate: 'general',
+    signed: 'message',
     id: 'sendResults',
     summary: `Up to ${LIMITS.batchItemsMax} results at once`,
     body: schemas.resultBatchRequest,
-    isBodyReadByHandler: true,
     replies: {
       200: { description: 'One answer for each.', body: z.object({ results: z.array(z.looseObject({})) }) },
     },
-  },
-  'POST /events': {
+  }),
+  event: workerRoute({
+    at: 'POST /events',
+    rate: 'general',
+    signed: 'event',
     id: 'sendEvent',
     summary: 'Progress of a task, or another event',
     body: schemas.eventRequest,
+    checked: jsonSchema(schemas.eventRequest),
     replies: { 200: { description: 'What became of it.', body: accepted } },
-  },
-  'POST /auth/token': {
+  }),
+  token: workerRoute({
+    at: 'POST /auth/token',
+    rate: 'general',
     id: 'issueWorkerToken',
     summary: 'A short-lived token',
     replies: { 200: { description: 'The token.', body: tokens } },
     refusals: ['FORBIDDEN'],
-  },
-  'POST /auth/token/refresh': {
+  }),
+  refresh: workerRoute({
+    at: 'POST /auth/token/refresh',
+    rate: 'general',
+    isProvenByBody: true,
     id: 'refreshWorkerToken',
     summary: 'A new short-lived token for a refresh token',
     body: z.looseObject({ refresh_token: z.string().optional() }),
     isBodyOptional: true,
+    checked: TOKEN_SCHEMA,
     replies: { 200: { description: 'The tokens; the old refresh token is worth nothing now.', body: tokens } },
     refusals: ['FORBIDDEN'],
-  },
-  'DELETE /auth/token': {
+  }),
+  revoke: workerRoute({
+    at: 'DELETE /auth/token',
+    rate: 'general',
     id: 'revokeWorkerTokens',
     summary: 'Give short-lived tokens up',
     description: 'Those that came from the same sign-in; with the worker’s own credential, all of them.',
     replies: {
       200: { description: 'How many there were.', body: z.looseObject({ status: z.string(), revoked: z.int() }) },
     },
-  },
-  'GET /ws': SOCKET,
-  'GET /ws/:workerId': {
+  }),
+  socket: workerRoute({ ...SOCKET, at: 'GET /ws', id: 'openSocket' }),
+  workerSocket: workerRoute({
     ...SOCKET,
+    at: 'GET /ws/:workerId',
     id: 'openWorkerSocket',
     summary: 'The same, for the worker that the path names',
     params: worker,
-  },
-}
-
-/** Adds to the routes of a scope what is said of them here; what they say themselves goes before it. */
-export function describeWorkerRoutes(scope: FastifyInstance): void {
-  const { prefix } = scope
-  scope.addHook('onRoute', (options) => {
-    const said = declarationOf(`${[options.method].flat().join(', ')} ${options.url.slice(prefix.length)}`)
-    if (said === undefined) return
-    options.config = { ...said.config, ...options.config }
-    options.schema = { ...said.schema, ...options.schema }
-  })
-}
-
-/** Bodies are checked by the routes themselves, with the schemas that they choose. */
-function declarationOf(name: string): RouteDeclaration | undefined {
-  const said = DESCRIPTIONS[name]
-  if (said === undefined) return undefined
-  return route({ ...said, isBodyReadByHandler: true, access: 'worker', tag: 'worker protocol' })
-}
+  }),
+} as const

@@ -1,0 +1,40 @@
+import type { JobRequest, RunnableBlueprint } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
+import type { ScriptRegistry } from './script-registry.ts'
+
+/** Why there can be no such job. */
+export interface RequestRefusal {
+  readonly code: 'BLUEPRINT_NOT_FOUND' | 'INPUT_REFUSED'
+  readonly message: string
+  /** What is wrong with the data; empty when there is no such blueprint. */
+  readonly problems: readonly string[]
+}
+
+export type CheckedRequest =
+  | { readonly request: JobRequest; readonly blueprint: RunnableBlueprint }
+  | { readonly refusal: RequestRefusal }
+
+/** What every new job has to pass, whether a client, a parent or a schedule asks for it. The data may come out changed. */
+export async function checkRequest(registry: ScriptRegistry, request: JobRequest): Promise<CheckedRequest> {
+  mustBeNumbers(request)
+  const { blueprint: name, initialData } = request
+  const blueprint = registry.find(name)
+  if (blueprint === undefined) {
+    const message = `There is no blueprint "${name}".`
+    return { refusal: { code: 'BLUEPRINT_NOT_FOUND', message, problems: [] } }
+  }
+  const checked = await blueprint.validateInput(initialData)
+  if ('value' in checked) return { request: { ...request, initialData: checked.value }, blueprint }
+  const { problems } = checked
+  const message = `The initial data does not fit "${name}": ${problems.join('; ')}`
+  return { refusal: { code: 'INPUT_REFUSED', message, problems } }
+}
+
+/** Requests of the network cannot hold anything else; those of the same process can. */
+function mustBeNumbers(request: JobRequest): void {
+  const { priority, dispatchTimeoutMs, resultTimeoutMs, executionTimeoutMs } = request
+  for (const [name, value] of Object.entries({ priority, dispatchTimeoutMs, resultTimeoutMs, executionTimeoutMs })) {
+    if (value === undefined || Number.isFinite(value)) continue
+    throw new ImpresarioError('INVALID_REQUEST', `${name} is ${String(value)}. Give a finite number.`)
+  }
+}
