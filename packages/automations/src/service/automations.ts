@@ -327,7 +327,14 @@ function timesOf({ triggers, misfire, jitterSeconds, calendars }: AutomationDefi
 }
 
 /** A definition may ask for what this server does not do. Better to refuse it now than to run without it. */
-function mustBePossible({ calendars, budget }: AutomationDefinition): void {
+function mustBePossible({ calendars, budget, triggers }: AutomationDefinition): void {
+  const idle = triggers.findIndex(({ kind }) => kind === 'condition' || kind === 'webhook')
+  if (idle !== -1) {
+    throw refused(
+      `triggers[${idle}]`,
+      `triggers[${idle}]: Nothing evaluates such triggers yet. Publish an event instead.`,
+    )
+  }
   const [name] = [...calendars.exclude, ...calendars.only]
   if (name !== undefined) throw refused('calendars', `There is no calendar "${name}".`)
   const { usdPerDay, tokensPerDay, gpuSecondsPerDay } = budget

@@ -47,7 +47,7 @@ export interface EventLogOptions {
 }
 
 /** Events are kept for so long. */
-export const EVENT_RETENTION_MS = 7 * 86_400_000
+const EVENT_RETENTION_MS = 7 * 86_400_000
 const PAYLOAD_BYTES_MAX = 65_536
 
 /** Takes events. An event is durable before it is acknowledged, and each automation that it fits runs once for it. */

@@ -147,7 +147,7 @@ export class EventPump implements Service {
 }
 
 /** What a pipeline reads as `event`. */
-export function seenEvent({ id, topic, payload, at, owner }: PublishedEvent): DataObject {
+function seenEvent({ id, topic, payload, at, owner }: PublishedEvent): DataObject {
   return { id, topic, payload, published_at: isoInstant(at), published_by: owner }
 }
 

@@ -200,7 +200,7 @@ export class Office {
   }
 }
 
-export const ECHO: DataObject = {
+const ECHO: DataObject = {
   id: 'say',
   uses: 'echo',
   with: { text: "${event.scheduled_for || event.payload || 'now'}" },

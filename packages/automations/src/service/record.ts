@@ -8,7 +8,7 @@ export const AUTOMATION_STATUSES = ['active', 'paused', 'canceled'] as const
 export type AutomationStatus = (typeof AUTOMATION_STATUSES)[number]
 
 /** The next run was put off. */
-export interface Snooze {
+interface Snooze {
   /** The occurrence that was put off. */
   readonly scheduledFor: number
   readonly until: number

@@ -50,7 +50,7 @@ const VERSION = 1
  * The blueprint of all runs: one state, which is visited once for each step. What a run does was decided when it was
  * created; this only carries out what `advance` says, so a run that was interrupted goes on where it stood.
  */
-export function runBlueprint(name: string, options: RunBlueprintOptions): RunnableBlueprint {
+function runBlueprint(name: string, options: RunBlueprintOptions): RunnableBlueprint {
   return {
     name,
     version: VERSION,

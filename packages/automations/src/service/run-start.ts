@@ -26,7 +26,7 @@ export interface RunStart {
 }
 
 /** One attempt of a run that failed and was repeated. */
-export interface FailedAttempt {
+interface FailedAttempt {
   readonly attempt: number
   readonly records: readonly StepRecord[]
   readonly error: StepError

@@ -179,5 +179,5 @@ function asSeen(value: Json): DataObject {
 
 /** Boundary: numbers as they are stored. */
 function asKept(value: DataObject): Json {
-  return readJson(stringifyExact(value)) as Json
+  return readJson(stringifyExact(value))
 }

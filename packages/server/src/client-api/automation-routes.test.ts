@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { listIn, startTenantServer } from '../tenants.fixture.ts'
 import type { TenantServer } from '../tenants.fixture.ts'
@@ -149,4 +150,15 @@ test('[K-01] clients cannot start the blueprint of runs by themselves', async ()
 test('[K-10] the tools and their schemas are listed', async () => {
   const tools = listIn(await app.as('viewer', 'GET', '/api/v1/tools'))
   expect(tools.map((tool) => tool['name'])).toEqual(['delay', 'http.request', 'log', 'transform'])
+})
+
+test('[K-02] every automation of the guide is accepted', async () => {
+  const guide = await readFile(new URL('../../../../docs/guide/automations.md', import.meta.url), 'utf8')
+  const blocks = [...guide.matchAll(/```json\n(\{[\s\S]*?)```/g)].map(([, text = '']) => text)
+  const definitions = blocks.filter((text) => text.includes('"pipeline"'))
+  expect(definitions.length).toBeGreaterThan(6)
+  for (const text of definitions) {
+    const { status, text: answer } = await app.as('alpha', 'POST', '/api/v1/automations/preview', JSON.parse(text))
+    expect({ text, status, answer }).toMatchObject({ text, status: 200 })
+  }
 })

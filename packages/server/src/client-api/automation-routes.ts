@@ -148,13 +148,19 @@ export function paged<T>(request: FastifyRequest, reply: FastifyReply, next: str
   return items
 }
 
-export interface PageQuery {
+interface PageBounds {
+  readonly owner: string | undefined
+  readonly before: string | undefined
+  readonly limit: number
+}
+
+interface PageQuery {
   readonly limit?: number | undefined
   readonly cursor?: string | undefined
   readonly owner?: string | undefined
 }
 
-export function pageOf(request: FastifyRequest, { limit, cursor, owner }: PageQuery) {
+export function pageOf(request: FastifyRequest, { limit, cursor, owner }: PageQuery): PageBounds {
   return {
     owner: ownerFilter(callerOf(request), owner).owner,
     before: cursor === undefined ? undefined : decodeCursor(cursor),

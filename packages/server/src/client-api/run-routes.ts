@@ -62,7 +62,7 @@ const LIST_EVENTS = route({
   ...TAG,
   access: 'viewer',
   isList: true,
-  id: 'listEvents',
+  id: 'listPublishedEvents',
   summary: 'List published events, newest first',
   query: wire.eventListQuery,
   replies: { 200: { description: 'One page of events.', body: wire.eventList, headers: PAGE_HEADERS } },
@@ -72,7 +72,7 @@ const LIST_EVENTS = route({
 const READ_EVENT = route({
   ...TAG,
   access: 'viewer',
-  id: 'getEvent',
+  id: 'getPublishedEvent',
   summary: 'Read an event, and what automations made of it',
   params: wire.eventParams,
   replies: { 200: { description: 'The event.', body: wire.eventBody } },

@@ -22,13 +22,13 @@ const page = {
 }
 
 export const automationListQuery = z.looseObject({
-  status: z.enum(AUTOMATION_STATUSES).optional(),
+  status: z.enum(AUTOMATION_STATUSES).optional().describe('Only those that are so.'),
   search: z.string().min(1).max(200).optional().describe('Only those whose id or title contains this.'),
   ...page,
 })
 export const runListQuery = z.looseObject({
   automation_id: z.string().min(1).max(200).optional().describe('Only runs of this automation.'),
-  status: z.enum(RUN_STATUSES).optional(),
+  status: z.enum(RUN_STATUSES).optional().describe('Only runs that are so.'),
   ...page,
 })
 export const eventListQuery = z.looseObject({
@@ -184,14 +184,19 @@ export function wireAutomation(record: AutomationRecord, zones: Zones): z.infer<
   }
 }
 
-export function wirePreview(record: Pick<AutomationRecord, 'definition'>, zones: Zones, after: number, count: number) {
+export function wirePreview(
+  record: Pick<AutomationRecord, 'definition'>,
+  zones: Zones,
+  after: number,
+  count: number,
+): z.infer<typeof previewBody> {
   const { words, firings, leftOut, isComplete } = preview(record, zones, after, count)
   return {
     words: [...words],
     firings: firings.map(({ at, local, notes }) => ({ at: at / 1_000, local, notes: [...notes] })),
     left_out: leftOut.map(({ at, local, reason }) => ({ at: at / 1_000, local, reason })),
     is_complete: isComplete,
-  } satisfies z.infer<typeof previewBody>
+  }
 }
 
 export function wireListedRun(run: RunView): z.infer<typeof listedRun> {
