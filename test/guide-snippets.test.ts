@@ -14,7 +14,8 @@ function programOf(page: string): { readonly directory: string; readonly count: 
   const blocks = [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code = '']) => code)
   const directory = mkdtempSync(join(ROOT, 'examples', '.snippets-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
-  writeFileSync(join(directory, 'page.ts'), blocks.join('\n'))
+  const ownImports = /^import .* from '\.{1,2}\/.*'\n/gm // all snippets are one file here
+  writeFileSync(join(directory, 'page.ts'), blocks.join('\n').replaceAll(ownImports, ''))
   const compilerOptions = { noUnusedLocals: false, noEmit: true }
   writeFileSync(
     join(directory, 'tsconfig.json'),
@@ -23,10 +24,19 @@ function programOf(page: string): { readonly directory: string; readonly count: 
   return { directory, count: blocks.length }
 }
 
+function complaintsOf(directory: string): Promise<unknown> {
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+  return run(process.execPath, [compiler, '-p', directory]).catch((error: unknown) => error)
+}
+
 test('[M-04] the snippets of the guide to blueprints compile together, as it says', async () => {
   const { directory, count } = programOf('docs/guide/blueprints.md')
   expect(count).toBeGreaterThan(4)
-  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-  const outcome = await run(process.execPath, [compiler, '-p', directory]).catch((error: unknown) => error)
-  expect(outcome).toMatchObject({ stdout: '' })
+  expect(await complaintsOf(directory)).toMatchObject({ stdout: '' })
+})
+
+test('[M-04] the example of the README compiles', async () => {
+  const { directory, count } = programOf('README.md')
+  expect(count).toBe(3)
+  expect(await complaintsOf(directory)).toMatchObject({ stdout: '' })
 })

@@ -141,6 +141,7 @@ const JOB_ERROR_MEANINGS: Readonly<Record<(typeof JOB_ERROR_CODES)[number], read
   ],
   FAN_OUT_TOO_LARGE: ['quarantined', 'More branches than the [limit](limits.md). Split the work over child jobs.'],
   REJECTED: ['–', 'A person decided `rejected`. Only in `context.failure`: the job goes where the decision leads.'],
+  EVENT_TIMEOUT: ['failed', 'An event did not come in time, and `transitions` has no `timeout`.'],
   APPROVAL_EXPIRED: ['failed', 'Nobody decided in time, and `transitions` has no `expired`.'],
   BLUEPRINT_GONE: [
     'quarantined',
@@ -194,6 +195,13 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   workerEventsMax:
     'Events that workers may send while a job is in one state; those with a transition are taken beyond it.',
   workerEventIdsMax: 'Ids of them by which a repeated one is known.',
+  eventBytesMax: 'payload of one event for a job',
+  keptEventsMax: 'events that wait for their job, or under one topic and key',
+  keptEventsBytesMax: 'payloads of the events that wait for one job',
+  inboxBytesMax: 'payloads of the events that wait under one topic and key',
+  knownEventsMax: 'ids of events that a job remembers',
+  keptEventMs: 'how long an event that was sent by key is kept',
+  eventReachStep: 'jobs that one event reaches in one step',
   eventTypeCharsMax: 'Type of an event.',
   remindersMax: 'Reminders of one request for approval.',
   remindMsMin: 'Shortest time until a reminder.',

@@ -6,6 +6,7 @@ import type { ApproveOptions } from './approvals.ts'
 import { count, moment, number, spanMs } from './arguments.ts'
 import type { HistoryOptions } from './job-history.ts'
 import type { ListOptions } from './jobs.ts'
+import type { PublishOptions, SendOptions } from './sent-events.ts'
 import type { BulkOptions, EditOptions, FilterOptions } from './quarantine.ts'
 
 export function addJobs(program: Command, end: End): void {
@@ -68,6 +69,27 @@ function addSteering(jobs: Command, end: End): void {
     .action(
       act(end, async (options: ApproveOptions, job: string, decision: string | undefined) =>
         (await import('./approvals.ts')).approveJob(job, decision, options),
+      ),
+    )
+  jobs
+    .command('send <job> <topic>')
+    .description('send a job an event that it waits for, now or later')
+    .option('--data <json>', 'what the event brings: JSON, @file, or - for standard input')
+    .option('--id <id>', 'the same id is the same event, however often it is sent')
+    .action(
+      act(end, async (options: SendOptions, job: string, topic: string) =>
+        (await import('./sent-events.ts')).sendToJob(job, topic, options),
+      ),
+    )
+  jobs
+    .command('publish <topic>')
+    .description('send an event to all jobs that wait for it by a key')
+    .requiredOption('--key <key>', 'reaches the jobs that wait for this key')
+    .option('--data <json>', 'what the event brings: JSON, @file, or - for standard input')
+    .option('--id <id>', 'the same id is the same event, however often it is sent')
+    .action(
+      act(end, async (options: PublishOptions, topic: string) =>
+        (await import('./sent-events.ts')).publishEvent(topic, options),
       ),
     )
   jobs

@@ -104,9 +104,10 @@ function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]):
 /** What the job waits for by itself, with the time that is left. */
 function waitText({ waits_for: wait }: Pick<Job, 'waits_for'>, now: number): string | undefined {
   if (wait === undefined) return undefined
-  return wait.until === undefined
-    ? undefined
-    : `until ${localTime(wait.until)}, ${span(Math.max(0, wait.until - now))} from now`
+  const key = wait.key === undefined ? '' : ` with the key ${wait.key}`
+  const event = wait.topic === undefined ? [] : [`for the event ${wait.topic}${key}`]
+  const left = (until: number): string => `until ${localTime(until)}, ${span(Math.max(0, until - now))} from now`
+  return [...event, ...(wait.until === undefined ? [] : [left(wait.until)])].join(' ')
 }
 
 function section(screen: Screen, title: string, value: unknown): string {
@@ -135,6 +136,9 @@ export function nextStep(
   if (child !== undefined) return `It waits for its child: ${COMMAND} explain ${child.job_id}`
   if (job.status === 'waiting_for_human') return `It waits for you: ${COMMAND} jobs approve ${job.id}`
   if (job.status === 'waiting_for_worker') return `Why it waits: ${COMMAND} explain ${job.id}`
+  if (job.status === 'waiting_for_event') {
+    return `It waits for an event: ${COMMAND} jobs send ${job.id} <topic> --data '{}'`
+  }
   if (job.status === 'quarantined') {
     return `Once its cause is mended: ${COMMAND} jobs retry ${job.id}, or give it up with: ${COMMAND} jobs discard ${job.id}`
   }

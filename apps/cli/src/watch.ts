@@ -25,6 +25,8 @@ const SYMBOLS: Readonly<Record<string, readonly [symbol: string, style: 'green' 
     job_finished: ['✓', 'green'],
     approval_requested: ['?', 'yellow'],
     sleep_started: ['z', 'dim'],
+    event_awaited: ['?', 'dim'],
+    event_received: ['✓', 'green'],
     job_quarantined: ['!', 'red'],
     job_failed: ['✗', 'red'],
     job_error: ['✗', 'red'],

@@ -6,6 +6,8 @@ import {
   type CreateJobRequest,
   type DashboardBody,
   type DataObject,
+  type EventPayload,
+  type EventType,
   type ListedJobBody as ListedJob,
   type WorkerBody,
   type WorkerHistoryBody,
@@ -20,6 +22,7 @@ import { JobHandle, type Job } from './job.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
 import { Quarantine } from './quarantine.ts'
 import { Schedules } from './schedules.ts'
+import { sentEvent, type KeyedSend } from './sent-event.ts'
 import { Webhooks } from './webhooks.ts'
 
 export interface ClientOptions {
@@ -151,6 +154,17 @@ export class Client {
       cursor,
       read: listedOf,
     })
+  }
+
+  /**
+   * Sends an event to every job that waits for it with this key as its `match`, now or within a day. It reaches each job
+   * once, also when it is sent again under the same `eventId`.
+   */
+  async send<E extends EventType>(event: E, payload: NoInfer<EventPayload<E>>, options: KeyedSend): Promise<void>
+  async send(topic: string, payload: DataObject, options: KeyedSend): Promise<void>
+  async send(event: EventType | string, payload: object, { key, eventId }: KeyedSend): Promise<void> {
+    const body = sentEvent(event, payload, eventId, key)
+    await this.#connection.call(CLIENT_PATHS.sentEvents, { method: 'POST', body, repeatable: true })
   }
 
   async cancel(id: string, reason?: string): Promise<void> {

@@ -9,6 +9,7 @@ export type { ApproveOptions, HistoryQuery, Job, JobHandle, RetryOptions, WaitOp
 export type { Listing, Page, PageQuery } from './listing.ts'
 export type { Quarantine, QuarantineFilter, QuarantineQuery, Selection } from './quarantine.ts'
 export type { Schedules } from './schedules.ts'
+export type { KeyedSend, SendOptions } from './sent-event.ts'
 export { verifyWebhook, WebhookError } from './webhook-signature.ts'
 export type { VerifyOptions, WebhookBody, WebhookHeaders, WebhookMessage } from './webhook-signature.ts'
 export type {

@@ -5,6 +5,8 @@ import {
   type ApprovalBody,
   type ApprovalRequest,
   type DataObject,
+  type EventPayload,
+  type EventType,
   type HistoryBody,
   type JobBody,
   type QuarantinedBody,
@@ -14,6 +16,7 @@ import { JobEndedError, WaitTimeoutError } from './errors.ts'
 import { explanationOf, type Explanation } from './explanation.ts'
 import { listing, type Listing } from './listing.ts'
 import { quarantinedOf } from './quarantine.ts'
+import { sentEvent, type SendOptions } from './sent-event.ts'
 
 /** A job as the server describes it, with the types of its blueprint. */
 export type Job<Output = unknown, State extends string = string> = Omit<JobBody, 'result' | 'current_state'> & {
@@ -149,6 +152,17 @@ export class JobHandle<Output = unknown, State extends string = string> {
     // It names the question: a repetition is answered as the first one was, and decides nothing else.
     const call = { method: 'POST', body: JSON.stringify(request), repeatable: true } as const
     await this.#connection.call(CLIENT_PATHS.approval(this.id), call)
+  }
+
+  /**
+   * Sends the job an event. A job that waits for it goes on; any other open job keeps it until it does. With `eventId` the
+   * same event may be sent again, and counts once.
+   */
+  async send<E extends EventType>(event: E, payload: NoInfer<EventPayload<E>>, options?: SendOptions): Promise<void>
+  async send(topic: string, payload?: DataObject, options?: SendOptions): Promise<void>
+  async send(event: EventType | string, payload: object = {}, { eventId }: SendOptions = {}): Promise<void> {
+    const body = sentEvent(event, payload, eventId)
+    await this.#connection.call(CLIENT_PATHS.jobEvents(this.id), { method: 'POST', body, repeatable: true })
   }
 
   /** A job in quarantine with its whole error. */

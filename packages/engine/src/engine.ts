@@ -36,6 +36,8 @@ import type { Beside, Created, NewJob } from './job/job-creation.ts'
 import { KeyBook } from './job/key-book.ts'
 import { JobLog } from './job/job-log.ts'
 import { isAwaited, JobNews } from './job/job-news.ts'
+import { EventPost } from './job/event-post.ts'
+import type { EventRequest, Published, SentToJob } from './job/event-post.ts'
 import type { Leadership } from './service/leadership.ts'
 import { Parking } from './workers/parking.ts'
 import { Postman } from './background/postman.ts'
@@ -155,6 +157,7 @@ export class Engine implements Service {
   readonly #director: Director
   readonly #creation: JobCreation
   readonly #news: JobNews
+  readonly #events: EventPost
   readonly #signals: Signals
   readonly #relookMs: number
   readonly #services: readonly Service[]
@@ -207,7 +210,8 @@ export class Engine implements Service {
     this.desk = new Desk({ ...base, dispatcher, signals, parking, ...bounds, onAbandoned, onMoment })
     const { handlerMs, executorConcurrencyMax: concurrencyMax, executorBytesMax: bytesMax } = settings
     this.executor = new Executor({ ...base, registry, turns, handlerMs, concurrencyMax, bytesMax })
-    const postman = new Postman({ ...base, creation })
+    this.#events = new EventPost({ ...base, registry })
+    const postman = new Postman({ ...base, creation, registry, events: this.#events })
     const watcher = new Watcher({ ...base, workerOf: (id) => dispatcher.workerOf(id) })
     const own = [signals, dispatcher, this.executor, postman, watcher, jobLog]
     this.#services = [...own, ...background.services]
@@ -340,6 +344,16 @@ export class Engine implements Service {
   /** `visit` says which question it answers; without it, the one that is open. */
   decideApproval(jobId: string, decision: string, by: string, comment?: string, visit?: number): Promise<Commanded> {
     return this.#command(jobId, { type: 'decisionMade', at: this.#options.clock.now(), decision, by, comment, visit })
+  }
+
+  /** Sends a job an event, to take now or when it waits for it. */
+  sendEvent(jobId: string, event: EventRequest): Promise<SentToJob> {
+    return this.#events.send(jobId, event)
+  }
+
+  /** Sends an event to all jobs of the client that wait for its topic and this key, now or within a day. */
+  publishEvent(clientId: string, key: string, event: EventRequest): Promise<Published> {
+    return this.#events.publish(clientId, key, event)
   }
 
   retryJob(

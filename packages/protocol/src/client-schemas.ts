@@ -139,6 +139,24 @@ export const cancelJobReply = z.object({
   job_status: jobStatusNow,
 })
 
+export const jobEventRequest = z.strictObject({
+  topic: z.string().describe('Names joined by dots, such as `order.paid`.'),
+  payload: nullable.describe('What the event brings; checked by the schema that the blueprint declares for the topic.'),
+  event_id: z
+    .string()
+    .nullish()
+    .describe('The same id is the same event, however often it is sent; goes before the header `Idempotency-Key`.'),
+})
+export const sentEventRequest = jobEventRequest.extend({
+  key: z.string().describe('Reaches the jobs whose `match` is this key.'),
+})
+export const sentEventReply = z.object({
+  status: z.literal('event_accepted'),
+  event_id: z.string(),
+  is_new: z.boolean().describe('It was not sent before.'),
+})
+export const jobEventReply = sentEventReply.extend({ job_id: z.string(), job_status: jobStatus })
+
 export const retryJobRequest = z.strictObject({
   initial_data: nullable.describe('Instead of what the job began with; checked by the blueprint’s input schema.'),
   state_history: nullable.describe('Instead of what its states have written so far.'),
@@ -209,6 +227,8 @@ export const trailEntry = z.looseObject({
 export const jobWait = z.looseObject({
   kind: z.enum(WAIT_KINDS),
   until: moment.optional().describe('When it goes on by itself.'),
+  topic: z.string().optional().describe('Of the event.'),
+  key: z.string().optional().describe('The key that also reaches it.'),
 })
 
 export const jobFailure = z.looseObject({
@@ -246,7 +266,7 @@ export const jobBody = z.looseObject({
   parent_job_id: z.string().optional(),
   metadata: object.optional(),
   approval: openApproval.optional().describe('While it waits for a person.'),
-  waits_for: jobWait.optional().describe('While it waits for a moment.'),
+  waits_for: jobWait.optional().describe('While it waits for a moment or an event.'),
   created_at: moment,
   updated_at: moment,
   ended_at: moment.optional(),
@@ -317,7 +337,7 @@ export const explanationBody = z.looseObject({
     .array(z.looseObject({ job_id: z.string(), blueprint_name: z.string(), status: z.string().nullable() }))
     .describe('The jobs that it waits for, a hundred at most. The status is null beyond the first twenty.'),
   summary: z.string().nullable().describe('What it stands still for, in a sentence; null for a job that does not.'),
-  waits_for: jobWait.nullable().describe('While it waits for a moment.'),
+  waits_for: jobWait.nullable().describe('While it waits for a moment or an event.'),
   tasks: z.array(explainedTask),
 })
 

@@ -1,6 +1,7 @@
 export * from './contract.ts'
 export * from './error-meanings.ts'
 export * from './errors.ts'
+export * from './event-type.ts'
 export * from './exact/exact-json.ts'
 export { checkSchema } from './exact/check-schema.ts'
 export { compareNumbers, ExactNumber, isAnyNumber, isExactNumber, numberFrom } from './exact/exact-number.ts'

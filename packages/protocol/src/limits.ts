@@ -80,6 +80,20 @@ export const LIMITS = {
   /** A sender repeats what it sent last, so that the newest ids are enough to know a repeated event by. */
   workerEventIdsMax: 100,
   eventTypeCharsMax: 100,
+  /** One event for a job. It becomes a part of the job's record; larger data belongs into files. */
+  eventBytesMax: 65_536,
+  /** Events that came before their job waits for them, for each job; and for each topic and key of a client. */
+  keptEventsMax: 100,
+  /** What those of a job bring, all together: they are written with every step of it. */
+  keptEventsBytesMax: 131_072,
+  /** The same for one topic and key. */
+  inboxBytesMax: 262_144,
+  /** Ids of events that a job remembers, to know a repeated one by. */
+  knownEventsMax: 200,
+  /** How long an event that was sent by key is kept for jobs that wait for it later. */
+  keptEventMs: 86_400_000,
+  /** Jobs that one event reaches in one step; more are reached in several. */
+  eventReachStep: 200,
   /** Who has not answered so many reminders will not answer the next one. */
   remindersMax: 30,
   remindMsMin: 1_000,

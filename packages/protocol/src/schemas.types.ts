@@ -52,6 +52,10 @@ type In<Name extends keyof typeof schemas> = (typeof schemas)[Name] extends z.Zo
 export const ANSWERS: {
   readonly job: Same<Required<Pick<wire.JobBody, 'owner'>> & Omit<wire.JobBody, 'owner'>, Out<'jobBody'>>
   readonly trailEntry: Same<wire.WireTrailEntry, Out<'trailEntry'>>
+  readonly jobEventRequest: Same<wire.JobEventRequest, In<'jobEventRequest'>>
+  readonly sentEventRequest: Same<wire.SentEventRequest, In<'sentEventRequest'>>
+  readonly sentEventReply: Same<wire.SentEventReply, Out<'sentEventReply'>>
+  readonly jobEventReply: Same<wire.JobEventReply, Out<'jobEventReply'>>
   readonly jobWait: Same<wire.WireWait, Out<'jobWait'>>
   readonly jobFailure: Same<wire.WireJobFailure, Out<'jobFailure'>>
   readonly openApproval: Same<wire.WireApproval, Out<'openApproval'>>
@@ -73,6 +77,10 @@ export const ANSWERS: {
 } = {
   job: true,
   trailEntry: true,
+  jobEventRequest: true,
+  sentEventRequest: true,
+  sentEventReply: true,
+  jobEventReply: true,
   jobWait: true,
   jobFailure: true,
   openApproval: true,

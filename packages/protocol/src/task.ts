@@ -61,6 +61,7 @@ export const JOB_ERROR_CODES = [
   'FAN_OUT_TOO_LARGE',
   'APPROVAL_EXPIRED',
   'REJECTED',
+  'EVENT_TIMEOUT',
   'BLUEPRINT_GONE',
   'CANCELLED',
 ] as const

@@ -13,6 +13,9 @@ export const CLIENT_PATHS = {
   jobBatch: `${CLIENT_API_PREFIX}/jobs/batch`,
   job: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}`,
   cancel: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/cancel`,
+  jobEvents: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/events`,
+  /** Events by key, for all jobs that wait for them. */
+  sentEvents: `${CLIENT_API_PREFIX}/events`,
   explain: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/explain`,
   history: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/history`,
   retry: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/retry`,
@@ -112,6 +115,7 @@ export const JOB_STATUSES = [
   'waiting_for_parallel',
   'waiting_for_child',
   'waiting_for_time',
+  'waiting_for_event',
   'quarantined',
   'finished',
   'failed',
@@ -125,13 +129,42 @@ export const WORKER_STATUSES = ['idle', 'busy', 'full', 'draining', 'offline'] a
 export type WorkerStatusName = (typeof WORKER_STATUSES)[number]
 
 /** What a job can wait for by itself. */
-export const WAIT_KINDS = ['time'] as const
+export const WAIT_KINDS = ['time', 'event'] as const
 
 /** What a job waits for that is neither a worker, a child nor a person. */
 export interface WireWait {
   readonly kind: (typeof WAIT_KINDS)[number]
   /** When it goes on by itself, in Unix seconds. */
   readonly until?: number
+  /** Of an event. */
+  readonly topic?: string
+  /** The key that also reaches it. */
+  readonly key?: string
+}
+
+/** An event for one job. */
+export interface JobEventRequest {
+  readonly topic: string
+  readonly payload?: Maybe<JsonObject>
+  /** The same id is the same event, however often it is sent. */
+  readonly event_id?: Maybe<string>
+}
+
+/** An event for all jobs that wait for its topic and key. */
+export interface SentEventRequest extends JobEventRequest {
+  readonly key: string
+}
+
+export interface SentEventReply {
+  readonly status: 'event_accepted'
+  readonly event_id: string
+  /** It was not sent before. */
+  readonly is_new: boolean
+}
+
+export interface JobEventReply extends SentEventReply {
+  readonly job_id: string
+  readonly job_status: JobStatusName
 }
 
 /** What led a job to its present state, when something went wrong. */
@@ -174,7 +207,7 @@ export interface JobBody {
   readonly metadata?: DataObject
   /** While it waits for a person. */
   readonly approval?: WireApproval
-  /** While it waits for a moment. */
+  /** While it waits for a moment or an event. */
   readonly waits_for?: WireWait
   readonly created_at: number
   readonly updated_at: number

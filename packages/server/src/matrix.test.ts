@@ -84,7 +84,7 @@ beforeAll(async () => {
     body: {},
   })
   samples.set('run_id', String(run.body['run_id']))
-  const event = await app.call('POST', '/api/v1/events', { headers: as, body: { topic: 'a.b' } })
+  const event = await app.call('POST', '/api/v1/automations/events', { headers: as, body: { topic: 'a.b' } })
   samples.set('event_id', String(event.body['id']))
   samples.set('name', 'echo')
   samples.set('*', 'no-such-thing')
@@ -265,7 +265,12 @@ describe('every route with an id against another tenant', () => {
 
   test('[H-05] the samples are real: their owner finds them, and so does an admin; lists of others are empty', async () => {
     const paths = ['/jobs/:job_id', '/webhooks/deliveries/:delivery_id', '/webhooks/endpoints/:endpoint_id']
-    const standing = ['/schedules/:schedule', '/automations/:automation_id', '/runs/:run_id', '/events/:event_id']
+    const standing = [
+      '/schedules/:schedule',
+      '/automations/:automation_id',
+      '/runs/:run_id',
+      '/automations/events/:event_id',
+    ]
     for (const path of [...paths, ...standing]) {
       const found = pathOf(`/api/v1${path}`)
       for (const token of [CLIENT_TOKENS.client, CLIENT_TOKENS.admin]) {

@@ -109,7 +109,7 @@ function placesOfEnded(entries: readonly Entry[]): Iterable<ItemRef> {
       for (const { letters } of wakeUps(job).children) for (const letter of letters) add('mail', letter)
       if (!isEnded(job)) continue
       add('turns', turnId(id))
-      for (const timer of ['life', 'approval', 'reminder', 'sleep']) add('timers', timerId(id, timer))
+      for (const timer of ['life', 'approval', 'reminder', 'sleep', 'event']) add('timers', timerId(id, timer))
     }
   }
   return places.values()

@@ -15,6 +15,9 @@ const BY_EVENT: Readonly<Record<string, Mark>> = {
   child_ended: 'child ended',
   approval_reminded: 'person reminded',
   sleep_ended: 'sleep ended',
+  event_kept: 'event kept for later',
+  event_received: 'event received',
+  event_timed_out: 'event did not come',
   'worker_event:tick': 'event of a worker noted',
   'worker_event:found': 'event of a worker moved its job',
 }
@@ -26,6 +29,7 @@ const CANCELLED_IN: Partial<Record<JobStatus, Mark>> = {
   waiting_for_human: 'job cancelled while waiting for a person',
   waiting_for_child: 'job cancelled while waiting for a child',
   waiting_for_time: 'job cancelled while asleep',
+  waiting_for_event: 'job cancelled while waiting for an event',
 }
 
 /** Recognises rare moments in what a commit added to a job's trail. */

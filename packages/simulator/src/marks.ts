@@ -51,6 +51,11 @@ export const RARITIES = [
   'child ended',
   'person reminded',
   'sleep ended',
+  'event kept for later',
+  'event received',
+  'event did not come',
+  'event repeated',
+  'event sent before its job',
   'event of a worker noted',
   'event of a worker moved its job',
   'event of a worker repeated',
@@ -69,6 +74,7 @@ export const RARITIES = [
   'job cancelled while waiting for a person',
   'job cancelled while waiting for a child',
   'job cancelled while asleep',
+  'job cancelled while waiting for an event',
 ] as const
 
 export type Mark = (typeof FAULTS)[number] | (typeof RARITIES)[number]

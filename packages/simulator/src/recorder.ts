@@ -219,6 +219,9 @@ function leftBehind(puts: readonly Version[], before: readonly (Job | undefined)
     if (old.wait?.kind === 'human' && job.wait?.kind !== 'human') {
       for (const timer of ['approval', 'reminder']) items.push({ queue: 'timers', id: timerId(job.id, timer) })
     }
+    if (old.wait?.kind === 'event' && job.wait?.kind !== 'event') {
+      items.push({ queue: 'timers', id: timerId(job.id, 'event') })
+    }
     if (old.wait?.kind === 'sleep' && job.wait?.kind !== 'sleep') {
       items.push({ queue: 'timers', id: timerId(job.id, 'sleep') })
     }

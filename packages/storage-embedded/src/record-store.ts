@@ -40,6 +40,8 @@ export class RecordStore {
       key: table('key'),
       standing: table('standing'),
       quota: table('quota'),
+      inbox: table('inbox'),
+      listener: table('listener'),
       schedule: table('schedule'),
       delivery: table('delivery'),
       endpoint: table('endpoint'),

@@ -1,10 +1,18 @@
-import type { AnyTaskContract, Duration, InputOf, OutcomesOf, TaskOptions, TypedTaskCall } from '@impresario/protocol'
+import type {
+  AnyTaskContract,
+  Duration,
+  EventType,
+  InputOf,
+  OutcomesOf,
+  TaskOptions,
+  TypedTaskCall,
+} from '@impresario/protocol'
 import type { BranchPolicy } from '../job/job.ts'
 import type { FanOut } from './outcome.ts'
 
 /** What a handler returns: a choice made through `actions`. */
 export interface AnyActionToken {
-  readonly action: 'transition' | 'task' | 'parallel' | 'human' | 'child' | 'sleep'
+  readonly action: 'transition' | 'task' | 'parallel' | 'human' | 'child' | 'sleep' | 'event'
 }
 
 /**
@@ -41,6 +49,12 @@ interface ChildTransitions {
 }
 /** By decision; `expired` is the way when nobody decides in time. */
 type HumanTransitions = { readonly expired?: string } & { readonly [decision: string]: string }
+
+interface EventTransitions {
+  readonly received: string
+  /** Where it leads when the event does not come in time; `failed` without it. */
+  readonly timeout?: string
+}
 
 /** A moment, such as a `Date`. */
 export interface Instant {
@@ -115,6 +129,19 @@ export interface Actions<History = LooseData> {
     readonly remindAfter?: Duration
     readonly remindEvery?: Duration
   }) => ActionToken<TargetsIn<On>, never>
+
+  /**
+   * Waits for an event that somebody outside sends: to this job by its id, or to everybody who waits for the topic and the
+   * key that `match` names. An event that came before is there already. After `timeout` the way `timeout` is taken.
+   */
+  readonly waitForEvent: <const On extends EventTransitions>(
+    event: EventType | string,
+    options: {
+      readonly transitions: Only<On, keyof EventTransitions>
+      readonly timeout?: Duration
+      readonly match?: string
+    },
+  ) => ActionToken<TargetsIn<On>>
 
   /**
    * Stops until a moment, for a span such as `'3d'` or until a `Date`, and then goes on to `to`. The sleep is durable, takes

@@ -57,6 +57,13 @@ export interface RunnableBlueprint extends Script {
   perform(input: TurnInput): Promise<TurnOutput>
   /** Returns what the input schema makes of the data, or what is wrong with it, one sentence per problem. */
   validateInput(data: JsonObject): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }>
+  /** The events that its jobs may be sent, if it declares any. */
+  readonly topics?: readonly string[]
+  /** Returns what the event's schema makes of its payload, or what is wrong with it. Without it: anything goes. */
+  validateEvent?(
+    topic: string,
+    payload: JsonObject,
+  ): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }>
   /** How a job that began under an older version goes on under this one; `undefined` when it cannot. */
   migrate(job: Job): Migration | undefined
 }

@@ -1,5 +1,6 @@
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { ImpresarioError, isEventType, isTopic, LIMITS, topicProblem } from '@impresario/protocol'
 import type { JsonObject, ResourceRequirements } from '@impresario/protocol'
+import type { Action } from '../job/action.ts'
 import type { ChildCall, TaskCall, Transitions } from '../job/job.ts'
 import { durationMs } from './duration.ts'
 import { jsonObjectCopy } from './json-copy.ts'
@@ -90,6 +91,34 @@ export function spanOf(given: Given, key: string): number | undefined {
   const span = given[key]
   if (span === undefined) return undefined
   return durationMs(typeof span === 'number' || typeof span === 'string' ? span : Number.NaN, key)
+}
+
+/** What a handler waits for, with everything checked. `topics`: those that the blueprint declares, if it declares any. */
+export function eventWaitOf(
+  event: unknown,
+  given: Given,
+  topics: readonly string[] | undefined,
+): Omit<Extract<Action, { type: 'event' }>, 'type'> {
+  const topic = isEventType(event) ? event.topic : event
+  if (!isTopic(topic)) throw invalid(`calls waitForEvent: ${topicProblem(topic)}`)
+  if (topics === undefined ? isEventType(event) : !topics.includes(topic)) {
+    throw invalid(`waits for "${topic}", which is not among the blueprint's \`events\`. Add it there.`)
+  }
+  const timeoutMs = spanOf(given, 'timeout')
+  const { match: key } = given
+  if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > LIMITS.identifierCharsMax)) {
+    throw invalid(`waits for "${topic}" with a match that is no text of 1 to ${LIMITS.identifierCharsMax} characters.`)
+  }
+  const transitions = transitionsOf(given, 'waitForEvent')
+  if (transitions['received'] === undefined) {
+    throw invalid(`waits for "${topic}" without the transition \`received\`. Say where the event leads.`)
+  }
+  return {
+    topic,
+    transitions,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(key === undefined ? {} : { key }),
+  }
 }
 
 /** How long to sleep: for a span, or until a moment. */

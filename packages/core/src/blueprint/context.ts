@@ -1,5 +1,5 @@
 import { ImpresarioError } from '@impresario/protocol'
-import type { DataObject, JsonObject } from '@impresario/protocol'
+import type { DataObject, EventType, JsonObject, SchemaOutput } from '@impresario/protocol'
 import type { BranchOutcome, Job, JobFailure } from '../job/job.ts'
 import type { TurnInput } from './blueprint.ts'
 import type { BranchResults, BranchSources, ResultReader } from './outcome.ts'
@@ -27,6 +27,10 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   readonly dataStores: Stores
   /** Why the job is in this state, when a failure, a timeout or a rejection led here. Absent once the job has gone on. */
   readonly failure: JobFailure | undefined
+  /** The event that led to this state, if one did. Absent once the job has gone on. */
+  readonly event: ReceivedEvent | undefined
+  /** What that event brought. Throws when another event, or none, led to this state. */
+  readonly eventOf: <E extends EventType>(type: E) => SchemaOutput<E['payload']>
   /** The trace that the job belongs to, to be passed on: `traceparent` and `tracestate`, if it came with any. */
   readonly tracingContext: Readonly<Record<string, string>>
   /** The former name of `tracingContext`. */
@@ -85,6 +89,8 @@ export function contextOf(input: TurnInput, { dataStores, isState, gathers }: Co
     client: { id: job.client.id, plan: job.client.plan, params: storedCopy(job.client.params ?? {}) },
     dataStores,
     failure: job.failure && structuredFailure(job.failure),
+    event: eventIn(job),
+    eventOf: (type) => payloadOf(job, type),
     tracingContext,
     tracing: tracingContext,
     // Asked for only when it is used: most handlers never look at it, and it is dear to make.
@@ -97,8 +103,8 @@ export function contextOf(input: TurnInput, { dataStores, isState, gathers }: Co
 
 /** What the handler of a state that is no aggregator gets. Frozen: a new `stateHistory` would be lost without a word. */
 export function withoutResults(context: RawContext): Readonly<Omit<RawContext, 'aggregationResults'>> {
-  const { jobId, currentState, initialData, stateHistory, client, dataStores, failure, tracingContext } = context
-  const { resultOf, outcomeOf, written } = context
+  const { jobId, currentState, initialData, stateHistory, client, dataStores, failure, event, tracingContext } = context
+  const { resultOf, outcomeOf, written, eventOf } = context
   return Object.freeze({
     jobId,
     currentState,
@@ -110,6 +116,8 @@ export function withoutResults(context: RawContext): Readonly<Omit<RawContext, '
     client,
     dataStores,
     failure,
+    event,
+    eventOf,
     tracingContext,
     tracing: tracingContext,
     get signal() {
@@ -139,6 +147,29 @@ function required<T>(
     'INVALID_BLUEPRINT',
     `Blueprint "${blueprint}", state "${state}": asks for ${missing.join(', ')} of stateHistory, which no state of this job has written. ` +
       'Write it before, or read stateHistory and treat what is missing.',
+  )
+}
+
+/** An event as the handler that it led to sees it. */
+export interface ReceivedEvent {
+  readonly id: string
+  readonly topic: string
+  readonly payload: DataObject
+  readonly key: string | undefined
+}
+
+function eventIn({ event }: Job): ReceivedEvent | undefined {
+  return event && { id: event.id, topic: event.topic, payload: storedCopy(event.payload), key: event.key }
+}
+
+/** Boundary: what was sent was checked at the door, against the schema that the type has. */
+function payloadOf<T>(job: Job, { topic }: EventType): T {
+  const { event, state } = job
+  if (event?.topic === topic) return storedCopy(event.payload) as T
+  const found = event === undefined ? 'no event' : `the event "${event.topic}"`
+  throw new ImpresarioError(
+    'INVALID_BLUEPRINT',
+    `Blueprint "${job.blueprint}", state "${state}": asks for the event "${topic}", but ${found} led here.`,
   )
 }
 

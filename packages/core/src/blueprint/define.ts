@@ -1,5 +1,5 @@
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import type { DataObject, Duration, Schema } from '@impresario/protocol'
+import type { DataObject, Duration, EventType, Schema } from '@impresario/protocol'
 import type { LooseData } from './actions.ts'
 import type { RunnableBlueprint } from './blueprint.ts'
 import type { LooseHistory } from './context.ts'
@@ -49,6 +49,8 @@ export interface BlueprintShape<
   readonly history?: Schema<unknown, History>
   /** Checks the result of jobs that finish, and types it. */
   readonly output?: Schema<unknown, Output>
+  /** The events that its jobs wait for. What is sent is checked against them at the door; without it, anything goes. */
+  readonly events?: readonly EventType[]
   readonly start: Start
   readonly dataStores?: Stores
   /** Raise it when jobs in flight could not go on under the new script. 1 without it. */
@@ -147,6 +149,7 @@ export function blueprint<
     input: shape.input,
     history: shape.history,
     output: shape.output,
+    events: shape.events,
     dataStores: shape.dataStores ?? {},
     migrate: shape.migrate,
     states: states(stateBuilders<Data, Written<History>, Stores, Output>()),

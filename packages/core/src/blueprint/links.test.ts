@@ -57,6 +57,21 @@ describe('[A-06] literal targets are read from the code', () => {
       "(c, a) => a.awaitHumanApproval({ message: 'm', transitions: { approved: 'a' } })",
       [{ to: 'a', label: 'approved' }],
     ],
+    [
+      'event',
+      "(c, a) => a.waitForEvent('order.paid', { transitions: { received: 'a', timeout: 'b' } })",
+      [
+        { to: 'a', label: 'received' },
+        { to: 'b', label: 'timeout' },
+      ],
+      ['event order.paid'],
+    ],
+    [
+      'declared event',
+      "(c, a) => a.waitForEvent(paid, { transitions: { received: 'a' } })",
+      [{ to: 'a', label: 'received' }],
+      ['an event'],
+    ],
     ['sleep', "(c, a) => a.sleep('3d', { to: 'a' })", [{ to: 'a', label: 'after 3d' }], ['after 3d']],
     ['sleep in numbers', "(c, a) => a.sleep(5, { to: 'a' })", [{ to: 'a', label: 'after 5ms' }], ['after 5ms']],
     [

@@ -17,6 +17,7 @@ const METHODS = [
   'awaitHumanApproval',
   'runBlueprint',
   'sleep',
+  'waitForEvent',
 ] as const
 type Method = (typeof METHODS)[number]
 type Argument = Expression | SpreadElement | undefined
@@ -160,6 +161,12 @@ function readTargets(reader: Reader, method: Method, args: readonly Argument[]):
       const label = labelOfSleep(args[0])
       reader.waits.add(label)
       withProperty(reader, args[1], 'to', (value) => addTargets(reader, value, label, false))
+      break
+    }
+    case 'waitForEvent': {
+      const [topic] = literalsOf(args[0]) ?? []
+      reader.waits.add(topic === undefined ? 'an event' : `event ${topic}`)
+      withProperty(reader, args[1], 'transitions', (value) => addTransitions(reader, value))
       break
     }
     case 'awaitHumanApproval':

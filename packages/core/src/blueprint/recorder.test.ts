@@ -1,4 +1,4 @@
-import { contract, isImpresarioError, LIMITS } from '@impresario/protocol'
+import { contract, eventType, isImpresarioError, LIMITS } from '@impresario/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { child } from './actions.ts'
@@ -128,6 +128,47 @@ describe('[B-11] sleep', () => {
     ['another state', ['3d', { to: 'nowhere' }], 'not a state of this blueprint'],
   ])('refuses %s', (_name, args, message) => {
     expect(refusalOf(loosely('sleep', ...args))).toContain(message)
+  })
+})
+
+describe('[B-12] waitForEvent', () => {
+  const paid = eventType('order.paid', z.object({ sum: z.number() }))
+  const declared = (handler: (actions: Actions) => unknown) => {
+    const open = createRecorder({
+      blueprint: 'b',
+      state: 'a',
+      find: (state) => STATES.get(state),
+      topics: ['order.paid'],
+    })
+    return open.settle(handler(open.actions)).action
+  }
+  test('takes a topic, or an event that the blueprint declares', () => {
+    expect(chosen((actions) => actions.waitForEvent('paid', { transitions: { received: 'next' } }))).toEqual({
+      type: 'event',
+      topic: 'paid',
+      transitions: { received: 'next' },
+    })
+    const both = { received: 'next', timeout: 'failed' } as const
+    expect(
+      declared((actions) => actions.waitForEvent(paid, { transitions: both, timeout: '3d', match: 'o1' })),
+    ).toEqual({ type: 'event', topic: 'order.paid', transitions: both, timeoutMs: 259_200_000, key: 'o1' })
+  })
+  const transitions = { received: 'next' }
+  test.each([
+    ['no topic', ['a topic', { transitions }], 'is not a topic'],
+    ['nothing', [undefined, { transitions }], 'is not a topic'],
+    ['an event that is not declared', [paid, { transitions }], 'Add it there'],
+    ['no transitions', ['paid', {}], 'without transitions'],
+    ['no way for the event', ['paid', { transitions: { timeout: 'next' } }], 'without the transition `received`'],
+    ['a key that is none', ['paid', { transitions, match: 5 }], 'match that is no text'],
+    ['an empty key', ['paid', { transitions, match: '' }], 'match that is no text'],
+    ['a long key', ['paid', { transitions, match: 'x'.repeat(201) }], 'match that is no text'],
+    ['no options', ['paid'], 'without its options'],
+  ])('refuses %s', (_name, args, message) => {
+    expect(refusalOf(loosely('waitForEvent', ...args))).toContain(message)
+  })
+  test('refuses a topic that is not declared where some are', () => {
+    expect(() => declared((actions) => actions.waitForEvent('other', { transitions }))).toThrow('Add it there')
   })
 })
 

@@ -7,6 +7,7 @@ import type { Actions, ActionToken } from './actions.ts'
 import {
   childCallOf,
   eventTransitionsOf,
+  eventWaitOf,
   optionsOf,
   remindersOf,
   sleepOf,
@@ -40,6 +41,8 @@ export interface RecorderOptions {
   readonly state: string
   /** Looks up a possible target. */
   readonly find: (state: string) => ScriptState | undefined
+  /** The events that the blueprint declares, if it declares any. */
+  readonly topics?: readonly string[] | undefined
 }
 
 /**
@@ -66,7 +69,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     }
   }
 
-  const actions = actionsFor(choose, (given) => {
+  const actions = actionsFor(choose, options.topics, (given) => {
     patch = given
   })
 
@@ -90,7 +93,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
 type Choose = (name: string, build: () => Chosen) => ActionToken
 
 /** Boundary: the implementation takes what JavaScript may pass; `Actions` is what the compiler lets through. */
-function actionsFor(choose: Choose, keep: (patch: JsonObject) => void): Actions {
+function actionsFor(choose: Choose, topics: readonly string[] | undefined, keep: (patch: JsonObject) => void): Actions {
   const actions = {
     transitionTo: (to: unknown, patch?: unknown) =>
       choose('transitionTo', () => {
@@ -117,6 +120,11 @@ function actionsFor(choose: Choose, keep: (patch: JsonObject) => void): Actions 
         const expiry = expiresMs === undefined ? {} : { expiresMs }
         return { type: 'human', message, transitions, ...expiry, ...remindersOf(given) }
       }),
+    waitForEvent: (event: unknown, second: unknown) =>
+      choose('waitForEvent', () => ({
+        type: 'event',
+        ...eventWaitOf(event, optionsOf(second, 'waitForEvent'), topics),
+      })),
     sleep: (time: unknown, second: unknown) =>
       choose('sleep', () => {
         const { to } = optionsOf(second, 'sleep')
@@ -286,6 +294,7 @@ const METHODS = {
   human: 'awaitHumanApproval',
   child: 'runBlueprint',
   sleep: 'sleep',
+  event: 'waitForEvent',
 } as const
 
 function callsOf(action: Chosen): readonly Call[] {

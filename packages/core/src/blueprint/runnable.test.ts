@@ -1,5 +1,5 @@
 /* oxlint-disable typescript/no-unsafe-assignment, typescript/no-unsafe-member-access -- a state history without a schema is `any` by design */
-import { contract, LIMITS } from '@impresario/protocol'
+import { contract, eventType, LIMITS } from '@impresario/protocol'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Job } from '../job/job.ts'
@@ -36,7 +36,8 @@ describe('[B-01] the context', () => {
     let seen: object = {}
     const script = blueprint('b', { start: 'a', dataStores: { names: new Map([['k', 'v']]) } }, (state) => ({
       a: state.handler((context, actions) => {
-        seen = { ...context, stored: context.dataStores.names.get('k') }
+        const { eventOf: _eventOf, ...known } = context
+        seen = { ...known, signal: context.signal, stored: context.dataStores.names.get('k') }
         return actions.transitionTo('done')
       }),
       done: state.end(),
@@ -88,6 +89,43 @@ describe('[B-01] the context', () => {
     expect(await run(script)).toMatchObject({ action: { to: 'a' } })
     expect(seen).toEqual([failure, { code: 'REJECTED', message: 'no', state: 'x', attempts: 1 }, undefined])
     expect(seen[0]).not.toBe(failure)
+  })
+
+  test('[B-12] has the event that led to this state, typed by its declaration', async () => {
+    const paid = eventType('order.paid', z.object({ sum: z.number() }))
+    const sent = eventType('order.sent', z.object({}))
+    const seen: unknown[] = []
+    const script = blueprint('b', { start: 'a', events: [paid, sent] }, (state) => ({
+      a: state.handler((context, actions) => {
+        seen.push(context.event, context.eventOf(paid).sum)
+        return actions.transitionTo('done')
+      }),
+      done: state.end(),
+    }))
+    const event = { id: 'e', topic: 'order.paid', payload: { sum: 7 }, at: 1 }
+    await run(script, { event })
+    expect(seen).toEqual([{ id: 'e', topic: 'order.paid', payload: { sum: 7 }, key: undefined }, 7])
+    await expect(run(script)).rejects.toThrow('but no event led here')
+    await expect(run(script, { event: { ...event, topic: 'order.sent' } })).rejects.toThrow(
+      'the event "order.sent" led',
+    )
+  })
+
+  test('[B-12] what is sent is checked against the declared events', async () => {
+    const paid = eventType('order.paid', z.object({ sum: z.number(), note: z.string().default('-') }))
+    const script = blueprint('b', { start: 'done', events: [paid] }, (state) => ({ done: state.end() }))
+    expect(script.topics).toEqual(['order.paid'])
+    expect(await script.validateEvent?.('order.paid', { sum: 1 })).toEqual({ value: { sum: 1, note: '-' } })
+    expect(await script.validateEvent?.('order.paid', { sum: 'x' })).toHaveProperty('problems')
+    expect(await script.validateEvent?.('other', {})).toEqual({
+      problems: ['"b" knows no event "other". It knows order.paid.'],
+    })
+    const loose = blueprint('b', { start: 'done' }, (state) => ({ done: state.end() }))
+    expect(loose).not.toHaveProperty('validateEvent')
+    const odd = [{ topic: 'x' }] as never
+    expect(() => blueprint('b', { start: 'done', events: odd }, (state) => ({ done: state.end() }))).toThrow(
+      'not events',
+    )
   })
 
   test('what a client did not send is empty', async () => {

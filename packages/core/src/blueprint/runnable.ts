@@ -1,5 +1,5 @@
-import { ImpresarioError, LIMITS, partProblems, validate } from '@impresario/protocol'
-import type { JsonObject, Schema } from '@impresario/protocol'
+import { ImpresarioError, isEventType, LIMITS, partProblems, validate } from '@impresario/protocol'
+import type { EventType, JsonObject, Schema } from '@impresario/protocol'
 import type { Job } from '../job/job.ts'
 import type { Migration, RunnableBlueprint, StateNode, TurnInput, TurnOutput } from './blueprint.ts'
 import { compileCondition } from './condition.ts'
@@ -25,6 +25,7 @@ export interface Parts {
   readonly input: Schema | undefined
   readonly history?: Schema | undefined
   readonly output: Schema | undefined
+  readonly events: readonly EventType[] | undefined
   readonly dataStores: object
   readonly migrate:
     | ((job: Migratable) => { readonly state: string; readonly stateHistory: object } | undefined)
@@ -50,10 +51,11 @@ const IMPLICIT_FAILED: Definition = { kind: 'end', outcome: 'failed', result: un
 
 export function runnable<Name extends string>(name: Name, parts: Parts): RunnableBlueprint & { readonly name: Name } {
   const { input, history, output } = parts
+  const topics = parts.events?.map(({ topic }) => topic)
   const states = new Map<string, Compiled>()
   const find = (state: string) => states.get(state)?.script
   const compile = (state: string, definition: Definition) =>
-    states.set(state, compileState({ blueprint: name, state, definition, find, input, history, output }))
+    states.set(state, compileState({ blueprint: name, state, definition, find, input, history, output, topics }))
   for (const [state, built] of Object.entries(parts.states)) compile(state, checkedDefinition(name, state, built))
   const declared = [...states]
   checkStart(name, parts.start, states)
@@ -78,6 +80,7 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
     },
     perform: async (turn) => perform(name, states, parts.dataStores, turn),
     validateInput: async (data) => validateInput(parts.input, data),
+    ...eventsOf(name, parts.events),
     migrate: (job) => migrate(name, parts.migrate, find, job),
   }
 }
@@ -115,6 +118,7 @@ interface StateParts {
   readonly input: Schema | undefined
   readonly history: Schema | undefined
   readonly output: Schema | undefined
+  readonly topics: readonly string[] | undefined
 }
 
 function compileState(parts: StateParts): Compiled {
@@ -238,15 +242,47 @@ async function perform(
   return state.run(contextOf(input, { dataStores, isState, gathers }))
 }
 
+function eventsOf(
+  blueprint: string,
+  events: readonly EventType[] | undefined,
+): Pick<RunnableBlueprint, 'topics' | 'validateEvent'> {
+  if (events === undefined) return {}
+  const schemas = new Map<string, Schema>()
+  for (const event of events) {
+    if (!isEventType(event)) {
+      const fix = "Make each with eventType('order.paid', z.object({ … }))."
+      throw new ImpresarioError('INVALID_BLUEPRINT', `Blueprint "${blueprint}": its \`events\` are not events. ${fix}`)
+    }
+    schemas.set(event.topic, event.payload)
+  }
+  const topics = [...schemas.keys()]
+  return {
+    topics,
+    validateEvent: async (topic, payload) => {
+      const schema = schemas.get(topic)
+      if (schema !== undefined) return validateData(schema, payload, 'payload')
+      return { problems: [`"${blueprint}" knows no event "${topic}". It knows ${topics.join(', ')}.`] }
+    },
+  }
+}
+
 async function validateInput(
   schema: Schema | undefined,
   data: JsonObject,
+): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }> {
+  return validateData(schema, data, 'initialData')
+}
+
+async function validateData(
+  schema: Schema | undefined,
+  data: JsonObject,
+  place: string,
 ): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }> {
   const seen = storedCopy(data)
   const checked = schema === undefined ? { value: seen } : await validate(schema, seen)
   if ('problems' in checked) return checked
   try {
-    return { value: jsonObjectCopy(checked.value, 'initialData') }
+    return { value: jsonObjectCopy(checked.value, place) }
   } catch (error) {
     return { problems: [String(error)] }
   }

@@ -25,6 +25,14 @@ export type Action =
       readonly remindAfterMs?: number
       readonly remindEveryMs?: number
     }
+  | {
+      readonly type: 'event'
+      readonly topic: string
+      readonly transitions: Transitions
+      readonly timeoutMs?: number
+      /** Also reached by events that are sent to this key. */
+      readonly key?: string
+    }
   /** Of the two moments one is there: so long from now, or that moment (milliseconds since 1970). */
   | { readonly type: 'sleep'; readonly afterMs?: number; readonly until?: number; readonly to: string }
   | { readonly type: 'child'; readonly call: ChildCall; readonly transitions: Transitions }

@@ -2,6 +2,7 @@ import { LIMITS, isJsonObject, isTaskErrorCode, taskErrorKind } from '@impresari
 import type { Json, JsonObject, TaskError } from '@impresario/protocol'
 import { jsonSize } from '../blueprint/json-copy.ts'
 import { backoffMs } from '../retry/backoff.ts'
+import { canHold } from './capacity.ts'
 import { branchError, callFailure, nameOf } from './call-failure.ts'
 import type { Called } from './call-failure.ts'
 import { expiryOf, timeLeft } from './deadline.ts'
@@ -80,11 +81,6 @@ export function endTask(draft: Draft, event: EventOf<'taskEnded'>): IgnoredReaso
 /** Whether the state history can take a result. A fan-out keeps its results apart, and bounds them together. */
 function fits({ stateHistory }: Job, { wait, call }: OpenTask, data: Json | undefined): boolean {
   return wait.kind === 'parallel' || canHold(stateHistory, mergeData(stateHistory, call.type, data))
-}
-
-/** Whether a state history may become this one. Nobody is refused who adds nothing. */
-export function canHold(before: JsonObject, after: JsonObject): boolean {
-  return after === before || jsonSize(after) <= LIMITS.contextBytesMax
 }
 
 export function expireTask(draft: Draft, event: EventOf<'taskExpired'>): IgnoredReason | undefined {

@@ -63,7 +63,7 @@ function whatOf(event: Exclude<CommandEvent, EventOf<'cancelled'>>): string {
 }
 
 /** Tells two versions of a caller's own data apart; nothing depends on nobody finding another text with the same one. */
-function digest(data: JsonObject | undefined): string {
+export function digest(data: JsonObject | undefined): string {
   if (data === undefined) return '-'
   const text = JSON.stringify(data)
   return `${text.length}.${shardSuffix(text)}${shardSuffix(`+${text}`)}`

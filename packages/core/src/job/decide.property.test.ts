@@ -65,6 +65,14 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   fc
     .record({ afterMs: fc.nat(), until: fc.nat() }, { requiredKeys: [] })
     .chain((time) => state.map((to): Action => ({ type: 'sleep', ...time, to }))),
+  fc.record({ timeoutMs: fc.nat(), key: fc.constantFrom('k', '__proto__') }, { requiredKeys: [] }).chain((how) =>
+    transitions.map((on): Action => ({
+      type: 'event',
+      topic: 'paid',
+      transitions: { received: 'work', ...on },
+      ...how,
+    })),
+  ),
   json.map((result): Action => ({ type: 'end', result })),
 )
 
@@ -110,6 +118,8 @@ const TYPES: readonly JobEvent['type'][] = [
   'approvalExpired',
   'reminderDue',
   'sleepEnded',
+  'eventSent',
+  'eventWaitExpired',
   'cancelled',
   'timeRanOut',
   'retried',
@@ -126,7 +136,8 @@ const FITTING: Partial<Record<JobStatus, readonly JobEvent['type'][]>> = {
   waiting_for_parallel: ['taskEnded', 'taskEnded', 'childEnded', 'taskExpired', 'eventRaised', 'taskAbandoned'],
   waiting_for_child: ['childEnded'],
   waiting_for_human: ['decisionMade', 'decisionMade', 'approvalExpired', 'reminderDue'],
-  waiting_for_time: ['sleepEnded'],
+  waiting_for_time: ['sleepEnded', 'eventSent'],
+  waiting_for_event: ['eventSent', 'eventSent', 'eventWaitExpired'],
   quarantined: ['retried', 'retried', 'discarded'],
 }
 
@@ -171,7 +182,10 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
     case 'approvalExpired':
     case 'reminderDue':
     case 'sleepEnded':
+    case 'eventWaitExpired':
       return { type, at, visit }
+    case 'eventSent':
+      return sentEvent(job, drawn)
     case 'cancelled':
     case 'discarded':
       return { type, at, by: 'ann' }
@@ -186,6 +200,13 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
   }
 }
 
+function sentEvent({ updatedAt, visit }: Job, drawn: Draw): JobEvent {
+  const at = updatedAt + 1
+  const topic = drawn.code === undefined ? 'paid' : 'other'
+  const event = { id: `${drawn.status}${drawn.branch}`, topic, payload: drawn.history, at }
+  return { type: 'eventSent', at, event, ...(drawn.isFitting ? {} : { visit: visit + drawn.shift }) }
+}
+
 /** What the storage would hold for the job: removals first, then what is new, as in one batch. */
 type Items = ReadonlyMap<string, Json>
 
@@ -194,6 +215,7 @@ function commit(items: Items, event: JobEvent, { job, effects }: Omit<Decision, 
   if (event.type === 'turnTaken' || event.type === 'turnFailed') next.delete(`turns ${turnId(job.id)}`)
   for (const effect of effects) {
     if (effect.type === 'dropTask') next.delete(`tasks ${taskId(job.id, effect.visit, effect.branch)}`)
+    if (effect.type === 'unlisten') next.delete(`listener ${effect.visit}`)
     if (effect.type === 'dropTimer') next.delete(`timers ${timerId(job.id, effect.timer)}`)
   }
   for (const effect of effects) {
@@ -218,6 +240,9 @@ function itemOf(job: Job, effect: Effect): [string, Json] | undefined {
       return [`mail ${effect.letterId}`, { to: effect.to, type: effect.letter.type }]
     case 'webhook':
       return [`outbox ${effect.messageId}`, { event: effect.event }]
+    case 'listen':
+      return [`listener ${effect.visit}`, effect.key]
+    case 'unlisten':
     case 'dropTask':
     case 'dropTimer':
       return undefined
@@ -238,6 +263,9 @@ function checkItems(job: Job, items: Items): void {
       .map(keyOf)
       .sort(),
   )
+  const listeners = [...items.keys()].filter((key) => key.startsWith('listener '))
+  const isListening = job.wait?.kind === 'event' && job.wait.key !== undefined
+  expect(listeners).toEqual(isListening ? [`listener ${job.visit}`] : [])
   for (const { jobId, letters } of needed.children) {
     expect(letters).toContain(orderId(jobId))
     expect(items.get(`mail ${orderId(jobId)}`)).toEqual({ to: jobId, type: 'create' })
@@ -253,6 +281,8 @@ const ENDINGS: ReadonlySet<JobEvent['type']> = new Set([
   'childEnded',
   'approvalExpired',
   'sleepEnded',
+  'eventSent',
+  'eventWaitExpired',
   'retried',
 ])
 
@@ -265,7 +295,7 @@ function checkStep(scene: Scene, event: JobEvent, decision: Decision): void {
   expect(job.visit - before.visit).toBeOneOf([0, 1])
   for (const effect of effects) if (effect.type === 'mail') expect(effect.to).not.toBe(job.id) // J6
   checkNews(before, decision)
-  if ('visit' in event) expect(event.visit).toBe(before.visit) // J3, J4
+  if ('visit' in event && event.visit !== undefined) expect(event.visit).toBe(before.visit) // J3, J4
   if ('attempt' in event) expect(before.branches[event.branch]?.attempt).toBe(event.attempt) // J3
   const isRepeatable = event.type === 'childEnded' && event.outcome === 'quarantined'
   if (ENDINGS.has(event.type) && !isRepeatable) expect(decide(scene.script, job, event).type).toBe('ignored')
@@ -334,6 +364,7 @@ test('[B-09] the walks come through every status, so that they prove something',
   const endings = ['cancelled', 'failed', 'finished', 'quarantined']
   const waits = [
     'waiting_for_child',
+    'waiting_for_event',
     'waiting_for_human',
     'waiting_for_parallel',
     'waiting_for_time',

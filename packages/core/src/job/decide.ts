@@ -8,7 +8,7 @@
  *
  *   J1. A job that has ended never changes again.
  *   J2. A job that is open has something that will move it: a turn, a task, a child, mail on its
- *       way, the timer of a sleep, or a person who was asked. A quarantined job waits for a person.
+ *       way, the timer of a sleep, or somebody outside who was asked: a person, or who sends events. A quarantined job waits for a person.
  *   J3. A task's ending counts once. What an older visit or try sends is ignored.
  *   J4. A visit runs its handler to one accepted choice. A turn of an older visit is ignored.
  *   J5. A fan-out enters its aggregator once, after every branch has an outcome.
@@ -18,6 +18,7 @@ import type { Script } from '../blueprint/script.ts'
 import { remindPerson, expireApproval, makeDecision } from './approval.ts'
 import { endChild, expireTask, abandonTask, endTask, progressTask } from './branch.ts'
 import { remember } from './command.ts'
+import { expireEventWait, receiveEvent } from './event-wait.ts'
 import { armLife, conclude, end, enter, note, openDraft, quarantine, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { Decision, Ignored, IgnoredReason } from './effect.ts'
@@ -119,6 +120,10 @@ function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>
       return expireApproval(draft, event)
     case 'reminderDue':
       return remindPerson(draft, event)
+    case 'eventSent':
+      return receiveEvent(draft, event)
+    case 'eventWaitExpired':
+      return expireEventWait(draft, event)
     case 'sleepEnded':
       return endSleep(draft, event)
     case 'cancelled':
@@ -140,6 +145,7 @@ function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>
 function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>): IgnoredReason | undefined {
   const { job } = draft
   if (event.type === 'cancelled') return cancel(draft, event)
+  if (event.type === 'eventSent') return receiveEvent(draft, event)
   if (event.type === 'discarded') {
     note(draft, 'job_discarded', `by ${event.by}`)
     remember(draft, event)
@@ -154,7 +160,7 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
   draft.job.loopFrom = job.visit
   note(draft, 'job_retried', `by ${event.by}`)
   remember(draft, event)
-  enter(draft, job.state, job.failure)
+  enter(draft, job.state, job.failure, job.event)
   // Time stood still while the job was in quarantine, and begins anew like the count of its transitions.
   if (draft.job.status === 'running') armLife(draft)
   return undefined
@@ -181,5 +187,5 @@ function migrate(draft: Draft, event: EventOf<'migrated'>): undefined {
   note(draft, 'job_migrated', `from version ${job.blueprintVersion} to ${event.version}`)
   draft.job.blueprintVersion = event.version
   draft.job.stateHistory = event.stateHistory
-  enter(draft, event.state, job.failure)
+  enter(draft, event.state, job.failure, job.event)
 }

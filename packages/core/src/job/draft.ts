@@ -1,7 +1,7 @@
 import { LIMITS } from '@impresario/protocol'
 import type { Script } from '../blueprint/script.ts'
 import type { Decision, Effect } from './effect.ts'
-import type { Branch, Job, JobError, JobFailure, Outcome, TrailEntry } from './job.ts'
+import type { Branch, EventWait, Job, JobError, JobFailure, Outcome, SentEvent, TrailEntry } from './job.ts'
 import type { JsonObject } from '@impresario/protocol'
 import { childJobId, endedId, messageId, orderId, tryId } from './identity.ts'
 import { preserveResults } from './result.ts'
@@ -82,6 +82,8 @@ function copyOf(job: Job): Mutable<Job> {
     takenBack: job.takenBack,
     error: job.error,
     failure: job.failure,
+    event: job.event,
+    events: job.events,
     result: job.result,
     commands: job.commands,
     trail: job.trail,
@@ -186,10 +188,16 @@ export function announce(draft: Draft, event: string, what: string, details?: Js
 function leaveVisit(draft: Draft): void {
   const { job } = draft
   for (const [name, branch] of Object.entries(job.branches)) dropBranch(draft, name, branch)
+  if (job.wait?.kind === 'event') leaveEvent(draft, job.wait)
   if (job.wait?.kind === 'sleep') draft.effects.push({ type: 'dropTimer', timer: 'sleep' })
   if (job.wait?.kind !== 'human') return
   if (job.wait.expiresAt !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'approval' })
   if (job.wait.remindAt !== undefined) draft.effects.push({ type: 'dropTimer', timer: 'reminder' })
+}
+
+function leaveEvent({ job, effects }: Draft, { topic, key, expiresAt }: EventWait): void {
+  if (expiresAt !== undefined) effects.push({ type: 'dropTimer', timer: 'event' })
+  if (key !== undefined) effects.push({ type: 'unlisten', visit: job.visit, topic, key })
 }
 
 export function dropBranch(draft: Draft, name: string, branch: Branch): void {
@@ -216,10 +224,10 @@ export function dropBranch(draft: Draft, name: string, branch: Branch): void {
 }
 
 /**
- * Goes on to `state`: at once to the end where nothing is left to run, else by a turn. `failure`: what led there, for the
- * handler of that state.
+ * Goes on to `state`: at once to the end where nothing is left to run, else by a turn. `failure` and
+ * `event`: what led there, for the handler of that state.
  */
-export function enter(draft: Draft, state: string, failure?: JobFailure): void {
+export function enter(draft: Draft, state: string, failure?: JobFailure, event?: SentEvent): void {
   const { job, script } = draft
   const target = script.state(state)
   if (target === undefined) {
@@ -243,6 +251,7 @@ export function enter(draft: Draft, state: string, failure?: JobFailure): void {
   draft.job.enteredAt = draft.at
   draft.job.failures = 0
   draft.job.failure = failure
+  draft.job.event = event
   draft.job.begun = undefined
   draft.job.begunBy = undefined
   draft.job.lost = undefined
@@ -283,6 +292,7 @@ export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
   draft.job.result = ending.result
   draft.job.error = ending.error ?? (outcome === 'finished' ? undefined : job.error)
   draft.job.endedAt = draft.at
+  if (job.events !== undefined) draft.job.events = { kept: [], known: job.events.known }
   note(draft, `job_${outcome}`, ending.error?.message, { durationMs: draft.at - job.createdAt })
   mailParent(draft, outcome)
   announce(draft, `job_${outcome}`, outcome)

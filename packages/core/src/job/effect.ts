@@ -7,6 +7,17 @@ export type Letter =
   | { readonly type: 'create'; readonly request: JobRequest }
   | EventOf<'childEnded'>
   | EventOf<'cancelled'>
+  | EventOf<'eventSent'>
+  /** To an inbox: this job has begun to wait. `known`: events that it has had. */
+  | {
+      readonly type: 'listen'
+      readonly jobId: string
+      readonly visit: number
+      readonly createdAt: number
+      readonly known: readonly string[]
+    }
+  /** To an inbox: tell those who wait of an event. `before`: where the next of them are. */
+  | { readonly type: 'spread'; readonly eventId: string; readonly before?: string | undefined }
 
 /** What must follow from a decision, as data. */
 export type Effect =
@@ -27,6 +38,8 @@ export type Effect =
   | { readonly type: 'timer'; readonly timer: TimerName; readonly visit: number; readonly afterMs: number }
   | { readonly type: 'dropTimer'; readonly timer: TimerName }
   | { readonly type: 'mail'; readonly to: string; readonly letterId: string; readonly letter: Letter }
+  /** The job can be reached by this key, until it cannot. */
+  | { readonly type: 'listen' | 'unlisten'; readonly visit: number; readonly topic: string; readonly key: string }
   /** A message to the job's webhook. `messageId`: the same whenever the same is decided again. */
   | {
       readonly type: 'webhook'
@@ -38,9 +51,9 @@ export type Effect =
 
 /**
  * `life`: the execution timeout of the job. `approval`: the end of the wait for a person. `reminder`: the next word to him.
- * `sleep`: the end of a sleep.
+ * `sleep`: the end of a sleep. `event`: the end of the wait for an event.
  */
-export type TimerName = 'life' | 'approval' | 'reminder' | 'sleep'
+export type TimerName = 'life' | 'approval' | 'reminder' | 'sleep' | 'event'
 
 export interface Decision {
   readonly type: 'decided'
@@ -68,6 +81,7 @@ export type IgnoredReason =
   | 'too_large'
   | 'no_time_limit'
   | 'not_sleeping'
+  | 'not_waiting_for_event'
 
 export interface Ignored {
   readonly type: 'ignored'

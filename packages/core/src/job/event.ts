@@ -1,6 +1,6 @@
 import type { Json, JsonObject, TaskError } from '@impresario/protocol'
 import type { Action } from './action.ts'
-import type { ClientInfo, JobError, Outcome, ParentRef } from './job.ts'
+import type { ClientInfo, JobError, Outcome, ParentRef, SentEvent } from './job.ts'
 
 /** What a client, a parent or a schedule asks for. */
 export interface JobRequest {
@@ -100,6 +100,9 @@ export type JobEvent = { readonly at: number } & (
     }
   | { readonly type: 'approvalExpired'; readonly visit: number }
   | { readonly type: 'reminderDue'; readonly visit: number }
+  /** Somebody outside sent the job an event. `visit`: it came by key, to that wait and no other. */
+  | { readonly type: 'eventSent'; readonly event: SentEvent; readonly visit?: number | undefined }
+  | { readonly type: 'eventWaitExpired'; readonly visit: number }
   | { readonly type: 'sleepEnded'; readonly visit: number }
   | { readonly type: 'cancelled'; readonly by: string; readonly reason?: string | undefined }
   | { readonly type: 'timeRanOut' }

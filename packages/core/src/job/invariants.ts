@@ -25,7 +25,7 @@ export interface WakeUps {
   /** Ends of patience. They come on top: a job that had nothing but its time limit would be stuck until then. */
   readonly timers: readonly WakeUpItem[]
   readonly children: readonly AwaitedChild[]
-  /** A person was asked: for a decision, or to look at a quarantined job. */
+  /** It is up to the outside: a decision, an event, or somebody who looks at a quarantined job. */
   readonly isUpToPerson: boolean
 }
 
@@ -41,7 +41,7 @@ export function wakeUps(job: Job): WakeUps {
     items: itemsOf(job),
     timers: timersOf(job),
     children: childrenOf(job),
-    isUpToPerson: job.wait?.kind === 'human',
+    isUpToPerson: job.wait?.kind === 'human' || job.wait?.kind === 'event',
   }
 }
 
@@ -79,6 +79,9 @@ function timersOf(job: Job): WakeUpItem[] {
   if (wait?.kind === 'human' && wait.remindAt !== undefined) {
     found.push({ queue: 'timers', id: timerId(jobId, 'reminder'), payload: { jobId, timer: 'reminder', visit } })
   }
+  if (wait?.kind === 'event' && wait.expiresAt !== undefined) {
+    found.push({ queue: 'timers', id: timerId(jobId, 'event'), payload: { jobId, timer: 'event', visit } })
+  }
   return found
 }
 
@@ -98,6 +101,7 @@ const WAITS: Readonly<Record<string, string>> = {
   parallel: 'waiting_for_parallel',
   human: 'waiting_for_human',
   sleep: 'waiting_for_time',
+  event: 'waiting_for_event',
 }
 
 /** What is wrong with a job's record on its own, one sentence each; empty when nothing is. */

@@ -10,6 +10,7 @@ export type OpenStatus =
   | 'waiting_for_parallel'
   | 'waiting_for_child'
   | 'waiting_for_time'
+  | 'waiting_for_event'
 /** How a job can end. */
 export type Outcome = 'finished' | 'failed' | 'cancelled' | 'error'
 /** A quarantined job is neither open nor ended: it stands aside until a person retries or discards it. */
@@ -100,6 +101,7 @@ export type Wait =
     }
   | HumanWait
   | SleepWait
+  | EventWait
 
 /** A request for a person's decision. The job's visit is its identity: a later request has another. */
 export interface HumanWait {
@@ -113,6 +115,35 @@ export interface HumanWait {
   readonly remindEveryMs?: number
   /** Reminders so far. */
   readonly reminders?: number
+}
+
+/** What somebody outside told a job, or all jobs that wait for it by its key. */
+export interface SentEvent {
+  /** Its sender's own id for it, by which a repeated one is known. */
+  readonly id: string
+  readonly topic: string
+  readonly payload: JsonObject
+  /** When it was sent. */
+  readonly at: number
+  readonly key?: string | undefined
+}
+
+/** The job goes on when an event of this topic comes. */
+export interface EventWait {
+  readonly kind: 'event'
+  readonly topic: string
+  readonly transitions: Transitions
+  readonly key?: string
+  /** When the way `timeout` is taken by itself. */
+  readonly expiresAt?: number
+}
+
+/** What a job has of its events. */
+export interface JobEvents {
+  /** Those that came before a state waited for them, oldest first. */
+  readonly kept: readonly SentEvent[]
+  /** The newest that came at all: a repeated one is known by them. */
+  readonly known: readonly { readonly id: string; readonly digest: string }[]
 }
 
 /** The job goes on by itself, later. */
@@ -242,6 +273,9 @@ export interface Job {
   readonly error?: JobError | undefined
   /** What led to the present state, if something went wrong before it. Gone once the job goes on. */
   readonly failure?: JobFailure | undefined
+  /** The event that led to the present state, if one did. */
+  readonly event?: SentEvent | undefined
+  readonly events?: JobEvents | undefined
   readonly result?: Json | undefined
   /** The newest commands of people that this job has carried out: a repetition is known by them. See `isRepeated`. */
   readonly commands?: readonly Command[] | undefined

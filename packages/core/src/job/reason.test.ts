@@ -4,6 +4,7 @@ import {
   aChild,
   approval,
   aTask,
+  awaits,
   cancels,
   child,
   chooses,
@@ -24,6 +25,10 @@ test('[D-05] [B-11] a job says what it stands still for', () => {
   expect(after(cancels)).toBeUndefined()
   expect(after(chooses(sleep({ afterMs: 60_000 })))).toBe(
     'It sleeps until 1970-01-01T00:01:02Z, then goes on to "work".',
+  )
+  expect(after(chooses(awaits('paid')))).toBe('It waits for the event "paid".')
+  expect(after(chooses(awaits('paid', {}, { key: 'o1', timeoutMs: 60_000 })))).toBe(
+    'It waits for the event "paid" for the key "o1", until 1970-01-01T00:01:02Z.',
   )
   expect(after(chooses(approval({ yes: 'done' })))).toBe('It waits for a person to decide: Is it good?')
   expect(after(chooses(task({})))).toBe('It waits for "render".')

@@ -11,6 +11,11 @@ export function waitReason({ wait, status, error, branches }: Job): string | und
       return undefined
     case 'sleep':
       return `It sleeps until ${isoInstant(wait.until)}, then goes on to "${wait.to}".`
+    case 'event': {
+      const by = wait.key === undefined ? '' : ` for the key "${wait.key}"`
+      const until = wait.expiresAt === undefined ? '' : `, until ${isoInstant(wait.expiresAt)}`
+      return `It waits for the event "${wait.topic}"${by}${until}.`
+    }
     case 'human':
       return `It waits for a person to decide: ${wait.message}`
     case 'task':

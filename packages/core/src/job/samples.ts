@@ -4,7 +4,7 @@ import type { Action } from './action.ts'
 import { decide } from './decide.ts'
 import type { Decision, IgnoredReason } from './effect.ts'
 import type { EventOf, JobEvent, JobRequest } from './event.ts'
-import type { ChildCall, Job, TaskCall, Transitions } from './job.ts'
+import type { ChildCall, Job, SentEvent, TaskCall, Transitions } from './job.ts'
 
 /** Material for the tests of this folder: a small blueprint, and cues that say what happens to its job next. */
 const STATES: ReadonlyMap<string, ScriptState> = new Map<string, ScriptState>([
@@ -74,6 +74,14 @@ export const sleep = (time: { afterMs?: number; until?: number }, to = 'work'): 
   ...time,
   to,
 })
+
+const ON_RECEIPT: Transitions = { received: 'work' }
+
+export const awaits = (
+  topic: string,
+  transitions: Transitions = ON_RECEIPT,
+  over: { timeoutMs?: number; key?: string } = {},
+): Action => ({ type: 'event', topic, transitions, ...over })
 
 /** What came of the newest event. Nothing follows from one that was ignored. */
 export interface Scene extends Omit<Decision, 'type'> {
@@ -200,6 +208,16 @@ export const childEnds =
 export const decides =
   (decision: string, comment?: string, visit?: number): Cue =>
   (job) => ({ type: 'decisionMade', at: at(job), decision, by: 'bob', comment, visit })
+
+/** Somebody outside sends an event. */
+export const sends =
+  (topic: string, over: Partial<SentEvent> = {}, visit?: number): Cue =>
+  (job) => ({
+    type: 'eventSent',
+    at: at(job),
+    event: { id: 'e1', topic, payload: { n: 1 }, at: at(job), ...over },
+    ...(visit === undefined ? {} : { visit }),
+  })
 
 /** An event that needs nothing but its own fields. */
 export const happens =

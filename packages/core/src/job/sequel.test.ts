@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Decision, Effect } from './effect.ts'
-import { approval, chooses, fanOut, aTask, goTo, open, play, task } from './samples.ts'
+import { approval, awaits, chooses, fanOut, aTask, goTo, open, play, task } from './samples.ts'
 import type { Scene } from './samples.ts'
 import { asksForTurnNow, followedBy } from './sequel.ts'
 
@@ -24,6 +24,11 @@ test('[C-04] what the first sent and the second took back was never sent', () =>
   const whole = both(first, chooses(goTo('done')))
   expect(whole.job.status).toBe('finished')
   expect(whole.effects).toEqual([{ type: 'dropTimer', timer: 'life' }])
+})
+
+test('[B-12] a wait that follows from what came before is heard with it', () => {
+  const whole = both(open(), chooses(awaits('paid', { received: 'done' }, { key: 'k' })))
+  expect(whole.effects).toEqual([{ type: 'listen', visit: 1, topic: 'paid', key: 'k' }])
 })
 
 test('[C-04] what the first took back and the second sends again is taken back and sent', () => {

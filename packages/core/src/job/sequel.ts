@@ -44,6 +44,9 @@ function keyOf(effect: Effect): string {
     case 'timer':
     case 'dropTimer':
       return `timer ${effect.timer}`
+    case 'listen':
+    case 'unlisten':
+      return `listen ${effect.visit}`
     case 'mail':
       return `mail ${effect.letterId}`
     case 'webhook':

@@ -7,6 +7,7 @@ import { end, enter, finishState, keep, note, quarantine, remark } from './draft
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { EventOf } from './event.ts'
+import { awaitEvent } from './event-wait.ts'
 import { fallAsleep } from './sleep.ts'
 import { childJobId, orderId, taskId } from './identity.ts'
 import type { Branch, Call, ChildCall, Job, JobStatus, TaskCall, Wait } from './job.ts'
@@ -99,6 +100,9 @@ function applyAction(draft: Draft, action: Action): void {
       break
     case 'human':
       awaitHuman(draft, action)
+      break
+    case 'event':
+      awaitEvent(draft, action)
       break
     case 'sleep':
       fallAsleep(draft, action)

@@ -1,6 +1,7 @@
 import { LIMITS, writeJson } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
-import { canHold, findTask } from './branch.ts'
+import { findTask } from './branch.ts'
+import { canHold } from './capacity.ts'
 import { announce, enter, note, ownTransition } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '@impresario/protocol'
+import type { Inbox, Listener } from '../job/inbox.ts'
 import type { Job } from '../job/job.ts'
 import type { WorkerRecord } from '../worker/worker.ts'
 import type { Standing } from '../worker/standing.ts'
@@ -13,6 +14,10 @@ export interface Records {
   readonly standing: Standing
   /** Jobs that a client has started in a month; by client id. */
   readonly quota: { readonly period: string; readonly used: number }
+  /** Events that a client sent by key, for jobs that wait for them now or later; by client, topic and key. */
+  readonly inbox: Inbox
+  /** A job that waits for an event by key; by its inbox, and then the job. */
+  readonly listener: Listener
   /** When a schedule fired last, on the calendar of its time zone; by its name. */
   readonly schedule: ScheduleRecord
   /** One webhook message and what became of it; by its message id. */

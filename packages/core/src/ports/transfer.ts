@@ -139,6 +139,8 @@ const KINDS_TABLE: Readonly<Record<Kind, true>> = {
   key: true,
   standing: true,
   quota: true,
+  inbox: true,
+  listener: true,
   schedule: true,
   delivery: true,
   endpoint: true,

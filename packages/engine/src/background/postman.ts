@@ -1,7 +1,9 @@
-import type { Clock, JobRequest, Lease, Log, Service, Storage } from '@impresario/core'
+import type { Clock, EventOf, JobRequest, Lease, Log, Service, Storage } from '@impresario/core'
 import { isImpresarioError } from '@impresario/protocol'
 import type { Director } from '../job/director.ts'
 import type { JobCreation } from '../job/job-creation.ts'
+import type { EventPost } from '../job/event-post.ts'
+import type { ScriptRegistry } from '../job/script-registry.ts'
 import { readMail } from '../job/payload.ts'
 import { Pump } from '../service/pump.ts'
 
@@ -9,6 +11,8 @@ export interface PostmanOptions {
   readonly storage: Storage
   readonly creation: JobCreation
   readonly director: Director
+  readonly events: EventPost
+  readonly registry: ScriptRegistry
   readonly clock: Clock
   readonly log: Log
 }
@@ -52,10 +56,12 @@ export class Postman implements Service {
   }
 
   async #deliver(lease: Lease): Promise<void> {
-    const { director, clock, log } = this.#options
+    const { director, events, clock, log } = this.#options
     const { to, letter } = readMail(lease.payload)
     try {
       if (letter.type === 'create') await this.#create(to, letter.request, lease)
+      else if (letter.type === 'listen' || letter.type === 'spread') await events.deliver(to, letter, lease)
+      else if (letter.type === 'eventSent') await this.#event(to, letter, lease)
       else await director.apply(to, { ...letter, at: clock.now() }, { settle: lease })
     } catch (error) {
       // The letter stays in its queue and is delivered again when the lease ends.
@@ -65,6 +71,25 @@ export class Postman implements Service {
       }
       log.error('a letter could not be delivered', { job_id: to, error: String(error) })
     }
+  }
+
+  /** An event by key. What does not fit the job's own blueprint is nothing that it waits for. */
+  async #event(to: string, letter: EventOf<'eventSent'>, lease: Lease): Promise<void> {
+    const { director, registry, clock, storage, log } = this.#options
+    const { topic, payload } = letter.event
+    const job = (await director.cached(to, ({ visit }) => visit === letter.visit))?.value
+    const checked = job && (await registry.of(job)?.validateEvent?.(topic, payload))
+    if (checked === undefined || 'value' in checked) {
+      const event = { ...letter.event, payload: checked?.value ?? payload }
+      await director.apply(to, { ...letter, event, at: clock.now() }, { settle: lease })
+      return
+    }
+    log.warn('an event does not fit a job that waits for it', {
+      job_id: to,
+      topic,
+      problem: checked.problems.join('; '),
+    })
+    await storage.commit({ settle: lease })
   }
 
   /** A child that can never be: its parent hears of a failure instead of waiting for ever. */

@@ -63,6 +63,8 @@ export class Watcher implements Service {
         return { type: 'approvalExpired', at, visit }
       case 'reminder':
         return { type: 'reminderDue', at, visit }
+      case 'event':
+        return { type: 'eventWaitExpired', at, visit }
       case 'sleep':
         return { type: 'sleepEnded', at, visit }
     }

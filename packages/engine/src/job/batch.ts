@@ -1,4 +1,4 @@
-import { isEnded, outboxMessage, pendingDelivery, taskId, timerId, turnId } from '@impresario/core'
+import { inboxId, isEnded, listenerId, outboxMessage, pendingDelivery, taskId, timerId, turnId } from '@impresario/core'
 import type { Batch, Decision, Effect, Item, Job, LeaseRef, Letter, OutboxMessage, Put, Queue } from '@impresario/core'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { searchText } from './search-text.ts'
@@ -50,6 +50,7 @@ export function batchOf(
 ): Batch & Required<Pick<Batch, 'put'>> {
   const { job } = decision
   const enqueue: Item[] = []
+  const listening = listeningOf(decision)
   const remove: { queue: Queue; id: string }[] = []
   for (const effect of decision.effects) addEffect(effect, job, place, enqueue, remove)
   const expiresMs = isEnded(job) ? retention?.endedJobMs : undefined
@@ -61,10 +62,16 @@ export function batchOf(
     facets: { owner: job.client.id, status: job.status, name: job.blueprint, text: searchText(job) },
     ...(expiresMs === undefined ? {} : { expiresMs }),
   }
-  if (settle === undefined) return { put: [put], enqueue, remove }
+  const whole = {
+    put: [put, ...listening.put],
+    enqueue,
+    remove,
+    ...(listening.drop.length === 0 ? {} : { drop: listening.drop }),
+  }
+  if (settle === undefined) return whole
   // What is settled is gone with that.
   const others = remove.filter(({ queue, id }) => queue !== settle.queue || id !== settle.id)
-  return { put: [put], enqueue, remove: others, settle }
+  return { ...whole, remove: others, settle }
 }
 
 function addEffect(
@@ -94,6 +101,17 @@ function addEffect(
     case 'dropTimer':
       remove.push({ queue: 'timers', id: timerId(job.id, effect.timer) })
       break
+    case 'listen': {
+      const { visit, topic, key } = effect
+      const inbox = inboxId(job.client.id, topic, key)
+      const known = (job.events?.known ?? []).map(({ id }) => id)
+      const letter = { type: 'listen', jobId: job.id, visit, createdAt: job.createdAt, known } as const
+      enqueue.push(item(job, 'mail', `${job.id}.listen.${visit}`, 0, letterPayload(inbox, letter)))
+      break
+    }
+    case 'unlisten':
+      remove.push({ queue: 'mail', id: `${job.id}.listen.${effect.visit}` })
+      break
     case 'mail':
       enqueue.push(item(job, 'mail', effect.letterId, 0, letterPayload(effect.to, effect.letter)))
       break
@@ -103,6 +121,23 @@ function addEffect(
       break
     }
   }
+}
+
+/** Who can be reached by key from now on, and who no longer. */
+function listeningOf({ job, effects }: Decision): {
+  readonly put: readonly Put[]
+  readonly drop: NonNullable<Batch['drop']>
+} {
+  const put: Put[] = []
+  const drop: { kind: 'listener'; id: string }[] = []
+  for (const effect of effects) {
+    if (effect.type !== 'listen' && effect.type !== 'unlisten') continue
+    const value = { jobId: job.id, visit: effect.visit }
+    const id = listenerId(inboxId(job.client.id, effect.topic, effect.key), value)
+    if (effect.type === 'listen') put.push({ kind: 'listener', id, value, version: 1 })
+    else drop.push({ kind: 'listener', id })
+  }
+  return { put, drop }
 }
 
 /**

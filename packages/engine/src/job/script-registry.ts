@@ -6,6 +6,8 @@ import { ImpresarioError, LIMITS } from '@impresario/protocol'
 export interface BlueprintSource {
   get(name: string, version: number): RunnableBlueprint | undefined
   latest(name: string): RunnableBlueprint | undefined
+  /** Every version of every blueprint; without it, events by key are not checked before they reach a job. */
+  list?(): readonly RunnableBlueprint[]
 }
 
 /**
@@ -32,6 +34,11 @@ export class ScriptRegistry {
 
   find(name: string): RunnableBlueprint | undefined {
     return this.#source.latest(name)
+  }
+
+  /** The blueprints that say what an event of this topic brings. */
+  declaring(topic: string): readonly RunnableBlueprint[] {
+    return (this.#source.list?.() ?? []).filter(({ topics }) => topics?.includes(topic) === true)
   }
 
   of(job: Job): RunnableBlueprint | undefined {

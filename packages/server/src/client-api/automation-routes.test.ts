@@ -107,8 +107,8 @@ test('[K-04] an event is published once for its key, and starts the automations 
   const id = await create({ triggers: [{ event: 'github.*' }], pipeline })
   const body = { topic: 'github.push', payload: { ref: 9_007_199_254_740_991 } }
   const headers = { 'idempotency-key': 'delivery-1' }
-  const first = await app.as('alpha', 'POST', '/api/v1/events', body, headers)
-  const second = await app.as('alpha', 'POST', '/api/v1/events', body, headers)
+  const first = await app.as('alpha', 'POST', '/api/v1/automations/events', body, headers)
+  const second = await app.as('alpha', 'POST', '/api/v1/automations/events', body, headers)
   expect([first.status, second.body['id']]).toEqual([202, first.body['id']])
   const run = await vi.waitFor(async () => {
     const runs = listIn(await app.as('alpha', 'GET', `/api/v1/runs?automation_id=${id}&status=succeeded`))
@@ -117,7 +117,7 @@ test('[K-04] an event is published once for its key, and starts the automations 
   }, 60_000)
   expect(run).toMatchObject({ output: 9_007_199_254_740_991, trigger: { kind: 'event', event_id: first.body['id'] } })
   const event = await vi.waitFor(async () => {
-    const found = (await app.as('alpha', 'GET', `/api/v1/events/${String(first.body['id'])}`)).body
+    const found = (await app.as('alpha', 'GET', `/api/v1/automations/events/${String(first.body['id'])}`)).body
     expect(found['runs']).toHaveLength(1)
     return found
   }, 60_000)

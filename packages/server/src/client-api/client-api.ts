@@ -18,6 +18,7 @@ import { registerCatalogueRoutes } from './catalogue-routes.ts'
 import type { OpenWaits } from '../http/connection.ts'
 import { registerDocsPage } from './docs-page.ts'
 import type { Health } from '../orchestrator/health.ts'
+import { registerEventRoutes } from './event-routes.ts'
 import { registerHistoryRoutes } from './history-routes.ts'
 import type { HistoryReader } from '../orchestrator/history.ts'
 import { registerJobCreationRoutes } from './job-creation-routes.ts'
@@ -56,6 +57,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerJobCreationRoutes(scope, { ...options, apiVersion })
     registerJobRoutes(scope, options)
     registerHistoryRoutes(scope, options)
+    registerEventRoutes(scope, options)
     registerQuestionRoute(scope, options)
     registerQuarantineRoutes(scope, options)
     registerWebhookRoutes(scope, options)
@@ -88,7 +90,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
 
 /** Routes that exist under every version of the API that a blueprint belongs to. */
 const SHARED =
-  /^(?:jobs|automations|runs|events|audit|tools|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account|history)(?:[/?]|$)/
+  /^(?:jobs|automations|runs|audit|tools|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
 
 /**
  * A blueprint's own version of the API has the same routes around its endpoints: whoever starts a job under `/api/v2`

@@ -50,7 +50,7 @@ const PUBLISH = route({
   access: 'client',
   isNewWork: true,
   id: 'publishEvent',
-  summary: 'Publish an event',
+  summary: 'Publish an event to automations',
   description:
     'It is durable before it is answered. Every automation of the caller whose topic and filter fit runs once for it. With the header `Idempotency-Key` the same call once more answers with the event of the first one.',
   body: wire.publishRequest,
@@ -63,7 +63,7 @@ const LIST_EVENTS = route({
   access: 'viewer',
   isList: true,
   id: 'listPublishedEvents',
-  summary: 'List published events, newest first',
+  summary: 'List events that were published to automations, newest first',
   query: wire.eventListQuery,
   replies: { 200: { description: 'One page of events.', body: wire.eventList, headers: PAGE_HEADERS } },
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
@@ -127,19 +127,19 @@ export function registerRunRoutes(app: FastifyInstance, { automations: service }
     },
   )
 
-  app.post<{ Body: PublishBody }>('/events', PUBLISH, async (request, reply) => {
+  app.post<{ Body: PublishBody }>('/automations/events', PUBLISH, async (request, reply) => {
     const { topic, payload = null, audience } = request.body
     const said = { topic, payload: storedCopy(payload), audience, idempotencyKey: keyOf(request)?.key }
     return reply.code(202).send(wire.wireEvent(await events.publish(said, actorOf(request))))
   })
 
-  app.get('/events', LIST_EVENTS, async (request, reply) => {
+  app.get('/automations/events', LIST_EVENTS, async (request, reply) => {
     const { topic, ...query } = readQuery(wire.eventListQuery, request.query)
     const { items, next } = await events.list({ ...pageOf(request, query), topic })
     return paged(request, reply, next, items.map(wire.wireEvent))
   })
 
-  app.get<{ Params: { event_id: string } }>('/events/:event_id', READ_EVENT, async (request) =>
+  app.get<{ Params: { event_id: string } }>('/automations/events/:event_id', READ_EVENT, async (request) =>
     wire.wireEvent(await events.read(request.params.event_id, actorOf(request))),
   )
 

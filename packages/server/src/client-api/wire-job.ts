@@ -60,7 +60,11 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
 }
 
 function waitsFor({ wait }: Job): { readonly waits_for?: WireWait } {
-  return wait?.kind === 'sleep' ? { waits_for: { kind: 'time', until: wait.until / 1_000 } } : {}
+  if (wait?.kind === 'sleep') return { waits_for: { kind: 'time', until: wait.until / 1_000 } }
+  if (wait?.kind !== 'event') return {}
+  const { topic, key, expiresAt } = wait
+  const until = expiresAt === undefined ? {} : { until: expiresAt / 1_000 }
+  return { waits_for: { kind: 'event', topic, ...(key === undefined ? {} : { key }), ...until } }
 }
 
 function failureBody({ child, ...failure }: JobFailure): WireJobFailure {

@@ -189,7 +189,7 @@ async function populate(): Promise<Sampler['known']> {
   const timed = await post('/api/v1/automations', { ...approval, triggers: [{ cron: '0 9 * * *' }] })
   const idle = textIn((await post('/api/v1/automations', approval)).body, 'id')
   const run = await post(`/api/v1/automations/${automation}/run`, {})
-  const event = await post('/api/v1/events', { topic: 'a.b', payload: {} })
+  const event = await post('/api/v1/automations/events', { topic: 'a.b', payload: {} })
   return {
     automation_id: [automation, textIn(timed.body, 'id'), idle],
     run_id: [textIn(run.body, 'run_id')],

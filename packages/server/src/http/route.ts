@@ -8,6 +8,7 @@ import { jsonSchema } from './json-schema.ts'
 export const TAGS = {
   jobs: 'Starting, reading and commanding jobs.',
   approvals: 'What jobs ask people.',
+  events: 'What jobs wait for from outside.',
   quarantine: 'Jobs that stand aside until a person has looked at them.',
   blueprints: 'The scripts that jobs run.',
   workers: 'Who does the work.',

@@ -13,6 +13,7 @@ import type {
 import type { Commanded, Engine, NewJob, TaskExplanation } from '@impresario/engine'
 import {
   ImpresarioError,
+  isEventType,
   isImpresarioError,
   isJsonObject,
   LIMITS,
@@ -20,7 +21,7 @@ import {
   stringifyExact,
   traceContextOf,
 } from '@impresario/protocol'
-import type { DataObject, JsonObject, TraceContext } from '@impresario/protocol'
+import type { DataObject, EventPayload, EventType, JsonObject, TraceContext } from '@impresario/protocol'
 
 export interface LocalStartOptions {
   /** The same key gives the same job, however often it is asked for. */
@@ -38,6 +39,16 @@ export interface LocalStartOptions {
 export interface LocalWaitOptions {
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
+}
+
+export interface LocalSend {
+  /** The same id is the same event, however often it is sent. */
+  readonly eventId?: string
+}
+
+export interface LocalKeyedSend extends LocalSend {
+  /** Reaches the jobs whose `match` is this key. */
+  readonly key: string
 }
 
 /** Why a job gave no result. */
@@ -113,6 +124,13 @@ export class LocalClient {
     }
   }
 
+  /** Sends an event to every job of this client that waits for it with this key, now or within a day. */
+  async send<E extends EventType>(event: E, payload: NoInfer<EventPayload<E>>, options: LocalKeyedSend): Promise<void>
+  async send(topic: string, payload: DataObject, options: LocalKeyedSend): Promise<void>
+  async send(event: EventType | string, payload: object, { key, eventId }: LocalKeyedSend): Promise<void> {
+    await this.#engine.publishEvent(this.#client.id, key, { ...sentEvent(event, payload), eventId })
+  }
+
   workers(): readonly WorkerRecord[] {
     return this.#engine.dispatcher.workers()
   }
@@ -169,6 +187,14 @@ export class LocalJob<Output = unknown> {
     mustApply(applied, `The job does not wait for the decision "${decision}".`)
   }
 
+  /** Sends the job an event, to take now or when it waits for it. */
+  async send<E extends EventType>(event: E, payload: NoInfer<EventPayload<E>>, options?: LocalSend): Promise<void>
+  async send(topic: string, payload?: DataObject, options?: LocalSend): Promise<void>
+  async send(event: EventType | string, payload: object = {}, { eventId }: LocalSend = {}): Promise<void> {
+    await this.status()
+    await this.#engine.sendEvent(this.id, { ...sentEvent(event, payload), eventId })
+  }
+
   /** Sends a quarantined job back into the state where it failed, perhaps with other data. */
   async retry(data: { readonly initialData?: DataObject; readonly stateHistory?: DataObject } = {}): Promise<void> {
     await this.status()
@@ -201,6 +227,13 @@ export class LocalJob<Output = unknown> {
 /** What was done before, when the same was asked for, is done. */
 function mustApply(applied: Commanded, otherwise: string): void {
   if (applied.type !== 'applied' && applied.type !== 'repeated') throw new ImpresarioError('NOT_WAITING', otherwise)
+}
+
+function sentEvent(
+  event: EventType | string,
+  payload: object,
+): { readonly topic: string; readonly payload: JsonObject } {
+  return { topic: isEventType(event) ? event.topic : event, payload: asData('The payload', payload) }
 }
 
 /** The engine checks it against the blueprint's schema; here it only has to be an object that JSON can hold. */

@@ -1,5 +1,7 @@
 import { isEnded } from '@impresario/core'
 import type { JobRequest } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
+import { isImpresarioError } from '@impresario/protocol'
 import type { Chance } from '../chance.ts'
 import type { Setting } from '../fleet.ts'
 import type { Network } from '../network.ts'
@@ -46,14 +48,49 @@ export class ClientActor {
 
   async #live(): Promise<void> {
     const { isTwin, waits, cancelAfterMs } = this.#order
-    const [jobId] = await Promise.all(isTwin ? [this.#create(), this.#create()] : [this.#create()])
+    const creating = Promise.all(isTwin ? [this.#create(), this.#create()] : [this.#create()])
+    const first = creating.then(([id = '']) => id)
+    const writing = this.#order.request.blueprint === 'letters' ? this.#write(first) : undefined
+    const [jobId] = await creating
     if (jobId === undefined) return
     if (waits) void this.#follow(jobId)
     if (cancelAfterMs !== undefined) {
       await this.#parts.world.sleep(cancelAfterMs)
       await this.#cancel(jobId)
     }
+    await writing
     this.#parts.onSettled(this.#order)
+  }
+
+  /** Sends what its job waits for. The one by key may come before the job, and none may be lost or count twice. */
+  async #write(jobId: Promise<string>): Promise<void> {
+    const { world, network, tally } = this.#parts
+    const { key, request } = this.#order
+    const send = async (
+      count: number,
+      run: (engine: Engine) => Promise<{ readonly isNew: boolean }>,
+    ): Promise<void> => {
+      await world.sleep(this.#chance.between(0, 3_000))
+      const { isNew } = await this.#insist(() => network.call(this.#chance, run), isRefused)
+      if (!isNew) tally.sometimes('event repeated')
+      // Some senders say it again, to be sure.
+      if (count > 0 && this.#chance.happens(0.3)) await send(count - 1, run)
+    }
+    const eventOf = (number: number, topic: string): Parameters<Engine['sendEvent']>[1] => ({
+      topic,
+      payload: { number },
+      eventId: `${key} ${number}`,
+    })
+    const isEarly = this.#chance.happens(0.5)
+    const publish = (engine: Engine): Promise<{ readonly isNew: boolean }> =>
+      engine.publishEvent(request.client.id, key, eventOf(3, 'pong'))
+    if (isEarly) {
+      tally.sometimes('event sent before its job')
+      await send(1, publish)
+    }
+    const id = await jobId
+    for (const number of [1, 2]) await send(1, (engine) => engine.sendEvent(id, eventOf(number, 'ping')))
+    if (!isEarly) await send(1, publish)
   }
 
   async #create(): Promise<string> {
@@ -79,11 +116,13 @@ export class ClientActor {
     return { jobId: created.jobId, isNew: true }
   }
 
-  async #insist<T>(ask: () => Promise<T>): Promise<T> {
+  async #insist<T>(ask: () => Promise<T>, isFinal: (error: unknown) => T | undefined = () => undefined): Promise<T> {
     for (;;) {
       try {
         return await ask()
-      } catch {
+      } catch (error) {
+        const answer = isFinal(error)
+        if (answer !== undefined) return answer
         await this.#parts.world.sleep(this.#chance.between(100, 2_000))
       }
     }
@@ -116,4 +155,9 @@ export class ClientActor {
     if (applied.type === 'applied') chronicle.add({ type: 'told', jobId, version: applied.version })
     chronicle.note(this.#order.key, `cancelled ${jobId}: ${applied.type}`)
   }
+}
+
+/** Asking again would not help: the job has ended, as cancelled ones do. */
+function isRefused(error: unknown): { readonly isNew: boolean } | undefined {
+  return isImpresarioError(error, 'NOT_WAITING') ? { isNew: true } : undefined
 }

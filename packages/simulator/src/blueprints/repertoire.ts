@@ -7,7 +7,10 @@ import {
   count,
   gather,
   gathered,
+  got,
+  gotLetters,
   keptApart,
+  keyIn,
   task,
   tookTurns,
   trades,
@@ -250,6 +253,34 @@ function nap(): Piece {
   }
 }
 
+/** Waits for three events: two that may come before the first wait, and one by key that may come before the job. */
+function letters(): Piece {
+  return {
+    finishes: true,
+    flaw: gotLetters,
+    blueprint: blueprint('letters', { start: 'rest', ...QUICK }, (state) => ({
+      rest: state.handler((_context, actions) => actions.sleep('1s', { to: 'first' })),
+      first: state.handler((_context, actions) =>
+        actions.waitForEvent('ping', { transitions: { received: 'second' } }),
+      ),
+      second: state.handler((context, actions) => {
+        got(context)
+        return actions.waitForEvent('ping', { transitions: { received: 'third' } })
+      }),
+      third: state.handler((context, actions) => {
+        got(context)
+        const match = keyIn(context.initialData)
+        return actions.waitForEvent('pong', { transitions: { received: 'fourth' }, match })
+      }),
+      fourth: state.handler((context, actions) => {
+        got(context)
+        return actions.waitForEvent('silence', { transitions: { received: 'failed', timeout: 'done' }, timeout: '2s' })
+      }),
+      done: state.end(),
+    })),
+  }
+}
+
 function loop(): Piece {
   return {
     finishes: false,
@@ -301,7 +332,7 @@ function poison(): Piece {
   }
 }
 
-/** The fourteen that every fault is tried on. */
+/** The fifteen that every fault is tried on. */
 export function referencePieces(): readonly Piece[] {
   return [
     linear(),
@@ -315,6 +346,7 @@ export function referencePieces(): readonly Piece[] {
     search(),
     delay(),
     nap(),
+    letters(),
     loop(),
     tour(),
     poison(),

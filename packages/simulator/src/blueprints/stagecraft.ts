@@ -87,5 +87,30 @@ function valueOf(data: unknown): number {
   return Number(data['value'] ?? data['total'] ?? 0)
 }
 
+interface Receiving {
+  readonly event: { readonly id: string } | undefined
+  readonly stateHistory: { got?: readonly string[] }
+}
+
+/** The key under which the client asked for the job. */
+export function keyIn(initialData: Readonly<Record<string, unknown>>): string {
+  const { key } = initialData
+  return typeof key === 'string' ? key : 'none'
+}
+
+/** Writes down which event led here. */
+export function got({ event, stateHistory }: Receiving): void {
+  stateHistory.got = [...(stateHistory.got ?? []), event?.id ?? 'none']
+}
+
+/** Every event once, and those by name in the order in which they were sent. */
+export function gotLetters(job: Job): string | undefined {
+  if (job.status !== 'finished' || job.loopFrom !== undefined || !isJsonObject(job.result)) return undefined
+  const key = keyIn(job.initialData)
+  const wanted = [`${key} 1`, `${key} 2`, `${key} 3`].join(', ')
+  const had = Array.isArray(job.result['got']) ? job.result['got'].join(', ') : 'nothing'
+  return had === wanted ? undefined : `${job.id} got ${had} instead of ${wanted}`
+}
+
 /** Messages that begin like this are left alone by the simulated person. */
 export const IGNORED_REQUEST = 'Nobody will answer'

@@ -86,6 +86,41 @@ export const STORAGE_BUGS = {
       },
     }),
   },
+  'unheard-event': {
+    says: 'forgets now and then that a job waits for an event by key',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) => {
+        let letters = 0
+        return override(storage, {
+          commit: (batch) => {
+            const enqueue = (batch.enqueue ?? []).filter(({ queue, id }) => {
+              if (queue !== 'mail' || !id.includes('.listen.')) return true
+              letters += 1
+              return letters % 2 !== 0
+            })
+            return storage.commit({ ...batch, enqueue })
+          },
+        })
+      },
+    }),
+  },
+  'early-event-lost': {
+    says: 'drops events that come before their job waits for them',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) =>
+        override(storage, {
+          commit: (batch) => {
+            const put = (batch.put ?? []).map((one) => {
+              if (one.kind !== 'job' || one.value.events === undefined) return one
+              return { ...one, value: { ...one.value, events: { ...one.value.events, kept: [] } } }
+            })
+            return storage.commit({ ...batch, put })
+          },
+        }),
+    }),
+  },
   'lost-message': {
     says: 'forgets now and then what shall be sent to the outside',
     setup: 'both',

@@ -1,0 +1,8 @@
+import { LIMITS } from '@impresario/protocol'
+import type { JsonObject } from '@impresario/protocol'
+import { jsonSize } from '../blueprint/json-copy.ts'
+
+/** Whether a state history may become this one. Nobody is refused who adds nothing. */
+export function canHold(before: JsonObject, after: JsonObject): boolean {
+  return after === before || jsonSize(after) <= LIMITS.contextBytesMax
+}
