@@ -1,4 +1,4 @@
-import { ImpresarioError, isImpresarioError, missingPackage } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError, missingPackage, sqlStateOf } from '@impresario/protocol'
 import type { ClientBase, Pool, PoolClient } from 'pg'
 import { WriteRefusedError } from './history.ts'
 
@@ -125,11 +125,4 @@ function adviceFor(code: string): string | undefined {
   if (code === '3D000') return 'The database that HISTORY_DATABASE_URI names does not exist. Create it with createdb.'
   if (code === '42501') return 'The user of HISTORY_DATABASE_URI may not create or use its schema: grant it CREATE.'
   return undefined
-}
-
-/** The five characters with which PostgreSQL names an error; nothing for errors of the connection. */
-function sqlStateOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined
-  const { code } = error
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code) ? code : undefined
 }

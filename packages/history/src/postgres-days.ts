@@ -1,8 +1,8 @@
+import { DAY_MS } from '@impresario/protocol'
 import type { ClientBase } from 'pg'
 import type { Retention } from './history.ts'
 import { inTransaction } from './postgres-connections.ts'
 
-const DAY_MS = 86_400_000
 /** Prepared ahead, today included: a server that could not do it for two days still writes where it belongs. */
 const DAYS_AHEAD = 3
 /** Events that go in one transaction when old ones are removed row by row. */

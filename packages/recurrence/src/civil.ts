@@ -1,3 +1,5 @@
+import { DAY_MS } from '@impresario/protocol'
+
 /**
  * Dates of the proleptic Gregorian calendar as whole numbers: days are counted from 1970-01-01.
  * Nothing here knows time zones, so every day has the same length.
@@ -9,11 +11,6 @@ export interface CivilDate {
   /** 1 to 31. */
   readonly day: number
 }
-
-export const SECOND_MS = 1_000
-export const MINUTE_MS = 60_000
-export const HOUR_MS = 3_600_000
-export const DAY_MS = 86_400_000
 
 /** The Gregorian calendar repeats after 400 years, weekdays included: 146,097 days are 20,871 weeks. */
 export const ERA_DAYS = 146_097

@@ -1,16 +1,5 @@
-import {
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
-  SECOND_MS,
-  YEAR_MAX,
-  YEAR_MIN,
-  dateOf,
-  dayNumber,
-  dayOf,
-  daysInMonth,
-  timeOf,
-} from './civil.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '@impresario/protocol'
+import { YEAR_MAX, YEAR_MIN, dateOf, dayNumber, dayOf, daysInMonth, timeOf } from './civil.ts'
 import { quoted, refusal } from './refusal.ts'
 
 /** What a person wrote down as a point in time. */

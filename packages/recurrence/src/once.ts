@@ -1,4 +1,4 @@
-import { DAY_MS } from './civil.ts'
+import { DAY_MS } from '@impresario/protocol'
 import { parseMoment } from './moment.ts'
 import type { Occurrence, Series } from './series.ts'
 import type { Zone } from './zone.ts'

@@ -1,4 +1,4 @@
-import { DAY_MS } from './civil.ts'
+import { DAY_MS } from '@impresario/protocol'
 import type { Occurrence, Series } from './series.ts'
 import type { Gap, Stretch, Zone } from './zone.ts'
 

@@ -1,4 +1,4 @@
-import { SECOND_MS } from './civil.ts'
+import { SECOND_MS } from '@impresario/protocol'
 import { clockTime } from './moment.ts'
 
 /* How numbers, days and times are put in words. */

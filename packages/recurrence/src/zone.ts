@@ -1,4 +1,5 @@
-import { DAY_MS, ERA_DAYS, SECOND_MS, dayNumber } from './civil.ts'
+import { DAY_MS, SECOND_MS } from '@impresario/protocol'
+import { ERA_DAYS, dayNumber } from './civil.ts'
 import { offsetIn } from './moment.ts'
 import { quoted, refusal } from './refusal.ts'
 

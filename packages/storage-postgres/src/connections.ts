@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError, sqlStateOf } from '@impresario/protocol'
 import pg from 'pg'
 import type { ClientConfig, PoolClient, QueryResultRow } from 'pg'
 
@@ -139,14 +139,6 @@ export function unavailable(error: unknown): ImpresarioError {
 /** Whether it may be better in a moment. Anything else that the server refuses is a mistake in this program or its settings. */
 function isPassing(error: unknown, code: string | undefined): boolean {
   return code === undefined ? error instanceof Error : UNDONE.has(code) || UNAVAILABLE.test(code)
-}
-
-/** The five characters with which PostgreSQL names an error; nothing for errors of the connection. */
-export function sqlStateOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('code' in error)) return undefined
-  return typeof error.code === 'string' && /^[0-9A-Z]{5}$/.test(error.code) && !/^E[A-Z]{4}$/.test(error.code)
-    ? error.code
-    : undefined
 }
 
 function ignore(): void {

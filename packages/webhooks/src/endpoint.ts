@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Put, Stored } from '@impresario/core'
 import type { JsonObject } from '@impresario/protocol'
+import { DAY_MS } from '@impresario/protocol'
 import { jittered } from './schedule.ts'
 
 /**
@@ -36,7 +37,6 @@ export type Endpoint = {
 const FAILURES_MAX = 5
 const PROBE_MS = 30_000
 const PROBE_MS_MAX = 3_600_000
-const DAY_MS = 86_400_000
 const FAILING_MS_MAX = 3 * DAY_MS
 
 /** What a receiver asks for by Retry-After holds up all its messages, but no longer than this. */

@@ -76,4 +76,5 @@ test.each<[string, unknown, RegExp]>([
 
 test('the size is that of the JSON', () => {
   expect(jsonSize({ a: [1, 'b'] })).toBe(13)
+  expect(jsonSize({ a: [1, 'ä€😀'] })).toBe(21)
 })

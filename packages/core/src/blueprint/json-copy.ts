@@ -6,6 +6,7 @@ import {
   markedText,
   numberFrom,
   seenText,
+  utf8Bytes,
 } from '@impresario/protocol'
 import type { Data, ExactNumber, Json, JsonObject } from '@impresario/protocol'
 
@@ -177,7 +178,7 @@ function refusal(place: string, problem: string, fix: string): ImpresarioError {
   return new ImpresarioError('INPUT_REFUSED', `${place} ${problem}. ${fix}`)
 }
 
-/** Characters of the value as JSON: near enough to bytes for a limit, and much cheaper than counting those. */
+/** Bytes of the value as JSON. */
 export function jsonSize(value: Json): number {
-  return JSON.stringify(value).length
+  return utf8Bytes(JSON.stringify(value))
 }

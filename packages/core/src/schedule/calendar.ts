@@ -1,3 +1,5 @@
+import { DAY_MS } from '@impresario/protocol'
+
 /**
  * The calendar that people write schedules in (proleptic Gregorian), as whole numbers: days are counted from 1970-01-01.
  * Nothing here knows of time zones, so every day has the same length.
@@ -9,8 +11,6 @@ export interface CivilDate {
   /** 1 to 31. */
   readonly day: number
 }
-
-export const DAY_MS = 86_400_000
 
 /** Years begin in March here: the leap day is then the last of its year, and months follow a rule of 153 days in five. */
 export function dayNumber({ year, month, day }: CivilDate): number {

@@ -1,4 +1,5 @@
-import { DAY_MS, dateOf, daysInMonth, weekdayOf } from './calendar.ts'
+import { DAY_MS } from '@impresario/protocol'
+import { dateOf, daysInMonth, weekdayOf } from './calendar.ts'
 import type { Trigger } from './schedule.ts'
 import type { Zone } from './zone.ts'
 

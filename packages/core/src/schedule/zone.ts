@@ -1,5 +1,5 @@
-import { ImpresarioError } from '@impresario/protocol'
-import { DAY_MS, dayNumber } from './calendar.ts'
+import { DAY_MS, ImpresarioError } from '@impresario/protocol'
+import { dayNumber } from './calendar.ts'
 
 /**
  * A time zone: which local time belongs to an instant, and which instant to a local time.

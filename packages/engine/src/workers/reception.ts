@@ -1,6 +1,6 @@
 import { ignoredResult, parseDeliveryId, taskId } from '@impresario/core'
 import type { Clock, DeliveryRef, ItemView, Log, Random, Storage } from '@impresario/core'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { ImpresarioError, LIMITS, utf8Bytes } from '@impresario/protocol'
 import type { JsonObject, TaskError } from '@impresario/protocol'
 import { leaseOf } from './custody.ts'
 import type { Custody } from './custody.ts'
@@ -196,7 +196,7 @@ function checkEvent({ type, eventId, payload }: WorkerEvent): void {
 }
 
 function sizeOf(payload: JsonObject): number {
-  return JSON.stringify(payload).length
+  return utf8Bytes(JSON.stringify(payload))
 }
 
 function refusal(message: string): ImpresarioError {

@@ -1,4 +1,5 @@
-import { DAY_MS, dayOf, weekdayOf } from '../civil.ts'
+import { DAY_MS } from '@impresario/protocol'
+import { dayOf, weekdayOf } from '../civil.ts'
 import { parseMoment } from '../moment.ts'
 import { quoted, refusal } from '../refusal.ts'
 import { recurrence } from '../rrule/recurrence.ts'

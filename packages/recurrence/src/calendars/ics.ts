@@ -1,5 +1,4 @@
-import { isImpresarioError } from '@impresario/protocol'
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../civil.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isImpresarioError } from '@impresario/protocol'
 import { isoDate, isoInstant, parseMoment } from '../moment.ts'
 import type { Moment } from '../moment.ts'
 import { quoted, refusal } from '../refusal.ts'

@@ -1,4 +1,5 @@
-import { DAY_MS, HORIZON, dateOf, dayNumber, dayOf, timeOf } from '../civil.ts'
+import { DAY_MS } from '@impresario/protocol'
+import { HORIZON, dateOf, dayNumber, dayOf, timeOf } from '../civil.ts'
 import type { Series } from '../series.ts'
 import { TimesOfDay } from '../times-of-day.ts'
 import { onClock } from '../wall-clock.ts'

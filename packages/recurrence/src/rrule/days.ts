@@ -1,4 +1,5 @@
-import { DAY_MS, ERA_DAYS, dateOf, dayNumber, daysInMonth, daysInYear, isLeapYear, weekdayOf } from '../civil.ts'
+import { DAY_MS } from '@impresario/protocol'
+import { ERA_DAYS, dateOf, dayNumber, daysInMonth, daysInYear, isLeapYear, weekdayOf } from '../civil.ts'
 import type { Rule, Skip } from './rule.ts'
 
 /** The days of a period that a rule chooses, in ascending order, as distances from the period's first day. */

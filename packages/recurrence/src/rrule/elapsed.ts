@@ -1,4 +1,5 @@
-import { DAY_MS, HORIZON, HOUR_MS, MINUTE_MS, SECOND_MS, dayOf, timeOf } from '../civil.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '@impresario/protocol'
+import { HORIZON, dayOf, timeOf } from '../civil.ts'
 import type { Occurrence, Series } from '../series.ts'
 import { TimesOfDay } from '../times-of-day.ts'
 import type { Stretch, Zone } from '../zone.ts'

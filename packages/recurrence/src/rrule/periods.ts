@@ -1,4 +1,5 @@
-import { DAY_MS, HORIZON, YEAR_MAX, dateOf, dayNumber, dayOf, daysInYear, timeOf } from '../civil.ts'
+import { DAY_MS } from '@impresario/protocol'
+import { HORIZON, YEAR_MAX, dateOf, dayNumber, dayOf, daysInYear, timeOf } from '../civil.ts'
 import { TimesOfDay } from '../times-of-day.ts'
 import type { WallSeries } from '../wall-clock.ts'
 import { firstWeekOf, hasPosition, monthDays, nextAllowedDay, startOf, weekDays, yearDays } from './days.ts'

@@ -1,4 +1,5 @@
-import { DAY_MS, HORIZON, dayOf } from '../civil.ts'
+import { DAY_MS } from '@impresario/protocol'
+import { HORIZON, dayOf } from '../civil.ts'
 import { parseMoment } from '../moment.ts'
 import type { Moment } from '../moment.ts'
 import { refusal } from '../refusal.ts'

@@ -6,7 +6,8 @@ import type { ClientCredential } from './auth.ts'
 import { invalid, parseFile } from '../config/config.ts'
 import type { Settings } from '../config/config.ts'
 import { LINK_HOLDER } from './capabilities.ts'
-import { refuseMisspelt, tomlJson } from '../config/credential-keys.ts'
+import { isTable, refuseMisspelt, tomlJson } from '../config/credential-keys.ts'
+import type { Table } from '../config/credential-keys.ts'
 import { TOKEN_KEYS, TokenBook } from './token-book.ts'
 import { WorkerCredentials } from './worker-credentials.ts'
 import type { WorkerCredential } from './worker-credentials.ts'
@@ -50,8 +51,6 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
 }
 
-type Table = Readonly<Record<string, unknown>>
-
 /** A file that was emptied by mistake must not take all tokens away, and so open the door to everybody. */
 function* tables(path: string, setting: string): Generator<readonly [string, Table]> {
   if (path === '') return
@@ -68,10 +67,6 @@ function* tables(path: string, setting: string): Generator<readonly [string, Tab
     }
     yield [name, table]
   }
-}
-
-function isTable(value: unknown): value is Table {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }
 
 const CLIENT_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'role', 'plan', 'monthly_attempts', 'params'])

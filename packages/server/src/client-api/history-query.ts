@@ -1,6 +1,6 @@
 import { Zone } from '@impresario/core'
 import type { EventCountQuery, EventFilter, EventListQuery } from '@impresario/history'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
+import { DAY_MS, HOUR_MS, ImpresarioError, LIMITS } from '@impresario/protocol'
 import type * as schemas from '@impresario/protocol/schemas'
 import type { Caller } from '../http/access.ts'
 import { placeOf } from '../orchestrator/history.ts'
@@ -9,9 +9,6 @@ import { momentOf } from './job-query.ts'
 
 type ListQuery = ReturnType<typeof schemas.eventListQuery.parse>
 type CountQuery = ReturnType<typeof schemas.eventCountQuery.parse>
-
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 
 /** What the history is asked for a page of a list. */
 export function listQueryOf(caller: Caller, given: ListQuery): Omit<EventListQuery, 'limit'> {

@@ -35,7 +35,14 @@ function editsBetween(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
+/** A table of TOML. */
+export type Table = Readonly<Record<string, unknown>>
+
+export function isTable(value: unknown): value is Table {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+}
+
 /** Dates of TOML become what JSON has for them; large numbers keep their digits. */
-export function tomlJson(table: Readonly<Record<string, unknown>>): JsonObject {
+export function tomlJson(table: Table): JsonObject {
   return readJson(stringifyExact(table)) as JsonObject
 }

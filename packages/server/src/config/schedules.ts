@@ -7,7 +7,8 @@ import type { OutboundPolicy } from '@impresario/webhooks'
 import type { BackgroundSettings } from './background-keys.ts'
 import { invalid, parseFile } from './config.ts'
 import type { Settings } from './config.ts'
-import { refuseMisspelt, tomlJson } from './credential-keys.ts'
+import { isTable, refuseMisspelt, tomlJson } from './credential-keys.ts'
+import type { Table } from './credential-keys.ts'
 
 export interface ScheduleFileOptions {
   /** The time zone of schedules that name none. */
@@ -19,8 +20,6 @@ export interface ScheduleFileOptions {
 }
 
 export type IsClient = (clientId: string) => boolean
-
-type Table = Readonly<Record<string, unknown>>
 
 const KEYS: ReadonlySet<string> = new Set([
   'blueprint',
@@ -110,10 +109,6 @@ export async function applySchedules(
     if (schedule === undefined) throw error
     throw invalid(`${path}: [${schedule}]${key === undefined ? '' : `.${key}`}: ${error.message}`, error)
   }
-}
-
-function isTable(value: unknown): value is Table {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }
 
 function readSchedule(reader: Reader, name: string, options: ScheduleFileOptions): Schedule {

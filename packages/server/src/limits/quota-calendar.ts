@@ -1,6 +1,7 @@
 import { wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 import type { Quota } from '@impresario/engine'
+import { DAY_MS } from '@impresario/protocol'
 import type { Caller } from '../http/access.ts'
 
 interface Month {
@@ -8,7 +9,6 @@ interface Month {
   readonly endsAt: number
 }
 
-const DAY_MS = 86_400_000
 /** Longer than any month, also with an hour put back. */
 const MONTH_MS_MAX = 32 * DAY_MS
 

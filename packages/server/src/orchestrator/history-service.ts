@@ -3,7 +3,7 @@ import type { Clock, Job, Log, TrailEntry } from '@impresario/core'
 import type { EngineSettings, HistorySink, WorkerMoment } from '@impresario/engine'
 import { openHistory } from '@impresario/history'
 import type { History, HistoryEvent } from '@impresario/history'
-import { LIMITS, isImpresarioError } from '@impresario/protocol'
+import { DAY_MS, HOUR_MS, LIMITS, isImpresarioError } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { invalid } from '../config/config.ts'
 import { makeDirectory } from '../config/data-directory.ts'
@@ -25,8 +25,6 @@ export interface HistoryService {
   readonly sink: HistorySink
 }
 
-const DAY_MS = 86_400_000
-const HOUR_MS = 3_600_000
 const MB = 1_048_576
 
 /**

@@ -1,6 +1,7 @@
 import type { Clock, Log, Random, Storage } from '@impresario/core'
 import { createHttpDeliver, readPorts, Webhooks, WebhookSender } from '@impresario/webhooks'
 import type { OutboundPolicy } from '@impresario/webhooks'
+import { DAY_MS } from '@impresario/protocol'
 import type { SecretKey } from '../config/secret-key.ts'
 import type { WebhookSettings } from '../config/webhook-keys.ts'
 
@@ -16,8 +17,6 @@ export interface WebhookService {
   readonly sender: WebhookSender
   readonly webhooks: Webhooks
 }
-
-const DAY_MS = 86_400_000
 
 /** Where messages may go, by the settings. */
 export function webhookPolicy(settings: WebhookSettings): OutboundPolicy {

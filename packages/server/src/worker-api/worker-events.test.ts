@@ -193,6 +193,17 @@ describe('what workers declare about their events', () => {
     expect(verdict({ properties: { a: { uniqueItems: true } } }, { a: [1, 1] })).toBe(true)
   })
 
+  test('[E-01] schemas mean what they mean in the SDK, and those of older drafts what they meant there', () => {
+    const pair = { properties: { at: { prefixItems: [{ type: 'number' }], items: false } } }
+    expect([verdict(pair, { at: [1] }), verdict(pair, { at: [1, 2] }), verdict(pair, { at: ['x'] })]).toEqual([
+      true,
+      false,
+      false,
+    ])
+    const older = { properties: { at: { items: [{ type: 'number' }], additionalItems: false } } }
+    expect([verdict(older, { at: [1] }), verdict(older, { at: [1, 2] })]).toEqual([true, false])
+  })
+
   test('[E-01] of several skills with the same event, one that fits is enough', () => {
     const skillInfo = [
       { name: 'a', events_schema: { e: { required: ['x'] } } },

@@ -3,6 +3,7 @@ import { isJsonObject, LIMITS, roughCopy } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { Ajv } from 'ajv'
 import type { ValidateFunction } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 
 type Verdict = { readonly isValid: true } | { readonly isValid: false; readonly problem: string }
 
@@ -72,7 +73,15 @@ function compile(schema: JsonObject, text: string): ValidateFunction | string {
   if (text.split('"$ref"').length - 1 > LIMITS.eventSchemaRefsMax) return 'The schema of the event has too many $ref.'
   if (isCircular(schema)) return 'The schema of the event refers to itself, or by other means than #/….'
   // One for each schema: names in one cannot be those of another, and all of it goes when it is dropped.
-  const ajv = new Ajv({ strict: false, allErrors: false, logger: false, validateFormats: false })
+  // Draft 2020-12, as the SDK has it; a list of schemas in `items` is how older drafts write what is `prefixItems` there.
+  const Dialect = text.includes('"items":[') ? Ajv : Ajv2020
+  const ajv = new Dialect({
+    strict: false,
+    allErrors: false,
+    logger: false,
+    validateFormats: false,
+    multipleOfPrecision: 9,
+  })
   for (const keyword of ['pattern', 'patternProperties', 'uniqueItems']) ajv.removeKeyword(keyword)
   try {
     // An asynchronous one would answer with a promise, and a promise that is refused ends the process.

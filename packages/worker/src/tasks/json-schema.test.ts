@@ -59,6 +59,7 @@ const CASES: readonly (readonly [JsonObject | boolean, readonly unknown[], reado
   [{ oneOf: [{ type: 'number' }, { minimum: 5 }] }, [1, 'x'], [6]],
   [{ not: { type: 'string' } }, [1], ['a']],
   [CONDITIONAL, ['ab', 1], ['a', null]],
+  [{ properties: { a: true }, unevaluatedProperties: false }, [{ a: 1 }], [{ b: 1 }]],
   [{ $ref: '#/$defs/a', $defs: { a: { type: 'string' } } }, ['x'], [1]],
   [{ type: 'string', format: 'email', title: 't', default: 'x' }, ['not an address'], []],
 ]
@@ -81,18 +82,17 @@ test('[E-05] a schema may contain itself, and values that are nested too deeply 
   expect(await problems(tree, { n: 1, next: { n: 2 } })).toEqual([])
   expect(await problems(tree, { n: 1, next: {} })).toEqual(['next.n: is missing'])
   let deep: object = { n: 0 }
-  for (let n = 1; n < 100; n += 1) deep = { n, next: deep }
+  for (let n = 1; n < 20_000; n += 1) deep = { n, next: deep }
   expect((await problems(tree, deep)).join('')).toContain('too deeply')
 })
 
 test.for([
-  [{ unevaluatedProperties: false }, '#/unevaluatedProperties'],
-  [{ properties: { a: { typ: 'string' } } }, '#/properties/a/typ'],
+  [{ properties: { a: { typ: 'string' } } }, 'unknown keyword: "typ"'],
   [{ type: 'text' }, '#/type'],
   [{ minimum: '1' }, '#/minimum'],
-  [{ pattern: '(' }, '#/pattern'],
+  [{ pattern: '(' }, 'Invalid regular expression: /(/'],
   [{ $ref: '#/$defs/none' }, '#/$defs/none'],
-  [{ $ref: 'https://example.com/schema' }, '#/$ref'],
+  [{ $ref: 'https://example.com/schema' }, 'https://example.com/schema'],
   [{ anyOf: {} }, '#/anyOf'],
   [{ items: 5 }, '#/items'],
 ] as const)('[E-05] a schema that would not be checked as it is meant is refused: %j', ([schema, place]) => {
