@@ -81,8 +81,9 @@ const IMPORT_RULES: Readonly<
     allowed: ['@impresario/protocol'],
   },
   'packages/server/src': {
-    refused: ['@impresario/client', '@impresario/worker', '@impresario/simulator', '@impresario/cli'],
+    refused: ['@impresario/worker', '@impresario/simulator', '@impresario/cli'],
     allowed: [
+      '@impresario/client',
       '@impresario/core',
       '@impresario/engine',
       '@impresario/graph',

@@ -68,7 +68,7 @@ async function run(client: Client): Promise<string> {
 const STEPS = ['job_created', 'state_started', 'state_finished', 'state_started', 'state_finished', 'job_finished']
 
 async function stepsOf(client: Client, id: string): Promise<readonly string[]> {
-  return (await client.job(id).history().all()).map((event) => event.event_type)
+  return (await client.job(id).history().all()).map((event) => event.eventType)
 }
 
 async function until(isSo: () => Promise<boolean>): Promise<void> {
@@ -103,15 +103,15 @@ describe.skipIf(missing !== undefined)(`history in PostgreSQL ${missing ?? ''}`,
       await until(async () => (await stepsOf(two.as('acme'), mine).catch(() => [])).length === STEPS.length)
       await expect(stepsOf(two.as('acme'), theirs)).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' })
       const events = await two.as('acme').events.list().all()
-      expect(events.map((event) => event.event_type).toReversed()).toEqual(STEPS)
+      expect(events.map((event) => event.eventType).toReversed()).toEqual(STEPS)
       expect(events.at(-1)?.time).toMatch(/-0[23]:30$/)
       expect(events[0]).toMatchObject({
         owner: 'acme',
         blueprint: 'walk',
-        context_snapshot: { state_history: { step: 2 } },
+        contextSnapshot: { state_history: { step: 2 } },
       })
       const counts = await one.as('root').events.counts({ per: 'day', event: ['job_created', 'job_finished'] })
-      expect(counts.map(({ event_type: name, count }) => [name, count])).toEqual([
+      expect(counts.map(({ eventType: name, count }) => [name, count])).toEqual([
         ['job_created', 2],
         ['job_finished', 2],
       ])
@@ -127,7 +127,7 @@ describe.skipIf(missing !== undefined)(`history in PostgreSQL ${missing ?? ''}`,
       const id = await run(app.as('acme'))
       // What the job keeps itself.
       expect(await stepsOf(app.as('acme'), id)).toContain('job_finished')
-      await until(async () => (await app.as('root').dashboard()).history?.is_away === true)
+      await until(async () => (await app.as('root').dashboard()).history?.isAway === true)
       expect((await app.as('root').dashboard()).history).toMatchObject({ waiting: STEPS.length, dropped: 0 })
       expect(await app.ready()).toMatchObject({ status: 'ready', components: { history: { status: 'failed' } } })
       await expect(app.as('acme').events.list().all()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })

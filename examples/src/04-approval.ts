@@ -48,13 +48,14 @@ console.log(await small.result())
 // A person would see the job on a screen and press a button; the button calls `approve`.
 const large = await client.start(refund, { euros: 900 })
 for await (const now of large.watch()) {
-  if (now.status === 'waiting_for_human') await client.approve(now.id, 'approved', 'The customer is right.')
+  const comment = 'The customer is right.'
+  if (now.status === 'waiting_for_human') await client.approve(now.id, 'approved', { comment })
 }
 console.log(await large.result())
 
 // Nobody answers this one in time.
 const forgotten = await client.start(refund, { euros: 900, patience: '1ms' })
-const { status, current_state: state } = await forgotten.wait()
+const { status, currentState: state } = await forgotten.wait()
 console.log(`${status} in "${state}"`)
 
 await server.stop()

@@ -63,9 +63,11 @@ test('[B-07] generate_data: the worker’s status picks the state', async () => 
   for (let version = 0; (await asked.status()).status !== 'waiting_for_human'; version += 1) {
     await orchestrator.engine.waitForJob(asked.id, { afterVersion: version, waitMs: 5_000, signal })
   }
-  await asked.decide('approved')
-  expect(await asked.wait()).toMatchObject({ status: 'finished', state: 'approved', stateHistory: { rows: 3 } })
-  expect((await (await client.start(samples.generateData, { kind: 'odd' })).wait()).state).toBe('manual_review_step')
+  await asked.approve('approved')
+  expect(await asked.wait()).toMatchObject({ status: 'finished', currentState: 'approved', stateHistory: { rows: 3 } })
+  expect((await (await client.start(samples.generateData, { kind: 'odd' })).wait()).currentState).toBe(
+    'manual_review_step',
+  )
   expect((await (await client.start(samples.generateData, { kind: 'broken' })).wait()).status).toBe('failed')
 })
 
@@ -87,7 +89,7 @@ test('[A-07, A-04] data stores and conditions', async () => {
   expect(await (await client.start(samples.withDataStore, {})).result()).toEqual({ value: 'initial_value' })
   const end = async (quality: string, plan: string) => {
     const job = await orchestrator.client({ id: plan, plan }).start(samples.byQuality, { quality })
-    return (await job.wait()).state
+    return (await job.wait()).currentState
   }
   expect(await end('low', 'premium')).toBe('rejected')
   expect(await end('high', 'premium')).toBe('fast_lane')
@@ -151,7 +153,7 @@ test('[B-06] a fan-out that is written without `return` is told what to write', 
   const orchestrator = await started()
   const job = await (await orchestrator.client().start('without_return')).wait()
   expect(job.status).toBe('quarantined')
-  expect(job.error?.message).toContain(
+  expect(job.errorMessage).toContain(
     'dispatched 2 tasks into "aggregate_results" but did not return them. Write `return [actions.dispatchTask(…), ' +
       "actions.dispatchTask(…)]`, or `return actions.dispatchParallel([…], { into: 'aggregate_results' })`.",
   )

@@ -104,7 +104,7 @@ class Stage {
         .status()
         .catch(() => undefined)
       if (job !== undefined && ['finished', 'quarantined', 'failed'].includes(job.status)) {
-        const { status, error_code: code, error_message: message } = job
+        const { status, errorCode: code, errorMessage: message } = job
         return { status, ...(code === undefined ? {} : { code }), ...(message === undefined ? {} : { message }) }
       }
       await pause(25)

@@ -1,4 +1,4 @@
-import type { Account, DashboardBody } from '@impresario/client'
+import type { Account, Dashboard } from '@impresario/client'
 import { EXIT } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
@@ -16,16 +16,16 @@ export function showAccount(options: GlobalOptions): Promise<number> {
   })
 }
 
-function accountPage(screen: Screen, { client_id: id, role, plan, quota, limits }: Account): string {
+function accountPage(screen: Screen, { clientId: id, role, plan, quota, limits }: Account): string {
   const { requests } = limits
   return facts(screen, [
     ['client', id],
     ['role', role],
     ['plan', plan ?? undefined],
     ['jobs', quota === null ? 'no quota' : `${quota.used} of ${quota.limit} in ${quota.period}, ${quota.left} left`],
-    ['renews', quota === null ? undefined : localTime(Date.parse(quota.renews_at) / 1_000)],
-    ['requests', requests === null ? 'no limit' : `${requests.limit} in ${requests.period_seconds} s`],
-    ['body', `${limits.body_bytes} bytes at most`],
+    ['renews', quota === null ? undefined : localTime(Date.parse(quota.renewsAt) / 1_000)],
+    ['requests', requests === null ? 'no limit' : `${requests.limit} in ${requests.periodSeconds} s`],
+    ['body', `${limits.bodyBytes} bytes at most`],
   ])
 }
 
@@ -65,9 +65,9 @@ export function showStatus(options: GlobalOptions): Promise<number> {
 }
 
 /** Only what somebody should look at; the server tells it to admins. */
-function historyLines(history: DashboardBody['history']): readonly string[] {
+function historyLines(history: Dashboard['history']): readonly string[] {
   if (history === undefined) return []
-  const { is_away: isAway, waiting, dropped } = history
+  const { isAway, waiting, dropped } = history
   return [
     ...(isAway ? [`The database of the history does not answer: ${waiting} events wait.`] : []),
     ...(dropped > 0 ? [`${dropped} events of the history were lost since the server started; its log says why.`] : []),

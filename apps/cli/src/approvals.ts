@@ -55,15 +55,15 @@ function decisionsOf({ decisions }: Approval): string {
 }
 
 function questionPage(screen: Screen, question: Approval): string {
-  const { expires_at: expiresAt, urls_expire_at: linksUntil, visit } = question
+  const { expiresAt, urlsExpireAt: linksUntil, visit } = question
   const answer = (decision: string): string =>
-    screen.paint('cyan', `  ${COMMAND} jobs approve ${question.job_id} ${decision} --visit ${visit}`)
+    screen.paint('cyan', `  ${COMMAND} jobs approve ${question.jobId} ${decision} --visit ${visit}`)
   return [
     `${screen.paint('yellow', '?')} ${screen.paint('bold', question.message)}`,
     '',
     facts(screen, [
-      ['job', question.job_id],
-      ['blueprint', question.blueprint_name],
+      ['job', question.jobId],
+      ['blueprint', question.blueprintName],
       ['expires', expiresAt === undefined ? undefined : localTime(expiresAt)],
       ['reminders', question.reminders === 0 ? undefined : String(question.reminders)],
     ]),

@@ -133,7 +133,7 @@ test('[M-03] numbers keep their digits from --data to the screen, and through an
   expect(page.stdout).toContain('"id": 9007199254740993')
   const edited = '{"mended":true,"id":9007199254740995}'
   expect((await cli(['quarantine', 'edit', id, '--data', edited])).code).toBe(0)
-  expect((await acme.job(id).wait()).initial_data).toEqual({ mended: true, id: 9_007_199_254_740_995n })
+  expect((await acme.job(id).wait()).initialData).toEqual({ mended: true, id: 9_007_199_254_740_995n })
 })
 
 describe('[M-03] [C-07] quarantine', () => {
@@ -194,7 +194,7 @@ describe('[M-03] [C-07] quarantine', () => {
     const id = await fallen()
     const edit = ['quarantine', 'edit', id, '--data', '{"mended":true}', '--history', '-']
     expect(await cli(edit, { input: '{"by":"hand"}' })).toMatchObject({ code: 0, stderr: '' })
-    expect(await acme.job(id).wait()).toMatchObject({ status: 'finished', state_history: { by: 'hand' } })
+    expect(await acme.job(id).wait()).toMatchObject({ status: 'finished', stateHistory: { by: 'hand' } })
   })
 
   test('data are edited in an editor; what was left as it was changes nothing', async () => {
@@ -213,7 +213,7 @@ describe('[M-03] [C-07] quarantine', () => {
     expect(await statusOf(id)).toBe('quarantined')
     const EDITOR = `sed -i 's/"initial_data": {}/"initial_data": {"mended": true}/'`
     expect(await cli(edit, { env: { EDITOR } })).toMatchObject({ code: 0, stderr: '' })
-    expect(await acme.job(id).wait()).toMatchObject({ status: 'finished', initial_data: { mended: true } })
+    expect(await acme.job(id).wait()).toMatchObject({ status: 'finished', initialData: { mended: true } })
   })
 })
 
@@ -320,7 +320,7 @@ describe('[M-03] [F-04] schedules', () => {
     const { code, stdout } = await cli(['schedules', 'run', 'payroll', '--json'], { env })
     expect(code).toBe(0)
     const { job_id: id } = JSON.parse(stdout) as { readonly job_id: string }
-    expect(await acme.job(id).wait()).toMatchObject({ blueprint_name: 'quick', status: 'finished' })
+    expect(await acme.job(id).wait()).toMatchObject({ blueprintName: 'quick', status: 'finished' })
     expect((await cli(['schedules', 'run', 'sweep'], { env })).stdout).toContain('impresario jobs watch')
     expect(await cli(['schedules', 'run', 'nobody'], { env })).toMatchObject({ code: 1, stdout: '' })
   })

@@ -74,7 +74,7 @@ export class DemoStory {
 
 /** Why this worker, in a few words. The server can tell it at length: `impresario explain`. */
 function reason({ strategy, workers, candidates }: Choice, workerId: string): string | undefined {
-  const score = workers.find((one) => one.worker_id === workerId)?.score
+  const score = workers.find((one) => one.workerId === workerId)?.score
   if (strategy === 'cheapest' && score?.cost !== undefined && score.cost !== null) {
     return `cheapest of ${candidates}, $${score.cost.toFixed(2)}/s`
   }

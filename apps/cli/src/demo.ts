@@ -89,12 +89,12 @@ export class Demo {
     story.line(screen.paint('dim', `The demo does it itself in ${seconds} s; with --interactive it waits for you.`))
     await sleep(seconds * 1000, undefined, { signal })
     const { status } = await client.job(job.id).status()
-    if (status === 'waiting_for_human') await client.approve(job.id, 'approved', 'Looks good.')
+    if (status === 'waiting_for_human') await client.approve(job.id, 'approved', { comment: 'Looks good.' })
   }
 
   #tellResult(job: Job<{ readonly page: string }>): void {
     const { screen, directory } = this.#options
-    const took = span((job.ended_at ?? job.updated_at) - job.created_at)
+    const took = span((job.endedAt ?? job.updatedAt) - job.createdAt)
     const page = pathToFileURL(join(directory, job.result?.page ?? '')).href
     screen.out(`\nDone after ${took}. Watch the video: ${screen.paint('cyan', page)}`)
   }

@@ -29,14 +29,14 @@ export function listEvents(options: EventListOptions): Promise<number> {
 function eventTable(screen: Screen, events: readonly StoredEvent[]): string {
   return table(screen, events, [
     { title: 'when', cell: (event) => localTime(event.timestamp) },
-    { title: 'what', cell: (event) => event.event_type.replaceAll('_', ' ') },
-    { title: 'job', cell: (event) => event.job_id ?? '' },
+    { title: 'what', cell: (event) => event.eventType.replaceAll('_', ' ') },
+    { title: 'job', cell: (event) => event.jobId ?? '' },
     { title: 'blueprint', cell: (event) => event.blueprint ?? '' },
     { title: 'state', cell: (event) => event.state ?? '' },
-    { title: 'worker', cell: (event) => event.worker_id ?? '' },
+    { title: 'worker', cell: (event) => event.workerId ?? '' },
     {
       title: 'took',
-      cell: (event) => (event.duration_ms === null ? '' : span(event.duration_ms / 1_000)),
+      cell: (event) => (event.durationMs === null ? '' : span(event.durationMs / 1_000)),
       align: 'right',
     },
     { title: 'note', cell: (event) => event.note ?? '' },
@@ -58,7 +58,7 @@ function countTable(screen: Screen, counts: readonly EventCount[]): string {
   return table(screen, counts, [
     // As the clocks of the server show it: by these its hours and days begin.
     { title: 'since', cell: (one) => one.time.slice(0, 16).replace('T', ' ') },
-    { title: 'what', cell: (one) => one.event_type.replaceAll('_', ' ') },
+    { title: 'what', cell: (one) => one.eventType.replaceAll('_', ' ') },
     { title: 'count', cell: (one) => String(one.count), align: 'right' },
   ])
 }

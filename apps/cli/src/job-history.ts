@@ -30,11 +30,11 @@ function historyPage(screen: Screen, events: readonly HistoryEvent[]): string {
   const rows = table(screen, events, [
     { title: 'after', cell: (event) => `+${span(event.timestamp - begin)}`, align: 'right' },
     { title: 'state', cell: (event) => event.state ?? '' },
-    { title: 'what', cell: (event) => event.event_type.replaceAll('_', ' ') },
-    { title: 'worker', cell: (event) => event.worker_id ?? '' },
+    { title: 'what', cell: (event) => event.eventType.replaceAll('_', ' ') },
+    { title: 'worker', cell: (event) => event.workerId ?? '' },
     {
       title: 'took',
-      cell: (event) => (event.duration_ms === null ? '' : span(event.duration_ms / 1_000)),
+      cell: (event) => (event.durationMs === null ? '' : span(event.durationMs / 1_000)),
       align: 'right',
     },
     { title: 'note', cell: (event) => event.note ?? '' },

@@ -19,7 +19,7 @@ export async function jobIdOf(client: Client, given: string): Promise<string> {
   const from = Number.parseInt(digits.padEnd(TIME_DIGITS, '0'), 16)
   const until = Number.parseInt(digits.padEnd(TIME_DIGITS, 'f'), 16) + 1
   const span = { createdAfter: from / 1_000, createdBefore: Math.min(until, 2 ** 48 - 1) / 1_000 }
-  const fields = ['id', 'blueprint_name', 'status'] as const
+  const fields = ['id', 'blueprintName', 'status'] as const
   const found = (await client.list({ ...span, fields, limit: 100 }).all(LOOKED_AT_MAX)).filter(({ id }) =>
     id.startsWith(prefix),
   )
@@ -35,7 +35,7 @@ export async function jobIdOf(client: Client, given: string): Promise<string> {
   const candidates = [shortest, ...others]
   const lines = candidates
     .slice(0, SHOWN_MAX)
-    .map(({ id, blueprint_name: name, status }) => `  ${id}  ${name}  ${status.replaceAll('_', ' ')}`)
+    .map(({ id, blueprintName: name, status }) => `  ${id}  ${name}  ${status.replaceAll('_', ' ')}`)
   const more = candidates.length > SHOWN_MAX ? [`  … and ${candidates.length - SHOWN_MAX} more`] : []
   throw usage(
     `${candidates.length} jobs begin with "${given}". Write more of the id:\n${[...lines, ...more].join('\n')}`,

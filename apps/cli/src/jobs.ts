@@ -1,9 +1,9 @@
-import { stringifyExact } from '@impresario/client'
+import { stringifyExact, toWire } from '@impresario/client'
 import type { ExplainedChild, Job } from '@impresario/client'
 import { readData } from './arguments.ts'
 import { COMMAND, EXIT, Failure, usage } from './failure.ts'
 import { jobIdOf } from './job-prefix.ts'
-import { paintStatus, printJson } from './screen.ts'
+import { paintActivity, paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { done, withServer } from './session.ts'
 import type { GlobalOptions, Session } from './session.ts'
@@ -23,7 +23,7 @@ export interface ListOptions extends GlobalOptions {
 
 const PAGE = 100
 /** What the table shows: all else may be long. */
-const SHOWN = ['id', 'blueprint_name', 'status', 'current_state', 'created_at', 'ended_at'] as const
+const SHOWN = ['id', 'blueprintName', 'status', 'work', 'currentState', 'createdAt', 'endedAt'] as const
 
 export function listJobs(options: ListOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
@@ -49,11 +49,11 @@ function jobTable(screen: Screen, jobs: readonly Pick<Job, (typeof SHOWN)[number
   const now = nowSeconds()
   return table(screen, jobs, [
     { title: 'job', cell: (job) => job.id },
-    { title: 'blueprint', cell: (job) => job.blueprint_name },
-    { title: 'status', cell: (job) => paintStatus(screen, job.status) },
-    { title: 'state', cell: (job) => job.current_state },
-    { title: 'created', cell: (job) => ago(job.created_at, now), align: 'right' },
-    { title: 'took', cell: (job) => span((job.ended_at ?? now) - job.created_at), align: 'right' },
+    { title: 'blueprint', cell: (job) => job.blueprintName },
+    { title: 'status', cell: (job) => paintActivity(screen, job) },
+    { title: 'state', cell: (job) => job.currentState },
+    { title: 'created', cell: (job) => ago(job.createdAt, now), align: 'right' },
+    { title: 'took', cell: (job) => span((job.endedAt ?? now) - job.createdAt), align: 'right' },
   ])
 }
 
@@ -74,23 +74,23 @@ export function showJob(given: string, options: GlobalOptions): Promise<number> 
 
 function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]): string {
   const now = nowSeconds()
-  const ended = job.ended_at === undefined ? undefined : span(job.ended_at - job.created_at)
+  const ended = job.endedAt === undefined ? undefined : span(job.endedAt - job.createdAt)
   const parts = [
     facts(screen, [
       ['job', job.id],
-      ['blueprint', `${job.blueprint_name} (version ${job.blueprint_version})`],
-      ['status', paintStatus(screen, job.status)],
-      ['state', job.current_state],
-      ['created', ago(job.created_at, now)],
+      ['blueprint', `${job.blueprintName} (version ${job.blueprintVersion})`],
+      ['status', paintActivity(screen, job)],
+      ['state', job.currentState],
+      ['created', ago(job.createdAt, now)],
       ['took', ended],
-      ['parent', job.parent_job_id],
+      ['parent', job.parentJobId],
       ['asks', job.approval === undefined ? undefined : screen.paint('yellow', job.approval.message)],
       ['waits', waitText(job, now)],
       ['progress', job.progress === undefined ? undefined : `${Math.round(job.progress * 100)} %`],
-      ['error', job.error_message === undefined ? undefined : screen.paint('red', job.error_message)],
+      ['error', job.errorMessage === undefined ? undefined : screen.paint('red', job.errorMessage)],
     ]),
-    section(screen, 'Initial data', job.initial_data),
-    section(screen, 'State history', job.state_history),
+    section(screen, 'Initial data', job.initialData),
+    section(screen, 'State history', job.stateHistory),
     section(screen, 'Metadata', job.metadata),
     section(screen, 'Result', job.result),
     [screen.paint('bold', 'What happened'), ...job.trail.map((entry) => momentLine(screen, job, entry))].join('\n'),
@@ -102,7 +102,7 @@ function jobPage(screen: Screen, job: Job, children: readonly ExplainedChild[]):
 }
 
 /** What the job waits for by itself, with the time that is left. */
-function waitText({ waits_for: wait }: Pick<Job, 'waits_for'>, now: number): string | undefined {
+function waitText({ waitsFor: wait }: Pick<Job, 'waitsFor'>, now: number): string | undefined {
   if (wait === undefined) return undefined
   const key = wait.key === undefined ? '' : ` with the key ${wait.key}`
   const event = wait.topic === undefined ? [] : [`for the event ${wait.topic}${key}`]
@@ -118,8 +118,8 @@ function section(screen: Screen, title: string, value: unknown): string {
 /** The jobs that a job waits for. */
 export function childrenPage(screen: Screen, children: readonly ExplainedChild[]): string {
   const rows = table(screen, children, [
-    { title: 'job', cell: (child) => child.job_id },
-    { title: 'blueprint', cell: (child) => child.blueprint_name },
+    { title: 'job', cell: (child) => child.jobId },
+    { title: 'blueprint', cell: (child) => child.blueprintName },
     { title: 'status', cell: (child) => (child.status === null ? '' : paintStatus(screen, child.status)) },
   ])
   return `${screen.paint('bold', children.length === 1 ? 'Its child' : 'Its children')}\n${rows}`
@@ -133,7 +133,7 @@ export function nextStep(
   children: readonly ExplainedChild[] = [],
 ): string | undefined {
   const child = children.find(({ status }) => !CHILD_ENDED.has(status))
-  if (child !== undefined) return `It waits for its child: ${COMMAND} explain ${child.job_id}`
+  if (child !== undefined) return `It waits for its child: ${COMMAND} explain ${child.jobId}`
   if (job.status === 'waiting_for_human') return `It waits for you: ${COMMAND} jobs approve ${job.id}`
   if (job.status === 'waiting_for_worker') return `Why it waits: ${COMMAND} explain ${job.id}`
   if (job.status === 'waiting_for_event') {
@@ -216,7 +216,7 @@ async function watch({ client, screen }: Session, jobId: string): Promise<number
     for await (const job of client.job(jobId).watch()) {
       last = job
       if (screen.isJson) {
-        screen.out(stringifyExact(job))
+        screen.out(stringifyExact(toWire(job)))
       } else {
         for (const entry of reader.next(job.trail)) live.print(momentLine(screen, job, entry))
         live.show((frame) => statusLine(screen, job, frame))
@@ -233,9 +233,9 @@ async function watch({ client, screen }: Session, jobId: string): Promise<number
 }
 
 function ending(screen: Screen, job: Job): string {
-  const took = span((job.ended_at ?? job.updated_at) - job.created_at)
-  const head = `${screen.paint('bold', job.blueprint_name)} ${paintStatus(screen, job.status)} after ${took}`
-  const error = job.error_message === undefined ? [] : [screen.paint('red', job.error_message)]
+  const took = span((job.endedAt ?? job.updatedAt) - job.createdAt)
+  const head = `${screen.paint('bold', job.blueprintName)} ${paintStatus(screen, job.status)} after ${took}`
+  const error = job.errorMessage === undefined ? [] : [screen.paint('red', job.errorMessage)]
   const result = job.result === undefined ? [] : [stringifyExact(job.result, 2)]
   const next = nextStep(job)
   return ['', head, ...error, ...result, ...(next === undefined ? [] : [next])].join('\n')

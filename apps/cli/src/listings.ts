@@ -1,5 +1,5 @@
 import { ExactNumber, stringifyExact } from '@impresario/client'
-import type { Choice, ExplainedTask, Explanation, WorkerBody } from '@impresario/client'
+import type { Choice, ExplainedTask, Explanation, WorkerInfo } from '@impresario/client'
 import { COMMAND, EXIT } from './failure.ts'
 import { jobIdOf } from './job-prefix.ts'
 import { childrenPage, nextStep } from './jobs.ts'
@@ -17,13 +17,13 @@ export function listWorkers(options: GlobalOptions): Promise<number> {
     else if (workers.length === 0) screen.out('No worker is here. See docs/learn/quick-start.md for how to write one.')
     else {
       const rows = table(screen, workers, [
-        { title: 'worker', cell: (worker) => worker.worker_id },
-        { title: 'type', cell: (worker) => worker.worker_type },
+        { title: 'worker', cell: (worker) => worker.workerId },
+        { title: 'type', cell: (worker) => worker.workerType },
         { title: 'status', cell: (worker) => paintStatus(screen, worker.status) },
         { title: 'load', cell: (worker) => text(worker['load']), align: 'right' },
         { title: 'reputation', cell: (worker) => text(worker['reputation']), align: 'right' },
-        { title: 'cost/s', cell: (worker) => text(worker['cost_per_second']), align: 'right' },
-        { title: 'skills', cell: (worker) => worker.supported_skills.join(', ') },
+        { title: 'cost/s', cell: (worker) => text(worker['costPerSecond']), align: 'right' },
+        { title: 'skills', cell: (worker) => worker.supportedSkills.join(', ') },
       ])
       screen.out(rows)
     }
@@ -40,28 +40,28 @@ export function showWorker(workerId: string, options: GlobalOptions): Promise<nu
   })
 }
 
-function workerPage(screen: Screen, worker: WorkerBody): string {
+function workerPage(screen: Screen, worker: WorkerInfo): string {
   const now = nowSeconds()
   const when = (at: unknown): string | undefined => (typeof at === 'number' ? ago(at, now) : undefined)
   const list = (value: unknown): string | undefined => (Array.isArray(value) ? value.map(text).join(', ') : undefined)
   const json = (value: unknown): string | undefined =>
     typeof value !== 'object' || value === null || Object.keys(value).length === 0 ? undefined : stringifyExact(value)
   return facts(screen, [
-    ['worker', worker.worker_id],
-    ['type', worker.worker_type],
+    ['worker', worker.workerId],
+    ['type', worker.workerType],
     ['status', paintStatus(screen, worker.status)],
-    ['skills', list(worker.supported_skills)],
-    ['ready for', list(worker['available_skills'])],
-    ['warm', list(worker['hot_skills'])],
-    ['load', `${text(worker['load'])} of ${text(worker['max_concurrent_tasks'] ?? 'as many as it asks for')}`],
+    ['skills', list(worker.supportedSkills)],
+    ['ready for', list(worker['availableSkills'])],
+    ['warm', list(worker['hotSkills'])],
+    ['load', `${text(worker['load'])} of ${text(worker['maxConcurrentTasks'] ?? 'as many as it asks for')}`],
     ['reputation', text(worker['reputation'])],
-    ['cost/s', text(worker['cost_per_second'])],
-    ['cost by skill', json(worker['cost_per_skill'])],
+    ['cost/s', text(worker['costPerSecond'])],
+    ['cost by skill', json(worker['costPerSkill'])],
     ['resources', json(worker['resources'])],
-    ['models', list(worker['installed_models'])],
-    ['software', json(worker['installed_software'])],
-    ['registered', when(worker['registered_at'])],
-    ['seen', when(worker['seen_at'])],
+    ['models', list(worker['installedModels'])],
+    ['software', json(worker['installedSoftware'])],
+    ['registered', when(worker['registeredAt'])],
+    ['seen', when(worker['seenAt'])],
   ])
 }
 
@@ -70,14 +70,14 @@ export function listSkills(options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const catalogue = await client.catalogue()
     const skills = Object.entries(catalogue)
-    if (screen.isJson) printJson(screen, catalogue)
+    if (screen.isJson) printJson(screen, new Map(skills))
     else if (skills.length === 0) screen.out('No worker is here, so nothing can be done.')
     else {
       const rows = table(screen, skills, [
         { title: 'skill', cell: ([name]) => name },
-        { title: 'workers', cell: ([, skill]) => String(skill.providers_count), align: 'right' },
-        { title: 'reputation', cell: ([, skill]) => text(skill.average_reputation), align: 'right' },
-        { title: 'types', cell: ([, skill]) => skill.worker_types.join(', ') },
+        { title: 'workers', cell: ([, skill]) => String(skill.providersCount), align: 'right' },
+        { title: 'reputation', cell: ([, skill]) => text(skill.averageReputation), align: 'right' },
+        { title: 'types', cell: ([, skill]) => skill.workerTypes.join(', ') },
         { title: 'about', cell: ([, skill]) => (skill.contract === null ? '' : text(skill.contract['description'])) },
       ])
       screen.out(rows)
@@ -160,11 +160,11 @@ export function explainJob(given: string, options: GlobalOptions): Promise<numbe
 }
 
 function explanationPage(screen: Screen, body: Explanation): string {
-  const { children, parent_job_id: parent } = body
+  const { children, parentJobId: parent } = body
   const of = parent === null ? '' : `\nIt is a child of ${parent}, which waits for it: ${COMMAND} explain ${parent}`
-  const head = `${body.current_state}  ${paintStatus(screen, body.status)}${of}`
+  const head = `${body.currentState}  ${paintStatus(screen, body.status)}${of}`
   if (body.tasks.length === 0) {
-    const next = nextStep({ id: body.job_id, status: body.status }, children)
+    const next = nextStep({ id: body.jobId, status: body.status }, children)
     const what = children.length === 0 ? (body.summary ?? 'No task is under way.') : childrenPage(screen, children)
     return [head, what, ...(next === undefined ? [] : [next])].join('\n')
   }
@@ -177,7 +177,7 @@ function explanationPage(screen: Screen, body: Explanation): string {
 }
 
 /** What is worth saying of a try: that it is not the first one, why, and until when its result must be there. */
-function tryText({ attempt, deadline, last_error: error }: ExplainedTask): string {
+function tryText({ attempt, deadline, lastError: error }: ExplainedTask): string {
   const count = attempt > 1 ? `, try ${attempt}` : ''
   const until = deadline === null ? '' : `, result due by ${localTime(deadline)}`
   const why = error === null ? '' : `\nThe try before it failed: ${error.code}: ${error.message}`
@@ -191,7 +191,7 @@ function whyPage(screen: Screen, explanation: Choice): string {
       cell: (one) => (one.place === undefined ? screen.paint('red', '✗') : String(one.place)),
       align: 'right',
     },
-    { title: 'worker', cell: (one) => one.worker_id },
+    { title: 'worker', cell: (one) => one.workerId },
     { title: 'cost/s', cell: (one) => text(one.score?.cost), align: 'right' },
     { title: 'reputation', cell: (one) => text(one.score?.reputation), align: 'right' },
     { title: 'load', cell: (one) => text(one.score?.load), align: 'right' },

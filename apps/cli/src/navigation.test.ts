@@ -51,7 +51,7 @@ async function family(): Promise<{ readonly parent: string; readonly child: stri
   const job = await client.start('outer')
   for await (const { status } of job.watch()) if (status === 'waiting_for_child') break
   const { children } = await job.explain()
-  const child = children[0]?.job_id ?? ''
+  const child = children[0]?.jobId ?? ''
   for await (const { status } of client.job(child).watch()) if (status === 'waiting_for_human') break
   return { parent: job.id, child }
 }
@@ -59,10 +59,10 @@ async function family(): Promise<{ readonly parent: string; readonly child: stri
 test('[M-03] a parent that waits leads to its child, and the child to its parent', async () => {
   const { parent, child } = await family()
   expect(await client.explain(parent)).toMatchObject({
-    parent_job_id: null,
-    children: [{ job_id: child, blueprint_name: 'inner', status: 'waiting_for_human' }],
+    parentJobId: null,
+    children: [{ jobId: child, blueprintName: 'inner', status: 'waiting_for_human' }],
   })
-  expect(await client.explain(child)).toMatchObject({ parent_job_id: parent, children: [] })
+  expect(await client.explain(child)).toMatchObject({ parentJobId: parent, children: [] })
   for (const args of [
     ['jobs', 'show', parent],
     ['explain', parent],

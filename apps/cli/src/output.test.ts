@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
-import { createScreen } from './screen.ts'
+import type { Job } from '@impresario/client'
+import { createScreen, paintActivity } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { facts, table } from './table.ts'
 import { ago, span } from './time.ts'
@@ -86,17 +87,17 @@ test('[M-03] every moment is told once, although each body repeats and drops som
 
 const job = {
   id: 'j1',
-  job_id: 'j1',
-  blueprint_name: 'b',
-  blueprint_version: 1,
+  jobId: 'j1',
+  blueprintName: 'b',
+  blueprintVersion: 1,
   status: 'waiting_for_worker' as const,
-  current_state: 'transcode',
-  initial_data: {},
-  state_history: {},
+  currentState: 'transcode',
+  initialData: {},
+  stateHistory: {},
   progress: 0.5,
-  progress_message: 'scene 2',
-  created_at: 1,
-  updated_at: 1,
+  progressMessage: 'scene 2',
+  createdAt: 1,
+  updatedAt: 1,
   version: 1,
   trail: [],
 }
@@ -105,6 +106,22 @@ test('[M-03] the status line shows how far the task is, and never wraps', () => 
   const plain = screen({ isTTY: false })
   expect(statusLine(plain, job, 0)).toBe('⠋ transcode  waiting for worker  ████████████░░░░░░░░░░░░ 50 %  scene 2')
   expect(statusLine({ ...plain, columns: 40 }, job, 0)).toBe('⠋ transcode  waiting for worker')
+})
+
+test('[M-03] what a job is doing is said with where its work is', () => {
+  const plain = screen({ isTTY: false })
+  const nothing = { waiting: 0, delayed: 0, running: 0, workers: [], children: [] }
+  const said = (work: Partial<NonNullable<Job['work']>>, status: Job['status'] = 'waiting_for_worker'): string =>
+    paintActivity(plain, { status, work: { ...nothing, ...work } })
+  expect(said({ waiting: 1 })).toBe('waiting for a worker')
+  expect(said({ running: 1, workers: ['gpu-1'] })).toBe('running at gpu-1')
+  expect(said({ delayed: 1 })).toBe('waiting for its next try')
+  expect(said({ children: ['j2'] }, 'waiting_for_child')).toBe('waiting for child')
+  expect(said({}, 'waiting_for_parallel')).toBe('waiting for parallel')
+  expect(said({ waiting: 2, running: 5, workers: ['a', 'b', 'c', 'd'], unseen: 9 }, 'waiting_for_parallel')).toBe(
+    '5 running at a, b, c, …, 2 waiting for a worker, 9 more',
+  )
+  expect(paintActivity(plain, { status: 'waiting_for_human' })).toBe('waiting for human')
 })
 
 test('[M-03] a live line is drawn on terminals only', () => {

@@ -44,9 +44,9 @@ function jobTable(screen: Screen, jobs: readonly ListedQuarantinedJob[]): string
   const now = nowSeconds()
   const rows = table(screen, jobs, [
     { title: 'job', cell: (job) => job.id },
-    { title: 'blueprint', cell: (job) => job.blueprint_name },
-    { title: 'state', cell: (job) => job.error?.state ?? job.current_state },
-    { title: 'since', cell: (job) => ago(job.quarantined_at, now), align: 'right' },
+    { title: 'blueprint', cell: (job) => job.blueprintName },
+    { title: 'state', cell: (job) => job.error?.state ?? job.currentState },
+    { title: 'since', cell: (job) => ago(job.quarantinedAt, now), align: 'right' },
     { title: 'code', cell: (job) => job.error?.code ?? '–' },
     { title: 'error', cell: (job) => firstLine(job.error?.message ?? '', screen) },
   ])
@@ -74,15 +74,15 @@ function quarantinedPage(screen: Screen, job: QuarantinedJob): string {
   return [
     facts(screen, [
       ['job', job.id],
-      ['blueprint', `${job.blueprint_name} (version ${job.blueprint_version})`],
-      ['state', error?.state ?? job.current_state],
-      ['since', ago(job.quarantined_at, nowSeconds())],
+      ['blueprint', `${job.blueprintName} (version ${job.blueprintVersion})`],
+      ['state', error?.state ?? job.currentState],
+      ['since', ago(job.quarantinedAt, nowSeconds())],
       ['code', error?.code],
       ['error', error === undefined ? undefined : screen.paint('red', error.message)],
     ]),
     ...(error?.stack === undefined ? [] : [screen.paint('dim', error.stack)]),
-    data('Initial data', job.initial_data),
-    data('State history', job.state_history),
+    data('Initial data', job.initialData),
+    data('State history', job.stateHistory),
     [
       'Once its cause is mended:',
       screen.paint('cyan', `  ${COMMAND} quarantine retry ${job.id}`),
@@ -175,7 +175,7 @@ function report(screen: Screen, results: readonly BulkReply['results'][number][]
   else if (results.length === 0) screen.out('No job is like that.')
   else if (count > 0) done(screen, `${count === 1 ? '1 job is' : `${count} jobs are`} ${command.done}.`)
   if (!screen.isJson) {
-    for (const one of refused) screen.err(`${screen.paint('red', '✗')} ${one.job_id}: ${one.error}`)
+    for (const one of refused) screen.err(`${screen.paint('red', '✗')} ${one.jobId}: ${one.error}`)
   }
   return refused.length === 0 ? EXIT.ok : EXIT.failure
 }
@@ -199,8 +199,8 @@ export function editQuarantined(given: string, options: EditOptions): Promise<nu
       return done(screen, `Job ${jobId} tries again with other data.`)
     }
     const { editJson } = await import('./editor.ts')
-    const { initial_data, state_history } = await job.quarantined()
-    const edited = await editJson({ initial_data, state_history })
+    const { initialData, stateHistory } = await job.quarantined()
+    const edited = await editJson({ initial_data: initialData, state_history: stateHistory })
     if (edited === undefined) {
       screen.err('Nothing was changed, so the job stays where it is.')
       return EXIT.failure

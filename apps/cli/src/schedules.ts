@@ -23,9 +23,9 @@ function scheduleTable(screen: Screen, schedules: readonly Schedule[]): string {
     { title: 'schedule', cell: (one) => one.name },
     { title: 'blueprint', cell: (one) => one.blueprint },
     { title: 'when', cell: (one) => triggerText(one) },
-    { title: 'next', cell: (one) => (one.next_at === null ? screen.paint('gray', 'off') : until(one.next_at, now)) },
-    { title: 'last', cell: (one) => (one.last_at === null ? '–' : ago(one.last_at, now)) },
-    { title: 'last job', cell: (one) => one.last_job_id ?? '–' },
+    { title: 'next', cell: (one) => (one.nextAt === null ? screen.paint('gray', 'off') : until(one.nextAt, now)) },
+    { title: 'last', cell: (one) => (one.lastAt === null ? '–' : ago(one.lastAt, now)) },
+    { title: 'last job', cell: (one) => one.lastJobId ?? '–' },
   ])
 }
 
@@ -33,7 +33,7 @@ const DAYS = ['', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
 
 /** When it fires, as short as people say it. */
 function triggerText({ trigger, timezone }: Schedule): string {
-  const { kind, time, days, dates, every_seconds: every } = trigger
+  const { kind, time, days, dates, everySeconds: every } = trigger
   const list = (values: unknown): string => (Array.isArray(values) ? values.map(String).join(', ') : '')
   const at = `${typeof time === 'string' ? time : ''} ${timezone}`
   if (kind === 'interval') return `every ${span(Number(every))}`
@@ -44,7 +44,7 @@ function triggerText({ trigger, timezone }: Schedule): string {
 
 export function showSchedule(name: string, options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const schedule = await client.schedules.read(name)
+    const schedule = await client.schedules.get(name)
     if (screen.isJson) printJson(screen, schedule)
     else screen.out(schedulePage(screen, schedule))
     return EXIT.ok
@@ -53,7 +53,7 @@ export function showSchedule(name: string, options: GlobalOptions): Promise<numb
 
 function schedulePage(screen: Screen, schedule: Schedule): string {
   const now = nowSeconds()
-  const { next_at: nextAt, last_for: lastFor, last_at: lastAt } = schedule
+  const { nextAt, lastFor, lastAt } = schedule
   return facts(screen, [
     ['schedule', schedule.name],
     ['blueprint', schedule.blueprint],
@@ -62,7 +62,7 @@ function schedulePage(screen: Screen, schedule: Schedule): string {
     ['next', nextAt === null ? 'off' : `${localTime(nextAt)} (${until(nextAt, now)})`],
     ['last', lastAt === null ? 'never' : `${localTime(lastAt)} (${ago(lastAt, now)})`],
     ['for', lastFor === null ? undefined : localTime(lastFor)],
-    ['last job', schedule.last_job_id ?? undefined],
+    ['last job', schedule.lastJobId ?? undefined],
     ['if missed', schedule.misfire.replaceAll('_', ' ')],
   ])
 }

@@ -1,5 +1,5 @@
 import type { Job } from '@impresario/client'
-import { paintStatus } from './screen.ts'
+import { paintActivity } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { pad, visibleWidth } from './table.ts'
 import { span } from './time.ts'
@@ -8,7 +8,7 @@ type Moment = Job['trail'][number]
 
 /** One moment of a job as a line: when, where, what. */
 export function momentLine(screen: Screen, job: Job, entry: Moment): string {
-  const when = screen.paint('dim', pad(`+${span(entry.at - job.created_at)}`, 8, 'right'))
+  const when = screen.paint('dim', pad(`+${span(entry.at - job.createdAt)}`, 8, 'right'))
   const where = pad(entry.state ?? '', 12)
   return `${when}  ${where}  ${describeMoment(screen, entry)}`.trimEnd()
 }
@@ -70,9 +70,9 @@ const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '
 /** The present of a job in one line: its state, and how far the task is. */
 export function statusLine(screen: Screen, job: Job, frame: number): string {
   const spinner = screen.paint('cyan', FRAMES[frame % FRAMES.length] ?? '')
-  const parts = [`${spinner} ${job.current_state}`, paintStatus(screen, job.status)]
+  const parts = [`${spinner} ${job.currentState}`, paintActivity(screen, job)]
   if (job.progress !== undefined) parts.push(bar(screen, job.progress))
-  if (job.progress_message !== undefined) parts.push(screen.paint('dim', job.progress_message))
+  if (job.progressMessage !== undefined) parts.push(screen.paint('dim', job.progressMessage))
   const line = parts.join('  ')
   return visibleWidth(line) < screen.columns ? line : parts.slice(0, 2).join('  ')
 }

@@ -37,10 +37,10 @@ function deliveryTable(screen: Screen, deliveries: readonly Delivery[]): string 
     { title: 'status', cell: (one) => paintStatus(screen, one.status) },
     { title: 'tries', cell: (one) => String(one.attempts.length), align: 'right' },
     { title: 'answer', cell: (one) => answerOf(one), align: 'right' },
-    { title: 'created', cell: (one) => ago(one.created_at, now), align: 'right' },
+    { title: 'created', cell: (one) => ago(one.createdAt, now), align: 'right' },
     {
       title: 'next',
-      cell: (one) => (one.next_attempt_at === null ? '' : until(one.next_attempt_at, now)),
+      cell: (one) => (one.nextAttemptAt === null ? '' : until(one.nextAttemptAt, now)),
       align: 'right',
     },
     { title: 'to', cell: (one) => one.url },
@@ -72,13 +72,13 @@ function deliveryPage(screen: Screen, delivery: WholeDelivery): string {
   return [
     facts(screen, [
       ['message', delivery.id],
-      ['job', delivery.job_id],
+      ['job', delivery.jobId],
       ['event', delivery.event],
       ['to', delivery.url],
-      ['endpoint', delivery.endpoint_id],
+      ['endpoint', delivery.endpointId],
       ['status', paintStatus(screen, delivery.status)],
-      ['created', ago(delivery.created_at, now)],
-      ['next try', delivery.next_attempt_at === null ? undefined : until(delivery.next_attempt_at, now)],
+      ['created', ago(delivery.createdAt, now)],
+      ['next try', delivery.nextAttemptAt === null ? undefined : until(delivery.nextAttemptAt, now)],
       ['note', delivery.note ?? undefined],
     ]),
     ...(delivery.attempts.length === 0 ? [] : [attempts]),
@@ -112,11 +112,11 @@ function endpointTable(screen: Screen, endpoints: readonly WebhookEndpoint[]): s
   return table(screen, endpoints, [
     { title: 'endpoint', cell: (one) => one.id },
     { title: 'status', cell: (one) => paintStatus(screen, one.status) },
-    { title: 'failures', cell: (one) => String(one.consecutive_failures), align: 'right' },
-    { title: 'last success', cell: (one) => when(one.last_success_at), align: 'right' },
-    { title: 'last failure', cell: (one) => when(one.last_failure_at), align: 'right' },
+    { title: 'failures', cell: (one) => String(one.consecutiveFailures), align: 'right' },
+    { title: 'last success', cell: (one) => when(one.lastSuccessAt), align: 'right' },
+    { title: 'last failure', cell: (one) => when(one.lastFailureAt), align: 'right' },
     { title: 'address', cell: (one) => one.address },
-    { title: 'why', cell: (one) => one.last_error ?? '' },
+    { title: 'why', cell: (one) => one.lastError ?? '' },
   ])
 }
 
@@ -152,7 +152,7 @@ export function rotateSecret(endpoint: string, options: RotateOptions): Promise<
       printJson(screen, rotated)
       return EXIT.ok
     }
-    const { secret, old_secret_until: oldUntil } = rotated
+    const { secret, oldSecretUntil: oldUntil } = rotated
     screen.out(secret)
     screen.err(
       oldUntil === null

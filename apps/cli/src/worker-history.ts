@@ -29,7 +29,7 @@ function historyTable(screen: Screen, events: readonly WorkerEvent[]): string {
   return table(screen, events, [
     { title: 'when', cell: (event) => localTime(event.timestamp) },
     { title: '', cell: (event) => ago(event.timestamp, now), align: 'right' },
-    { title: 'what', cell: (event) => event.event_type.replaceAll('_', ' ') },
+    { title: 'what', cell: (event) => event.eventType.replaceAll('_', ' ') },
     { title: 'note', cell: (event) => event.note ?? '' },
   ])
 }

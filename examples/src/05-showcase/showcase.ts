@@ -166,8 +166,8 @@ class Showcase {
     this.#say('')
     await Promise.all(crew.map((worker) => worker.start()))
     await this.#waitFor('the colour profile', async () => {
-      const lena = (await this.#client.workers()).find(({ worker_id: id }) => id === 'lena')
-      return Array.isArray(lena?.['hot_cache']) && lena['hot_cache'].includes(PROFILE) ? true : undefined
+      const lena = (await this.#client.workers()).find(({ workerId: id }) => id === 'lena')
+      return Array.isArray(lena?.['hotCache']) && lena['hotCache'].includes(PROFILE) ? true : undefined
     })
     await this.#heard('job_finished', early.id)
   }
@@ -193,7 +193,7 @@ class Showcase {
 
   /** The customer gets a link that decides this one question. It works once, and needs no token. */
   async #approve(order: JobHandle): Promise<Findings['approval']> {
-    const { message, decision_urls: urls } = await order.approval()
+    const { message, decisionUrls: urls } = await order.approval()
     const press = async (): Promise<number> => {
       const response = await fetch(urls['approved'] ?? '', {
         method: 'POST',
@@ -253,9 +253,9 @@ class Showcase {
     const family = [order.id]
     const children: Record<string, ChildFindings> = {}
     for await (const job of this.#client.list()) {
-      if (job.parent_job_id !== order.id) continue
+      if (job.parentJobId !== order.id) continue
       family.push(job.id)
-      children[job.blueprint_name] = { visits: await this.#visits(job.id), events: await this.#events(job.id) }
+      children[job.blueprintName] = { visits: await this.#visits(job.id), events: await this.#events(job.id) }
     }
     const assignments = this.#assignments.filter(({ jobId }) => family.includes(jobId))
     return { id: order.id, status, result, visits: await this.#visits(order.id), children, assignments }
@@ -264,7 +264,7 @@ class Showcase {
   /** What workers have told a job. */
   async #events(jobId: string): Promise<readonly string[]> {
     const events: string[] = []
-    for await (const { event_type: event } of this.#client.job(jobId).history()) {
+    for await (const { eventType: event } of this.#client.job(jobId).history()) {
       if (event.startsWith('worker_event:')) events.push(event.replace('worker_event:', ''))
     }
     return events
@@ -274,7 +274,7 @@ class Showcase {
   async #visits(jobId: string): Promise<readonly Visit[]> {
     const visits: Visit[] = []
     let begunAt: number | undefined
-    for await (const { event_type: event, state, timestamp } of this.#client.job(jobId).history()) {
+    for await (const { eventType: event, state, timestamp } of this.#client.job(jobId).history()) {
       begunAt ??= timestamp
       const isVisit = event === 'job_created' || event === 'state_started'
       if (state !== null && isVisit) visits.push({ state, afterSeconds: timestamp - begunAt })
@@ -295,7 +295,7 @@ class Showcase {
 
   async #reputations(): Promise<Reputations> {
     const workers = await this.#client.workers()
-    const of = (name: string): number => Number(workers.find(({ worker_id: id }) => id === name)?.['reputation'])
+    const of = (name: string): number => Number(workers.find(({ workerId: id }) => id === name)?.['reputation'])
     return { tim: of('tim'), ines: of('ines') }
   }
 

@@ -101,9 +101,9 @@ test('[H-01] a job that ends otherwise rejects its result, and tells how', async
   const job = await connect().start('b', {})
   server.change(job.id, { status: 'failed', error_code: 'INVALID_INPUT_ERROR', error_message: 'no such file' })
   await expect(job.result()).rejects.toMatchObject({
-    name: 'JobEndedError',
+    name: 'JobFailedError',
     code: 'INVALID_INPUT_ERROR',
-    message: 'Job job-1 ended as "failed": no such file',
+    message: 'Job job-1 is "failed": no such file',
     job: { status: 'failed' },
   })
   expect(await job.wait()).toMatchObject({ status: 'failed' })
@@ -112,7 +112,7 @@ test('[H-01] a job that ends otherwise rejects its result, and tells how', async
 test('[H-01] a job in quarantine does not keep anybody waiting', async () => {
   const job = await connect().start('b', {})
   server.change(job.id, { status: 'quarantined' })
-  await expect(job.result()).rejects.toMatchObject({ name: 'JobEndedError', job: { status: 'quarantined' } })
+  await expect(job.result()).rejects.toMatchObject({ name: 'JobFailedError', job: { status: 'quarantined' } })
 })
 
 test('[H-01] waiting can be given up', async () => {
@@ -136,7 +136,7 @@ test('[H-01] watching gives the job now and after every change, up to its end', 
   const job = await connect().start('b', {})
   const states: string[] = []
   for await (const body of job.watch()) {
-    states.push(`${body.current_state}:${body.status}`)
+    states.push(`${body.currentState}:${body.status}`)
     if (states.length === 1) server.change(job.id, { current_state: 'middle' })
     if (states.length === 2) server.change(job.id, { current_state: 'end', status: 'finished' })
   }
@@ -204,11 +204,11 @@ test('[H-01] the other calls reach their routes', async () => {
   const client = connect()
   const job = await client.start('b', {})
   await job.cancel('changed my mind')
-  await client.approve(job.id, 'approved', 'fine')
-  expect(await client.workers()).toEqual([{ worker_id: 'w1' }])
+  await client.approve(job.id, 'approved', { comment: 'fine' })
+  expect(await client.workers()).toEqual([{ workerId: 'w1' }])
   expect(await client.blueprints()).toEqual([{ name: 'b', version: 1 }])
   expect(await client.graph('b', 'svg')).toBe('digraph b as svg')
-  expect(await client.explain(job.id)).toEqual({ waits_for: 'a worker' })
+  expect(await client.explain(job.id)).toEqual({ waitsFor: 'a worker' })
   expect(server.seen.slice(1, 3).map(({ method, path, body }) => [method, path, body])).toEqual([
     ['POST', '/jobs/job-1/cancel', { reason: 'changed my mind' }],
     ['POST', '/_public/webhooks/approval/job-1', { decision: 'approved', comment: 'fine' }],

@@ -1,29 +1,28 @@
-import {
-  HEADERS,
-  CLIENT_PATHS,
-  type BlueprintBody,
-  type CatalogueEntry,
-  type CreateJobRequest,
-  type DashboardBody,
-  type DataObject,
-  type EventPayload,
-  type EventType,
-  type ListedJobBody as ListedJob,
-  type WorkerBody,
-  type WorkerHistoryBody,
-  type TraceContext,
-} from '@impresario/protocol'
-import { ACCOUNT_PATH, Admin, type Account } from './account.ts'
-import { Connection, type Fetch } from './connection.ts'
-import { JobCreator } from './creator.ts'
-import { Events } from './events.ts'
-import type { Explanation } from './explanation.ts'
-import { JobHandle, type Job } from './job.ts'
+import type { CreateJobRequest, DataObject, EventPayload, EventType, TraceContext } from '@impresario/protocol'
+import { Admin } from './admin.ts'
+import { Approvals, type ApproveOptions } from './approvals.ts'
+import { Connection, given, type Fetch } from './connection.ts'
+import { Events, timeText } from './events.ts'
+import { HttpTransport } from './http-transport.ts'
+import { JobHandle, jsonOf, type WaitOptions } from './job.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
 import { Quarantine } from './quarantine.ts'
 import { Schedules } from './schedules.ts'
 import { sentEvent, type KeyedSend } from './sent-event.ts'
+import type { ClientTransport } from './transport.ts'
+import type {
+  Account,
+  BlueprintInfo,
+  CatalogueEntry,
+  Dashboard,
+  Explanation,
+  Job,
+  ListedJob,
+  WorkerEvent,
+  WorkerInfo,
+} from './views.ts'
 import { Webhooks } from './webhooks.ts'
+import { fromWire, snakeName } from './wire-case.ts'
 
 export interface ClientOptions {
   readonly url: string
@@ -53,6 +52,8 @@ type TypesOf<B> = B extends { readonly '~types'?: infer Types } ? NonNullable<Ty
 type InputOf<B> = TypesOf<B> extends { readonly input: infer Input } ? Input : DataObject
 type OutputOf<B> = TypesOf<B> extends { readonly output: infer Output } ? Output : unknown
 type StateOf<B> = TypesOf<B> extends { readonly state: infer State extends string } ? State : string
+/** A name without a type is any name: `never` keeps such a call to the form without types. */
+type NameOf<B> = [B] extends [never] ? never : B extends { readonly name: infer Name } ? Name : never
 
 export interface StartOptions {
   /** The same key gives the same job, however often it is asked for. */
@@ -82,7 +83,7 @@ export interface ListQuery extends PageQuery {
 export interface WorkerHistoryQuery {
   /** Events per page. */
   readonly limit?: number | undefined
-  /** Only events before this one: its `event_id`, or the cursor of the page before. */
+  /** Only events before this one: its `eventId`, or the cursor of the page before. */
   readonly before?: string | undefined
 }
 
@@ -90,47 +91,76 @@ const TIMEOUT_MS = 30_000
 /** As long as the usual window of a rate limit. */
 const RETRY_AFTER_MS_MAX = 60_000
 
-/** Starts, watches, steers and lists jobs, and looks at everything around them. */
+/**
+ * Starts, watches, steers and lists jobs, and looks at everything around them. The same over HTTP (`createClient`) and in
+ * the orchestrator's own process (`server.client()`, `orchestrator.client()`).
+ */
 export class Client {
+  readonly approvals: Approvals
   readonly quarantine: Quarantine
   readonly webhooks: Webhooks
   readonly schedules: Schedules
   readonly events: Events
   readonly admin: Admin
-  readonly #connection: Connection
-  readonly #creator: JobCreator
+  readonly #transport: ClientTransport
 
-  constructor(options: ClientOptions) {
-    const { url, token, fetch, timeoutMs = TIMEOUT_MS, retries = 2, retryAfterMsMax = RETRY_AFTER_MS_MAX } = options
-    const connection = new Connection({ url, token, fetch, timeoutMs, retries, retryAfterMsMax })
-    this.#connection = connection
-    this.#creator = new JobCreator(connection)
-    this.quarantine = new Quarantine(connection)
-    this.webhooks = new Webhooks(connection)
-    this.schedules = new Schedules(connection, (id) => this.job(id))
-    this.events = new Events(connection)
-    this.admin = new Admin(connection)
+  constructor(transport: ClientTransport) {
+    this.#transport = transport
+    this.approvals = new Approvals(transport)
+    this.quarantine = new Quarantine(transport)
+    this.webhooks = new Webhooks(transport)
+    this.schedules = new Schedules(transport, (id) => this.job(id))
+    this.events = new Events(transport)
+    this.admin = new Admin(transport)
   }
 
-  /** Resolves once the server has the job safe. Calls of the same moment travel together. */
+  /**
+   * Resolves once the job is safe. With the blueprint, or with its name and its type (`start<typeof publish>('publish', …)`,
+   * which needs no more than a type-only import), input and result are checked by the compiler.
+   */
   async start<const B extends BlueprintRef>(
     blueprint: B,
     input: NoInfer<InputOf<B>>,
     options?: StartOptions,
   ): Promise<JobHandle<OutputOf<B>, StateOf<B>>>
+  async start<B extends BlueprintRef = never>(
+    blueprint: NameOf<B>,
+    input: InputOf<B>,
+    options?: StartOptions,
+  ): Promise<JobHandle<OutputOf<B>, StateOf<B>>>
   async start(blueprint: string, input?: DataObject, options?: StartOptions): Promise<JobHandle>
   async start(blueprint: BlueprintRef | string, input?: unknown, options: StartOptions = {}): Promise<JobHandle> {
     const name = typeof blueprint === 'string' ? blueprint : blueprint.name
-    return this.job(await this.#creator.create(requestOf(name, input, options)))
+    return this.job(await this.#transport.createJob(requestOf(name, input, options)))
   }
 
-  /** A job that exists already. Asks the server nothing. */
+  /** A job that exists already. Asks nothing. */
   job<B extends BlueprintRef = BlueprintRef>(id: string, _blueprint?: B): JobHandle<OutputOf<B>, StateOf<B>> {
-    return new JobHandle(this.#connection, id)
+    return new JobHandle(this.#transport, id)
+  }
+
+  /** The job as it is now. */
+  async get<B extends BlueprintRef = BlueprintRef>(id: string, blueprint?: B): Promise<Job<OutputOf<B>, StateOf<B>>> {
+    return this.job(id, blueprint).status()
+  }
+
+  /** Resolves when the job has ended, however it did, or stands aside in quarantine. */
+  async wait(id: string, options?: WaitOptions): Promise<Job> {
+    return this.job(id).wait(options)
+  }
+
+  /** The result once the job has finished; rejects with `JobFailedError` when it ends in any other way. */
+  async result(id: string, options?: WaitOptions): Promise<unknown> {
+    return this.job(id).result(options)
+  }
+
+  /** The job as it is now and again after every change, up to its end. */
+  watch(id: string, options?: { readonly signal?: AbortSignal }): AsyncGenerator<Job, void, undefined> {
+    return this.job(id).watch(options)
   }
 
   /**
-   * Newest first. What is too long for a list is left out of each job and named in its `omitted_fields`. With `fields` each
+   * Newest first. What is too long for a list is left out of each job and named in its `omittedFields`. With `fields` each
    * job has only these, however long they are.
    */
   list(query?: ListQuery): Listing<ListedJob>
@@ -138,22 +168,16 @@ export class Client {
     query: ListQuery & { readonly fields: readonly Field[] },
   ): Listing<Pick<Job, Field>>
   list(query: ListQuery & { readonly fields?: readonly string[] } = {}): Listing<ListedJob> {
-    const { status, blueprint, search, createdAfter, createdBefore, owner, fields, limit, cursor } = query
-    return listing(this.#connection, {
-      path: CLIENT_PATHS.jobs,
-      query: {
-        status: typeof status === 'string' ? status : status?.join(','),
-        blueprint,
-        q: search,
-        created_after: timeOf(createdAfter),
-        created_before: timeOf(createdBefore),
-        owner,
-        fields: fields?.join(','),
-        limit,
-      },
-      cursor,
-      read: listedOf,
-    })
+    const { status, search, createdAfter, createdBefore, fields, cursor: first, ...rest } = query
+    const wanted = {
+      ...rest,
+      status: typeof status === 'string' ? status : status?.join(','),
+      q: search,
+      created_after: timeText(createdAfter),
+      created_before: timeText(createdBefore),
+      fields: fields?.map(snakeName).join(','),
+    }
+    return listing((cursor) => this.#transport.listJobs(given({ ...wanted, cursor })), fromWire, first)
   }
 
   /**
@@ -163,72 +187,62 @@ export class Client {
   async send<E extends EventType>(event: E, payload: NoInfer<EventPayload<E>>, options: KeyedSend): Promise<void>
   async send(topic: string, payload: DataObject, options: KeyedSend): Promise<void>
   async send(event: EventType | string, payload: object, { key, eventId }: KeyedSend): Promise<void> {
-    const body = sentEvent(event, payload, eventId, key)
-    await this.#connection.call(CLIENT_PATHS.sentEvents, { method: 'POST', body, repeatable: true })
+    await this.#transport.publishEvent({ ...sentEvent(event, payload, eventId), key })
   }
 
   async cancel(id: string, reason?: string): Promise<void> {
     await this.job(id).cancel(reason)
   }
 
-  /** Answers whatever the job asks at this moment. `job(id).approve` answers only the question that was seen. */
-  async approve(id: string, decision: string, comment?: string): Promise<void> {
-    const body = JSON.stringify(comment === undefined ? { decision } : { decision, comment })
-    await this.#connection.call(CLIENT_PATHS.approval(id), { method: 'POST', body, repeatable: false })
+  /** Answers whatever the job asks at this moment, or the question that `visit` names. */
+  async approve(id: string, decision: string, options: ApproveOptions = {}): Promise<void> {
+    await this.approvals.decide(id, decision, options)
   }
 
   /** Those that are live. */
-  async workers(): Promise<readonly WorkerBody[]> {
-    const read = (body: unknown): WorkerBody => body as WorkerBody
-    return listing(this.#connection, { path: CLIENT_PATHS.workers, query: {}, cursor: undefined, read }).all()
+  async workers(): Promise<readonly WorkerInfo[]> {
+    return listing((cursor) => this.#transport.listWorkers({ cursor }), fromWire).all()
   }
 
-  async worker(id: string): Promise<WorkerBody> {
-    return this.#get(CLIENT_PATHS.worker(id))
+  async worker(id: string): Promise<WorkerInfo> {
+    return fromWire(await this.#transport.readWorker(id))
   }
 
   /** What has happened to a worker, newest first: also to one that is no longer here. */
-  workerHistory(id: string, query: WorkerHistoryQuery = {}): Listing<WorkerHistoryBody> {
-    return listing(this.#connection, {
-      path: CLIENT_PATHS.workerHistory(id),
-      query: { limit: query.limit },
-      cursor: query.before,
-      cursorName: 'before',
-      read: workerHistoryOf,
-    })
+  workerHistory(id: string, { limit, before: first }: WorkerHistoryQuery = {}): Listing<WorkerEvent> {
+    return listing((before) => this.#transport.workerHistory(id, { limit, before }), fromWire, first)
   }
 
   /** What the live workers can do, by the name of the skill. */
   async catalogue(): Promise<Readonly<Record<string, CatalogueEntry>>> {
     // A skill may be named like a property that every object has.
     const skills = Object.create(null) as Record<string, CatalogueEntry>
-    let cursor: string | undefined
-    do {
-      const answer = await this.#connection.call(CLIENT_PATHS.catalogue, { query: { cursor }, repeatable: true })
-      Object.assign(skills, catalogueOf(answer.body))
-      cursor = answer.headers.get(HEADERS.nextCursor) ?? undefined
-    } while (cursor !== undefined)
+    const all = listing(
+      (cursor) => this.#transport.listSkills({ cursor }),
+      (skill) => skill,
+    )
+    for await (const [name, skill] of all) skills[name] = fromWire(skill)
     return skills
   }
 
   /** All of them, in all their versions. */
-  async blueprints(): Promise<readonly BlueprintBody[]> {
-    return this.#get(CLIENT_PATHS.blueprints)
+  async blueprints(): Promise<readonly BlueprintInfo[]> {
+    return fromWire(await this.#transport.listBlueprints())
   }
 
   /** Its states and where they lead; the latest version unless another is named. */
-  async blueprint(name: string, version?: number): Promise<BlueprintBody> {
-    return this.#get(CLIENT_PATHS.blueprint(name), { version })
+  async blueprint(name: string, version?: number): Promise<BlueprintInfo> {
+    return fromWire(await this.#transport.readBlueprint(name, version))
   }
 
   /** How many workers and jobs there are, by status. */
-  async dashboard(): Promise<DashboardBody> {
-    return this.#get(CLIENT_PATHS.dashboard)
+  async dashboard(): Promise<Dashboard> {
+    return fromWire(await this.#transport.dashboard())
   }
 
-  /** Whom the token belongs to, what is left of its quota, and its limits. */
+  /** Whom the client is, what is left of its quota, and its limits. */
   async account(): Promise<Account> {
-    return this.#get(ACCOUNT_PATH)
+    return fromWire(await this.#transport.account())
   }
 
   /** Why the job is where it is, and what it waits for. */
@@ -238,37 +252,14 @@ export class Client {
 
   /** The blueprint drawn: Graphviz source or a picture. */
   async graph(name: string, format: 'dot' | 'svg' = 'dot', version?: number): Promise<string> {
-    const call = { query: { format, version }, repeatable: true }
-    const answer = await this.#connection.call(CLIENT_PATHS.graph(name), call)
-    return answer.text
-  }
-
-  /** The boundary at which a server's answer is believed. */
-  async #get<T>(path: string, query: Readonly<Record<string, number | undefined>> = {}): Promise<T> {
-    const answer = await this.#connection.call(path, { query, repeatable: true })
-    return answer.body as T
+    return this.#transport.drawBlueprint(name, format, version)
   }
 }
 
+/** A client of a server elsewhere. Jobs that are started in the same moment travel together. */
 export function createClient(options: ClientOptions): Client {
-  return new Client(options)
-}
-
-/** The boundary at which a server's body is believed to be a job of a list. */
-function listedOf(body: unknown): ListedJob {
-  return body as ListedJob
-}
-
-function catalogueOf(body: unknown): Readonly<Record<string, CatalogueEntry>> {
-  return body as Readonly<Record<string, CatalogueEntry>>
-}
-
-function workerHistoryOf(body: unknown): WorkerHistoryBody {
-  return body as WorkerHistoryBody
-}
-
-function timeOf(time: Date | string | number | undefined): string | undefined {
-  return time instanceof Date ? time.toISOString() : time?.toString()
+  const { url, token, fetch, timeoutMs = TIMEOUT_MS, retries = 2, retryAfterMsMax = RETRY_AFTER_MS_MAX } = options
+  return new Client(new HttpTransport(new Connection({ url, token, fetch, timeoutMs, retries, retryAfterMsMax })))
 }
 
 function requestOf(blueprint: string, input: unknown, options: StartOptions): CreateJobRequest {
@@ -284,10 +275,5 @@ function requestOf(blueprint: string, input: unknown, options: StartOptions): Cr
     webhook_url: options.webhookUrl,
     tracing_context: options.tracingContext,
   }
-  return { blueprint, ...jsonOf(fields) }
-}
-
-/** The boundary at which the compiler's checks of the input end: from here on it is JSON for the server to judge. */
-function jsonOf(fields: Readonly<Record<string, unknown>>): Omit<CreateJobRequest, 'blueprint'> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+  return { blueprint, ...jsonOf<Omit<CreateJobRequest, 'blueprint'>>(given<unknown>(fields)) }
 }

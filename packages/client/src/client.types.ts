@@ -9,11 +9,37 @@ const client = createClient({ url: 'http://localhost' })
 export async function right(): Promise<string> {
   const job = await client.start(publish, { path: '/a', quality: 'low' }, { priority: 1 })
   const { url } = await job.result()
-  const { current_state: state } = await job.status()
+  const { currentState: state } = await job.status()
   const known: 'cut' | 'published' = state
   const again = await client.job(job.id, publish).result()
   const untyped: unknown = await (await client.start('publish', { any: 'thing' })).result()
   return [url, known, again.url, untyped].join(' ')
+}
+
+interface Named extends BlueprintRef<{ path: string }, { url: string }, 'cut' | 'published'> {
+  readonly name: 'publish_video'
+}
+
+/** With a type-only import, the name stands for the blueprint. */
+export async function rightByName(): Promise<string> {
+  const job = await client.start<Named>('publish_video', { path: '/a' }, { priority: 1 })
+  const known: 'cut' | 'published' = (await job.status()).currentState
+  return (await job.result()).url + known
+}
+
+export async function wrongByName(): Promise<void> {
+  // @ts-expect-error the blueprint has another name
+  await client.start<Named>('publish', { path: '/a' })
+
+  // @ts-expect-error the input is missing
+  await client.start<Named>('publish_video')
+
+  // @ts-expect-error `path` is a string
+  await client.start<Named>('publish_video', { path: 1 })
+
+  const job = await client.start<Named>('publish_video', { path: '/a' })
+  // @ts-expect-error the result has no such field
+  String((await job.result()).address)
 }
 
 export async function rightAroundJobs(request: Request): Promise<string> {
@@ -29,7 +55,7 @@ export async function rightAroundJobs(request: Request): Promise<string> {
   for await (const one of client.quarantine.list({ errorCode: 'X', olderThanMs: 1 })) String(one.error?.stack)
   const { results } = await client.quarantine.retry({ filter: {}, limit: 5 })
   await client.quarantine.discard({ ids: ['id'] })
-  const next: number | null | undefined = (await client.schedules.list())[0]?.next_at
+  const next: number | null | undefined = (await client.schedules.list())[0]?.nextAt
   const started = await (await client.schedules.run('nightly')).status()
   const left: number | undefined = (await client.account()).quota?.left
   const { body } = await verifyWebhook(await request.text(), request.headers, 'whsec_')
@@ -84,7 +110,7 @@ export async function wrong(): Promise<void> {
   String((await job.result()).address)
 
   // @ts-expect-error the blueprint has no such state
-  String((await job.status()).current_state === 'lost')
+  String((await job.status()).currentState === 'lost')
 
   // @ts-expect-error a function is no input
   await client.start('publish', { call: () => undefined })

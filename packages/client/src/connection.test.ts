@@ -57,7 +57,7 @@ test('[H-04] what was turned away at the door is sent again, even when it must n
 test('[H-04] what may have been done is not done twice', async () => {
   for (const answer of [refusal(503, 'SOMETHING_OF_A_PROXY', '1'), refusal(500, 'INTERNAL')]) {
     const { client, times } = clientWith([answer, fine])
-    expect(await settled(client.webhooks.rotateSecret('ep_1'))).toBeInstanceOf(Error)
+    expect(await settled(client.webhooks.redeliver('msg_1'))).toBeInstanceOf(Error)
     expect(times).toHaveLength(1)
   }
 })

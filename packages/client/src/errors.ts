@@ -1,20 +1,22 @@
-import { ERROR_CODES, ImpresarioError, isJsonObject, type ErrorCode, type JobBody } from '@impresario/protocol'
+import { ERROR_CODES, ImpresarioError, isJsonObject, type ErrorCode } from '@impresario/protocol'
+import type { Job } from './views.ts'
 
 /** The server could not be reached, or did not answer in time. Whether it acted is unknown. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
 }
 
-/** A job that ended otherwise than hoped for. The job tells the rest. */
-export class JobEndedError extends Error {
-  override readonly name = 'JobEndedError'
-  readonly job: JobBody
+/** A job that has given no result: it failed, was cancelled, or stands in quarantine. */
+export class JobFailedError extends Error {
+  override readonly name = 'JobFailedError'
+  readonly job: Job
+  /** Why, as `job.errorCode` says. */
   readonly code: string | undefined
 
-  constructor(job: JobBody) {
-    super(`Job ${job.id} ended as "${job.status}"${job.error_message === undefined ? '.' : `: ${job.error_message}`}`)
+  constructor(job: Job) {
+    super(`Job ${job.id} is "${job.status}"${job.errorMessage === undefined ? '.' : `: ${job.errorMessage}`}`)
     this.job = job
-    this.code = job.error_code
+    this.code = job.errorCode
   }
 }
 

@@ -1,6 +1,8 @@
-import { CLIENT_PATHS, type EventBody, type EventCountBody } from '@impresario/protocol'
-import type { Connection } from './connection.ts'
+import { given } from './connection.ts'
 import { listing, type Listing } from './listing.ts'
+import type { ClientTransport } from './transport.ts'
+import type { EventCount, StoredEvent } from './views.ts'
+import { fromWire } from './wire-case.ts'
 
 export interface EventFilter {
   /** One name of an event, or several. */
@@ -19,7 +21,7 @@ export interface EventFilter {
 export interface EventQuery extends EventFilter {
   /** Events per page. */
   readonly limit?: number | undefined
-  /** Only events before this one: its `event_id`, or the cursor of the page before. */
+  /** Only events before this one: its `eventId`, or the cursor of the page before. */
   readonly before?: string | undefined
 }
 
@@ -30,44 +32,30 @@ export interface EventCountQuery extends EventFilter {
 
 /** What has happened to all jobs and workers, as far as the server keeps it. */
 export class Events {
-  readonly #connection: Connection
+  readonly #transport: ClientTransport
 
-  constructor(connection: Connection) {
-    this.#connection = connection
+  constructor(transport: ClientTransport) {
+    this.#transport = transport
   }
 
   /** Newest first: of the own jobs; for admins, of all jobs and of the workers. */
-  list({ limit, before, ...filter }: EventQuery = {}): Listing<EventBody> {
-    return listing(this.#connection, {
-      path: CLIENT_PATHS.events,
-      query: { ...filterOf(filter), limit },
-      cursor: before,
-      cursorName: 'before',
-      read: eventOf,
-    })
+  list({ limit, before: first, ...filter }: EventQuery = {}): Listing<StoredEvent> {
+    const query = given({ ...filterOf(filter), limit })
+    return listing((before) => this.#transport.listEvents({ ...query, before }), fromWire, first)
   }
 
   /** How many there were, by name; of the last 24 hours, and per day of the last 30 days, unless the filter says more. */
-  async counts({ per, ...filter }: EventCountQuery = {}): Promise<readonly EventCountBody[]> {
-    const query = { ...filterOf(filter), per }
-    const { body } = await this.#connection.call(CLIENT_PATHS.eventCounts, { query, repeatable: true })
-    return countsOf(body)
+  async counts({ per, ...filter }: EventCountQuery = {}): Promise<readonly EventCount[]> {
+    return fromWire(await this.#transport.countEvents(given({ ...filterOf(filter), per })))
   }
 }
 
 function filterOf({ event, since, until, ...names }: EventFilter): Readonly<Record<string, string | undefined>> {
   const events = typeof event === 'string' ? event : event?.join(',')
-  return { event: events, since: timeOf(since), until: timeOf(until), ...names }
+  return { event: events, since: timeText(since), until: timeText(until), ...names }
 }
 
-function timeOf(time: Date | string | number | undefined): string | undefined {
+/** As queries name a moment. */
+export function timeText(time: Date | string | number | undefined): string | undefined {
   return time instanceof Date ? time.toISOString() : time?.toString()
-}
-
-/** The boundaries at which a server's answer is believed. */
-function eventOf(body: unknown): EventBody {
-  return body as EventBody
-}
-function countsOf(body: unknown): readonly EventCountBody[] {
-  return body as readonly EventCountBody[]
 }

@@ -1,5 +1,4 @@
-import { HEADERS } from '@impresario/protocol'
-import type { Call, Connection } from './connection.ts'
+import type { WirePage } from './transport.ts'
 
 export interface Page<Item> {
   readonly items: readonly Item[]
@@ -7,7 +6,7 @@ export interface Page<Item> {
   readonly cursor?: string
 }
 
-/** A list that the server gives in pages. Iterating fetches page after page, and stops fetching where you stop. */
+/** A list that comes in pages. Iterating fetches page after page, and stops fetching where you stop. */
 export interface Listing<Item> extends AsyncIterable<Item> {
   /** One page only. */
   page(): Promise<Page<Item>>
@@ -22,28 +21,22 @@ export interface PageQuery {
   readonly cursor?: string | undefined
 }
 
-interface Source<Item> {
-  readonly path: string
-  readonly query: NonNullable<Call['query']>
-  /** Where the first page begins, and how the server calls it. */
-  readonly cursor: string | undefined
-  readonly cursorName?: string
-  readonly read: (body: unknown) => Item
-}
-
-export function listing<Item>(connection: Connection, source: Source<Item>): Listing<Item> {
-  const { path, query, read, cursorName = 'cursor' } = source
+/**
+ * A list that is fetched when it is asked for. `first`: where the first page begins; `read` makes of an item on the wire
+ * what programs get.
+ */
+export function listing<Wire, Item>(
+  fetch: (cursor: string | undefined) => Promise<WirePage<Wire>>,
+  read: (item: Wire) => Item,
+  first?: string,
+): Listing<Item> {
   const page = async (cursor: string | undefined): Promise<Page<Item>> => {
-    const { body, headers } = await connection.call(path, {
-      query: { ...query, [cursorName]: cursor },
-      repeatable: true,
-    })
-    const items = Array.isArray(body) ? body.map((one: unknown) => read(one)) : []
-    const next = headers.get(HEADERS.nextCursor)
-    return next === null || next === '' ? { items } : { items, cursor: next }
+    const { items, next } = await fetch(cursor)
+    const found = items.map((item) => read(item))
+    return next === undefined ? { items: found } : { items: found, cursor: next }
   }
   async function* each(): AsyncGenerator<Item, void, undefined> {
-    let { cursor } = source
+    let cursor = first
     do {
       const found: Page<Item> = await page(cursor)
       yield* found.items
@@ -51,7 +44,7 @@ export function listing<Item>(connection: Connection, source: Source<Item>): Lis
     } while (cursor !== undefined)
   }
   return {
-    page: () => page(source.cursor),
+    page: () => page(first),
     all: async (max = Number.POSITIVE_INFINITY) => {
       const items: Item[] = []
       if (max <= 0) return items

@@ -1,40 +1,33 @@
-import { CLIENT_PATHS, HEADERS, type ScheduleBody } from '@impresario/protocol'
-import type { Connection } from './connection.ts'
 import { newJobId } from './job-id.ts'
 import type { JobHandle } from './job.ts'
+import type { ClientTransport } from './transport.ts'
+import type { Schedule } from './views.ts'
+import { fromWire } from './wire-case.ts'
 
 /** Jobs by the calendar. A client sees the schedules whose jobs are its own, an admin all. */
 export class Schedules {
-  readonly #connection: Connection
+  readonly #transport: ClientTransport
   readonly #handle: (jobId: string) => JobHandle
 
-  constructor(connection: Connection, handle: (jobId: string) => JobHandle) {
-    this.#connection = connection
+  constructor(transport: ClientTransport, handle: (jobId: string) => JobHandle) {
+    this.#transport = transport
     this.#handle = handle
   }
 
-  async list(): Promise<readonly ScheduleBody[]> {
-    return believed((await this.#connection.call(CLIENT_PATHS.schedules, { repeatable: true })).body)
+  async list(): Promise<readonly Schedule[]> {
+    return fromWire(await this.#transport.listSchedules())
   }
 
   /** When it fires next, and what it started last. */
-  async read(name: string): Promise<ScheduleBody> {
-    return believed((await this.#connection.call(CLIENT_PATHS.schedule(name), { repeatable: true })).body)
+  async get(name: string): Promise<Schedule> {
+    return fromWire(await this.#transport.readSchedule(name))
   }
 
   /**
-   * Starts its job now; its own times stay as they are. Needs the token of an admin. It is started once, also when an answer is
+   * Starts its job now; its own times stay as they are. Needs the role of an admin. It is started once, also when an answer is
    * lost and the call is repeated; with a key of your own, also over several calls.
    */
   async run(name: string, options: { readonly idempotencyKey?: string | undefined } = {}): Promise<JobHandle> {
-    const headers = { [HEADERS.idempotencyKey]: options.idempotencyKey ?? newJobId() }
-    const call = { method: 'POST', headers, repeatable: true } as const
-    const answer = await this.#connection.call(CLIENT_PATHS.scheduleRun(name), call)
-    return this.#handle(believed<{ readonly job_id: string }>(answer.body).job_id)
+    return this.#handle(await this.#transport.runSchedule(name, options.idempotencyKey ?? newJobId()))
   }
-}
-
-/** The boundary at which a server's answer is believed. */
-function believed<T>(body: unknown): T {
-  return body as T
 }

@@ -1,5 +1,5 @@
-import { isEventType, stringifyExact } from '@impresario/protocol'
-import type { EventType } from '@impresario/protocol'
+import { isEventType } from '@impresario/protocol'
+import type { EventType, JobEventRequest, JsonObject } from '@impresario/protocol'
 import { newJobId } from './job-id.ts'
 
 export interface SendOptions {
@@ -12,13 +12,13 @@ export interface KeyedSend extends SendOptions {
   readonly key: string
 }
 
-/** The body of an event. It always has an id, so that a request whose answer got lost can be sent again. */
-export function sentEvent(
-  event: EventType | string,
-  payload: object,
-  eventId: string | undefined,
-  key?: string,
-): string {
+/** An event as it is sent. It always has an id, so that a request whose answer got lost can be sent again. */
+export function sentEvent(event: EventType | string, payload: object, eventId: string | undefined): JobEventRequest {
   const topic = isEventType(event) ? event.topic : event
-  return stringifyExact({ topic, payload, event_id: eventId ?? newJobId(), ...(key === undefined ? {} : { key }) })
+  return { topic, payload: jsonOf(payload), event_id: eventId ?? newJobId() }
+}
+
+/** The boundary at which the compiler's checks of the payload end: from here on it is JSON for the orchestrator to judge. */
+function jsonOf(payload: object): JsonObject {
+  return payload as JsonObject
 }

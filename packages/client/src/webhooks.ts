@@ -1,73 +1,9 @@
-import { CLIENT_API_PREFIX, HEADERS, type Data } from '@impresario/protocol'
-import { given, type Connection } from './connection.ts'
+import { given } from './connection.ts'
 import { newJobId } from './job-id.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
-
-/** One try to send a message. Times are Unix seconds, spans are seconds. */
-export interface DeliveryAttempt {
-  readonly at: number
-  readonly duration: number
-  /** What the receiver answered. */
-  readonly status: number | null
-  /** Why it does not count as delivered. */
-  readonly error: string | null
-}
-
-/** A message to the outside, and what became of it. */
-export interface Delivery {
-  /** What receivers see as `webhook-id`. */
-  readonly id: string
-  readonly owner: string
-  readonly job_id: string
-  readonly event: string
-  readonly url: string
-  readonly endpoint_id: string
-  readonly status: 'pending' | 'delivered' | 'failed'
-  readonly created_at: number
-  /** The oldest first. */
-  readonly attempts: readonly DeliveryAttempt[]
-  readonly next_attempt_at: number | null
-  /** Why it waits, or why it was given up. */
-  readonly note: string | null
-  readonly ended_at: number | null
-}
-
-export interface WholeDelivery extends Delivery {
-  /** What is sent. */
-  readonly body: Data
-}
-
-/** How a secret is replaced. */
-export interface RotateOptions {
-  /** How long the old one is used beside it. */
-  readonly overlapMs?: number | undefined
-  readonly idempotencyKey?: string | undefined
-}
-
-/** A receiver of messages, and how it fares. */
-export interface WebhookEndpoint {
-  readonly id: string
-  readonly owner: string
-  /** Without its query. */
-  readonly address: string
-  readonly status: 'active' | 'open' | 'half_open' | 'disabled'
-  readonly consecutive_failures: number
-  readonly failing_since: number | null
-  readonly last_success_at: number | null
-  readonly last_failure_at: number | null
-  readonly last_error: string | null
-  readonly paused_until: number | null
-  readonly disabled_at: number | null
-  readonly disabled_reason: 'gone' | 'failing' | null
-  readonly created_at: number
-}
-
-export interface WebhookSecret {
-  readonly endpoint_id: string
-  readonly secret: string
-  /** Until then messages are signed with the secret before this one, too. */
-  readonly old_secret_until: number | null
-}
+import type { ClientTransport } from './transport.ts'
+import type { Delivery, EnabledEndpoint, WebhookEndpoint, WebhookSecret, WholeDelivery } from './views.ts'
+import { fromWire } from './wire-case.ts'
 
 export interface DeliveryQuery extends PageQuery {
   readonly jobId?: string | undefined
@@ -81,54 +17,57 @@ export interface EndpointQuery extends PageQuery {
   readonly owner?: string | undefined
 }
 
-const DELIVERIES = `${CLIENT_API_PREFIX}/webhooks/deliveries`
-const ENDPOINTS = `${CLIENT_API_PREFIX}/webhooks/endpoints`
+/** How a secret is replaced. */
+export interface RotateOptions {
+  /** How long the old one is used beside it. */
+  readonly overlapMs?: number | undefined
+  readonly idempotencyKey?: string | undefined
+}
 
 /** The log of messages to the outside, and those who get them. */
 export class Webhooks {
-  readonly #connection: Connection
+  readonly #transport: ClientTransport
 
-  constructor(connection: Connection) {
-    this.#connection = connection
+  constructor(transport: ClientTransport) {
+    this.#transport = transport
   }
 
   /** Newest first. */
-  deliveries({ jobId, event, status, owner, limit, cursor }: DeliveryQuery = {}): Listing<Delivery> {
-    const query = { job_id: jobId, event, status, owner, limit }
-    return listing<Delivery>(this.#connection, { path: DELIVERIES, query, cursor, read: believed })
+  deliveries({ jobId, cursor: first, ...rest }: DeliveryQuery = {}): Listing<Delivery> {
+    const query = given({ job_id: jobId, ...rest })
+    return listing((cursor) => this.#transport.listDeliveries({ ...query, cursor }), fromWire, first)
   }
 
   async delivery(id: string): Promise<WholeDelivery> {
-    return this.#get(`${DELIVERIES}/${encodeURIComponent(id)}`)
+    return fromWire(await this.#transport.readDelivery(id))
   }
 
   /** Sends a message once more, under the same id, also to an endpoint that is disabled. */
   async redeliver(id: string): Promise<WholeDelivery> {
-    return this.#post(`${DELIVERIES}/${encodeURIComponent(id)}/redeliver`)
+    return fromWire(await this.#transport.redeliver(id))
   }
 
-  endpoints({ owner, limit, cursor }: EndpointQuery = {}): Listing<WebhookEndpoint> {
-    const query = { owner, limit }
-    return listing<WebhookEndpoint>(this.#connection, { path: ENDPOINTS, query, cursor, read: believed })
+  endpoints({ cursor: first, ...query }: EndpointQuery = {}): Listing<WebhookEndpoint> {
+    return listing((cursor) => this.#transport.listEndpoints({ ...query, cursor }), fromWire, first)
   }
 
   async endpoint(id: string): Promise<WebhookEndpoint> {
-    return this.#get(`${ENDPOINTS}/${encodeURIComponent(id)}`)
+    return fromWire(await this.#transport.readEndpoint(id))
   }
 
   /** Names an address that will get messages, to learn its secret beforehand. Nothing is sent. */
   async declare(url: string): Promise<WebhookEndpoint> {
-    return this.#post(ENDPOINTS, { url }, true)
+    return fromWire(await this.#transport.declareEndpoint(url))
   }
 
   /** Lets an endpoint get messages again that was disabled, or has a pause. What waits for it is sent at once. */
-  async enable(id: string): Promise<WebhookEndpoint & { readonly released: number }> {
-    return this.#post(`${ENDPOINTS}/${encodeURIComponent(id)}/enable`, undefined, true)
+  async enable(id: string): Promise<EnabledEndpoint> {
+    return fromWire(await this.#transport.enableEndpoint(id))
   }
 
   /** What messages to an endpoint are signed with; for `verifyWebhook`. */
   async secret(id: string): Promise<WebhookSecret> {
-    return this.#get(`${ENDPOINTS}/${encodeURIComponent(id)}/secret`)
+    return fromWire(await this.#transport.readSecret(id))
   }
 
   /**
@@ -137,23 +76,6 @@ export class Webhooks {
    */
   async rotateSecret(id: string, options: RotateOptions = {}): Promise<WebhookSecret> {
     const overlap = options.overlapMs === undefined ? undefined : options.overlapMs / 1_000
-    const headers = { [HEADERS.idempotencyKey]: options.idempotencyKey ?? newJobId() }
-    const call = { method: 'POST', body: JSON.stringify(given({ overlap })), headers, repeatable: true } as const
-    const path = `${ENDPOINTS}/${encodeURIComponent(id)}/rotate-secret`
-    return believed<WebhookSecret>((await this.#connection.call(path, call)).body)
+    return fromWire(await this.#transport.rotateSecret(id, overlap, options.idempotencyKey ?? newJobId()))
   }
-
-  async #get<T>(path: string): Promise<T> {
-    return believed<T>((await this.#connection.call(path, { repeatable: true })).body)
-  }
-
-  async #post<T>(path: string, request?: object, repeatable = false): Promise<T> {
-    const body = request === undefined ? {} : { body: JSON.stringify(request) }
-    return believed<T>((await this.#connection.call(path, { method: 'POST', repeatable, ...body })).body)
-  }
-}
-
-/** The boundary at which a server's answer is believed. */
-function believed<T>(body: unknown): T {
-  return body as T
 }

@@ -1,4 +1,4 @@
-import { isEnded, isRepeated, strategiesWith, taskId, workerOfLane } from '@impresario/core'
+import { isEnded, isRepeated, strategiesWith, taskId } from '@impresario/core'
 import type {
   Clock,
   CommandEvent,
@@ -25,6 +25,8 @@ import type { Retention } from './job/batch.ts'
 import type { BacklogBounds } from './job/backlog.ts'
 import { ScriptRegistry } from './job/script-registry.ts'
 import type { BlueprintSource } from './job/script-registry.ts'
+import { whereaboutsOf, workOf } from './workers/job-work.ts'
+import type { JobWork, TaskWhereabouts } from './workers/job-work.ts'
 import { Desk } from './workers/desk.ts'
 import type { WorkerEventNews } from './workers/desk-messages.ts'
 import { Director } from './job/director.ts'
@@ -124,11 +126,9 @@ export interface WaitOptions {
 }
 
 /** Why a job's tasks are where they are. */
-export interface TaskExplanation {
+export interface TaskExplanation extends TaskWhereabouts {
   readonly taskId: string
   readonly type: string
-  readonly where: 'waiting' | 'assigned' | 'running' | 'delayed' | 'ended'
-  readonly worker: string | undefined
   /** Which try it is. */
   readonly attempt: number
   /** When the result must be there, whatever the number of tries. */
@@ -390,18 +390,23 @@ export class Engine implements Service {
     const views = await this.#storage.peek('tasks', ids)
     const found: TaskExplanation[] = []
     const explained = new Map<string, Explanation>()
+    const isLive = (id: string): boolean => this.dispatcher.worker(id) !== undefined
     for (const [index, name] of names.entries()) {
       const branch = job.branches[name]
       if (branch?.call.kind !== 'task') continue
       const { call, failedWorkers, attempt, deadlineAt, lastError } = branch
-      const isLive = (id: string): boolean => this.dispatcher.worker(id) !== undefined
-      const where = whereIs(branch.outcome !== undefined, views[index], isLive)
+      const where = whereaboutsOf(branch.outcome === undefined ? views[index] : undefined, isLive)
       const explanation =
         where.where === 'ended' ? undefined : await this.#explain(call, failedWorkers ?? [], explained)
       const id = ids[index] ?? name
       found.push({ taskId: id, type: call.type, ...where, attempt, deadlineAt, lastError, explanation })
     }
     return found
+  }
+
+  /** Where the tasks and children of these jobs are, with one look at the queue; `undefined` for jobs that have none. */
+  workOf(jobs: readonly Job[]): Promise<readonly (JobWork | undefined)[]> {
+    return workOf(this.#storage, jobs, (id) => this.dispatcher.worker(id) !== undefined)
   }
 
   /** Tasks that ask for the same have the same explanation: a fan-out of 1,000 looks at all workers once. */
@@ -429,18 +434,4 @@ function momentsOf({ history, log }: EngineOptions): ((moment: WorkerMoment) => 
       log.error('the history could not be written', { worker_id: moment.worker.id, error: String(error) })
     }
   }
-}
-
-function whereIs(
-  isEndedBranch: boolean,
-  view: Awaited<ReturnType<Storage['peek']>>[number],
-  isLive: (workerId: string) => boolean,
-): Pick<TaskExplanation, 'where' | 'worker'> {
-  if (isEndedBranch || view === undefined) return { where: 'ended', worker: undefined }
-  if (view.lease !== undefined) return { where: 'running', worker: view.lease.holder }
-  if (view.dueInMs > 0) return { where: 'delayed', worker: undefined }
-  const own = workerOfLane(view.lane)
-  // What was given to a worker that has gone is open to everybody.
-  const isAssigned = own !== undefined && isLive(own)
-  return isAssigned ? { where: 'assigned', worker: own } : { where: 'waiting', worker: undefined }
 }

@@ -10,6 +10,7 @@ export type { Quota, QuotaUse } from './job/quota.ts'
 export type { HandlerRun, TurnGuard } from './turns/turn-guard.ts'
 export type { BlueprintSource } from './job/script-registry.ts'
 export type { Desk } from './workers/desk.ts'
+export type { JobWork } from './workers/job-work.ts'
 export type {
   Delivery,
   Handout,

@@ -224,6 +224,15 @@ export const trailEntry = z.looseObject({
   note: z.string().optional(),
 })
 
+export const jobWork = z.looseObject({
+  waiting: z.int().describe('Tasks that no worker has picked up yet.'),
+  delayed: z.int().describe('Tasks that are tried again later.'),
+  running: z.int().describe('Tasks that workers have in their hands.'),
+  workers: z.array(z.string()).describe('Ids of these workers, each once, ten at most.'),
+  children: z.array(z.string()).describe('Ids of children that have not ended, ten at most.'),
+  unseen: z.int().optional().describe('Tasks beyond those that were looked up; absent when all were.'),
+})
+
 export const jobWait = z.looseObject({
   kind: z.enum(WAIT_KINDS),
   until: moment.optional().describe('When it goes on by itself.'),
@@ -266,6 +275,7 @@ export const jobBody = z.looseObject({
   parent_job_id: z.string().optional(),
   metadata: object.optional(),
   approval: openApproval.optional().describe('While it waits for a person.'),
+  work: jobWork.optional().describe('While it waits for tasks or children: where they are at this moment.'),
   waits_for: jobWait.optional().describe('While it waits for a moment or an event.'),
   created_at: moment,
   updated_at: moment,

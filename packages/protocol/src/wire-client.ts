@@ -185,6 +185,22 @@ export interface WireJobFailure {
   }
 }
 
+/** Where the tasks and children are that a job waits for. */
+export interface WireWork {
+  /** Tasks that no worker has picked up yet. */
+  readonly waiting: number
+  /** Tasks that are tried again later. */
+  readonly delayed: number
+  /** Tasks that workers have in their hands. */
+  readonly running: number
+  /** Ids of these workers, each once, ten at most. */
+  readonly workers: readonly string[]
+  /** Ids of children that have not ended, ten at most. */
+  readonly children: readonly string[]
+  /** Tasks beyond those that were looked up; absent when all were. */
+  readonly unseen?: number
+}
+
 export interface JobBody {
   readonly id: string
   readonly job_id: string
@@ -207,6 +223,8 @@ export interface JobBody {
   readonly metadata?: DataObject
   /** While it waits for a person. */
   readonly approval?: WireApproval
+  /** While it waits for tasks or children: where they are at this moment. */
+  readonly work?: WireWork
   /** While it waits for a moment or an event. */
   readonly waits_for?: WireWait
   readonly created_at: number

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 import { promisify } from 'node:util'
 import type { FastifyInstance } from 'fastify'
-import type { ClientInfo } from '@impresario/core'
+import type { Client } from '@impresario/client'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import { pageBounds } from './limits/admission-service.ts'
@@ -22,10 +22,10 @@ import { CredentialBook } from './auth/credential-book.ts'
 import type { Reloaded } from './auth/credential-book.ts'
 import type { Health } from './orchestrator/health.ts'
 import { createHttp } from './http/http.ts'
-import type { LocalClient } from './orchestrator/local-client.ts'
+import type { LocalClientOptions } from './client-api/local-client.ts'
 import type { LocalTransport } from './worker-protocol/local-transport.ts'
-import { createOrchestrator } from './orchestrator/orchestrator.ts'
-import type { Orchestrator, OrchestratorOptions, Parts } from './orchestrator/orchestrator.ts'
+import { createOrchestrator } from './orchestrator.ts'
+import type { Orchestrator, OrchestratorOptions, Parts } from './orchestrator.ts'
 import { protectRoutes, trustedProxies } from './protection.ts'
 import { QuotaCalendar } from './limits/quota-calendar.ts'
 import { MemoryRateLimiter } from './limits/rate-limiter.ts'
@@ -207,9 +207,19 @@ export class Server {
     this.#app.server.closeAllConnections()
   }
 
-  /** Starts and watches jobs in this process, in the name of a client; without one, of a client called `default`. */
-  client(client?: ClientInfo): LocalClient {
-    return this.#orchestrator.client(client)
+  /**
+   * A client of this process, with everything that one over HTTP has, in the name of `options.id`, else of a client called
+   * `default`. It needs no token, and knows neither quotas nor rate limits.
+   */
+  client(options: LocalClientOptions = {}): Client {
+    const { settings } = this.#orchestrator.parts
+    return this.#orchestrator.client(options, {
+      base: () => (settings.publicUrl === '' ? (this.#address ?? '') : settings.publicUrl),
+      reload: async () => {
+        const { clients, workers, schedules } = mustBeReloaded(await this.reload())
+        return { clients, workers, schedules, scope: await this.#announceReload() }
+      },
+    })
   }
 
   /** For workers of this process: `createWorker({ transport: server.localTransport() })`. */
@@ -270,6 +280,11 @@ export class Server {
     await this.#app.ready()
     return this.#routes()
   }
+}
+
+function mustBeReloaded(outcome: ServerReloaded): Extract<ServerReloaded, { status: 'reloaded' }> {
+  if (outcome.status === 'reloaded') return outcome
+  throw new ImpresarioError('INVALID_REQUEST', `Nothing was reloaded: ${outcome.error}`)
 }
 
 /** Without any tokens everybody is the one client that jobs then belong to. */

@@ -5,6 +5,7 @@ import type { Engine } from '@impresario/engine'
 import { LIMITS } from '@impresario/protocol'
 import { z } from 'zod'
 import { callerOf, CLIENT_ROLES } from '../http/access.ts'
+import type { Caller } from '../http/access.ts'
 import type { QuotaCalendar } from '../limits/quota-calendar.ts'
 import { route } from '../http/route.ts'
 
@@ -50,31 +51,35 @@ const ACCOUNT = route({
 })
 
 export function registerAccountRoutes(app: FastifyInstance, options: AccountRoutesOptions): void {
-  const { engine, clock, quotas, bodyLimitBytes, rateLimit } = options
-  app.get('/account', ACCOUNT, async (request): Promise<z.output<typeof accountReply>> => {
-    const caller = callerOf(request)
-    const quota = quotas.quotaOf(caller)
-    const use = quota === undefined ? undefined : await engine.quotaUse(caller.client.id, quota)
-    return {
-      client_id: caller.client.id,
-      role: caller.role,
-      plan: caller.client.plan ?? null,
-      quota:
-        quota === undefined || use === undefined
-          ? null
-          : {
-              period: use.period,
-              limit: quota.limit,
-              used: use.used,
-              left: Math.max(0, quota.limit - use.used),
-              renews_at: new Date(wallTime(clock) + quota.renewsInMs).toISOString(),
-            },
-      limits: {
-        body_bytes: bodyLimitBytes,
-        batch_items: LIMITS.batchItemsMax,
-        page_size: LIMITS.pageSizeMax,
-        requests: rateLimit === undefined ? null : { limit: rateLimit.limit, period_seconds: rateLimit.periodSeconds },
-      },
-    }
-  })
+  app.get('/account', ACCOUNT, (request) => accountBody(options, callerOf(request)))
+}
+
+/** Who a caller is, what is left of its quota, and its limits. */
+export async function accountBody(
+  { engine, clock, quotas, bodyLimitBytes, rateLimit }: AccountRoutesOptions,
+  caller: Caller,
+): Promise<z.output<typeof accountReply>> {
+  const quota = quotas.quotaOf(caller)
+  const use = quota === undefined ? undefined : await engine.quotaUse(caller.client.id, quota)
+  return {
+    client_id: caller.client.id,
+    role: caller.role,
+    plan: caller.client.plan ?? null,
+    quota:
+      quota === undefined || use === undefined
+        ? null
+        : {
+            period: use.period,
+            limit: quota.limit,
+            used: use.used,
+            left: Math.max(0, quota.limit - use.used),
+            renews_at: new Date(wallTime(clock) + quota.renewsInMs).toISOString(),
+          },
+    limits: {
+      body_bytes: bodyLimitBytes,
+      batch_items: LIMITS.batchItemsMax,
+      page_size: LIMITS.pageSizeMax,
+      requests: rateLimit === undefined ? null : { limit: rateLimit.limit, period_seconds: rateLimit.periodSeconds },
+    },
+  }
 }

@@ -1,19 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { shownJobId, wallTime } from '@impresario/core'
-import type { Clock, Job } from '@impresario/core'
-import type { Commanded, Engine } from '@impresario/engine'
-import { CLIENT_PATHS, ImpresarioError, isImpresarioError, LIMITS } from '@impresario/protocol'
-import type { ApprovalBody, ApprovalReply, ApprovalRequest, WireApproval } from '@impresario/protocol'
+import type { Clock } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
+import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import type { ApprovalReply, ApprovalRequest } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { admit, callerOf } from '../http/access.ts'
 import type { Gate } from '../http/access.ts'
+import { decideApproval, decideByLink, openQuestion, readApproval, stale } from './approval-operations.ts'
 import { noticePage, PAGE_HEADERS, questionPage } from './approval-page.ts'
-import { LINK_HOLDER } from '../auth/capabilities.ts'
-import type { Capabilities, Permission } from '../auth/capabilities.ts'
-import { jobNotFound, visibleJob } from './job-access.ts'
+import type { Capabilities } from '../auth/capabilities.ts'
+import { jobNotFound } from './job-access.ts'
 import type { JobParams } from './job-routes.ts'
 import { route, readQuery } from '../http/route.ts'
-import { approvalBody } from './wire-job.ts'
 
 export interface ApprovalRoutesOptions {
   readonly engine: Engine
@@ -64,44 +62,12 @@ const PAGE = route({
 
 /** The open question of a job, for its owner. */
 export function registerQuestionRoute(app: FastifyInstance, options: ApprovalRoutesOptions): void {
-  const { engine, capabilities, clock, publicUrl } = options
-  app.get<{ Params: JobParams }>('/jobs/:job_id/approval', QUESTION, async (request, reply): Promise<ApprovalBody> => {
-    const { value: job } = await visibleJob(engine, callerOf(request), request.params.job_id)
-    const approval = openQuestion(job)
-    const base = publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl.replace(/\/+$/, '')
-    const expiresAt = Math.min(wallTime(clock) + LIMITS.capabilityMs, endOf(approval))
-    const link = (decision?: string): string => {
-      const capability = capabilities.issue({ jobId: job.id, visit: job.visit, decision, expiresAt })
-      return `${base}${CLIENT_PATHS.approval(job.id)}?capability=${capability}`
-    }
+  const { publicUrl } = options
+  app.get<{ Params: JobParams }>('/jobs/:job_id/approval', QUESTION, async (request, reply) => {
     void reply.header('cache-control', 'no-store')
-    return {
-      job_id: shownJobId(job.id),
-      blueprint_name: job.blueprint,
-      ...approval,
-      url: link(),
-      decision_urls: Object.fromEntries(approval.decisions.map((decision) => [decision, link(decision)])),
-      urls_expire_at: Math.floor(expiresAt / 1_000),
-    }
+    const base = publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl
+    return readApproval(options, callerOf(request), request.params.job_id, base)
   })
-}
-
-function endOf({ expires_at: expiresAt }: WireApproval): number {
-  return expiresAt === undefined ? Number.POSITIVE_INFINITY : expiresAt * 1_000
-}
-
-function openQuestion(job: Job): WireApproval {
-  const approval = approvalBody(job)
-  if (approval === undefined) throw notWaiting()
-  return approval
-}
-
-function notWaiting(): ImpresarioError {
-  return new ImpresarioError('NOT_WAITING', 'Job is not in a state that can be approved')
-}
-
-function stale(): ImpresarioError {
-  return new ImpresarioError('STALE_DECISION', 'The job has gone on since: what was asked here is no longer open.')
 }
 
 /** Where people decide: a page for them, and the call that it makes. */
@@ -157,44 +123,12 @@ async function decide(
   { engine, gate, capabilities }: ApprovalRoutesOptions,
   request: FastifyRequest<{ Params: JobParams; Body: ApprovalRequest }>,
 ): Promise<ApprovalReply> {
-  const { decision, comment, visit } = request.body
   const { job_id: jobId } = request.params
   const capability = request.body.capability ?? readQuery(schemas.approvalQuery, request.query).capability
-  if (capability !== undefined) {
-    const permission = capabilities.check(capability, jobId)
-    mayDecide(permission, decision)
-    const by = LINK_HOLDER
-    return settled(await engine.decideApproval(jobId, decision, by, comment ?? undefined, permission.visit), decision)
-  }
+  if (capability !== undefined) return decideByLink(engine, capabilities.check(capability, jobId), request.body)
   // A web page elsewhere can make a browser send a form, but neither a token nor JSON.
   if (isForm(request)) throw new ImpresarioError('UNAUTHENTICATED', 'A form needs a capability.')
-  const caller = admit(gate, request, 'client')
-  const { value: job } = await visibleJob(engine, caller, jobId)
-  const by = caller.client.id
-  return settled(await engine.decideApproval(job.id, decision, by, comment ?? undefined, visit ?? undefined), decision)
-}
-
-function mayDecide(permission: Permission, decision: string): void {
-  if (permission.decision === undefined || permission.decision === decision) return
-  throw new ImpresarioError('FORBIDDEN', `This link is for the decision '${permission.decision}' only.`)
-}
-
-/** A decision that the same person has made before is answered as the first time: that answer was perhaps lost. */
-function settled(applied: Commanded, decision: string): ApprovalReply {
-  if (applied.type === 'applied' || applied.type === 'repeated') {
-    return { status: 'approval_received', job_id: shownJobId(applied.job.id), job_status: applied.job.status }
-  }
-  if (applied.type === 'lost') throw notWaiting()
-  switch (applied.reason) {
-    case 'unknown_decision':
-      throw new ImpresarioError('INVALID_REQUEST', `Invalid decision '${decision.slice(0, 100)}' for this job`)
-    case 'stale_decision':
-      throw stale()
-    case 'job_not_found':
-      throw jobNotFound()
-    default:
-      throw notWaiting()
-  }
+  return decideApproval(engine, admit(gate, request, 'client'), jobId, request.body)
 }
 
 /** People get every answer as a page, refusals too. */

@@ -1,28 +1,12 @@
 import type { FastifyInstance } from 'fastify'
-import type { Clock, Storage } from '@impresario/core'
-import type { Engine } from '@impresario/engine'
-import type { PageBounds, StoredEvent } from '@impresario/history'
-import { ImpresarioError, LIMITS, writeJson } from '@impresario/protocol'
-import type { EventCountBody } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
-import { callerOf, isAdmin } from '../http/access.ts'
-import type { Caller } from '../http/access.ts'
-import { countQueryOf, listQueryOf } from './history-query.ts'
-import { eventBody, historyBody, placeOf, placeText, workerHistoryBody } from '../orchestrator/history.ts'
-import type { HistoryReader } from '../orchestrator/history.ts'
-import { JOB_ID_CHARS_MAX, isVisible, jobNotFound, storedJobId } from './job-access.ts'
+import { callerOf } from '../http/access.ts'
+import { linkNextPage } from '../http/page.ts'
+import { route, readQuery } from '../http/route.ts'
+import { countEvents, jobHistory, listEvents, workerHistory } from './history-operations.ts'
+import type { HistoryParts } from './history-operations.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import type { JobParams } from './job-routes.ts'
-import { JsonPage, linkNextPage } from '../http/page.ts'
-import { route, readQuery } from '../http/route.ts'
-
-export interface HistoryRoutesOptions {
-  readonly engine: Engine
-  readonly storage: Storage
-  readonly history: HistoryReader
-  readonly clock: Clock
-  readonly timeZone: string
-}
 
 const OF_JOB = route({
   access: 'viewer',
@@ -78,91 +62,29 @@ const COUNTS = route({
 })
 
 /** What has happened. The routes are there whatever the configuration says of the history. */
-export function registerHistoryRoutes(app: FastifyInstance, options: HistoryRoutesOptions): void {
-  const { storage, history } = options
+export function registerHistoryRoutes(app: FastifyInstance, options: HistoryParts): void {
   app.get<{ Params: JobParams }>('/jobs/:job_id/history', OF_JOB, async (request, reply) => {
-    const { limit = LIMITS.historyPageMax, after } = readQuery(schemas.historyQuery, request.query)
-    const jobId = await visibleJobId(options, callerOf(request), request.params.job_id)
-    const found = await history.ofJob(jobId, { ...boundsOf(limit), ...(after === undefined ? {} : { after }) })
-    const write = (entry: (typeof found)[number]): object => historyBody(jobId, entry, history.timeText(entry.at))
-    const { page, last } = written(found, limit, write)
-    if (last !== undefined) linkNextPage(request, reply, 'after', String(last.id))
+    const query = readQuery(schemas.historyQuery, request.query)
+    const { page, next } = await jobHistory(options, callerOf(request), request.params.job_id, query)
+    if (next !== undefined) linkNextPage(request, reply, 'after', next)
     return page.send(reply)
   })
 
   app.get<{ Params: { worker_id: string } }>('/workers/:worker_id/history', OF_WORKER, async (request, reply) => {
-    const { limit = LIMITS.historyPageMax, before } = readQuery(schemas.workerHistoryQuery, request.query)
-    const { worker_id: id } = request.params
-    const from = before === undefined ? {} : { before: placeOf(before) }
-    const found = await history.ofWorker(id, { ...boundsOf(limit), ...from })
-    if (found.length === 0 && before === undefined && (await storage.read('worker', id)) === undefined) {
-      throw new ImpresarioError('WORKER_NOT_FOUND', 'Worker not found')
-    }
-    const write = (event: StoredEvent): object => workerHistoryBody(id, event, history.timeText(event.at))
-    const { page, last } = written(found, limit, write)
-    if (last !== undefined) linkNextPage(request, reply, 'before', placeText(last))
+    const query = readQuery(schemas.workerHistoryQuery, request.query)
+    const { page, next } = await workerHistory(options, request.params.worker_id, query)
+    if (next !== undefined) linkNextPage(request, reply, 'before', next)
     return page.send(reply)
   })
-  registerEventRoutes(app, options)
-}
-
-function registerEventRoutes(app: FastifyInstance, options: HistoryRoutesOptions): void {
-  const { engine, history, clock, timeZone } = options
-  const stored = async <T extends { readonly job?: string | undefined }>(caller: Caller, given: T): Promise<T> =>
-    given.job === undefined ? given : { ...given, job: await storedJobId(engine, caller, given.job) }
 
   app.get('/history', LIST, async (request, reply) => {
-    const given = readQuery(schemas.eventListQuery, request.query)
-    const { limit = LIMITS.eventPageDefault } = given
-    const caller = callerOf(request)
-    const query = listQueryOf(caller, await stored(caller, given))
-    const found = await history.list({ ...query, ...boundsOf(limit) })
-    const { page, last } = written(found, limit, (event) => eventBody(event, history.timeText(event.at)))
-    if (last !== undefined) linkNextPage(request, reply, 'before', placeText(last))
+    const query = readQuery(schemas.eventListQuery, request.query)
+    const { page, next } = await listEvents(options, callerOf(request), query)
+    if (next !== undefined) linkNextPage(request, reply, 'before', next)
     return page.send(reply)
   })
 
-  app.get('/history/counts', COUNTS, async (request): Promise<readonly EventCountBody[]> => {
-    const given = readQuery(schemas.eventCountQuery, request.query)
-    const caller = callerOf(request)
-    const query = countQueryOf(caller, await stored(caller, given), { now: clock.now(), timeZone })
-    const counts = await history.counts(query)
-    return counts.map(({ from, event, count }) => ({
-      timestamp: from / 1_000,
-      time: history.timeText(from),
-      event_type: event,
-      count,
-    }))
-  })
-}
-
-/** One more than is shown, to know whether there is a next page. */
-function boundsOf(limit: number): PageBounds {
-  return { limit: limit + 1, bytesMax: LIMITS.pageBytesMax }
-}
-
-/** The page, and its last event if there are more behind it. */
-function written<E>(
-  found: readonly E[] & { readonly isCut?: true },
-  limit: number,
-  write: (event: E) => object,
-): { readonly page: JsonPage; readonly last: E | undefined } {
-  const page = new JsonPage()
-  for (const event of found.slice(0, limit)) if (!page.add(writeJson(write(event)))) break
-  const isLast = page.length === found.length && found.isCut !== true
-  return { page, last: isLast ? undefined : found[page.length - 1] }
-}
-
-/** Of the caller's own jobs, those whose record is gone included. Others do not exist for it. */
-async function visibleJobId({ engine, history }: HistoryRoutesOptions, caller: Caller, named: string): Promise<string> {
-  if (named.length > JOB_ID_CHARS_MAX) throw jobNotFound()
-  const jobId = await storedJobId(engine, caller, named)
-  const stored = await engine.readJob(jobId)
-  if (stored !== undefined) {
-    if (!isVisible(caller, stored.value)) throw jobNotFound()
-    return jobId
-  }
-  const owner = await history.ownerOf(jobId)
-  if (owner === undefined || (owner !== caller.client.id && !isAdmin(caller))) throw jobNotFound()
-  return jobId
+  app.get('/history/counts', COUNTS, (request) =>
+    countEvents(options, callerOf(request), readQuery(schemas.eventCountQuery, request.query)),
+  )
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { shownJobId } from '@impresario/core'
 import type { Engine, NewJob } from '@impresario/engine'
-import { ImpresarioError, isImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
+import { ImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
 import type { CreateJobBatchReply, CreateJobReply, CreateJobRequest, ItemError } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { mustBeWebhookUrl } from '@impresario/webhooks'
@@ -10,9 +10,9 @@ import { callerOf } from '../http/access.ts'
 import type { ReloadableRegistry } from '../orchestrator/reloadable-registry.ts'
 import { inSlices } from '../runtime/in-slices.ts'
 import { jsonSchema } from '../http/json-schema.ts'
-import { problemBody } from '../http/problem.ts'
-import type { QuotaCalendar } from '../limits/quota-calendar.ts'
+import { itemError } from './item-error.ts'
 import { keyOf } from './request-key.ts'
+import type { QuotaCalendar } from '../limits/quota-calendar.ts'
 import { route } from '../http/route.ts'
 import { settleNumbers } from '../worker-protocol/settle-numbers.ts'
 import { readCreate, readEndpointBody } from './wire-job.ts'
@@ -165,10 +165,4 @@ function problemIn(errors: readonly { instancePath?: string; message?: string }[
   const [first] = errors ?? []
   const error = `body${first?.instancePath ?? ''} ${first?.message ?? 'is not valid'}`
   return { error, code: 'INVALID_REQUEST' }
-}
-
-export function itemError(error: unknown): ItemError {
-  const refusal = isImpresarioError(error) ? error : new ImpresarioError('INTERNAL', 'Internal error')
-  const { error: text, code } = problemBody(refusal)
-  return { error: text, code }
 }

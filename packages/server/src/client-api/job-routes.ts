@@ -1,18 +1,13 @@
 import type { FastifyInstance } from 'fastify'
-import { childJobId, shownJobId } from '@impresario/core'
-import type { Job } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
-import { ImpresarioError, LIMITS } from '@impresario/protocol'
-import type { CancelJobReply, CancelJobRequest } from '@impresario/protocol'
+import { LIMITS } from '@impresario/protocol'
+import type { CancelJobRequest } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { callerOf } from '../http/access.ts'
 import type { OpenWaits } from '../http/connection.ts'
-import { isVisible, storedJobId, visibleJob } from './job-access.ts'
-import { jobListing } from './job-query.ts'
-import { encodeCursor, JsonPage, linkNextPage, walkJobs } from '../http/page.ts'
+import { linkNextPage } from '../http/page.ts'
 import { route, readQuery } from '../http/route.ts'
-import { explanationBody, fieldPicker, jobBody, listedWriter } from './wire-job.ts'
-import type { ChildView } from './wire-job.ts'
+import { cancelJob, explainJob, listJobs, readJob } from './job-operations.ts'
 
 export interface JobRoutesOptions {
   readonly engine: Engine
@@ -79,87 +74,25 @@ const CANCEL = route({
   refusals: ['JOB_NOT_FOUND'],
 })
 
-export function registerJobRoutes(app: FastifyInstance, options: JobRoutesOptions): void {
-  registerRead(app, options)
-  registerLists(app, options)
-  registerCancel(app, options)
-}
-
-function registerRead(app: FastifyInstance, { engine, waits }: JobRoutesOptions): void {
-  app.get<{ Params: JobParams }>('/jobs/:job_id', READ, async (request, reply) => {
-    const { wait = 0, version, until, fields } = readQuery(schemas.jobQuery, request.query)
-    const pick = fieldPicker(fields)
-    const known = await visibleJob(engine, callerOf(request), request.params.job_id)
-    const waitMs = Math.min(wait * 1_000, LIMITS.longPollMsMax)
-    if (waitMs === 0) return pick(jobBody(known))
-    const afterVersion = until === 'end' ? undefined : version
-    const waiting = waits.begin(reply)
-    try {
-      const found = await engine.waitForJob(known.value.id, { afterVersion, waitMs, signal: waiting.signal })
-      return pick(jobBody(found ?? known))
-    } finally {
-      waiting.end()
-    }
+export function registerJobRoutes(app: FastifyInstance, { engine, waits }: JobRoutesOptions): void {
+  app.get<{ Params: JobParams }>('/jobs/:job_id', READ, (request, reply) => {
+    const query = readQuery(schemas.jobQuery, request.query)
+    return readJob(engine, callerOf(request), { ...query, id: request.params.job_id }, () => waits.begin(reply))
   })
 
-  app.get<{ Params: JobParams }>('/jobs/:job_id/explain', EXPLAIN, async (request) => {
-    const { value: job } = await visibleJob(engine, callerOf(request), request.params.job_id)
-    return explanationBody(job, await engine.explainJob(job), await childrenOf(engine, job))
-  })
-}
-
-/** Whoever explains a job with a thousand children wants to see that there are many, and how the first of them fare. */
-const CHILDREN_MAX = 100
-const CHILDREN_READ_MAX = 20
-
-/** The children that a job waits for, those that are under way first. */
-async function childrenOf(engine: Engine, { id, visit, branches }: Job): Promise<readonly ChildView[]> {
-  const open: ChildView[] = []
-  const ended: ChildView[] = []
-  for (const [name, { call, outcome }] of Object.entries(branches)) {
-    if (call.kind !== 'child') continue
-    const places = outcome === undefined ? open : ended
-    places.push({ jobId: childJobId(id, visit, name), blueprint: call.blueprint })
-  }
-  return Promise.all(
-    [...open, ...ended].slice(0, CHILDREN_MAX).map(async (child, index) => {
-      if (index >= CHILDREN_READ_MAX) return child
-      return { ...child, status: (await engine.readJob(child.jobId))?.value.status }
-    }),
+  app.get<{ Params: JobParams }>('/jobs/:job_id/explain', EXPLAIN, (request) =>
+    explainJob(engine, callerOf(request), request.params.job_id),
   )
-}
 
-function registerLists(app: FastifyInstance, { engine }: JobRoutesOptions): void {
   app.get('/jobs', LIST, async (request, reply) => {
-    const given = readQuery(schemas.jobListQuery, request.query)
-    const write = listedWriter(given.fields)
-    const { query, offset } = jobListing(callerOf(request), given)
-    const page = new JsonPage()
-    const next = await walkJobs(engine, { query, skip: offset, take: (job) => page.add(write(jobBody(job))) })
-    if (next !== undefined) linkNextPage(request, reply, 'cursor', encodeCursor(next))
+    const { page, next } = await listJobs(engine, callerOf(request), readQuery(schemas.jobListQuery, request.query))
+    if (next !== undefined) linkNextPage(request, reply, 'cursor', next)
     return page.send(reply)
   })
-}
 
-function registerCancel(app: FastifyInstance, { engine }: JobRoutesOptions): void {
   app.post<{ Params: JobParams; Body: CancelJobRequest | null | undefined }>(
     '/jobs/:job_id/cancel',
     CANCEL,
-    async (request): Promise<CancelJobReply> => {
-      const caller = callerOf(request)
-      const { job_id: jobId } = request.params
-      const id = await storedJobId(engine, caller, jobId)
-      const stored = await engine.readJob(id)
-      if (stored === undefined || !isVisible(caller, stored.value)) throw notCancellable()
-      const reason = request.body?.reason ?? undefined
-      const applied = await engine.cancelJob(id, caller.client.id, reason)
-      // One that is cancelled already has what was asked for: the first answer was perhaps lost.
-      if (applied.type !== 'applied' && applied.type !== 'repeated') throw notCancellable()
-      return { status: 'cancellation_request_accepted', job_id: shownJobId(id), job_status: applied.job.status }
-    },
+    (request) => cancelJob(engine, callerOf(request), request.params.job_id, request.body ?? {}),
   )
-}
-
-function notCancellable(): ImpresarioError {
-  return new ImpresarioError('JOB_NOT_FOUND', 'Job not found or already terminal.')
 }

@@ -87,10 +87,10 @@ describe('[C-10] a list of long jobs', () => {
     const client = createClient({ url: app.address, token: TENANTS.alpha })
     const listed = await client.list().all()
     expect(listed.map(({ id }) => id)).toEqual(waiting)
-    expect(listed[0]?.omitted_fields).toEqual(['initial_data'])
-    const whole = await client.list({ fields: ['id', 'initial_data'] }).all()
+    expect(listed[0]?.omittedFields).toEqual(['initialData'])
+    const whole = await client.list({ fields: ['id', 'initialData'] }).all()
     expect(whole.map(({ id }) => id)).toEqual(waiting)
-    expect(whole.at(-1)?.initial_data).toEqual(DATA)
+    expect(whole.at(-1)?.initialData).toEqual(DATA)
   })
 
   test('can be retried and discarded in bulk by a filter', async () => {

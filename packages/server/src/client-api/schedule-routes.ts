@@ -1,13 +1,10 @@
 import type { FastifyInstance } from 'fastify'
-import type { Trigger } from '@impresario/core'
-import type { Engine, ScheduleView } from '@impresario/engine'
-import { ImpresarioError } from '@impresario/protocol'
-import type { JsonObject, ScheduleBody } from '@impresario/protocol'
+import type { Engine } from '@impresario/engine'
 import * as schemas from '@impresario/protocol/schemas'
-import { callerOf, isAdmin } from '../http/access.ts'
-import type { Caller } from '../http/access.ts'
-import { keyOf } from './request-key.ts'
+import { callerOf } from '../http/access.ts'
 import { route } from '../http/route.ts'
+import { keyOf } from './request-key.ts'
+import { listSchedules, readSchedule, runSchedule } from './schedule-operations.ts'
 
 export interface ScheduleRoutesOptions {
   readonly engine: Engine
@@ -50,61 +47,14 @@ const RUN = route({
 
 /** Jobs by the calendar. */
 export function registerScheduleRoutes(app: FastifyInstance, { engine }: ScheduleRoutesOptions): void {
-  const visible = async (caller: Caller): Promise<readonly ScheduleView[]> => {
-    const all = await engine.scheduler.list()
-    return isAdmin(caller) ? all : all.filter(({ schedule }) => schedule.clientId === caller.client.id)
-  }
+  app.get('/schedules', LIST, (request) => listSchedules(engine, callerOf(request)))
 
-  app.get('/schedules', LIST, async (request) => (await visible(callerOf(request))).map(scheduleBody))
-
-  app.get<{ Params: ScheduleParams }>('/schedules/:schedule', READ, async (request) => {
-    const name = request.params.schedule
-    const found = (await visible(callerOf(request))).find(({ schedule }) => schedule.name === name)
-    if (found === undefined) throw new ImpresarioError('NOT_FOUND', 'Schedule not found')
-    return scheduleBody(found)
-  })
+  app.get<{ Params: ScheduleParams }>('/schedules/:schedule', READ, (request) =>
+    readSchedule(engine, callerOf(request), request.params.schedule),
+  )
 
   app.post<{ Params: ScheduleParams }>('/schedules/:schedule/run', RUN, async (request, reply) => {
-    const { jobId } = await engine.scheduler.runNow(request.params.schedule, keyOf(request))
+    const jobId = await runSchedule(engine, request.params.schedule, keyOf(request))
     return reply.code(202).send({ status: 'accepted', job_id: jobId })
   })
-}
-
-function scheduleBody({ schedule, ...view }: ScheduleView): ScheduleBody {
-  return {
-    name: schedule.name,
-    blueprint: schedule.blueprint,
-    enabled: schedule.isEnabled,
-    client: schedule.clientId,
-    trigger: triggerBody(schedule.trigger),
-    timezone: schedule.timeZone,
-    misfire: schedule.misfire,
-    next_at: secondsOf(view.nextAt),
-    last_for: secondsOf(view.lastFor),
-    last_at: secondsOf(view.lastAt),
-    last_job_id: view.lastJobId ?? null,
-  }
-}
-
-function secondsOf(ms: number | undefined): number | null {
-  return ms === undefined ? null : ms / 1_000
-}
-
-function triggerBody(trigger: Trigger): JsonObject {
-  const { kind } = trigger
-  switch (kind) {
-    case 'interval':
-      return { kind, every_seconds: trigger.everyMs / 1_000 }
-    case 'daily':
-      return { kind, time: timeOfDay(trigger.at) }
-    case 'weekly':
-      return { kind, time: timeOfDay(trigger.at), days: trigger.days }
-    case 'monthly':
-      return { kind, time: timeOfDay(trigger.at), dates: trigger.dates }
-  }
-}
-
-function timeOfDay(minutes: number): string {
-  const two = (part: number): string => String(part).padStart(2, '0')
-  return `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`
 }

@@ -1,6 +1,6 @@
 import { approvalOf, roughJsonLength, shownJobId, waitReason } from '@impresario/core'
 import type { ClientInfo, Explanation, Job, JobFailure, RunnableBlueprint, Stored } from '@impresario/core'
-import type { NewJob, Quota, TaskExplanation } from '@impresario/engine'
+import type { JobWork, NewJob, Quota, TaskExplanation } from '@impresario/engine'
 import {
   ImpresarioError,
   isJsonObject,
@@ -20,6 +20,7 @@ import type {
   WireApproval,
   WireJobFailure,
   WireWait,
+  WireWork,
 } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 
@@ -73,6 +74,19 @@ function failureBody({ child, ...failure }: JobFailure): WireJobFailure {
   return { ...failure, child: { job_id: jobId, blueprint_name: blueprint, ...rest } }
 }
 
+/** Where its work is, for those jobs that wait for some. */
+export function workBody(work: JobWork): WireWork {
+  const { waiting, delayed, running, workers, children, unseen } = work
+  return {
+    waiting,
+    delayed,
+    running,
+    workers,
+    children: children.map(shownJobId),
+    ...(unseen === 0 ? {} : { unseen }),
+  }
+}
+
 /** What the job asks a person, while it does. */
 export function approvalBody(job: Job): WireApproval | undefined {
   const approval = approvalOf(job)
@@ -101,6 +115,11 @@ export function quarantinedBody(stored: Stored<Job>, options: { readonly withSta
 
 const JOB_FIELDS: readonly string[] = Object.keys(schemas.jobBody.shape)
 export const QUARANTINED_FIELDS: readonly string[] = Object.keys(schemas.quarantinedBody.shape)
+
+/** Whether a list of fields names this one; without a list, all are meant. */
+export function hasField(fields: string | undefined, field: string): boolean {
+  return fields === undefined || fields.split(',').some((one) => one.trim() === field)
+}
 
 /** Only the fields that are named; without names, all of them. */
 export function fieldPicker(fields: string | undefined): (body: JobBody) => Partial<JobBody> {

@@ -4,8 +4,8 @@ import type { Claimed, Lease, RunnableBlueprint, Storage } from '@impresario/cor
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { SILENT } from '../runtime/log.ts'
-import { createOrchestrator } from '../orchestrator/orchestrator.ts'
-import type { Orchestrator } from '../orchestrator/orchestrator.ts'
+import { createOrchestrator } from '../orchestrator.ts'
+import type { Orchestrator } from '../orchestrator.ts'
 import { CLIENT_TOKEN, WORKER_TOKEN } from '../server.fixture.ts'
 import type { Answer, TestServer } from '../server.fixture.ts'
 import { Backends, BACKENDS, Cluster, openStorage, until, withoutSafetyNet } from './cluster.fixture.ts'
@@ -52,7 +52,7 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
   }, 60_000)
   afterAll(() => cluster.stop())
 
-  test('[I-01] a job of one wakes the worker at another and the client that waits at a third', async () => {
+  test('[I-01] [B-09] a job of one wakes the worker at another and the client that waits at a third', async () => {
     await b!.register('waking', { supported_skills: ['wake'] })
     const polling = b!.poll('waking', 60)
     await until(() => b!.server.engine.desk.parked === 1)
@@ -60,6 +60,8 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     const waiting = c!.ended(jobId)
     const task = await polling
     expect(task).toMatchObject({ status: 200, body: { job_id: jobId } })
+    const { body: seen } = await c!.client('GET', `/api/v1/jobs/${jobId}`)
+    expect(seen).toMatchObject({ status: 'waiting_for_worker', work: { waiting: 0, running: 1, workers: ['waking'] } })
     await b!.worker('POST', '/_worker/tasks/result', result(task.body), { 'x-worker-id': 'waking' })
     expect((await waiting).body).toMatchObject({ status: 'finished', state_history: { said: 'yes' } })
   })

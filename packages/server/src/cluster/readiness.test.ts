@@ -11,7 +11,7 @@ import { startPostgres } from '../../../../test/servers/postgres-server.ts'
 import type { PostgresServer } from '../../../../test/servers/postgres-server.ts'
 import { startRedis } from '../../../../test/servers/redis-server.ts'
 import type { TestServer as RedisServer } from '../../../../test/servers/redis-server.ts'
-import { createOrchestrator } from '../orchestrator/orchestrator.ts'
+import { createOrchestrator } from '../orchestrator.ts'
 import { startTestServer } from '../server.fixture.ts'
 import type { Answer, TestServer } from '../server.fixture.ts'
 

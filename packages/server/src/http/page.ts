@@ -57,12 +57,21 @@ export class JsonPage {
     return true
   }
 
+  /** Adds a property to the object at this place. For what is short: it does not count. */
+  extend(index: number, property: string): void {
+    const text = this.#texts[index]
+    if (text?.endsWith('}') !== true) return
+    this.#texts[index] = `${text.slice(0, -1)}${text === '{}' ? '' : ','}${property}}`
+  }
+
   /** As a list of what was added; as an object where that were its properties. */
-  send(reply: FastifyReply, shape: 'list' | 'object' = 'list'): FastifyReply {
+  text(shape: 'list' | 'object' = 'list'): string {
     const text = this.#texts.join(',')
-    return reply
-      .header('content-type', 'application/json; charset=utf-8')
-      .send(shape === 'list' ? `[${text}]` : `{${text}}`)
+    return shape === 'list' ? `[${text}]` : `{${text}}`
+  }
+
+  send(reply: FastifyReply, shape: 'list' | 'object' = 'list'): FastifyReply {
+    return reply.header('content-type', 'application/json; charset=utf-8').send(this.text(shape))
   }
 }
 

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { newStorageUrl } from '../../../../test/servers/storage-ground.ts'
 import { checkTypes } from './type-check.ts'
-import { createOrchestrator } from './orchestrator.ts'
-import type { Orchestrator } from './orchestrator.ts'
+import { createOrchestrator } from '../orchestrator.ts'
+import type { Orchestrator } from '../orchestrator.ts'
 
 let folder = ''
 let orchestrator: Orchestrator | undefined

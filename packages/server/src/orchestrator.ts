@@ -1,42 +1,45 @@
-import type { ClientInfo, Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy } from '@impresario/core'
+import type { Client } from '@impresario/client'
+import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy } from '@impresario/core'
 import { Engine } from '@impresario/engine'
 import { isImpresarioError } from '@impresario/protocol'
-import { mustBeWebhookUrl } from '@impresario/webhooks'
 import type { OutboundPolicy } from '@impresario/webhooks'
-import { AutomationService } from '../automations/automation-service.ts'
-import type { AdmissionBounds } from '../limits/admission.ts'
-import { admissionBounds, createAdmission } from '../limits/admission-service.ts'
-import type { AdmissionService } from '../limits/admission-service.ts'
-import { ReloadableRegistry } from './reloadable-registry.ts'
-import { BlueprintReload } from './blueprint-reload.ts'
-import { loadBlueprints } from './blueprint-loader.ts'
-import type { LoadedBlueprint } from './blueprint-loader.ts'
-import { createClock } from '../runtime/clock.ts'
-import { settingsOf } from '../config/config.ts'
-import type { Settings } from '../config/config.ts'
-import { makeDirectory } from '../config/data-directory.ts'
-import { HandlerGuard } from './handler-guard.ts'
-import { Health } from './health.ts'
-import { createHistoryReader } from './history.ts'
-import type { HistoryReader } from './history.ts'
-import { openHistoryService, retentionOf } from './history-service.ts'
-import type { HistoryService } from './history-service.ts'
-import { LocalClient } from './local-client.ts'
-import { createLocalTransport } from '../worker-protocol/local-transport.ts'
-import type { LocalTransport } from '../worker-protocol/local-transport.ts'
-import { createLog, errorFields } from '../runtime/log.ts'
-import { createRandom } from '../runtime/random.ts'
-import { applySchedules, backgroundSettings, readSchedules } from '../config/schedules.ts'
-import type { IsClient } from '../config/schedules.ts'
-import { loadSecretKey } from '../config/secret-key.ts'
-import type { SecretKey } from '../config/secret-key.ts'
-import { isShared, openStorage } from './storage.ts'
-import { directoryOf } from '../config/storage-choice.ts'
-import { createWebhooks, webhookPolicy } from './webhook-service.ts'
-import type { WebhookService } from './webhook-service.ts'
-import { within } from '../runtime/within.ts'
-import { WorkerGateway } from '../worker-protocol/worker-gateway.ts'
-import { WriteProbe } from './write-probe.ts'
+import { AutomationService } from './automations/automation-service.ts'
+import type { AdmissionBounds } from './limits/admission.ts'
+import { admissionBounds, createAdmission } from './limits/admission-service.ts'
+import type { AdmissionService } from './limits/admission-service.ts'
+import { ReloadableRegistry } from './orchestrator/reloadable-registry.ts'
+import { BlueprintReload } from './orchestrator/blueprint-reload.ts'
+import { loadBlueprints } from './orchestrator/blueprint-loader.ts'
+import type { LoadedBlueprint } from './orchestrator/blueprint-loader.ts'
+import { createClock } from './runtime/clock.ts'
+import { settingsOf } from './config/config.ts'
+import type { Settings } from './config/config.ts'
+import { makeDirectory } from './config/data-directory.ts'
+import { HandlerGuard } from './orchestrator/handler-guard.ts'
+import { Health } from './orchestrator/health.ts'
+import { createHistoryReader } from './orchestrator/history.ts'
+import type { HistoryReader } from './orchestrator/history.ts'
+import { openHistoryService, retentionOf } from './orchestrator/history-service.ts'
+import type { HistoryService } from './orchestrator/history-service.ts'
+import { localClient } from './client-api/local-client.ts'
+import type { LocalClientOptions, LocalParts } from './client-api/local-client.ts'
+import { Capabilities } from './auth/capabilities.ts'
+import { QuotaCalendar } from './limits/quota-calendar.ts'
+import { createLocalTransport } from './worker-protocol/local-transport.ts'
+import type { LocalTransport } from './worker-protocol/local-transport.ts'
+import { createLog, errorFields } from './runtime/log.ts'
+import { createRandom } from './runtime/random.ts'
+import { applySchedules, backgroundSettings, readSchedules } from './config/schedules.ts'
+import type { IsClient } from './config/schedules.ts'
+import { loadSecretKey } from './config/secret-key.ts'
+import type { SecretKey } from './config/secret-key.ts'
+import { isShared, openStorage } from './orchestrator/storage.ts'
+import { directoryOf } from './config/storage-choice.ts'
+import { createWebhooks, webhookPolicy } from './orchestrator/webhook-service.ts'
+import type { WebhookService } from './orchestrator/webhook-service.ts'
+import { within } from './runtime/within.ts'
+import { WorkerGateway } from './worker-protocol/worker-gateway.ts'
+import { WriteProbe } from './orchestrator/write-probe.ts'
 
 export interface OrchestratorOptions {
   /** What differs from the defaults. `loadSettings` reads all of them from the environment. */
@@ -108,7 +111,6 @@ export interface Frontend {
 }
 
 const NO_FRONTEND: Frontend = { drain: () => Promise.resolve(), close: () => Promise.resolve() }
-const OWN_CLIENT: ClientInfo = { id: 'default' }
 
 /**
  * Everything but the frontend: engine, storage, blueprints, schedules, webhooks.
@@ -159,10 +161,30 @@ export class Orchestrator {
     return this.#stopped
   }
 
-  /** Starts and watches jobs in the name of a client; without one, of a client called `default`. */
-  client(client: ClientInfo = OWN_CLIENT): LocalClient {
-    const { webhookPolicy: policy } = this.parts
-    return new LocalClient(this.engine, client, (url) => mustBeWebhookUrl(url, policy))
+  /**
+   * A client of this process, with everything that one over HTTP has: in the name of `options.id`, else of a client called
+   * `default`. `frontend`: what a server around the orchestrator adds.
+   */
+  client(options: LocalClientOptions = {}, frontend: Partial<Pick<LocalParts, 'base' | 'reload'>> = {}): Client {
+    const { parts } = this
+    const { clock, settings } = parts
+    const local: LocalParts = {
+      ...parts,
+      timeZone: settings.timeZone,
+      bodyLimitBytes: settings.bodyLimitBytes,
+      rateLimit: undefined,
+      capabilities: new Capabilities(parts.secretKey, clock),
+      quotas: new QuotaCalendar(clock, settings.timeZone),
+      base: () => settings.publicUrl,
+      reload: async () => ({
+        clients: 0,
+        workers: 0,
+        schedules: await this.reloadSchedules(),
+        scope: 'this_instance' as const,
+      }),
+      ...frontend,
+    }
+    return localClient(local, options)
   }
 
   /** For workers of this process: `createWorker({ transport: orchestrator.localTransport() })`. */

@@ -1,0 +1,65 @@
+import type {
+  ApprovalBody,
+  BulkReply as BulkReplyBody,
+  CatalogueEntry as CatalogueEntryBody,
+  DashboardBody,
+  EventBody,
+  EventCountBody,
+  HistoryBody,
+  JobBody,
+  ListedJobBody,
+  ListedQuarantinedBody,
+  QuarantinedBody,
+  WorkerHistoryBody,
+} from '@impresario/protocol'
+import type { CamelCased } from './wire-case.ts'
+import type * as wire from './wire-views.ts'
+
+/* What clients give to programs. Times are Unix seconds, spans without a unit in their name are seconds. */
+
+/** A job, with the types of its blueprint. */
+export interface Job<Output = unknown, State extends string = string> extends Omit<
+  CamelCased<JobBody>,
+  'result' | 'currentState'
+> {
+  readonly currentState: State
+  readonly result?: Output
+}
+
+/** A job in a list. What is too long for one is left out and named; the job itself has it, and a list with `fields`. */
+export interface ListedJob extends CamelCased<ListedJobBody> {}
+
+export interface QuarantinedJob extends CamelCased<QuarantinedBody> {}
+export interface ListedQuarantinedJob extends CamelCased<ListedQuarantinedBody> {}
+
+/** What a job asks a person, with links to decide it. */
+export interface Approval extends CamelCased<ApprovalBody> {}
+/** One moment in the history of a job. */
+export interface HistoryEvent extends CamelCased<HistoryBody> {}
+/** One moment of any job or worker. */
+export interface StoredEvent extends CamelCased<EventBody> {}
+export interface EventCount extends CamelCased<EventCountBody> {}
+/** One moment in the history of a worker. */
+export interface WorkerEvent extends CamelCased<WorkerHistoryBody> {}
+export type BulkReply = CamelCased<BulkReplyBody>
+/** A skill, as its providers offer it. */
+export interface CatalogueEntry extends CamelCased<CatalogueEntryBody> {}
+/** How many workers and jobs there are, by status. */
+export interface Dashboard extends CamelCased<DashboardBody> {}
+
+export interface Account extends CamelCased<wire.AccountBody> {}
+export interface Reloaded extends CamelCased<wire.ReloadedBody> {}
+export interface Explanation extends CamelCased<wire.ExplanationBody> {}
+export interface ExplainedChild extends CamelCased<wire.ExplainedChildBody> {}
+export interface ExplainedTask extends CamelCased<wire.ExplainedTaskBody> {}
+export interface Choice extends CamelCased<wire.ChoiceBody> {}
+export interface WorkerVerdict extends CamelCased<wire.WorkerVerdictBody> {}
+export interface WorkerInfo extends CamelCased<wire.WorkerView> {}
+export interface BlueprintInfo extends CamelCased<wire.BlueprintView> {}
+export interface Schedule extends CamelCased<wire.ScheduleView> {}
+export interface DeliveryAttempt extends CamelCased<wire.DeliveryAttemptBody> {}
+export interface Delivery extends CamelCased<wire.DeliveryBody> {}
+export interface WholeDelivery extends CamelCased<wire.WholeDeliveryBody> {}
+export interface WebhookEndpoint extends CamelCased<wire.EndpointBody> {}
+export interface EnabledEndpoint extends CamelCased<wire.EnabledEndpointBody> {}
+export interface WebhookSecret extends CamelCased<wire.WebhookSecretBody> {}
