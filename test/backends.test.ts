@@ -6,8 +6,8 @@ import { backendTests } from './servers/backend-tests.ts'
 const ROOT = join(import.meta.dirname, '..')
 
 /**
- * What opens a storage of its own choice in tests of engine, server, webhooks and of the whole, and why. Everything else asks
- * for the storage of its project, and so runs on memory, file, Redis and PostgreSQL.
+ * Tests of the engine, the server, webhooks and the whole system that choose their own storage, and why. All others use
+ * the storage of their project, and so run on memory, file, Redis and PostgreSQL.
  */
 const CHOSEN: Readonly<Record<string, string>> = {
   'packages/engine/src/engine.test.ts': 'one case whose disk loses what was not made durable',
@@ -36,7 +36,7 @@ const CHOSEN: Readonly<Record<string, string>> = {
 const CHOICE =
   /createMemoryStorage\(|openEmbeddedStorage\(|createVolatileJournal\(|open(?:Redis|Postgres)Storage\(|start(?:Redis|Postgres)\(|storageUrl: ['`](?:memory|file|redis|postgres)/
 
-/** Tests and what they share. Those of real processes are about the storage that they name. */
+/** Tests and their shared code. Tests of real processes choose the storage that they name. */
 function testSources(): readonly string[] {
   return ['packages/engine/src', 'packages/server/src', 'packages/webhooks/src', 'test'].flatMap((place) =>
     readdirSync(join(ROOT, place), { withFileTypes: true, recursive: true })

@@ -1,8 +1,8 @@
 import type { Reporter, SerializedError, TestModule } from 'vitest/node'
 
 /**
- * Ends the output with one plain line, `N passed, N failed, N skipped`, for programs that read it. With `CI=true` a skipped
- * test is a failure of the run: what was not tried is not known to hold.
+ * Ends the output with one plain line, `N passed, N failed, N skipped`, for programs that read it. With `CI=true` a
+ * skipped test fails the run, because it has proved nothing.
  */
 export class CountsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-/** Where the linter reads: files that break one rule each, laid out like the repository, under its configuration. */
+/** Where the linter reads: files that break one rule each, with the layout and configuration of the repository. */
 let stage = ''
 let findings: readonly Finding[] = []
 
@@ -112,10 +112,10 @@ const IMPORT_RULES: Readonly<
   },
 }
 
-/** Where time, chance and the outside come in as parameters only. */
+/** Where time, random numbers and the outside world are passed in as parameters only. */
 const PURE = ['packages/automations/src', 'packages/core/src', 'packages/engine/src', 'packages/recurrence/src']
 
-/** Nobody reaches into another package, tests included. */
+/** No package may import internals of another package, tests included. */
 const REFUSED_EVERYWHERE = [
   '@impresario/core/src/index.ts',
   '@impresario/core/dist/index.js',
@@ -177,7 +177,7 @@ const FINE: Readonly<Record<string, string>> = {
   'packages/simulator/src/main.ts': "console.log('here')\n",
 }
 
-/** A file name that tells the cases of one folder apart. */
+/** A file name that distinguishes the cases of one folder. */
 function caseFile(folder: string, subject: string): string {
   return `${folder}/case-${Buffer.from(subject).toString('hex')}.ts`
 }
@@ -186,7 +186,7 @@ function importOf(specifier: string): string {
   return `import { x } from '${specifier}'\nexport const y = x\n`
 }
 
-/** Runs the linter, which ends with an error code whenever it finds something. */
+/** Runs the linter, which exits with an error code whenever it finds something. */
 async function lint(folder: string, options: readonly string[]): Promise<readonly Finding[]> {
   const linter = join(import.meta.dirname, '../node_modules/oxlint/bin/oxlint')
   const command = [linter, '-f', 'json', ...options]

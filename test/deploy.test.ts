@@ -1,4 +1,4 @@
-/** What `deploy/` says about the program has to be so: keys, ports, paths and times. */
+/** What `deploy/` states about the program must be true: keys, ports, paths and times. */
 import { ERROR_CODES, LIMITS, WORKER_PATHS } from '@impresario/protocol'
 import { CONFIG_KEYS, createServer, loadSettings } from '@impresario/server'
 import { execFileSync } from 'node:child_process'
@@ -13,7 +13,7 @@ const DEPLOY = join(ROOT, 'deploy')
 const read = (path: string): string => readFileSync(join(DEPLOY, path), 'utf8')
 
 const KEYS = new Set(Object.values(CONFIG_KEYS).flatMap(({ names }) => names as readonly string[]))
-/** What is set for somebody else: Node, the program before it reads its configuration, the image of PostgreSQL. */
+/** Settings for other programs: Node, the program before it reads its configuration, the PostgreSQL image. */
 const OTHERS = new Set(['NODE_ENV', 'IMPRESARIO_CONFIG', 'POSTGRES_USER', 'POSTGRES_DB', 'POSTGRES_PASSWORD_FILE'])
 
 interface Service {
@@ -33,11 +33,11 @@ interface Compose {
   readonly volumes: Readonly<Record<string, unknown>>
 }
 
-/** The boundary: the shape that the tests below rely on. */
+/** Type boundary: the shape that the tests below rely on. */
 const compose = parse(read('compose.yaml'), { merge: true }) as Compose
 const orchestrators = Object.entries(compose.services).filter(([name]) => name.startsWith('orchestrator-'))
 
-/** The longest that a stop takes by itself: all keys that have to do with it, the end of the history, the last answers. */
+/** The longest time that a stop can take: all related keys, the end of the history, the last responses. */
 const STOP_SECONDS = Object.values(CONFIG_KEYS).reduce(
   (total, key) => (/^SHUTDOWN_.*SECONDS$/.test(key.names[0]) ? total + Number(key.default) : total),
   11,
@@ -47,7 +47,7 @@ function matchesOf(text: string, pattern: RegExp): readonly string[] {
   return [...text.matchAll(pattern)].map((found) => found[1] ?? '')
 }
 
-/** The number in a setting of nginx, which stands in the text once. */
+/** The number in an nginx setting, which occurs once in the text. */
 function amountOf(text: string, name: string): number {
   const found = matchesOf(text, new RegExp(`^ *${name} (\\d+)[a-z]*;$`, 'gm'))
   if (found.length !== 1) throw new Error(`${name} stands ${found.length} times in the text`)
@@ -79,7 +79,7 @@ test('[M-04] every key that the guide names is one', () => {
 test('[I-02] nginx waits longer than the longest poll, and gives connections up before an instance does', () => {
   const site = read('nginx/impresario.conf')
   const [general = '', socket = ''] = matchesOf(site, /proxy_read_timeout (\d+)s;/g)
-  // Five seconds later the SDKs have given a poll up themselves.
+  // Five seconds later the SDKs have given up the poll themselves.
   expect(Number(general) * 1_000).toBeGreaterThanOrEqual(LIMITS.longPollMsMax + 5_000)
   expect(Number(socket) * 1_000).toBeGreaterThan(3 * LIMITS.socketPingMs)
   expect(amountOf(read('nginx/nginx.conf'), 'worker_shutdown_timeout')).toBeGreaterThan(Number(general))
@@ -134,9 +134,9 @@ test('[I-02] the files, volumes, secrets and services that compose.yaml names ar
   for (const { volumes = [], secrets = [], depends_on: needs = {} } of Object.values(compose.services)) {
     for (const volume of volumes) {
       const [source = ''] = volume.split(':', 1)
-      // These are the user's own; the guide says what belongs into them.
+      // These belong to the user; the guide says what to put into them.
       if (['./tls', './blueprints'].includes(source)) continue
-      // Made by make-secrets.sh, as the test below sees.
+      // Created by make-secrets.sh, as the test below checks.
       if (source === './secrets/config') continue
       const isThere = source.startsWith('./') ? existsSync(join(DEPLOY, source)) : source in compose.volumes
       expect({ source, isThere }).toEqual({ source, isThere: true })
@@ -205,7 +205,7 @@ test.for(['redis', 'postgres'])(
     expect(new Set([...tokens, secretKey].map((secret) => secret.length))).toEqual(new Set([48]))
     expect(new Set([...tokens, secretKey]).size).toBe(3)
     const { hostname, password } = new URL(storageUrl)
-    // The program looks for its files where compose.yaml puts them, and takes them as they are, on an open address.
+    // The program looks for its files where compose.yaml puts them, and accepts them unchanged, on a public address.
     const places = [settings.clientsConfigPath, settings.workersConfigPath, settings.schedulesConfigPath]
     for (const [, { volumes = [] }] of orchestrators) {
       expect(volumes).toContain('./secrets/config:/etc/impresario:ro')

@@ -99,7 +99,7 @@ describe.skipIf(missing !== undefined)(`history in PostgreSQL ${missing ?? ''}`,
       const [one, two] = await Promise.all([start(uri), start(uri)])
       const [mine, theirs] = await Promise.all([run(one.as('acme')), run(two.as('other'))])
       expect(await stepsOf(one.as('acme'), mine)).toEqual(STEPS)
-      // The other instance has not got the job, only its history.
+      // The other instance does not have the job, only its history.
       await until(async () => (await stepsOf(two.as('acme'), mine).catch(() => [])).length === STEPS.length)
       await expect(stepsOf(two.as('acme'), theirs)).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' })
       const events = await two.as('acme').events.list().all()
@@ -125,7 +125,7 @@ describe.skipIf(missing !== undefined)(`history in PostgreSQL ${missing ?? ''}`,
       await postgres.kill()
       const app = await start(`${postgres.url}?${newSchema()}`)
       const id = await run(app.as('acme'))
-      // What the job keeps itself.
+      // What the job itself keeps.
       expect(await stepsOf(app.as('acme'), id)).toContain('job_finished')
       await until(async () => (await app.as('root').dashboard()).history?.isAway === true)
       expect((await app.as('root').dashboard()).history).toMatchObject({ waiting: STEPS.length, dropped: 0 })

@@ -57,7 +57,7 @@ const WHO: Readonly<Record<string, string>> = {
   admin: 'admins',
 }
 
-/** Answers that every route may give. */
+/** Responses that every route may return. */
 const COMMON: ReadonlySet<string> = new Set(['401', '403', '413', '415', '429', 'default'])
 
 interface Entry {
@@ -100,7 +100,7 @@ export async function httpApiPage(): Promise<string> {
   ])
 }
 
-/** Names of what is answered, and of what that is made of, in the order of the alphabet. */
+/** The names of the response schemas and of the schemas that they use, in alphabetical order. */
 function answerTypes(all: readonly Entry[], schemas: Schemas): readonly string[] {
   const found = new Set<string>()
   const look = (value: unknown): void => {
@@ -132,12 +132,12 @@ async function readEntries(): Promise<
   }
 }
 
-/** Boundary: the server's own tests hold the document to this shape. */
+/** Type boundary: the server's own tests check that the document has this shape. */
 function asDocument(made: object): Document {
   return made as Document
 }
 
-/** As the viewers of Markdown make them: letters, digits and hyphens of the heading. */
+/** As Markdown viewers generate them: letters, digits and hyphens of the heading. */
 function anchorOf(method: string, path: string): string {
   return `${method} ${path}`
     .toLowerCase()
@@ -188,7 +188,7 @@ function meantBy(schema: Schema | undefined, schemas: Schemas): Schema | undefin
   return name === undefined ? schema : schemas[name]
 }
 
-/** A link to the section of what a schema names. */
+/** A link to the section of the schema that is referenced. */
 function typeOf(schema: Schema | undefined): string | undefined {
   const name = schema === undefined ? undefined : (nameOf(schema) ?? nameOf(schema.items ?? {}))
   if (name === undefined || name === 'Problem') return undefined

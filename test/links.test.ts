@@ -7,7 +7,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
 const NOT_OURS = /^(\.|node_modules$|dist$|coverage$|impresario-data$)/
 
-/** Every page of the repository, but nothing that was installed, built or kept by a tool. */
+/** Every page of the repository, without installed, built or tool-generated files. */
 function pagesIn(directory: string): readonly string[] {
   return readdirSync(join(ROOT, directory), { withFileTypes: true }).flatMap((entry) => {
     const path = join(directory, entry.name)
@@ -21,7 +21,7 @@ interface Link {
   readonly target: string
 }
 
-/** Without blocks and spans of code: what looks like a link there is an example. */
+/** Without code blocks and spans: links there are examples. */
 function proseOf(text: string): string {
   const blank = (code: string): string => code.replaceAll(/[^\n]/g, ' ')
   return text.replaceAll(/^```.*?^```/gms, blank)
@@ -33,7 +33,7 @@ function linksOf(text: string): readonly Link[] {
     .filter(({ target }) => !/^[a-z][a-z+.-]*:/i.test(target))
 }
 
-/** As the usual renderers make them: lower case, words joined by hyphens, everything else left out. */
+/** As the usual renderers generate them: lower case, words joined by hyphens, everything else left out. */
 function anchorsOf(text: string): ReadonlySet<string> {
   const seen = new Map<string, number>()
   const anchors = [...proseOf(text).matchAll(/^#{1,6} +(.+?) *#*$/gm)].map((found) => {

@@ -28,7 +28,7 @@ function lockOf(path: string): Lock {
   return JSON.parse(readFileSync(join(ROOT, path), 'utf8')) as Lock
 }
 
-/** Whether a package finds another one that it asks for: beside it, or in the `node_modules` of any directory above. */
+/** Whether a package can resolve a dependency: beside it, or in the `node_modules` of any directory above. */
 function isLocked({ packages }: Lock, from: string, name: string): boolean {
   const parts = from === '' ? [] : from.split('/')
   for (let depth = parts.length; depth >= 0; depth -= 1) {
@@ -38,8 +38,8 @@ function isLocked({ packages }: Lock, from: string, name: string): boolean {
 }
 
 /**
- * npm leaves packages of other platforms out of a lock file that was written where they could not be had. `npm ci` then
- * refuses the file on every machine, with EUSAGE.
+ * npm leaves packages of other platforms out of a lock file if they were not available when it was written. `npm ci`
+ * then refuses the file on every machine, with EUSAGE.
  */
 test.each(LOCKS)('[M-01] %s has everything that its packages ask for, on every platform', (path) => {
   const lock = lockOf(path)

@@ -1,7 +1,10 @@
 import { BaseSequencer } from 'vitest/node'
 import type { TestSpecification } from 'vitest/node'
 
-/** What takes a minute or more, the longest first: begun last, it would leave all cores but one with nothing to do. */
+/**
+ * Files that take a minute or more, the longest first: if they started last, all cores but one would be idle at the
+ * end.
+ */
 const LONG = [
   'packages/simulator/src/exhaustive/exhaust.test.ts',
   'packages/server/src/fuzz/endpoints.test.ts',
@@ -11,7 +14,7 @@ const LONG = [
   'packages/storage-redis/src/conformance.test.ts',
 ]
 
-/** One project after the other, as their threads keep the modules of one; in each of them the long files first. */
+/** One project after the other, because their threads keep the modules of one; in each of them the long files first. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)

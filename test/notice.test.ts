@@ -18,7 +18,7 @@ function lockedPackages(): Readonly<Record<string, LockedPackage>> {
   return (JSON.parse(read('package-lock.json')) as { readonly packages: Record<string, LockedPackage> }).packages
 }
 
-/** What is installed without the tools for development, with its licences. */
+/** The packages that are installed without development dependencies, with their licenses. */
 function installed(): ReadonlyMap<string, ReadonlySet<string>> {
   const found = new Map<string, Set<string>>()
   for (const [place, { license, dev, link }] of Object.entries(lockedPackages())) {
@@ -29,7 +29,7 @@ function installed(): ReadonlyMap<string, ReadonlySet<string>> {
   return found
 }
 
-/** What our own packages ask for, by who asks. */
+/** The dependencies of our own packages, by package. */
 function asked(): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, string[]>()
   for (const place of ['packages', 'apps']) {

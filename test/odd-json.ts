@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** Texts that look like numbers which are kept as texts, or like the frame around them. */
+/** Texts that look like numbers stored as texts, or like the mark around them. */
 const hostileText = fc.constantFrom(
   '\uFDD0',
   '\uFDD05',
@@ -76,7 +76,7 @@ const odd = fc.constantFrom(
   '1e21',
 )
 
-/** A number as some program in some language might write it. */
+/** A number as a program in any language might write it. */
 export const numberLiteral: fc.Arbitrary<string> = fc.oneof(
   whole,
   fraction,

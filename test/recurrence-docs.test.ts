@@ -7,7 +7,7 @@ const PAGE = readFileSync(new URL('../docs/reference/recurrence.md', import.meta
 const timezone = 'Europe/Chisinau'
 const zones = new Zones()
 
-/** The rows of a table whose head begins with this word, as cells. */
+/** The rows of a table whose header begins with this word, as cells. */
 function rowsUnder(head: string): readonly (readonly string[])[] {
   const [, table = ''] = PAGE.split(new RegExp(`^\\| ${head} \\|.*\\n\\|[-|]*\\|\\n`, 'm'))
   return (table.split('\n\n')[0] ?? '').split('\n').map((row) =>

@@ -47,7 +47,7 @@ export function configurationPage(): string {
       'file, and the file before the default. A bad value and an unknown key in the file stop the start, with a sentence\n' +
       'that says why. An empty variable counts as not set.',
     describeConfig().trimEnd(),
-    'A server on more than the own machine (`API_HOST` is not a loopback address) does not start without a token for its\n' +
+    'A server that other machines can reach (`API_HOST` is not a loopback address) does not start without a token for its\n' +
       'clients, and takes no worker without a token.',
     'Numbers that are not here are [limits](limits.md); a blueprint sets [its own](../guide/blueprints.md#time-and-tries).',
   ])
@@ -57,25 +57,25 @@ const TASK_ERROR_MEANINGS: Readonly<Record<TaskErrorCode, string>> = {
   TRANSIENT_ERROR: 'It may work next time. Also what every unknown or missing code counts as.',
   PERMANENT_ERROR: 'It will never work like this.',
   INVALID_INPUT_ERROR: 'The params are wrong.',
-  INTEGRITY_MISMATCH_ERROR: 'A file is not what it should be.',
-  RESOURCE_EXHAUSTED_ERROR: 'The worker ran out of something.',
+  INTEGRITY_MISMATCH_ERROR: 'A file does not match its checksum.',
+  RESOURCE_EXHAUSTED_ERROR: 'The worker ran out of a resource, such as memory or disk space.',
   TIMEOUT_ERROR: 'It took too long. Also the code of the job when a dispatch, run or result timeout ends its task.',
-  DEPENDENCY_ERROR: 'Something that the task needs is broken.',
-  SECURITY_ERROR: 'The worker refuses for reasons of security.',
-  INTERNAL_ERROR: 'A mistake inside the worker.',
-  CONTRACT_VIOLATION_ERROR: 'What the handler returned does not fit its contract.',
-  LIMIT_EXCEEDED_ERROR: 'Over a limit of the worker.',
-  DEPENDENCY_MISSING_ERROR: 'Something that the task needs is not there yet.',
+  DEPENDENCY_ERROR: 'A dependency of the task failed.',
+  SECURITY_ERROR: 'The worker refused the task for security reasons.',
+  INTERNAL_ERROR: 'An internal error of the worker.',
+  CONTRACT_VIOLATION_ERROR: 'The result of the handler does not match its contract.',
+  LIMIT_EXCEEDED_ERROR: 'A limit of the worker was exceeded.',
+  DEPENDENCY_MISSING_ERROR: 'A dependency of the task is not available yet.',
   LATE_RESULT: 'The work was done too late.',
 }
 
 const RETRIES = { never: 'no', now: 'at once', later: 'after `Retry-After`' } as const
 
 const CONSEQUENCES: Readonly<Record<TaskErrorKind, string>> = {
-  transient: 'tried again, then quarantine',
+  transient: 'retried, then quarantine',
   permanent: 'quarantine',
   invalid_input: 'the job fails',
-  timeout: 'the job fails; tried again before that with `retryTimeouts`',
+  timeout: 'the job fails; with `retryTimeouts` the task is retried first',
 }
 
 export function errorsPage(): string {
@@ -90,20 +90,20 @@ export function errorsPage(): string {
     TASK_ERROR_MEANINGS[code],
   ])
   return page('Errors', [
-    'Every refusal has one shape. `code` is the contract and is never renamed; `error` is for people and may change.',
+    'All errors have the same format. `code` is stable. `error` is a message for people and may change.',
     '```json\n{ "error": "Job not found", "code": "JOB_NOT_FOUND", "type": "urn:impresario:error:JOB_NOT_FOUND",\n' +
       '  "title": "Job not found", "status": 404, "detail": "Job not found" }\n```',
-    'With `Accept: application/problem+json` it comes under that type (RFC 9457). In a batch, an item that is refused is\n' +
-      'answered in its place with `error` and `code`.',
+    'With `Accept: application/problem+json` the response has that content type (RFC 9457). In a batch, each refused item has\n' +
+      'its own `error` and `code`.',
     table(['code', 'status', 'try again?', 'meaning', 'what to do'], codes),
     '## What workers report',
-    'A worker that reports `failure` gives its error one of these codes. The code decides what becomes of the task; when\n' +
-      'it is given up, a transition named `failure` is taken if the blueprint has one (`timeout` before it, for\n' +
-      '`TIMEOUT_ERROR`), else what the second column says.',
+    'A worker that reports `failure` sends one of these codes. The code decides whether the task is retried. After the last\n' +
+      'attempt the job takes the transition `failure` (for `TIMEOUT_ERROR`, `timeout` first). Without such a transition, the\n' +
+      'second column applies.',
     table(['code', 'what follows', 'meaning'], taskCodes),
     '## Why a job failed',
-    '`error_code` of a job that failed, was cancelled or stands in quarantine is one of the codes above, when a task was the reason, or\n' +
-      'one of these. `error_message` says it in words.',
+    'The `error_code` of a failed, cancelled or quarantined job is one of the codes above if a task was the reason. Otherwise it is\n' +
+      'one of these. `error_message` describes the error.',
     table(
       ['code', 'the job is', 'meaning, and what to do'],
       JOB_ERROR_CODES.map((code) => [`\`${code}\``, ...JOB_ERROR_MEANINGS[code]]),
@@ -114,11 +114,11 @@ export function errorsPage(): string {
 const JOB_ERROR_MEANINGS: Readonly<Record<(typeof JOB_ERROR_CODES)[number], readonly [string, string]>> = {
   HANDLER_FAILED: [
     'quarantined',
-    'A handler threw as often as its blueprint allows. The stack is kept for admins. Correct it and retry the job.',
+    'A handler threw in every attempt that its blueprint allows. Admins can see the stack. Correct the handler and retry the job.',
   ],
   HANDLER_NEVER_ENDED: [
     'quarantined',
-    'A handler was begun several times and never came to an end: it ended the process, or never let go of it. Correct it before you retry the job.',
+    'A handler was started several times and never returned: it ended the process or blocked it. Correct it before you retry the job.',
   ],
   UNHANDLED_STATUS: ['failed', 'A worker ended a task with a status that `transitions` does not have. Add it.'],
   UNKNOWN_STATE: [
@@ -127,7 +127,7 @@ const JOB_ERROR_MEANINGS: Readonly<Record<(typeof JOB_ERROR_CODES)[number], read
   ],
   LOOP_LIMIT: [
     'quarantined',
-    'The job entered more states than `transitionsMax` allows. Look for a loop, or raise it.',
+    'The job entered more states than `transitionsMax` allows. Check for a loop, or raise the limit.',
   ],
   EXECUTION_TIMEOUT: ['failed', 'The job did not end within its execution timeout.'],
   CHILD_FAILED: ['failed', 'A child job did not finish; the message has its error.'],
@@ -142,12 +142,12 @@ const JOB_ERROR_MEANINGS: Readonly<Record<(typeof JOB_ERROR_CODES)[number], read
   FAN_OUT_TOO_LARGE: ['quarantined', 'More branches than the [limit](limits.md). Split the work over child jobs.'],
   REJECTED: ['–', 'A person decided `rejected`. Only in `context.failure`: the job goes where the decision leads.'],
   EVENT_TIMEOUT: ['failed', 'An event did not come in time, and `transitions` has no `timeout`.'],
-  APPROVAL_EXPIRED: ['failed', 'Nobody decided in time, and `transitions` has no `expired`.'],
+  APPROVAL_EXPIRED: ['failed', 'No decision was made in time, and `transitions` has no `expired`.'],
   BLUEPRINT_GONE: [
     'quarantined',
     'The blueprint, or the version that the job began with, is not loaded. Load it again and retry the job, or give the new version a `migrate`.',
   ],
-  CANCELLED: ['cancelled', 'Somebody cancelled the job, or its worker the task; the message says who.'],
+  CANCELLED: ['cancelled', 'A client cancelled the job, or its worker cancelled the task. The message says who.'],
 }
 
 const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
@@ -167,7 +167,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   answerStallMs: 'How long nothing of an answer may be read; then the connection is cut.',
   answerBytesPerSecondMin: 'Pace at which a long answer must be read on average.',
   answersBytesMax: 'Answers that wait for their readers, all together; beyond it the slowest reader is cut off.',
-  longPollMs: 'How long a poll is held when nobody names a time.',
+  longPollMs: 'How long a poll is held by default.',
   longPollMsMax: 'Longest time that a poll or a wait is held.',
   fanOutMax: 'Branches of one fan-out; more quarantine the job.',
   branchResultsBytesMax:
@@ -184,7 +184,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   turnLostMax:
     'How often a handler returns and the process ends before the result is stored; then its job is quarantined.',
   taskDeliveriesMax: 'How often one try is handed out when every worker that has it falls silent.',
-  runTimeoutMs: 'Time of a task from its pickup, unless somebody says otherwise.',
+  runTimeoutMs: 'Default time limit of a task from its pickup.',
   backoffMs: 'First wait between tries; it doubles with each one.',
   backoffMsMax: 'Longest wait between tries.',
   trailEntriesMax: 'Notable moments that a job’s record keeps; the oldest are dropped.',
@@ -226,7 +226,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   eventSchemasMax: 'Such schemas that are kept compiled.',
   eventSchemasOfTypeMax: 'Different schemas of one worker for the same event.',
   eventCheckCharsMax: 'Characters of such a schema times characters of an event.',
-  pageSizeDefault: 'Jobs on one page of a list, when nobody names a number.',
+  pageSizeDefault: 'Default number of jobs on one page of a list.',
   pageSizeMax: 'The most that may be named.',
   pageBytesMax: 'One page of any list, as JSON; what is longer goes on on the next page.',
   listedFieldBytesMax:
@@ -260,7 +260,7 @@ export function limitsPage(): string {
   ])
 }
 
-/** Boundary: the keys of a constant are the names of its type. */
+/** Type boundary: the keys of a constant are the names of its type. */
 function limitNames(): readonly (keyof typeof LIMITS)[] {
   return Object.keys(LIMITS) as (keyof typeof LIMITS)[]
 }

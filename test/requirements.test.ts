@@ -41,8 +41,8 @@ function idsInTitles(source: string): readonly string[] {
 }
 
 /**
- * Defects of earlier orchestrators, which must not come back, are numbered from J-1 to J-22. The leading zero tells
- * J-01, a requirement about files, from J-1, a defect.
+ * Defects of earlier orchestrators, which must not come back, are numbered from J-1 to J-22. The leading zero
+ * distinguishes J-01, a requirement about files, from J-1, a defect.
  */
 function isDefect(id: string): boolean {
   return /^J-(?:[1-9]|1\d|2[0-2])$/.test(id)
@@ -82,7 +82,7 @@ describe('what is claimed', () => {
   })
 })
 
-/** Test files, and the conformance suite, whose files are tests under other names. */
+/** Test files, and the conformance suite, whose test files have other names. */
 function testFiles(): readonly string[] {
   return ['packages', 'apps', 'examples', 'test'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -92,7 +92,10 @@ function testFiles(): readonly string[] {
   )
 }
 
-/** Would satisfy a requirement by its title and never run. What a machine lacks is `skipIf`, and fails with `CI=true`. */
+/**
+ * Would satisfy a requirement by its title and never run. `skipIf` is for programs that a machine lacks, and fails with
+ * `CI=true`.
+ */
 const NEVER_RUN = /\b(?:test|it|describe)(?:\.\w+)*\.(?:skip|todo|only|fails)\b/
 
 test('no test is skipped for good, left to do, or the only one that runs', () => {

@@ -11,11 +11,11 @@ interface Retired {
   readonly instead: string
   /** Only under these paths; without it everywhere. */
   readonly under?: RegExp
-  /** Identifiers that are stored, sent or given by others, and stay. */
+  /** Identifiers that are stored, sent or defined by others, and stay. */
   readonly except?: RegExp
 }
 
-/** Words that meant several ideas, or the second word for one: see docs/reference/glossary.md. */
+/** Words that stood for several ideas, or a second word for one: see docs/reference/glossary.md. */
 const RETIRED: readonly Retired[] = [
   { word: /^(Hands|hands\.ts)$/, instead: 'SharedCapacity' },
   { word: /^(Calm|calm\.ts)$/, instead: 'EmptyShards', under: /storage-redis/ },
@@ -48,7 +48,7 @@ const FILES = execFileSync(
   .split('\n')
   .filter((path) => /\.(?:ts|mts|mjs|lua)$/.test(path) && !path.endsWith('retired-words.test.ts'))
 
-/** Names in code: what stands in comments and texts is left out. */
+/** Names in code, without comments and texts. */
 function identifiersOf(source: string): ReadonlySet<string> {
   const code = source
     .replaceAll(/\/\*[\s\S]*?\*\//g, ' ')

@@ -56,7 +56,7 @@ async function anInstance(instanceId: string): Promise<Server> {
   return server
 }
 
-/** As simple as they come: each connection goes to the next instance that was ready a moment ago and answers now. */
+/** As simple as possible: each connection goes to the next instance that was ready a moment ago and responds now. */
 class Balancer {
   readonly #tcp: TcpServer = createTcpServer((socket) => this.#connect(socket, this.#ready()))
   readonly #open = new Set<Socket>()
@@ -139,7 +139,7 @@ test(
         }
       }
     })
-    // No SDK: what it meets is the end of a connection at most, which the next try cures.
+    // No SDK: the worst that it sees is the end of a connection, which a retry resolves.
     const plain = (async () => {
       while (!traffic.isOver) {
         const headers = { 'x-client-token': TOKENS.clientToken }

@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest'
 const PACKAGES = join(import.meta.dirname, '..', 'packages')
 
 /**
- * The rooms of each large package, and which other rooms each may import. Files outside any room put the package together and
- * may import every room. Tests and fixtures are free.
+ * The rooms of each large package, and which other rooms each may import. Files outside any room assemble the package
+ * and may import every room. Tests and fixtures are exempt.
  */
 const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   server: {
@@ -37,7 +37,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   worker: {
     runtime: [],
-    // These three name each other's types: a transport is a setting, and a setting says which transport to use.
+    // These three refer to each other's types: a transport is a setting, and a setting selects the transport.
     transport: ['runtime', 'settings'],
     settings: ['runtime', 'transport', 'tasks'],
     tasks: ['runtime', 'settings', 'transport', '.'],
@@ -75,7 +75,7 @@ function sourceFiles(folder: string): readonly string[] {
     .map((entry) => join(entry.parentPath, entry.name))
 }
 
-/** The first folder below `src`, or `.` for a file that stands in `src` itself. */
+/** The first folder below `src`, or `.` for a file in `src` itself. */
 function roomOf(source: string, file: string): string {
   const parts = relative(source, file).split(sep)
   return parts.length > 1 ? (parts[0] ?? '.') : '.'

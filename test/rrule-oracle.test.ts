@@ -7,7 +7,7 @@ const missing = ensure(['python3-dateutil'])
 
 test(`[K-03] dateutil agrees with us on ${RULES} random rules in 20 zones`, { timeout: 600_000 }, async (context) => {
   context.skip(missing !== undefined, missing)
-  // Always the same, so that a change is to blame for what fails. `npm run check:rrule` draws others.
+  // A fixed seed, so that a failure is caused by a change. `npm run check:rrule` uses others.
   const seed = 5545
   const { compared, occurrences, differences } = await compareWithDateutil(seed, RULES)
   console.log(`Seed ${seed}: ${compared} rules with ${occurrences} occurrences compared.`)

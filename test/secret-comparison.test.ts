@@ -6,12 +6,12 @@ import { expect, test } from 'vitest'
 const PACKAGES = ['server', 'webhooks', 'worker', 'protocol']
 
 const SECRET = String.raw`[\w.#?!]*(?:token|secret|signature|digest)\w*`
-/** Values that say what a thing is, or whether it is there at all, tell nothing about a secret. */
+/** Values that only describe a thing, or whether it exists, reveal nothing about a secret. */
 const HARMLESS = /^(?:undefined|null|true|false|''|""|'[\w ]*'|"[\w ]*"|\d[\d_]*|typeof)$/
 const COMPARED = new RegExp(String.raw`(typeof )?(\b${SECRET})\s*[!=]==?\s*('[^']*'|"[^"]*"|[\w.#]+)`, 'gi')
 const REVERSED = new RegExp(String.raw`('[^']*'|"[^"]*"|[\w.#]+)\s*[!=]==?\s*(${SECRET}\b)`, 'gi')
 
-/** Comparisons whose operator would end at the first byte that differs. */
+/** Comparisons whose operator would stop at the first byte that differs. */
 function leaksIn(text: string): readonly string[] {
   const leaks: string[] = []
   for (const line of text.split('\n')) {
@@ -26,7 +26,7 @@ function leaksIn(text: string): readonly string[] {
   return leaks
 }
 
-/** Lengths, sizes and places are no secrets. */
+/** Lengths, sizes and positions are not secrets. */
 function isCount(name: string): boolean {
   return /\.(?:length|size|type|kind|use|length\w*)$|(?:Count|Max|Bytes|Chars|At|Ms|Url|Path|Kind|Type|Name)$/.test(
     name,

@@ -18,7 +18,7 @@ afterEach(async () => {
 const CLIENT = 'client-token-2f8c1e'
 const WORKER = 'worker-token-93ab07'
 
-/** Shows what its client has been configured with. */
+/** Shows the configuration that its client received. */
 const mirror = blueprint('mirror', { start: 'look' }, (state) => ({
   look: state.handler((context, actions) =>
     actions.dispatchTask({ type: 'mirror', params: { client: context.client }, transitions: { success: 'done' } }),
@@ -84,7 +84,7 @@ test('[H-02] a bad file stops the start with its path, the key and the reason, a
   expect(start).not.toThrow(CLIENT)
 })
 
-/** Texts that occur nowhere else: where one of them turns up, a secret has leaked. */
+/** Texts that occur nowhere else: if one of them appears, a secret has leaked. */
 const CANARIES = {
   client: 'canary-client-7f3a9d21c4',
   rotated: 'canary-rotated-55e0b8f6aa',
@@ -94,7 +94,7 @@ const CANARIES = {
   wrong: 'canary-wrong-e94c2a7b1d',
 }
 
-/** Everything that a server says, to whom ever: its log and its answers. */
+/** Everything that a server outputs to anyone: its log and its responses. */
 async function listenTo(said: string[]): Promise<void> {
   const clientsConfigPath = join(directory, 'clients.toml')
   const workersConfigPath = join(directory, 'workers.toml')

@@ -40,7 +40,7 @@ const FORBIDDEN: readonly (readonly [string, RegExp])[] = [
   ['a comment that hides an error', /@ts-(?:ignore|nocheck|expect-error)/],
 ]
 
-/** Without what only looks like code: names in imports and exports, comments, and texts. */
+/** Without text that only looks like code: names in imports and exports, comments, and strings. */
 function stripped(code: string): string {
   return code
     .replaceAll(/^(?:import|export) (?:type )?(?:\*|\{[^}]*\})[^\n]*$/gm, '')

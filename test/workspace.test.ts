@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 test('packages are tested from their sources, not from an older build', () => {
   let callers = ''
-  // The constructor reads `details`; at that moment the file it stands in is on the stack.
+  // The constructor reads `details`; at that moment its file is on the stack.
   const options = {
     get details() {
       callers = new Error('where').stack ?? ''

@@ -1,4 +1,4 @@
-/** What contestants keep their data in: a server or a directory of their own, on disk, with nothing in it. */
+/** Where contestants keep their data: a separate server or directory, on disk, empty at first. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,9 +10,9 @@ import { sleep } from './measure.ts'
 
 export interface Backing {
   readonly url: string
-  /** Its processes at this moment, the first of them the parent of the others. */
+  /** Its current processes, the first of them the parent of the others. */
   pids(): readonly number[]
-  /** Where its data lies. */
+  /** Where its data is. */
   readonly directory: string
   stop(): Promise<void>
 }
@@ -24,7 +24,7 @@ export function benchDirectory(name: string): string {
   return directory
 }
 
-/** What is still there when this process ends, whatever ends it: servers, and the directories that they leave. */
+/** What must be cleaned up when this process ends, for any reason: servers and their directories. */
 const left = { children: new Set<ChildProcess>(), directories: new Set<string>(), isWatched: false }
 
 function watchEnd(): void {
@@ -37,7 +37,7 @@ function watchEnd(): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 }
 
-/** Ends with this process, if it has not ended before. */
+/** Ends with this process at the latest. */
 export function endsWithUs(child: ChildProcess): ChildProcess {
   watchEnd()
   left.children.add(child)
@@ -72,7 +72,7 @@ export async function startRedis(appendfsync: 'everysec' | 'always'): Promise<Ba
   return { url: `redis://127.0.0.1:${port}`, directory, pids: () => family(child), stop }
 }
 
-/** Every acknowledged commit is on disk; the rest is what somebody would set who gives it a machine. */
+/** Every acknowledged commit is on disk; the other settings are those of a dedicated machine. */
 const POSTGRES_SETTINGS = [
   'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
@@ -98,7 +98,7 @@ export async function startPostgres(): Promise<Backing> {
   const child = spawn(join(bin, 'postgres'), ['-D', directory, '-p', String(port), ...flags], options)
   endsWithUs(child)
   await listening(port, child)
-  // It listens a moment before it takes connections.
+  // It listens shortly before it accepts connections.
   await sleep(500)
   const stop = async (): Promise<void> => {
     await ended(child, 'SIGQUIT')
@@ -107,7 +107,7 @@ export async function startPostgres(): Promise<Backing> {
   return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, directory, pids: () => family(child), stop }
 }
 
-/** As the programs tell it themselves: `Redis server v=7.0.15 …`, `postgres (PostgreSQL) 15.13`. */
+/** As the programs report it themselves: `Redis server v=7.0.15 …`, `postgres (PostgreSQL) 15.13`. */
 export function redisVersion(): string {
   return `Redis ${/v=(\S+)/.exec(outputOf('redis-server', ['--version']))?.[1] ?? 'that cannot be found'}`
 }
@@ -121,14 +121,14 @@ function outputOf(program: string, args: readonly string[]): string {
   return spawnSync(program, args, { encoding: 'utf8' }).stdout ?? ''
 }
 
-/** Debian keeps them out of the way. */
+/** Debian installs them outside of the path. */
 function postgresBinaries(): string {
   const root = '/usr/lib/postgresql'
   try {
     const newest = readdirSync(root).sort((a, b) => Number(b) - Number(a))[0]
     if (newest !== undefined) return join(root, newest, 'bin')
   } catch {
-    // Elsewhere they are where programs are.
+    // Elsewhere they are on the path.
   }
   return join(outputOf('sh', ['-c', 'command -v postgres']).trim(), '..')
 }
@@ -162,7 +162,7 @@ async function listening(port: number, child: ChildProcess): Promise<void> {
   throw new Error(`${child.spawnfile} does not listen on port ${port}.`)
 }
 
-/** Asks it to end, and insists after a while. */
+/** Asks it to stop, and kills it after a while. */
 export async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')

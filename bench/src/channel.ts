@@ -1,4 +1,4 @@
-/** Calls from the process that measures to processes of its own. One interface types both ends. */
+/** Calls from the measuring process to its child processes. One interface types both ends. */
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { ended } from './backing.ts'
@@ -6,7 +6,7 @@ import { ended } from './backing.ts'
 type ArgumentsOf<Order> = Order extends (...args: infer Args) => unknown ? Args : never
 type AnswerOf<Order> = Order extends (...args: never) => infer Value ? Value : never
 
-/** What the program at the other end has to bring: a function for each order. `close` is asked for by `stop`. */
+/** What the program at the other end has to implement: a function for each command. `stop` calls `close`. */
 export type Obeyed<Orders extends { close(): void }> = {
   readonly [Name in keyof Orders]: (...args: ArgumentsOf<Orders[Name]>) => Promise<AnswerOf<Orders[Name]>>
 }
@@ -29,14 +29,14 @@ export interface Program {
   readonly args: readonly string[]
 }
 
-/** A process, seen from the one that measures. */
+/** A child process, as the measuring process sees it. */
 export class Subordinate<Orders extends { close(): void }> {
   readonly #child: ChildProcess
   readonly #waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
   #calls = 0
 
   constructor({ node, file, args }: Program) {
-    // What Node itself warns of (an experimental module of a peer) is no news here.
+    // Warnings of Node itself (an experimental module of a peer) are not relevant here.
     this.#child = fork(file, args, { execPath: node, execArgv: ['--no-warnings'] })
     this.#child.on('message', (answer: Answer) => this.#take(answer))
     this.#child.on('exit', (code, signal) => {
@@ -48,7 +48,7 @@ export class Subordinate<Orders extends { close(): void }> {
     return this.#child.pid ?? 0
   }
 
-  /** Rejects when it fails there, when the process ends, and when no answer comes in time. */
+  /** Rejects if it fails there, if the process ends, and if no reply comes in time. */
   ask<Name extends keyof Orders & string>(
     name: Name,
     timeoutMs: number,
@@ -95,7 +95,7 @@ export class Subordinate<Orders extends { close(): void }> {
   }
 }
 
-/** The other end: does what it is told, and ends with the process that tells it. */
+/** The other end: executes commands, and ends with its parent process. */
 export function obeyParent<Orders extends { close(): void }>(obeyed: Obeyed<Orders>): void {
   const orders = new Map(Object.entries(believed<Record<string, (argument: unknown) => Promise<unknown>>>(obeyed)))
   const answer = async ({ id, name, argument }: Call): Promise<Answer> => {
@@ -111,7 +111,7 @@ export function obeyParent<Orders extends { close(): void }>(obeyed: Obeyed<Orde
   process.on('disconnect', () => process.exit(0))
 }
 
-/** The boundary at which what came over the channel is believed to be what the interface of both ends says. */
+/** Type boundary: messages on the channel have the types of the shared interface. */
 function believed<T>(value: unknown): T {
   return value as T
 }

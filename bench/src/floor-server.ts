@@ -1,4 +1,4 @@
-/** The smallest HTTP server there is: the floor that ours is measured against. */
+/** A minimal HTTP server: the floor that ours is measured against. */
 import { createServer } from 'node:http'
 
 const server = createServer((_request, response) => {

@@ -1,4 +1,4 @@
-/** What the machine itself takes, measured in the same run: our figures mean something only beside these. */
+/** The cost of the machine itself, measured in the same run: our figures are meaningful only beside these. */
 import { fork } from 'node:child_process'
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { Agent, get } from 'node:http'
@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url'
 import { now, percentile, sleep } from './measure.ts'
 
 const ROUNDS = 200
-/** The pause between two tries: an idle machine answers slower than a busy one. */
+/** The pause between two attempts: an idle machine responds more slowly than a busy one. */
 const GAP_MS = 10
 
-/** A request to a bare HTTP server in another process, and back. */
+/** A round trip to a bare HTTP server in another process. */
 export async function httpFloorMs(): Promise<number> {
   const child = fork(fileURLToPath(new URL('floor-server.js', import.meta.url)))
   const port = await new Promise<number>((resolve) => {

@@ -32,7 +32,7 @@ const JOBS = Number(values.jobs)
 const WIDTH = Number(values.width)
 const DIAMONDS = Math.round(JOBS / 4)
 const SINGLES = 300
-/** The collector of a program that rests gives memory back after a while. */
+/** The garbage collector of an idle program releases memory after a while. */
 const REST_MS = 20_000
 
 type Figures = Record<string, number>
@@ -88,7 +88,7 @@ async function latency(stage: Stage): Promise<Figures> {
     const begin = now()
     const [job, started] = await Promise.all([stage.client.start('noop', { timed: true }), worker.next('started')])
     await job.wait()
-    // The first ones warm connections and code up.
+    // The first ones warm up connections and code.
     if (index >= 20) {
       starts.push(started.at - begin)
       ends.push(now() - begin)
@@ -123,7 +123,7 @@ async function floors(): Promise<Figures> {
   return { floorHttpMs: await httpFloorMs(), floorSyncMs: await syncFloorMs() }
 }
 
-/** All of them, or those that were named. What is drained must have been enqueued, and draining starts the worker. */
+/** All measures, or the named ones. Draining needs jobs that were enqueued before, and starts the worker. */
 function measures(): readonly ((stage: Stage) => Promise<Figures>)[] {
   const all = [floors, enqueue, drain, endToEnd, latency, diamonds, memory]
   const wanted = values.only.split(',')
@@ -131,7 +131,7 @@ function measures(): readonly ((stage: Stage) => Promise<Figures>)[] {
   return values.only === '' ? all : all.filter(({ name }) => wanted.includes(name) || needs.includes(name))
 }
 
-/** A whole address is taken as it is: of a server that runs already. */
+/** A complete address is used unchanged: that of a server that is already running. */
 function addressOf(storage: string, directory: string): string {
   if (storage.includes('://')) return storage
   return storage === 'memory' ? 'memory:' : `file:${directory}`

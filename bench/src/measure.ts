@@ -9,20 +9,22 @@ export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** Keeps `width` calls under way until `count` have been made. */
+/** Keeps `width` calls in progress until `count` have been made. */
 export async function inFlight(count: number, width: number, call: (index: number) => Promise<unknown>): Promise<void> {
   await inFlightFor({ count, width, ms: Number.POSITIVE_INFINITY }, call)
 }
 
 export interface Load {
-  /** No call begins after so long. */
+  /** No call starts after this time. */
   readonly ms: number
-  /** Calls at most. */
+  /** Maximum number of calls. */
   readonly count: number
   readonly width: number
 }
 
-/** Keeps calls under way until the time is up or enough have been made. Gives their number once all have ended. */
+/**
+ * Keeps calls in progress until the time is over or enough have been made. Returns their number once all have ended.
+ */
 export async function inFlightFor(
   { ms, count, width }: Load,
   call: (index: number) => Promise<unknown>,
@@ -45,7 +47,7 @@ export function percentile(values: readonly number[], percent: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor((percent / 100) * sorted.length))] ?? Number.NaN
 }
 
-/** Between the two in the middle where there is no single one. */
+/** The mean of the two middle values if there is no single one. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
@@ -53,7 +55,7 @@ export function median(values: readonly number[]): number {
   return (upper + lower) / 2
 }
 
-/** User and system time of other processes and of children that they have outlived, in seconds (the kernel counts hundredths). */
+/** User and system time of other processes and of their ended children, in seconds (the kernel counts hundredths). */
 export function cpuSeconds(pids: readonly number[]): number {
   let ticks = 0
   for (const pid of pids) {
@@ -64,13 +66,13 @@ export function cpuSeconds(pids: readonly number[]): number {
   return ticks / 100
 }
 
-/** Proportional set size: shared pages are divided among those who share them. */
+/** Proportional set size: shared pages are divided among the processes that share them. */
 export function memoryMiB(...pids: readonly number[]): number {
   const sizes = pids.map((pid) => Number(/^Pss:\s+(\d+)/mu.exec(readProcess(pid, 'smaps_rollup'))?.[1] ?? 0))
   return Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1024)
 }
 
-/** Empty for one that has ended: a database's processes come and go. */
+/** Empty for a process that has ended: a database's processes come and go. */
 function readProcess(pid: number, name: 'stat' | 'smaps_rollup'): string {
   try {
     return readFileSync(`/proc/${pid}/${name}`, 'utf8')
@@ -79,7 +81,7 @@ function readProcess(pid: number, name: 'stat' | 'smaps_rollup'): string {
   }
 }
 
-/** Share of all cores that processes other than ours used while `run` ran, in per cent. */
+/** Share of all cores that other processes used while `run` ran, in per cent. */
 export async function foreignLoad<T>(pids: () => readonly number[], run: () => Promise<T>): Promise<[T, number]> {
   const before = machine(pids())
   const result = await run()
@@ -88,16 +90,16 @@ export async function foreignLoad<T>(pids: () => readonly number[], run: () => P
   return [result, Math.max(0, Math.round((100 * foreign) / Math.max(0.01, after.total - before.total)))]
 }
 
-/** Others may use this share of the cores while a measure runs. */
+/** The share of the cores that other processes may use during a measurement. */
 const QUIET_PERCENT = 12
 const LISTEN_MS = 700
 
-/** Time to wait for a quiet machine, for all measures of a run together: what one waits, the others do not have. */
+/** Total time to wait for a quiet machine, for all measures of a run: what one uses, the others do not have. */
 export interface Patience {
   leftMs: number
 }
 
-/** Waits until others leave the machine alone, or until there is no patience left. */
+/** Waits until other processes leave the machine idle, or until the waiting time is used up. */
 export async function untilQuiet(pids: () => readonly number[], patience: Patience): Promise<void> {
   while (patience.leftMs > 0) {
     const [, foreign] = await foreignLoad(pids, () => sleep(LISTEN_MS))

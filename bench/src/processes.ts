@@ -12,7 +12,7 @@ const CLI = fileURLToPath(new URL('../../apps/cli/dist/main.js', import.meta.url
 const BLUEPRINTS = fileURLToPath(new URL('blueprints', import.meta.url))
 const WORKER = fileURLToPath(new URL('worker-main.js', import.meta.url))
 
-/** A busy machine needs its time. */
+/** A busy machine needs time. */
 const READY_MS = 120_000
 
 export interface ServerProcess {
@@ -21,7 +21,7 @@ export interface ServerProcess {
   stop(): Promise<void>
 }
 
-/** The product as users run it, in its own process. */
+/** The product as users run it, in a separate process. */
 export async function startServer(
   storageUrl: string,
   node: string = process.execPath,
@@ -39,7 +39,7 @@ export async function startServer(
       STORAGE_URL: storageUrl,
       BLUEPRINTS_DIR: BLUEPRINTS,
       CLIENT_TOKEN,
-      // Counted as ever, and never reached: one client and one worker do all of the work here.
+      // Counted as usual, and never reached: one client and one worker do all the work here.
       RATE_LIMIT_LIMIT: '1000000000',
       WORKER_TOKEN,
       LOG_LEVEL: 'warn',

@@ -1,4 +1,4 @@
-/** The worker process of the benchmark: does nothing, and tells the driver when. */
+/** The worker process of the benchmark: does nothing, and reports the time to the driver. */
 import { createWorker } from '@impresario/worker'
 import { now } from './measure.ts'
 
@@ -8,7 +8,7 @@ interface Count {
   first: number
 }
 
-// Known from the start: the first tasks come before any message could.
+// Known from the start: the first tasks arrive before any message could.
 const count: Count = { done: 0, want: Number(process.env['BENCH_EXPECT'] ?? 0), first: 0 }
 
 const worker = createWorker({

@@ -1,4 +1,4 @@
-// A job that waits for a person, and what happens when nobody answers.
+// A job that waits for a person, and what happens without an answer.
 //
 //   npx tsx -C source examples/src/04-approval.ts
 //

@@ -44,11 +44,11 @@ const SECONDS = Number(values.minutes) * 60
 const RATE = Number(values.rate)
 const SWARMS = Number(values.swarms)
 const STORAGE: StorageName = values.storage === 'postgres' ? 'postgres' : 'redis'
-/** After the last job was started, so much time for all to end. */
+/** How long all jobs may take to end after the last one was started. */
 const REST_MS = 120_000
 const DEAD_MS = 5_000
 
-/** Which process is which, by how it was started. */
+/** The role of each process, by its command line. */
 const LABELS = [
   [/main\.js start/, 'instances'],
   [/swarm\.ts/, 'workers'],
@@ -67,7 +67,7 @@ function program(name: string, env: Readonly<Record<string, string>>): ChildProc
   return child
 }
 
-/** The boundary: what our own programs send. */
+/** Type boundary: messages of our own programs. */
 async function said<T extends { readonly type: string }>(child: ChildProcess, type: T['type']): Promise<T> {
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`A part of the test ended with ${String(code)} before it had reported.`)
@@ -88,7 +88,7 @@ function say(text: string): void {
   console.log(`${new Date().toISOString().slice(11, 19)}  ${text}`)
 }
 
-/** One is killed and comes back after a while; later another is stopped as for a new version, and started again. */
+/** One instance is killed and restarted after a while; later another is stopped as for an upgrade, and restarted. */
 async function cause(stage: Stage): Promise<readonly string[]> {
   const [, first, second] = stage.instances
   const complaints: string[] = []
@@ -213,14 +213,14 @@ end       ${percentiles(feeder.endMs)} as the client saw it
   return failures.length === 0
 }
 
-/** Interrupted: everything ends with us. Storage and nginx notice by themselves. */
+/** Interrupted: everything ends with this process. Storage and nginx notice by themselves. */
 function abandon(stage: Stage): void {
   for (const { process: instance } of stage.instances) void instance.kill()
   rmSync(directory, { recursive: true, force: true })
   process.kill(process.pid, 'SIGKILL')
 }
 
-/** On a disk and not in memory: what is acknowledged shall have cost what it costs. */
+/** On a disk and not in memory, so that acknowledged writes have their real cost. */
 const directory = mkdtempSync(join(tmpdir(), 'impresario-cluster-'))
 chmodSync(directory, 0o711)
 process.env[RUN_DIRECTORY] = directory

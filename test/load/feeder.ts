@@ -1,6 +1,6 @@
 /**
- * A client that starts jobs at a steady rate, whatever becomes of them, and repeats each request with its idempotency key
- * until it is answered. Some of the jobs it waits for, as people do.
+ * A client that starts jobs at a steady rate, regardless of their results, and retries each request with its
+ * idempotency key until it gets a response. It waits for some of the jobs, as people do.
  */
 import { CLIENT_PATHS, ENDED_STATUSES } from '@impresario/protocol'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -11,14 +11,14 @@ export interface FeederReport {
   readonly type: 'report'
   readonly cured: Mishaps
   readonly incurable: Mishaps
-  /** Jobs that were asked for. */
+  /** Requested jobs. */
   readonly attempted: number
-  /** The number of each job and the id that was acknowledged for it. */
+  /** The number of each job and its acknowledged id. */
   readonly acknowledged: readonly (readonly [number, string])[]
-  /** From the first request to its answer, and to the news of the job's end, in milliseconds. */
+  /** From the first request to its response, and to the notification of the job's end, in milliseconds. */
   readonly startMs: readonly number[]
   readonly endMs: readonly number[]
-  /** Jobs that began later than they should, because too many requests were open. */
+  /** Jobs that started late, because too many requests were open. */
   readonly late: number
 }
 
@@ -26,10 +26,10 @@ const { FEEDER_URL = '', FEEDER_CA = '', FEEDER_TOKEN = '', FEEDER_RATE = '0', F
 const { FEEDER_BLUEPRINT = '' } = process.env
 const RATE = Number(FEEDER_RATE)
 const SECONDS = Number(FEEDER_SECONDS)
-/** Beyond this the rate is not held: a client that opened requests without end would only measure itself. */
+/** Beyond this the rate is not kept: a client with unlimited open requests would only measure itself. */
 const OPEN_MAX = 2_000
 const TICK_MS = 10
-/** Every so-manieth job is waited for. */
+/** One in this many jobs is waited for. */
 const WATCHED = 20
 const WAIT_S = 25
 
@@ -86,7 +86,7 @@ const telling = setInterval(() => {
   process.send?.({ type: 'progress', text })
 }, 15_000)
 const given = new Promise<void>((resolve) => {
-  // The time for all to end is up: what is known by now is told.
+  // The time for all to end is over: the results so far are reported.
   process.on('message', (message) => (message === 'end' ? resolve() : undefined))
 })
 await Promise.race([feed(), given])

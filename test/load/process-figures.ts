@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 export interface Figures {
   readonly processes: number
-  /** Of one processor, over the time in which was looked. */
+  /** Share of one processor, over the sampled time. */
   readonly cpuPercent: number
-  /** The most that all of them together had, in MiB; what they share counts for each. */
+  /** The maximum of all of them together, in MiB; shared memory counts for each. */
   readonly rssMiBMax: number
 }
 
@@ -18,7 +18,7 @@ interface Seen {
 const TICKS = 100
 const EVERY_MS = 2_000
 
-/** Looks at this process and all that came from it: what they take of processor and memory, by what they are. */
+/** Samples this process and its descendants: their processor time and memory, by role. */
 export class ProcessWatch {
   readonly #labels: readonly (readonly [RegExp, string])[]
   readonly #seen = new Map<number, Seen>()
@@ -66,7 +66,7 @@ export class ProcessWatch {
       if (label === undefined) continue
       const seen = this.#seen.get(pid)
       if (seen !== undefined) seen.lastTicks = ticks
-      // One that came later has spent everything since it began.
+      // A process that started later has spent all of its time since it began.
       else this.#seen.set(pid, { label, firstTicks: isFirst ? ticks : 0, lastTicks: ticks })
       rss.set(label, (rss.get(label) ?? 0) + kib)
       counts.set(label, (counts.get(label) ?? 0) + 1)
@@ -88,7 +88,7 @@ interface Process {
 function family(root: number): readonly Process[] {
   const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (read(Number(name)) ?? []) : []))
   const members = new Set([root])
-  // Children have higher numbers than their parents, except after the numbers have run out once.
+  // Children have higher ids than their parents, except after the ids have wrapped around.
   for (const { pid, parent } of all.toSorted((one, other) => one.pid - other.pid)) {
     if (members.has(parent)) members.add(pid)
   }

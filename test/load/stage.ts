@@ -39,7 +39,7 @@ export interface Instance {
   readonly process: Victim
 }
 
-/** A storage, instances on it, and nginx before them. */
+/** A storage, instances on it, and nginx in front of them. */
 export class Stage {
   readonly storage: StorageServer
   readonly instances: readonly Instance[]
@@ -61,7 +61,7 @@ export class Stage {
     return new Stage(storage, instances, nginx)
   }
 
-  /** Ends everything but the storage, as an operator does. */
+  /** Stops everything except the storage, as an operator does. */
   async close(): Promise<void> {
     await Promise.all(this.instances.map(({ process }) => process.stop()))
     await this.nginx.stop()
@@ -81,7 +81,7 @@ async function newInstance(name: string, storageUrl: string): Promise<Instance> 
     WORKER_TOKEN,
     SECRET_KEY: 'a-key-that-all-instances-share',
     TRUST_PROXY: '127.0.0.1',
-    // As the deployment guide says for instances behind nginx.
+    // As the deployment guide recommends for instances behind nginx.
     SHUTDOWN_DRAIN_SECONDS: '5',
     LOG_LEVEL: 'warn',
   })

@@ -1,6 +1,6 @@
 /**
- * A process full of workers, each with the calls of a real one: registration, long polls, results, heartbeats. They do the
- * tasks at once, because what is looked at here is the orchestrator.
+ * A process with many workers, each with the calls of a real one: registration, long polls, results, heartbeats. They
+ * finish tasks at once, because this test is about the orchestrator.
  */
 import { isJsonObject, LIMITS, WORKER_PATHS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
@@ -23,7 +23,7 @@ const { SWARM_URL = '', SWARM_CA = '', SWARM_TOKEN = '', SWARM_NAME = 'swarm', S
 const HEARTBEAT_MS = 15_000
 const POLL_MS = LIMITS.longPollMs
 const HANDS = 4
-/** Workers that sign in at the same time: all at once would be another test. */
+/** Workers that register at the same time: all at once would be another test. */
 const DOOR = 25
 
 const line = new WireLine(SWARM_URL, SWARM_CA, { 'x-worker-token': SWARM_TOKEN })

@@ -1,16 +1,16 @@
 import type { Job, Storage } from '@impresario/core'
 
-/** What became of the jobs, held against what their client was told. */
+/** The results of the jobs, compared with the replies that their client got. */
 export interface Verdict {
   readonly acknowledged: number
   readonly stored: number
-  /** Acknowledged, and not there. */
+  /** Acknowledged, but missing. */
   readonly lost: readonly string[]
-  /** There, though nobody asked for it, or there twice. */
+  /** Stored although it was never requested, or stored twice. */
   readonly unexpected: readonly string[]
   readonly endedTwice: readonly string[]
   readonly unfinished: readonly string[]
-  /** Finished with another sum than it should. */
+  /** Finished with a wrong sum. */
   readonly wrong: readonly string[]
   /** From its creation to its end, by the storage's clock. */
   readonly lifeMs: readonly number[]
@@ -18,7 +18,7 @@ export interface Verdict {
 
 const PAGE = 500
 
-/** Reads the storage itself: what an instance says about it would be part of what is tested. */
+/** Reads the storage itself: what an instance reports about it would be part of what is tested. */
 export async function judge(
   storage: Storage,
   acknowledged: ReadonlyMap<number, string>,
@@ -34,7 +34,7 @@ export async function judge(
   const found = [...jobs.values()]
   const unexpected = [...byNumber].flatMap(([number, ids]) => {
     const isAskedFor = number >= 0 && number < attempted
-    // A job whose answer got lost was asked for too; its second one was not.
+    // A job whose reply was lost was requested too; a second one for the same request was not.
     const own = acknowledged.get(number) ?? ids[0]
     return isAskedFor ? ids.filter((id) => id !== own) : ids
   })
@@ -69,7 +69,7 @@ function endings({ trail }: Job): number {
   return trail.filter(({ event }) => event === 'job_finished').length
 }
 
-/** Twice the number; of four states, the sum of three parts of it that are one, two and three times as much. */
+/** Twice the number; for four states, the sum of three parts of it: one, two and three times as much. */
 function isRight(job: Job): boolean {
   const { value, sum, parts } = job.stateHistory
   const number = Number(job.initialData['value'])

@@ -17,27 +17,27 @@ export interface WireAnswer {
   readonly body: JsonObject
 }
 
-/** What went wrong, by kind: how often. A kind is the call, and its status with its code or the error of the connection. */
+/** Error counts by kind. A kind is the call, and its status with its code or the connection error. */
 export type Mishaps = Record<string, number>
 
-/** Refusals that no repetition cures: whoever gets one has been let down. */
+/** Errors that no retry resolves: each is a failure for its caller. */
 const INCURABLE = new Set([400, 401, 403, 404, 405, 409, 413, 415, 422])
 const TIMEOUT_MS = 30_000
 const RETRY_MS = 100
 const RETRY_MS_MAX = 2_000
 
-/** Requests over kept connections, by hand: thousands of callers fit into one process. */
+/** Requests over persistent connections, without a library: thousands of callers fit into one process. */
 export class WireLine {
-  /** Cured by sending the same request again. */
+  /** Resolved by retrying the same request. */
   readonly cured: Mishaps = {}
   readonly incurable: Mishaps = {}
   readonly #agent: Agent | PlainAgent
   readonly #url: URL
   readonly #headers: Readonly<Record<string, string>>
-  /** No more repetitions: the run is over. */
+  /** No more retries: the run is over. */
   isClosing = false
 
-  /** Without a certificate's authority it speaks plainly. */
+  /** Without a certificate authority it uses plain HTTP. */
   constructor(url: string, ca: string | undefined, headers: Readonly<Record<string, string>>) {
     this.#url = new URL(url)
     const options = { keepAlive: true, maxSockets: Number.POSITIVE_INFINITY }
@@ -45,7 +45,7 @@ export class WireLine {
     this.#headers = headers
   }
 
-  /** Sends the request again until it is answered well. `undefined` when the run ends first, or nothing can cure it. */
+  /** Retries the request until it succeeds. `undefined` if the run ends first, or if no retry can help. */
   async insist(
     name: string,
     call: WireCall,
@@ -119,7 +119,7 @@ async function readAnswer(answer: IncomingMessage): Promise<WireAnswer> {
   return { status: answer.statusCode ?? 0, body: isJsonObject(body) ? body : {} }
 }
 
-/** A field that holds a text; empty where it does not. */
+/** A text field; empty if it is not a text. */
 export function textIn(body: JsonObject | undefined, field: string): string {
   const value = body?.[field]
   return typeof value === 'string' ? value : ''

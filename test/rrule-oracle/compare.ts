@@ -13,9 +13,9 @@ const DAY_MS = 86_400_000
 
 export interface Comparison {
   readonly compared: number
-  /** Rules that dateutil did not answer in time. */
+  /** Rules for which dateutil did not respond in time. */
   readonly tooSlow: number
-  /** How many occurrences agreed in all. */
+  /** The total number of occurrences that agreed. */
   readonly occurrences: number
   readonly differences: readonly string[]
 }
@@ -27,7 +27,7 @@ function pythonWithDateutil(): string | undefined {
   )
 }
 
-/** Makes rules from a seed, asks dateutil and us, and tells where we differ. */
+/** Generates rules from a seed, evaluates them with dateutil and our code, and reports differences. */
 export async function compareWithDateutil(seed: number, count: number): Promise<Comparison> {
   const python = pythonWithDateutil()
   if (python === undefined) throw new Error('python3-dateutil is missing: apt-get install python3-dateutil')
@@ -70,7 +70,7 @@ function show(times: readonly number[]): string {
   return `${times.length}: ${times.slice(0, 8).map(isoInstant).join(' ')}`
 }
 
-/** The two answers, each cut to what can be compared. */
+/** The two results, each cut to the part that can be compared. */
 function judge(
   rule: RandomRule,
   locals: readonly number[],
@@ -91,23 +91,23 @@ function judge(
   const resolved = locals.flatMap((local) => firstInstant(clock, local))
   const counted = rule.count === undefined ? resolved : resolved.slice(0, rule.count)
   const theirs = counted.filter((at) => until === undefined || at <= until)
-  // Rules of hours and less count real time here and the clock's in dateutil: they go together up to the first change.
+  // Hourly and shorter rules count real time here and local time in dateutil: they agree up to the first clock change.
   const horizon = rule.isSubDaily
     ? Math.min(lastOf(rule) - DAY_MS, firstChange(zones.named(rule.zone), start))
     : lastOf(rule) - DAY_MS
-  // Of the last ones some may lie in a gap, and we have asked for a few more.
+  // Some of the last ones may be in a gap, so we requested a few more.
   return {
     expected: theirs.filter((at) => at < horizon).slice(0, TAKE),
     actual: ours.map(({ at }) => at).filter((at) => at < horizon),
   }
 }
 
-/** dateutil looks at every day, so that a search through centuries would take minutes. */
+/** dateutil checks every day, so a search through centuries would take minutes. */
 function lastOf({ dtstart }: RandomRule): number {
   return localOf(dtstart) + YEARS * 365 * DAY_MS
 }
 
-/** When the clock is changed for the first time after a local time, but no later than the comparison goes. */
+/** The first clock change after a local time, up to the end of the comparison. */
 function firstChange(zone: Zone, local: number): number {
   const start = zone.instantOf(local, { gap: 'shift', fold: 'first' })
   const limit = local + YEARS * 366 * DAY_MS
@@ -117,7 +117,7 @@ function firstChange(zone: Zone, local: number): number {
   return stretch.offsetMs === offsetMs ? limit : stretch.from
 }
 
-/** How far a zone's clock is ahead at an instant, told by `Intl` and nothing of ours. */
+/** The offset of a zone at an instant, computed by `Intl` alone. */
 function clockOf(zone: string): (at: number) => number {
   const known = formats.get(zone) ?? new Intl.DateTimeFormat('sv-SE', { ...STYLE, timeZone: zone })
   formats.set(zone, known)
@@ -128,7 +128,7 @@ const formats = new Map<string, Intl.DateTimeFormat>()
 /** In Swedish that is 2026-03-29 02:30:00. */
 const STYLE = { dateStyle: 'short', timeStyle: 'medium' } as const
 
-/** The first instant that shows a local time; none in a gap. */
+/** The first instant with this local time; none in a gap. */
 function firstInstant(clock: (at: number) => number, local: number): readonly number[] {
   const offsets = [clock(local - DAY_MS), clock(local + DAY_MS)]
   const instants = offsets.map((offset) => local - offset).filter((at) => at + clock(at) === local)

@@ -1,7 +1,7 @@
 import { compareWithDateutil } from './compare.ts'
 
 /**
- * `npm run check:rrule [rules] [seed]`: random rules, ours against dateutil's. A seed that is not given is drawn and
+ * `npm run check:rrule [rules] [seed]`: compares random rules with dateutil. Without a seed, a random one is used and
  * printed.
  */
 const rules = Number(process.argv[2] ?? 100_000)

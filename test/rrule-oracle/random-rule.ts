@@ -1,4 +1,4 @@
-/** A rule, and what dateutil is asked about it. */
+/** A rule, and the query for dateutil. */
 export interface RandomRule {
   /** Without COUNT and UNTIL. */
   readonly rrule: string
@@ -6,12 +6,12 @@ export interface RandomRule {
   readonly dtstart: string
   readonly zone: string
   readonly count: number | undefined
-  /** UNTIL lies so many days behind DTSTART. */
+  /** UNTIL is this many days after DTSTART. */
   readonly untilDays: number | undefined
   readonly isSubDaily: boolean
 }
 
-/** Half of them change their clocks, some by half an hour, two hours, at midnight, or by a day. */
+/** Half of them have clock changes, some by half an hour, two hours, at midnight, or by a day. */
 const ZONES = [
   'UTC',
   'Asia/Kolkata',
@@ -37,7 +37,7 @@ const ZONES = [
 
 type Chance = () => number
 
-/** The same numbers for the same seed. */
+/** The same seed gives the same numbers. */
 export function chanceOf(seed: number): Chance {
   let state = seed >>> 0
   return () => {
@@ -51,7 +51,7 @@ export function chanceOf(seed: number): Chance {
 const DAYS = ['MO', 'TU', 'WE', 'TH', 'FR', 'SA', 'SU'] as const
 const FREQUENCIES = ['YEARLY', 'MONTHLY', 'WEEKLY', 'DAILY', 'HOURLY', 'MINUTELY', 'SECONDLY'] as const
 
-/** How many times a period of the rule has at most. */
+/** The maximum number of times in a period of the rule. */
 function periodSize(parts: readonly string[], frequency: (typeof FREQUENCIES)[number]): number {
   const sizeOf = (name: string): number => parts.find((part) => part.startsWith(`${name}=`))?.split(',').length ?? 1
   const finer = { HOURLY: ['BYMINUTE', 'BYSECOND'], MINUTELY: ['BYSECOND'], SECONDLY: [] as string[] }
@@ -95,7 +95,8 @@ export function randomRule(chance: Chance): RandomRule {
   add('BYSECOND', 0.2, () => some(3, () => upTo(60)))
   if (!has('BYWEEKNO')) add('INTERVAL', 0.4, () => 1 + upTo(often(0.2) ? 30 : 4))
   const hasBy = parts.some((part) => part.startsWith('BY'))
-  // Positions that a period does not have would make a rule that never matches, at which dateutil looks for minutes.
+  // Positions that a period does not have would make a rule that never matches, for which dateutil searches for
+  // minutes.
   const sizeMax = periodSize(parts, frequency)
   if (hasBy && !has('BYWEEKNO')) {
     add('BYSETPOS', 0.2, () => some(3, () => signed(Math.min(sizeMax, often(0.2) ? 40 : 4))))

@@ -5,7 +5,7 @@ import type { StorageGround } from './storage-ground.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Runs the tests that ask for a storage on this one; `unit` and `repo` run them on the one in memory. */
+/** Runs the tests that request a storage on this one; `unit` and `repo` run them on the one in memory. */
 export function backendProject(backend: Exclude<StorageGround['backend'], 'memory'>): TestProjectInlineConfiguration {
   const ground =
     backend === 'embedded'

@@ -1,10 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where tests may ask for a storage without saying which. */
+/** Where tests may request a storage without naming one. */
 const PLACES = ['packages/engine/src', 'packages/server/src', 'packages/webhooks/src', 'test']
 
-/** Ask for one, and yet need not run on each: those that are about several at once, and those that use none of what it does. */
+/**
+ * Exceptions that need not run on each storage: tests about several at once, and tests that do not depend on its
+ * behaviour.
+ */
 const LEFT_OUT = [
   'packages/server/src/cluster/',
   'packages/server/src/transfer/',
@@ -13,7 +16,9 @@ const LEFT_OUT = [
   'packages/server/src/http/tls.test.ts',
 ]
 
-/** What they ask with. Whoever imports one of these gets the storage of the project that the test runs in. */
+/**
+ * The modules that provide a storage. A test that imports one of these gets the storage of the project that it runs in.
+ */
 const DOORS = [
   'newStorageUrl',
   'newDurableStorageUrl',
@@ -26,14 +31,14 @@ const DOORS = [
 
 const ASKS = new RegExp(`^import \\{[^}]*\\b(?:${DOORS.join('|')})\\b[^}]*\\} from '\\.`, 'm')
 
-/** The tests that ask for a storage: what they say holds on every one, so that they run on each. */
+/** The tests that request a storage: they must pass on every storage, so they run on each. */
 export function backendTests(root: string): readonly string[] {
   return PLACES.flatMap((place) => testFiles(root, place))
     .filter((file) => !LEFT_OUT.some((one) => file.startsWith(one)))
     .filter((file) => ASKS.test(readFileSync(join(root, file), 'utf8')))
 }
 
-/** Every test there, those of real processes left out: they choose the storage that they are about. */
+/** Every test there, except those of real processes, which choose their own storage. */
 function testFiles(root: string, place: string): readonly string[] {
   const entries = readdirSync(join(root, place), { withFileTypes: true, recursive: true })
   return entries

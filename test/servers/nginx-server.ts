@@ -11,41 +11,41 @@ import { freePort } from './free-port.ts'
 import { newDirectory } from './run-directory.ts'
 import { startWatchdog } from './watchdog.ts'
 
-/** Why there is no nginx to test with; nothing if there is one. */
+/** Why there is no nginx to test with; `undefined` if there is one. */
 export const missingNginx: string | undefined = ensure(['nginx', 'openssl'])
 
-/** A real nginx with the configuration of `deploy/nginx`: only addresses, ports and paths are others. */
+/** A real nginx with the configuration of `deploy/nginx`: only addresses, ports and paths differ. */
 export interface NginxServer {
-  /** By the name that its certificate is for. */
+  /** Uses the name in its certificate. */
   readonly url: string
   readonly port: number
   readonly plainPort: number
   readonly pid: number
-  /** The certificate, which is its own authority: its file and its text. */
+  /** The self-signed certificate: its file and its text. */
   readonly caPath: string
   readonly ca: string
-  /** What has been served so far. Each line appears within a second. */
+  /** The requests served so far. Each line appears within a second. */
   served(): readonly ServedRequest[]
-  /** What it has complained about. */
+  /** The error log. */
   complaints(): string
   stop(): Promise<void>
 }
 
-/** A line of the access log, as far as tests look at it. */
+/** A line of the access log, reduced to the fields that tests use. */
 interface ServedRequest {
   readonly address: string
   readonly method: string
   readonly path: string
   readonly status: number
   readonly protocol: string
-  /** Every instance that was asked, in order. */
+  /** Every instance that was tried, in order. */
   readonly instance: string
 }
 
 export interface NginxOptions {
   /** Addresses of the instances, such as `127.0.0.1:8081`. */
   readonly instances: readonly string[]
-  /** Where it listens; only the own machine can reach it without it. */
+  /** Where it listens; by default only this machine can reach it. */
   readonly host?: string
 }
 
@@ -110,7 +110,7 @@ interface NginxSite {
   readonly instances: readonly string[]
 }
 
-/** Every replacement has to find what it replaces: else the test would be about another configuration. */
+/** Every replacement has to find its text: otherwise the test would use another configuration. */
 function writeConfiguration({ directory, host, port, plainPort, instances }: NginxSite): void {
   const rewrite = (name: string, replacements: readonly (readonly [RegExp, string])[]): void => {
     let text = readFileSync(join(CONFIGURATION, name), 'utf8')
@@ -159,7 +159,7 @@ async function accepts(host: string, port: number): Promise<void> {
   }
 }
 
-/** The boundary: the log's own format, which `deploy/nginx/nginx.conf` gives it. */
+/** Type boundary: the log format that `deploy/nginx/nginx.conf` defines. */
 function linesOf(path: string): readonly ServedRequest[] {
   const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1)
   return lines.map((line) => JSON.parse(line) as ServedRequest)

@@ -9,7 +9,7 @@ import type { PostgresServer } from './postgres-server.ts'
 import { newDirectory } from './run-directory.ts'
 import { startWatchdog } from './watchdog.ts'
 
-/** Why there is no pooler to test with; nothing if there is one. */
+/** Why there is no pooler to test with; `undefined` if there is one. */
 export const missingPooler: string | undefined = ensure(['pgbouncer'])
 
 export interface PoolerServer {
@@ -17,7 +17,7 @@ export interface PoolerServer {
   stop(): Promise<void>
 }
 
-/** Gives out server connections by transaction, and has only two of them. */
+/** Assigns server connections per transaction, and has only two of them. */
 export async function startPooler(server: PostgresServer): Promise<PoolerServer> {
   const user = unprivileged()
   const directory = newDirectory('pooler')

@@ -2,7 +2,7 @@ import pg from 'pg'
 
 type Ask = (sql: string, values?: readonly unknown[]) => Promise<unknown>
 
-/** Stops the clock of one namespace, which then shows what it was last set to. */
+/** Stops the clock of one namespace, which then shows the time that it was last set to. */
 export async function stopClock(ask: Ask, namespace: string): Promise<(at: number) => Promise<void>> {
   const clock = `"${namespace}".test_clock`
   await ask(`
@@ -16,7 +16,7 @@ export async function stopClock(ask: Ask, namespace: string): Promise<(at: numbe
 
 let pool: pg.Pool | undefined
 
-/** One connection for each thread, which does not keep it from ending. */
+/** One connection per thread, which does not keep the thread alive. */
 export function askerOf(url: string): Ask {
   if (pool === undefined) {
     pool = new pg.Pool({ connectionString: url, max: 1, allowExitOnIdle: true })

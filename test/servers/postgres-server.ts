@@ -10,24 +10,24 @@ import { freePort } from './free-port.ts'
 import { newDirectory, RUN_DIRECTORY } from './run-directory.ts'
 import { startWatchdog } from './watchdog.ts'
 
-/** Why there is no PostgreSQL to test with; nothing if there is one. */
+/** Why there is no PostgreSQL to test with; `undefined` if there is one. */
 export const missingPostgres: string | undefined = ensure(['postgresql'])
 
-/** A server of our own, on a port of its own, in a directory of its own. */
+/** A private server, on its own port, in its own directory. */
 export interface PostgresServer {
   readonly url: string
   readonly port: number
-  /** As from a power cut, but for the disk. */
+  /** Like a power failure, except for the disk. */
   kill(): Promise<void>
   start(): Promise<void>
   stop(): Promise<void>
   query(sql: string, values?: readonly unknown[]): Promise<readonly Record<string, unknown>[]>
 }
 
-/** For tests of what is decided, not of what survives. */
+/** For tests of behaviour, not of durability. */
 const FAST: readonly string[] = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'jit=off']
 
-/** Shared memory in the data directory too: elsewhere a server that was killed leaves some behind. */
+/** Shared memory in the data directory too: elsewhere a killed server leaves some behind. */
 const PLACE: readonly string[] = [
   'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
@@ -63,14 +63,14 @@ export async function startPostgres(settings: readonly string[] = FAST): Promise
         throw new Error('The server ended before it took queries')
       })
       await Promise.race([untilReady(url), ended])
-      // From here on it may end: tests do that to it.
+      // From here on it may end, because tests stop it.
       ended.catch(() => undefined)
     },
-    // The children notice that their parent is gone, and the next start waits until they have.
+    // The children notice that their parent is gone, and the next start waits until they have ended.
     kill: () => end('SIGKILL'),
     async stop() {
       await asking?.end().catch(() => undefined)
-      // Immediately: what the tests leave behind need not be written.
+      // Immediately: the data of the tests need not be written.
       await end('SIGQUIT')
       rmSync(directory, { recursive: true, force: true })
       watchdog.dismiss()
@@ -98,7 +98,7 @@ function ownDirectory(): string {
   return directory
 }
 
-/** A copy of what one run makes once: `initdb` takes longer than everything else about a start. */
+/** A copy of a directory that is created once per run: `initdb` takes longer than the rest of a start. */
 function newCluster(bin: string, directory: string): string {
   const data = join(directory, 'data')
   const run = process.env[RUN_DIRECTORY]
@@ -113,7 +113,7 @@ function newCluster(bin: string, directory: string): string {
     try {
       renameSync(made, template)
     } catch {
-      // Somebody else was faster, and theirs is as good.
+      // Another process was faster, and its copy is equivalent.
       rmSync(made, { recursive: true })
     }
   }

@@ -8,20 +8,20 @@ import { freePort } from './free-port.ts'
 import { newDirectory } from './run-directory.ts'
 import { startWatchdog } from './watchdog.ts'
 
-/** A server of its own for a test: on a free port, in a temporary directory, with every write on disk before its answer. */
+/** A private server for a test: on a free port, in a temporary directory, with every write on disk before its reply. */
 export interface TestServer {
   readonly port: number
   readonly url: string
-  /** Only where it was asked for. */
+  /** Only if it was requested. */
   readonly tlsPort: number | undefined
-  /** Ends it at once, as a crash does. */
+  /** Kills it at once, like a crash. */
   kill(): Promise<void>
-  /** Starts it again on what is on disk. */
+  /** Restarts it on the data on disk. */
   start(): Promise<void>
-  /** Halts it, so that connections stay and answers do not come. */
+  /** Suspends it, so that connections stay open and replies do not come. */
   pause(): void
   resume(): void
-  /** Ends it and deletes everything. */
+  /** Stops it and deletes everything. */
   remove(): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export async function startRedis(extra: readonly string[] = [], options: TestSer
       throw new Error('The server ended before it took commands')
     })
     await Promise.race([answers(port), ended])
-    // From here on it may end: tests do that to it.
+    // From here on it may end, because tests stop it.
     ended.catch(() => undefined)
   }
   const kill = async (): Promise<void> => {
@@ -89,7 +89,7 @@ export async function startRedis(extra: readonly string[] = [], options: TestSer
   }
 }
 
-/** Waits until the server takes commands: it may have to load its data first. */
+/** Waits until the server accepts commands: it may have to load its data first. */
 async function answers(port: number): Promise<void> {
   for (;;) {
     const socket = connect({ port, host: '127.0.0.1' })

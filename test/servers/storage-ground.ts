@@ -1,7 +1,7 @@
 import { inject } from 'vitest'
 import { newDirectory } from './run-directory.ts'
 
-/** What the tests of one project keep their records in: its server, if it has one, runs for all of them. */
+/** Where the tests of one project keep their records: its server, if it has one, is shared by all of them. */
 export interface StorageGround {
   readonly backend: 'memory' | 'embedded' | 'redis' | 'postgres'
   /** Where the server is. */
@@ -20,13 +20,13 @@ export function storageGround(): StorageGround {
 
 let namespaces = 0
 
-/** Nobody else's on this server, whichever thread asks. */
+/** Unique on this server, for all threads. */
 export function newNamespace(): string {
   namespaces += 1
   return `test_${process.pid}_${process.env['VITEST_POOL_ID'] ?? 0}_${Date.now().toString(36)}_${namespaces}`
 }
 
-/** The address of a storage that nobody has used yet. */
+/** The address of a storage that has not been used yet. */
 export function newStorageUrl(): string {
   const { backend, url = '' } = storageGround()
   if (backend === 'memory') return 'memory:'
@@ -34,7 +34,7 @@ export function newStorageUrl(): string {
   return `${url}?${backend === 'redis' ? 'namespace' : 'schema'}=${newNamespace()}`
 }
 
-/** The same for a test that starts again on what is there: in memory there would be nothing. */
+/** The same for a test that restarts on existing data, which a storage in memory would not have. */
 export function newDurableStorageUrl(): string {
   return storageGround().backend === 'memory' ? `file:${newDirectory('embedded')}` : newStorageUrl()
 }

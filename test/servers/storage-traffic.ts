@@ -1,12 +1,12 @@
 import type { Storage } from '@impresario/core'
 
-/** How many calls of the storages of this thread are under way, for tests that wait until nothing goes on any more. */
+/** The number of storage calls in progress in this thread, for tests that wait until all work is done. */
 class StorageTraffic {
   #begun = 0
   #underWay = 0
   readonly #waiting: (() => void)[] = []
 
-  /** Grows with each call. */
+  /** Increases with each call. */
   get begun(): number {
     return this.#begun
   }
@@ -15,7 +15,7 @@ class StorageTraffic {
     return this.#underWay === 0
   }
 
-  /** Resolves once no call is under way. */
+  /** Resolves once no call is in progress. */
   quiet(): Promise<void> {
     return this.isQuiet ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve))
   }
@@ -36,7 +36,7 @@ export const storageTraffic = new StorageTraffic()
 
 type Pass = <T>(work: (storage: Storage) => Promise<T>) => Promise<T>
 
-/** A storage that is still being opened, and each of whose calls goes through `pass`. */
+/** A storage that is still being opened, and whose calls all go through `pass`. */
 export function passedThrough(opening: Promise<Storage>, pass: Pass): Storage {
   return {
     read: (kind, id) => pass((storage) => storage.read(kind, id)),

@@ -7,11 +7,11 @@ import { newNamespace, storageGround } from './storage-ground.ts'
 import { passedThrough, storageTraffic } from './storage-traffic.ts'
 
 interface TestStorageOptions {
-  /** The test's own time, which the storage goes by. */
+  /** The test's own clock, which the storage uses. */
   readonly now: () => number
 }
 
-/** What has been opened outside of every test. `close-storages.ts` closes it at the end of the file. */
+/** Storages opened outside of every test. `close-storages.ts` closes them at the end of the file. */
 const leftOpen = new Set<Storage>()
 
 export async function closeTestStorages(): Promise<void> {
@@ -20,7 +20,7 @@ export async function closeTestStorages(): Promise<void> {
   await Promise.all(all.map((storage) => storage.close()))
 }
 
-/** A new and empty storage, of the sort that this project is about. Nobody has to close it. */
+/** A new and empty storage, of this project's kind. It is closed automatically. */
 export function testStorage({ now }: TestStorageOptions): Storage {
   const { backend, url = '' } = storageGround()
   if (backend === 'memory') return createMemoryStorage({ now })
@@ -47,7 +47,7 @@ function closeAtEnd(storage: Storage): void {
 
 interface Opened {
   readonly storage: Storage
-  /** Before each call: a server that does not ask us for the time is told. */
+  /** Before each call: a server that does not use our clock is told the time. */
   readonly setTime: () => Promise<void>
 }
 
@@ -68,7 +68,7 @@ async function opened(backend: 'embedded' | 'redis' | 'postgres', url: string, n
   return { storage, setTime: teller(now, setClock) }
 }
 
-/** Tells the server each new time once, and lets nobody by before it knows. */
+/** Sends each new time to the server once, and holds calls until the server has it. */
 function teller(now: () => number, setClock: (at: number) => Promise<void>): () => Promise<void> {
   let told: number | undefined
   let telling = Promise.resolve()

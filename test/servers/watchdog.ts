@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
 
 /**
- * Ends a server when whoever started it is gone, and deletes what it has left. It reads the server's process id from a
- * pipe, and the pipe's end is the sign: that comes whatever ended the starter, its being killed and a thread's end too.
+ * Stops a server when the process that started it is gone, and deletes its files. It reads the server's process id from
+ * a pipe, and the end of the pipe is the signal: it comes however the starter ended, including by a kill or the end of
+ * a thread.
  */
 export interface Watchdog {
   /** Zero: no server runs now. */
   watch(pid: number): void
-  /** Ends what is watched, and deletes the directory. */
+  /** Stops the watched server, and deletes the directory. */
   dismiss(): void
 }
 
@@ -16,7 +17,7 @@ if [ "\${pid:-0}" != 0 ]; then kill -s "$1" "$pid" && sleep 1; kill -s KILL "$pi
 rm -rf "$2"`
 
 export function startWatchdog(signal: 'QUIT' | 'KILL', directory: string): Watchdog {
-  // In a session of its own: an interrupt from the keyboard must not end it before its work.
+  // In a separate session: an interrupt from the keyboard must not end it before its work is done.
   const dog = spawn('sh', ['-c', SCRIPT, 'sh', signal, directory], {
     stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,

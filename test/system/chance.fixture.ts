@@ -1,4 +1,4 @@
-/** Mulberry32: what happens in a run of a kill test can be repeated with its seed. */
+/** Mulberry32: a run of a kill test can be repeated with its seed. */
 export function chanceOf(seed: number): () => number {
   let state = seed
   return () => {
@@ -9,7 +9,7 @@ export function chanceOf(seed: number): () => number {
   }
 }
 
-/** The same things in another order. */
+/** The same elements in another order. */
 export function shuffled<T>(things: readonly T[], chance: () => number): readonly T[] {
   return things
     .map((thing) => ({ thing, at: chance() }))

@@ -11,10 +11,10 @@ interface Outcome {
   readonly output: string
 }
 
-/** The tools that a user of TypeScript has beside the package; the versions are those of this repository. */
+/** The tools that a TypeScript user has beside the package, in the versions of this repository. */
 const TOOLS = ['typescript', '@types/node', 'tsx', 'zod']
 
-/** A folder with nothing in it but what was packed and installed, as a user has it. */
+/** A folder that contains only what was packed and installed, as a user has it. */
 export class Consumer {
   readonly folder: string
   readonly tarball: string
@@ -53,7 +53,7 @@ export class Consumer {
     return join(this.folder, 'node_modules/.bin/impresario')
   }
 
-  /** The files that the quick start tells its reader to write, in a folder of their own. */
+  /** The files that the quick start tells its reader to write, in a separate folder. */
   async writeQuickStart(): Promise<string> {
     const page = await readFile(join(ROOT, 'docs/learn/quick-start.md'), 'utf8')
     const folder = join(this.folder, 'quick-start')
@@ -77,7 +77,7 @@ export class Consumer {
   }
 }
 
-/** A program that goes on until it is ended. */
+/** A program that runs until it is stopped. */
 class Program {
   readonly #child
   readonly #closed: Promise<number | null>
@@ -99,7 +99,7 @@ class Program {
     this.#closed = new Promise((resolve) => this.#child.once('close', resolve))
   }
 
-  /** What the pattern finds in the output, as soon as it does. */
+  /** The first match of the pattern in the output, as soon as it appears. */
   async says(pattern: RegExp): Promise<string> {
     const ended = this.#closed.then((code) => {
       throw new Error(`It ended with ${code} and never said ${pattern}:\n${this.output}`)
@@ -121,7 +121,9 @@ class Program {
   }
 }
 
-/** Nothing of the test runner, so that programs run as they would in a terminal; what npm is told in the environment stays. */
+/**
+ * Without the test runner's variables, so that programs run as in a terminal; npm's settings in the environment stay.
+ */
 function plainEnvironment(): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _options, VITEST: _vitest, NODE_ENV: _environment, ...rest } = process.env
   const own = Object.entries(rest).filter(([name]) => !/^npm_(?:package|lifecycle|command)/.test(name))

@@ -1,6 +1,6 @@
 /**
- * Every command of the container file, run in a clean directory with exactly what the image would get. Where a Docker engine
- * is at hand, the image itself is built and started as well.
+ * Every command of the container file, run in a clean directory with exactly the files that the image would get. If a
+ * Docker engine is available, the image itself is also built and started.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,14 +29,14 @@ function instructions(): readonly string[] {
     .filter((line) => line !== '')
 }
 
-/** The commands of the stage that builds, which run in the directory with the sources. */
+/** The commands of the build stage, which run in the directory with the sources. */
 function buildCommands(): readonly string[] {
   const lines = instructions()
   const second = lines.findLastIndex((line) => line.startsWith('FROM '))
   return lines.slice(0, second).flatMap((line) => (line.startsWith('RUN ') ? [line.slice('RUN '.length)] : []))
 }
 
-/** What `.dockerignore` lets through, of the files that git knows. */
+/** The files known to git that `.dockerignore` lets through. */
 function contextFiles(): readonly string[] {
   const lines = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n')
   const rules = lines.filter((line) => line !== '' && !line.startsWith('#'))
@@ -44,7 +44,7 @@ function contextFiles(): readonly string[] {
   return known.split('\n').filter((file) => file !== '' && isLetThrough(file, rules) && existsSync(join(ROOT, file)))
 }
 
-/** The last rule that fits a file, or a directory above it, counts. */
+/** The last rule that matches a file, or a directory above it, applies. */
 function isLetThrough(file: string, rules: readonly string[]): boolean {
   const parts = file.split('/')
   const paths = parts.map((_, index) => parts.slice(0, index + 1).join('/'))
@@ -82,7 +82,7 @@ test(
         said: '',
       })
     }
-    // What the production server must not have, and what it must.
+    // What the production server must not contain, and what it must.
     for (const name of ['tsx', 'esbuild', 'typescript', 'vitest']) {
       expect({ name, isThere: existsSync(join(image, 'node_modules', name)) }).toEqual({ name, isThere: false })
     }
@@ -111,7 +111,7 @@ test(
       }
       server.once('close', (code) => reject(new Error(`It ended with ${code}:\n${said}`)))
     })
-    // As the health check of the image asks.
+    // As the health check of the image does.
     const [, check = ''] = /CMD \["node", "-e", "(.*)"\]/.exec(CONTAINERFILE) ?? []
     const port = new URL(address).port
     expect(spawnSync(process.execPath, ['-e', check], { env: { ...env, API_PORT: port } }).status).toBe(0)
@@ -121,7 +121,7 @@ test(
   },
 )
 
-/** The first step that fails; nothing where all went well, or where there is no engine to ask. */
+/** The first step that fails; `undefined` if all succeeded, or if there is no engine. */
 function failedWithDocker(): readonly string[] | undefined {
   if (spawnSync('docker', ['info'], { stdio: 'ignore' }).status !== 0) return undefined
   const env = { ...process.env, PUBLIC_URL: 'https://impresario.example.com' }

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Programs that a test needs and that are no package of npm. As root on Debian they are installed when they are missing;
- * otherwise the answer says what is missing, for the reason of a skipped test.
+ * Programs that a test needs and that are not npm packages. As root on Debian, missing ones are installed; otherwise
+ * the result says what is missing, as the reason of a skipped test.
  *
- * Returns nothing when all are there.
+ * Returns `undefined` if all are present.
  */
 export function ensure(packages: readonly string[]): string | undefined {
   const missing = packages.filter((name) => !isThere(name))
@@ -14,11 +14,11 @@ export function ensure(packages: readonly string[]): string | undefined {
   if (process.getuid?.() === 0 && isThere('apt-get')) {
     try {
       const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-      // One at a time: apt-get gives up at once where another one is at work.
+      // One at a time: apt-get gives up at once if another instance is running.
       const lock = join(tmpdir(), 'impresario-debian-packages.lock')
       execFileSync('flock', [lock, 'sh', '-c', INSTALL, 'sh', ...missing], { env, stdio: 'ignore', timeout: 420_000 })
     } catch {
-      // Without a network there is nothing to install from; the answer below says so.
+      // Without a network nothing can be installed; the result below says so.
     }
   }
   const left = missing.filter((name) => !isThere(name))
@@ -27,9 +27,9 @@ export function ensure(packages: readonly string[]): string | undefined {
 
 const INSTALL = 'apt-get update && apt-get install -y --no-install-recommends "$@"'
 
-/** How to see that a package is there which has no program of its own name on the path. */
+/** How to detect a package that has no program of its own name on the path. */
 const SIGNS: Readonly<Record<string, string>> = {
-  // Debian keeps PostgreSQL's out of the way.
+  // Debian installs PostgreSQL's programs outside of the path.
   postgresql: 'command -v postgres || ls /usr/lib/postgresql/*/bin/postgres',
   // A module: of the Python on the path, or of Debian's own.
   'python3-dateutil': 'python3 -c "import dateutil.rrule" || /usr/bin/python3 -c "import dateutil.rrule"',

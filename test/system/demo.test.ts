@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 const MAIN = join(import.meta.dirname, '../../apps/cli/dist/main.js')
 
-/** A directory with nothing in it, as after a fresh clone. */
+/** An empty directory, as after a fresh clone. */
 let folder = ''
 let running: Demo[] = []
 
@@ -21,7 +21,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** `impresario dev` in a process of its own, as `npm start` runs it. */
+/** `impresario dev` in a separate process, as `npm start` runs it. */
 class Demo {
   readonly #child
   readonly #closed: Promise<number | null>
@@ -44,7 +44,7 @@ class Demo {
     running.push(this)
   }
 
-  /** What the pattern finds in the output, as soon as it does. */
+  /** The first match of the pattern in the output, as soon as it appears. */
   async says(pattern: RegExp): Promise<string> {
     const ended = this.#closed.then((code) => {
       throw new Error(`The demo ended with ${code} and never said ${pattern}:\n${this.output}`)
@@ -123,7 +123,7 @@ test('[M-01] the second start keeps the history and the token, and waits for a p
   const command = await second.says(/impresario (jobs approve \S+ \S+)/)
   expect(await second.says(/client token +(\S+)/)).toBe(token)
   expect((await listJobs(second)).filter(({ status }) => status === 'waiting_for_human')).toHaveLength(1)
-  // As the demo says it, in a second terminal: the address and the token are found by themselves.
+  // As the demo tells the user, in a second terminal: the address and the token are found automatically.
   const approval = spawn(process.execPath, [MAIN, ...command.split(' ')], { cwd: folder, stdio: 'ignore' })
   expect(await new Promise((resolve) => approval.once('close', resolve))).toBe(0)
   await second.says(ends)

@@ -1,6 +1,4 @@
-/**
- * Handlers that go wrong in ways that only a process can show: real servers, on each storage that outlives them.
- */
+/** Handlers that fail in ways that only a process can show: real servers, on each storage that outlives them. */
 import { createClient } from '@impresario/client'
 import type { Client } from '@impresario/client'
 import { LIMITS } from '@impresario/protocol'
@@ -96,7 +94,7 @@ class Stage {
     while (this.begun(name) < times) await pause(25)
   }
 
-  /** Until it has ended or waits for a person. */
+  /** Waits until it has ended or waits for a person. */
   async outcome(id: string): Promise<{ readonly status: string; readonly code?: string; readonly message?: string }> {
     for (;;) {
       const job = await this.client
@@ -168,7 +166,7 @@ describe.each(Object.keys(STORAGES) as (keyof typeof STORAGES)[])('on %s', (stor
   })
 })
 
-// What is left is the same on every storage: the count of runs decides.
+// The rest is the same on every storage: the count of runs decides.
 
 test('[C-11] an endless loop after a wait ends the process by itself, and is given up after three times', async () => {
   const stage = await Stage.open('file', { STALL_LIMIT_SECONDS: '2' })

@@ -2,8 +2,8 @@ import { Agent, request } from 'node:https'
 import type { IncomingMessage } from 'node:http'
 
 /**
- * `fetch` that trusts one more authority: Node's own learns of authorities only when the process starts. Connections are
- * kept.
+ * `fetch` that trusts one more certificate authority: Node's own reads authorities only when the process starts.
+ * Connections are persistent.
  */
 export function fetchTrusting(ca: string): (input: string, init: RequestInit) => Promise<Response> {
   const agent = new Agent({ ca, keepAlive: true })

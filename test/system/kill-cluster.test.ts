@@ -1,7 +1,7 @@
 /**
- * The promises that nothing acknowledged is lost, nothing ends twice, and everything moves again soon (RELIABILITY §4.5): three
- * orchestrators on one Redis or PostgreSQL, workers, and kills of all of them. `npm run kill:night` and `npm run kill:release`
- * do the same in larger sizes; KILL_SEED repeats a run.
+ * Proves that nothing acknowledged is lost, nothing ends twice, and everything continues soon (RELIABILITY §4.5): three
+ * orchestrators on one Redis or PostgreSQL, workers, and kills of all of them. `npm run kill:night` and `npm run
+ * kill:release` do the same in larger sizes; KILL_SEED repeats a run.
  */
 import type { Job, Storage } from '@impresario/core'
 import { openPostgresStorage } from '@impresario/storage-postgres'
@@ -62,7 +62,7 @@ const GOOD: Verdict = {
   isSoon: true,
 }
 
-/** Reads the storage itself, after everybody has stopped. */
+/** Reads the storage itself, after all processes have stopped. */
 async function verdictOf(report: KillReport, storage: Storage): Promise<Verdict> {
   const { acknowledged, recoveryMs, kills, retries } = report
   console.log(

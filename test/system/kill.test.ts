@@ -1,8 +1,8 @@
 /**
- * The promise that an acknowledged job is never lost, against real processes that die at random.
+ * Proves that an acknowledged job is never lost, with real processes that are killed at random.
  *
- * SIGKILL does not drop the page cache, so this proves recovery, not fsync: see the storage's own
- * tests for a write that fails.
+ * SIGKILL does not drop the page cache, so this proves recovery, not fsync: see the storage's own tests for a write
+ * that fails.
  */
 import { createClient } from '@impresario/client'
 import { openEmbeddedStorage } from '@impresario/storage-embedded'
@@ -70,7 +70,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** A client that repeats each request until it is answered. Gives back what was acknowledged. */
+/** A client that retries each request until it gets a response. Returns what was acknowledged. */
 async function feed(acknowledged: Map<number, string>): Promise<void> {
   const client = createClient({ url, token: CLIENT_TOKEN })
   const remaining = Array.from({ length: JOBS }, (_, index) => index)
@@ -105,7 +105,7 @@ async function ended(ids: readonly string[]): Promise<number> {
 
 test(
   '[C-09] [C-01] acknowledged jobs end exactly once while server and workers are killed at random',
-  // It takes a minute and a half; only what hangs takes this long, also on a busy machine.
+  // It takes a minute and a half; only a run that hangs takes this long, even on a busy machine.
   { timeout: 900_000 },
   async () => {
     const chance = chanceOf(SEED)

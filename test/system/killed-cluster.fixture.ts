@@ -21,7 +21,7 @@ export interface StorageServer {
   start(): Promise<void>
 }
 
-/** How often each kind of victim is killed, and how much work there is meanwhile. */
+/** How often each kind of victim is killed, and how much work runs meanwhile. */
 export interface KillSizes {
   readonly jobs: number
   readonly inFlight: number
@@ -33,19 +33,19 @@ export interface KillSizes {
 }
 
 export interface KillReport {
-  /** The id of each job, by the number that its client gave it. */
+  /** The id of each job, by its client's number. */
   readonly acknowledged: ReadonlyMap<number, string>
   /** From the end of the last fault to the end of the last job that had begun before it. */
   readonly recoveryMs: number
   readonly kills: Readonly<Record<Fault | WorkerFault, number>>
-  /** Requests that had to be sent again. */
+  /** Requests that had to be retried. */
   readonly retries: number
 }
 
 type Fault = 'oneOrchestrator' | 'allOrchestrators' | 'storage'
 type WorkerFault = 'workerKilled' | 'workerStopped'
 
-/** Three orchestrators on one storage, workers, and a client that repeats itself until it is answered. */
+/** Three orchestrators on one storage, workers, and a client that retries until it gets a response. */
 export class KilledCluster {
   readonly #server: StorageServer
   readonly #sizes: KillSizes
@@ -90,17 +90,17 @@ export class KilledCluster {
     for (const worker of this.#workers) worker.start()
   }
 
-  /** Ends everything as an operator does. Gives back how each orchestrator ended. */
+  /** Stops everything as an operator does. Returns how each orchestrator ended. */
   async stop(): Promise<readonly (number | null)[]> {
     await Promise.all(this.#workers.map((worker) => worker.stop()))
     return Promise.all(this.#orchestrators.map(({ victim }) => victim.stop()))
   }
 
-  /** Work and faults side by side; resolves when all jobs have ended. */
+  /** Runs work and faults concurrently; resolves when all jobs have ended. */
   async run(): Promise<KillReport> {
     const troubled = Promise.all([this.#trouble(), this.#troubleWorkers()])
     const recovered = troubled.then(() => this.#untilEnded([...this.#open]))
-    // Whoever is slow has enough to do until the last fault is over.
+    // On a slow machine there is enough work until the last fault is over.
     const remaining = Array.from({ length: this.#sizes.jobs }, (_unused, index) => index).toReversed()
     let isOver = false
     const lane = async (): Promise<void> => {
@@ -128,7 +128,7 @@ export class KilledCluster {
     return this.#sizes.jobs + this.#extra
   }
 
-  /** One job, from its creation to its end, whatever is killed meanwhile. */
+  /** One job, from its creation to its end, whichever processes are killed meanwhile. */
   async #work(index: number): Promise<void> {
     const key = { idempotencyKey: `job-${index}` }
     const job = await this.#insist((client) => client.start('four_states', { value: index }, key))
@@ -138,7 +138,7 @@ export class KilledCluster {
     this.#open.delete(index)
   }
 
-  /** Asks one orchestrator after the other until one answers. */
+  /** Tries one orchestrator after the other until one responds. */
   async #insist<T>(ask: (client: Client) => Promise<T>): Promise<T> {
     for (;;) {
       const one = this.#orchestrators[Math.floor(this.#chance() * ORCHESTRATORS.length)]
@@ -187,7 +187,7 @@ export class KilledCluster {
       await pause(50 + this.#chance() * 950)
       const worker = this.#workers[Math.floor(this.#chance() * this.#workers.length)]
       if (kills % 4 === 0) {
-        // Longer than its leases last: what it says when it wakes is too late.
+        // Longer than its leases: its messages after it wakes are too late.
         worker?.signal('SIGSTOP')
         await pause(LEASE_SECONDS * 1_000 + 1_500)
         worker?.signal('SIGCONT')
@@ -206,7 +206,7 @@ export class KilledCluster {
         for (;;) {
           const answer = await fetch(`${url}/_public/ready`).catch(() => undefined)
           if (answer?.ok === true) return
-          // One that cannot reach its storage at the start may end: it is started again, as a supervisor does.
+          // A process that cannot reach its storage at the start may end: it is restarted, as by a supervisor.
           if (!victim.isRunning) victim.start()
           await pause(50)
         }

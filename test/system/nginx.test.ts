@@ -1,6 +1,7 @@
 /**
- * The configuration of `deploy/nginx` in a real nginx, before two real servers on one real Redis. What nginx itself
- * decides (what it tells the instances, what it sends again) is looked at with instances that only write down.
+ * The configuration of `deploy/nginx` in a real nginx, in front of two real servers on one real Redis. What nginx
+ * itself decides (what it forwards to the instances, what it retries) is tested with instances that only record
+ * requests.
  */
 import { createClient } from '@impresario/client'
 import type { Client } from '@impresario/client'
@@ -83,7 +84,7 @@ beforeAll(async () => {
   nginx = await startNginx({ instances: instances.map(({ address }) => address), host: '0.0.0.0' })
   get = fetchTrusting(nginx.ca)
   client = createClient({ url: nginx.url, token: CLIENT_TOKEN, fetch: get })
-  // While other things are tested.
+  // Runs while other things are tested.
   patience = patientPoll()
 })
 
@@ -93,7 +94,7 @@ afterAll(async () => {
   await redis?.remove()
 })
 
-/** Something that a test waits for. */
+/** An event that a test waits for. */
 class Moment {
   come: () => void = () => undefined
   readonly passed = new Promise<void>((resolve) => (this.come = resolve))
@@ -102,7 +103,7 @@ class Moment {
 const clientHeaders = { 'x-client-token': CLIENT_TOKEN, 'content-type': 'application/json' }
 const workerHeaders = { 'x-worker-token': WORKER_TOKEN, 'content-type': 'application/json' }
 
-/** A worker of the SDK that comes in by the front door. */
+/** A worker of the SDK that connects through nginx. */
 function newWorker(id: string, concurrency: number, webSockets: boolean) {
   const tls = { caPath: nginx.caPath }
   const socketOpen = new Moment()
@@ -128,7 +129,7 @@ test.skipIf(missingNginx !== undefined)(
     const stream = session.request({ ':path': '/_public/status' })
     const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
     expect(headers[':status']).toBe(200)
-    // Told by the instance, which believes nginx that this is TLS: so TRUST_PROXY works.
+    // Reported by the instance, which trusts nginx that this is TLS: so TRUST_PROXY works.
     expect(headers['strict-transport-security']).toBe('max-age=31536000')
 
     const versions = await Promise.all(
@@ -184,8 +185,8 @@ test.skipIf(missingNginx !== undefined)(
 test.skipIf(missingNginx !== undefined)(
   '[I-02] a WebSocket is opened through nginx: progress and a cancellation come over it',
   async () => {
-    // Its only hand is full, so that it does not poll, and its next heartbeat is a minute away: only the socket can tell
-    // it, whichever of the instances was asked to cancel.
+    // Its only slot is in use, so it does not poll, and its next heartbeat is a minute away: only the socket can notify
+    // it, whichever instance received the cancellation.
     const { worker, socketOpen } = newWorker('by-socket', 1, true)
     const aborted = new Moment()
     worker.task('double', async (_params, task) => {
@@ -224,7 +225,7 @@ test.skipIf(missingNginx !== undefined)(
       const body = JSON.stringify({ blueprint: 'four_states', initial_data: { text: 'x'.repeat(bytes) } })
       return get(`${nginx.url}/api/v1/jobs`, { method: 'POST', headers: clientHeaders, body })
     }
-    // The second is beyond what nginx takes.
+    // The second exceeds nginx's limit.
     for (const bytes of [LIMITS.bodyBytesMax + 1, 3 * LIMITS.bodyBytesMax]) {
       const answer = await post(bytes)
       expect(answer.status).toBe(413)
@@ -247,7 +248,7 @@ test.skipIf(missingNginx !== undefined)(
   async () => {
     const answer = await get(`${nginx.url}/_public/openapi.json`, { headers: { 'accept-encoding': 'gzip' } })
     expect(answer.status).toBe(200)
-    // Headers that came twice would be joined with a comma.
+    // Duplicate headers would be joined with a comma.
     expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
     expect(answer.headers.get('x-frame-options')).toBe('DENY')
     expect(answer.headers.get('strict-transport-security')).toBe('max-age=31536000')
@@ -256,7 +257,7 @@ test.skipIf(missingNginx !== undefined)(
   },
 )
 
-/** The status of a call with a wrong token, to an address of this machine, with a forged one of the caller. */
+/** The status of a call with a wrong token, to an address of this machine, with a forged caller address. */
 async function guess(host: string, attempt: number): Promise<number> {
   const headers = { 'x-client-token': `guess-${attempt}`, 'x-forwarded-for': `198.51.100.${attempt}` }
   const sent = httpsRequest({
@@ -276,12 +277,13 @@ async function guess(host: string, attempt: number): Promise<number> {
 test.skipIf(missingNginx !== undefined)(
   '[I-02] the address of the caller arrives: guessing tokens ends, whatever the caller claims to be',
   async () => {
-    // A proxy that names the own machine is not believed: its callers are counted too. Two guesses are within the limit.
+    // A proxy that reports the local machine is not trusted: its callers are counted too. Two guesses are within the
+    // limit.
     for (let attempt = 1; attempt <= 2; attempt += 1) expect(await guess('127.0.0.1', attempt)).toBe(401)
-    // Nobody else can reach a machine without an address in a network.
+    // A machine without a network address cannot be reached by others.
     if (NETWORK === undefined) return
     const statuses: number[] = []
-    // At the latest after three at each instance.
+    // After three at each instance at the latest.
     for (let attempt = 1; attempt <= 8; attempt += 1) statuses.push(await guess(NETWORK, attempt))
     expect(statuses.slice(0, 3)).toEqual([401, 401, 401])
     expect(statuses.slice(6)).toEqual([429, 429])
@@ -294,7 +296,7 @@ test.skipIf(missingNginx !== undefined)('[I-02] a long poll is held for as long 
   expect(ms).toBeGreaterThan(4_900)
 })
 
-/** An instance that only writes down what it is asked, and answers as it is told. */
+/** An instance that only records its requests, and responds as configured. */
 async function startWitness(
   listener: RequestListener,
 ): Promise<{ readonly address: string; readonly asked: IncomingMessage[] }> {
@@ -382,7 +384,7 @@ test.skipIf(missingNginx !== undefined)(
     const [one, two] = instances
     await two.process.kill()
     const start = (index: number) => client.start('four_states', { value: index }, { idempotencyKey: `after-${index}` })
-    // Nothing of these left nginx towards the dead instance, so that not one of them fails.
+    // None of these was sent to the dead instance, so none of them fails.
     const raw = await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
         const body = JSON.stringify({ blueprint: 'four_states', initial_data: { value: index } })
@@ -393,7 +395,7 @@ test.skipIf(missingNginx !== undefined)(
     two.process.start()
     await untilReady(two)
     await one.process.kill()
-    // nginx may have tried the other one a moment before it was back, and gives it a second.
+    // nginx may have tried the other one just before it was back, and then waits a second.
     await expect.poll(async () => (await get(`${nginx.url}/_public/ready`, {})).status).toBe(200)
     const jobs = await Promise.all(Array.from({ length: 5 }, (_, index) => start(index)))
     expect(jobs).toHaveLength(5)

@@ -7,7 +7,7 @@ import { subset } from 'semver'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Consumer } from './consumer.fixture.ts'
 
-/** Installing goes over the network and may take long on a busy machine; nothing here depends on how long. */
+/** Installation uses the network and may take long on a busy machine; nothing here depends on how long. */
 const PATIENCE_MS = 900_000
 const PATIENCE = { timeout: PATIENCE_MS }
 
@@ -77,7 +77,7 @@ test('[M-06] the types of every entry are found and are those of its code', PATI
   const bytes = new Uint8Array(await readFile(consumer.tarball))
   const result = await checkPackage(createPackageFromTarballData(bytes))
   if (result.types === false) throw new Error('The package has no types.')
-  // Modules of ECMAScript only, with entries: what came before `exports` does not read them.
+  // ECMAScript modules only, with `exports`: older resolvers do not read them.
   const judged = result.problems.filter((problem) => {
     if (problem.kind === 'CJSResolvesToESM') return false
     return !('resolutionKind' in problem) || problem.resolutionKind !== 'node10'
@@ -102,7 +102,7 @@ test('[M-06] every entry is imported, from modules and with require', PATIENCE, 
   expect(await consumer.run(process.execPath, ['--no-warnings', 'entries.cjs'])).toEqual({ code: 0, output: '' })
 })
 
-/** What is off unless a project turns it on; declarations must be right with and without it. */
+/** Options that are off by default; declarations must be correct with and without them. */
 const STRICTEST = {
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
@@ -112,7 +112,7 @@ const STRICTEST = {
   isolatedModules: true,
 }
 
-/** For a library of blueprints: what it exports must be nameable through the entries. */
+/** For a library of blueprints: its exported types must be nameable through the entries. */
 const DECLARATIONS = { noEmit: false, emitDeclarationOnly: true, declaration: true, outDir: 'declarations' }
 
 test.for([

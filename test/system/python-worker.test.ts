@@ -1,4 +1,4 @@
-/** The Python example against a real server: whoever can read the guide can write a worker. */
+/** The Python example against a real server: the guide is enough to write a worker. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

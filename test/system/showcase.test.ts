@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 const MAIN = join(import.meta.dirname, '../../examples/dist/05-showcase/main.js')
 
-/** Where the program runs, and where it may put what it needs for a while. */
+/** Where the program runs, and where it may put temporary files. */
 let folder = ''
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'impresario-showcase-test-'))

@@ -1,4 +1,4 @@
-/** The soak of `npm run soak` in short: long enough to end a server that counts where it should weigh. */
+/** A short version of `npm run soak`: long enough to crash a server that limits counts where it should limit bytes. */
 import { expect, test } from 'vitest'
 import { soak } from '../load/soak/run.ts'
 

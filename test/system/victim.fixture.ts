@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 
-/** A process that is killed without warning and started again, as often as a test likes. */
+/** A process that is killed without warning and restarted, as often as a test requires. */
 export class Victim {
   readonly #args: readonly string[]
   readonly #env: NodeJS.ProcessEnv
@@ -47,7 +47,7 @@ export class Victim {
     return child.exitCode
   }
 
-  /** Resolves when it has ended by itself, or has been. */
+  /** Resolves when it has ended, by itself or not. */
   async ended(): Promise<void> {
     if (this.isRunning && this.#child !== undefined) await once(this.#child, 'exit')
   }

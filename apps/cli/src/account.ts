@@ -35,7 +35,7 @@ export function reload(options: GlobalOptions): Promise<number> {
     const { clients, workers, schedules, scope } = reloaded
     const counts = [counted(clients, 'client'), counted(workers, 'worker'), counted(schedules, 'schedule')]
     const others = scope === 'all_instances' ? ' The other instances do the same with their files.' : ''
-    return done(screen, `Read anew: ${counts.join(', ')}.${others}`, reloaded)
+    return done(screen, `Reloaded: ${counts.join(', ')}.${others}`, reloaded)
   })
 }
 

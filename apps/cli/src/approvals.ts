@@ -71,7 +71,7 @@ function questionPage(screen: Screen, question: Approval): string {
     'Answer with one of:',
     ...question.decisions.map(answer),
     '',
-    `Or give this page to whoever may decide, until ${localTime(linksUntil)}; no token is needed:`,
+    `Or share this link with the person who decides, until ${localTime(linksUntil)}; it needs no token:`,
     `  ${question.url}`,
   ].join('\n')
 }

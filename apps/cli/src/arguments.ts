@@ -11,13 +11,13 @@ type JsonData = DataObject
 
 export function number(text: string): number {
   const value = Number(text)
-  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('It has to be a number.')
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('It must be a number.')
   return value
 }
 
 export function count(text: string): number {
   const value = number(text)
-  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('It has to be 1 or more.')
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('It must be 1 or more.')
   return value
 }
 

@@ -272,7 +272,7 @@ describe('[M-03] what goes wrong is said with a way out, on the error stream', (
     })
     const none = await runCli(['jobs', 'list', '--url', url], { cwd: folder })
     expect(none.code).toBe(1)
-    expect(none.stderr).toContain('wants a token')
+    expect(none.stderr).toContain('requires a token')
   })
 
   test.for([
@@ -305,7 +305,7 @@ test('[M-03] a development server in this directory is found by itself, and only
   expect(await runCli(['blueprint', 'list'], { cwd: here })).toMatchObject({ code: 0 })
   expect(await runCli(['blueprint', 'list', '--url', `${url}/`], { cwd: here })).toMatchObject({ code: 0 })
   const other = await runCli(['blueprint', 'list', '--url', url.replace('127.0.0.1', 'localhost')], { cwd: here })
-  expect(other.stderr).toContain('wants a token')
+  expect(other.stderr).toContain('requires a token')
 })
 
 test('[M-03] colours are for terminals, and for those who ask for them', async () => {

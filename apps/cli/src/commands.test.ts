@@ -370,7 +370,7 @@ test('[M-03] [H-02] an admin lets the files be read anew; a broken one is named 
   expect(await cli(['admin', 'reload'])).toMatchObject({ code: 1, stdout: '' })
   const reloaded = await cli(['admin', 'reload'], { env })
   expect(reloaded).toMatchObject({ code: 0, stderr: '' })
-  expect(reloaded.stdout).toMatch(/^✓ Read anew: 2 clients, \d+ workers?, 4 schedules\.$/m)
+  expect(reloaded.stdout).toMatch(/^✓ Reloaded: 2 clients, \d+ workers?, 4 schedules\.$/m)
   await writeFile(join(folder, 'clients.toml'), `${CLIENTS}\n[late]\nrole = "king"\n`)
   const refused = await cli(['admin', 'reload'], { env })
   expect(refused).toMatchObject({ code: 1, stdout: '' })

@@ -7,24 +7,24 @@ import type { EventCountOptions, EventListOptions } from './events.ts'
 
 export function addHistory(program: Command, end: End): void {
   const load = () => import('./events.ts')
-  const history = program.command('history').description('what has happened to all jobs and workers')
+  const history = program.command('history').description('events of all jobs and workers')
   filtered(history.command('list', { isDefault: true }))
-    .description('list events, the newest first')
-    .addOption(new Option('--limit <number>', 'at most so many').argParser(count).default(50))
+    .description('list events, newest first')
+    .addOption(new Option('--limit <number>', 'maximum number of results').argParser(count).default(50))
     .action(act(end, async (options: EventListOptions) => (await load()).listEvents(options)))
   filtered(history.command('counts'))
-    .description('count events by name: of the last day, or as --since says')
-    .addOption(new Option('--per <span>', 'for each of these').choices(['hour', 'day']))
+    .description('count events by name, over the last day or since --since')
+    .addOption(new Option('--per <span>', 'count per hour or per day').choices(['hour', 'day']))
     .action(act(end, async (options: EventCountOptions) => (await load()).countEvents(options)))
 }
 
 function filtered(command: Command): Command {
   return command
-    .option('--event <event>', 'only these, separated by commas, such as job_finished,job_failed')
+    .option('--event <event>', 'only these events, separated by commas: job_finished,job_failed')
     .option('--job <job>', 'only events of this job')
     .option('--worker <worker>', 'only events that name this worker')
     .option('--blueprint <name>', 'only events of jobs of this blueprint')
-    .option('--owner <client>', 'only events of jobs of this client, for admins')
-    .addOption(new Option('--since <time>', 'only events from then on: 2h, 3d, or a date').argParser(moment))
-    .addOption(new Option('--until <time>', 'only events before then').argParser(moment))
+    .option('--owner <client>', 'only events of jobs of this client (admins only)')
+    .addOption(new Option('--since <time>', 'only events since: 2h, 3d, or a date').argParser(moment))
+    .addOption(new Option('--until <time>', 'only events before').argParser(moment))
 }

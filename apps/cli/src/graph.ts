@@ -37,7 +37,7 @@ async function drawFile(path: string, format: 'dot' | 'svg', name: string | unde
   const names = found.map((blueprint) => blueprint.name).join(', ')
   if (found.length === 0) {
     throw new Failure('INVALID_BLUEPRINT', `"${path}" exports no blueprint.`, {
-      hint: 'Make one with blueprint(name, shape, states) and export it.',
+      hint: 'Create one with blueprint(name, shape, states) and export it.',
     })
   }
   if (name === undefined && found.length > 1) {

@@ -10,12 +10,12 @@ import type { PublishOptions, SendOptions } from './sent-events.ts'
 import type { BulkOptions, EditOptions, FilterOptions } from './quarantine.ts'
 
 export function addJobs(program: Command, end: End): void {
-  const jobs = program.command('jobs').description('start, watch and steer jobs')
+  const jobs = program.command('jobs').description('start, watch and control jobs')
   addViews(jobs, end)
   addSteering(jobs, end)
   program
     .command('explain <job>')
-    .description('why the tasks of a job are where they are')
+    .description('explain which workers can or cannot take the tasks of a job, and why')
     .action(act(end, async (options, job) => (await import('./listings.ts')).explainJob(job, options)))
 }
 
@@ -23,29 +23,29 @@ function addViews(jobs: Command, end: End): void {
   const load = () => import('./jobs.ts')
   jobs
     .command('list', { isDefault: true })
-    .description('list jobs, the newest first')
-    .option('--status <status>', 'only these, separated by commas')
+    .description('list jobs, newest first')
+    .option('--status <status>', 'only these statuses, separated by commas')
     .option('--blueprint <name>', 'only jobs of this blueprint')
-    .option('--search <text>', 'only jobs with this in their id, blueprint, state, error or metadata')
-    .addOption(new Option('--since <time>', 'only jobs from then on: 2h, 3d, or a date').argParser(moment))
-    .addOption(new Option('--until <time>', 'only jobs before then').argParser(moment))
-    .option('--owner <client>', 'only jobs of this client, for admins')
-    .addOption(new Option('--limit <number>', 'at most so many').argParser(count).default(20))
+    .option('--search <text>', 'only jobs with this text in their id, blueprint, state, error or metadata')
+    .addOption(new Option('--since <time>', 'only jobs created since: 2h, 3d, or a date').argParser(moment))
+    .addOption(new Option('--until <time>', 'only jobs created before').argParser(moment))
+    .option('--owner <client>', 'only jobs of this client (admins only)')
+    .addOption(new Option('--limit <number>', 'maximum number of results').argParser(count).default(20))
     .action(act(end, async (options: ListOptions) => (await load()).listJobs(options)))
   jobs
     .command('show <job>')
-    .description('all about one job')
+    .description('show one job')
     .action(act(end, async (options, job) => (await load()).showJob(job, options)))
   jobs
     .command('history <job>')
-    .description('what has happened to a job, the oldest first')
-    .addOption(new Option('--limit <number>', 'at most so many events').argParser(count))
+    .description('show the history of a job, oldest first')
+    .addOption(new Option('--limit <number>', 'maximum number of events').argParser(count))
     .action(
       act(end, async (options: HistoryOptions, job) => (await import('./job-history.ts')).showHistory(job, options)),
     )
   jobs
     .command('watch <job>')
-    .description('follow a job to its end (ends with 0 if it finished, 3 if not)')
+    .description('follow a job until it ends (exit code 0 if it finished, 3 if not)')
     .action(act(end, async (options, job) => (await load()).watchJob(job, options)))
 }
 
@@ -56,16 +56,16 @@ function addSteering(jobs: Command, end: End): void {
     .description('start a job')
     .option('--data <json>', 'initial data as JSON, @file, or - for standard input')
     .option('--key <key>', 'idempotency key: the same key gives the same job')
-    .addOption(new Option('--priority <number>', 'higher goes first').argParser(number))
-    .option('--metadata <json>', 'facts that stay with it and can be searched for: JSON, @file, or -')
-    .option('--webhook <url>', 'where to tell what becomes of it')
-    .option('--watch', 'follow it to its end')
+    .addOption(new Option('--priority <number>', 'priority; higher runs first').argParser(number))
+    .option('--metadata <json>', 'searchable metadata as JSON, @file, or - for standard input')
+    .option('--webhook <url>', 'URL to notify about the job')
+    .option('--watch', 'follow the job until it ends')
     .action(act(end, async (options, blueprint) => (await load()).startJob(blueprint, options)))
   jobs
     .command('approve <job> [decision]')
-    .description('answer a job that waits for a person; without a decision, see what it asks')
-    .option('--comment <text>', 'why')
-    .addOption(new Option('--visit <number>', 'only if it still asks this question').argParser(number))
+    .description('answer the question of a job; without a decision, show the question')
+    .option('--comment <text>', 'reason for the decision')
+    .addOption(new Option('--visit <number>', 'only if this question is still open').argParser(number))
     .action(
       act(end, async (options: ApproveOptions, job: string, decision: string | undefined) =>
         (await import('./approvals.ts')).approveJob(job, decision, options),
@@ -94,43 +94,43 @@ function addSteering(jobs: Command, end: End): void {
     )
   jobs
     .command('cancel <job>')
-    .description('end a job now')
-    .option('--reason <text>', 'why')
+    .description('cancel a job')
+    .option('--reason <text>', 'reason for the cancellation')
     .action(act(end, async (options, job) => (await load()).cancelJob(job, options)))
   jobs
     .command('retry <job>')
-    .description('let a quarantined job try again')
-    .option('--data <json>', 'with other initial data: JSON, @file, or - for standard input')
+    .description('retry a quarantined job')
+    .option('--data <json>', 'new initial data as JSON, @file, or - for standard input')
     .action(act(end, async (options, job) => (await load()).retryJob(job, options)))
   jobs
     .command('discard <job>')
-    .description('give up a quarantined job')
+    .description('discard a quarantined job')
     .action(act(end, async (options, job) => (await load()).discardJob(job, options)))
 }
 
 export function addQuarantine(program: Command, end: End): void {
   const load = () => import('./quarantine.ts')
-  const quarantine = program.command('quarantine').description('jobs that failed and wait for somebody to look')
+  const quarantine = program.command('quarantine').description('jobs that failed and wait for an operator')
   filtered(quarantine.command('list', { isDefault: true }))
-    .description('list them, the newest first')
+    .description('list quarantined jobs, newest first')
     .action(act(end, async (options: FilterOptions) => (await load()).listQuarantine(options)))
   quarantine
     .command('show <job>')
-    .description('one with its whole error and its data')
+    .description('show one job with its full error and data')
     .action(act(end, async (options, job) => (await load()).showQuarantined(job, options)))
   selecting(quarantine.command('retry [jobs...]'))
-    .description('send jobs back into the states where they failed')
+    .description('retry jobs in the states where they failed')
     .action(
       act(end, async (options: BulkOptions, jobs: readonly string[]) => (await load()).retryQuarantined(jobs, options)),
     )
   quarantine
     .command('edit <job>')
-    .description('send a job back with other data; without options, in the editor that EDITOR names')
-    .option('--data <json>', 'other initial data: JSON, @file, or - for standard input')
-    .option('--history <json>', 'other state history, given alike')
+    .description('retry a job with changed data; without options, opens the editor named in EDITOR')
+    .option('--data <json>', 'new initial data as JSON, @file, or - for standard input')
+    .option('--history <json>', 'new state history as JSON, @file, or - for standard input')
     .action(act(end, async (options: EditOptions, job) => (await load()).editQuarantined(job, options)))
   selecting(quarantine.command('discard [jobs...]'))
-    .description('give jobs up: they end as failed')
+    .description('discard jobs: they end as failed')
     .action(
       act(end, async (options: BulkOptions, jobs: readonly string[]) =>
         (await load()).discardQuarantined(jobs, options),
@@ -141,15 +141,15 @@ export function addQuarantine(program: Command, end: End): void {
 function filtered(command: Command): Command {
   return command
     .option('--blueprint <name>', 'only jobs of this blueprint')
-    .option('--code <code>', 'only jobs with this error')
-    .addOption(new Option('--older-than <span>', 'only those there for so long: 30m, 2h, 7d').argParser(spanMs))
-    .option('--owner <client>', 'only jobs of this client, for admins')
-    .addOption(new Option('--limit <number>', 'at most so many').argParser(count))
+    .option('--code <code>', 'only jobs with this error code')
+    .addOption(new Option('--older-than <span>', 'only jobs quarantined for at least: 30m, 2h, 7d').argParser(spanMs))
+    .option('--owner <client>', 'only jobs of this client (admins only)')
+    .addOption(new Option('--limit <number>', 'maximum number of results').argParser(count))
 }
 
 function selecting(command: Command): Command {
-  return filtered(command.option('--all', 'all that fit, instead of naming them')).option(
+  return filtered(command.option('--all', 'all matching jobs, instead of a list of ids')).option(
     '--yes',
-    'without asking back',
+    'do not ask for confirmation',
   )
 }

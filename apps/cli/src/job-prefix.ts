@@ -27,7 +27,7 @@ export async function jobIdOf(client: Client, given: string): Promise<string> {
   const shortest = found.toSorted((a, b) => a.id.length - b.id.length)[0]
   if (shortest === undefined) {
     throw new Failure('JOB_NOT_FOUND', `No job begins with "${given}".`, {
-      hint: 'A job is only seen with the token that it was started with.',
+      hint: 'A job is visible only to the client that started it, and to admins.',
     })
   }
   const others = found.filter(({ id }) => id !== shortest.id && !id.startsWith(`${shortest.id}-`))

@@ -227,7 +227,7 @@ async function watch({ client, screen }: Session, jobId: string): Promise<number
   } finally {
     live.stop()
   }
-  if (last === undefined) throw new Failure('INTERNAL', `The server told nothing about job ${jobId}.`)
+  if (last === undefined) throw new Failure('INTERNAL', `The server returned nothing about job ${jobId}.`)
   if (!screen.isJson) screen.out(ending(screen, last))
   return last.status === 'finished' ? EXIT.ok : EXIT.notFinished
 }

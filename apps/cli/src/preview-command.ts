@@ -23,23 +23,17 @@ export function addPreview(program: Command, end: End): void {
     .option('--cron <expression>', "five fields, or six with seconds: '0 9 * * 1-5'")
     .option('--rrule <rule>', "a recurrence rule of RFC 5545: 'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17'")
     .option('--once <time>', 'a single time; its offset, if it has one, wins over --timezone')
-    .option('--dtstart <time>', 'when the rule begins; without it, now')
+    .option('--dtstart <time>', 'start of the rule (default: now)')
+    .addOption(new Option('--exdate <time>', 'a time or day to leave out; can be repeated').argParser(each).default([]))
+    .addOption(new Option('--rdate <time>', 'a time to add; can be repeated').argParser(each).default([]))
+    .option('--timezone <zone>', 'time zone', 'UTC')
+    .option('--after <time>', 'show times after this one')
+    .addOption(new Option('--count <number>', 'maximum number of results').argParser(number).default(5))
     .addOption(
-      new Option('--exdate <time>', 'a time or day to leave out; may be given again').argParser(each).default([]),
+      new Option('--gap <rule>', 'what happens to times that a clock change skips').choices(['first', 'shift', 'drop']),
     )
-    .addOption(new Option('--rdate <time>', 'a time to add; may be given again').argParser(each).default([]))
-    .option('--timezone <zone>', 'where its clock hangs', 'UTC')
-    .option('--after <time>', 'show what comes after this')
-    .addOption(new Option('--count <number>', 'at most so many').argParser(number).default(5))
-    .addOption(
-      new Option('--gap <rule>', 'what becomes of times that a clock change leaves out').choices([
-        'first',
-        'shift',
-        'drop',
-      ]),
-    )
-    .option('--exclude <file>', 'an iCalendar file with times at which nothing happens')
-    .option('--only <file>', 'an iCalendar file with the only times at which it happens')
+    .option('--exclude <file>', 'iCalendar file with times to exclude')
+    .option('--only <file>', 'iCalendar file with the only allowed times')
     .addHelpText('after', PREVIEW_HELP)
     .action(act(end, async (options: PreviewOptions) => (await import('./preview.ts')).showPreview(options)))
 }

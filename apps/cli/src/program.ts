@@ -45,7 +45,7 @@ function unexpected(error: unknown): Failure {
     return new Failure(code, error.message, { cause: error, exitCode: exitCodeOf(code, detailsOf(error)) })
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  return new Failure('INTERNAL', `Something went wrong that should not: ${text}`)
+  return new Failure('INTERNAL', `Internal error: ${text}`)
 }
 
 function detailsOf(error: Error): Readonly<Record<string, unknown>> {
@@ -55,15 +55,15 @@ function detailsOf(error: Error): Readonly<Record<string, unknown>> {
 
 function createProgram(end: End): Command {
   const program = new Command('impresario')
-    .description('Directs long, distributed work: blueprints, jobs, workers.')
+    .description('Durable workflow engine and job orchestrator.')
     .version(version(), '-V, --version')
     .option('--url <address>', 'address of the server (or IMPRESARIO_URL)')
     .option('--token <token>', "a client's token (or IMPRESARIO_TOKEN)")
-    .option('--json', 'print JSON and nothing else')
+    .option('--json', 'print only JSON')
     .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError('Run it with --help to see what it takes.')
+    .showHelpAfterError('Run the command with --help for its arguments and options.')
     .exitOverride()
-    .addHelpText('after', '\nBegin with "impresario dev": it runs everything on this machine, with a demo.')
+    .addHelpText('after', '\nStart with "impresario dev": it runs a server, workers and a demo on this machine.')
   addServers(program, end)
   addMigrate(program, end)
   addJobs(program, end)
@@ -82,7 +82,7 @@ function createProgram(end: End): Command {
 function addCompletion(program: Command, end: End): void {
   program
     .command('completion')
-    .description('print what a shell needs to complete commands: bash, zsh or fish')
+    .description('print the completion script for bash, zsh or fish')
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .addHelpText('after', COMPLETION_HELP)
     .action((shell: (typeof SHELLS)[number]) => end(printCompletion(program, shell)))

@@ -16,13 +16,15 @@ export function addServers(program: Command, end: End): void {
     .action(act(end, async (options) => (await import('./start.ts')).start(options)))
   program
     .command('dev')
-    .description('run everything on this machine, with a demo unless BLUEPRINTS_DIR is set')
+    .description('run a development server on this machine, with a demo unless BLUEPRINTS_DIR is set')
     .addOption(new Option('--port <port>', 'port to listen on; the next free one if it is taken').argParser(port))
-    .option('--data <directory>', 'where everything is kept', './impresario-data')
+    .option('--data <directory>', 'data directory', './impresario-data')
     .option('--blueprints <directory>', 'blueprints to run, watched for changes (or BLUEPRINTS_DIR)')
     .option('--no-type-check', 'do not check the types of the blueprints after each change')
-    .option('--interactive', 'let the demo wait for your approval')
-    .addOption(new Option('--approve-after <seconds>', 'the demo approves by itself').argParser(number).default(3))
+    .option('--interactive', 'make the demo wait for your approval')
+    .addOption(
+      new Option('--approve-after <seconds>', 'seconds until the demo approves by itself').argParser(number).default(3),
+    )
     .action(act(end, async (options: DevOptions) => (await import('./dev.ts')).dev(options)))
 }
 
@@ -39,13 +41,13 @@ on when the same command is run again. See docs/guide/transfer.md.
 export function addMigrate(program: Command, end: End): void {
   program
     .command('migrate <from> [to]')
-    .description('move everything from one storage to another, checked by counts and checksums')
-    .option('--dry-run', 'count what is in both, and change nothing')
-    .option('--keep-source', 'leave the source as it was, so that it can be used on: a copy')
-    .option('--restart', 'throw away what an unfinished transfer has left in the target, and copy everything anew')
-    .option('--force', 'do not look whether orchestrators are at work')
-    .option('--unmark', 'take the mark of a transfer from a storage, so that orchestrators start on it again')
-    .addOption(new Option('--page <entries>', 'at most so many at a time').argParser(count).default(1_000))
+    .description('transfer all data from one storage to another, verified by counts and checksums')
+    .option('--dry-run', 'count the data in both storages without changing anything')
+    .option('--keep-source', 'make a copy: leave the source usable')
+    .option('--restart', 'delete the data of an unfinished transfer from the target and start again')
+    .option('--force', 'do not check for running orchestrators')
+    .option('--unmark', 'remove the transfer mark from a storage, so that orchestrators can start on it')
+    .addOption(new Option('--page <entries>', 'entries per page').argParser(count).default(1_000))
     .addHelpText('after', MIGRATE_HELP)
     .action(
       act(end, async (options: MigrateCommandOptions, from: string, to: string | undefined) =>
@@ -57,19 +59,19 @@ export function addMigrate(program: Command, end: End): void {
 /** What there is beside jobs. */
 export function addCatalogue(program: Command, end: End): void {
   const load = () => import('./listings.ts')
-  const workers = program.command('workers').description('who is here to work')
+  const workers = program.command('workers').description('list and inspect workers')
   workers
     .command('list', { isDefault: true })
     .description('list the workers')
     .action(act(end, async (options) => (await load()).listWorkers(options)))
   workers
     .command('show <worker>')
-    .description('all about one worker')
+    .description('show one worker')
     .action(act(end, async (options, worker) => (await load()).showWorker(worker, options)))
   workers
     .command('history <worker>')
-    .description('what has happened to a worker, the newest first')
-    .addOption(new Option('--limit <number>', 'at most so many events').argParser(count).default(50))
+    .description('show the history of a worker, newest first')
+    .addOption(new Option('--limit <number>', 'maximum number of events').argParser(count).default(50))
     .action(
       act(end, async (options: WorkerHistoryOptions, worker) =>
         (await import('./worker-history.ts')).showWorkerHistory(worker, options),
@@ -77,9 +79,9 @@ export function addCatalogue(program: Command, end: End): void {
     )
   program
     .command('skills')
-    .description('what the workers can do')
+    .description('list the skills of the workers')
     .action(act(end, async (options) => (await load()).listSkills(options)))
-  addBlueprints(program.command('blueprint').description('look at blueprints'), end)
+  addBlueprints(program.command('blueprint').description('list, show and draw blueprints'), end)
 }
 
 function addBlueprints(blueprint: Command, end: End): void {
@@ -90,76 +92,79 @@ function addBlueprints(blueprint: Command, end: End): void {
     .action(act(end, async (options) => (await load()).listBlueprints(options)))
   blueprint
     .command('show <name>')
-    .description('its states and where they lead')
-    .addOption(new Option('--blueprint-version <number>', 'this version instead of the latest').argParser(count))
+    .description('show the states and transitions of a blueprint')
+    .addOption(new Option('--blueprint-version <number>', 'version to show (default: the latest)').argParser(count))
     .action(act(end, async (options, name) => (await load()).showBlueprint(name, options)))
   blueprint
     .command('graph <file-or-name>')
-    .description('draw a blueprint: from its file, or by its name on the server')
+    .description('draw a blueprint from a file, or by its name on the server')
     .addOption(new Option('--format <format>', 'dot or svg').choices(['dot', 'svg']))
-    .option('-o, --output <file>', 'write it there')
-    .option('--name <blueprint>', 'which one, if the file has several')
+    .option('-o, --output <file>', 'output file')
+    .option('--name <blueprint>', 'blueprint to draw, if the file exports several')
     .action(act(end, async (options, source) => (await import('./graph.ts')).drawGraph(source, options)))
 }
 
 export function addSchedules(program: Command, end: End): void {
   const load = () => import('./schedules.ts')
-  const schedules = program.command('schedules').description('jobs by the calendar')
+  const schedules = program.command('schedules').description('list and run schedules')
   schedules
     .command('list', { isDefault: true })
-    .description('list them: when each fires next, and what it started last')
+    .description('list schedules with their next and last runs')
     .action(act(end, async (options) => (await load()).listSchedules(options)))
   schedules
     .command('show <schedule>')
-    .description('all about one')
+    .description('show one schedule')
     .action(act(end, async (options, schedule) => (await load()).showSchedule(schedule, options)))
   schedules
     .command('run <schedule>')
-    .description('start its job now, with the token of an admin; its own times stay as they are')
-    .option('--key <key>', 'idempotency key: the same key starts it once')
+    .description('start the job of a schedule now (admins only); the schedule itself does not change')
+    .option('--key <key>', 'idempotency key: repeated calls with the same key start one job')
     .action(act(end, async (options: RunOptions, schedule) => (await load()).runSchedule(schedule, options)))
 }
 
 export function addWebhooks(program: Command, end: End): void {
   const load = () => import('./webhooks.ts')
-  const webhooks = program.command('webhooks').description('messages to the outside, and who gets them')
+  const webhooks = program.command('webhooks').description('inspect webhook deliveries and endpoints')
   webhooks
     .command('deliveries', { isDefault: true })
-    .description('list messages and what became of them, the newest first')
+    .description('list messages and their status, newest first')
     .option('--job <job>', 'only messages about this job')
     .option('--event <event>', 'only messages of this event, such as job_finished')
     .addOption(new Option('--status <status>', 'only these').choices(['pending', 'delivered', 'failed']))
-    .option('--owner <client>', 'only those of this client, for admins')
-    .addOption(new Option('--limit <number>', 'at most so many').argParser(count).default(20))
+    .option('--owner <client>', 'only those of this client (admins only)')
+    .addOption(new Option('--limit <number>', 'maximum number of results').argParser(count).default(20))
     .action(act(end, async (options: DeliveryOptions) => (await load()).listDeliveries(options)))
   webhooks
     .command('delivery <message>')
-    .description('one message with its body and every try to send it')
+    .description('show one message with its body and all attempts')
     .action(act(end, async (options, message) => (await load()).showDelivery(message, options)))
   webhooks
     .command('redeliver <message>')
-    .description('send a message once more')
+    .description('send a message again')
     .action(act(end, async (options, message) => (await load()).redeliver(message, options)))
   webhooks
     .command('endpoints')
-    .description('list those who get messages, and how they fare')
-    .option('--owner <client>', 'only those of this client, for admins')
+    .description('list endpoints and their health')
+    .option('--owner <client>', 'only those of this client (admins only)')
     .action(act(end, async (options) => (await load()).listEndpoints(options)))
   webhooks
     .command('enable <endpoint>')
-    .description('send to an endpoint again that was disabled; by its id or its address')
+    .description('enable a disabled endpoint, by id or URL')
     .action(act(end, async (options, endpoint) => (await load()).enableEndpoint(endpoint, options)))
   webhooks
     .command('secret <endpoint>')
-    .description('print what its messages are signed with; by its id or its address')
+    .description('print the signing secret of an endpoint, by id or URL')
     .action(act(end, async (options, endpoint) => (await load()).showSecret(endpoint, options)))
   webhooks
     .command('rotate <endpoint>')
-    .description('replace that secret, and print the new one')
+    .description('replace the signing secret and print the new one')
     .addOption(
-      new Option('--overlap <span>', 'so long both are used; a day without it, 0 if it has leaked').argParser(spanMs),
+      new Option(
+        '--overlap <span>',
+        'how long both secrets are used (default: one day); 0 if the old one has leaked',
+      ).argParser(spanMs),
     )
-    .option('--key <key>', 'idempotency key: the same key replaces it once')
+    .option('--key <key>', 'idempotency key: repeated calls with the same key replace the secret once')
     .action(act(end, async (options: RotateOptions, endpoint) => (await load()).rotateSecret(endpoint, options)))
 }
 
@@ -167,16 +172,16 @@ export function addAccount(program: Command, end: End): void {
   const load = () => import('./account.ts')
   program
     .command('status')
-    .description('how many workers and jobs there are')
+    .description('show the number of workers and jobs')
     .action(act(end, async (options) => (await load()).showStatus(options)))
   program
     .command('account')
-    .description('whom the token belongs to, and what is left of its quota')
+    .description('show the client of the token and its remaining quota')
     .action(act(end, async (options) => (await load()).showAccount(options)))
   program
     .command('admin')
-    .description('change the running server, with the token of an admin')
+    .description('administer the running server (admins only)')
     .command('reload')
-    .description('read the files of clients, workers and schedules anew')
+    .description('reload the files of clients, workers and schedules')
     .action(act(end, async (options) => (await load()).reload(options)))
 }

@@ -87,7 +87,7 @@ function reasonOf(error: unknown): string {
 
 const HINTS: Readonly<Record<string, string>> = {
   FORBIDDEN: 'The token is valid, but it may not do this.',
-  JOB_NOT_FOUND: `See what there is with "${COMMAND} jobs list". A job is only seen with the token that it was started with.`,
+  JOB_NOT_FOUND: `See what there is with "${COMMAND} jobs list". A job is visible only to the client that started it, and to admins.`,
   BLUEPRINT_NOT_FOUND: `See what there is with "${COMMAND} blueprint list".`,
   NOT_WAITING: `See what it is doing with "${COMMAND} jobs show <job>".`,
   STALE_DECISION: `See what it asks now with "${COMMAND} jobs approve <job>".`,
@@ -108,8 +108,8 @@ function wrongToken(url: string, token: string | undefined, cause: Error): Failu
   const where = 'with --token or IMPRESARIO_TOKEN'
   if (token === undefined) {
     const hint = `Give a client's token ${where}. The token of a development server is found in ./${DATA_DIRECTORY}.`
-    return new Failure('UNAUTHENTICATED', `The server at ${url} wants a token.`, { hint, cause })
+    return new Failure('UNAUTHENTICATED', `The server at ${url} requires a token.`, { hint, cause })
   }
-  const hint = `Give another one ${where}. It has to be a client's token: a worker's is refused.`
+  const hint = `Give another one ${where}. Use a client's token, not a worker's.`
   return new Failure('UNAUTHENTICATED', `The server at ${url} does not accept this token.`, { hint, cause })
 }

@@ -1,4 +1,4 @@
-/** A process of a contestant: its producer, its worker, or both. Does what it is told over the channel to its parent. */
+/** A process of a contestant: its producer, its worker, or both. Executes the commands of its parent. */
 import { obeyParent } from '../channel.ts'
 import { CONTESTANTS } from '../contestants/index.ts'
 import { inFlightFor, now } from '../measure.ts'
@@ -14,7 +14,7 @@ const tallies = { job: new Tally(), flow: new Tally() }
 const produced = { job: 0, flow: 0 }
 let producer: Producer | undefined
 let worker: Consumer | undefined
-/** Timed jobs that have started, and those that somebody waits for. */
+/** Timed jobs that have started, and those that a caller waits for. */
 const startedAt = new Map<number, number>()
 const onStart = new Map<number, (at: number) => void>()
 

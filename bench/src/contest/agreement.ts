@@ -3,7 +3,10 @@ import { now, sleep } from '../measure.ts'
 const LOOK_MS = 5
 const PATIENCE_MS = 60_000
 
-/** Asks until nothing is open any more. For those who acknowledge after the handler has returned, so that this counts too. */
+/**
+ * Polls until nothing is open any more. For contestants that acknowledge after the handler has returned, so that this
+ * counts too.
+ */
 export async function untilNoneOpen(open: () => Promise<number>): Promise<void> {
   const endsAt = now() + PATIENCE_MS
   let left = await open()

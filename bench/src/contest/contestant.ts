@@ -1,12 +1,12 @@
 import type { Backing } from '../backing.ts'
 
-/** Who is compared with whom: the same kind of storage, making the same promise about what it has acknowledged. */
+/** Which contestants are compared: the same kind of storage, with the same guarantee for acknowledged work. */
 export type League = 'embedded' | 'redis-everysec' | 'redis-always' | 'postgres'
 
-/** The data of a job: small, and the same for everybody. */
+/** The data of a job: small, and the same for all contestants. */
 export type Payload = {
   readonly index: number
-  /** Of a job whose way to its handler is timed. */
+  /** For a job whose time to its handler is measured. */
   readonly sentAt?: number
   /** One step of a diamond. */
   readonly quiet?: boolean
@@ -14,7 +14,7 @@ export type Payload = {
   readonly last?: boolean
 }
 
-/** What a worker tells of its jobs. */
+/** What a worker reports about its jobs. */
 export interface Hooks {
   /** Handlers that may run at once. */
   readonly concurrency: number
@@ -27,13 +27,13 @@ export interface Hooks {
 }
 
 export interface Producer {
-  /** Resolves once the job is as safe as the storage makes it. */
+  /** Resolves once the job is as durable as the storage makes it. */
   start(payload: Payload): Promise<unknown>
   /** The same for a diamond: A, then B and C side by side, then D. */
   flow?(payload: Payload): Promise<unknown>
   /**
-   * Resolves once everything that was started has ended in the storage, for those whose worker cannot tell. Rejects when
-   * something failed.
+   * Resolves once everything that was started has ended in the storage, for contestants whose worker cannot report it.
+   * Rejects if something failed.
    */
   settled?(): Promise<void>
   close(): Promise<void>
@@ -46,19 +46,19 @@ export interface Consumer {
 /** One way to use a contestant. */
 export interface Variant {
   readonly league: League
-  /** In words, for the table. */
+  /** A description for the table. */
   readonly durability: string
   /** `together`: producer and worker are one process. Otherwise each has its own. */
   readonly shape: 'apart' | 'together'
   /**
-   * What is left out because it would measure something else: where work begins as soon as it arrives there is no queue to
-   * fill and to drain.
+   * Measures that are left out because they would measure something else: where work starts as soon as it arrives,
+   * there is no queue to fill and to drain.
    */
   readonly without?: readonly ('enqueue' | 'drain' | 'diamonds')[]
-  /** Fewer jobs for those who would take minutes. */
+  /** Fewer jobs for contestants that would take minutes. */
   readonly jobsMax?: number
   readonly flowsMax?: number
-  /** What a reader has to know. */
+  /** A note for readers. */
   readonly note?: string
 }
 
@@ -69,20 +69,20 @@ export interface Venue {
 }
 
 /**
- * The same work in the words of one library. `serve` is called in the process that measures, everything else in processes
- * of the contestant's own: its modules are loaded only there.
+ * The same work, written for one library. `serve` is called in the process that measures, everything else in the
+ * contestant's own processes: its modules are loaded only there.
  */
 export interface Contestant {
   readonly title: string
-  /** The folder under `bench/peers` that its modules are installed in, and the package that is its name there. Ours has none. */
+  /** The folder under `bench/peers` where its modules are installed, and its package name there. Ours has none. */
   readonly home?: { readonly folder: string; readonly packages: readonly string[] }
   readonly variants: Readonly<Record<string, Variant>>
   /** `node`: the program to run it with. */
   serve(variant: string, node: string): Promise<Backing>
-  /** Makes tables and the like, once, before anybody else comes. */
+  /** Creates tables and similar, once, before the other processes start. */
   prepare?(place: Venue): Promise<void>
   producer(place: Venue): Promise<Producer>
   worker(place: Venue, hooks: Hooks): Promise<Consumer>
-  /** Once worker and producer are there. */
+  /** Called once worker and producer have started. */
   introduce?(place: Venue): Promise<void>
 }

@@ -65,7 +65,7 @@ function contestant(name: string): Contestant {
   return found
 }
 
-/** With the versions that are installed, so that they have to be. */
+/** With the installed versions, so they must be installed first. */
 function titleOf(name: string): string {
   const { title, home } = contestant(name)
   return home === undefined
@@ -128,7 +128,7 @@ function nodeVersion(node: string): string {
   return node === process.execPath ? process.versions.node : versionOf('node', 'node')
 }
 
-/** The boundary at which a file that this program wrote is believed. */
+/** Type boundary for a file that this program wrote. */
 function contestIn(file: string): Contest {
   return JSON.parse(readFileSync(file, 'utf8')) as Contest
 }

@@ -11,18 +11,18 @@ type Actor = Subordinate<Orders>
 const ACTOR = fileURLToPath(new URL('actor-main.js', import.meta.url))
 
 export interface MatchOptions {
-  /** How long each measure lets work come in. */
+  /** How long each measure accepts new work. */
   readonly seconds: number
   readonly jobsMax: number
   /** Timed jobs on an idle system. */
   readonly singles: number
-  /** Calls under way at once, and handlers that may run at once. */
+  /** Concurrent calls, and handlers that may run at once. */
   readonly width: number
   readonly patience: Patience
   readonly node: string
 }
 
-/** What is measured; `foreign…` is the share of the machine that others used meanwhile, in per cent. */
+/** The measured values; `foreign…` is the share of the machine that other processes used meanwhile, in per cent. */
 export type Figures = Partial<Record<FigureName | `foreign${string}`, number>>
 
 export type FigureName =
@@ -38,13 +38,13 @@ export type FigureName =
   | 'repeated'
   | 'seconds'
 
-/** Whoever needs longer for one measure is stuck. */
+/** A contestant that needs longer for one measure is stuck. */
 const STUCK_MS = 90_000
-/** Singles come so far apart that each finds an idle system. */
+/** Single jobs are spaced so far apart that each finds an idle system. */
 const GAP_MS = 10
 const SINGLES_MS = 8_000
 const WARM_UPS = 10
-/** After a worker has come: instances that share a storage tell each other of it within two seconds. */
+/** The wait after a worker starts: instances that share a storage notify each other of it within two seconds. */
 const KNOWN_MS = 2_500
 
 interface Scene {
@@ -53,7 +53,7 @@ interface Scene {
   readonly backing: Backing
   readonly producer: Actor
   readonly worker: Actor
-  /** Jobs and diamonds that were started so far: so many must have been done in the end. */
+  /** Jobs and diamonds started so far: the same number must be done at the end. */
   readonly started: Record<WorkKind, number>
 }
 
@@ -127,7 +127,7 @@ async function produce(scene: Scene, kind: WorkKind): Promise<{ count: number; b
   return made
 }
 
-/** When everything that was started had been done, and not a moment before its storage knew. */
+/** When everything that was started was done, and its storage knew it. */
 async function finished(scene: Scene, kind: WorkKind): Promise<{ firstAt: number; endedAt: number }> {
   const { worker, producer, started } = scene
   try {
@@ -164,7 +164,7 @@ async function endToEnd(scene: Scene): Promise<Figures> {
   }
 }
 
-/** From the call that enqueues to the first line of the handler, on a system that has nothing else to do. */
+/** From the enqueue call to the first line of the handler, on an otherwise idle system. */
 async function latency(scene: Scene): Promise<Figures> {
   const { producer, worker, options } = scene
   const spans: number[] = []
@@ -177,7 +177,7 @@ async function latency(scene: Scene): Promise<Figures> {
     spans.push(startedAt - sentAt)
     await sleep(GAP_MS)
   }
-  // The first ones warm connections and code up.
+  // The first ones warm up connections and code.
   const timed = spans.slice(Math.min(WARM_UPS, Math.floor(spans.length / 4)))
   return { startP50Ms: percentile(timed, 50), startP99Ms: percentile(timed, 99) }
 }

@@ -1,4 +1,4 @@
-/** What the process that measures tells the processes of a contestant, and what they answer. */
+/** The commands of the measuring process to the processes of a contestant, and their replies. */
 import type { Load } from '../measure.ts'
 import type { Count } from './tally.ts'
 
@@ -9,19 +9,19 @@ export interface Orders {
   openProducer(): void
   openWorker(concurrency: number): void
   introduce(): void
-  /** Starts jobs; gives their number, and when the first call began and the last one ended. */
+  /** Starts jobs; returns their number, and when the first call began and the last one ended. */
   produce(order: { readonly kind: WorkKind; readonly load: Load }): {
     readonly count: number
     readonly beganAt: number
     readonly endedAt: number
   }
-  /** Starts one timed job; gives the moment of the call. */
+  /** Starts one timed job; returns the time of the call. */
   sendOne(index: number): { readonly sentAt: number }
-  /** The moment when this timed job starts, or has started. */
+  /** The time when this timed job starts, or has started. */
   awaitStart(index: number): { readonly startedAt: number }
-  /** The next job is a first one. */
+  /** Treats the next job as the first. */
   mark(): void
-  /** Waits until so many different ones have been done since the beginning. */
+  /** Waits until this many distinct ones have been done since the start. */
   awaitCount(order: { readonly kind: WorkKind; readonly distinct: number }): Count
   /** How many have been done so far. */
   count(kind: WorkKind): Count

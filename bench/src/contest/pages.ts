@@ -1,4 +1,4 @@
-/** Puts the results where they are read. Figures in the documentation come from here and from nobody's hand. */
+/** Writes the results into the pages. Figures in the documentation are generated here and never written by hand. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { chartOf } from './chart.ts'
@@ -18,7 +18,7 @@ export function writePages(contest: Contest): void {
   writeFileSync(page, filled)
 }
 
-/** The page with something else between the two marks. */
+/** The page with the text between the two marks replaced. */
 export function filledIn(page: string, content: string): string {
   const from = page.indexOf(BEGIN)
   const to = page.indexOf(END)

@@ -1,4 +1,4 @@
-/** Peers live in folders of their own, with modules of their own: newcomers to the product never download them. */
+/** Peers are installed in separate folders with separate modules: users of the product never download them. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url'
 
 const PEERS = fileURLToPath(new URL('../../peers', import.meta.url))
 
-/** Some peers ask for it; so everybody runs on it, ours too. */
+/** Some peers require it, so all contestants run on it, ours too. */
 const NODE_MAJOR = 22
 
-/** Installs what is missing. The lock file beside each `package.json` says which versions. */
+/** Installs missing modules. The lock file beside each `package.json` determines the versions. */
 export function install(folder: string, node: string = process.execPath): void {
   const home = join(PEERS, folder)
   if (existsSync(join(home, 'node_modules', '.package-lock.json'))) return
@@ -19,7 +19,7 @@ export function install(folder: string, node: string = process.execPath): void {
   execFileSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home, env, stdio: 'inherit' })
 }
 
-/** The program that all contestants run on: this one if it is new enough, otherwise one from a package. */
+/** The Node program that all contestants run on: this one if it is new enough, otherwise one from a package. */
 export function contestNode(): string {
   if (Number(process.versions.node.split('.')[0]) >= NODE_MAJOR) return process.execPath
   install('node')
@@ -34,13 +34,13 @@ export function homeOf(folder: string): string {
   return join(PEERS, folder)
 }
 
-/** The boundary at which a peer's modules get the types that we wrote down for what we call of them. */
+/** Type boundary where a peer's modules get the types that we declared for the functions we call. */
 export async function loadModules<Modules>(folder: string): Promise<Modules> {
   const modules: unknown = await import(new URL(`../../peers/${folder}/modules.mjs`, import.meta.url).href)
   return modules as Modules
 }
 
-/** The boundary at which a manifest is believed to have a version. */
+/** Type boundary: a manifest has a version. */
 function versionIn(manifest: string): string {
   return (JSON.parse(manifest) as { readonly version: string }).version
 }

@@ -1,6 +1,6 @@
 import type { Contestant, League } from './contestant.ts'
 
-/** One match: who, and how. */
+/** One match: the contestant and its variant. */
 export interface Entry {
   readonly name: string
   readonly variant: string
@@ -11,7 +11,7 @@ export const LEAGUES: readonly League[] = ['embedded', 'redis-everysec', 'redis-
 
 type Field = Readonly<Record<string, Contestant>>
 
-/** What of a field plays: the classes that were asked for, and the peers. Ours always play. */
+/** Which contestants play: the requested classes and peers. Ours always play. */
 export interface Choice {
   /** `redis` stands for both of its leagues. Empty: all. */
   readonly classes: readonly string[]
@@ -31,8 +31,8 @@ export function chosenPeers(peers: Field, { classes, only }: Choice): readonly E
 }
 
 /**
- * One round, league by league: a peer, then ours, then the next peer, then ours, so that whatever the machine goes through
- * meets both. Ours take turns; each of them plays at least once in a league.
+ * One round, league by league: a peer, then ours, then the next peer, then ours, so that disturbances of the machine
+ * affect both. Our variants alternate; each of them plays at least once in a league.
  */
 export function roundOf(peers: readonly Entry[], own: readonly string[]): readonly Entry[] {
   return LEAGUES.flatMap((league) => {

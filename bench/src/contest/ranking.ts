@@ -3,7 +3,7 @@ import { median } from '../measure.ts'
 import type { League } from './contestant.ts'
 import type { FigureName, Figures } from './match.ts'
 
-/** One match as it is kept. */
+/** One match as it is stored. */
 export interface Match {
   readonly name: string
   readonly variant: string
@@ -30,13 +30,13 @@ export interface Contest {
   readonly matches: readonly Match[]
 }
 
-/** A median, and whether others disturbed all the rounds that it comes from. */
+/** A median, and whether other processes disturbed all the rounds that it comes from. */
 export interface Figure {
   readonly value: number
   readonly isDisturbed: boolean
 }
 
-/** What one contestant reached in one league. */
+/** The results of one contestant in one league. */
 export interface Row extends Pick<Match, 'name' | 'variant' | 'league' | 'title' | 'durability' | 'note'> {
   readonly isOwn: boolean
   readonly figures: Readonly<Partial<Record<FigureName, Figure>>>
@@ -44,7 +44,7 @@ export interface Row extends Pick<Match, 'name' | 'variant' | 'league' | 'title'
   readonly failures: number
 }
 
-/** The share of the machine that others may use, in per cent, before a figure counts as disturbed. */
+/** The share of the machine that other processes may use, in per cent, before a figure counts as disturbed. */
 export const DISTURBED_PERCENT = 15
 
 const PHASE_OF: Readonly<Partial<Record<FigureName, `foreign${string}`>>> = {
@@ -70,7 +70,7 @@ const NAMES: readonly FigureName[] = [
   'repeated',
 ]
 
-/** In the order in which they first played. */
+/** In the order of their first matches. */
 export function rowsOf(matches: readonly Match[], league: League): readonly Row[] {
   const groups = new Map<string, Match[]>()
   for (const match of matches) {
@@ -96,7 +96,7 @@ function rowOf(first: Match, group: readonly Match[]): Row {
   return { ...about, isOwn: name.startsWith('impresario-'), figures, rounds: group.length, failures }
 }
 
-/** The median of the rounds that nobody disturbed; of all of them when there is no such round. */
+/** The median of the undisturbed rounds; of all rounds if there is none. */
 function figureOf(group: readonly Match[], name: FigureName): Figure | undefined {
   const phase = PHASE_OF[name]
   const found = group.flatMap(({ figures }) => {

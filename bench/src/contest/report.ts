@@ -12,7 +12,7 @@ const LEAGUE_TITLES: Readonly<Record<League, string>> = {
   postgres: 'PostgreSQL, `synchronous_commit=on`: what was acknowledged is on disk',
 }
 
-/** All tables, with what a reader has to know about them. */
+/** All tables, with notes for readers. */
 export function tablesOf(contest: Contest): string {
   const leagues = LEAGUES.map((league) => ({ league, rows: rowsOf(contest.matches, league) })).filter(
     ({ rows }) => rows.length > 0,
@@ -71,7 +71,7 @@ function figureTable(rows: readonly Row[]): string {
   )
 }
 
-/** The peers stay in the order in which they played. */
+/** The peers stay in the order of their matches. */
 function ownFirst(a: Row, b: Row): number {
   return Number(b.isOwn) - Number(a.isOwn) || (a.isOwn ? a.name.localeCompare(b.name) : 0)
 }
@@ -87,7 +87,7 @@ function shown(figure: Figure | undefined, digits: number): string {
   return figure.isDisturbed ? `${text} !` : text
 }
 
-/** What is compared. Of spans and sizes less is better, so that they are divided the other way round. */
+/** The compared values. For durations and sizes less is better, so their ratio is inverted. */
 const RATIOS: readonly { readonly title: string; readonly name: FigureName; readonly isLessBetter: boolean }[] = [
   { title: 'end to end', name: 'endToEndPerS', isLessBetter: false },
   { title: 'diamonds', name: 'diamondsPerS', isLessBetter: false },

@@ -1,16 +1,16 @@
 import { now } from '../measure.ts'
 
 export interface Count {
-  /** Different ones, since the beginning. */
+  /** Distinct ones, since the start. */
   readonly distinct: number
   /** All calls, repeated ones included. */
   readonly handled: number
-  /** When the first came since the last mark, and when the newest new one did. */
+  /** When the first one came since the last mark, and when the newest distinct one came. */
   readonly firstAt: number
   readonly lastAt: number
 }
 
-/** Counts what was done, each index once, so that nobody is praised for work that he did not do. */
+/** Counts completed work, each index once, so that no contestant gets credit for work that it did not do. */
 export class Tally {
   #seen = new Uint8Array(65_536)
   #distinct = 0
@@ -19,7 +19,7 @@ export class Tally {
   #lastAt = 0
   #waiting: { readonly distinct: number; readonly resolve: (count: Count) => void } | undefined
 
-  /** The next one is a first one. */
+  /** Treats the next one as the first. */
   mark(): void {
     this.#firstAt = 0
   }
@@ -38,7 +38,7 @@ export class Tally {
     this.#waiting = undefined
   }
 
-  /** Resolves once so many different ones have come since the beginning. */
+  /** Resolves once this many distinct ones have come since the start. */
   until(distinct: number): Promise<Count> {
     if (this.#distinct >= distinct) return Promise.resolve(this.count())
     return new Promise((resolve) => {

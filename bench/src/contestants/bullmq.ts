@@ -32,7 +32,7 @@ interface Modules {
 }
 
 const modules = (): Promise<Modules> => loadModules('bullmq')
-/** Ended jobs are kept as few as its guide advises. */
+/** As few ended jobs are kept as its guide recommends. */
 const KEPT = { removeOnComplete: { count: 1000 }, removeOnFail: { count: 1000 } }
 
 function connection({ url }: Venue): { readonly connection: object } {

@@ -31,7 +31,7 @@ interface Modules {
 const modules = (): Promise<Modules> => loadModules('dbos')
 const VERSION = { appVersion: '1' }
 const OPEN = `SELECT count(*) FROM dbos.workflow_status WHERE status IN ('PENDING', 'ENQUEUED')`
-/** Instead of its default of a second, for which it would mostly wait. */
+/** Instead of its default of a second, which would dominate the measurement. */
 const POLL_MS = 10
 
 function systemUrl({ url }: Venue): string {
@@ -86,10 +86,10 @@ async function queueProducer(place: Venue): Promise<Producer> {
   }
 }
 
-/** Of the one process in which the worker and the producer of the variant `direct` live. */
+/** For the single process of the worker and the producer of the variant `direct`. */
 let directHooks: Hooks | undefined
 
-/** A start has ended when its workflow has: nothing lies between them. */
+/** A start has ended when its workflow has: nothing is in between. */
 async function directProducer(place: Venue): Promise<Producer> {
   const loaded = await modules()
   const { job, flow } = register(loaded, () => directHooks)

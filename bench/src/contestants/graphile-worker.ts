@@ -26,7 +26,7 @@ interface Modules {
 const modules = (): Promise<Modules> => loadModules('graphile-worker')
 const SILENT = (): (() => void) => () => undefined
 const OPEN = 'SELECT count(*) FROM graphile_worker._private_jobs'
-/** The settings that its documentation gives for speed. */
+/** The settings that its documentation recommends for speed. */
 const BATCHES = { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 }
 
 function variant(note: string): Variant {
@@ -47,7 +47,7 @@ export const graphileWorker: Contestant = {
   async producer({ url }) {
     const { makeWorkerUtils, Logger, pg } = await modules()
     const pool = new pg.Pool({ connectionString: url, max: POOL_MAX })
-    // It asks for these.
+    // It requires these.
     pool.on('error', (error) => console.error(`graphile-worker: ${String(error)}`))
     pool.on('connect', () => undefined)
     const jobs = await makeWorkerUtils({ pgPool: pool, logger: new Logger(SILENT) })

@@ -1,4 +1,4 @@
-/** The orchestrator as a library, as most peers are one: no server, each process talks to the storage itself. */
+/** The orchestrator as a library, like most peers: no server, each process accesses the storage itself. */
 import type { RunnableBlueprint } from '@impresario/core'
 // oxlint-disable-next-line no-restricted-imports -- the very door that is measured
 import { createOrchestrator } from '@impresario/server/embedded'
@@ -12,7 +12,7 @@ import { WORKER_LOG, openOf, ownBacking, ownVariants, performer, storageUrl } fr
 
 const BLUEPRINTS: readonly RunnableBlueprint[] = [noop, diamond]
 
-/** One for each process: where producer and worker are one process, they share it. */
+/** One per process: if producer and worker are one process, they share it. */
 const opened = new Map<string, Promise<Orchestrator>>()
 
 function orchestrator(place: Venue): Promise<Orchestrator> {

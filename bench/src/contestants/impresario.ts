@@ -1,4 +1,4 @@
-/** What both ways to run Impresario have in common. */
+/** What both variants of Impresario have in common. */
 import type { JsonObject } from '@impresario/protocol'
 import type { Log } from '@impresario/worker'
 import { openDirectory, startPostgres, startRedis } from '../backing.ts'
@@ -25,7 +25,7 @@ export function storageUrl(variant: string, url: string): string {
   return variant === 'embedded' ? `file:${url}` : url
 }
 
-/** Jobs that have not ended. A job that failed would be counted as done by nobody, so it ends the run. */
+/** Jobs that have not ended. A failed job would never be counted as done, so it ends the run. */
 export function openOf(counts: Readonly<Record<string, number>>): number {
   let open = 0
   for (const [status, count] of Object.entries(counts)) {
@@ -36,7 +36,7 @@ export function openOf(counts: Readonly<Record<string, number>>): number {
   return open
 }
 
-/** Only what somebody has to know: the SDK also tells that it has registered. */
+/** Only important messages: the SDK also logs that it has registered. */
 export const WORKER_LOG: Log = {
   debug: () => undefined,
   info: () => undefined,
@@ -44,7 +44,7 @@ export const WORKER_LOG: Log = {
   error: (message, fields) => console.error(message, fields),
 }
 
-/** Does nothing, and tells of it. */
+/** Does nothing, and reports it. */
 export function performer(hooks: Hooks): (params: JsonObject) => JsonObject {
   return (params) => {
     const payload = payloadOf(params)
@@ -58,7 +58,7 @@ export function performer(hooks: Hooks): (params: JsonObject) => JsonObject {
   }
 }
 
-/** The boundary at which parameters are believed to be what the producer sent. */
+/** Type boundary: parameters are what the producer sent. */
 function payloadOf(params: JsonObject): Payload {
   return params as unknown as Payload
 }

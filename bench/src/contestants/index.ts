@@ -10,7 +10,7 @@ import { pgBoss } from './pg-boss.ts'
 import { plainjob } from './plainjob.ts'
 import { restate } from './restate.ts'
 
-/** By the names that the command line knows. */
+/** By their names on the command line. */
 export const CONTESTANTS: Readonly<Record<string, Contestant>> = {
   bullmq,
   'bee-queue': beeQueue,
@@ -24,5 +24,5 @@ export const CONTESTANTS: Readonly<Record<string, Contestant>> = {
   'impresario-server': impresarioServer,
 }
 
-/** Ours, in the two ways that it is run. */
+/** Ours, in its two variants. */
 export const OWN_NAMES = ['impresario-library', 'impresario-server'] as const

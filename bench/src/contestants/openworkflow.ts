@@ -78,7 +78,7 @@ export const openworkflow: Contestant = {
     const isOneProcess = place.variant === 'sqlite'
     const run = async (name: string, payload: Payload): Promise<void> => {
       await workflows.runWorkflow({ name }, payload)
-      // It has written before it returned, and has not let the worker beside it do anything.
+      // It writes before it returns, and does not let the worker beside it run.
       if (isOneProcess) await nextRound()
     }
     return {

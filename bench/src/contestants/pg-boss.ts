@@ -84,7 +84,7 @@ export const pgBoss: Contestant = {
   },
   async worker(place, hooks) {
     const boss = await open(place, true)
-    // Steps that become free notify nobody, so that the polls beside the notifications must be quick.
+    // No notification is sent for steps that become ready, so the polls in addition to notifications must be frequent.
     const polls = { pollingIntervalSeconds: 0.5, notifyPollingIntervalSeconds: 0.5 }
     const options = { batchSize: hooks.concurrency, burstWhenBatchFull: true, ...polls }
     await boss.work('job', options, async (jobs) => {

@@ -31,7 +31,7 @@ async function open({ url }: Venue): Promise<Queue> {
   return defineQueue({ connection: better(new Database(join(url, 'jobs.db'))), logger })
 }
 
-/** The boundary at which a row is believed to hold what was put into it. */
+/** Type boundary: a row holds what was written to it. */
 function payloadOf(job: Job): Payload {
   return JSON.parse(job.data) as Payload
 }
@@ -54,7 +54,7 @@ export const plainjob: Contestant = {
     return {
       start: (payload) => {
         queue.add('job', payload)
-        // It writes before it returns. Whoever produces in real life comes back to the event loop in between.
+        // It writes before it returns. A real producer returns to the event loop in between.
         return nextRound()
       },
       close: async () => queue.close(),

@@ -1,4 +1,4 @@
-/** What the peers on PostgreSQL have in common: the driver, as far as we call it. */
+/** What the peers on PostgreSQL have in common: the parts of the driver that we call. */
 export interface Pool {
   query(
     sql: string,
@@ -12,7 +12,7 @@ export interface Driver {
   readonly Pool: new (options: object) => Pool
 }
 
-/** Connections of each process, for everybody. */
+/** Connections per process, for all contestants. */
 export const POOL_MAX = 20
 
 export async function countOf(pool: Pool, sql: string): Promise<number> {

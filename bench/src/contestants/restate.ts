@@ -31,14 +31,14 @@ const modules = (): Promise<Modules> => loadModules('restate')
 const SERVICE = 'bench'
 const START_MS = 30_000
 
-/** Its doors: for calls, for administration, and the one at which our service listens. */
+/** Its ports: for calls, for administration, and the one that our service listens on. */
 interface Ports {
   readonly ingress: number
   readonly admin: number
   readonly service: number
 }
 
-/** The boundary at which our own `url` is read again. */
+/** Type boundary for our own `url`. */
 function portsOf({ url }: Pick<Venue, 'url'>): Ports {
   return JSON.parse(url) as Ports
 }
@@ -95,7 +95,7 @@ async function openInvocations(admin: number): Promise<number> {
   return openIn(await mustPost(`http://127.0.0.1:${admin}/query`, { query }))
 }
 
-/** The boundary at which an answer to our own query is believed to have the column that we asked for. */
+/** Type boundary: the result of our own query has the requested column. */
 function openIn(answer: unknown): number {
   const { rows } = answer as { readonly rows: readonly { readonly open: number }[] }
   return rows[0]?.open ?? 0
@@ -109,7 +109,7 @@ export const restate: Contestant = {
       league: 'embedded',
       durability: 'its own server, RocksDB log with fsync',
       shape: 'apart',
-      // It pushes work to the service as it comes: nothing waits to be drained.
+      // It pushes work to the service as it arrives: nothing waits to be drained.
       without: ['drain'],
       jobsMax: 5_000,
       flowsMax: 2_000,

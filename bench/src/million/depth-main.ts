@@ -1,4 +1,4 @@
-/** Holds one queue: a process of its own for each length, so that neither pays for the other's memory. */
+/** Holds one queue: a separate process for each length, so that neither is affected by the other's memory. */
 import type { Storage } from '@impresario/core'
 import { openEmbeddedStorage } from '@impresario/storage-embedded'
 import { openPostgresStorage } from '@impresario/storage-postgres'

@@ -17,12 +17,12 @@ interface Pace {
   readonly ms: number
 }
 
-/** Jobs of one commit while a queue is filled, and commits under way. */
+/** Jobs per commit while a queue is filled, and concurrent commits. */
 const FILL_BATCH = 200
 const FILL_WIDTH = 4
-/** Tasks in hand at once. */
+/** Tasks claimed at once. */
 const WIDTH = 64
-/** Tasks of one round. Then as many come again, so that the queue stays as long as it was. */
+/** Tasks per round. Then the same number is added again, so that the queue keeps its length. */
 const ROUND = 500
 const LEASE_MS = 60_000
 
@@ -32,12 +32,12 @@ export async function fill(storage: Storage, workload: Workload, count: number):
     const jobs = Math.min(FILL_BATCH, count - index * FILL_BATCH)
     const outcome = await storage.commit(workload.batch(jobs))
     if (outcome !== 'committed') throw new Error(`A batch of ${jobs} new jobs was refused: ${outcome}.`)
-    // As whoever creates jobs does it. It also keeps what is not on disk yet from piling up in memory.
+    // As a creator of jobs does it. It also prevents unwritten data from accumulating in memory.
     await storage.sync()
   })
 }
 
-/** Rounds of claims. What is put into the queue between them is not counted. */
+/** Rounds of claims. Filling the queue between them is not counted. */
 export async function slice(storage: Storage, workload: Workload, { limit, ms }: Pace): Promise<Slice> {
   const claimMs: number[] = []
   let spentMs = 0
@@ -60,7 +60,8 @@ async function round(storage: Storage, lane: string, limit: number, claimMs: num
     claimMs.push(now() - begin)
     if (leases.length !== limit) throw new Error(`A claim of ${limit} from a full queue got ${leases.length}.`)
     for (const { id } of leases) seen.add(id)
-    // As the desk does it: the worker is told when its leases are safe, and thanked when its results are.
+    // As the desk does it: the worker gets its tasks when its leases are durable, and its acknowledgement when its
+    // results are.
     await storage.sync()
     await Promise.all(leases.map((lease) => settle(storage, lease)))
     await storage.sync()
@@ -78,7 +79,7 @@ async function settle(storage: Storage, lease: Lease): Promise<void> {
   if (outcome !== 'committed') throw new Error(`A settled task was refused: ${outcome}.`)
 }
 
-/** The boundary at which a task's payload is believed to be the engine's. */
+/** Type boundary: a task's payload is the engine's. */
 function jobIdOf({ payload }: Lease): string {
   return (payload as { readonly jobId: string }).jobId
 }

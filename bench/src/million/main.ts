@@ -43,7 +43,7 @@ const DEPTH = fileURLToPath(new URL('depth-main.js', import.meta.url))
 
 type Figures = Record<string, number>
 
-/** One queue, its storage and what was found. */
+/** One queue, its storage and its results. */
 interface Side {
   readonly jobs: number
   readonly backing: Backing
@@ -74,10 +74,10 @@ function pidsOf(sides: readonly Side[]): readonly number[] {
   return sides.flatMap(({ backing, process }) => [...backing.pids(), process.pid])
 }
 
-/** With the CPU time of its process and its database. It counts the jobs that came in between, too. */
+/** With the CPU time of its process and its database. It includes the jobs that were added in between. */
 type Taken = Slice & { readonly cpuS: number }
 
-/** All sides in rotation, slice by slice. The first slice of each warms up and is left out. */
+/** All queues in rotation, slice by slice. The first slice of each is a warm-up and is left out. */
 async function inRotation<T>(
   sides: readonly Side[],
   slice: (side: Side) => Promise<T>,
@@ -138,7 +138,7 @@ function diskMiB({ directory }: Backing): number {
   return Math.round(bytes / 1_048_576)
 }
 
-/** How long the product needs, from its start to its first answer, when it finds so many jobs in its file. */
+/** How long the product takes from its start to its first response, with this many jobs in its file. */
 async function startUp({ backing, process: holder, figures }: Side): Promise<void> {
   await holder.stop()
   if (values.storage !== 'file') return

@@ -1,4 +1,4 @@
-/** The whole way of a task, as an orchestrator and a worker in one process go it. */
+/** The complete path of a task, with an orchestrator and a worker in one process. */
 import type { Storage } from '@impresario/core'
 // oxlint-disable-next-line no-restricted-imports -- an orchestrator without its HTTP face
 import { createOrchestrator } from '@impresario/server/embedded'
@@ -12,11 +12,11 @@ import { now } from '../measure.ts'
 import { fill } from './depth.ts'
 import type { Workload } from './workload.ts'
 
-/** Tasks in hand at once. */
+/** Tasks in progress at once. */
 const CONCURRENCY = 64
-/** So many new jobs come when so many have been done. It costs both queues the same. */
+/** This many new jobs are added when as many have been done. It costs both queues the same. */
 const REPLACED = 100
-/** Until the worker has registered and its first tasks have gone their way. */
+/** Until the worker has registered and its first tasks are done. */
 const WARM_UP_MS = 250
 
 export class Works {
@@ -29,7 +29,7 @@ export class Works {
     this.#workload = workload
   }
 
-  /** Works for a while. The queue stays as long as it is. */
+  /** Works for a while. The queue keeps its length. */
   async slice(ms: number): Promise<{ readonly done: number; readonly ms: number }> {
     this.#orchestrator ??= this.#open()
     const orchestrator = await this.#orchestrator

@@ -1,4 +1,4 @@
-/** Jobs as the engine makes them, in any number. */
+/** Jobs as the engine creates them, in any number. */
 import type { Batch, Item, Put } from '@impresario/core'
 // oxlint-disable-next-line no-restricted-imports -- an orchestrator without its HTTP face
 import { createOrchestrator } from '@impresario/server/embedded'
@@ -12,9 +12,9 @@ export interface QueuedJob {
 }
 export type JobPut = Extract<Put, { readonly kind: 'job' }>
 
-/** Makes queued jobs after one that the engine itself has made. */
+/** Creates queued jobs modelled on one that the engine itself created. */
 export class Workload {
-  /** Where their tasks wait. */
+  /** The lane where their tasks wait. */
   readonly lane: string
   readonly #id: string
   readonly #text: string
@@ -23,7 +23,7 @@ export class Workload {
   constructor(model: QueuedJob) {
     this.lane = model.item.lane
     this.#id = model.put.id
-    // As a first commit: nothing of it is there yet.
+    // As a first commit: nothing of it exists yet.
     this.#text = JSON.stringify({ ...model, put: { ...model.put, version: 1 } })
   }
 
@@ -39,7 +39,7 @@ export class Workload {
   }
 }
 
-/** Lets the engine create one job for which there is no worker, and keeps what it writes. */
+/** Lets the engine create one job for which there is no worker, and captures what it writes. */
 export async function recordedWorkload(): Promise<Workload> {
   const storage = createMemoryStorage({ now: () => Date.now() })
   const commit = storage.commit.bind(storage)
@@ -79,7 +79,7 @@ function jobId(index: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${rest}`
 }
 
-/** The boundary at which our own copy is believed to be what it was copied from. */
+/** Type boundary: our own copy has the type of its original. */
 function queuedJobIn(text: string): QueuedJob {
   return JSON.parse(text) as QueuedJob
 }

@@ -13,20 +13,19 @@ import type { Check, CheckDurable, StorageUnderTest } from './storage-under-test
 import { checkConcurrency, checkHints, checkPeek } from './views.ts'
 
 export interface DescribeOptions {
-  /** Cases that this backend leaves out, with a reason that a reviewer accepted. */
+  /** Cases that this backend skips, with a reason that a reviewer accepted. */
   readonly without?: { readonly reason: string; readonly titles: readonly string[] }
-  /** It keeps nothing beyond its process: the cases that restart it are left out. */
+  /** It keeps no data after its process ends: the cases that restart it are skipped. */
   readonly isVolatile?: boolean
 }
 
-/** Far more than any case takes: these only end what hangs. The model opens a hundred storages. */
+/** Far more than any case takes: these timeouts only end cases that hang. The model opens a hundred storages. */
 const CASE_MS = 60_000
 const MODEL_MS = 300_000
 
 /**
- * What every storage must do. A backend passes all of it or is no backend: there are no capability
- * flags. Only a storage that cannot be restarted, because it promises nothing beyond its process,
- * leaves out the cases that restart it.
+ * The contract of every storage. A backend passes all cases: there are no capability flags. Only a storage that cannot
+ * be restarted, because it keeps no data after its process ends, skips the cases that restart it.
  */
 export function describeStorage(
   name: string,

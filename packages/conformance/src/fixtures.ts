@@ -1,6 +1,6 @@
 import type { ClaimOptions, Item, Job, JobStatus, Lease, Put, Queue, Storage } from '@impresario/core'
 
-/** Spans are whole seconds, so that a backend with a real clock has room for its own slowness. */
+/** Durations are whole seconds, so that a backend with a real clock has time for its own latency. */
 export const SECOND = 1_000
 
 export function job(id: string, status: JobStatus = 'running'): Job {
@@ -24,7 +24,7 @@ export function job(id: string, status: JobStatus = 'running'): Job {
   }
 }
 
-/** What a case wants of a record beside its value. */
+/** The properties of a record that a case sets besides its value. */
 interface JobFacets {
   readonly owner?: string
   readonly status?: JobStatus

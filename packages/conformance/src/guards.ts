@@ -87,7 +87,7 @@ export function checkDurableGuards(check: CheckDurable): void {
       let current = storage
       let last = 0
       for (let round = 0; round < 5; round++) {
-        // Nothing but the claim: whoever it was given to is gone before anything else is done.
+        // Only the claim: its holder is gone before it does anything else.
         const { deliveries } = await claimOne(current)
         expect(deliveries).toBeGreaterThan(round < 2 ? 0 : last)
         last = deliveries

@@ -311,7 +311,7 @@ export function checkExpiry(check: Check): void {
     expect(await storage.commit({ settle: lease })).toBe('conflict')
     const expiry = only(await expired(storage))
     await advance(60 * SECOND)
-    // Whoever claimed the expiry has a lease too, and loses it with that.
+    // The holder of the expiry claim has a lease too, and loses it.
     expect(await storage.commit({ settle: expiry })).toBe('conflict')
     expect(await storage.commit({ settle: only(await expired(storage)) })).toBe('committed')
   })

@@ -11,7 +11,7 @@ const LANES = ['a', 'b', 'c'] as const
 const IDS = ['i1', 'i2', 'i3', 'i4', 'i5', 'i6'] as const
 const JOBS = ['j1', 'j2', 'j3', 'j4'] as const
 const OWNERS = ['ann', 'bob'] as const
-/** Levels of 1/32 are worth 1.875 seconds of waiting: between whole seconds, and exact for every backend. */
+/** Levels of 1/32 are worth 1.875 seconds of waiting: between whole seconds, and exact in every backend. */
 const PRIORITIES = [-1, -1 / 32, 0, 0, 1 / 32, 1 / 16, 1] as const
 
 interface PutCommand {
@@ -22,7 +22,7 @@ interface PutCommand {
   readonly expiresMs?: number
 }
 
-/** Something to do to the storage and to the model. Leases are named by how long ago they were got. */
+/** A command for the storage and the model. Leases are identified by how long ago they were obtained. */
 type Command =
   | {
       readonly do: 'commit'
@@ -144,7 +144,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('renew' as const), lease: fc.nat(5), leaseMs: span(4) }) },
-  // Handing back has a weight of its own: it undoes what a claim did.
+  // Hand-backs have their own weight, because they undo a claim.
   {
     weight: 2,
     arbitrary: fc.record({ do: fc.constant('renew' as const), lease: fc.nat(2), leaseMs: fc.constant(0) }),
@@ -153,12 +153,15 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('sync' as const) }) },
 )
 
-/** Always the same, so that a storage that passed does so again. */
+/** A fixed seed, so that a storage that passed passes again. */
 const FIXED = { numRuns: 60, seed: 20_260_101 }
-/** Never tried before: fast-check takes any seed, and a failure names it. */
+/** A new seed: fast-check accepts any, and a failure reports it. */
 const FRESH = { numRuns: 40 }
 
-/** 100 sequences of 40 commands against the model, 40 of them new with every run; `open` gives an empty storage for each. */
+/**
+ * Runs 100 sequences of 40 commands against the model, 40 of them new in every run; `open` returns an empty storage for
+ * each.
+ */
 export async function checkAgainstModel(open: () => Promise<StorageUnderTest>): Promise<void> {
   let claims = 0
   let ends = 0
@@ -176,14 +179,14 @@ export async function checkAgainstModel(open: () => Promise<StorageUnderTest>): 
   })
   await fc.assert(agrees, FIXED)
   await fc.assert(agrees, FRESH)
-  // A run in which nothing is ever claimed and no record ever ends would pass as well, and say nothing.
+  // A run in which nothing is ever claimed and no record ever expires would also pass, and prove nothing.
   expect(claims).toBeGreaterThan(500)
   expect(ends).toBeGreaterThan(100)
 }
 
 class Run {
   claims = 0
-  /** Records that were there before a command that wrote none of them, and not after it. */
+  /** Records that existed before a command that wrote none of them, and not after it. */
   ends = 0
   readonly #it: StorageUnderTest
   readonly #model = new ReferenceModel()
@@ -213,7 +216,7 @@ class Run {
   }
 
   async #commit({ items, puts = [], drops = [], settle, guard }: Command & { readonly do: 'commit' }): Promise<void> {
-    // One item per name: what two of them in one batch mean is not part of the contract.
+    // One item per name: the contract does not define two of the same name in one batch.
     const enqueue = items.filter((a, index) => !items.slice(0, index).some((b) => a.id === b.id && a.queue === b.queue))
     const settled = settle === undefined ? undefined : this.#leaseOf(settle)
     const guarding = guard === undefined ? undefined : this.#leaseOf(guard)
@@ -239,12 +242,12 @@ class Run {
       expect(idsOf(leases)).toEqual(idsOf(best.map((held) => held.item)))
     }
     for (const lease of leases) this.#got(lease, leaseMs, false)
-    // With a lease of no time the item is claimable again at once.
+    // With a lease of zero duration the item is claimable again at once.
     const more = this.#model.claimable(from, lanes ?? LANES).length > 0
     if (leaseMs > 0) expect(nextInMs === 0).toBe(more)
   }
 
-  /** Which lane comes first is the storage's choice; within a lane it is not. */
+  /** The storage chooses which lane comes first; within a lane the order is fixed. */
   #checkTurns(from: Queue, leases: readonly Lease[], limit: number): void {
     const all = this.#model.claimable(from, LANES)
     expect(leases).toHaveLength(Math.min(limit, all.length))
@@ -279,7 +282,7 @@ class Run {
     this.#model.claim(lease.queue, { id: lease.id, token: lease.token, leaseMs, expiry })
     const held = this.#model.itemOf(lease.queue, lease.id)
     expect(lease.deliveries).toBe(held?.deliveries)
-    // A real clock goes on while the storage answers.
+    // A real clock advances while the storage replies.
     expect(wholeSeconds(lease.expiresInMs)).toBe(held && wholeSeconds(this.#model.expiresInMs(held)))
     this.#leases.push(lease)
     this.claims++
@@ -289,7 +292,9 @@ class Run {
     return this.#leases.at(-1 - ago)
   }
 
-  /** One comparison of everything at once, because an expectation costs more than the storage does; and one round trip. */
+  /**
+   * One comparison of everything at once, because an expectation costs more than the storage call; and one round trip.
+   */
   async #compare(): Promise<void> {
     const { storage } = this.#it
     const some = { limit: 2, owner: 'ann', statuses: ['failed', 'finished'] }
@@ -342,7 +347,7 @@ type Chosen<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]
   readonly [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
 }
 
-/** The boundary where optional fields that were not chosen disappear: the types know no `undefined` in them. */
+/** Type boundary that removes optional fields that were not chosen: the types do not allow `undefined` in them. */
 function withoutUndefined<T extends object>(value: T): Chosen<T> {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Chosen<T>
 }

@@ -5,14 +5,14 @@ import type { Check } from './storage-under-test.ts'
 
 const KB = 1_000
 
-/** A job whose record has about so many bytes. */
+/** A job whose record has about this many bytes. */
 function bulky(id: string, bytes: number, facets: Parameters<typeof putJob>[2] = {}): Put {
   const put = putJob(id, 1, facets)
   if (put.kind !== 'job') throw new Error('This is no job.')
   return { ...put, value: { ...put.value, initialData: { text: 'x'.repeat(bytes) } } }
 }
 
-/** Page after page, as long as a page says where to go on. */
+/** Reads page after page, as long as a page returns a position to continue from. */
 async function pages(storage: Storage, query: ListQuery): Promise<readonly Listing<'job'>[]> {
   const found: Listing<'job'>[] = []
   for (let before = query.before; ;) {
@@ -41,7 +41,7 @@ export function checkPages(check: Check): void {
       const one = await pages(storage, { ...query, bytesMax: 1 })
       expect(ids(one)).toEqual(all.toReversed())
       for (const page of one) expect(page.length).toBeLessThanOrEqual(1)
-      // The limit comes first, and then there is nothing to say.
+      // The limit is reached first, and then there is no position to continue from.
       const few = await storage.list('job', { limit: 2, bytesMax: 1_000 * KB })
       expect([few.length, few.next]).toEqual([2, undefined])
       const whole = await storage.list('job', { limit: 100, bytesMax: 1_000 * KB })
@@ -50,7 +50,7 @@ export function checkPages(check: Check): void {
     await look()
     await storage.sync()
     await look()
-    // Some are rewritten and not yet durable, some are.
+    // Some are rewritten and not yet durable, others are durable.
     await storage.commit({ put: [3, 4, 7].map((index) => ({ ...bulky(all[index] ?? '', 10 * KB), version: 2 })) })
     await look()
   })

@@ -3,7 +3,7 @@ import type { Storage } from '@impresario/core'
 import { claimedIds, idsOf, item, putJob, SECOND } from './fixtures.ts'
 import type { Check, CheckDurable } from './storage-under-test.ts'
 
-/** Whether a record is there, by every way to ask for it. */
+/** Whether a record exists, checked with every kind of query. */
 async function seen(storage: Storage, id: string): Promise<readonly unknown[]> {
   const read = await storage.read('job', id)
   const listed = idsOf(await storage.list('job', { limit: 100 })).includes(id)

@@ -1,29 +1,29 @@
 import { AGEING_MS } from '@impresario/core'
 import type { Batch, Item, Kind, LeaseRef, Put, Queue } from '@impresario/core'
 
-/** An item of the model: the item, when it came, and its last claim. */
+/** An item of the model: the item, when it was enqueued, and its last claim. */
 interface Held {
   readonly item: Item
   readonly order: number
   readonly dueAt: number
   token: number
   until: number
-  /** When somebody last took it in hand, as long as he has not handed it back. */
+  /** When it was last claimed, as long as that claim has not been handed back. */
   takenAt: number | undefined
-  /** Whether the present lease is one of an expiry. */
+  /** Whether the current lease comes from `claimExpired`. */
   closing: boolean
   deliveries: number
 }
 
-/** A record of the model, and when it is gone. */
+/** A record of the model, and when it expires. */
 interface Kept {
   readonly put: Put
   readonly expiresAt: number
 }
 
 /**
- * What a storage is, said as plainly as possible: two arrays, and every question answered by looking
- * at all of them. Slow on purpose, and written without looking at any backend.
+ * The simplest possible definition of a storage: two arrays, and every query scans all of them. Slow on purpose, and
+ * written without looking at any backend.
  */
 export class ReferenceModel {
   now = 0
@@ -57,7 +57,7 @@ export class ReferenceModel {
     return this.kept.filter(({ expiresAt }) => expiresAt > this.now).map(({ put }) => put)
   }
 
-  /** How many records of a kind each status has. */
+  /** The number of records of a kind for each status. */
   counts(kind: Kind, owner: string | undefined): Readonly<Record<string, number>> {
     const counts: Record<string, number> = {}
     for (const { kind: other, facets } of this.records) {
@@ -67,7 +67,7 @@ export class ReferenceModel {
     return counts
   }
 
-  /** What a claim of these lanes would get, best first. */
+  /** The items that a claim of these lanes would get, best first. */
   claimable(queue: Queue, lanes: readonly string[]): readonly Held[] {
     return this.items
       .filter((held) => held.item.queue === queue && this.#isReady(held))
@@ -81,7 +81,7 @@ export class ReferenceModel {
     )
   }
 
-  /** The lanes through which an item is claimable at this moment, if it is. */
+  /** The lanes through which an item is claimable now, if it is. */
   lanesOf({ item, dueAt }: Held): readonly string[] {
     const { fallback } = item
     return fallback !== undefined && this.now >= dueAt + fallback.afterMs ? [item.lane, fallback.lane] : [item.lane]
@@ -101,7 +101,7 @@ export class ReferenceModel {
     held.takenAt = this.now
   }
 
-  /** How long until the item expires if whoever claimed it last keeps it. */
+  /** How long until the item expires if the holder of its last claim keeps it. */
   expiresInMs({ item, dueAt, takenAt, deliveries }: Held): number | undefined {
     const ends = [
       ...(item.settleMs === undefined ? [] : [dueAt + item.settleMs]),
@@ -135,7 +135,10 @@ export class ReferenceModel {
     return token !== 0 && this.itemOf(queue, id)?.token === token
   }
 
-  /** Current, and not expired in those hands; the claim of an expiry holds for as long as its lease. */
+  /**
+   * The claim is the newest and its item has not expired while leased. A claim of an expiry is valid as long as its
+   * lease.
+   */
   #isInForce(ref: LeaseRef): boolean {
     const held = this.itemOf(ref.queue, ref.id)
     if (held === undefined || !this.#isCurrent(ref)) return false

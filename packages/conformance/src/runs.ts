@@ -2,7 +2,7 @@ import { expect } from 'vitest'
 import { claim, claimedIds, claimOne, expired, idsOf, item, only, SECOND } from './fixtures.ts'
 import type { Check, CheckDurable } from './storage-under-test.ts'
 
-/** The time that a claim has, and what becomes of it when the claim ends in another way. */
+/** The time limit of a claim, and what happens to it when the claim ends in another way. */
 export function checkRuns(check: Check): void {
   check('[D-04] an item that waits does not use up the time of its run', async ({ storage, advance }) => {
     await storage.commit({ enqueue: [item('i1', { runMs: 5 * SECOND })] })
@@ -74,7 +74,7 @@ export function checkRuns(check: Check): void {
       ],
     })
     await advance(20 * SECOND)
-    // The lease is shorter than the run: it is the claim that counts, kept by renewals.
+    // The lease is shorter than the run: the time limit belongs to the claim, which renewals keep.
     const leases = await claim(storage, { leaseMs: SECOND })
     const told = new Map(leases.map(({ id, expiresInMs }) => [id, expiresInMs && Math.ceil(expiresInMs / SECOND)]))
     expect(told).toEqual(
@@ -212,7 +212,7 @@ export function checkDurableRuns(check: CheckDurable): void {
       await storage.commit({ enqueue: [item('i1', { runMs: SECOND })] })
       await claimOne(storage, { leaseMs: 60 * SECOND })
       await advance(2 * SECOND)
-      // Somebody looks, so that the storage has taken note of it.
+      // A query makes the storage process the expiry.
       expect(await claim(storage)).toEqual([])
       await storage.sync()
       const again = await reopen()
@@ -226,7 +226,7 @@ export function checkDurableRuns(check: CheckDurable): void {
     await claim(storage, { leaseMs: 10 * SECOND, holder: 'worker' })
     await storage.sync()
     await advance(3 * SECOND)
-    // Of the two, one is being seen to when the process ends.
+    // One of the two is being handled when the process ends.
     await storage.claimExpired('turns', { limit: 1, leaseMs: 60 * SECOND })
     await storage.sync()
     const again = await reopen()

@@ -6,7 +6,7 @@ import type { Check, CheckDurable } from './storage-under-test.ts'
 const listed = async (storage: Storage, query: Partial<ListQuery>): Promise<readonly string[]> =>
   idsOf(await storage.list('job', { limit: 10, ...query }))
 
-/** Runs the expectations on what is only in memory and on what is durable. */
+/** Checks the expectations on data that is only in memory and on data that is durable. */
 async function beforeAndAfterSync(storage: Storage, run: () => Promise<void>): Promise<void> {
   await run()
   await storage.sync()

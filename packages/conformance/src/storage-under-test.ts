@@ -1,11 +1,11 @@
 import type { Storage } from '@impresario/core'
 
-/** A fresh, empty storage for one case, and what a test may do to it. */
+/** A new, empty storage for one case, and the operations that a test may perform on it. */
 export interface StorageUnderTest {
   readonly storage: Storage
-  /** Moves the storage's own clock. A backend that cannot do so waits for real. */
+  /** Advances the storage's own clock. A backend that cannot do so waits in real time. */
   readonly advance: (ms: number) => Promise<void>
-  /** Restarts: the old storage is gone, what was durable is in the new one. Only for storages that promise it. */
+  /** Restarts: the old storage is gone, and the new one has all durable data. Only for storages that guarantee it. */
   readonly reopen?: () => Promise<Storage>
   readonly close: () => Promise<void>
 }

@@ -27,7 +27,7 @@ test('[G-04] what does not fit into the buffer is counted and told, and the rest
   history.append(Array.from({ length: 5 }, () => anEvent()))
   history.append([anEvent()])
   expect(history.status).toEqual({ isAway: false, waiting: 3, dropped: 3 })
-  // Told once, not once for each.
+  // Logged once, not once per event.
   expect(log.errors).toHaveLength(1)
   await history.flush()
   expect(store.written).toHaveLength(3)
@@ -64,7 +64,7 @@ test('[G-04] while the database is away its events wait, and are written once it
   await until(() => !history.status.isAway)
   await history.flush()
   expect(namesOf(store)).toEqual(['a', 'b'])
-  // The number names the batch, so that one that was written without our hearing of it is not written again.
+  // The number identifies the batch, so that a batch that was written although its reply was lost is not written again.
   expect(store.batches).toEqual([1, 2])
 })
 

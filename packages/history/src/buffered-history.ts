@@ -25,24 +25,24 @@ export interface BufferedHistoryOptions {
   readonly retention: Retention
   /** Events that may wait to be written. */
   readonly bufferMax?: number
-  /** What they may take of the memory. */
+  /** Their maximum size in memory. */
   readonly bufferBytesMax?: number
-  /** How long a close goes on trying to write to a database that is away. */
+  /** How long a close continues to retry while the database is unreachable. */
   readonly drainMs?: number
 }
 
-/** Some seconds of a busy server while its disk is away; 20 MB of usual events. */
+/** Some seconds of a busy server while its disk is unavailable; 20 MB of usual events. */
 const BUFFER_MAX = 50_000
-/** For those that are not usual: one may bring several kilobytes of what its job had. */
+/** For unusual events: one may contain several kilobytes of its job's data. */
 const BUFFER_BYTES_MAX = 67_108_864
 const BATCH = 1_000
-/** Events of the same moments are written together. */
+/** Events of about the same time are written together. */
 const GATHER_MS = 50
 const RETRY_MS = 250
 const RETRY_MS_MAX = 10_000
-/** Below the time that the orchestrator gives the history to close. */
+/** Shorter than the time that the orchestrator gives the history to close. */
 const DRAIN_MS = 5_000
-/** The log tells of losses and of a database that is away once in a while, not for each event. */
+/** Losses and an unreachable database are logged at intervals, not for each event. */
 const COMPLAIN_EVERY_MS = 10_000
 
 interface Waiting {
@@ -50,39 +50,39 @@ interface Waiting {
   readonly bytes: number
 }
 
-/** Somebody who waits until so many events, counted from the beginning, are written or given up. */
+/** A caller that waits until this many events, counted from the start, are written or given up. */
 interface Waiter {
   readonly count: number
   readonly resolve: () => void
 }
 
 /**
- * `idle` → (append) → `writing`, batch after batch, → `idle`; `closed` for good once everything is written.
+ * `idle` → (append) → `writing`, batch after batch, → `idle`; `closed`, which is final, once everything is written.
  *
- * While the database is away, the batch that it did not take is tried again and again, ever more seldom, and what comes
- * waits behind it; when the buffer is full, what comes is lost. A batch that a working database refuses is taken apart
- * until the events that it does not like are alone, and these are lost. Whoever reads waits for what came before, not for
- * what goes on coming, and not for a database that is away.
+ * While the database is unreachable, the failed batch is retried with growing pauses, and new events wait behind it.
+ * When the buffer is full, new events are lost. A batch that a working database refuses is split until the refused
+ * events are alone, and these are lost. A read waits for the events before it, not for later ones, and not for an
+ * unreachable database.
  */
 export class BufferedHistory implements History {
   readonly #options: BufferedHistoryOptions
   readonly #writer = randomUUID()
   readonly #waiting: Waiting[] = []
-  /** What they weigh, with those that are being written. */
+  /** The size of the buffered events, including those that are being written. */
   #bytes = 0
   readonly #trimmer: Trimmer
   readonly #ended = new AbortController()
   readonly #never = new AbortController()
-  /** Ends the time in which events are gathered. */
+  /** Ends the time in which events are collected. */
   #gathering = new AbortController()
   #waiters: Waiter[] = []
   #writing: Promise<void> | undefined
   #batches = 0
-  /** Events that were taken, and those of them that are written or given up. */
+  /** The number of accepted events, and of those that are written or given up. */
   #taken = 0
   #settled = 0
   #dropped = 0
-  /** How many of the lost the log knows of. */
+  /** How many of the lost events have been logged. */
   #told = 0
   #toldAt = Number.NEGATIVE_INFINITY
   #complainedAt = Number.NEGATIVE_INFINITY
@@ -150,7 +150,7 @@ export class BufferedHistory implements History {
     if (this.#settled >= count || this.#isAway) return
     await new Promise<void>((resolve) => {
       this.#waiters.push({ count, resolve })
-      // Somebody waits: what is there is written now.
+      // A caller waits: the buffered events are written now.
       this.#gathering.abort(WOKEN)
     })
   }
@@ -168,7 +168,7 @@ export class BufferedHistory implements History {
     await store.close()
   }
 
-  /** What is too old is not shown, also where it is removed in large pieces and therefore late. */
+  /** Events that are too old are not shown, even where they are removed in large portions and therefore late. */
   #since(wanted = 0): number {
     const { clock, retention } = this.#options
     return Math.max(wanted, clock.now() - retention.ageMs)
@@ -213,7 +213,7 @@ export class BufferedHistory implements History {
     }
   }
 
-  /** The time to close is up: what waits behind this batch would meet the same. */
+  /** The time to close is over: the events behind this batch would fail in the same way. */
   #giveUp(events: number, error: unknown): void {
     const rest = this.#waiting.splice(0)
     for (const { bytes } of rest) this.#bytes -= bytes
@@ -221,7 +221,7 @@ export class BufferedHistory implements History {
     this.#lose(events + rest.length, messageOf(error))
   }
 
-  /** The halves are batches of their own. */
+  /** The halves become separate batches. */
   async #takeApart(events: readonly HistoryEvent[], error: WriteRefusedError): Promise<void> {
     this.#isAway = false
     if (events.length === 1 || !error.isPartly) {
@@ -233,7 +233,7 @@ export class BufferedHistory implements History {
     await this.#writeBatch(events.slice(middle))
   }
 
-  /** A close cuts the pause short, once; then it is in a hurry. */
+  /** A close ends the pause early, once; then little time is left. */
   async #pause(tries: number): Promise<void> {
     const { clock } = this.#options
     if (this.#isClosed) return clock.sleep(RETRY_MS, this.#never.signal)

@@ -15,7 +15,7 @@ const open = (uri: string) => openStore(uri, { clock: new HandClock(), log: reco
 describeHistory('memory', {
   isDurable: false,
   place: async () => {
-    // Its instances are one: they share the process.
+    // Its instances are the same object: they share the process.
     const store = new MemoryHistory()
     return { open: async () => store }
   },

@@ -8,17 +8,17 @@ import type {
 } from './history.ts'
 import type { Span } from './spans.ts'
 
-/** How a database writes what differs between the two. */
+/** The syntax that differs between the two databases. */
 export interface Dialect {
-  /** In front of the number of a value. */
+  /** The prefix of a parameter number. */
   readonly mark: '?' | '$'
-  /** A moment, of a value in Unix seconds. */
+  /** A timestamp, from a value in Unix seconds. */
   time(value: string): string
-  /** The columns of an event, as `eventOf` reads them. */
+  /** The columns of an event, in the form that `eventOf` reads. */
   readonly columns: string
-  /** Under the name `h`. */
+  /** With the alias `h`. */
   readonly table: string
-  /** About the bytes of an event. */
+  /** The approximate size of an event in bytes. */
   readonly weight: string
 }
 
@@ -27,7 +27,7 @@ export interface Query {
   readonly values: readonly (string | number)[]
 }
 
-/** Conditions and the values that they compare with. */
+/** Conditions and their parameters. */
 export class Conditions {
   readonly values: (string | number)[] = []
   readonly #dialect: Dialect
@@ -65,7 +65,7 @@ export class Conditions {
     return this.also(`event_type IN (${events.map((name) => this.value(name)).join(', ')})`)
   }
 
-  /** What the pages of newest events share. */
+  /** The common part of the queries for the newest events. */
   page({ since, until, before }: Omit<EventListQuery, keyof EventFilter>): this {
     if (since !== undefined) this.also(`h.timestamp >= ${this.moment(since)}`)
     if (until !== undefined) this.also(`h.timestamp < ${this.moment(until)}`)
@@ -86,7 +86,7 @@ function select(
   const page = (what: string): string =>
     `SELECT ${what} FROM ${table}${where} ${by('h')} LIMIT ${conditions.value(limit)}`
   if (bytesMax === undefined) return { sql: page(columns), values }
-  // `total` tells whether the page was cut.
+  // `total` shows whether the page was cut.
   const weighed = `SELECT p.*, count(*) OVER () AS total, sum(p.weight) OVER (${by('p')}) AS reached FROM (${page(
     `${columns}, ${weight} AS weight`,
   )}) p`
@@ -110,7 +110,7 @@ export function listQuery(dialect: Dialect, query: EventListQuery): Query {
   return select(dialect, new Conditions(dialect).filter(query).page(query), 'DESC', query)
 }
 
-/** Of one span. */
+/** For one span. */
 export function countQuery(dialect: Dialect, query: EventCountQuery, { since, until }: Span): Query {
   const conditions = new Conditions(dialect).filter(query).page({ since, until, limit: 0 })
   const sql = `SELECT event_type AS event, count(*) AS count FROM ${dialect.table}${conditions.where}

@@ -42,7 +42,7 @@ export function rowOf(event: HistoryEvent): Row {
   ]
 }
 
-/** A text of SQLite is read up to its first zero. */
+/** SQLite text is read only up to its first zero character. */
 function textOf(text: string | undefined): string | null {
   if (text === undefined) return null
   return text.includes('\0') ? plainText(text) : text
@@ -68,7 +68,7 @@ interface Selected {
   readonly context_snapshot: string | null
 }
 
-/** The boundary at which a row of our own table is believed. */
+/** Type boundary for a row of our own table. */
 function eventOf(selected: unknown): StoredEvent {
   const row = selected as Selected
   return {
@@ -90,7 +90,7 @@ function eventOf(selected: unknown): StoredEvent {
   }
 }
 
-/** Rows of one answer; each of a page that is bounded by bytes says how many there would be without that bound. */
+/** The rows of one reply. In a page that is limited by bytes, each row holds the number of rows without that limit. */
 export function eventsOf(rows: readonly unknown[]): EventPage {
   const events = rows.map(eventOf)
   const { total } = (rows[0] ?? {}) as { readonly total?: number | string }

@@ -3,10 +3,10 @@ import type { Clock, Log, LogFields } from '@impresario/core'
 import { WriteRefusedError } from './history.ts'
 import type { EventBatch, EventCount, HistoryEvent, HistoryStore, Retention } from './history.ts'
 
-/** As long as nobody pauses between two tries. */
+/** Longer than any pause between two attempts. */
 const LONG_MS = 20_000
 
-/** Time that is moved on by hand. Short pauses are over at once; who sleeps longer waits until it is moved on. */
+/** A clock that is advanced by hand. Short pauses end at once; longer sleeps wait until the clock is advanced. */
 export class HandClock implements Clock {
   time = 1_700_000_000_000
   readonly #sleepers = new Set<{ readonly until: number; readonly resolve: () => void }>()
@@ -62,12 +62,12 @@ export function anEvent(over: Partial<HistoryEvent> = {}): HistoryEvent {
   return { at: 1_700_000_000_000, event: 'state_started', jobId: 'job-1', ...over }
 }
 
-/** Resolves once it is so; asks again after a tick of the event loop. */
+/** Resolves once the condition is true; checks again after a tick of the event loop. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await yieldToOthers()
 }
 
-/** A store that is away while it is broken, and refuses what it is told to. */
+/** A store that is unreachable while it is broken, and refuses events on request. */
 export class BreakableStore implements HistoryStore {
   readonly written: HistoryEvent[] = []
   readonly batches: number[] = []
@@ -77,7 +77,7 @@ export class BreakableStore implements HistoryStore {
   tries = 0
   hasClosed = false
   onWrite: () => void = () => undefined
-  /** Pieces that are beyond the bounds, and how often somebody has asked for one. */
+  /** Portions that are beyond the bounds, and how often one was requested. */
   beyond = 0
   trims = 0
 

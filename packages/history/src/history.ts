@@ -1,13 +1,13 @@
 import type { Json } from '@impresario/protocol'
 
-/** Something that happened to a job or to a worker. */
+/** An event of a job or a worker. */
 export interface HistoryEvent {
   /** Milliseconds since 1970. */
   readonly at: number
   readonly event: string
   readonly jobId?: string | undefined
   readonly workerId?: string | undefined
-  /** The client whose job it is. */
+  /** The client that owns the job. */
   readonly owner?: string | undefined
   readonly blueprint?: string | undefined
   readonly state?: string | undefined
@@ -17,11 +17,11 @@ export interface HistoryEvent {
   readonly attempt?: number | undefined
   readonly durationMs?: number | undefined
   readonly note?: string | undefined
-  /** What the job or the worker looked like then, as far as it is small. */
+  /** A snapshot of the job or the worker at that time, if it is small. */
   readonly snapshot?: Json | undefined
 }
 
-/** Where an event stands: by its time, and those of one moment as they were written. */
+/** The position of an event: by time, and for equal times by the order of writing. */
 export interface EventPosition {
   readonly at: number
   readonly id: number
@@ -29,16 +29,16 @@ export interface EventPosition {
 
 export interface StoredEvent extends HistoryEvent, EventPosition {}
 
-/** Events of one answer. */
+/** The events of one reply. */
 export interface EventPage extends ReadonlyArray<StoredEvent> {
-  /** There are more: the page ended by its bytes and not by its limit. */
+  /** There are more: the page ended at its byte limit and not at its count limit. */
   readonly isCut?: true
 }
 
-/** How much may come at once. */
+/** Limits of one reply. */
 export interface PageBounds {
   readonly limit: number
-  /** The page ends with the event that makes it so many bytes long. It has one at least, if there is one. */
+  /** The page ends with the event that reaches this many bytes. It has at least one event, if there is one. */
   readonly bytesMax?: number
 }
 
@@ -52,7 +52,7 @@ export interface WorkerHistoryQuery extends JobHistoryQuery {
   readonly before?: EventPosition
 }
 
-/** Which events are meant; without anything, all. */
+/** Filter for events; an empty one matches all. */
 export interface EventFilter {
   /** Any of these. */
   readonly events?: readonly string[]
@@ -72,38 +72,41 @@ export interface EventListQuery extends EventFilter, PageBounds {
 }
 
 export interface EventCountQuery extends EventFilter {
-  /** Moments in ascending order, at least two: each with the next is a span, which its end does not belong to. */
+  /** Timestamps in ascending order, at least two: each pair of neighbours is a span, which excludes its end. */
   readonly edges: readonly number[]
-  /** Nothing before this moment, wherever the first span begins. */
+  /** Only events at or after this time, wherever the first span begins. */
   readonly since?: number
 }
 
-/** So many events of that name in the span that begins there. Spans without any are left out. */
+/** The number of events of this name in the span that begins there. Spans without events are left out. */
 export interface EventCount {
   readonly from: number
   readonly event: string
   readonly count: number
 }
 
-/** How much is kept. What is beyond either bound goes first by age. */
+/** How much is kept. Beyond either bound, the oldest events are removed first. */
 export interface Retention {
   readonly ageMs: number
   readonly bytesMax: number
 }
 
-/** Events that are written together, under a name and a number: written twice, they are there once. */
+/**
+ * Events that are written together, identified by a writer and a number: if they are written twice, they are stored
+ * once.
+ */
 export interface EventBatch {
-  /** Who writes. Its own for every process. */
+  /** Identifies the writer. Unique for every process. */
   readonly writer: string
-  /** Grows from batch to batch of a writer. */
+  /** Increases with every batch of a writer. */
   readonly number: number
   readonly events: readonly HistoryEvent[]
 }
 
-/** The database works, and refuses what it got: to wait would not help. Every other error means that it is away. */
+/** The database works and refuses the data: a retry would not help. Every other error means that it is unreachable. */
 export class WriteRefusedError extends Error {
   override readonly name = 'WriteRefusedError'
-  /** Whether a part of the batch may be taken. */
+  /** Whether a part of the batch may be accepted. */
   readonly isPartly: boolean
 
   constructor(message: string, options: ErrorOptions & { readonly isPartly: boolean }) {
@@ -114,54 +117,59 @@ export class WriteRefusedError extends Error {
 
 /** Where events are kept. */
 export interface HistoryStore {
-  /** Whatever is the same until somebody changes the settings is refused here. A database that is away is no reason. */
+  /** Refuses settings that cannot work until they are changed. An unreachable database is not a reason to refuse. */
   open(): Promise<void>
   write(batch: EventBatch): Promise<void>
   /** Oldest first. */
   ofJob(jobId: string, query: JobHistoryQuery): Promise<EventPage>
-  /** What happened to the worker itself, without its tasks. Newest first. */
+  /** Events of the worker itself, without its tasks. Newest first. */
   ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage>
   /** Newest first. */
   list(query: EventListQuery): Promise<EventPage>
   /** By span and name. */
   counts(query: EventCountQuery): Promise<readonly EventCount[]>
   /**
-   * Removes a bounded number of events that are beyond the bounds, and gives back the space that they took. The number
-   * that it removed; zero when nothing is left to do, or somebody else is at it.
+   * Removes a bounded number of events that are beyond the bounds, and releases their space. Returns the number of
+   * removed events; zero when nothing is left to do, or when another instance is doing it.
    */
   trim(retention: Retention, now: number): Promise<number>
   close(): Promise<void>
 }
 
-/** How the writing goes. */
+/** The state of the writer. */
 export interface HistoryStatus {
-  /** The last write failed, and is tried again. */
+  /** The last write failed, and is being retried. */
   readonly isAway: boolean
-  /** Events that are to be written. */
+  /** Events that wait to be written. */
   readonly waiting: number
   /** Events that were lost since the start: the buffer was full, or the database refused them. */
   readonly dropped: number
 }
 
 /**
- * The history of everything. To write it down costs a job nothing but the call: events wait in a bounded buffer and are written
- * in the background. What cannot be written is counted and told to the log, and never stops anything.
+ * The history of all jobs and workers. For a job it costs only the call: events wait in a bounded buffer and are
+ * written in the background. Events that cannot be written are counted and logged, and never stop anything.
  */
 export interface History {
-  /** Begins to remove what is too old or too much. Refuses settings that can never work; a database that is away is none. */
+  /**
+   * Starts to remove events beyond the bounds. Refuses settings that can never work; an unreachable database is not
+   * refused.
+   */
   start(): Promise<void>
-  /** Never throws and never waits. */
+  /** Never throws and never blocks. */
   append(events: readonly HistoryEvent[]): void
-  /** Each with everything that was appended before, and without what is too old to be kept. Oldest first. */
+  /**
+   * Each query includes all events appended before it, and excludes events that are too old to be kept. Oldest first.
+   */
   ofJob(jobId: string, query: JobHistoryQuery): Promise<EventPage>
-  /** The same of a worker, without its tasks. Newest first. */
+  /** The same for a worker, without its tasks. Newest first. */
   ofWorker(workerId: string, query: WorkerHistoryQuery): Promise<EventPage>
   /** Newest first. */
   list(query: EventListQuery): Promise<EventPage>
   counts(query: EventCountQuery): Promise<readonly EventCount[]>
   readonly status: HistoryStatus
-  /** Resolves once everything that was appended before is written or given up, or the database has turned out to be away. */
+  /** Resolves once all earlier events are written or given up, or the database has turned out to be unreachable. */
   flush(): Promise<void>
-  /** Writes what is left, within a bound, and ends. */
+  /** Writes the remaining events, within a time limit, and ends. */
   close(): Promise<void>
 }

@@ -19,12 +19,12 @@ import type {
 import { spansOf } from './spans.ts'
 import type { Span } from './spans.ts'
 
-/** A rough size of one event in memory without its texts. */
+/** Approximate size of one event in memory without its texts. */
 const EVENT_BYTES = 400
-/** However large a database may become. */
+/** Applies regardless of the configured size of a database. */
 const BYTES_MAX = 256 * 1_048_576
 
-/** History that ends with the process, for storages that do too. */
+/** History that ends with the process, for storages that do so too. */
 export class MemoryHistory implements HistoryStore {
   #events: StoredEvent[] = []
   #bytes = 0
@@ -127,7 +127,7 @@ function newest(
   return firstOf(events, isWanted, (a, b) => byPosition(b, a), bounds)
 }
 
-/** The first in that order, by number and by bytes. */
+/** The first events in that order, limited by number and by bytes. */
 function firstOf(
   events: readonly StoredEvent[],
   isWanted: (event: StoredEvent) => boolean,
@@ -143,7 +143,7 @@ function firstOf(
   return isCut ? Object.assign(first.slice(0, enough + 1), { isCut: true as const }) : first
 }
 
-/** Which of the spans a moment belongs to; -1 for none. They follow one another. */
+/** The index of the span that contains a timestamp; -1 for none. Spans are contiguous. */
 function spanAt(spans: readonly Span[], at: number): number {
   let low = 0
   let high = spans.length - 1

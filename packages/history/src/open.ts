@@ -14,7 +14,7 @@ export interface OpenHistoryOptions {
   readonly bufferMax?: number
 }
 
-/** Opens the history that the address names: `sqlite:<file>`, `postgres://…` or `memory:`. */
+/** Opens the history at this address: `sqlite:<file>`, `postgres://…` or `memory:`. */
 export function openHistory(uri: string, options: OpenHistoryOptions): History {
   return new BufferedHistory({ ...options, store: openStore(uri, options) })
 }

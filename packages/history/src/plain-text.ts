@@ -1,12 +1,12 @@
 import type { Json } from '@impresario/protocol'
 
-/** What a text of PostgreSQL cannot hold, written as JSON: the character zero, and half a pair of surrogates. */
+/** Characters that PostgreSQL text cannot hold, as JSON escapes: U+0000 and lone surrogates. */
 const SUSPECT = /\\u(?:0000|d[89a-f])/i
 const ZERO = /\0/g
-/** With the flag `u` only halves of pairs are found. */
+/** With the flag `u` only lone surrogates match. */
 const HALF = /\p{Surrogate}/gu
 
-/** JSON that PostgreSQL takes. The characters that it cannot hold are replaced by others that show where they stood. */
+/** JSON that PostgreSQL accepts. Characters that it cannot hold are replaced by others that show where they were. */
 export function plainJson(value: Json): string {
   const text = JSON.stringify(value)
   return SUSPECT.test(text) ? JSON.stringify(plain(value)) : text

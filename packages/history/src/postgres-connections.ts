@@ -2,22 +2,22 @@ import { ImpresarioError, isImpresarioError, missingPackage, sqlStateOf } from '
 import type { ClientBase, Pool, PoolClient } from 'pg'
 import { WriteRefusedError } from './history.ts'
 
-/** One writes, one reads, one removes what is old. */
+/** One writes, one reads, one removes old events. */
 const POOL_MAX = 3
-/** A server that is not reached in this time is away. */
+/** A server that cannot be reached in this time counts as unreachable. */
 const CONNECT_MS = 3_000
 const IDLE_MS = 60_000
-/** Somebody waits for an answer. */
+/** A caller waits for the reply. */
 const CALL_MS = 30_000
-/** After a failure to connect, calls are refused for so long without trying. */
+/** After a failed connection attempt, calls are refused for this long without another attempt. */
 const REST_MS = 1_000
 
-/** The value does not fit its column, violates a rule of the table, or is too large for an index. */
+/** The value does not fit its column, violates a constraint of the table, or is too large for an index. */
 const REFUSED = /^(?:22|23|54)/
 
 /**
- * The pool, which comes with the first call: its driver is read only by those who use it, and the server may be away.
- * Nothing of a session is relied on beyond a transaction, so that a pooler may give each of them another connection.
+ * The pool, created with the first call: the driver is loaded only if it is used, and the server may be unreachable at
+ * the start. Calls rely on no session state beyond a transaction, so that a pooler may use another connection for each.
  */
 export class PostgresConnections {
   readonly #url: string
@@ -29,10 +29,11 @@ export class PostgresConnections {
     this.#url = url
   }
 
-  /** Whatever `work` throws that is no refusal means that the connection cannot be used again. */
+  /** If `work` throws any error other than a refusal, the connection cannot be used again. */
   async use<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     const client = await this.#connect()
-    // A connection that breaks during a query rejects the query too; without a listener it would end the process.
+    // A connection that breaks during a query also rejects the query. Without a listener the error would end the
+    // process.
     client.on('error', ignore)
     let isBroken = true
     try {
@@ -69,7 +70,7 @@ export class PostgresConnections {
   }
 }
 
-/** Everything in one server connection, also behind a pooler. */
+/** Runs everything on one server connection, even behind a pooler. */
 export async function inTransaction<T>(client: ClientBase, work: () => Promise<T>): Promise<T> {
   await client.query('BEGIN')
   try {
@@ -77,7 +78,7 @@ export async function inTransaction<T>(client: ClientBase, work: () => Promise<T
     await client.query('COMMIT')
     return value
   } catch (error) {
-    // Where the server has not answered, nothing more is asked of this connection: it is closed.
+    // If the server has not replied, the connection is closed without another query.
     if (sqlStateOf(error) !== undefined) await client.query('ROLLBACK').catch(ignore)
     throw error
   }
@@ -96,20 +97,20 @@ async function openPool(url: string): Promise<Pool> {
     keepAlive: true,
     application_name: 'impresario-history',
   })
-  // Of connections that nobody uses: the next call opens another.
+  // Errors of idle connections: the next call opens another.
   pool.on('error', ignore)
   return pool
 }
 
 function ignore(): void {
-  // The query that was under way tells.
+  // The query in progress reports the error.
 }
 
 function unavailable(reason: string, cause?: unknown): ImpresarioError {
   return new ImpresarioError('STORAGE_UNAVAILABLE', `The database of the history does not answer: ${reason}`, { cause })
 }
 
-/** What waiting does not mend is said so that somebody can mend it. */
+/** Errors that a retry does not fix get a message that says how to fix them. */
 function readable(error: unknown, code: string | undefined): Error {
   if (isImpresarioError(error)) return error
   const text = error instanceof Error && error.message !== '' ? error.message : String(code ?? error)

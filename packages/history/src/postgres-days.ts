@@ -3,11 +3,14 @@ import type { ClientBase } from 'pg'
 import type { Retention } from './history.ts'
 import { inTransaction } from './postgres-connections.ts'
 
-/** Prepared ahead, today included: a server that could not do it for two days still writes where it belongs. */
+/**
+ * Days prepared ahead, including today: after a server could not do it for two days, events still go to their own
+ * partitions.
+ */
 const DAYS_AHEAD = 3
-/** Events that go in one transaction when old ones are removed row by row. */
+/** Events per transaction when old ones are removed row by row. */
 const TRIM_LIMIT = 2_000
-/** Names the lock under which one instance at a time removes what is beyond the bounds. */
+/** The lock under which one instance at a time removes events beyond the bounds. */
 const LOCK_SPACE = 1_751_741_300
 
 interface Day {
@@ -16,12 +19,12 @@ interface Day {
   readonly from: number
 }
 
-/** The day of an event, by which the ledger counts it. */
+/** The day of an event, under which the ledger counts it. */
 export function dateOf(ms: number): string {
   return new Date(Math.floor(ms / DAY_MS) * DAY_MS).toISOString().slice(0, 10)
 }
 
-/** A day's table is named by its date, so that both are found by each other. */
+/** A day's table is named after its date, so that each can be derived from the other. */
 function tableOf(schema: string, date: string): string {
   return `"${schema}".history_${date.replaceAll('-', '')}`
 }
@@ -39,8 +42,8 @@ async function daysOf(client: ClientBase, schema: string): Promise<readonly Day[
 }
 
 /**
- * Makes the tables of today and the days after it, where they are missing. A day of which `history_other` already has
- * something stays there: rows cannot be in two places, and nothing depends on where they are.
+ * Creates the tables of today and the following days, where they are missing. If `history_other` already has events of
+ * a day, they stay there: rows cannot be in two partitions, and nothing depends on where they are.
  */
 async function prepareDays(client: ClientBase, schema: string, now: number): Promise<void> {
   const known = new Set((await daysOf(client, schema)).map(({ date }) => date))
@@ -60,9 +63,9 @@ async function prepareDays(client: ClientBase, schema: string, now: number): Pro
   }
 }
 
-/** In a transaction: whether this instance is the one that may change the days now. */
+/** In a transaction: whether this instance may change the days now. */
 async function mayChange(client: ClientBase, schema: string): Promise<boolean> {
-  // A new or dropped day needs the table for a moment. Whoever reads long keeps it; then it is tried again in a minute.
+  // Creating or dropping a day locks the table briefly. A long read holds the lock; then it is retried in a minute.
   await client.query("SET LOCAL lock_timeout = '2s'")
   const { rows } = await client.query<{ readonly mine: boolean }>(
     'SELECT pg_try_advisory_xact_lock($1, hashtext($2)) AS mine',
@@ -71,14 +74,14 @@ async function mayChange(client: ClientBase, schema: string): Promise<boolean> {
   return rows[0]?.mine === true
 }
 
-/** At the start. Whoever finds another instance at it has nothing to do. */
+/** At the start. If another instance is doing it, there is nothing to do. */
 export async function prepareDaysOnce(client: ClientBase, schema: string, now: number): Promise<void> {
   await inTransaction(client, async () => {
     if (await mayChange(client, schema)) await prepareDays(client, schema, now)
   })
 }
 
-/** Removes one piece of what is beyond the bounds. The number of events that it removed. */
+/** Removes one portion of the events beyond the bounds. Returns the number of removed events. */
 export function trimDays(client: ClientBase, schema: string, retention: Retention, now: number): Promise<number> {
   return inTransaction(client, async () => {
     if (!(await mayChange(client, schema))) return 0
@@ -100,7 +103,7 @@ async function trimByAge(client: ClientBase, schema: string, cutoff: number): Pr
   return removed
 }
 
-/** Days as a whole while more than they hold is too much, then row by row, oldest first. */
+/** Removes whole days while the excess is larger than a day, then single rows, oldest first. */
 async function trimBySize(client: ClientBase, schema: string, { bytesMax }: Retention, now: number): Promise<number> {
   const { rows } = await client.query<{ readonly events: number; readonly bytes: number }>(
     `SELECT coalesce(sum(events), 0)::float8 AS events, coalesce(sum(bytes), 0)::float8 AS bytes FROM "${schema}".ledger`,
@@ -116,7 +119,7 @@ async function trimBySize(client: ClientBase, schema: string, { bytesMax }: Rete
   )
   const [oldest] = first.rows
   if (oldest === undefined) {
-    // Nothing is there, whatever the ledger says.
+    // There are no rows, regardless of the ledger.
     await client.query(`DELETE FROM "${schema}".ledger`)
     return 0
   }
@@ -136,7 +139,7 @@ async function dropDay(client: ClientBase, schema: string, date: string): Promis
   return Math.max(1, rows[0]?.events ?? 0)
 }
 
-/** Its oldest rows, up to a bound; each takes its share of its day's bytes out of the ledger. */
+/** Its oldest rows, up to a limit. Each removes its share of the day's bytes from the ledger. */
 async function removeRows(
   client: ClientBase,
   schema: string,

@@ -31,9 +31,9 @@ export interface PostgresHistoryOptions {
 }
 
 const SCHEMA = 'impresario_history'
-/** What a row takes beside its texts: its head, and its place in the indexes. */
+/** The size of a row besides its texts: its header and its index entries. */
 const ROW_BYTES = 250
-/** Lists and counts may go through much; nobody waits longer. */
+/** Lists and counts may scan many rows. This is the longest time that a caller waits for them. */
 const READ_MS = 20_000
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -44,8 +44,8 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * History in PostgreSQL, which any number of instances share. Nothing here waits for a server that is away: a call fails, and
- * whoever buffers tries again.
+ * History in PostgreSQL, shared by any number of instances. Nothing here waits for an unreachable server: the call
+ * fails, and the buffer retries it.
  */
 export class PostgresHistory implements HistoryStore {
   readonly #options: PostgresHistoryOptions
@@ -53,7 +53,7 @@ export class PostgresHistory implements HistoryStore {
   readonly #dialect: Dialect
   readonly #insert: string
   readonly #connections: PostgresConnections
-  /** The tables are there. Asked once, and again after a failure. */
+  /** Resolves when the tables exist. Checked once, and again after a failure. */
   #prepared: Promise<void> | undefined
 
   constructor(options: PostgresHistoryOptions) {
@@ -126,7 +126,7 @@ export class PostgresHistory implements HistoryStore {
     return eventsOf(await this.#read(query))
   }
 
-  /** In a transaction of its own, so that the server itself ends what takes too long. */
+  /** In a separate transaction, so that the server itself cancels statements that take too long. */
   #read<R extends QueryResultRow>({ sql, values }: Query): Promise<readonly R[]> {
     return this.#call((client) =>
       inTransaction(client, async () => {
@@ -145,7 +145,7 @@ export class PostgresHistory implements HistoryStore {
     try {
       return await this.#connections.use(work)
     } catch (error) {
-      // Somebody may have removed the tables, or put back an older copy of the database: look before the next call.
+      // The tables may have been removed, or an older copy of the database restored: check before the next call.
       this.#prepared = undefined
       throw error
     }
@@ -188,7 +188,7 @@ function dialectOf(schema: string): Dialect {
   }
 }
 
-/** One statement, which writes a batch unless the ledger has it already. */
+/** One statement that writes a batch unless the ledger already has it. */
 function insertInto(schema: string): string {
   const columns = COLUMNS.map((name) => `"${name}"`).join(', ')
   const types = COLUMNS.map((name) => `"${name}" ${TYPES[name] ?? 'text'}`).join(', ')
@@ -208,7 +208,7 @@ function insertInto(schema: string): string {
     WHERE EXISTS (SELECT FROM taken) ORDER BY r.ordinality`
 }
 
-/** As `json_to_recordset` reads it. */
+/** In the form that `json_to_recordset` reads. */
 function rowOf(event: HistoryEvent): Json {
   return {
     timestamp: Math.round(event.at) / 1_000,
@@ -236,7 +236,7 @@ interface Size {
 function sizesByDay(events: readonly HistoryEvent[]): ReadonlyMap<string, Size> {
   const sizes = new Map<string, Size>()
   for (const { at, note, snapshot } of events) {
-    // One without a time is refused with its row; here it must only not fail.
+    // An event without a time is refused with its row; here it must only not throw.
     const day = dateOf(Number.isFinite(at) ? at : 0)
     const size = sizes.get(day) ?? { events: 0, bytes: 0 }
     const bytes = ROW_BYTES + (note?.length ?? 0) + (snapshot === undefined ? 0 : JSON.stringify(snapshot).length)
@@ -250,19 +250,19 @@ interface Address {
   readonly schema: string
 }
 
-/** Takes our own parameter out of the address. */
+/** Extracts our own parameter from the address. */
 function parsedAddress(text: string): Address {
   let url: URL
   try {
     url = new URL(text)
   } catch (error) {
-    // The address may hold a password, so that it is not repeated.
+    // The address may contain a password, so it is not repeated.
     const message = 'HISTORY_DATABASE_URI is no address. Write it as postgres://user:password@host:5432/database.'
     throw new ImpresarioError('INVALID_CONFIGURATION', message, { cause: error })
   }
   const schema = url.searchParams.get('schema') ?? SCHEMA
   url.searchParams.delete('schema')
-  // Lower case, so that it reads the same with and without quotes.
+  // Lower case, so that the name is the same with and without quotes.
   if (/^[a-z_][a-z0-9_]{0,47}$/.test(schema) && !schema.startsWith('pg_')) return { url: url.href, schema }
   throw new ImpresarioError(
     'INVALID_CONFIGURATION',

@@ -3,13 +3,13 @@ import type { ClientBase } from 'pg'
 import { inTransaction } from './postgres-connections.ts'
 
 /**
- * What was once released is never changed: a new version is a new entry at the end. `{schema}` stands for the name of the
- * schema. Programs of the version before must be able to work with the newest one, because instances are replaced one after
- * the other.
+ * A released migration is never changed: a new version is a new entry at the end. `{schema}` stands for the name of the
+ * schema. Programs of the previous version must be able to work with the newest schema, because instances are replaced
+ * one after the other.
  *
- * One partition holds one day (UTC). Old days go as whole tables, which costs nothing and gives the space back at once;
- * deletes would write every row a second time, leave vacuum to go through all indexes, and never make the files shorter.
- * `history_other` takes what no day is prepared for, so that no write fails for want of a partition.
+ * One partition holds one day (UTC). Old days are dropped as whole tables, which costs nothing and releases the space
+ * at once. Deletes would write every row a second time, make vacuum scan all indexes, and never shrink the files.
+ * `history_other` takes events for which no day is prepared, so that no write fails because a partition is missing.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -55,10 +55,10 @@ CREATE TABLE {schema}.ledger (
 
 const VERSION = MIGRATIONS.length
 
-/** Names the lock under which instances that start together change the tables one after the other. */
+/** The lock under which instances that start at the same time migrate the tables one after the other. */
 const LOCK_SPACE = 1_751_741_299
 
-/** Brings the tables up to this program's version, or refuses those of a newer one. */
+/** Migrates the tables to this program's version, or refuses those of a newer one. */
 export async function migrate(client: ClientBase, schema: string): Promise<void> {
   if ((await versionOf(client, schema)) === VERSION) return
   await inTransaction(client, async () => {
@@ -89,7 +89,7 @@ function mustBeKnown(found: number, schema: string): void {
   )
 }
 
-/** Reads the catalogue as a table: names that were looked up before the lock may be remembered as missing. */
+/** Reads the catalog with a query: names that were looked up before the lock may be cached as missing. */
 async function versionOf(client: ClientBase, schema: string): Promise<number> {
   const found = await client.query(
     "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'meta'",

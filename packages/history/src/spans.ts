@@ -1,13 +1,13 @@
 import type { EventCountQuery } from './history.ts'
 
 export interface Span {
-  /** As it was asked for. */
+  /** As requested. */
   readonly from: number
   readonly since: number
   readonly until: number
 }
 
-/** The spans between the edges, as far as they are not over before `since`. */
+/** The spans between the edges, except those that end before `since`. */
 export function spansOf({ edges, since = 0 }: EventCountQuery): readonly Span[] {
   return edges.slice(1).flatMap((until, index) => {
     const from = edges[index] ?? 0

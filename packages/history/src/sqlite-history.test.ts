@@ -37,7 +37,7 @@ test('[G-04] times are in the file as Unix seconds in UTC', async () => {
   db.close()
 })
 
-/** The bytes of the pages that the file has, and of those that are free. */
+/** The bytes of the file's pages, and of its free pages. */
 function sizesOf(file: string): { readonly all: number; readonly free: number; readonly vacuum: number } {
   const db = new DatabaseSync(file, { readOnly: true })
   const ask = (name: string): number => Number(Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0])
@@ -60,7 +60,7 @@ test('[G-05] what is removed makes the file smaller while it is in use', async (
   const after = sizesOf(file)
   expect(after.all).toBeLessThan(before / 10)
   expect([after.free, after.vacuum]).toEqual([0, 2])
-  // On the disk too, not only in what readers see.
+  // On the disk too, not only for readers.
   expect(statSync(file).size).toBeLessThan(before / 10)
 })
 
@@ -81,7 +81,10 @@ test('[G-05] [H-08] what is removed is neither in the file nor in its log any mo
   expect(await store.list({ limit: 9 })).toMatchObject([{ note: 'stays' }])
 })
 
-/** As the first version made them, which had no blueprints, fewer indexes, and no number; by somebody without `auto_vacuum`. */
+/**
+ * As the first version created them, without blueprints, with fewer indexes, without a version number and without
+ * `auto_vacuum`.
+ */
 function oldFile(): string {
   const file = newFile()
   const db = new DatabaseSync(file)

@@ -25,14 +25,14 @@ const DIALECT: Dialect = {
   weight: '200 + coalesce(length(note), 0) + coalesce(length(context_snapshot), 0)',
 }
 
-/** Events that go in one transaction when old ones are removed: short enough that writes need not wait. */
+/** Events per transaction when old ones are removed: short enough that writes need not wait. */
 const TRIM_LIMIT = 2_000
-/** No batch is sent a second time after so long. */
+/** No batch is retried after this long. */
 const WRITER_MS = 86_400_000
 
 /**
- * History in one SQLite file, times as Unix seconds in UTC. Written in one thread and read in another, which begins with the
- * first question: to count over millions of events takes a second, which must stop nobody.
+ * History in one SQLite file, times as Unix seconds in UTC. One thread writes and another one reads, started by the
+ * first query: counting millions of events takes a second, which must not block anything else.
  */
 export class SqliteHistory implements HistoryStore {
   readonly #file: string
@@ -40,7 +40,7 @@ export class SqliteHistory implements HistoryStore {
   #reader: SqliteThread | undefined
   #isClosed = false
 
-  /** Before the threads, so that a file that cannot be used is refused at once. */
+  /** Runs before the threads start, so that an unusable file is refused at once. */
   constructor(file: string) {
     this.#file = file
     prepareFile(file)
@@ -48,7 +48,7 @@ export class SqliteHistory implements HistoryStore {
   }
 
   async open(): Promise<void> {
-    // It is open since it was made.
+    // It has been open since it was created.
   }
 
   async write({ writer, number, events }: EventBatch): Promise<void> {
@@ -97,7 +97,7 @@ export class SqliteHistory implements HistoryStore {
     return (await this.#reader.call('read', queries)) as readonly (readonly unknown[])[]
   }
 
-  /** A thread that has fallen is replaced. */
+  /** A thread that has failed is replaced. */
   #writing(): SqliteThread {
     if (this.#isClosed) throw closed()
     if (this.#writer.hasEnded) this.#writer = this.#thread({ isReader: false })
@@ -113,7 +113,7 @@ function closed(): Error {
   return new Error('The history is closed.')
 }
 
-/** The boundary at which a row of our own question is believed. */
+/** Type boundary for a row of our own query. */
 function countOf(row: unknown): { readonly event: string; readonly count: number } {
   const { event, count } = row as { readonly event: string; readonly count: number }
   return { event, count }

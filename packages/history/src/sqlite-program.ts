@@ -1,6 +1,6 @@
 /**
- * What runs in a thread of the database: one transaction per message, an answer when it is done. Text instead of a file of
- * its own, because a thread cannot load TypeScript on Node 20.
+ * The program of a database thread: one transaction per message, and a reply when it is done. It is a string instead of
+ * a separate file, because a thread cannot load TypeScript on Node 20.
  */
 export const PROGRAM = `
 'use strict'

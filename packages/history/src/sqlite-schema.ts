@@ -5,14 +5,14 @@ import { ImpresarioError } from '@impresario/protocol'
 
 const VERSION = 2
 
-/** History may be behind by a moment after a power cut, so it does not wait for the disk: `NORMAL`. */
+/** After a power failure the latest events may be missing, so writes do not wait for the disk: `NORMAL`. */
 export const SETTINGS: readonly string[] = [
   'PRAGMA busy_timeout = 10000',
-  // Before the first table: then space that comes free can be given back piece by piece.
+  // Set before the first table: then free space can be released in pieces.
   'PRAGMA auto_vacuum = INCREMENTAL',
   'PRAGMA journal_mode = WAL',
   'PRAGMA synchronous = NORMAL',
-  // What is removed is overwritten with zeros, so that nobody reads it in what is free.
+  // Removed data is overwritten with zeros, so that it cannot be read from free pages.
   'PRAGMA secure_delete = ON',
 ]
 
@@ -28,14 +28,14 @@ const TABLES: readonly string[] = [
   'CREATE INDEX IF NOT EXISTS history_with_workers ON history (worker_id, timestamp) WHERE worker_id IS NOT NULL',
   `CREATE INDEX IF NOT EXISTS history_of_workers_alone ON history (worker_id, timestamp)
     WHERE worker_id IS NOT NULL AND job_id IS NULL`,
-  // The newest batch of each process that writes, so that one that is sent twice is there once.
+  // The newest batch of each writing process, so that a batch that is sent twice is stored once.
   'CREATE TABLE IF NOT EXISTS writers (writer TEXT PRIMARY KEY, batch INTEGER NOT NULL, written_at REAL NOT NULL) STRICT',
 ]
 
-/** Makes the file or brings it up to this program's version; refuses one that cannot be used. */
+/** Creates the file or migrates it to this program's version. Refuses a file that cannot be used. */
 export function prepareFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // Only its owner may read it. One that is there keeps the rights that somebody gave it.
+  // Only its owner may read it. A file that already exists keeps its permissions.
   closeSync(openSync(file, 'a', 0o600))
   const db = new DatabaseSync(file)
   try {
@@ -67,7 +67,7 @@ function migrate(db: InstanceType<typeof DatabaseSync>): void {
   const blueprints: unknown = db
     .prepare("SELECT count(*) AS n FROM pragma_table_info('history') WHERE name = 'blueprint'")
     .get()
-  // Files of the first version, which had no number.
+  // Files of the first version, which had no version number.
   if (numberOf(columns) > 0 && numberOf(blueprints) === 0) {
     db.exec('ALTER TABLE history ADD COLUMN blueprint TEXT')
     db.exec('DROP INDEX IF EXISTS history_of_workers')
@@ -76,7 +76,7 @@ function migrate(db: InstanceType<typeof DatabaseSync>): void {
   db.exec(`PRAGMA user_version = ${VERSION}`)
 }
 
-/** The boundary at which the answer to a question for one number is believed. */
+/** Type boundary for the result of a query for one number. */
 function numberOf(row: unknown): number {
   const [value] = Object.values(row as Readonly<Record<string, unknown>>)
   return Number(value)

@@ -17,16 +17,16 @@ interface Call {
 
 interface Failure {
   readonly message: string
-  /** Of SQLite, extended. */
+  /** SQLite's extended error code. */
   readonly code: number | undefined
 }
 
-/** Of SQLite: the value is too big, violates a constraint, or is of another type. To wait would not help. */
+/** SQLite error codes: the value is too big, violates a constraint, or has another type. A retry would not help. */
 const REFUSED = new Set([18, 19, 20])
-/** The file is no database (any more). */
+/** The file is not, or no longer, a database. */
 const BROKEN = new Set([11, 26])
 
-/** A thread with a connection of its own. A call keeps the process alive, the thread alone does not. */
+/** A thread with its own connection. A call keeps the process alive, the thread alone does not. */
 export class SqliteThread {
   readonly #thread: Worker
   readonly #exited: Promise<void>
@@ -85,13 +85,13 @@ export class SqliteThread {
   }
 }
 
-/** The boundary at which an answer of our own program is believed. */
+/** Type boundary for a reply of our own program. */
 function answerOf(answer: unknown): readonly [id: number, value: unknown, failure: Failure | null] {
   return answer as [number, unknown, Failure | null]
 }
 
 function errorOf({ message, code = 0 }: Failure): Error {
-  // The lower byte is the kind; the rest says more.
+  // The lower byte is the primary code; the rest is detail.
   const kind = code & 0xff
   if (BROKEN.has(kind)) return new WriteRefusedError(message, { isPartly: false })
   return REFUSED.has(kind) ? new WriteRefusedError(message, { isPartly: true }) : new Error(message)

@@ -10,15 +10,15 @@ export interface TrimmerOptions {
 }
 
 const EVERY_MS = 60_000
-/** On a busy server sooner: 10 MB are not far beyond any bound. */
+/** On a busy server it runs sooner: 10 MB are not far beyond any bound. */
 const EVERY_EVENTS = 25_000
-/** Between two pieces, so that writes come in between. */
+/** The pause between two portions, so that writes can run in between. */
 const PAUSE_MS = 20
 
 /**
- * Removes what is beyond the bounds, piece after piece, whether events come or not.
+ * Removes events beyond the bounds, portion by portion, whether new events arrive or not.
  *
- * `new` → `start` → (trims, sleeps a minute or until many events have come) → `stop` → stopped, for good.
+ * `new` → `start` → (trims, sleeps for a minute or until many events have arrived) → `stop` → stopped, which is final.
  */
 export class Trimmer {
   readonly #options: TrimmerOptions
@@ -35,7 +35,7 @@ export class Trimmer {
     this.#running ??= this.#run()
   }
 
-  /** So many more were written. */
+  /** This many more were written. */
   count(events: number): void {
     this.#events += events
     if (this.#events >= EVERY_EVENTS) this.#nap.abort(WOKEN)

@@ -3,9 +3,9 @@ import { LIMITS } from './limits.ts'
 import { JOB_STATUSES, WAIT_KINDS, LARGE_JOB_FIELDS, WORKER_STATUSES } from './wire-client.ts'
 
 /**
- * What clients send and get. The types are in `wire-client.ts`. Requests are checked with these, and the API document
- * is made of them. Bodies of commands on jobs are strict, because a misspelt field would do something else than meant;
- * all others keep what they do not know, for clients that were written for older servers.
+ * The messages that clients send and receive. The types are in `wire-client.ts`. Requests are validated with these
+ * schemas, and the API document is generated from them. Bodies of commands on jobs are strict, because a misspelt field
+ * would do something unintended; all others keep unknown fields, for clients that were written for older servers.
  */
 const object = z.record(z.string(), z.unknown())
 const nullable = object.nullish()
@@ -50,7 +50,7 @@ export const createJobRequest = z.looseObject({
 /** The body of a blueprint's own endpoint: the same, without its name. */
 export const endpointRequest = createJobRequest.omit({ blueprint: true })
 
-/** The items are checked one by one, with `createJobRequest`, so that a bad one spoils only its own answer. */
+/** The items are validated one by one, with `createJobRequest`, so that an invalid one affects only its own result. */
 export const createJobBatchRequest = z.looseObject({
   jobs: z.array(z.unknown()).max(LIMITS.batchItemsMax).describe('Each as in the request for one job.'),
 })
@@ -126,7 +126,7 @@ export const jobListQuery = z.looseObject({
 export const quarantineQuery = z.looseObject({
   blueprint: z.string().optional().describe('Only jobs of this blueprint.'),
   error_code: z.string().optional().describe('Only jobs with this error.'),
-  older_than: z.coerce.number().min(0).optional().describe('Only jobs that have been there for so many seconds.'),
+  older_than: z.coerce.number().min(0).optional().describe('Only jobs quarantined for at least so many seconds.'),
   fields: listFields,
   ...page,
 })
@@ -173,7 +173,7 @@ export const bulkRequest = z.strictObject({
     })
     .optional()
     .describe('Or all that fit; an empty filter fits all.'),
-  limit: z.int().min(1).max(LIMITS.batchItemsMax).optional().describe('With `filter`: so many at most.'),
+  limit: z.int().min(1).max(LIMITS.batchItemsMax).optional().describe('With `filter`: the maximum number of jobs.'),
 })
 export const commandReply = z.object({ status: z.string(), job_id: z.string(), job_status: jobStatusNow })
 export const bulkReply = z.object({
@@ -207,12 +207,12 @@ export const openApproval = z.looseObject({
   decisions: z.array(z.string()),
   visit: z.int(),
   expires_at: moment.nullish(),
-  reminders: z.int().describe('How often somebody has been reminded so far.'),
+  reminders: z.int().describe('Number of reminders sent so far.'),
 })
 export const approvalBody = openApproval.extend({
   job_id: z.string(),
   blueprint_name: z.string(),
-  url: z.string().describe('A page on which a person decides. Whoever has it may decide, once.'),
+  url: z.string().describe('Page where a person decides. Anyone with this link can decide once.'),
   decision_urls: z.record(z.string(), z.string()).describe('The same page for one decision only.'),
   urls_expire_at: moment,
 })

@@ -24,21 +24,21 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-/** What may be given to a schema. */
+/** The input of a schema. */
 export type SchemaInput<S> = S extends Schema<infer Input, infer _Output> ? Input : never
-/** What a schema makes of it. */
+/** The output of a schema. */
 export type SchemaOutput<S> = S extends Schema<infer _Input, infer Output> ? Output : never
 
 export type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] }
 
-/** Returns what the schema makes of the value, or what is wrong with it, one sentence per problem. */
+/** Returns the schema's output for the value, or the problems, one sentence each. */
 export async function validate<Output>(schema: Schema<unknown, Output>, value: unknown): Promise<Validated<Output>> {
   const result = await checkSchema(schema, value)
   if (result.issues === undefined) return { value: result.value }
   return { problems: result.issues.map(sentenceOf) }
 }
 
-/** What is wrong with the keys that an object has, one sentence per problem. Keys that it lacks may still come. */
+/** The problems with the keys that an object has, one sentence each. Missing keys are not a problem yet. */
 export async function partProblems(schema: Schema, value: object): Promise<readonly string[]> {
   return (await checkPart(schema, value)).map(sentenceOf)
 }
@@ -50,29 +50,29 @@ function sentenceOf(issue: SchemaIssue): string {
 
 // ── Task contracts ───────────────────────────────────────────────────────────
 
-/** A span of time: milliseconds, or a number with its unit. */
+/** A duration: milliseconds, or a number with its unit. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
-/** How a task should be handed out, beyond what it is. */
+/** How a task should be dispatched. */
 export interface TaskOptions {
   /** Higher first; 0 without it. */
   readonly priority?: number
   readonly strategy?: string
   readonly resourceRequirements?: ResourceRequirements
-  /** Workers that cost more per second are not asked. One that names no price is, after those that do. */
+  /** Workers that cost more per second are not used. Workers without a price are used after those with one. */
   readonly maxCost?: number
   /** Longest wait for a worker. */
   readonly dispatchTimeout?: Duration
-  /** Longest time from the first dispatch to the result: waits for workers and all tries included. */
+  /** Longest time from the first dispatch to the result, including all waits for workers and all tries. */
   readonly resultTimeout?: Duration
   /** Longest time from a worker's pickup to the result. */
   readonly runTimeout?: Duration
-  /** Try again after a run or result timeout, up to `attemptsMax`; each try then has the whole `resultTimeout`. */
+  /** Retry after a run or result timeout, up to `attemptsMax`; each try then has the whole `resultTimeout`. */
   readonly retryTimeouts?: boolean
   readonly attemptsMax?: number
 }
 
-/** One unit of work, ready for `dispatchParallel`. Made by calling a contract's entry. */
+/** One unit of work, ready for `dispatchParallel`. Created by calling a contract's entry. */
 export interface TypedTaskCall<Type extends string = string, Params = unknown> extends TaskOptions {
   readonly kind: 'task'
   readonly type: Type
@@ -80,15 +80,15 @@ export interface TypedTaskCall<Type extends string = string, Params = unknown> e
 }
 
 export interface TaskSpec {
-  /** What the task needs. */
+  /** The input of the task. */
   readonly input: Schema
-  /** What a successful task gives. */
+  /** The output of a successful task. */
   readonly output: Schema
-  /** Other named ways to end, each with its own data. */
+  /** Other named outcomes, each with its own data. */
   readonly outcomes?: Readonly<Record<string, Schema>>
 }
 
-/** Any task contract, whatever its types: the bound for generics. */
+/** Any task contract, regardless of its types: the bound for generics. */
 export interface AnyTaskContract {
   readonly name: string
   readonly input: Schema
@@ -97,7 +97,7 @@ export interface AnyTaskContract {
   readonly '~spec'?: TaskSpec
 }
 
-/** One kind of work: its name, its schemas, and a call that makes a task of it. */
+/** One kind of work: its name, its schemas, and a call that creates a task of it. */
 export interface TaskContract<Name extends string = string, Spec extends TaskSpec = TaskSpec> {
   (params: SchemaInput<Spec['input']>, options?: TaskOptions): TypedTaskCall<Name, SchemaInput<Spec['input']>>
   readonly name: Name
@@ -105,7 +105,7 @@ export interface TaskContract<Name extends string = string, Spec extends TaskSpe
   readonly output: Spec['output']
   /** Empty when the spec names none. */
   readonly outcomes: Readonly<Record<string, Schema>>
-  /** For the compiler only; never there when the program runs. */
+  /** For the compiler only; never present at run time. */
   readonly '~spec'?: Spec
 }
 
@@ -114,15 +114,15 @@ type InputSchemaOf<T> = SpecOf<T> extends { readonly input: infer S } ? S : neve
 type OutputSchemaOf<T> = SpecOf<T> extends { readonly output: infer S } ? S : never
 type OutcomeSchemasOf<T> = SpecOf<T> extends { readonly outcomes: infer R extends Record<string, Schema> } ? R : object
 
-/** What a blueprint gives as params. */
+/** The params that a blueprint passes. */
 export type InputOf<T> = SchemaInput<InputSchemaOf<T>>
-/** What a worker's handler gets: the params after validation, so with defaults filled in. */
+/** The params that a worker's handler receives: after validation, with defaults filled in. */
 export type ReceivedInputOf<T> = SchemaOutput<InputSchemaOf<T>>
-/** What a blueprint finds after success. */
+/** The output that a blueprint receives after success. */
 export type OutputOf<T> = SchemaOutput<OutputSchemaOf<T>>
-/** What a worker's handler may return for success: the output before validation. */
+/** The output that a worker's handler may return for success, before validation. */
 export type ReturnedOutputOf<T> = SchemaInput<OutputSchemaOf<T>>
-/** The named outcomes beside success and failure, each with its data. */
+/** The named outcomes besides success and failure, each with its data. */
 export type OutcomesOf<T> = {
   readonly [K in keyof OutcomeSchemasOf<T> & string]: SchemaOutput<OutcomeSchemasOf<T>[K]>
 }
@@ -158,7 +158,7 @@ export function contract<const Prefix extends string, const Specs extends Readon
   return contractOf(entries)
 }
 
-/** The boundary between the built entries and the types that were computed for them. */
+/** Type boundary between the built entries and the types computed for them. */
 function contractOf<C>(entries: readonly (readonly [string, TaskContract])[]): C {
   return Object.freeze(Object.fromEntries(entries)) as C
 }
@@ -195,7 +195,7 @@ function checkOutcomes(name: string, spec: TaskSpec): void {
   }
 }
 
-/** Says whether a value is an entry of a contract, also one from another copy of this package. */
+/** Whether a value is an entry of a contract, including one from another copy of this package. */
 export function isTaskContract(value: unknown): value is TaskContract {
   return typeof value === 'function' && 'input' in value && 'output' in value && 'outcomes' in value
 }

@@ -3,114 +3,120 @@ import type { ErrorCode } from './errors.ts'
 export interface ErrorMeaning {
   /** What has happened. */
   readonly meaning: string
-  /** What the caller, or whoever runs the server, can do about it. */
+  /** What the caller or the operator can do about it. */
   readonly fix: string
 }
 
-/** Every refusal in words: for the API document and the reference. The message of an answer names the case at hand. */
+/**
+ * A description of every error, for the API document and the reference. The message of a response describes the
+ * specific case.
+ */
 export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
   INVALID_REQUEST: {
     meaning:
-      'A field or a parameter is missing or has the wrong shape. The message names it. Fields that are not known are ignored, except by the requests of quarantine and webhooks.',
-    fix: 'Correct the field that the message names; the API document has the shape of every request.',
+      'A field or parameter is missing or has the wrong type. The message names it. Unknown fields are ignored, except in requests about quarantine and webhooks.',
+    fix: 'Correct the field that the message names. The API document describes every request.',
   },
   INVALID_JSON: {
-    meaning: 'The body is no JSON.',
-    fix: 'Send one JSON value in UTF-8, without comments and without a comma at the end of a list.',
+    meaning: 'The body is not valid JSON.',
+    fix: 'Send one JSON value in UTF-8, without comments or trailing commas.',
   },
   UNAUTHENTICATED: {
-    meaning: 'The token is missing or nobody’s.',
+    meaning: 'The token is missing or unknown.',
     fix: 'Send a client’s token as `X-Client-Token`, a worker’s as `X-Worker-Token`.',
   },
   FORBIDDEN: {
     meaning:
-      'Ids that contradict one another, a role that may not do this, or a request from elsewhere to a server without tokens.',
-    fix: 'Use the token of a client with the role that the message names, or the same worker id everywhere.',
+      'The role of the token does not allow this, the worker ids in the request differ, or the request came from another machine to a server without tokens.',
+    fix: 'Use a token with the role that the message names, or send the same worker id everywhere.',
   },
-  NOT_FOUND: { meaning: 'There is no such path.', fix: 'Look the path up in the API document.' },
+  NOT_FOUND: { meaning: 'There is no such path.', fix: 'Check the path in the API document.' },
   JOB_NOT_FOUND: {
     meaning: 'There is no such job, or it belongs to another client.',
-    fix: 'Check the id, and that the token is that of the client who started the job.',
+    fix: 'Check the id. Use the token of the client that started the job.',
   },
   BLUEPRINT_NOT_FOUND: {
-    meaning: 'No blueprint of that name is registered.',
-    fix: 'Look at `GET /api/v1/blueprints`; register the blueprint, or put its file into `BLUEPRINTS_DIR`.',
+    meaning: 'No blueprint with that name is registered.',
+    fix: '`GET /api/v1/blueprints` lists the blueprints. Register yours, or put its file into `BLUEPRINTS_DIR`.',
   },
   WORKER_NOT_FOUND: {
-    meaning: 'The worker is not registered, or no longer.',
-    fix: 'A worker registers again; a client looks at `GET /api/v1/workers`.',
+    meaning: 'The worker is not registered, or its record has expired.',
+    fix: 'A worker must register again. For clients, `GET /api/v1/workers` lists the workers.',
   },
-  METHOD_NOT_ALLOWED: { meaning: 'The path exists with another method.', fix: 'Use one that `Allow` names.' },
+  METHOD_NOT_ALLOWED: {
+    meaning: 'The path does not support this method.',
+    fix: 'Use a method from the `Allow` header.',
+  },
   REQUEST_TIMEOUT: {
-    meaning: 'The head or the body of the request did not arrive in time.',
-    fix: 'Send the request without pauses: the head within 10 seconds, all of it within 30.',
+    meaning: 'The headers or the body of the request did not arrive in time.',
+    fix: 'Send the headers within 10 seconds and the whole request within 30 seconds.',
   },
-  CONFLICT: { meaning: 'Somebody else changed it at the same time.', fix: 'Read it anew and try again.' },
+  CONFLICT: { meaning: 'Another request changed it at the same time.', fix: 'Read it again and retry.' },
   NOT_WAITING: {
-    meaning: 'The job does not wait for what was sent: a decision, a retry, a discard.',
-    fix: 'Read the job: it may have gone on, or somebody else was faster.',
+    meaning: 'The job is not waiting for this decision, retry or discard.',
+    fix: 'Read the job. Its state has changed, or another request came first.',
   },
   STALE_DECISION: {
-    meaning: 'The decision answers a question that the job no longer asks.',
-    fix: 'Read the job’s open question with `GET /api/v1/jobs/{job_id}/approval` and decide that one.',
+    meaning: 'The decision is for a question that is no longer open.',
+    fix: 'Read the open question with `GET /api/v1/jobs/{job_id}/approval` and answer it.',
   },
   BODY_TOO_LARGE: {
     meaning: 'The body is larger than `BODY_LIMIT_BYTES`.',
-    fix: 'Put large data into files and send their addresses.',
+    fix: 'Store large data in files and send their URLs.',
   },
   UNSUPPORTED_MEDIA: {
-    meaning: 'The body is of a type that is not read here.',
+    meaning: 'The content type of the body is not supported.',
     fix: 'Send JSON, with the content type `application/json`.',
   },
   INPUT_REFUSED: {
-    meaning: 'The initial data does not fit the input schema of the blueprint.',
-    fix: 'Correct what the message lists.',
+    meaning: 'The initial data does not match the input schema of the blueprint.',
+    fix: 'Correct the fields that the message lists.',
   },
   LIMIT_EXCEEDED: {
-    meaning: 'Over one of the [limits](limits.md).',
-    fix: 'Send less at once, or put large data into files.',
+    meaning: 'The request exceeds one of the [limits](limits.md).',
+    fix: 'Send less data at a time, or store large data in files.',
   },
   IDEMPOTENCY_KEY_REUSED: {
-    meaning: 'The key, or the id, was used for another request before.',
-    fix: 'Use a new key for a new request, and the same body with the same key.',
+    meaning: 'The key or id was already used for a different request.',
+    fix: 'Use a new key for each new request. Repeat a request with the same key and the same body.',
   },
   QUOTA_EXCEEDED: {
-    meaning: 'The client has started as many jobs in this month as its quota allows. The refused one cost nothing.',
-    fix: 'Wait for the next month (`Retry-After` says how long), or have `monthly_attempts` raised in `clients.toml`.',
+    meaning: 'The client has used up its monthly quota of jobs. The refused request does not count.',
+    fix: 'Wait for the next month (see `Retry-After`), or ask an operator to raise `monthly_attempts` in `clients.toml`.',
   },
   TOO_MANY_REQUESTS: {
-    meaning: 'More requests than the rate limit allows, or too many wrong tokens from one address.',
-    fix: 'Wait as long as `Retry-After` says.',
+    meaning: 'The rate limit is exceeded, or too many wrong tokens came from one address.',
+    fix: 'Wait for the time in `Retry-After`.',
   },
   HEADERS_TOO_LARGE: {
-    meaning: 'The request line and the headers together have more than 16 kB.',
-    fix: 'Send less in headers and in the query. Data belongs in the body.',
+    meaning: 'The request line and the headers exceed 16 kB.',
+    fix: 'Send data in the body, not in headers or the query.',
   },
-  INTERNAL: { meaning: 'A mistake of ours.', fix: 'The server’s log has the rest; please report it.' },
+  INTERNAL: { meaning: 'An internal error.', fix: 'See the server log for details, and report the error.' },
   OVERLOADED: {
-    meaning: 'There is more work than can be done in time. Nothing of the request was done.',
-    fix: 'Send it again after `Retry-After`; if it happens often, send less at once, or run more instances.',
+    meaning: 'The server is overloaded. It did not process the request.',
+    fix: 'Retry after `Retry-After`. If this happens often, send less at a time or run more instances.',
   },
-  SHUTTING_DOWN: { meaning: 'This server is about to stop.', fix: 'Try again, here or at another instance.' },
+  SHUTTING_DOWN: { meaning: 'The server is shutting down.', fix: 'Retry, on this or another instance.' },
   STORAGE_REFUSED: {
-    meaning: 'The storage refused the write: it is full, or takes no writes at the moment. Nothing was written.',
-    fix: 'Send the request again after `Retry-After`. Free memory or disk of the storage, or see to its failover.',
+    meaning: 'The storage refused the write because it is full or read-only. Nothing was written.',
+    fix: 'Retry after `Retry-After`. Free memory or disk space, or check the failover of the storage.',
   },
   STORAGE_UNAVAILABLE: {
     meaning:
-      'The storage does not answer, or another process has its directory. Whether a write was done is not known.',
-    fix: 'Send it again with the same idempotency key. Look at `/_public/ready`; see that the storage runs and that no second server has the directory.',
+      'The storage does not respond, or another process uses its directory. The write may or may not have happened.',
+    fix: 'Retry with the same idempotency key. Check `/_public/ready`, that the storage is running, and that no second server uses the directory.',
   },
   INVALID_BLUEPRINT: {
-    meaning: 'A blueprint that cannot work. Stops the start, or fails the handler run; never an answer over HTTP.',
-    fix: 'Change the blueprint as the message says.',
+    meaning: 'The blueprint is invalid. This stops the start or fails the handler run. It is never returned over HTTP.',
+    fix: 'Correct the blueprint as the message says.',
   },
   INVALID_EXPRESSION: {
-    meaning: 'A condition that cannot be read. Stops the start; never an answer over HTTP.',
-    fix: 'Change the condition at the place that the message names.',
+    meaning: 'A condition cannot be parsed. This stops the start. It is never returned over HTTP.',
+    fix: 'Correct the condition at the position that the message names.',
   },
   INVALID_CONFIGURATION: {
-    meaning: 'A setting or a file that cannot be used. Stops the start, or refuses a reload.',
-    fix: 'Change the key or the file that the message names.',
+    meaning: 'A setting or configuration file is invalid. This stops the start or refuses a reload.',
+    fix: 'Correct the key or the file that the message names.',
   },
 }

@@ -1,4 +1,4 @@
-/** Everything that Impresario can refuse, and how a caller should take it. Codes are never renamed. */
+/** Every error that Impresario can return, and how a caller should handle it. Codes are never renamed. */
 const CATALOGUE = {
   INVALID_REQUEST: { status: 400, retry: 'never' },
   INVALID_JSON: { status: 400, retry: 'never' },
@@ -40,10 +40,10 @@ interface ErrorOptions {
 }
 
 /**
- * A refusal that a caller can act on. Anything else that is thrown is a bug in this program.
+ * An error that a caller can act on. Any other error is a bug in this program.
  *
- * The code is the contract; the message is for people and may change. Compare codes, not classes:
- * a package that is installed twice breaks `instanceof`.
+ * The code is the contract; the message is for people and may change. Compare codes, not classes: a package that is
+ * installed twice breaks `instanceof`.
  */
 export class ImpresarioError extends Error {
   override readonly name = 'ImpresarioError'

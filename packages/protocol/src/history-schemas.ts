@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 
-/** What clients ask the history, and what it answers. The types are in `wire-client.ts`. */
+/** Queries of the history and their results. The types are in `wire-client.ts`. */
 const moment = z.number().describe('Unix seconds.')
 const localTime = z.string().describe('The same moment as ISO 8601 in the time zone of the server.')
 const nullableText = z.string().nullable()

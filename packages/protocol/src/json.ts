@@ -1,6 +1,6 @@
 import { isExactNumber } from './exact/exact-number.ts'
 
-/** What JSON can hold. Everything that is stored or sent is made of this. */
+/** The values that JSON can represent. All stored and sent data consists of these. */
 export type Json = string | number | boolean | null | readonly Json[] | JsonObject
 export interface JsonObject {
   readonly [key: string]: Json

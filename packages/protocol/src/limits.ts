@@ -1,10 +1,10 @@
 /**
- * Every bound of the system, in one place. What is over a limit is refused, never queued without end.
+ * Every limit of the system, in one place. Requests over a limit are refused, never queued without bound.
  *
  * A limit that users may change has its default here and its name in the configuration reference.
  */
 export const LIMITS = {
-  /** Larger data belongs into files; a bigger body would also block the event loop while it is parsed. */
+  /** Larger data belongs in files; a bigger body would also block the event loop while it is parsed. */
   bodyBytesMax: 1_048_576,
   /** `JSON.stringify` overflows the stack near 5,000 levels: deeper input would break every later read. */
   jsonDepthMax: 64,
@@ -14,70 +14,80 @@ export const LIMITS = {
   /** Values of any kind. A number in a list costs a fifth of a microsecond in each of several steps. */
   jsonValuesMax: 100_000,
   jsonStringBytesMax: 262_144,
-  /** A key of 2,048 bits has 617 digits. Arithmetic on more takes a time that grows with their square. */
+  /**
+   * A key of 2,048 bits has 617 digits. The time for arithmetic on longer numbers grows with the square of their
+   * length.
+   */
   jsonNumberCharsMax: 1_000,
   /** Jobs in one batched create, tasks in one batched poll, results in one batched post. */
   batchItemsMax: 500,
   /**
-   * What the tasks of one poll take in memory. A worker that asks for many large ones gets some of them, and the others with
-   * its next poll.
+   * The size in memory of the tasks of one poll. A worker that requests many large tasks gets some of them, and the
+   * others with its next poll.
    */
   handoutBytesMax: 8_388_608,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
   keepAliveMs: 65_000,
-  /** Nothing of an answer was read for so long: its reader is gone, and what waits for it takes up memory. */
+  /** If no part of a response was read for this long, its reader is gone, and the buffered data takes up memory. */
   answerStallMs: 20_000,
-  /** Whoever reads an answer more slowly than a modem is cut off. */
+  /** A client that reads a response more slowly than a modem is disconnected. */
   answerBytesPerSecondMin: 8_192,
-  /** Answers that wait for their readers, all together. Beyond it the slowest is cut off. */
+  /** Total size of responses that wait for their readers. Beyond it the slowest reader is disconnected. */
   answersBytesMax: 134_217_728,
   longPollMs: 30_000,
   longPollMsMax: 120_000,
   /** Branches of one fan-out. */
   fanOutMax: 1_000,
   /**
-   * Data that all branches of one fan-out may leave in their job's record, which is written whole with every step: 4 kB
-   * for each of 1,000 branches. A branch beyond it counts as failed; its data belongs into files.
+   * Data that all branches of one fan-out may leave in their job's record, which is written as a whole with every step:
+   * 4 kB for each of 1,000 branches. A branch beyond it counts as failed; its data belongs in files.
    */
   branchResultsBytesMax: 4_194_304,
   /** States that a job may enter before it counts as a loop. */
   transitionsMaxDefault: 100,
   transitionsMaxCeiling: 1_000,
-  /** Serialised state history of a job; beyond it the job fails and asks for files instead. */
+  /** Serialized state history of a job; beyond it the job fails, and its data belongs in files. */
   contextBytesMax: 262_144,
   childDepthMax: 16,
   handlerMs: 60_000,
   handlerAttemptsMax: 4,
   taskAttemptsMax: 4,
-  /** A turn whose handler was begun so often and never returned, because the process ended first, waits for a person. */
+  /**
+   * A turn whose handler was started this often and never returned, because the process ended first, waits for a
+   * person.
+   */
   turnBegunMax: 3,
   /**
-   * A turn whose handler returned so often, and whose process each time ended before that was stored, waits for a person. More
-   * than of those that never return: a process that is killed often is likelier the reason than what a handler left running.
+   * A turn whose handler returned this often, and whose process each time ended before the result was stored, waits for
+   * a person. The limit is higher than for handlers that never return: frequent kills of the process are a likelier
+   * cause than code that a handler left running.
    */
   turnLostMax: 10,
-  /** A task whose worker vanished is handed out again this often before it counts as failed. */
+  /** A task whose worker vanished is delivered again this often before it counts as failed. */
   taskDeliveriesMax: 10,
-  /** Tasks of most blueprints are done in five minutes; those that are not should say so. Users may change it. */
+  /** Tasks of most blueprints finish within five minutes; others should set their own limit. Users may change it. */
   runTimeoutMs: 300_000,
   backoffMs: 1_000,
   backoffMsMax: 900_000,
-  /** Notable moments kept inside a job's record; older ones are dropped first. */
+  /** Notable events kept inside a job's record; the oldest are dropped first. */
   trailEntriesMax: 60,
   /**
-   * Texts of errors become a part of the job's record, which is written with every step; a message may also stand in
-   * each of its notable moments. A screenful of each says what went wrong.
+   * Error texts become part of the job's record, which is written with every step; a message may also be repeated in
+   * each of its notable events. A screenful of each is enough to see what went wrong.
    */
   handlerErrorCharsMax: 2_000,
   handlerStackCharsMax: 8_000,
-  /** More than for handlers, because the output of a foreign program is often all that there is to go by. */
+  /** More than for handlers, because the output of an external program is often the only information. */
   taskErrorCharsMax: 4_000,
   /** The stack that a worker sends with a failure. It is kept in the job's record, for operators. */
   taskStackCharsMax: 8_000,
-  /** Each event of a worker writes the job's record. Whoever sends more while one state lasts sends a stream. */
+  /**
+   * Each event of a worker writes the job's record. A worker that sends more during one state should stream the data
+   * elsewhere.
+   */
   workerEventsMax: 1_000,
-  /** A sender repeats what it sent last, so that the newest ids are enough to know a repeated event by. */
+  /** A sender only retries what it sent last, so the newest ids are enough to recognize a repeated event. */
   workerEventIdsMax: 100,
   eventTypeCharsMax: 100,
   /** One event for a job. It becomes a part of the job's record; larger data belongs into files. */
@@ -94,84 +104,97 @@ export const LIMITS = {
   keptEventMs: 86_400_000,
   /** Jobs that one event reaches in one step; more are reached in several. */
   eventReachStep: 200,
-  /** Who has not answered so many reminders will not answer the next one. */
+  /** A person who has not answered this many reminders will not answer the next one. */
   remindersMax: 30,
   remindMsMin: 1_000,
-  /** Receivers of webhooks take 20 kB (Standard Webhooks); a longer result is left out and read by the API. */
+  /**
+   * Receivers of webhooks accept 20 kB (Standard Webhooks); a longer result is left out and can be read through the
+   * API.
+   */
   webhookResultCharsMax: 16_384,
-  /** What a list of jobs is searched in, for each of them. */
+  /** The search text of each job in a list. */
   searchTextCharsMax: 500,
-  /** How long an idempotency key is known, unless the retention says otherwise: longer than any client tries again. */
+  /** How long an idempotency key is kept, unless the retention says otherwise: longer than any client retries. */
   idempotencyKeyMs: 86_400_000,
   idempotencyKeyCharsMax: 255,
-  /** How far the clock of a worker that signs may be off, and how long a message of it can be replayed if nobody looked. */
+  /**
+   * How far the clock of a signing worker may be off, and how long its messages could be replayed without further
+   * checks.
+   */
   signatureWindowMs: 60_000,
-  /** Skills, models and the like that one worker may name: each becomes an entry of an index. */
+  /** Skills, models and similar entries that one worker may declare: each becomes an index entry. */
   workerNamesMax: 1_000,
-  /** Tasks that one worker may name as its own in a heartbeat: each is looked up. */
+  /** Tasks that one worker may report as its own in a heartbeat: each is looked up. */
   workerTasksMax: 10_000,
   /** The record of a worker, as JSON. It is kept in memory, and written with every heartbeat that changes it. */
   workerRecordCharsMax: 131_072,
-  /** Workers that may be alive at the same time. Whoever knows the global token may register under any free id. */
+  /**
+   * Workers that may be alive at the same time. Any client that knows the global token may register under any free id.
+   */
   workersMax: 50_000,
   /** Largest frame of a worker's socket: progress and events, never data. */
   socketFrameBytesMax: 262_144,
-  /** Frames of one socket in a second. Progress is worth telling a few times a second, for as many tasks as run at once. */
+  /** Frames per second of one socket. A few progress reports per second are useful for each task that runs at once. */
   socketFramesPerSecond: 50,
-  /** What may wait for a worker that does not read; then the socket is closed. Commands are 200 bytes each. */
+  /**
+   * Data that may wait for a worker that does not read; beyond it the socket is closed. Commands are 200 bytes each.
+   */
   socketBufferBytesMax: 1_048_576,
-  /** On average between two pings. Progress and events are short; 50 of them in a second are some 50 kB. */
+  /** Average between two pings. Progress and events are short; 50 of them per second are some 50 kB. */
   socketBytesPerSecond: 4_194_304,
   socketPingMs: 20_000,
-  /** Frames that are no messages, before the socket is closed. */
+  /** Frames that are not valid messages, before the socket is closed. */
   socketMistakesMax: 5,
-  /** Sockets that have not said whose they are. Each may be anybody's who knows the global token. */
+  /** Sockets that have not identified themselves. Any client that knows the global token can open one. */
   socketsUnboundMax: 1_000,
   /**
-   * What a worker declares about its events is compiled, in a time that grows with the square of its length: a tenth of a
-   * second for this. Larger contracts belong into the worker.
+   * A worker's event contracts are compiled, in a time that grows with the square of their length: a tenth of a second
+   * for this length. Larger contracts belong in the worker.
    */
   eventSchemaCharsMax: 8_192,
   eventSchemaRefsMax: 20,
   eventSchemasMax: 256,
-  /** Different contracts of one worker for the same event, as several of its skills may have them. */
+  /** Different contracts of one worker for the same event, which several of its skills may define. */
   eventSchemasOfTypeMax: 8,
-  /** Characters of a contract times characters of an event that is held against it: a tenth of a second at the worst. */
+  /**
+   * Characters of a contract times characters of an event that is validated against it: a tenth of a second in the
+   * worst case.
+   */
   eventCheckCharsMax: 67_108_864,
   pageSizeDefault: 50,
   pageSizeMax: 100,
   /**
-   * One page of a list, as JSON: what is longer goes on on the next page. A client reads it in a second over 40 Mbit/s, and
-   * writing it holds nobody up for longer than some 20 ms.
+   * One page of a list, as JSON; longer lists continue on the next page. A client reads it in a second over 40 Mbit/s,
+   * and writing it blocks the event loop for at most some 20 ms.
    */
   pageBytesMax: 4_194_304,
-  /** A field of a job that is longer is left out of lists, unless `fields` names it: 100 jobs of a megabyte are 100 MB. */
+  /** A longer field of a job is left out of lists, unless `fields` names it: 100 jobs of a megabyte are 100 MB. */
   listedFieldBytesMax: 16_384,
-  /** What is read from the storage for one page, piece by piece, also where most of it is left out of the answer. */
+  /** The amount read from the storage for one page, in portions, even where most of it is left out of the response. */
   pageReadBytesMax: 33_554_432,
-  /** Read at once, and other work runs before the next piece. */
+  /** The size of one portion; other work runs before the next one. */
   pagePieceBytes: 2_097_152,
-  /** Records that a filter leaves out, looked through at once: some ten milliseconds. */
+  /** Records that a filter excludes, scanned at once: some ten milliseconds. */
   pagePieceLooks: 2_000,
-  /** Workers of one page. One in a thousand installations has more. */
+  /** Workers per page. One in a thousand installations has more. */
   workersPageMax: 1_000,
-  /** Older clients count from the beginning, which reads all that is left out. */
+  /** Older clients use an offset, which reads all skipped records. */
   pageOffsetMax: 1_000,
-  /** Moments of one job in one answer. */
+  /** Events of one job in one response. */
   historyPageMax: 1_000,
-  /** Events of any jobs in one answer, where nothing else is asked for. */
+  /** Events of any jobs in one response, by default. */
   eventPageDefault: 100,
-  /** Hours or days that are counted in one answer: a month of hours. */
+  /** Hours or days that are counted in one response: a month of hours. */
   historySpansMax: 745,
-  /** Of a job's initial data and dictionary, what each of its events keeps; usual jobs have less. */
+  /** The part of a job's initial data and dictionary that each of its events keeps; usual jobs have less. */
   historySnapshotBytes: 8_192,
-  /** The same over all events of one step: 128 branches of a fan-out with the whole of it. */
+  /** The same over all events of one step: 128 branches of a fan-out with all of it. */
   historyStepBytesMax: 1_048_576,
-  /** What the history keeps of a worker with an event; a larger one is left out. */
+  /** The snapshot of a worker that the history keeps with an event; a larger one is left out. */
   historyWorkerBytesMax: 4_096,
-  /** What a person may add to a decision; it becomes a part of the job's record. */
+  /** The comment that a person may add to a decision; it becomes part of the job's record. */
   commentCharsMax: 2_000,
-  /** How long a link to an open question is good, where the question has no end of its own. */
+  /** How long a link to an open approval is valid, if the approval has no timeout of its own. */
   capabilityMs: 604_800_000,
   identifierCharsMax: 200,
   expressionCharsMax: 2_000,

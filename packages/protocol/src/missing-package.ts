@@ -1,8 +1,8 @@
 import { ImpresarioError } from './errors.ts'
 
 /**
- * The refusal for a package that only some users need and that is not installed. Nothing if the error is about something
- * else: a package that is there and broken must say so itself.
+ * The error for an optional package that is not installed. `undefined` if the error has another cause: a package that
+ * is installed and broken must report its own error.
  */
 export function missingPackage(
   error: unknown,

@@ -1,12 +1,12 @@
 import { ImpresarioError } from './errors.ts'
 
-/** With the flag this is one that has no other half. */
+/** With the `u` flag this matches only lone surrogates. */
 const HALF = /\p{Surrogate}/u
 
 /**
- * Refuses a text that cannot name something in every storage. Databases cut a text at U+0000 or refuse it, and write half a
- * character (a surrogate without its other half) as another one: two names could become the same. `what` names the text in
- * the refusal, such as `idempotency_key`.
+ * Refuses a text that cannot be a name in every storage. Databases cut a text at U+0000 or refuse it, and replace a
+ * lone surrogate by another character: two names could become the same. `what` names the text in the error, such as
+ * `idempotency_key`.
  */
 export function mustBePlainText(what: string, text: string): void {
   const hasNul = text.includes('\0')

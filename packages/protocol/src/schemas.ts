@@ -5,9 +5,9 @@ export * from './client-schemas.ts'
 export * from './history-schemas.ts'
 
 /**
- * What the server checks before it believes a request; the types are in `wire.ts`. These become JSON Schema, so they
- * hold no transforms and no refinements. They are tolerant by intent: unknown fields stay, `null` means absent, and
- * only what the server would stumble over is checked. Workers of five generations have to pass.
+ * The schemas that the server validates requests with; the types are in `wire.ts`. These become JSON Schema, so they
+ * contain no transforms and no refinements. They are tolerant on purpose: unknown fields stay, `null` means absent, and
+ * only fields that the server depends on are checked. Workers of five generations have to pass.
  */
 const object = z.record(z.string(), z.unknown()).nullish()
 const text = z.string().nullish()

@@ -3,10 +3,10 @@ import type * as schemas from './schemas.ts'
 import type * as wire from './wire-client.ts'
 import type * as worker from './wire.ts'
 
-// Nothing here runs. What goes over the wire is written twice: as an interface, which is fast to read and needs no zod, and as a
-// schema, which checks it and describes it in the API document. A difference between the two does not compile.
+// Nothing here runs. Wire messages are defined twice: as an interface, which is easy to read and needs no zod, and as a
+// schema, which validates them and describes them in the API document. A difference between the two does not compile.
 
-/** Without the fields that nobody has named: most objects may have more than we know. */
+/** Without undeclared fields: most objects may have more fields than we know. */
 type Named<T> = { readonly [Key in keyof T as string extends Key ? never : Key]: T[Key] }
 
 /** As `readonly` as the interfaces are, all the way down. */
@@ -109,7 +109,7 @@ export const REQUESTS: {
   readonly approval: Same<wire.ApprovalRequest, In<'approvalRequest'>>
 } = { createJob: true, cancelJob: true, retryJob: true, bulk: true, approval: true }
 
-/** The seal is looked at by hand. */
+/** The seal is checked by hand. */
 type Unsealed<T> = Omit<Named<T>, 'security'>
 
 export const WORKERS: {

@@ -1,4 +1,6 @@
-/** Signatures that an existing implementation has made: ours must be the same. Kept as text, so that parsing is tested too. */
+/**
+ * Signatures made by an existing implementation: ours must be identical. Kept as text, so that parsing is tested too.
+ */
 export const HMAC_VECTORS = String.raw`
 {
  "sign": [
@@ -100,8 +102,9 @@ export const HMAC_VECTORS = String.raw`
 `
 
 /**
- * Signatures by the readings of older releases, made with Python's own `json` and `hmac`: numbers as Python writes them or as
- * whole ones, nulls left out of objects, of lists too, or kept. The texts are the bodies as they were sent.
+ * Signatures in the interpretations of older releases, made with Python's own `json` and `hmac`: numbers as Python
+ * writes them or as integers, nulls left out of objects, also out of lists, or kept. The texts are the bodies as they
+ * were sent.
  */
 export const OLDER_VECTORS = String.raw`
 {

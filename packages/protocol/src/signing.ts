@@ -4,14 +4,14 @@ import { isMarkedNumber, literalText, unmarkedText } from './exact/exact-text.ts
 import { isJsonObject } from './json.ts'
 
 /**
- * Signatures of the worker protocol: hex of HMAC-SHA256 over a canonical form of the message, keyed with the worker's own
- * token. One implementation for both sides, on Web Crypto, which browsers and Node share.
+ * Signatures of the worker protocol: hex of HMAC-SHA256 over a canonical form of the message, keyed with the worker's
+ * own token. One implementation for both sides, on Web Crypto, which browsers and Node share.
  *
- * The canonical form is JSON without spaces: keys in the order of their code points, `null` left out as a value of a key
- * (not in lists), numbers without a fraction written as whole numbers with all of their digits, nothing escaped that need not be. At the top
- * `security` and `_signature` are left out, and what the caller names besides.
+ * The canonical form is JSON without spaces: keys sorted by code point, `null` left out as a value of a key (not in
+ * lists), numbers without a fraction written as integers with all of their digits, and no unnecessary escapes. At the
+ * top level `security` and `_signature` are left out, and the fields that the caller names.
  *
- * What stands in `security` is therefore not signed. A nonce belongs into `metadata`, which is.
+ * The content of `security` is therefore not signed. A nonce belongs in `metadata`, which is signed.
  */
 export function canonicalMessage(payload: DataObject, ignore: readonly string[] = []): string {
   return messageText(payload, ignore)
@@ -19,7 +19,7 @@ export function canonicalMessage(payload: DataObject, ignore: readonly string[] 
 
 const UNSIGNED = ['security', '_signature']
 
-/** On its way through other orchestrators an event collects their names, so that its signature cannot cover them. */
+/** An event that passes through other orchestrators collects their names, so its signature cannot cover them. */
 export const EVENT_UNSIGNED: readonly string[] = ['bubbling_chain']
 
 /** The signature of a message, in hex. `ignore`: `EVENT_UNSIGNED` for events, nothing for all others. */
@@ -29,8 +29,8 @@ export async function signMessage(payload: DataObject, secret: string, ignore?: 
 }
 
 /**
- * How releases of existing workers read a message before they sign it. The newest come first. They differ in numbers (`8.0` as
- * it was written, or as the whole number that it is) and in nulls (left out of objects, of lists too, or kept).
+ * How releases of existing workers interpret a message before they sign it. The newest come first. They differ in
+ * numbers (`8.0` as written, or as an integer) and in nulls (left out of objects, also out of lists, or kept).
  */
 interface Reading {
   readonly numbers: 'whole' | 'written'
@@ -46,8 +46,9 @@ const READINGS: readonly Reading[] = [
 ]
 
 /**
- * Whether the signature is that of a message, by any of the readings. Takes the text of the message as it came, because
- * parsing forgets how a number was written. Takes as long for a wrong signature as for the right one of its reading.
+ * Whether the signature matches a message, in any of the interpretations. Takes the text of the message as received,
+ * because parsing loses the notation of numbers. A wrong signature takes as long as the right one of its
+ * interpretation.
  */
 export async function verifyMessage(
   text: string,
@@ -67,7 +68,7 @@ export async function verifyMessage(
   return false
 }
 
-/** Signs a message that has its `timestamp` (whole seconds) already, the way the newest workers do. */
+/** Signs a message that already has its `timestamp` (whole seconds), in the way of the newest workers. */
 export async function withSignature<T extends DataObject>(
   payload: T,
   signer: { readonly id: string; readonly secret: string },
@@ -77,7 +78,7 @@ export async function withSignature<T extends DataObject>(
   return { ...payload, security: { signature, signer_id: signer.id } }
 }
 
-/** SHA-256 in hex of the canonical form: how workers name a list of skills without sending it. */
+/** SHA-256 in hex of the canonical form: workers use it to identify a list of skills without sending it. */
 export async function canonicalHash(value: DataObject): Promise<string> {
   const bytes = await crypto.subtle.digest('SHA-256', encode(objectText(value, OURS)))
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('')
@@ -103,7 +104,7 @@ interface Writer {
 
 const OURS: Writer = { nulls: 'leave objects', scalar: scalarText }
 
-/** For messages in which every number is kept as it was written. */
+/** For messages in which every number is kept as written. */
 function writerOf({ numbers, nulls }: Reading): Writer {
   const scalar: Writer['scalar'] = (value) => {
     if (typeof value !== 'string') return scalarText(value)
@@ -116,7 +117,7 @@ function writerOf({ numbers, nulls }: Reading): Writer {
   return { nulls, scalar }
 }
 
-/** Written by hand: an object of JavaScript puts keys that look like numbers first, whatever their order was. */
+/** Written by hand: a JavaScript object puts keys that look like integers first, regardless of their order. */
 function objectText(value: DataObject, writer: Writer, isKept: (key: string) => boolean = () => true): string {
   const isThere = (one: Data | undefined): boolean => one !== undefined && (one !== null || writer.nulls === 'stay')
   const keys = Object.keys(value).filter((key) => isKept(key) && isThere(value[key]))
@@ -134,7 +135,7 @@ function textOf(value: Data, writer: Writer): string {
 
 function scalarText(value: Exclude<Data, readonly Data[] | DataObject>): string {
   if (typeof value === 'bigint' || isExactNumber(value)) return String(value)
-  // Beyond this JavaScript rounds what it writes, or writes an exponent; others write every digit.
+  // Beyond this JavaScript rounds its output, or uses an exponent; others write every digit.
   if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) return String(BigInt(value))
   return JSON.stringify(value)
 }
@@ -147,7 +148,7 @@ function isDataObject(value: Data): value is DataObject {
   return typeof value === 'object' && value !== null && !isExactNumber(value)
 }
 
-/** Sorting by UTF-16, as JavaScript does, differs where a character takes two units. */
+/** JavaScript sorts by UTF-16 code units, which differs where a character takes two units. */
 function byCodePoint(a: string, b: string): number {
   let at = 0
   while (at < a.length && at < b.length) {

@@ -10,8 +10,8 @@ const ELEMENT_BYTES = 8
 const NUMBER_BYTES = 16
 
 /**
- * About how many bytes of memory a JSON value takes. Bounds on what is kept in memory count these and not the bytes of
- * its text: a body of 1 MB that is a list of empty objects takes 22 MB.
+ * Approximate size of a JSON value in memory, in bytes. Limits on data in memory use this and not the length of the
+ * text: a body of 1 MB that is a list of empty objects takes 22 MB.
  */
 export function jsonWeight(value: unknown): number {
   if (typeof value === 'string') return TEXT_BYTES + 2 * value.length
@@ -22,7 +22,7 @@ export function jsonWeight(value: unknown): number {
     return weight
   }
   let weight = OBJECT_BYTES
-  // Keys and values apart: pairs of them would be a list for each.
+  // Keys and values separately: entries would create an array for each pair.
   for (const key of Object.keys(value)) weight += PROPERTY_BYTES + 2 * key.length
   for (const part of Object.values(value)) weight += jsonWeight(part)
   return weight

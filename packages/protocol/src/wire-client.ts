@@ -1,7 +1,7 @@
 import type { Data, DataObject } from './exact/exact-json.ts'
 import type { Json, JsonObject } from './json.ts'
 
-/** What clients send and get, in snake_case; `null` means absent. Times are Unix seconds, spans are seconds. */
+/** The messages of clients, in snake_case; `null` means absent. Times are Unix seconds, durations are seconds. */
 type Maybe<T> = T | null
 
 export const CLIENT_API_PREFIX = '/api/v1'
@@ -20,7 +20,7 @@ export const CLIENT_PATHS = {
   history: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/history`,
   retry: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/retry`,
   discard: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/discard`,
-  /** The open question of a job, with links for people. */
+  /** The open approval of a job, with links for people. */
   question: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/approval`,
   approval: (jobId: string) => `/_public/webhooks/approval/${segment(jobId)}`,
   quarantine: `${CLIENT_API_PREFIX}/quarantine`,
@@ -47,7 +47,7 @@ export interface CreateJobRequest {
   readonly blueprint: string
   readonly initial_data?: Maybe<JsonObject>
   readonly idempotency_key?: Maybe<string>
-  /** A UUIDv7 of the caller's making that becomes the job's id: a request that is repeated with it makes one job. */
+  /** A UUIDv7 created by the caller that becomes the job's id: a retry with the same id creates no second job. */
   readonly job_id?: Maybe<string>
   readonly priority?: Maybe<number>
   /** Timeouts are in seconds. */
@@ -79,25 +79,25 @@ export interface CreateJobBatchReply {
 }
 
 export interface WireTrailEntry {
-  /** Unix seconds, as every time in a job's body. */
+  /** Unix seconds, like every time in a job's body. */
   readonly at: number
   readonly event: string
   readonly state?: string
   readonly note?: string
 }
 
-/** What a job asks a person. */
+/** The question that a job asks a person. */
 export interface WireApproval {
   readonly message: string
   readonly decisions: readonly string[]
-  /** Tells this question from a later one of the same job. */
+  /** Distinguishes this question from a later one of the same job. */
   readonly visit: number
   readonly expires_at?: number
-  /** How often somebody has been reminded so far. */
+  /** Number of reminders sent so far. */
   readonly reminders: number
 }
 
-/** The open question of a job, for its owner. Whoever has one of the links may decide, once. */
+/** The open question of a job, for its owner. The holder of one of the links may decide, once. */
 export interface ApprovalBody extends WireApproval {
   readonly job_id: string
   readonly blueprint_name: string
@@ -106,7 +106,7 @@ export interface ApprovalBody extends WireApproval {
   readonly urls_expire_at: number
 }
 
-/** Where a job can stand. */
+/** The statuses of a job. */
 export const JOB_STATUSES = [
   'pending',
   'running',
@@ -124,17 +124,17 @@ export const JOB_STATUSES = [
 ] as const
 export type JobStatusName = (typeof JOB_STATUSES)[number]
 
-/** What a worker says of itself. */
+/** What a worker reports about itself. */
 export const WORKER_STATUSES = ['idle', 'busy', 'full', 'draining', 'offline'] as const
 export type WorkerStatusName = (typeof WORKER_STATUSES)[number]
 
 /** What a job can wait for by itself. */
 export const WAIT_KINDS = ['time', 'event'] as const
 
-/** What a job waits for that is neither a worker, a child nor a person. */
+/** What a job waits for, other than a worker, a child or a person. */
 export interface WireWait {
   readonly kind: (typeof WAIT_KINDS)[number]
-  /** When it goes on by itself, in Unix seconds. */
+  /** When it continues by itself, in Unix seconds. */
   readonly until?: number
   /** Of an event. */
   readonly topic?: string
@@ -167,7 +167,7 @@ export interface JobEventReply extends SentEventReply {
   readonly job_status: JobStatusName
 }
 
-/** What led a job to its present state, when something went wrong. */
+/** The error that led a job to its present state. */
 export interface WireJobFailure {
   readonly code: string
   readonly message: string
@@ -180,7 +180,7 @@ export interface WireJobFailure {
     readonly job_id: string
     readonly blueprint_name: string
     readonly status: string
-    /** Of its own error. */
+    /** The code of its own error. */
     readonly code?: string
   }
 }
@@ -204,7 +204,7 @@ export interface WireWork {
 export interface JobBody {
   readonly id: string
   readonly job_id: string
-  /** Id of the client who started it. */
+  /** Id of the client that started it. */
   readonly owner?: string
   readonly blueprint_name: string
   readonly blueprint_version: number
@@ -217,7 +217,7 @@ export interface JobBody {
   readonly progress_message?: string
   readonly error_message?: string
   readonly error_code?: string
-  /** What led to the present state, if something went wrong before it. */
+  /** The error that led to the present state, if there was one. */
   readonly failure?: WireJobFailure
   readonly parent_job_id?: string
   readonly metadata?: DataObject
@@ -230,12 +230,12 @@ export interface JobBody {
   readonly created_at: number
   readonly updated_at: number
   readonly ended_at?: number
-  /** Grows with every change; a long poll asks for a newer one. */
+  /** Increases with every change; a long poll waits for a newer one. */
   readonly version: number
   readonly trail: readonly WireTrailEntry[]
 }
 
-/** Fields of a job that may be long. A list leaves those out that are longer than `LIMITS.listedFieldBytesMax`. */
+/** Fields of a job that may be long. A list leaves out those that are longer than `LIMITS.listedFieldBytesMax`. */
 export const LARGE_JOB_FIELDS = [
   'initial_data',
   'state_history',
@@ -247,7 +247,7 @@ export const LARGE_JOB_FIELDS = [
 ] as const satisfies readonly (keyof JobBody)[]
 export type LargeJobField = (typeof LARGE_JOB_FIELDS)[number]
 
-/** A job in a list. What is too long for one is left out and named; the job itself has it, and a list with `fields`. */
+/** A job in a list. Fields that are too long are left out and named; the job, or a list with `fields`, has them. */
 export type ListedJobBody = Omit<JobBody, LargeJobField> &
   Partial<Pick<JobBody, LargeJobField>> & { readonly omitted_fields?: readonly LargeJobField[] }
 
@@ -266,7 +266,7 @@ export interface QuarantinedBody extends JobBody {
 export type ListedQuarantinedBody = ListedJobBody & Pick<QuarantinedBody, 'error' | 'quarantined_at'>
 
 export interface JobQuery {
-  /** Seconds to wait for something newer. */
+  /** Seconds to wait for a newer version. */
   readonly wait?: number
   readonly version?: number
   readonly until?: 'end'
@@ -294,7 +294,7 @@ export interface HistoryBody {
   readonly job_id: string
   /** Unix seconds. */
   readonly timestamp: number
-  /** The same moment as ISO 8601 in the server's time zone. */
+  /** The same time as ISO 8601 in the server's time zone. */
   readonly time: string
   readonly event_type: string
   readonly state: Maybe<string>
@@ -310,14 +310,14 @@ export interface HistoryBody {
 
 /** One event of a list over all jobs and workers, newest first. */
 export interface EventBody extends Omit<HistoryBody, 'job_id'> {
-  /** Null for what happened to a worker itself. */
+  /** Null for events of a worker itself. */
   readonly job_id: Maybe<string>
   readonly blueprint: Maybe<string>
-  /** The client whose job it is. */
+  /** The client that owns the job. */
   readonly owner: Maybe<string>
 }
 
-/** So many events of that name in the span that begins there. */
+/** The number of events of this name in the span that begins there. */
 export interface EventCountBody {
   readonly timestamp: number
   readonly time: string
@@ -332,12 +332,12 @@ export interface WorkerHistoryBody {
   readonly timestamp: number
   readonly time: string
   readonly event_type: string
-  /** Of an update: the names of what changed. */
+  /** For an update: the names of the changed fields. */
   readonly note: Maybe<string>
   readonly worker_info_snapshot: Json
 }
 
-/** A job that is started again and again, and how it stands. */
+/** A recurring job and its state. */
 export interface ScheduleBody {
   readonly name: string
   readonly blueprint: string
@@ -346,9 +346,9 @@ export interface ScheduleBody {
   readonly trigger: JsonObject
   readonly timezone: string
   readonly misfire: 'skip' | 'run_once' | 'catch_up'
-  /** When it fires next; null while it is off. Unix seconds, as all of these. */
+  /** When it fires next; null while it is disabled. Unix seconds, like all of these. */
   readonly next_at: Maybe<number>
-  /** The firing that was served last: its own time, when it was served, and with which job. */
+  /** The last firing: its scheduled time, when it ran, and its job. */
   readonly last_for: Maybe<number>
   readonly last_at: Maybe<number>
   readonly last_job_id: Maybe<string>
@@ -376,13 +376,13 @@ export interface BulkRequest {
 export interface CommandReply {
   readonly status: string
   readonly job_id: string
-  /** What has become of the job. */
+  /** The resulting state of the job. */
   readonly job_status?: JobStatusName
 }
 
 export interface BulkReply {
   readonly results: readonly (CommandReply | (ItemError & { readonly job_id: string }))[]
-  /** Whether the filter may fit jobs beyond the limit. */
+  /** Whether the filter may match jobs beyond the limit. */
   readonly has_more: boolean
 }
 
@@ -393,14 +393,14 @@ export interface CancelJobRequest {
 export interface CancelJobReply {
   readonly status: 'cancellation_request_accepted'
   readonly job_id?: string
-  /** What has become of the job. */
+  /** The resulting state of the job. */
   readonly job_status?: JobStatusName
 }
 
 export interface ApprovalRequest {
   readonly decision: string
   readonly comment?: Maybe<string>
-  /** Which question it answers; a later one is not decided by it. */
+  /** The question that it answers; it does not decide a later one. */
   readonly visit?: Maybe<number>
   readonly capability?: Maybe<string>
 }
@@ -408,7 +408,7 @@ export interface ApprovalRequest {
 export interface ApprovalReply {
   readonly status: 'approval_received'
   readonly job_id: string
-  /** What has become of the job. */
+  /** The resulting state of the job. */
   readonly job_status?: JobStatusName
 }
 
@@ -431,7 +431,7 @@ export interface CatalogueEntry {
 export interface DashboardBody {
   readonly workers: { readonly total: number; readonly [status: string]: number }
   readonly jobs: { readonly queued: number; readonly [status: string]: number }
-  /** How this instance fares with writing the history; for admins. */
+  /** The state of this instance's history writer; for admins. */
   readonly history?: { readonly is_away: boolean; readonly waiting: number; readonly dropped: number }
 }
 
@@ -441,7 +441,7 @@ export interface BlueprintBody {
   readonly [field: string]: Json
 }
 
-/** Every refusal, of every route. `error` is for people, `code` for programs. */
+/** Every error, of every route. `error` is for people, `code` for programs. */
 export interface ErrorBody {
   readonly error: string
   readonly code: string
@@ -451,5 +451,5 @@ export interface ErrorBody {
   readonly detail?: string
 }
 
-/** A job in one of these statuses changes no more. */
+/** A job in one of these statuses does not change any more. */
 export const ENDED_STATUSES: readonly string[] = ['finished', 'failed', 'cancelled', 'error']

@@ -4,15 +4,15 @@ import type { ItemError } from './wire-client.ts'
 export * from './wire-client.ts'
 
 /**
- * The messages as they stand on the wire, in snake_case. Existing workers come in five generations; their messages
- * differ in small ways, so a request type here is the union of what any of them sends. `null` always means absent.
+ * The messages on the wire, in snake_case. Existing workers come in five generations whose messages differ slightly, so
+ * a request type here is the union of what any of them sends. `null` always means absent.
  */
 type Maybe<T> = T | null
 
-/** Sent with every answer to a worker; a difference between the two sides is worth a warning and no more. */
+/** Sent with every response to a worker. A difference between the two sides only causes a warning. */
 export const WIRE_VERSION = '0.1.0'
 
-/** Lower case, as Node and fetch report them. Whoever reads takes the first that is present; we send the first. */
+/** Lower case, as Node and fetch report them. Readers use the first that is present; we send the first. */
 export const HEADERS = {
   workerToken: ['x-worker-token', 'x-orchestrator-worker-token'],
   workerId: 'x-worker-id',
@@ -112,7 +112,7 @@ export interface RegisterRequest extends Signed {
   readonly worker_id: string
   readonly worker_type?: Maybe<string>
   readonly supported_skills?: Maybe<readonly WireSkill[]>
-  /** The name of the field before `supported_skills`. */
+  /** The earlier name of `supported_skills`. */
   readonly supported_tasks?: Maybe<readonly string[]>
   readonly available_skills?: Maybe<readonly string[]>
   readonly hot_skills?: Maybe<readonly WireSkill[]>
@@ -123,7 +123,7 @@ export interface RegisterRequest extends Signed {
   readonly installed_artifacts?: Maybe<readonly WireArtifact[]>
   readonly capabilities?: Maybe<WireCapabilities>
   readonly skills_hash?: Maybe<string>
-  // The oldest generation has these at the top instead of in `resources` and `capabilities`.
+  // The oldest generation has these at the top level instead of in `resources` and `capabilities`.
   readonly max_concurrent_tasks?: Maybe<number>
   readonly cost_per_skill?: Maybe<Readonly<Record<string, number>>>
   readonly cost_per_second?: Maybe<number>
@@ -141,7 +141,7 @@ export interface RegisterReply {
 
 export type WireWorkerStatus = 'idle' | 'busy' | 'full' | 'draining' | 'offline'
 
-/** An empty body only says "I am alive". */
+/** An empty body is only a sign of life. */
 export interface HeartbeatRequest extends Signed {
   readonly worker_id?: Maybe<string>
   readonly status?: Maybe<WireWorkerStatus>
@@ -149,7 +149,7 @@ export interface HeartbeatRequest extends Signed {
   readonly usage?: Maybe<JsonObject>
   /** The ids of the tasks that are running there. */
   readonly current_tasks?: Maybe<readonly string[]>
-  /** In the older generations: what the worker could start now. */
+  /** In the older generations: the tasks that the worker could start now. */
   readonly supported_tasks?: Maybe<readonly string[]>
   readonly supported_skills?: Maybe<readonly WireSkill[]>
   readonly available_skills?: Maybe<readonly string[]>
@@ -189,14 +189,14 @@ export interface WireTask {
   readonly priority?: number
   /** Unix seconds after which a result is ignored. */
   readonly deadline?: Maybe<number>
-  /** As the worker itself has described the skill. */
+  /** As the worker itself described the skill. */
   readonly skill_version?: string
   readonly skill_type?: string
   /** From 1; an attempt follows a failed one. */
   readonly attempt?: number
   /** From 1; a delivery follows one whose worker vanished. */
   readonly delivery?: number
-  /** The same for every delivery and every attempt of a task: what has an effect outside can use it to happen once. */
+  /** The same for every delivery and every attempt of a task: an idempotency key for external side effects. */
   readonly idempotency_key?: string
 }
 
@@ -204,7 +204,7 @@ export interface TaskBatchRequest {
   readonly limit: number
   /** Seconds. */
   readonly timeout?: Maybe<number>
-  /** What the worker could start now, when that is not everything. A hint: what it gets anyway waits there. */
+  /** The skills that the worker could start now, if not all of them. A hint: other tasks that it gets wait there. */
   readonly available_skills?: Maybe<readonly string[]>
   readonly hot_skills?: Maybe<readonly string[]>
 }

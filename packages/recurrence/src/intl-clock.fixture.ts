@@ -1,4 +1,4 @@
-/** How far a zone's clock is ahead at an instant, told by `Intl` in another way than the zone asks it. */
+/** The offset of a zone at an instant, read from `Intl` in another way than `Zone` does it. */
 export function intlClock(timeZone: string): (at: number) => number {
   // In Swedish a time is 2026-03-29 02:30:00.
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'medium' })

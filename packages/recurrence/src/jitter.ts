@@ -1,12 +1,15 @@
 /**
- * A delay from 0 to `maxMs` that spreads what would all start in the same second. The same seed and time give the same
- * delay, so that every process comes to the same moment.
+ * A delay from 0 to `maxMs` that spreads runs that would otherwise all start in the same second. The same seed and time
+ * give the same delay, so that every process computes the same moment.
  */
 export function jitterMs(seed: string, at: number, maxMs: number): number {
   return maxMs <= 0 ? 0 : Math.floor(fraction(`${seed} ${at}`) * (maxMs + 1))
 }
 
-/** From 0 up to 1, evenly: FNV-1a over the text, then the mixing of MurmurHash, because FNV leaves ends alike. */
+/**
+ * Uniform from 0 up to 1: FNV-1a over the text, then the finalizer of MurmurHash, because FNV mixes the last characters
+ * poorly.
+ */
 function fraction(text: string): number {
   let hash = 0x81_1c_9d_c5
   for (let index = 0; index < text.length; index += 1) {

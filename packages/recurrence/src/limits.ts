@@ -1,4 +1,4 @@
-/** How much may be asked for. Whatever comes from outside has a bound here. */
+/** Limits of what may be requested. All outside input is bounded here. */
 export const LIMITS = {
   /** Characters of a cron expression. */
   cronLength: 1_000,
@@ -10,13 +10,13 @@ export const LIMITS = {
   dates: 5_000,
   /** Entries of a calendar. */
   entries: 5_000,
-  /** Entries of a calendar that repeat: each of them is asked for every occurrence, at some microseconds. */
+  /** Entries of a calendar that repeat: each is checked for every occurrence, at some microseconds. */
   rules: 500,
   /** Characters of an iCalendar file. */
   icsLength: 2_000_000,
   /** Events of an iCalendar file. */
   icsEvents: 5_000,
-  /** Runs that `catch_up` may make good. */
+  /** Runs that `catch_up` may run late. */
   catchUp: 1_000,
   /** Firings of a preview. */
   preview: 10_000,

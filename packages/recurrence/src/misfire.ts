@@ -7,8 +7,8 @@ import type { Occurrence, Series } from './series.ts'
 import { LIMITS } from './limits.ts'
 
 /**
- * What becomes of occurrences that nobody served in time: none of them runs (`skip`), the newest runs for all
- * (`run_once`), or each of the newest `max` runs, oldest first (`catch_up`), over a time of `spreadMs`.
+ * How to handle occurrences that did not run in time: none of them runs (`skip`), the newest runs for all (`run_once`),
+ * or each of the newest `max` runs, oldest first (`catch_up`), spread over `spreadMs`.
  */
 export type MisfirePolicy =
   | { readonly kind: 'skip'; readonly graceMs?: number | undefined }
@@ -23,7 +23,7 @@ export type MisfirePolicy =
 export interface MisfireInput {
   readonly series: Series
   readonly restriction?: Restriction | undefined
-  /** All up to here has been served, run or skipped. */
+  /** All occurrences up to here have been handled, run or skipped. */
   readonly handledUpTo: number
   readonly now: number
   readonly policy: MisfirePolicy
@@ -38,8 +38,8 @@ export interface PlannedRun {
 }
 
 /**
- * Occurrences that do not run, and why: nobody was there (`missed`), a newer one runs for them (`merged`), there are
- * newer ones than `catch_up` may make good (`over_max`), a calendar leaves them out (`excluded`).
+ * Occurrences that do not run, and why: no orchestrator was running (`missed`), a newer one runs for them (`merged`),
+ * there are more newer ones than `catch_up` may run (`over_max`), a calendar excludes them (`excluded`).
  */
 export interface SkippedRuns {
   readonly reason: 'missed' | 'merged' | 'over_max' | 'excluded'
@@ -48,7 +48,7 @@ export interface SkippedRuns {
   readonly count: number
   /** There are more than were counted. */
   readonly isMore: boolean
-  /** The calendar and what it has then. */
+  /** The calendar and the label of its period. */
   readonly calendar?: string | undefined
   readonly label?: string | undefined
 }
@@ -57,27 +57,27 @@ export interface MisfirePlan {
   /** Oldest first. */
   readonly runs: readonly PlannedRun[]
   readonly skips: readonly SkippedRuns[]
-  /** All up to here is settled with these runs and skips. */
+  /** All occurrences up to here are settled with these runs and skips. */
   readonly upTo: number
-  /** What comes next, with its delay; nothing if the series is at its end. */
+  /** The next occurrence, with its delay; `undefined` if the series is at its end. */
   readonly next: PlannedRun | undefined
-  /** What was handled lies far in the future: it was written by a clock that was wrong, and counting begins anew. */
+  /** The last handled time is far in the future: a wrong clock wrote it, and counting restarts from now. */
   readonly isClockBack: boolean
 }
 
-/** An occurrence that is served later than this was missed. A change of leaders takes less. */
+/** An occurrence that is handled later than this was missed. A change of leaders takes less. */
 const GRACE_MS = 60_000
 const AHEAD_MS_MAX = 7 * 86_400_000
-/** More are not counted one by one; the record says that there were more. */
+/** Beyond this number occurrences are not counted individually; the record says that there were more. */
 const COUNTED_MAX = 10_000
-/** More stretches of excluded times are not told apart. */
+/** Beyond this number, stretches of excluded times are merged. */
 const STRETCHES_MAX = 500
-/** More are not served in one go; the next plan goes on from there. */
+/** Limit per plan; the next plan continues from there. */
 const SERVED_MAX = 1_000
 
 /**
- * Decides what runs and what does not of all that has come due. Every occurrence in (handledUpTo, upTo] is in exactly one
- * run or one skip. A clock that goes back runs nothing again; one that jumps ahead is like a time in which nothing ran.
+ * Decides which of the due occurrences run. Every occurrence in (handledUpTo, upTo] is in exactly one run or one skip.
+ * A clock that goes back runs nothing again; one that jumps ahead is like a time in which nothing ran.
  */
 export function planMisfires(input: MisfireInput): MisfirePlan {
   const { series, now, policy, restriction = UNRESTRICTED } = input
@@ -108,17 +108,17 @@ function graceOf({ graceMs = GRACE_MS }: MisfirePolicy): number {
 
 interface Due {
   readonly series: Series
-  /** The series without what calendars leave out. */
+  /** The series without the occurrences that calendars exclude. */
   readonly allowed: Series
-  /** What was missed lies in (after, upTo]. */
+  /** The missed occurrences are in (after, upTo]. */
   readonly after: number
   readonly upTo: number
-  /** What is late at most, in order. */
+  /** The occurrences that are at most late, in order. */
   readonly onTime: readonly Occurrence[]
 }
 
 interface Chosen {
-  /** Those that were missed and run, oldest first. */
+  /** The missed occurrences that run, oldest first. */
   readonly late: readonly Occurrence[]
   readonly onTime: readonly Occurrence[]
   /** Nothing runs up to here, for this reason. */
@@ -179,7 +179,7 @@ function countSkips(
   return [{ reason, first: first.at, last: lastAt, count: counted.length, isMore: isMore && lastAt > last.at }]
 }
 
-/** What calendars leave out in (after, upTo]: one skip for each day or window that leaves something out. */
+/** The occurrences that calendars exclude in (after, upTo]: one skip for each day or window that excludes any. */
 function excludedBetween(
   series: Series,
   restriction: Restriction,
@@ -196,7 +196,7 @@ function excludedBetween(
       lower = next.at
       continue
     }
-    // The last one that is written down stands for the rest.
+    // The last recorded one stands for the rest.
     const isLast = skips.length === STRETCHES_MAX - 1
     const end = isLast ? upTo : Math.max(next.at, Math.min(upTo, exclusion.until - 1))
     const { calendar, label } = exclusion
@@ -205,7 +205,7 @@ function excludedBetween(
   }
 }
 
-/** Missed ones are spread over a time; those that are on time have their delay. */
+/** Missed occurrences are spread over a time; those that are on time have their jitter. */
 function runsOf(
   { policy, now, jitter }: MisfireInput,
   late: readonly Occurrence[],

@@ -2,21 +2,21 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '@impresario/protocol'
 import { YEAR_MAX, YEAR_MIN, dateOf, dayNumber, dayOf, daysInMonth, timeOf } from './civil.ts'
 import { quoted, refusal } from './refusal.ts'
 
-/** What a person wrote down as a point in time. */
+/** A point in time as a person wrote it. */
 export type Moment =
-  /** With an offset or `Z`: one point in time, wherever it is read. */
+  /** With an offset or `Z`: one point in time, independent of the zone. */
   | { readonly kind: 'instant'; readonly at: number }
-  /** What a clock on the wall shows. Which point in time that is depends on the zone. */
+  /** A local time. Which point in time it is depends on the zone. */
   | { readonly kind: 'local'; readonly local: number }
   /** A whole day. */
   | { readonly kind: 'date'; readonly dayNo: number }
 
-/** Both ways of ISO 8601 to write it: 2026-03-29T02:30:00 and 20260329T023000. */
+/** Both formats of ISO 8601: 2026-03-29T02:30:00 and 20260329T023000. */
 const EXTENDED =
   /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i
 const BASIC = /^(\d{4})(\d{2})(\d{2})(?:T(\d{2})(\d{2})(?:(\d{2})(?:[.,](\d{1,9}))?)?(Z|[+-]\d{2}(?::?\d{2})?)?)?$/i
 
-/** Reads a time. `field` names it in the refusal. */
+/** Parses a time. `field` names it in the error. */
 export function parseMoment(field: string, text: string): Moment {
   const written = text.trim()
   const found = written.length > 40 ? null : (EXTENDED.exec(written) ?? BASIC.exec(written))
@@ -42,7 +42,7 @@ function checkedDay(field: string, text: string, [year, month, day]: readonly [n
   return dayNumber(year, month, day)
 }
 
-/** A leap second is taken for the second before it, as RFC 5545 asks those who have none. */
+/** A leap second is read as the second before it, as RFC 5545 requires of implementations without leap seconds. */
 function checkedTime(field: string, text: string, [hour, minute, second]: readonly [number, number, number]): number {
   if (hour > 23 || minute > 59 || second > 60) {
     throw refusal(field, `${field} ${quoted(text)} is not a time of day: it goes from 00:00:00 to 23:59:59.`)
@@ -96,7 +96,7 @@ export function isoInstant(at: number): string {
   return `${isoLocal(at)}Z`
 }
 
-/** `+02:00`, with seconds for the odd offsets of former times. */
+/** `+02:00`, with seconds for unusual historical offsets. */
 export function isoOffset(offsetMs: number): string {
   const seconds = Math.abs(Math.round(offsetMs / SECOND_MS))
   const text = `${two(Math.floor(seconds / 3_600))}:${two(Math.floor(seconds / 60) % 60)}`

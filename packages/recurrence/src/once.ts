@@ -4,8 +4,8 @@ import type { Occurrence, Series } from './series.ts'
 import type { Zone } from './zone.ts'
 
 /**
- * One point in time. An offset in the text wins over the zone; without one it is a local time of the zone. In a gap it is
- * as long after the change as it lies behind the gap's beginning, in a fold the first of the two: RFC 5545 §3.3.5.
+ * One point in time. An offset in the text takes precedence over the zone; without one it is a local time of the zone.
+ * A time in a gap is moved by the length of the gap, a time in a fold is the first of the two: RFC 5545 §3.3.5.
  */
 export function parseOnce(text: string, zone: Zone): Occurrence {
   const moment = parseMoment('once', text)

@@ -5,7 +5,7 @@ export function refusal(field: string, message: string): ImpresarioError {
   return new ImpresarioError('INVALID_REQUEST', message, { details: { field } })
 }
 
-/** What somebody has written, short enough for a message. */
+/** The given input, shortened for a message. */
 export function quoted(text: string): string {
   const line = text.replaceAll(/\p{C}/gu, '?')
   return line.length > 60 ? `"${line.slice(0, 57)}…"` : `"${line}"`

@@ -2,13 +2,13 @@
 export interface Occurrence {
   /** When it happens. */
   readonly at: number
-  /** What the rule says: the local time that was asked for. In a gap it is not what a clock shows at `at`. */
+  /** The local time that the rule asks for. In a gap it differs from the local time at `at`. */
   readonly local: number
 }
 
-/** Times in order, without end or with one. Asking costs the same wherever it is asked. */
+/** Ordered times, infinite or finite. The cost of a query does not depend on the position. */
 export interface Series {
-  /** The first occurrence later than `after`; nothing if there is none. */
+  /** The first occurrence later than `after`; `undefined` if there is none. */
   next(after: number): Occurrence | undefined
 }
 
@@ -42,8 +42,8 @@ export function occurrencesBetween(series: Series, after: number, upTo: number, 
 }
 
 /**
- * The last occurrence in (after, upTo]. Series only know what comes next, so the place from which it comes next is
- * looked for by halving: some forty questions, however many occurrences there are.
+ * The last occurrence in (after, upTo]. A series can only compute the next occurrence, so the position is found by
+ * binary search: some forty queries, however many occurrences there are.
  */
 export function lastOccurrence(series: Series, after: number, upTo: number): Occurrence | undefined {
   let found = series.next(after)
@@ -51,7 +51,7 @@ export function lastOccurrence(series: Series, after: number, upTo: number): Occ
   let [low, high] = [found.at, upTo]
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
-    // Asked from just before: what happens at `middle` itself counts as well.
+    // Queried from just before, so that an occurrence at `middle` itself counts as well.
     const next = series.next(middle - 1)
     if (next === undefined || next.at > upTo) {
       high = middle - 1
@@ -63,7 +63,7 @@ export function lastOccurrence(series: Series, after: number, upTo: number): Occ
   return found
 }
 
-/** Whenever one of these happens. What happens at the same time happens once. */
+/** The union of these series. Occurrences at the same time count once. */
 export function anyOf(all: readonly Series[]): Series {
   return {
     next: (after) => {
@@ -77,7 +77,7 @@ export function anyOf(all: readonly Series[]): Series {
   }
 }
 
-/** Every so many milliseconds, counted from `anchor`, which is the first. */
+/** Fires at a fixed interval in milliseconds, counted from `anchor`, which is the first. */
 export function every(everyMs: number, anchor: number): Series {
   return {
     next: (after) => {

@@ -1,4 +1,6 @@
-/** Times of a day as all combinations of hours, minutes and seconds, in order, without making a list of up to 86,400. */
+/**
+ * Times of a day as all combinations of hours, minutes and seconds, in order, without building a list of up to 86,400.
+ */
 export class TimesOfDay {
   readonly hours: readonly number[]
   readonly minutes: readonly number[]

@@ -13,7 +13,7 @@ import { droppedBetween, onClock } from './wall-clock.ts'
 import type { WallSeries } from './wall-clock.ts'
 import type { Gap, Zone, Zones } from './zone.ts'
 
-/** When something is to happen, as it is written down. */
+/** When something is to happen, in the form given by the user. */
 export type TriggerSpec =
   | { readonly kind: 'cron'; readonly cron: string; readonly timezone: string; readonly gap?: Gap | undefined }
   | (RecurrenceSpec & {
@@ -25,18 +25,18 @@ export type TriggerSpec =
   | { readonly kind: 'once'; readonly at: string; readonly timezone: string }
   | { readonly kind: 'every'; readonly everyMs: number; readonly anchor: number; readonly timezone: string }
 
-/** A trigger that can be asked. */
+/** A parsed trigger. */
 export interface Trigger {
   readonly kind: TriggerSpec['kind']
   readonly zone: Zone
   readonly series: Series
   /** In words, with the name of the zone. */
   readonly words: string
-  /** The local times in (after, upTo] that clock changes leave out and that are dropped for it. */
+  /** The local times in (after, upTo] that clock changes skip and that are therefore dropped. */
   dropped(range: { readonly after: number; readonly upTo: number; readonly max: number }): readonly Occurrence[]
 }
 
-/** Reads a trigger. What is wrong with it is refused with a sentence that says where and why. */
+/** Parses a trigger. An error says where it is wrong and why. */
 export function trigger(spec: TriggerSpec, zones: Zones): Trigger {
   const zone = zones.named(spec.timezone)
   switch (spec.kind) {
@@ -45,7 +45,7 @@ export function trigger(spec: TriggerSpec, zones: Zones): Trigger {
       const wall = cronWallSeries(expression)
       const rules = cronClockRules(expression, spec.gap)
       const series = onClock(wall, zone, rules)
-      // Open hours have nothing to do in a gap, and nothing is lost there.
+      // Open hours do not fire in a gap, and no run is lost there.
       const lost = rules.fold === 'first' && rules.gap === 'drop' ? wall : undefined
       return made(spec.kind, zone, { series, words: () => cronInWords(expression), lost })
     }
@@ -83,7 +83,7 @@ function everyTrigger(everyMs: number, anchor: number): Parts {
 
 interface Parts {
   readonly series: Series
-  /** Made when somebody reads them: few of a hundred thousand triggers are looked at. */
+  /** Built on request: few of a hundred thousand triggers are ever displayed. */
   readonly words: () => string
   /** Where times are dropped at clock changes. */
   readonly lost?: WallSeries | undefined

@@ -72,7 +72,7 @@ export function weekdays(days: readonly number[]): string {
   return ranges(fromMonday, weekdayName)
 }
 
-/** The step of values that go evenly through all of a unit from its beginning: 15 for 0, 15, 30, 45. */
+/** The step of values that are evenly spaced over a whole unit from its beginning: 15 for 0, 15, 30, 45. */
 function stepOf(values: readonly number[], size: number): number | undefined {
   const step = values.length < 2 ? size : (values[1] ?? 0) - (values[0] ?? 0)
   if (values[0] !== 0 || size % step !== 0 || values.length !== size / step) return undefined
@@ -97,7 +97,7 @@ interface DayTimes {
 
 const TIMES_MAX = 8
 
-/** Times of a day: one by one while they are few, by rhythm where there is one, otherwise by parts. */
+/** Times of a day: listed individually while they are few, as a rhythm where there is one, otherwise by parts. */
 export function dayTimes({ hours, minutes, seconds }: DayTimes): string {
   if (hours.length * minutes.length * seconds.length <= TIMES_MAX) return `at ${eachTime({ hours, minutes, seconds })}`
   const isWhole = seconds.length === 1 && seconds[0] === 0

@@ -4,21 +4,20 @@ import { offsetIn } from './moment.ts'
 import { quoted, refusal } from './refusal.ts'
 
 /**
- * What a local time means that never comes, because the clock is put forward over it:
- * `first` is the moment when the clock is put forward (02:30 is 03:00 in the new time), `shift` is as long after that
- * moment as the local time lies behind the gap's beginning (02:30 is 03:30; RFC 5545 §3.3.5), `drop` is no time at all
- * (RFC 5545 §3.3.10).
+ * The meaning of a local time that does not exist because clocks are put forward over it: `first` is the moment of the
+ * change (02:30 is 03:00 in the new time), `shift` is as long after that moment as the local time is after the start of
+ * the gap (02:30 is 03:30; RFC 5545 §3.3.5), `drop` is no time at all (RFC 5545 §3.3.10).
  */
 export type Gap = 'first' | 'shift' | 'drop'
 
-/** What a local time means that comes twice, because the clock is put back: the first of the two, or the second. */
+/** The meaning of a local time that occurs twice because clocks are put back: the first of the two, or the second. */
 export type Fold = 'first' | 'second'
 
-/** A time in which a zone's clocks go evenly. */
+/** A period in which the offset of a zone is constant. */
 export interface Stretch {
   /** Its first instant. */
   readonly from: number
-  /** The first instant behind it. */
+  /** The first instant after it. */
   readonly to: number
   /** How far local time is ahead of UTC. */
   readonly offsetMs: number
@@ -26,28 +25,31 @@ export interface Stretch {
   readonly offsetBeforeMs: number
 }
 
-/** Stretches are found and kept by windows of this length. */
+/** Stretches are computed and cached in windows of this length. */
 const WINDOW_MS = 366 * DAY_MS
 /**
- * How far apart the clock is looked at. A change that is taken back within less would be missed. The shortest time
- * between two changes in the time-zone database is just under four days (Freetown, 1939), seven days since 1970.
+ * The sampling interval of the clock. A change that is reverted within less would be missed. The shortest time between
+ * two changes in the time-zone database is just under four days (Freetown, 1939), seven days since 1970.
  */
 const STEP_MS = 6 * DAY_MS
 const STEP_BEFORE_1970_MS = 3 * DAY_MS
 /** No zone has ever been further than 16 hours from UTC. */
 const OFFSET_MAX_MS = DAY_MS
-/** From here on the rules of all zones depend on the calendar alone, which repeats. The last table in tzdata ends in 2087. */
+/**
+ * From here on the rules of all zones depend only on the calendar, which repeats. The last table in tzdata ends in
+ * 2087.
+ */
 const REPEATS_FROM = dayNumber(2_200, 1, 1) * DAY_MS
 const ERA_MS = ERA_DAYS * DAY_MS
-/** About 6 kB each. A search through centuries begins anew rather than to keep them all. */
+/** About 6 kB each. A search through centuries clears the cache instead of keeping all of them. */
 const WINDOWS_MAX = 1_024
 
 /**
  * A time zone: which local time belongs to an instant, and which instant to a local time.
  *
- * Local times are numbers too: the milliseconds since 1970 that a clock on the wall there would mean if it were in UTC.
- * The rules come from the language's own `Intl`, so they are as new as the runtime. `Intl` takes microseconds for one
- * answer and does not say when clocks change; what is found out is kept, and a lookup then costs nanoseconds.
+ * Local times are numbers too: the milliseconds since 1970 of the same clock reading in UTC. The rules come from the
+ * language's own `Intl`, so they are as new as the runtime. `Intl` takes microseconds for one lookup and does not
+ * report when clocks change. The results are cached, and a lookup then costs nanoseconds.
  */
 export class Zone {
   readonly name: string
@@ -66,7 +68,7 @@ export class Zone {
     this.#latest = this.#fixed ?? { from: 0, to: 0, offsetMs: 0, offsetBeforeMs: 0 }
   }
 
-  /** The stretch around an instant. A long one may come in several parts, whose offsets are the same. */
+  /** The stretch around an instant. A long one may be split into several parts with the same offset. */
   stretchAt(at: number): Stretch {
     if (at >= this.#latest.from && at < this.#latest.to) return this.#latest
     const eras = at < REPEATS_FROM ? 0 : Math.floor((at - REPEATS_FROM) / ERA_MS)
@@ -80,26 +82,26 @@ export class Zone {
     return this.stretchAt(at).offsetMs
   }
 
-  /** What a clock there shows at this instant. */
+  /** The local time at this instant. */
   localOf(at: number): number {
     return at + this.offsetMs(at)
   }
 
-  /** All instants at which a clock there shows this time, in order: mostly one, none in a gap, two in a fold. */
+  /** All instants with this local time, in order: usually one, none in a gap, two in a fold. */
   instantsOf(local: number): readonly number[] {
     return this.#stretchesAround(local)
       .filter(({ from, to, offsetMs }) => local - offsetMs >= from && local - offsetMs < to)
       .map(({ offsetMs }) => local - offsetMs)
   }
 
-  /** The clock change that leaves out this local time: the stretch that begins with it. */
+  /** The clock change that skips this local time: the stretch that begins with it. */
   gapAt(local: number): Stretch | undefined {
     return this.#stretchesAround(local).find(
       ({ from, offsetMs, offsetBeforeMs }) => local >= from + offsetBeforeMs && local < from + offsetMs,
     )
   }
 
-  /** When a clock there shows this time, by the rules that are given; nothing for a time that is dropped. */
+  /** The instant of this local time, by the given rules; `undefined` for a time that is dropped. */
   instantOf(local: number, rules: { readonly gap: 'first' | 'shift'; readonly fold: Fold }): number
   instantOf(local: number, rules: { readonly gap: Gap; readonly fold: Fold }): number | undefined
   instantOf(local: number, rules: { readonly gap: Gap; readonly fold: Fold }): number | undefined {
@@ -161,7 +163,7 @@ export class Zone {
     return high * SECOND_MS
   }
 
-  /** `1/1/2026, GMT+03:00`; plain `GMT` for no offset; with seconds where a zone went by the sun. */
+  /** `1/1/2026, GMT+03:00`; plain `GMT` for no offset; with seconds where a zone used local solar time. */
   #ask(at: number): number {
     const text = this.#format?.format(at) ?? 'GMT'
     const [, sign, hours, minutes, seconds = '0'] = /GMT([+-])(\d+):(\d+)(?::(\d+))?$/.exec(text) ?? []
@@ -171,7 +173,7 @@ export class Zone {
   }
 }
 
-/** Zones by name, each made once: a new one costs a quarter of a millisecond and some hundred kilobytes. */
+/** Zones by name, each created once: a new one costs a quarter of a millisecond and some hundred kilobytes. */
 export class Zones {
   readonly #zones = new Map<string, Zone>()
 
@@ -179,7 +181,7 @@ export class Zones {
     const known = this.#zones.get(name)
     if (known !== undefined) return known
     const zone = new Zone(name)
-    // There are about 600 names. Those who send more of them only write them differently.
+    // There are about 600 names. More than that can only be other spellings of them.
     if (this.#zones.size >= 1_000) this.#zones.clear()
     this.#zones.set(name, zone)
     return zone

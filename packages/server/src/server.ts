@@ -361,7 +361,7 @@ function buildHttp(parts: Parts & HttpParts): {
 function refuseWhileStopping(app: FastifyInstance, health: Health): void {
   app.addHook('onRequest', async (request) => {
     if (!health.isStopping || request.url.startsWith('/_worker/') || request.url.startsWith('/_public/')) return
-    throw new ImpresarioError('SHUTTING_DOWN', 'This server is shutting down.')
+    throw new ImpresarioError('SHUTTING_DOWN', 'The server is shutting down.')
   })
   app.addHook('onSend', async (_request, reply) => {
     if (health.isLeaving) void reply.header('connection', 'close')

@@ -59,7 +59,7 @@ export class SharedReload {
       this.#seen = Math.max(this.#seen, version)
       return
     }
-    throw new ImpresarioError('CONFLICT', 'The other instances could not be told to reload: too many asked at once.')
+    throw new ImpresarioError('CONFLICT', 'The other instances could not be told to reload: too many reloads at once.')
   }
 
   async #version(): Promise<number> {

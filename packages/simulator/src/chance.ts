@@ -1,4 +1,4 @@
-/** A stream of chance: the same seed and name give the same numbers, whatever other streams do. */
+/** A random stream: the same seed and name give the same numbers, independent of other streams. */
 export class Chance {
   #state: number
 
@@ -8,7 +8,7 @@ export class Chance {
       state = Math.imul(state ^ name.charCodeAt(index), 0x01_00_01_93) >>> 0
     }
     this.#state = state
-    // Neighbouring seeds begin alike; a few steps part them.
+    // Adjacent seeds start with similar numbers; a few steps separate them.
     for (let index = 0; index < 4; index += 1) this.next()
   }
 
@@ -25,7 +25,7 @@ export class Chance {
     return probability > 0 && this.next() < probability
   }
 
-  /** A whole number; both ends belong to it. */
+  /** An integer in this range, both ends included. */
   between(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1))
   }

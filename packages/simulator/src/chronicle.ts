@@ -21,16 +21,19 @@ export interface ItemRef {
   readonly id: string
 }
 
-/** What the checkers read: everything that was promised to somebody, and everything that became true. */
+/** What the checkers read: everything that was reported to a client or worker, and everything that was committed. */
 export type Entry = { readonly at: number } &
-  /** A client is about to ask for a job, for the first time or again. */
+  /** A client is about to request a job, for the first time or again. */
   (
     | { readonly type: 'attempted'; readonly key: string }
     /** A client was told that its job is there. */
     | { readonly type: 'acknowledged'; readonly key: string; readonly jobId: string }
-    /** Somebody was told that the job has come so far. */
+    /** A client was told that the job has reached this version. */
     | { readonly type: 'told'; readonly jobId: string; readonly version: number }
-    /** A worker got a task. The lease of a remote one has to survive a crash, that of a local one ends with the process. */
+    /**
+     * A worker received a task. The lease of a remote worker has to survive a crash, that of a local one ends with the
+     * process.
+     */
     | ({
         readonly type: 'delivered'
         readonly workerId: string
@@ -49,25 +52,25 @@ export type Entry = { readonly at: number } &
         readonly removed: readonly ItemRef[]
         readonly settled: LeaseRef | undefined
       }
-    /** A handler of this job ended the process that ran it. */
+    /** A handler of this job crashed the process that ran it. */
     | { readonly type: 'struck'; readonly jobId: string }
-    /** The storage came back after a crash, with what had been made durable. */
+    /** The storage was reopened after a crash, with its durable data. */
     | {
         readonly type: 'reopened'
         readonly jobs: readonly Version[]
         readonly leases: readonly LeaseRef[]
-        /** How often each task had been handed out, as far as that was durable. */
+        /** The durable delivery count of each task. */
         readonly deliveries?: ReadonlyMap<string, number>
       }
     /** A call that changed nothing. */
     | { readonly type: 'nothing' }
-    /** A rule was seen broken at this very moment. */
+    /** A rule was violated at this moment. */
     | { readonly type: 'broken'; readonly rule: string; readonly problem: string }
   )
 
 type Unstamped<T> = T extends { readonly at: number } ? Omit<T, 'at'> : never
 
-/** What has happened in one world. Its hash tells two runs apart; its lines, if kept, tell the story. */
+/** The events of one world. Its hash distinguishes two runs; its lines, if kept, are the log. */
 export class Chronicle {
   readonly entries: Entry[] = []
   readonly lines: string[] | undefined
@@ -87,7 +90,7 @@ export class Chronicle {
     this.entries.push({ ...entry, at: this.#world.now })
   }
 
-  /** Keeps a place for what is happening now and is known later. */
+  /** Reserves a position for an event that happens now and whose outcome is known later. */
   reserve(): (entry: Unstamped<Entry> | undefined) => void {
     const at = this.#world.now
     const index = this.entries.push({ type: 'nothing', at }) - 1
@@ -102,7 +105,7 @@ export class Chronicle {
     this.note('!', `${rule}: ${problem}`)
   }
 
-  /** One line of the story; every one counts in the hash. */
+  /** One line of the log; every line is part of the hash. */
   note(who: string, what: string): void {
     let hash = Math.imul(this.#hash ^ this.#world.age, 0x01_00_01_93)
     for (let index = 0; index < what.length; index += 1) hash = Math.imul(hash ^ what.charCodeAt(index), 0x01_00_01_93)

@@ -2,17 +2,17 @@ import type { Storage } from '@impresario/core'
 import type { Fleet, Setting } from './fleet.ts'
 import { leftovers, loads } from './judge.ts'
 
-/** How long it may take until letters and turns that have become pointless are gone: the longest lease, and some. */
+/** How long obsolete letters and turns may remain: the longest lease, and a margin. */
 const CLEAR_MS = 60_000
 const LOOK_EVERY_MS = 2_000
 
 /**
- * A process may die of a write that began before the storm ended (seed 5001401), and its storage refuses every look from
- * then on. The supervisor starts another one within seconds.
+ * A process may die of a write that began before the faults ended (seed 5001401), and its storage refuses every read
+ * from then on. The supervisor starts another one within seconds.
  */
 const RESTART_MS = 60_000
 
-/** Lets the world go on until nothing is left of the jobs that have ended, or for as long as that may take. */
+/** Runs the world until no item of an ended job is left, or until the time limit. */
 export async function clearAway({ world, chronicle }: Setting, fleet: Fleet, storageOf: () => Storage): Promise<void> {
   const patience = world.now + RESTART_MS
   await world.run(() => fleet.isWhole || world.now > patience)

@@ -16,7 +16,7 @@ import type {
 
 export type CallName = Exclude<keyof Storage, 'watch' | 'close'>
 
-/** How one process reaches its storage: what happens to a call on its way there and back. */
+/** How one process reaches its storage: what happens to a call and to its reply. */
 export interface Link {
   carry<T>(call: CallName, run: () => Promise<T>): Promise<T>
   /** A hint on its way to the process. */

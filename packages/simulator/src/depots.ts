@@ -37,7 +37,7 @@ function through(recorder: Recorder, node: Node, { linkOf, bug, world }: DepotPa
   return bug?.above?.(connection, world) ?? connection
 }
 
-/** A storage inside the process, written behind to a disk that outlives it. */
+/** A storage inside the process, with write-behind to a disk that outlives it. */
 export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
   const { world, bug, faults, tally, chronicle, jobs } = parts
   const chance = world.chance('disk')
@@ -50,7 +50,7 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
       tally.sometimes('fault: crash while writing')
       node.die()
     }
-    // What a dying process had under way may reach the disk or not.
+    // Writes in progress when a process dies may or may not reach the disk.
     if (node?.isAlive !== true) await (chance.happens(0.5) ? undefined : never())
     if (chance.happens(faults.writeFailure)) {
       tally.sometimes('fault: write failed')
@@ -99,7 +99,7 @@ interface Marks {
   readonly settled: Map<number, number>
 }
 
-/** What a process has written without waiting for the disk outlives it, as it does in the cache of an operating system. */
+/** Data that a process wrote without waiting for the disk outlives it, as in the page cache of an operating system. */
 function marksIn({ marked, settled }: Marks, node: Node): ClaimMarks {
   const whileAlive = (change: () => void): void => {
     if (node.isAlive) change()
@@ -129,7 +129,7 @@ function marksIn({ marked, settled }: Marks, node: Node): ClaimMarks {
   }
 }
 
-/** What was on disk of the tasks when it was opened. */
+/** The durable state of the tasks when it was opened. */
 interface Survivors {
   readonly leases: readonly LeaseRef[]
   readonly deliveries: ReadonlyMap<string, number>
@@ -165,7 +165,7 @@ function watchedJournal(disk: Journal, afterWrite: () => Promise<void>): { reado
   return { journal, leases, deliveries }
 }
 
-/** Writes down what survived a crash, and looks whether it is whole. */
+/** Records what survived a crash, and checks that it is complete. */
 async function reopened(parts: Setting, storage: Storage, { leases, deliveries }: Survivors): Promise<void> {
   const { chronicle, tally, jobs } = parts
   const listed = await storage.list('job', { limit: 1_000_000 })

@@ -1,4 +1,4 @@
-/** Something that will happen. Cancelled by taking its action away: its place in the heap is freed when its time comes. */
+/** A scheduled event. It is cancelled by removing its action: its slot in the heap is freed when its time comes. */
 export interface Due {
   readonly at: number
   readonly seq: number
@@ -6,7 +6,7 @@ export interface Due {
   isCancelled: boolean
 }
 
-/** What is due next, in the order of time; at equal times in the order in which it was put in. */
+/** Scheduled events in time order; at equal times in insertion order. */
 export class DueHeap {
   readonly #heap: Due[] = []
   #seq = 0

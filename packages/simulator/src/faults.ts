@@ -1,6 +1,6 @@
 import type { Chance } from './chance.ts'
 
-/** How likely each fault is in one world, and how slow things are. Zero means that it is switched off. */
+/** The probability of each fault in one world, and the latencies. Zero means that the fault is disabled. */
 export interface Faults {
   latencyMs: number
   crash: number
@@ -8,7 +8,7 @@ export interface Faults {
   lostReply: number
   pause: number
   lostHint: number
-  /** Of an orderly stop, each ten seconds and process. */
+  /** Probability of an orderly stop, per ten seconds and process. */
   stop: number
   syncMs: number
   writeCrash: number
@@ -18,7 +18,7 @@ export interface Faults {
   lostMessage: number
   lostAnswer: number
   workerDeath: number
-  /** Of beginning without a registration. */
+  /** Probability of starting without a registration. */
   unregistered: number
   workerFreeze: number
   workerSlow: number
@@ -26,7 +26,7 @@ export interface Faults {
   abortedPoll: number
 }
 
-/** Swarm: in any one world half of the faults are off, so that the others meet in every combination. */
+/** Swarm testing: in any one world half of the faults are disabled, so that the others occur in every combination. */
 export function drawFaults(chance: Chance): Faults {
   const some = (most: number): number => {
     const isOn = chance.next() < 0.5
@@ -56,7 +56,7 @@ export function drawFaults(chance: Chance): Faults {
   }
 }
 
-/** The storm is over: everything works from now on, as slowly as before. */
+/** The faults end: everything works from now on, as slowly as before. */
 export function calm(faults: Faults): void {
   const { latencyMs, syncMs, networkMs } = faults
   Object.assign(faults, NO_FAULTS, { latencyMs, syncMs, networkMs })

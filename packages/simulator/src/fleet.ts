@@ -18,11 +18,11 @@ export interface Setting {
   readonly jobs: Map<string, Version>
 }
 
-/** Where processes find their storage: shared by all of them, or opened anew by each. */
+/** Where processes find their storage: shared by all of them, or opened separately by each. */
 export interface Depot {
   /** The storage that a new process uses. */
   open(node: Node): Promise<Storage>
-  /** The storage as it is, to look at. */
+  /** The storage itself, for inspection. */
   readonly truth: Storage
 }
 
@@ -31,13 +31,13 @@ export interface FleetParts extends Setting {
   readonly blueprints: BlueprintSource
   readonly settings: Partial<EngineSettings>
   readonly size: number
-  /** Where user code runs that may end its process. */
+  /** Where user code runs that may crash its process. */
   readonly stage?: Stage
 }
 
 const STOP_EVERY_MS = 10_000
 
-/** The processes that run engines. One that dies is replaced after a while, as a supervisor would. */
+/** The processes that run engines. One that dies is replaced after a while, as by a supervisor. */
 export class Fleet {
   readonly #parts: FleetParts
   readonly #nodes = new Set<Node>()
@@ -56,7 +56,7 @@ export class Fleet {
     for (let slot = 0; slot < this.#parts.size; slot += 1) this.#boot(slot)
   }
 
-  /** Calls back for every process that comes to life. */
+  /** Calls back for every process that starts. */
   onBirth(greet: (node: Node) => void): void {
     this.#births.push(greet)
   }
@@ -71,7 +71,7 @@ export class Fleet {
     return [...this.#nodes].filter((node) => node.isStarted)
   }
 
-  /** Whether every process is up. While one is down, what its storage shows may be what a dying process left in memory. */
+  /** Whether every process is up. While one is down, its storage may show what a dying process left in memory. */
   get isWhole(): boolean {
     return this.ready.length === this.#parts.size
   }
@@ -88,7 +88,7 @@ export class Fleet {
       this.#nodes.delete(node)
       world.after(this.#chance.between(1, 5_000), () => this.#boot(slot))
     })
-    // A process that cannot start ends, and its supervisor tries again.
+    // A process that cannot start ends, and its supervisor retries.
     this.#run(node).catch(() => node.die())
   }
 

@@ -21,7 +21,7 @@ interface Case extends Setting {
   readonly fleet: Fleet
 }
 
-/** Puts the whole story and what is left in the storage before every checker. */
+/** Passes the whole log and the final content of the storage to every checker. */
 export async function judge(world: Case): Promise<readonly Finding[]> {
   const { chronicle, storage, pieces, tally } = world
   const { entries } = chronicle
@@ -51,7 +51,7 @@ function isEverythingEnded(stored: readonly Version[]): boolean {
   return stored.every(({ job }) => isEnded(job))
 }
 
-/** [D-02] Once nothing is left to do, no engine believes that a worker is busy. */
+/** [D-02] Once nothing is left to do, no engine counts a worker as busy. */
 export function loads(fleet: Fleet): readonly Finding[] {
   const findings: Finding[] = []
   for (const { name, engine } of fleet.ready) {
@@ -75,7 +75,7 @@ function flaws(pieces: readonly Piece[], stored: readonly Version[]): readonly F
   return findings
 }
 
-/** For the floor: of the jobs that could finish and that nobody cancelled, how many did. */
+/** For the floor: of the jobs that could finish and were not cancelled, how many did. */
 function countFinished({ pieces, tally }: Case, stored: readonly Version[]): void {
   const byName = new Map(pieces.map((piece) => [piece.blueprint.name, piece]))
   for (const { job } of stored) {
@@ -85,7 +85,7 @@ function countFinished({ pieces, tally }: Case, stored: readonly Version[]): voi
   }
 }
 
-/** [C-05] Nothing of an ended job is left in any queue: finds what is. */
+/** [C-05] No item of an ended job is left in any queue: finds those that are. */
 export async function leftovers(storage: Storage, entries: readonly Entry[]): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   for (const { queue, id } of placesOfEnded(entries)) {

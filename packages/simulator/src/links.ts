@@ -5,7 +5,7 @@ import { never } from './node.ts'
 import type { Node } from './node.ts'
 import type { Tally } from './tally.ts'
 
-/** A call that was lost on its way, or whose answer was. The caller cannot know which. */
+/** A call or its reply was lost. The caller cannot know which. */
 export class Lost extends Error {
   override readonly name = 'Lost'
 }
@@ -60,7 +60,7 @@ export function remoteLink({ node, faults, chance, tally }: LinkParts): Link {
   return { carry, hint }
 }
 
-/** The storage is in the process itself: calls take no time, and only the end of the process comes between. */
+/** The storage is in the process itself: calls take no time, and only the end of the process can interrupt them. */
 export function localLink({ node, faults, chance, tally }: LinkParts): Link {
   const carry = async <T>(_call: CallName, run: () => Promise<T>): Promise<T> => {
     if (!node.isAlive) return never()

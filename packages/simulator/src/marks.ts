@@ -20,7 +20,7 @@ export const FAULTS = [
   'fault: poll aborted',
 ] as const
 
-/** Rare events that a full run must have seen, so that a change which makes the workload weaker does not go unnoticed. */
+/** Rare events that a full run must have seen, so that a change that weakens the workload is noticed. */
 export const RARITIES = [
   'stale ending ignored',
   'lease lost before commit',

@@ -6,19 +6,19 @@ import type { Tally } from './tally.ts'
 import { asError } from './world.ts'
 import type { World } from './world.ts'
 
-/** No answer came: the caller cannot know whether it was heard. */
+/** No reply arrived: the caller cannot know whether the call was received. */
 class Unanswered extends Error {
   override readonly name = 'Unanswered'
 }
 
-/** Why the server's side of a call is given up. */
+/** Why the server's side of a call is abandoned. */
 const GONE = 'gone'
 
 export interface CallOptions {
   readonly timeoutMs?: number
-  /** The engine is told when the caller has gone: for calls that wait. */
+  /** The engine is notified when the caller disconnects: for calls that wait. */
   readonly isAbortable?: boolean
-  /** The caller hangs up. */
+  /** The caller disconnects. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -32,7 +32,9 @@ interface NetworkParts {
   readonly tally: Tally
 }
 
-/** Between clients or workers and whichever engine they reach. Messages and answers get lost; engines die in the middle. */
+/**
+ * Between clients or workers and whichever engine they reach. Messages and replies get lost; engines die in the middle.
+ */
 export class Network {
   readonly #parts: NetworkParts
 

@@ -3,7 +3,7 @@ import type { Engine } from '@impresario/engine'
 import type { Chance } from './chance.ts'
 import type { World } from './world.ts'
 
-/** What a dead process answers: nothing, for ever. */
+/** The reply of a dead process: none, ever. */
 export function never<T>(): Promise<T> {
   return new Promise<T>(() => undefined)
 }
@@ -11,8 +11,8 @@ export function never<T>(): Promise<T> {
 /**
  * One process that runs an engine.
  *
- * `alive` → `dead` by a crash or an orderly stop, for good: a new process starts in its place. While
- * alive it may be paused, as by a stopped virtual machine: everything of it then waits, and the world goes on.
+ * `alive` → `dead` by a crash or an orderly stop, which is final: a new process starts in its place. While alive it may
+ * be paused, like a stopped virtual machine: everything in it then waits, and the world continues.
  */
 export class Node {
   readonly name: string
@@ -65,7 +65,7 @@ export class Node {
     else run()
   }
 
-  /** Lets time pass as this process feels it. */
+  /** Waits in the time of this process. */
   wait(ms: number): Promise<void> {
     return new Promise((resolve) => this.world.after(ms, () => this.whenRunning(resolve)))
   }

@@ -11,7 +11,7 @@ import { drawFaults } from './faults.ts'
 import type { Faults } from './faults.ts'
 import type { World } from './world.ts'
 
-/** What a seed decides before the world begins. */
+/** What a seed determines before the world begins. */
 export interface Plan {
   readonly setup: 'cluster' | 'embedded'
   readonly faults: Faults
@@ -69,7 +69,7 @@ function drawWorkers(chance: Chance, setup: Plan['setup'], leaseMs: number): rea
   const count = chance.between(4, 10)
   return Array.from({ length: count }, (_, index) => {
     const concurrencyMax = chance.pick([1, 2, 4])
-    // The first ones share all skills among them, so that every task has somebody.
+    // The first workers share all skills among them, so that every task has a worker.
     const sure = SKILLS[index % SKILLS.length] ?? 'alpha'
     const skills = SKILLS.filter((skill) => skill === sure || chance.happens(0.4))
     return {
@@ -84,7 +84,7 @@ function drawWorkers(chance: Chance, setup: Plan['setup'], leaseMs: number): rea
   })
 }
 
-/** The rare ones come up about as often as the plain ones: they have more to show. */
+/** Rare blueprints are about as frequent as the plain ones, because they cover more. */
 function drawOrders(chance: Chance, pieces: readonly Piece[], stormMs: number): readonly Order[] {
   const count = chance.between(8, 12)
   return Array.from({ length: count }, (_, index) => {

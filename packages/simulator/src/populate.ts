@@ -13,7 +13,7 @@ export interface Cast {
   readonly orders: readonly Order[]
 }
 
-/** Brings engines, workers, clients and people to life. The answer says whether all clients have said what they had to say. */
+/** Starts engines, workers, clients and people. The returned function tells whether all clients are done. */
 export function populate(setting: Setting, cast: Cast, fleet: Fleet): () => boolean {
   const network = new Network({ ...setting, fleet })
   const workers = cast.workers.map((traits) => new WorkerActor({ ...setting, network, traits }))

@@ -24,24 +24,24 @@ import type { Tally } from './tally.ts'
 export interface RecorderOptions {
   /** The storage as the engines use it. */
   readonly inner: Storage
-  /** The same without planted bugs, to look at. */
+  /** The same without planted bugs, for inspection. */
   readonly truth: Storage
   readonly chronicle: Chronicle
   readonly tally: Tally
-  /** The jobs as they were last seen; lives longer than one storage that is reopened. */
+  /** The jobs as they were last seen; outlives a storage that is reopened. */
   readonly jobs: Map<string, Version>
 }
 
 /**
- * Stands between the engines and their storage, writes down what becomes true, and looks after every
- * change whether what must be there is there.
+ * Sits between the engines and their storage, records what is committed, and checks after every change that all
+ * required data is there.
  *
- * The embedded storage does its work before it returns a promise. A look that is asked for in the
- * same breath as the change therefore sees exactly what that change has left.
+ * The embedded storage does its work before it returns a promise. A read that is issued synchronously after the change
+ * therefore sees exactly the state that the change left.
  */
 export class Recorder implements Storage {
   readonly #options: RecorderOptions
-  /** Commits under way, by job: until they are answered, only they know what the job is. */
+  /** Commits in progress, by job: until they are answered, only they know the state of the job. */
   readonly #pending = new Map<string, number>()
 
   constructor(options: RecorderOptions) {
@@ -108,7 +108,7 @@ export class Recorder implements Storage {
     return kept
   }
 
-  /** [F-05] What a renewal answers is true: the lease lasts as long as asked, or is over. */
+  /** [F-05] The result of a renewal is true: the lease lasts as long as requested, or is over. */
   #checkLease(ref: LeaseRef, leaseMs: number, view: ItemView | undefined): void {
     const { chronicle } = this.#options
     if (leaseMs === 0) {
@@ -208,7 +208,7 @@ function refs(items: readonly ItemRef[] = []): readonly ItemRef[] {
   return items.map(({ queue, id }) => ({ queue, id }))
 }
 
-/** Items of the state before that must be gone with it. */
+/** Items of the previous state that must be removed with it. */
 function leftBehind(puts: readonly Version[], before: readonly (Job | undefined)[]): readonly ItemRef[] {
   const items: ItemRef[] = []
   for (const [index, { job }] of puts.entries()) {

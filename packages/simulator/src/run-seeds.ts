@@ -10,7 +10,7 @@ interface Failure {
   readonly problems: readonly string[]
 }
 
-/** What came of many seeds. Plain data: it travels between threads. */
+/** The results of many seeds. Plain data, because it is sent between threads. */
 export interface RunReport {
   readonly seeds: number
   readonly steps: number
@@ -27,7 +27,7 @@ export interface RunOptions {
   readonly onSeed?: (report: WorldReport) => void
 }
 
-/** As many problems of one world as help to understand it. */
+/** The number of problems per world that are useful to print. */
 const PROBLEMS_MAX = 5
 
 export async function runSeeds(options: RunOptions): Promise<RunReport> {

@@ -2,10 +2,10 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { runSeeds } from './run-seeds.ts'
 import type { RunOptions } from './run-seeds.ts'
 
-/** What the main thread asks this one to do. */
+/** The request of the main thread. */
 export type ThreadOrder = Pick<RunOptions, 'seeds' | 'bug'>
 
-/** Boundary: the main thread of this package wrote it. */
+/** Type boundary: the main thread of this package wrote it. */
 function orderOf(data: unknown): ThreadOrder {
   return data as ThreadOrder
 }

@@ -4,8 +4,8 @@ import type { Sight } from './checkers/wake-up.ts'
 import type { ItemRef, Version } from './chronicle.ts'
 
 /**
- * Looks at everything that these jobs need, and at what should be gone, in one moment: every
- * question is asked before the first answer is awaited.
+ * Reads everything that these jobs need, and everything that should be gone, at one moment: every query is sent before
+ * the first reply is awaited.
  */
 export async function lookAround(
   storage: Storage,
@@ -36,7 +36,7 @@ export async function lookAround(
   return { sight, remains }
 }
 
-/** The jobs that a batch may have moved by taking something of theirs away. */
+/** The jobs that a batch may have affected by removing their items. */
 export function neighboursOf(batch: Batch): readonly string[] {
   const found = new Set<string>()
   const taken: readonly { readonly queue: Queue; readonly id: string }[] =

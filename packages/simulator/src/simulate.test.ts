@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { mergeReports, runSeeds } from './run-seeds.ts'
 import { simulate } from './simulate.ts'
 
-/** Seeds that once failed. They stay for ever. */
+/** Seeds that once failed. They are kept permanently. */
 function keptSeeds(): readonly { readonly seed: number; readonly note: string }[] {
   return JSON.parse(readFileSync(new URL('seeds.json', import.meta.url), 'utf8')) as ReturnType<typeof keptSeeds>
 }

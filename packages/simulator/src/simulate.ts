@@ -33,10 +33,10 @@ export interface WorldReport {
   readonly lines: readonly string[]
 }
 
-/** Everything has to be over within this time after the faults have ended. */
+/** All jobs have to end within this time after the faults have ended. */
 const CONVERGE_MS = 3_600_000
 
-/** Runs the engine in the world of this seed and says what went wrong in it. */
+/** Runs the engine in the world of this seed and reports what went wrong. */
 export async function simulate(seed: number, options: SimulateOptions = {}): Promise<WorldReport> {
   const world = new World(seed)
   const chronicle = new Chronicle(world, { keepsLines: options.keepsLines === true })

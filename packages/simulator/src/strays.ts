@@ -1,11 +1,11 @@
 import type { WorldReport } from './simulate.ts'
 
-/** What is known of a world that could not be told to its end. */
+/** What is known of a world that could not run to its end. */
 const UNKNOWN = { setup: 'unknown', steps: 0, simulatedMs: 0, jobs: 0, hash: 0, counts: {}, lines: [] } as const
 
 /**
- * Turns what escapes from a world into a finding of that world: an error of the harness itself, and a promise that was
- * rejected and that nobody awaited, in the harness or in the product. One bad seed must not hide what the others show.
+ * Turns an error that escapes from a world into a finding of that world: an error of the harness itself, or an
+ * unhandled rejection in the harness or in the product. One bad seed must not hide the results of the others.
  */
 export async function catchStrays(seed: number, run: () => Promise<WorldReport>): Promise<WorldReport> {
   const caught: unknown[] = []
@@ -15,7 +15,7 @@ export async function catchStrays(seed: number, run: () => Promise<WorldReport>)
   process.on('unhandledRejection', onStray)
   try {
     const report = await run().catch((error: unknown) => ({ ...UNKNOWN, seed, findings: [findingOf('ended', error)] }))
-    // Node reports a stray rejection once the microtasks have run dry.
+    // Node reports an unhandled rejection once the microtask queue is empty.
     await new Promise((resolve) => setImmediate(resolve))
     return { ...report, findings: [...report.findings, ...caught.map((reason) => findingOf('stray', reason))] }
   } finally {

@@ -6,7 +6,7 @@ import { mergeReports, runSeeds } from './run-seeds.ts'
 import type { RunReport } from './run-seeds.ts'
 import type { ThreadOrder } from './seeds-thread.ts'
 
-/** Below this a second thread takes longer to load than it saves. */
+/** Below this number a second thread takes longer to load than it saves. */
 const SEEDS_PER_THREAD_MIN = 50
 
 export interface SpreadOptions {
@@ -15,7 +15,7 @@ export interface SpreadOptions {
   readonly onSeed: () => void
 }
 
-/** Runs the seeds on all cores. Every world is its own, so the result does not depend on how they are shared out. */
+/** Runs the seeds on all cores. Worlds are independent, so the result does not depend on how they are distributed. */
 export async function spreadSeeds({ ranges, bug, onSeed }: SpreadOptions): Promise<RunReport> {
   const seeds = ranges.flatMap(({ from, count }) => Array.from({ length: count }, (_, index) => from + index))
   const threads = Math.min(availableParallelism(), Math.floor(seeds.length / SEEDS_PER_THREAD_MIN))
@@ -28,7 +28,7 @@ export async function spreadSeeds({ ranges, bug, onSeed }: SpreadOptions): Promi
 
 function inThread(order: ThreadOrder, onSeed: () => void): Promise<RunReport> {
   return new Promise((resolve, reject) => {
-    // The built file lies beside this one and has its ending.
+    // The built file is beside this one and has the same extension.
     const file = new URL(import.meta.url.endsWith('.ts') ? 'seeds-thread.ts' : 'seeds-thread.js', import.meta.url)
     const worker = new Worker(file, { workerData: order })
     worker.on('error', reject)

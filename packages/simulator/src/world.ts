@@ -2,16 +2,16 @@ import { Chance } from './chance.ts'
 import { DueHeap } from './due-heap.ts'
 import type { Due } from './due-heap.ts'
 
-/** Simulated time begins here: late enough that no span leads before zero. */
+/** Simulated time starts here: late enough that no duration leads to a time before zero. */
 const BEGIN = 1_000_000_000
-/** Steps that one tick of the event loop runs. Between two of them Node empties the microtask queue. */
+/** Steps per tick of the event loop. Between two of them Node empties the microtask queue. */
 const STEPS_PER_TICK = 64
 
 /**
- * A seeded world: one clock, named streams of chance, one heap of things about to happen.
+ * A seeded world: one clock, named random streams, one heap of scheduled events.
  *
- * Nothing here takes real time, and nothing but a step moves the clock. Everything that a step wakes
- * has run dry before the next one begins, so the same seed gives the same world.
+ * Nothing here takes real time, and only a step advances the clock. All work that a step triggers is complete before
+ * the next one begins, so the same seed gives the same world.
  */
 export class World {
   readonly seed: number
@@ -46,7 +46,7 @@ export class World {
     return new Promise((resolve) => this.after(ms, resolve))
   }
 
-  /** Runs the next thing. False when nothing is left. */
+  /** Runs the next event. False when none is left. */
   step(): boolean {
     const due = this.#heap.pop()
     if (due === undefined) return false
@@ -56,7 +56,7 @@ export class World {
     return true
   }
 
-  /** Steps until `isDone` says so or nothing is left to happen. */
+  /** Steps until `isDone` returns true or no event is left. */
   run(isDone: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       let isOver = false
@@ -81,7 +81,7 @@ export class World {
   }
 }
 
-/** Anything can be thrown; a rejection wants an Error. */
+/** Any value can be thrown; a rejection needs an Error. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
 }

@@ -1,4 +1,4 @@
-/** A moment at which an entry wants to be looked at. Without an entry it was cancelled. */
+/** A time at which an entry has to be checked. Without an entry, the alarm was cancelled. */
 export interface Alarm<T> {
   at: number
   entry: T | undefined

@@ -21,7 +21,7 @@ function large(id: string, version: number, chars: number): ReturnType<typeof pu
   return putJob(id, version, { initialData: { text: id.padEnd(chars, '-') } })
 }
 
-/** What one flush of these jobs gives to the journal. */
+/** What one flush of these jobs passes to the journal. */
 async function changesOf(puts: readonly ReturnType<typeof putJob>[]): Promise<Changes> {
   const writes: Changes[] = []
   const beforeWrite = async (changes: Changes): Promise<void> => {
@@ -81,7 +81,7 @@ test('[C-10] what stays in memory is bounded in bytes, however many records that
   }
   const storage = open(counted, { cacheBytesMax: 5 * MB })
   const ids = Array.from({ length: 20 }, (_, index) => `j${String(index).padStart(2, '0')}`)
-  // A list of empty objects, whose text is a twentieth of what it takes.
+  // A list of empty objects, whose text is a twentieth of their size in memory.
   const initialData = { many: Array.from({ length: 15_000 }, () => ({})) }
   await storage.commit({ put: ids.map((id) => putJob(id, 1, { initialData })) })
   await storage.sync()

@@ -15,7 +15,7 @@ function newFile(): string {
 
 const turn = (id: string): Item => ({ queue: 'turns', id, lane: 'a', priority: 0, delayMs: 0, payload: { visit: 1 } })
 
-/** Storages on one disk, each of which is left as it stands when the next one is opened, as after a crash. */
+/** Storages on one disk. Each is abandoned without closing when the next one is opened, as after a crash. */
 function disk(): () => EmbeddedStorage {
   const path = newFile()
   let journal = createVolatileJournal()
@@ -103,7 +103,7 @@ test('[C-11] a turn that was settled and came back after a crash says by which c
     ['a', 1, a.token],
     ['b', 2, undefined],
   ])
-  // It stays known for as long as no other claim of it was settled.
+  // The mark is kept until another claim of the same turn is settled.
   const third = await claimAll(open(second.reopened()))
   expect(third.map(({ settledBy }) => settledBy)).toEqual([a.token, undefined])
 })
@@ -119,7 +119,7 @@ test('[C-11] the file stays small, and a torn line in it does no harm', () => {
   appendFileSync(path, '77')
   expect([...new FileClaimMarks(path).left].slice(0, 3)).toEqual([1, 2, 3])
   expect(new FileClaimMarks(path).left.has(77)).toBe(false)
-  // The newest settled ones are kept when the file is written anew.
+  // The most recently settled turns are kept when the file is rewritten.
   expect(new FileClaimMarks(path).settledBefore.get(19_000)).toBe(4_503_599_627_389_496)
   marks.close()
   expect(readFileSync(path, 'utf8')).toBe('')

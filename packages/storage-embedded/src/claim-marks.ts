@@ -1,49 +1,52 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 
 /**
- * Says which turns this process has claimed, to the one that comes after it. A turn that ends the process takes its claim
- * with it, because a claim without a holder is not written to the journal; its mark shows that it was claimed.
+ * Tells the next process which turns this process has claimed. When a turn crashes the process, its claim is lost,
+ * because a claim without a holder is not written to the journal. Its mark shows that it was claimed.
  *
- * Nothing waits for the disk: what a process has written is kept by the operating system, however the process ends. After a
- * power cut a mark may be missing, and its turn is then taken for one that was never claimed.
+ * Marks do not wait for the disk: the operating system keeps what a process has written, however the process ends.
+ * After a power failure a mark may be missing, and its turn then counts as never claimed.
  *
- * A turn that was settled has a mark of its own. The commit that settles it reaches the disk later, and a process that ends in
- * between did not end in that turn's handler.
+ * A settled turn gets a mark of its own. The commit that settles it reaches the disk later, and a process that ends in
+ * between did not end in the handler of that turn.
  *
- * A turn is named by its `seq`, which no other has.
+ * A turn is identified by its `seq`, which is unique.
  */
 export interface ClaimMarks {
-  /** What earlier processes had claimed when they ended, and some that had come to their end. */
+  /** Turns that earlier processes had claimed when they ended. Some of them may have been settled. */
   readonly left: ReadonlySet<number>
-  /** What earlier processes had settled, and by which token. Where such a turn is still there, its commit was lost with them. */
+  /**
+   * Turns that earlier processes had settled, and the token of the claim. If such a turn still exists, its commit was
+   * lost.
+   */
   readonly settledBefore: ReadonlyMap<number, number>
   claimed(turns: readonly number[]): void
-  /** Its claim was handed back, as if it had not been. */
+  /** The claim was handed back, as if it had not happened. */
   handedBack(turn: number): void
-  /** What it was claimed for is done, and on its way to the disk. */
+  /** The turn is settled, and its commit is on its way to the disk. */
   settled(turn: number, token: number): void
-  /** It is not there any more. */
+  /** The turn no longer exists. */
   gone(turn: number): void
-  /** Nothing is left to tell. */
+  /** No marks are needed any more. */
   close(): void
 }
 
-/** From here on the file is written anew, with what is still claimed. */
+/** Beyond this size the file is rewritten with the turns that are still claimed. */
 const BYTES_MAX = 65_536
 
-/** So many settled turns are kept when the file is written anew. Their commits are on disk long before. */
+/** The number of settled turns that are kept when the file is rewritten. Their commits are on disk long before. */
 const SETTLED_MAX = 1_000
 
 /**
- * Marks in a file of their own, one in each line. A minus before it takes it back; an equals sign says that it was settled,
- * with the token of that claim. Settled turns are written together, once in a turn of the event loop.
+ * Marks in a separate file, one per line. A leading minus removes a mark. An equals sign marks a turn as settled, with
+ * the token of that claim. Settled turns are written together, once per tick of the event loop.
  */
 export class FileClaimMarks implements ClaimMarks {
   readonly left: ReadonlySet<number>
   readonly settledBefore: ReadonlyMap<number, number>
-  /** Claimed by this process, or left by an earlier one, and not gone. */
+  /** Claimed by this process or left by an earlier one, and not gone. */
   readonly #open: Set<number>
-  /** The newest that were settled, as lines. */
+  /** The most recently settled turns, as lines. */
   readonly #settled = new Set<string>()
   /** Lines that are not written yet. */
   #unwritten = ''
@@ -106,7 +109,7 @@ export class FileClaimMarks implements ClaimMarks {
     this.#append(file, linesOf(this.#open) + [...this.#settled].join(''))
   }
 
-  /** A disk that refuses a mark refuses the journal too, which says so. */
+  /** A disk that refuses a mark also refuses the journal, which reports the error. */
   #attempt(write: (file: number) => void): void {
     if (this.#file === undefined) return
     try {
@@ -123,7 +126,7 @@ function linesOf(turns: Iterable<number>): string {
   return text
 }
 
-/** The last line may be torn. The newest line about a turn holds. */
+/** The last line may be incomplete. The newest line about a turn is valid. */
 function marksIn(text: string): Pick<FileClaimMarks, 'left'> & { readonly settled: ReadonlyMap<number, number> } {
   const left = new Set<number>()
   const settled = new Map<number, number>()

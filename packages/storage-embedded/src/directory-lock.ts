@@ -4,15 +4,15 @@ import { DatabaseSync } from '@photostructure/sqlite'
 import { ImpresarioError } from '@impresario/protocol'
 
 export interface DirectoryLock {
-  /** As long as this file is there, nobody else gets in. */
+  /** As long as this file exists, no other process can open the directory. */
   readonly file: string
   readonly release: () => void
 }
 
 /**
- * Keeps a second process out of a directory. The lock is one of the operating system, held through an
- * empty database of its own: it ends with the process however that ends, so a stale one cannot be.
- * The file with the process id is only there to name the holder.
+ * Keeps a second process out of a directory. It is a lock of the operating system, held through a separate empty
+ * database. It ends with the process, however the process ends, so it cannot become stale. The file with the process id
+ * only serves to name the holder.
  */
 export function lockDirectory(directory: string): DirectoryLock {
   const pidFile = join(directory, 'impresario.pid')

@@ -32,33 +32,41 @@ import { TokenSource } from './token-source.ts'
 export interface EmbeddedStorageOptions {
   /** The storage's clock, in milliseconds since 1970. Must never go back. */
   readonly now: () => number
-  /** Where changes are made durable. Without it everything is gone with the process. */
+  /** Makes changes durable. Without it all data is lost when the process ends. */
   readonly journal?: Journal
-  /** Where it is marked which turns were claimed. Without it the next process knows only of those claimed for a second time. */
+  /**
+   * Records which turns were claimed. Without it, the next process knows only of turns that were claimed a second time.
+   */
   readonly marks?: ClaimMarks
   /** How many unchanged records of each kind stay in memory. */
   readonly cacheMax?: number
   /** How many bytes of memory unchanged jobs may take; all other records together take less. */
   readonly cacheBytesMax?: number
-  /** How many bytes of changes may wait to be written; beyond that a commit resolves when they are. */
+  /** How many bytes of changes may wait to be written. Beyond that, a commit resolves only when they are written. */
   readonly pendingBytesMax?: number
-  /** Runs a flush soon. The default lets one tick of the event loop pass, so that its changes travel together. */
+  /**
+   * Schedules a flush. The default waits for one tick of the event loop, so that the changes of that tick are written
+   * together.
+   */
   readonly schedule?: (run: () => void) => void
-  /** A write failed: the storage refuses everything from now on, and the process should stop. */
+  /** A write failed: the storage refuses every call from now on, and the process should stop. */
   readonly onFailure?: (error: Error) => void
 }
 
 const CACHE_MAX = 4096
 const CACHE_BYTES_MAX = 67_108_864
 const PENDING_BYTES_MAX = 67_108_864
-/** After a process that ended with turns in its hands, every turn is on disk before it is claimed, for so long. */
+/**
+ * After a process ended while it held turns, for this long every claim of a turn is on disk before the turn is handed
+ * out.
+ */
 const CAUTION_MS = 60_000
 
 /**
- * Storage inside the process. Memory is the truth; a journal, if there is one, follows behind.
+ * Storage inside the process. Memory is the source of truth; a journal, if there is one, follows it.
  *
- * `open` → `broken` when a write fails, `closed` by `close`; both for good. While open, every method
- * does its work before it returns, without awaiting anything, so each is atomic by itself.
+ * `open` → `broken` when a write fails, `closed` by `close`; both are final. While open, every method does its work
+ * before it returns, without awaiting anything, so each method is atomic.
  */
 export class EmbeddedStorage implements Storage {
   readonly #now: () => number
@@ -98,7 +106,7 @@ export class EmbeddedStorage implements Storage {
     const marked = new Set(this.#marks?.left)
     for (const row of opened.items) {
       const entry = entryFromRow(row, payloads)
-      // It was claimed when the process before this one ended, which nobody had written to the journal.
+      // The previous process held a claim of this turn when it ended, and the journal does not show that claim.
       if (entry.queue === 'turns' && marked.delete(entry.seq)) entry.deliveries = Math.max(entry.deliveries, 1)
       this.#queues[entry.queue].add(entry, now)
       if (row.seq > this.#seq) this.#seq = row.seq
@@ -167,10 +175,10 @@ export class EmbeddedStorage implements Storage {
       leases.push(this.#lease(index, entry, { now, leaseMs, holder }))
     }
     const nextInMs = index.hasReady(lanes) ? 0 : until(index.nextReadyAt(), now)
-    // Work that was left behind may be what ended an earlier process. That it is handed out once more is on disk before
-    // it is, so that its deliveries grow however soon this process ends. All other claims wait for nothing.
+    // A turn left behind may be what crashed an earlier process. Its new delivery is on disk before it is handed out,
+    // so that its delivery count grows however soon this process ends. All other claims are handed out without waiting.
     if (queue === 'turns' && fresh.length > 0) this.#marks?.claimed(fresh)
-    // The turn at fault may be one that never came to the disk, and would go on to leave no trace.
+    // The turn at fault may be one that never reached the disk and would otherwise continue to leave no trace.
     const isCautious = queue === 'turns' && leases.length > 0 && now < this.#cautiousUntil
     if (hasSuspects || isCautious) await this.#flusher?.sync()
     return { leases, nextInMs }
@@ -202,7 +210,7 @@ export class EmbeddedStorage implements Storage {
       index.advance(now)
       const entry = index.find(ref)
       if (entry === undefined) return false
-      // A hand-back is always written: the journal may show what it has undone.
+      // A hand-back is always written, because the journal may contain the claim that it undoes.
       if (leaseMs <= 0 || entry.holder !== undefined) this.#flusher?.itemChanged(entry)
       if (leaseMs > 0) index.renew(entry, now + leaseMs, now)
       else {
@@ -235,7 +243,7 @@ export class EmbeddedStorage implements Storage {
     for (const one of put) this.#records.put(one, now)
     if (hasChanged) this.#flusher?.recordsChanged()
     if (enqueue.length > 0) this.#enqueueAll(enqueue, now)
-    // It is ordered and visible already; what waits here is whoever would bring more.
+    // The commit is already ordered and visible. Waiting here slows down callers that would add more.
     if (hasChanged && this.#flusher?.isPressed === true) await this.#flusher.sync()
     return 'committed'
   }
@@ -248,7 +256,7 @@ export class EmbeddedStorage implements Storage {
   watch(queue: Queue, listener: (lane: string) => void): () => void {
     const listeners = this.#listeners.get(queue) ?? new Set()
     this.#listeners.set(queue, listeners)
-    // A wrapper of its own, so that one function can watch twice and stop once.
+    // Wrapped, so that the same function can be registered twice and removed once.
     const entry = (lane: string): void => listener(lane)
     listeners.add(entry)
     return () => listeners.delete(entry)
@@ -266,7 +274,7 @@ export class EmbeddedStorage implements Storage {
   ): Lease {
     const firstClaim = entry.deliveries === 0 && entry.unclaimedAt !== Infinity && entry.state === 'ready'
     index.lease(entry, { token: this.#tokens.next(), until: now + leaseMs, holder }, now)
-    // A lease that ends with the process need not be written, unless the journal holds what it has overruled.
+    // A lease that ends with the process need not be written, unless the journal contains a lease that it replaces.
     if (holder !== undefined || firstClaim || entry.leaseStored || entry.isSuspect) this.#flusher?.itemChanged(entry)
     entry.isSuspect = false
     const lease = leaseOf(entry, now)
@@ -274,7 +282,7 @@ export class EmbeddedStorage implements Storage {
     return settledBy === undefined ? lease : { ...lease, settledBy }
   }
 
-  /** What this claim still names, unless it has expired in those hands. */
+  /** The entry that this claim refers to, unless it expired while leased. */
   #inForce(ref: LeaseRef, now: number): Entry | undefined {
     const index = this.#queues[ref.queue]
     index.advance(now)
@@ -282,7 +290,7 @@ export class EmbeddedStorage implements Storage {
     return entry?.state === 'expired' ? undefined : entry
   }
 
-  /** Brings the records up to this moment, which it gives back. */
+  /** Updates the records to the current time and returns that time. */
   #advanceRecords(): number {
     const now = this.#now()
     if (this.#records.advance(now)) this.#flusher?.recordsChanged()
@@ -304,7 +312,7 @@ export class EmbeddedStorage implements Storage {
       index.add(entry, now)
       this.#flusher?.itemAdded(entry)
     }
-    // Only now: a listener may claim at once, and must find the whole batch.
+    // Only now: a listener may claim immediately and must see the whole batch.
     for (const item of items) if (item.delayMs <= 0) this.#announce(item)
   }
 
@@ -320,7 +328,7 @@ export class EmbeddedStorage implements Storage {
   }
 }
 
-/** Storage without a disk: for tests, for trying things out, and for work that may be lost. */
+/** Storage without a disk, for tests, for experiments, and for work that may be lost. */
 export function createMemoryStorage({ now }: { readonly now: () => number }): EmbeddedStorage {
   return new EmbeddedStorage({ now })
 }
@@ -337,7 +345,9 @@ function payloadsOf(journal: Journal): PayloadSource {
   }
 }
 
-/** The clock, moved forward if it stands before what was already written: time never goes back, also not over a restart. */
+/**
+ * The clock, moved forward if it is behind the last written timestamp: time never goes back, not even across a restart.
+ */
 function notBefore(floor: number, now: () => number): () => number {
   const behind = floor - now()
   return behind > 0 ? () => now() + behind : now
@@ -347,7 +357,7 @@ function until(at: number, now: number): number | undefined {
   return at === Infinity ? undefined : Math.max(at - now, 0)
 }
 
-/** The boundary where a record of a cache gets its kind's type back: `commit` put it there by kind. */
+/** Type boundary where a cached record gets the type of its kind back: `commit` stored it by kind. */
 function asKind<K extends Kind>(stored: Stored<unknown> | undefined): Stored<Records[K]> | undefined {
   return stored === undefined ? undefined : { value: stored.value as Records[K], version: stored.version }
 }

@@ -5,22 +5,22 @@ import type { Alarm } from './alarm-heap.ts'
 import type { ItemRow, LeaseRow, OpenedItem } from './journal.ts'
 
 /**
- * Where an item stands.
+ * The state of an item.
  *
- * `waiting` (not due) → `ready` (claimable) → `held` (leased) → `ready` when the lease ends.
- * Any of these → `expired` when its time is over; from there only `claimExpired` gets it: `closing`
- * while that lease lasts, `expired` again when it ends. Only a holder who hands back what ran out of
- * time in his hands makes it `ready` again. An item leaves by being settled or removed.
+ * `waiting` (not due) → `ready` (claimable) → `held` (leased) → `ready` when the lease ends. Any of these → `expired`
+ * when the item's time is over. From there only `claimExpired` returns it: `closing` while that lease lasts, `expired`
+ * again when it ends. It becomes `ready` again only when a lease holder hands back an item that ran out of time during
+ * its lease. An item is removed by being settled or removed.
  */
 export type EntryState = 'waiting' | 'ready' | 'held' | 'expired' | 'closing'
 
-/** Payloads that are longer are read from the journal when they are needed: a message to a dead receiver may wait for days. */
+/** Longer payloads are read from the journal on request: a message to a dead receiver may wait for days. */
 export const PAYLOAD_KEPT_CHARS_MAX = 1_024
 
-/** Where a payload is that is not in memory. */
+/** Where to read a payload that is not in memory. */
 export type PayloadSource = (queue: string, id: string) => string
 
-/** What of an item stays the same, with moments instead of spans. */
+/** The constant part of an item, with timestamps instead of durations. */
 interface Fixed extends Pick<Item, 'queue' | 'id' | 'lane' | 'priority'> {
   readonly runMs: number | undefined
   readonly fallbackLane: string | undefined
@@ -30,48 +30,48 @@ interface Fixed extends Pick<Item, 'queue' | 'id' | 'lane' | 'priority'> {
 }
 
 /**
- * An item in memory. One object for life, so that the heaps can refer to it; only `QueueIndex` changes it. A million of them
- * may wait: each is one object, and its payload a text as soon as that is written.
+ * An item in memory. It stays one object for its whole life, so that the heaps can refer to it; only `QueueIndex`
+ * changes it. There may be a million of them: each is one object, and its payload becomes a string once it is written.
  */
 export class Entry {
   readonly queue: Queue
   readonly id: string
-  /** Always the same text for the same lane, once it is in one. */
+  /** Always the same string for the same lane, once it is in one. */
   lane: string
   readonly priority: number
   readonly fallbackLane: string | undefined
   readonly runMs: number | undefined
   readonly seq: number
   readonly dueAt: number
-  /** Smaller first: when it became due, with every level of priority worth so much waiting. */
+  /** Smaller is first: the time it became due, where each priority level counts as a fixed amount of waiting. */
   readonly rank: number
   readonly fallbackAt: number
   readonly settleAt: number
-  /** Counts as long as nobody has claimed it: while `deliveries` is zero. */
+  /** Applies until the first claim: while `deliveries` is zero. */
   readonly unclaimedAt: number
-  /** When the newest claim runs out of time. Counts if its lease lasts until then. */
+  /** When the newest claim runs out of time. Applies if its lease lasts until then. */
   runAt = Infinity
   state: EntryState = 'waiting'
   gone = false
-  /** Zero: never claimed in a way that somebody could still refer to. */
+  /** Zero: no claim that a caller could still refer to. */
   token = 0
   leasedUntil = 0
   holder: string | undefined = undefined
   deliveries = 0
-  /** Whether the newest claim was one of an expiry, which does not count as a delivery. */
+  /** Whether the newest claim came from `claimExpired`, which does not count as a delivery. */
   isExpiryClaim = false
   fallbackOn = false
-  /** Whether it has a slot, perhaps a dead one, in the heap of its own lane and of its fallback lane. */
+  /** Whether it has a slot, possibly a dead one, in the heap of its own lane and of its fallback lane. */
   inLane = false
   inFallback = false
   wake: Alarm<Entry> | undefined = undefined
   fallback: Alarm<Entry> | undefined = undefined
   expiry: Alarm<Entry> | undefined = undefined
-  /** Whether the journal has a row by this queue and id, this whole row, and a lease in it. */
+  /** Whether the journal has a row for this queue and id, this complete row, and a lease in it. */
   idStored = false
   rowStored = false
   leaseStored = false
-  /** An earlier process may have had it in its own hands when it ended, and this one has not claimed it yet. */
+  /** An earlier process may have held it when that process ended, and this process has not claimed it yet. */
   isSuspect = false
   #payload: Json | undefined
   #text: string | undefined
@@ -106,7 +106,7 @@ export class Entry {
     return jsonOf(this.#text)
   }
 
-  /** The payload as the journal keeps it. From now on it is kept like that here, too. */
+  /** The payload as the journal keeps it. From now on it is kept in that form here too. */
   payloadText(): string {
     if (this.#source !== undefined) return this.#source(this.queue, this.id)
     this.#text ??= JSON.stringify(this.#payload)
@@ -114,20 +114,20 @@ export class Entry {
     return this.#text
   }
 
-  /** The journal has the payload: a long one need not stay here. */
+  /** The journal has the payload, so a long one need not stay in memory. */
   leavePayload(source: PayloadSource): void {
     if (this.#text === undefined || this.#text.length <= PAYLOAD_KEPT_CHARS_MAX) return
     this.#text = undefined
     this.#source = source
   }
 
-  /** When it expires, as things stand. */
+  /** When it expires, given its current lease. */
   get expiresAt(): number {
     const at = this.#expiresInQueueAt
     return this.runAt < at && this.runAt <= this.leasedUntil ? this.runAt : at
   }
 
-  /** When it expires if the lease is kept: never later than as things stand. */
+  /** When it expires if the lease is kept until then: never later than `expiresAt`. */
   get expiresInHandAt(): number {
     const at = this.#expiresInQueueAt
     return this.runAt < at ? this.runAt : at
@@ -178,8 +178,9 @@ export function viewOf(entry: Entry, now: number): ItemView {
 }
 
 /**
- * Until when the row shows the item as leased. A lease without a holder is not kept, with one exception: what ran
- * out of time in somebody's hands stays expired after a restart, and that follows from a lease up to that moment.
+ * The end of the lease as the row stores it. A lease without a holder is not stored, with one exception: an item that
+ * ran out of time while leased stays expired after a restart, and that follows from a lease that lasts until that
+ * moment.
  */
 function leasedUntilIn(entry: Entry): number {
   if (entry.holder !== undefined) return entry.leasedUntil
@@ -200,7 +201,7 @@ export function leaseRowOf(entry: Entry): LeaseRow {
 }
 
 export function itemRowOf(entry: Entry): ItemRow {
-  // Written out: to spread the other row into this one takes ten times as long, and every task comes by here.
+  // Written out: spreading the other row into this one takes ten times as long, and every task passes through here.
   const { queue, id, lane, priority, fallbackLane, runMs } = entry
   const leasedUntil = leasedUntilIn(entry)
   return {
@@ -248,17 +249,17 @@ export function entryFromRow(row: OpenedItem, source: PayloadSource): Entry {
   entry.idStored = true
   entry.rowStored = true
   entry.leaseStored = row.token !== 0
-  // What somebody outside held was not what ended the process.
+  // An item held by an outside holder is not what crashed the process.
   entry.isSuspect = row.token === 0
   return entry
 }
 
-/** The boundary where a name from the journal becomes a queue again: only this package writes it. */
+/** Type boundary where a name from the journal becomes a queue again. Only this package writes it. */
 export function queueOf(name: string): Queue {
   return name as Queue
 }
 
-/** The boundary where stored text becomes a payload again: only this package writes it. */
+/** Type boundary where stored text becomes a payload again. Only this package writes it. */
 function jsonOf(text: string): Json {
   return JSON.parse(text) as Json
 }

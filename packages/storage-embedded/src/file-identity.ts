@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { ImpresarioError } from '@impresario/protocol'
 
-/** A file, and what tells it from another one that is put in its place. */
+/** A file, and what distinguishes it from another file that replaces it. */
 export type FileIdentity = readonly [path: string, identity: string]
 
 export const FILES_GONE =
@@ -12,7 +12,7 @@ export function fileIdentity(path: string): FileIdentity {
   return [path, `${dev}:${ino}`]
 }
 
-/** Names no file: clients read it too. */
+/** Contains no file name, because clients read it too. */
 export function filesGone(): ImpresarioError {
   return new ImpresarioError('STORAGE_UNAVAILABLE', FILES_GONE, { details: { reason: 'files_gone' } })
 }

@@ -10,16 +10,16 @@ interface FlusherOptions {
   readonly now: () => number
   readonly schedule?: (run: () => void) => void
   readonly onFailure?: (error: Error) => void
-  /** What may wait to be written before those who write more have to wait. */
+  /** How many bytes may wait to be written before callers that write more have to wait. */
   readonly pendingBytesMax: number
   readonly payloads: PayloadSource
 }
 
-/** From so many records on, a flush is worth more early than complete. */
+/** From this many records on, starting a flush early is worth more than making it complete. */
 const LARGE_MIN = 16
 const LARGE_BYTES_MIN = 1_048_576
 
-/** Everybody who waits for one flush. */
+/** All callers that wait for one flush. */
 interface Waiters {
   readonly promise: Promise<void>
   resolve(): void
@@ -27,11 +27,11 @@ interface Waiters {
 }
 
 /**
- * Brings changes to the journal, those of many commits in one write.
+ * Writes changes to the journal, those of many commits in one write.
  *
- * `idle` → `scheduled` by the first change → `writing` → `idle`, or `scheduled` again when changes
- * came meanwhile. A failed write leads to `broken` for good: what memory shows is then not what the
- * disk holds, and to carry on would be to promise what was never written.
+ * `idle` → `scheduled` by the first change → `writing` → `idle`, or `scheduled` again if changes arrived meanwhile. A
+ * failed write leads to `broken`, which is final: memory and disk then differ, and continuing would confirm changes
+ * that were never written.
  */
 export class Flusher {
   readonly #journal: Journal
@@ -39,14 +39,14 @@ export class Flusher {
   readonly #records: RecordStore
   readonly #options: FlusherOptions
   readonly #schedule: (run: () => void) => void
-  /** By queue and id: the entry whose row is out of date, or nothing if the row has to go. */
+  /** By queue and id: the entry whose row is stale, or `undefined` if the row has to be deleted. */
   readonly #items = new Map<Queue, Map<string, Entry | undefined>>()
   /** Items whose payloads are being written. */
   #flight: Entry[] = []
   #state: 'idle' | 'scheduled' | 'writing' = 'idle'
   #dirty = false
   #isClosed = false
-  /** Those who wait for what is dirty now, and for what is being written. */
+  /** Callers that wait for the dirty changes, and callers that wait for the write in progress. */
   #waiting: Waiters | undefined = undefined
   #writing: Waiters | undefined = undefined
   #failure: ImpresarioError | undefined = undefined
@@ -66,7 +66,7 @@ export class Flusher {
 
   itemAdded(entry: Entry): void {
     const changed = this.#changedIn(entry.queue)
-    // A row that waits to be deleted is overwritten instead.
+    // A row that is about to be deleted is overwritten instead.
     entry.idStored = changed.has(entry.id)
     changed.set(entry.id, entry)
     this.#touch()
@@ -91,7 +91,7 @@ export class Flusher {
     if (this.#failure !== undefined) throw this.#failure
   }
 
-  /** So much waits to be written that nothing should be added before it is. */
+  /** So many changes wait to be written that no more should be added first. */
   get isPressed(): boolean {
     return this.#records.pendingBytes > this.#options.pendingBytesMax
   }
@@ -111,7 +111,7 @@ export class Flusher {
     try {
       await this.sync()
     } finally {
-      // What has expired meanwhile is deleted after the next opening.
+      // Records that have expired meanwhile are deleted after the next opening.
       this.#isClosed = true
       await this.#journal.close()
     }
@@ -139,8 +139,9 @@ export class Flusher {
   }
 
   /**
-   * A few changes wait two more rounds of the event loop: in these a turn is taken, a parked poll claims its task, and
-   * both travel in the same flush. Many changes go at once, and are written while the work that follows them is done.
+   * A small set of changes waits two more ticks of the event loop. In these a turn is taken and a parked poll claims
+   * its task, and both are written in the same flush. Many changes are flushed at once, and are written while the work
+   * that follows them is done.
    */
   #waitIfSmall(run: () => void): void {
     if (this.#records.dirtyCount >= LARGE_MIN || this.#records.pendingBytes >= LARGE_BYTES_MIN) run()
@@ -156,7 +157,7 @@ export class Flusher {
     let hasRemains = false
     try {
       const changes = this.#collect()
-      // What came and went between two flushes leaves nothing to write.
+      // An item that was added and removed between two flushes leaves nothing to write.
       if (changes !== undefined) hasRemains = await this.#write(changes)
     } catch (error) {
       this.#fail(error)
@@ -168,7 +169,7 @@ export class Flusher {
     this.#state = 'idle'
     const done = this.#writing
     this.#writing = undefined
-    // Of many records that expire at once each flush deletes some.
+    // If many records expire at once, each flush deletes some of them.
     if (this.#records.hasRemains) this.#dirty = true
     if (this.#dirty) this.#plan()
     done?.resolve()
@@ -179,7 +180,7 @@ export class Flusher {
     try {
       this.#records.readAhead()
     } catch {
-      // Whoever asks for one of these is told that it cannot be read.
+      // A request for one of these gets an error that it cannot be read.
     }
     return written
   }
@@ -236,7 +237,7 @@ function waiters(): Waiters {
     done = resolve
     fail = reject
   })
-  // Whoever asked gets the rejection; that nobody asked is no reason to stop the process here.
+  // Callers that wait get the rejection. If no caller waits, the rejection must not stop the process here.
   promise.catch(() => {})
   return { promise, resolve: done, reject: fail }
 }

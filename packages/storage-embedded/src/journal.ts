@@ -1,6 +1,6 @@
 /**
- * A stored record as the journal keeps it: what it can filter by, and the rest as JSON text. In a write the text is made
- * when it is read, so that a large write need not be in memory as a whole.
+ * A stored record as the journal keeps it: the columns that it can filter by, and the rest as JSON text. In a write the
+ * text is built when it is read, so that a large write never has to be in memory as a whole.
  */
 export interface RecordRow {
   readonly kind: string
@@ -9,9 +9,9 @@ export interface RecordRow {
   readonly owner: string | null
   readonly status: string | null
   readonly name: string | null
-  /** Folded, so that to search in it is to compare characters. */
+  /** Case-folded, so that a search only compares characters. */
   readonly text: string | null
-  /** The record is gone from this moment on, whether the row is still there or not. */
+  /** The record no longer exists from this time on, whether the row is still there or not. */
   readonly expiresAt: number | null
   readonly data: string
 }
@@ -31,7 +31,7 @@ export interface CountRow {
   readonly count: number
 }
 
-/** The part of an item that claims change. Without a named holder it carries no lease. */
+/** The part of an item that claims change. Without a named holder it has no lease. */
 export interface LeaseRow {
   readonly queue: string
   readonly id: string
@@ -62,16 +62,16 @@ export interface Changes {
   readonly epoch: number
   /** Whole records, new or replaced. */
   readonly records: readonly RecordRow[]
-  /** Records that are there already and keep their owner and name. */
+  /** Records that exist already and keep their owner and name. */
   readonly updates: readonly RecordUpdate[]
   readonly dropped: readonly { readonly kind: string; readonly id: string }[]
-  /** At most so many records that have expired by `time` are deleted; fewer, if they are large. */
+  /** At most this many records that have expired by `time` are deleted; fewer if they are large. */
   readonly sweepMax: number
-  /** Counts that have changed. They leave out whatever has expired by `time`, deleted or not. */
+  /** Counts that have changed. They exclude all records that have expired by `time`, deleted or not. */
   readonly counts: readonly CountRow[]
   /** Whole rows, new or replaced. */
   readonly items: readonly ItemRow[]
-  /** Rows that are there already and have another lease. */
+  /** Rows that exist already and get another lease. */
   readonly leases: readonly LeaseRow[]
   readonly removed: readonly { readonly queue: string; readonly id: string }[]
 }
@@ -82,54 +82,57 @@ export interface JournalQuery {
   readonly statuses?: readonly string[]
   readonly before?: string
   readonly from?: string
-  /** Folded. */
+  /** Case-folded. */
   readonly search?: string
-  /** What has expired by then is not listed. */
+  /** Records that have expired by then are not listed. */
   readonly now: number
   readonly limit: number
-  /** The list ends with the record whose text makes it so long. */
+  /** The list ends with the record whose text reaches this length. */
   readonly bytesMax?: number
 }
 
-/** An item as it was left. A payload that is too long to be kept in memory is `null`, and asked for when it is needed. */
+/** An item as the previous process left it. A payload that is too long for memory is `null` and is read on request. */
 export type OpenedItem = Omit<ItemRow, 'payload'> & { readonly payload: string | null }
 
 export interface Opened {
-  /** Higher at every opening, and durable before this returns. */
+  /** Incremented at every opening, and durable before this returns. */
   readonly epoch: number
-  /** The latest time that was ever written; the clock must not start before it. */
+  /** The latest time that was ever written. The clock must not start before it. */
   readonly time: number
   readonly items: Iterable<OpenedItem>
   readonly counts: Iterable<CountRow>
 }
 
-/** What `EmbeddedStorage` needs of a disk. It never has more than one write under way. */
+/** What `EmbeddedStorage` requires of a disk. At most one write is in progress at a time. */
 export interface Journal {
   open(): Opened
-  /** One transaction; resolves when it is durable. True if records are left that have expired by then. */
+  /** One transaction; resolves when it is durable. True if records remain that have expired by then. */
   write(changes: Changes): Promise<boolean>
   read(kind: string, id: string): RecordRow | undefined
-  /** So many records by their ids, from this one on; fewer, and at least one, where their data is longer than that. */
+  /**
+   * This many records in id order, starting with this one; fewer, but at least one, if their data is longer than the
+   * limit.
+   */
   readFrom(kind: string, id: string, limit: number, charsMax: number): readonly RecordRow[]
   /** Newest first by id. */
   list(kind: string, query: JournalQuery): readonly RecordRow[]
   /**
-   * Where a list that looks through so many records has to stop: the id of the last of them, whether the filter takes it or
+   * Where a list that scans this many records has to stop: the id of the last of them, whether the filter matches it or
    * not. `undefined` when there are no more than that.
    */
   floor(kind: string, query: JournalQuery, looksMax: number): string | undefined
-  /** Records that expire after the one moment and not after the other, in any order. */
+  /** Records that expire after the first time and not after the second, in any order. */
   expiring(after: number, until: number): readonly ExpiringRow[]
   /** The payload of a stored item, as JSON text. */
   payload(queue: string, id: string): string | undefined
-  /** The greatest id of a kind, so that a new greater one is known to be new without a look. */
+  /** The greatest id of a kind, so that a greater one is known to be new without a lookup. */
   lastId(kind: string): string | undefined
-  /** Calls `listener` when something is wrong with the disk that no write has met yet. */
+  /** Calls `listener` when the disk has an error that no write has encountered yet. */
   onBroken?(listener: (error: Error) => void): void
   close(): Promise<void>
 }
 
-/** Up to the one that makes it so many bytes. */
+/** Takes rows up to the one that reaches this many bytes. */
 export function* firstBytes(rows: Iterable<RecordRow>, bytesMax: number): Iterable<RecordRow> {
   let bytes = 0
   for (const row of rows) {

@@ -2,19 +2,20 @@ import { comesBefore } from './entry.ts'
 import type { Entry } from './entry.ts'
 
 const GARBAGE_MIN = 64
-/** Places at the beginning of the row that are empty before it is worth moving the rest. */
+/** Number of empty slots at the start of the array before it is worth moving the rest. */
 const EMPTY_MIN = 1024
 
 /**
- * The ready items of one lane, best first. An entry's place in the order never changes, so a slot
- * that was left behind when the entry was taken elsewhere can serve again when it comes back.
+ * The ready items of one lane, best first. An entry's position in the order never changes, so a slot that was left
+ * behind when the entry was taken through another lane can be reused when the entry comes back.
  *
- * Nearly all items come in the order in which they are taken: they stand in a row, where the next one is found without a
- * look at the others. Those that come before somebody who is there already are in a heap beside it.
+ * Nearly all items arrive in the order in which they are taken. They are kept in an array, where the next one is found
+ * without comparing it with the others. Items that arrive out of order, before an item that is already there, go into a
+ * separate heap.
  */
 export class Lane {
   readonly name: string
-  /** How many ready items a claim of this lane could get. */
+  /** The number of ready items that a claim of this lane could get. */
   ready = 0
   /** The lane after this one among those in rotation. */
   next: Lane | undefined = undefined
@@ -40,7 +41,7 @@ export class Lane {
     this.#siftUp(this.#slots.length - 1)
   }
 
-  /** An entry that was ready here no longer is; its slot stays until it reaches the top or a sweep. */
+  /** An entry that was ready here no longer is. Its slot stays until it reaches the top or is swept. */
   leave(): void {
     this.ready--
     const length = this.#row.length - this.#rowStart + this.#slots.length

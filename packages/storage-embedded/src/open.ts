@@ -11,7 +11,7 @@ import { memoryBounds } from './memory-bounds.ts'
 import { SqliteJournal } from './sqlite-journal.ts'
 
 export interface OpenOptions extends Partial<Omit<EmbeddedStorageOptions, 'journal'>> {
-  /** Made if it is not there. One process at a time. */
+  /** Created if it does not exist. One process at a time. */
   readonly directory: string
   readonly log?: Log
 }
@@ -34,7 +34,7 @@ export class FileStorage extends EmbeddedStorage {
     this.#unlock = unlock
   }
 
-  /** What is wrong with the file; nothing, if it is sound. */
+  /** Describes what is wrong with the file; `undefined` if it is sound. */
   integrityCheck(): readonly string[] {
     return this.#journal.integrityCheck()
   }
@@ -48,7 +48,7 @@ export class FileStorage extends EmbeddedStorage {
   }
 }
 
-/** Opens the storage in this directory, or refuses: another process has it, or a newer program wrote it. */
+/** Opens the storage in this directory. Refuses if another process has it open or a newer program wrote it. */
 export function openEmbeddedStorage(options: OpenOptions): FileStorage {
   const { directory, now = createClock(), log, ...rest } = options
   const path = resolve(directory)
@@ -68,12 +68,12 @@ export function openEmbeddedStorage(options: OpenOptions): FileStorage {
   }
 }
 
-/** What jobs hold is nobody else's business. One that is there keeps the rights that somebody gave it. */
+/** Jobs are private data, so only the owner gets access. A directory that already exists keeps its permissions. */
 function makePrivate(file: string): void {
   closeSync(openSync(file, 'a', 0o600))
 }
 
-/** The wall clock as it was at the start, carried on by the one that nobody sets. */
+/** The wall clock at the start, advanced by the monotonic clock, which cannot be set. */
 function createClock(): () => number {
   const start = Date.now() - performance.now()
   return () => Math.floor(start + performance.now())

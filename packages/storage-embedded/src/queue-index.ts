@@ -15,8 +15,8 @@ export interface Claim {
 }
 
 /**
- * One queue in memory. What an item is at a moment follows from its times alone; `advance` brings
- * the states, the lanes and their counts up to that moment, and every question asks it first.
+ * One queue in memory. The state of an item at a given time follows from its timestamps alone. `advance` updates the
+ * states, the lanes and their counts to that time, and must be called before every query.
  */
 export class QueueIndex {
   readonly #entries = new Map<string, Entry>()
@@ -24,7 +24,7 @@ export class QueueIndex {
   #lanesMax = LANES_IDLE_MAX
   #readyCount = 0
   readonly #rotation = new LaneRotation()
-  /** Ends of waiting and of leases. */
+  /** Ends of waiting periods and of leases. */
   readonly #wake = new AlarmHeap<Entry>()
   readonly #fallback = new AlarmHeap<Entry>()
   readonly #expiry = new AlarmHeap<Entry>()
@@ -105,13 +105,13 @@ export class QueueIndex {
     this.#watchExpiry(entry)
   }
 
-  /** The entry that this claim still names: nobody has claimed, removed or replaced it since. */
+  /** The entry that this claim still refers to: it has not been claimed again, removed or replaced since. */
   find(ref: LeaseRef): Entry | undefined {
     const entry = this.#entries.get(ref.id)
     return entry !== undefined && entry.token === ref.token && ref.token !== 0 ? entry : undefined
   }
 
-  /** `until` lies ahead: an end that does not is a hand-back. */
+  /** `until` is in the future. An end that is not counts as a hand-back. */
   renew(entry: Entry, until: number, now: number): void {
     entry.leasedUntil = until
     if (entry.isExpiryClaim) {
@@ -121,7 +121,7 @@ export class QueueIndex {
       if (entry.state === 'ready') this.#leaveState(entry, 'held')
       this.#sleep(entry, 'held', until)
     } else if (entry.state === 'ready') {
-      // The lease had ended before the run was out of time, and covers that moment now.
+      // The lease used to end before the run was out of time, and now covers that moment.
       this.#expire(entry, now)
     }
   }
@@ -146,14 +146,14 @@ export class QueueIndex {
     this.#watchExpiry(entry)
   }
 
-  /** Brings everything up to this moment. */
+  /** Updates all states to this time. */
   advance(now: number): void {
     this.#ringWake(now)
     this.#ringFallback(now)
     this.#ringExpiry(now)
   }
 
-  /** When something that is not claimable now may become so. Exact or too early, never too late. */
+  /** When an item that is not claimable now may become claimable. Exact or too early, never too late. */
   nextReadyAt(): number {
     const wake = this.#firstWake()?.at ?? Infinity
     const fallback = this.#fallback.first()?.at ?? Infinity
@@ -171,7 +171,7 @@ export class QueueIndex {
     return entry === undefined ? undefined : viewOf(entry, now)
   }
 
-  /** Looks at all entries, which takes a tenth of a second for a million: nobody asks often. */
+  /** Scans all entries, which takes a tenth of a second for a million. Called rarely. */
   held(): readonly string[] {
     const ids: string[] = []
     for (const { id, state, holder } of this.#entries.values()) {
@@ -204,7 +204,7 @@ export class QueueIndex {
       lane = new Lane(name)
       this.#lanes.set(name, lane)
     }
-    // One text for all of a lane instead of one for each item.
+    // One string per lane instead of one per item.
     if (entry.lane === name) entry.lane = lane.name
     lane.add(entry)
     this.#rotation.push(lane)
@@ -219,7 +219,7 @@ export class QueueIndex {
     this.#lanesMax = Math.max(LANES_IDLE_MAX, 2 * this.#lanes.size)
   }
 
-  /** Takes the entry out of what its present state put it into. */
+  /** Removes the entry from the structures that its present state put it into. */
   #leaveState(entry: Entry, next: 'held' | 'expired'): void {
     if (entry.state === 'expired' && entry.wake !== undefined) {
       this.#expired.cancel(entry.wake)
@@ -236,14 +236,14 @@ export class QueueIndex {
   #sleep(entry: Entry, state: 'waiting' | 'held' | 'closing', until: number): void {
     entry.state = state
     if (entry.wake !== undefined) {
-      // An alarm that rings too early is set later when it rings: renewals cost nothing.
+      // An alarm that rings too early is set later when it rings, so renewals cost nothing.
       if (entry.wake.at <= until) return
       this.#wake.cancel(entry.wake)
     }
     entry.wake = this.#wake.push(until, entry)
   }
 
-  /** In the state `expired` the alarm field names the entry's place among the expired. */
+  /** In the state `expired` the alarm field holds the entry's position among the expired entries. */
   #expire(entry: Entry, now: number): void {
     if (entry.wake !== undefined) this.#wake.cancel(entry.wake)
     entry.wake = undefined
@@ -253,7 +253,7 @@ export class QueueIndex {
     entry.wake = this.#expired.push(entry.expiresAt < now ? entry.expiresAt : now, entry)
   }
 
-  /** Sees to it that an alarm rings in time. One that rings too early is set later when it rings. */
+  /** Ensures that an alarm rings in time. One that rings too early is set later when it rings. */
   #watchExpiry(entry: Entry): void {
     const at = entry.expiresInHandAt
     if (at === Infinity) return
@@ -276,7 +276,7 @@ export class QueueIndex {
     }
   }
 
-  /** The first alarm that rings for something: stale ones before it are dropped or set right. */
+  /** The first alarm that is still valid. Stale ones before it are dropped or corrected. */
   #firstWake(): Alarm<Entry> | undefined {
     for (;;) {
       const alarm = this.#wake.first()
@@ -314,7 +314,7 @@ export class QueueIndex {
         this.#expire(entry, now)
         continue
       }
-      // Claimed since the alarm was set, or out of its holder's hands before its run was out of time.
+      // Claimed since the alarm was set, or released by its holder before its run was out of time.
       const next = entry.runAt > now ? entry.expiresInHandAt : entry.expiresAt
       if (next === Infinity) {
         this.#expiry.dropFirst()

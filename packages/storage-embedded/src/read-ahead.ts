@@ -1,37 +1,41 @@
-/** Every so many records that memory does not have, the one after it is read as well: it may be asked for next. */
+/** After this many cache misses, the following record is read as well, because it may be requested next. */
 const PROBE_EVERY = 8
 const WINDOW_MAX = 128
-/** From here on it is plain that records are asked for in their order, and the next ones are read before they are. */
+/** From this count on, the access pattern is sequential, and the next records are read before they are requested. */
 const WINDOW_SURE = 16
-/** Read beforehand at once: worth a look of its own, and not longer than the disk takes to write. */
+/**
+ * Records read ahead at once: enough to be worth a separate query, and not slower than the disk write that runs
+ * meanwhile.
+ */
 const TOGETHER_MIN = 8
 const TOGETHER_MAX = 64
 
 /**
- * How many records to read from the disk at a time. A long queue is worked off in the order in which its jobs came, which is
- * the order of their ids, and to read the next ones together costs half of reading each when it is asked for. Whoever reads
- * here and there gets one at a time: the number grows only while what was read ahead is asked for.
+ * Decides how many records to read from the disk at a time. A long queue is processed in the order in which its jobs
+ * were created, which is the order of their ids. Reading the next records together costs half as much as reading each
+ * one on request. Random reads get one record at a time: the number grows only while the records that were read ahead
+ * are requested.
  */
 export class ReadAhead {
   readonly #windowMax: number
   #window = 1
   #misses = 0
-  /** Read ahead and not yet asked for. */
+  /** Read ahead and not yet requested. */
   readonly #unused = new Set<string>()
   #used = 0
-  /** No greater one has been read. */
+  /** The greatest id that has been read. */
   #last: string | undefined
 
   constructor(cacheMax: number) {
     this.#windowMax = Math.min(WINDOW_MAX, Math.floor(cacheMax / 8))
   }
 
-  /** Memory had the record that was asked for. */
+  /** Cache hit: memory had the requested record. */
   found(id: string): void {
     if (this.#unused.size > 0 && this.#unused.delete(id)) this.#used += 1
   }
 
-  /** Memory did not have it: how many to read. */
+  /** Cache miss: returns how many records to read. */
   missed(): number {
     this.#misses += 1
     if (this.#window > 1) this.#window = this.#isWorthwhile() ? this.#window * 2 : this.#window / 2
@@ -42,10 +46,10 @@ export class ReadAhead {
     return this.#window
   }
 
-  /** What to read while there is nothing else to do: so many after this one. */
+  /** What to read when idle: this many records after this id. */
   next(): { readonly after: string; readonly count: number } | undefined {
     if (this.#last === undefined || this.#window < WINDOW_SURE) return undefined
-    // Nothing of it was asked for since: enough, if there is some left.
+    // None of the records read ahead has been requested since. If some are left, that is enough.
     if (this.#used === 0 && this.#unused.size > this.#window / 2) return undefined
     const count = Math.min(this.#window - this.#unused.size, TOGETHER_MAX)
     if (count < TOGETHER_MIN) return undefined
@@ -53,7 +57,7 @@ export class ReadAhead {
     return { after: this.#last, count }
   }
 
-  /** A record was read that nobody has asked for. */
+  /** A record was read ahead of any request. */
   brought(id: string): void {
     this.#unused.add(id)
   }

@@ -7,28 +7,30 @@ import { ReadAhead } from './read-ahead.ts'
 /** A record in memory. Never changed in place: a write puts a new one. */
 export interface Cached extends Stored<unknown> {
   readonly put: Put
-  /** Folded. */
+  /** Case-folded. */
   readonly text: string | undefined
   readonly expiresAt: number
-  /** The journal has it, or will have it by then, with the same owner and name. */
+  /** The journal has it, or will have it by the time this is read, with the same owner and name. */
   readonly stored: boolean
-  /** About the bytes of memory that it takes. */
+  /** Approximate size in memory, in bytes. */
   readonly weight: number
 }
 
-/** How much of one kind stays in memory that the journal has as well. */
+/** How many records of one kind stay in memory although the journal has them as well. */
 export interface CacheBounds {
   readonly recordsMax: number
   readonly bytesMax: number
 }
 
-/** One page, and where it goes on if it ended before its limit. */
+/** One page, and the position to continue from if the page ended before its limit. */
 export interface CachePage {
   readonly records: readonly (Stored<unknown> & { readonly id: string })[]
   readonly next: string | undefined
 }
 
-/** A record that a list has found, and how long it is; of what is only in memory this is found out when it is asked for. */
+/**
+ * A record that a list found, and its length. For a record that is only in memory, the length is computed on request.
+ */
 interface Found {
   readonly cached: Cached
   readonly bytes: number | undefined
@@ -41,22 +43,24 @@ export interface Taken {
   readonly dropped: { readonly kind: string; readonly id: string }[]
 }
 
-/** Ids of plain characters compare alike here and in the journal, so they can be told to be new by being greater. */
+/**
+ * Ids of plain characters sort the same way here and in the journal, so an id that is greater than all others is known
+ * to be new.
+ */
 const PLAIN = /^[ -~]+$/
 
-/** What is read ahead at once: a millisecond or two. Of larger records that is none. */
+/** Byte limit of one read-ahead: a millisecond or two. Larger records are not read ahead. */
 const READ_CHARS_MAX = 262_144
 
-/** A record without what it says: its place in the cache, its facets and its text. */
+/** Overhead of a record in bytes, without its content: its cache slot, its facets and its text object. */
 const RECORD_BYTES = 1_024
 
 /**
- * The records of one kind. A record is in `dirty` until it is handed to the journal, in `flight`
- * until that write is durable, then in `clean`, from where the least recently used ones are dropped.
- * A dropped record is in `dirty` and `flight` too, as nothing. Without a journal all records stay in
- * `clean` until they are dropped or expire.
+ * The records of one kind. A record is in `dirty` until it is handed to the journal, in `flight` until that write is
+ * durable, then in `clean`, from where the least recently used ones are evicted. A dropped record is also in `dirty`
+ * and `flight`, as `undefined`. Without a journal all records stay in `clean` until they are dropped or expire.
  *
- * An expired record may stay in any of these and in the journal for a while: every look compares times.
+ * An expired record may stay in any of these and in the journal for a while: every lookup compares times.
  */
 export class RecordCache {
   readonly #kind: Kind
@@ -69,7 +73,7 @@ export class RecordCache {
   #flightBytes = 0
   #cleanBytes = 0
   readonly #readAhead: ReadAhead
-  /** No id of this kind is greater. */
+  /** The greatest id of this kind. */
   #lastId: string
 
   constructor(kind: Kind, journal: Journal | undefined, bounds: CacheBounds) {
@@ -88,7 +92,7 @@ export class RecordCache {
     return this.#clean.size
   }
 
-  /** What the records weigh that the journal does not have yet, without those that are being written. */
+  /** Size of the records that the journal does not have yet, without those that are being written. */
   get dirtyBytes(): number {
     return this.#dirtyBytes
   }
@@ -106,10 +110,10 @@ export class RecordCache {
     return found === undefined || found.expiresAt <= now ? undefined : found
   }
 
-  /** The record's version must have been checked. Gives back what it replaces. */
+  /** The caller must have checked the record's version. Returns the record that it replaces. */
   write(put: Put, expiresAt: number, now: number): Cached | undefined {
     const { id, value, version, facets } = put
-    // A first version replaces nothing that is still there.
+    // A first version replaces nothing that is still live.
     const old = version === 1 ? undefined : this.read(id, now)
     if (id > this.#lastId) this.#lastId = id
     const text = facets?.text === undefined ? undefined : foldedText(facets.text)
@@ -126,7 +130,7 @@ export class RecordCache {
     return old
   }
 
-  /** Gives back what was there. */
+  /** Returns the record that was there. */
   drop(id: string, now: number): Cached | undefined {
     const old = this.read(id, now)
     if (old === undefined) return undefined
@@ -137,12 +141,15 @@ export class RecordCache {
     return old
   }
 
-  /** The record has expired. What is on its way to the journal goes there all the same: it may replace one that had not. */
+  /**
+   * The record has expired. A version that is on its way to the journal is still written: it may replace one that had
+   * not expired.
+   */
   forget(id: string): void {
     this.#forgetClean(id)
   }
 
-  /** Whether the journal's row, if there is one, is out of date. */
+  /** Whether the journal's row, if there is one, is stale. */
   isFresh(id: string): boolean {
     return this.#dirty.has(id) || this.#flight.has(id)
   }
@@ -153,7 +160,7 @@ export class RecordCache {
     for (const [id, cached] of this.#flight) if (cached !== undefined && !this.#dirty.has(id)) yield cached
   }
 
-  /** Hands over what is dirty; until `settle` it counts as being in flight. */
+  /** Hands over the dirty records. Until `settle` they count as in flight. */
   take({ records, updates, dropped }: Taken): void {
     for (const [id, cached] of this.#dirty) {
       if (cached === undefined) dropped.push({ kind: this.#kind, id })
@@ -166,11 +173,11 @@ export class RecordCache {
     this.#dirtyBytes = 0
   }
 
-  /** What was in flight is durable. */
+  /** The records in flight are now durable. */
   settle(): void {
     for (const [id, cached] of this.#flight) {
       if (cached === undefined || this.#dirty.has(id)) continue
-      // Nobody asks much for a job that has ended, and every job ends.
+      // Finished jobs are rarely read, and every job finishes.
       if (cached.put.kind === 'job' && cached.put.value.endedAt !== undefined) continue
       this.#keep(id, cached)
     }
@@ -178,7 +185,7 @@ export class RecordCache {
     this.#flightBytes = 0
   }
 
-  /** Reads what will be asked for next, if that is plain. For a moment in which there is nothing else to do. */
+  /** Reads ahead if the access pattern is sequential. Called when idle. */
   readAhead(): void {
     const next = this.#readAhead.next()
     if (next === undefined || this.#journal === undefined) return
@@ -195,7 +202,7 @@ export class RecordCache {
     return pageOf(found, query, floor)
   }
 
-  /** Where this list has to stop. What an index leads to directly needs no bound but its limit. */
+  /** Where this list has to stop. A lookup through an index needs no bound except its limit. */
   #floorOf(filter: JournalQuery, looksMax: number | undefined): string | undefined {
     const { owner, statuses, name, search } = filter
     const isSearch = name !== undefined || search !== undefined || (owner !== undefined && statuses !== undefined)
@@ -214,7 +221,7 @@ export class RecordCache {
       this.#clean.set(id, clean)
       return clean
     }
-    // New ids are the greatest so far, and every job begins with a question for one.
+    // New ids are the greatest so far, and every job creation starts with a lookup of its id.
     if (id > this.#lastId && PLAIN.test(id)) return undefined
     return this.#load(this.#journal, id)
   }
@@ -247,7 +254,7 @@ export class RecordCache {
     return [...newest.first()]
   }
 
-  /** Pages through the journal, because any of its rows may be out of date by now. */
+  /** Pages through the journal, because any of its rows may be stale by now. */
   #addFromJournal(journal: Journal, filter: JournalQuery, found: Found[]): void {
     const { bytesMax = Number.POSITIVE_INFINITY } = filter
     let before = filter.before
@@ -290,7 +297,7 @@ export class RecordCache {
 }
 
 function filterOf({ status, statuses, search, ...query }: ListQuery, now: number): JournalQuery {
-  // With both given, a record has to meet both.
+  // If both are given, a record has to match both.
   const either = status === undefined ? statuses : statuses?.includes(status) === false ? [] : [status]
   return {
     ...query,
@@ -315,7 +322,7 @@ function newestFirst(a: Found, b: Found): number {
   return a.cached.put.id < b.cached.put.id ? 1 : -1
 }
 
-/** The first of those that were found, by number and by bytes. `floor`: where the look itself has ended. */
+/** The first of the records found, limited by number and by bytes. `floor`: where the scan itself ended. */
 function pageOf(found: readonly Found[], { limit, bytesMax }: ListQuery, floor: string | undefined): CachePage {
   const records: { readonly id: string; readonly value: unknown; readonly version: number }[] = []
   let left = bytesMax ?? Number.POSITIVE_INFINITY
@@ -369,7 +376,7 @@ function finite(at: number): number | null {
   return at === Infinity ? null : at
 }
 
-/** The boundary where stored text becomes a record again: only this package writes that text. */
+/** Type boundary where stored text becomes a record again. Only this package writes that text. */
 function fromRow(row: RecordRow): Cached {
   const value: unknown = JSON.parse(row.data)
   const put = { kind: row.kind, id: row.id, version: row.version, value, facets: facetsOf(row) } as Put
@@ -378,13 +385,13 @@ function fromRow(row: RecordRow): Cached {
   return { value, version, put, text: text ?? undefined, expiresAt, stored: true, weight: 0 }
 }
 
-/** Only what is kept is weighed: of a list nothing is. */
+/** Computes the size only of records that are kept. Listed records are not kept. */
 function weighed(cached: Cached): Cached {
   return { ...cached, weight: RECORD_BYTES + jsonWeight(cached.value) }
 }
 
 export function facetsOf({ owner, status, name }: Pick<RecordRow, 'owner' | 'status' | 'name'>): Facets {
-  // Built step by step: spreads of optional parts take a tenth of the time that a record needs to be read.
+  // Built step by step: spreading the optional parts takes a tenth of the time needed to read a record.
   const facets: { -readonly [Name in keyof Facets]: Facets[Name] } = {}
   if (owner !== null) facets.owner = owner
   if (status !== null) facets.status = status

@@ -16,7 +16,7 @@ export class RecordCounts {
   readonly #kind: Kind
   readonly #isJournaled: boolean
   readonly #owners = new Map<string | undefined, Names>()
-  /** Cells that the journal has another number for. An empty one stays until the journal knows. */
+  /** Cells for which the journal has another number. An empty one stays until the journal has it too. */
   readonly #changed = new Set<Cell>()
 
   constructor(kind: Kind, isJournaled: boolean) {
@@ -24,12 +24,12 @@ export class RecordCounts {
     this.#isJournaled = isJournaled
   }
 
-  /** Takes over what the journal has. */
+  /** Loads the counts that the journal has. */
   load({ owner, name, status, count }: CountRow): void {
     this.#cellOf(owner ?? undefined, name ?? undefined, status).count += count
   }
 
-  /** A record under the old facets is now under the new ones; `undefined` is a record that is not there. */
+  /** Moves a record from the old facets to the new ones; `undefined` stands for a record that does not exist. */
   move(old: Facets | undefined, next: Facets | undefined): void {
     if (old?.status === next?.status && old?.owner === next?.owner && old?.name === next?.name) return
     if (old?.status !== undefined) this.#add(old, old.status, -1)

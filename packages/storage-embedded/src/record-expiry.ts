@@ -10,8 +10,8 @@ export interface Mortal {
 }
 
 /**
- * When records expire. Knows all that do so up to its horizon, and none beyond: what expires later is found in the
- * journal when its time comes near, so that a million finished jobs that are kept for a month take no memory.
+ * Knows when records expire: all that do so up to its horizon, and none beyond. Records that expire later are read from
+ * the journal when their time is near, so that a million finished jobs that are kept for a month take no memory.
  */
 export class RecordExpiry {
   readonly #heap = new AlarmHeap<Mortal>()
@@ -30,12 +30,12 @@ export class RecordExpiry {
     return this.#heap.size
   }
 
-  /** From now on whatever expires up to then is known; the caller brings it at once. */
+  /** From now on all records that expire up to this time are known. The caller adds them immediately. */
   widen(horizon: number): void {
     this.#horizon = horizon
   }
 
-  /** Replaces what was known of this record; `Infinity` is never. */
+  /** Replaces the known expiry of this record; `Infinity` means never. */
   set(mortal: Mortal, at: number): void {
     let alarms = this.#alarms.get(mortal.kind)
     const old = alarms?.get(mortal.id)
@@ -51,7 +51,7 @@ export class RecordExpiry {
     alarms.set(mortal.id, this.#heap.push(at, mortal))
   }
 
-  /** The next record that has expired by then; each is given once. */
+  /** The next record that has expired by then. Each is returned once. */
   next(now: number): Mortal | undefined {
     const alarm = this.#heap.first()
     const mortal = alarm?.entry

@@ -82,7 +82,7 @@ test('[G-01] of many that expire at once each write deletes some, until none is 
   expect(await first.counts('job', {})).toEqual({})
   await first.sync()
   expect(rowsIn(directory, 'SELECT count(*) FROM records')).toEqual([count - SWEEP_MAX])
-  // Rows that are left do not count, also not for whoever opens the file now.
+  // Rows that are left do not count, not even for a storage that opens the file now.
   expect(first.integrityCheck()).toEqual([])
   await first.sync()
   await first.sync()
@@ -139,7 +139,7 @@ test('[G-01] what is not yet written is known to expire, however far ahead that 
   await storage.commit({ put: [mortal('j1', 2 * DAY_MS), mortal('j2', DAY_MS), mortal('j4', DAY_MS)] })
   for (const run of runs.splice(0)) run()
   await storage.sync()
-  // Now the first is in the journal with another end than the one that waits to be written.
+  // The journal now has the first one with an expiry that differs from the one that waits to be written.
   await storage.commit({ put: [mortal('j1', DAY_MS, 2), mortal('j2', 3 * DAY_MS, 2), mortal('j3', DAY_MS)] })
   await storage.commit({ drop: [{ kind: 'job', id: 'j4' }] })
   advance(DAY_MS)

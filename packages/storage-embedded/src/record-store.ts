@@ -5,13 +5,13 @@ import type { CacheBounds, CachePage } from './record-cache.ts'
 import { RecordCounts } from './record-counts.ts'
 import { RecordExpiry } from './record-expiry.ts'
 
-/** Records that expire this soon are known beforehand: a look into the journal every five seconds, and no long one. */
+/** Records that expire within this time are held in memory: one short journal query every five seconds. */
 const LOOK_AHEAD_MS = 5_000
 
-/** Records of every other kind are small: all eleven together get less than jobs. */
+/** Records of every other kind are small: all eleven kinds together get less than jobs. */
 const OTHERS_SHARE = 16
 
-/** Deletions that one flush takes along: about 5 ms of the thread that writes. */
+/** Deletions per flush: about 5 ms of the writer thread. */
 export const SWEEP_MAX = 500
 
 interface KindTable {
@@ -19,12 +19,12 @@ interface KindTable {
   readonly counts: RecordCounts
 }
 
-/** The records of all kinds, with how many there are and when they expire. Every question asks `advance` first. */
+/** The records of all kinds, with their counts and expiry times. `advance` must be called before every query. */
 export class RecordStore {
   readonly #journal: Journal | undefined
   readonly #tables: Readonly<Record<Kind, KindTable>>
   readonly #expiry: RecordExpiry
-  /** The journal may hold rows of expired records that no flush has taken along. */
+  /** The journal may hold rows of expired records that no flush has deleted yet. */
   #hasRemains = false
 
   constructor(journal: Journal | undefined, opened: Opened | undefined, bounds: CacheBounds) {
@@ -56,7 +56,7 @@ export class RecordStore {
       gate: table('gate'),
     }
     for (const row of opened?.counts ?? []) this.#tables[kindOf(row.kind)].counts.load(row)
-    // What had expired by the last write is neither counted nor found, and goes with the next writes.
+    // Records that had expired by the last write are neither counted nor found, and are deleted with the next writes.
     this.#expiry = new RecordExpiry(opened === undefined ? Infinity : opened.time)
   }
 
@@ -66,19 +66,19 @@ export class RecordStore {
     return count
   }
 
-  /** What the records weigh that are not yet durable. */
+  /** Size of the records that are not yet durable. */
   get pendingBytes(): number {
     let bytes = 0
     for (const { cache } of Object.values(this.#tables)) bytes += cache.dirtyBytes + cache.flightBytes
     return bytes
   }
 
-  /** Whether there is something to delete that no flush has taken along. */
+  /** Whether there is something to delete that no flush has deleted yet. */
   get hasRemains(): boolean {
     return this.#hasRemains
   }
 
-  /** Brings the counts up to this moment. True if records have expired that the journal may hold. */
+  /** Updates the counts to this time. True if records have expired that the journal may hold. */
   advance(now: number): boolean {
     if (this.#journal !== undefined && now > this.#expiry.horizon) this.#lookAhead(this.#journal, now + LOOK_AHEAD_MS)
     let hasGone = false
@@ -105,7 +105,7 @@ export class RecordStore {
     return this.#tables[kind].counts.counts(facets)
   }
 
-  /** Whether the batch's records follow on those that are there once it has dropped what it drops. */
+  /** Whether the versions of the batch's records follow the stored ones, once the batch has dropped what it drops. */
   fits({ put = [], drop = [] }: Batch, now: number): boolean {
     for (const { kind, id, version } of put) {
       const isDropped = drop.some((one) => one.kind === kind && one.id === id)
@@ -133,7 +133,7 @@ export class RecordStore {
     this.#expiry.set({ kind, id, facets }, expiresAt)
   }
 
-  /** Hands over everything that has changed; `advance` has been asked for the moment of the write. */
+  /** Hands over everything that has changed. `advance` must have been called for the time of the write. */
   take(): Pick<Changes, 'records' | 'updates' | 'dropped' | 'counts' | 'sweepMax'> {
     const taken = { records: [], updates: [], dropped: [] }
     const rows: Changes['counts'][number][] = []
@@ -145,12 +145,12 @@ export class RecordStore {
     return { ...taken, counts: rows, sweepMax: SWEEP_MAX }
   }
 
-  /** While the disk writes: reads what will be asked for next. */
+  /** Called while the disk writes: reads ahead. */
   readAhead(): void {
     this.#tables.job.cache.readAhead()
   }
 
-  /** What was handed over is durable. `hasRemains`: the journal has still to delete what has expired. */
+  /** The records that were handed over are durable. `hasRemains`: the journal still has to delete expired records. */
   settle(hasRemains: boolean): void {
     if (hasRemains) this.#hasRemains = true
     for (const { cache } of Object.values(this.#tables)) cache.settle()
@@ -173,7 +173,7 @@ export class RecordStore {
   }
 }
 
-/** The boundary where a name from the journal becomes a kind again: only this package writes it. */
+/** Type boundary where a name from the journal becomes a kind again. Only this package writes it. */
 function kindOf(name: string): Kind {
   return name as Kind
 }

@@ -16,7 +16,7 @@ function jobsWithSecrets(count: number) {
   })
 }
 
-/** Whether anybody who reads the files finds it. */
+/** Whether the data can be found in the files. */
 function isReadable(directory: string): boolean {
   return readdirSync(directory).some((name) => readFileSync(join(directory, name)).includes(SECRET))
 }
@@ -39,7 +39,7 @@ test('[G-05] [H-08] what has expired is neither in the file nor in its log any m
   await storage.close()
 })
 
-/** As an earlier program left it: large, half empty, and with everything that was deleted in its free pages. */
+/** As an earlier program left it: large, half empty, and with all deleted data in its free pages. */
 function writeOldFile(directory: string): void {
   const db = new DatabaseSync(join(directory, 'impresario.db'))
   db.exec('PRAGMA journal_mode = WAL')

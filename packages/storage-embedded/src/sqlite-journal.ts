@@ -35,7 +35,7 @@ export class SqliteJournal implements Journal {
   }
 
   open(): Opened {
-    // Row by row: a million of them at once would take as much memory again as they do in the end.
+    // Row by row: loading a million at once would double the memory that they need.
     const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS}, ${KEPT_PAYLOAD} FROM items`).iterate())
     return { ...this.#opened, items, counts: this.#counts() }
   }
@@ -63,11 +63,11 @@ export class SqliteJournal implements Journal {
     if (statuses.includes('finished')) {
       return this.#listWhere(kind, query, `AND status IN (${statuses.map(() => '?').join(', ')})`, statuses)
     }
-    // One walk along the index for each status, and then the newest of all.
+    // One index scan per status, then the newest of all results.
     const found = statuses.flatMap((status) =>
       this.#listWhere(kind, query, "AND status = ? AND status <> 'finished'", [status]),
     )
-    // Each walk may have ended by its bytes; up to there the newest of all are as long at least.
+    // Each scan may have ended at its byte limit. Up to that point the newest results are at least as long.
     const newest = found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, query.limit)
     return query.bytesMax === undefined ? newest : [...firstBytes(newest, query.bytesMax)]
   }
@@ -88,7 +88,7 @@ export class SqliteJournal implements Journal {
       const row: unknown = this.#prepare(parts.join(' ')).get(...bound, looksMax - 1)
       return (row as { readonly id: string } | undefined)?.id
     }
-    // Along the same indexes as the list itself.
+    // Uses the same indexes as the list itself.
     if (statuses === undefined || statuses.includes('finished')) {
       return owner === undefined ? walk('', []) : walk('AND owner = ?', [owner])
     }
@@ -133,7 +133,7 @@ export class SqliteJournal implements Journal {
     return (this.#prepare('SELECT key, count FROM counts').all() as readonly Counted[]).map(countFrom)
   }
 
-  /** Counts beside what they count, both as of one moment. */
+  /** Counts and the records that they count, both as of one point in time. */
   #countErrors(): readonly string[] {
     this.#db.exec('BEGIN')
     try {
@@ -156,7 +156,7 @@ export class SqliteJournal implements Journal {
     const parts = [`SELECT ${RECORD_COLUMNS} FROM records WHERE kind = ?`, where]
     const bound: Value[] = [kind, ...values]
     if (owner !== undefined) {
-      // The unary plus keeps SQLite from the index by owner where the one by status is the shorter way.
+      // The unary plus keeps SQLite from using the index by owner where the index by status is shorter.
       parts.push(where === '' ? 'AND owner = ?' : 'AND +owner = ?')
       bound.push(owner)
     }
@@ -182,7 +182,7 @@ export class SqliteJournal implements Journal {
     bound.push(limit)
     const statement = this.#prepare(parts.join(' '))
     if (query.bytesMax === undefined) return recordRows(statement.all(...bound))
-    // Row by row, so that nothing is read that is not needed.
+    // Row by row, so that nothing unnecessary is read.
     return [...firstBytes(rowsOneByOne(statement.iterate(...bound)), query.bytesMax)]
   }
 
@@ -206,7 +206,7 @@ interface Named {
   readonly id: string
 }
 
-/** The boundary of rows: strict tables that only this package writes, read by the names of their columns. */
+/** Type boundary of rows: strict tables that only this package writes, read by column name. */
 function recordRow(row: unknown): RecordRow | undefined {
   return row as RecordRow | undefined
 }

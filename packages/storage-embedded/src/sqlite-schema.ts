@@ -12,19 +12,19 @@ export const BUSY_MS = 10_000
 export type Value = string | number | null
 export type Database = InstanceType<typeof DatabaseSync>
 
-/** What `PRAGMA auto_vacuum` says of a file that gives space back when it is told to. */
+/** The `PRAGMA auto_vacuum` value of a file that releases space on request. */
 const INCREMENTAL = 2
 
-/** Raised with every change that an older program could not read. */
+/** Incremented with every change that an older program could not read. */
 const SCHEMA_VERSION = 2
 
 /**
- * Every connection of this process. `FULL` makes a commit wait for the disk; the checkpoint comes after
- * 8000 pages (32 MB) because a job's rows are rewritten a few times before they rest.
+ * Applied to every connection of this process. `FULL` makes a commit wait for the disk. The checkpoint runs after 8000
+ * pages (32 MB), because the rows of a job are rewritten several times before they reach their final state.
  */
 export const PRAGMAS: readonly string[] = [
   `PRAGMA busy_timeout = ${BUSY_MS}`,
-  // Before there is anything in the file; a file that is there already is rewritten once.
+  // Takes effect only while the file is empty. An existing file is rewritten once.
   'PRAGMA auto_vacuum = INCREMENTAL',
   'PRAGMA journal_mode = WAL',
   'PRAGMA synchronous = FULL',
@@ -32,15 +32,15 @@ export const PRAGMAS: readonly string[] = [
   'PRAGMA cache_size = -8192',
   'PRAGMA temp_store = MEMORY',
   'PRAGMA foreign_keys = OFF',
-  // What is deleted is overwritten with zeros, so that nobody reads it in what is free.
+  // Deleted data is overwritten with zeros, so that it cannot be read from free pages.
   'PRAGMA secure_delete = ON',
 ]
 
 /**
- * Tables without row ids, so that each row is in one tree only; the data comes last in it, because long data is
- * kept in other pages and a column behind it could be read only through them. The index by status leaves out finished
- * jobs, which are nearly all: an open job costs it two small writes, a finished one nothing for ever. The counts
- * are kept beside the records, because to count a million of them at every start would take seconds.
+ * Tables without row ids, so that each row is in one tree only. The data column comes last, because long data is kept
+ * in overflow pages and a column after it could be read only through them. The index by status leaves out finished
+ * jobs, which are nearly all jobs: an open job costs two small index writes, a finished one costs nothing. The counts
+ * are stored beside the records, because counting a million records at every start would take seconds.
  */
 const TABLES = `
 CREATE TABLE IF NOT EXISTS meta (
@@ -67,13 +67,13 @@ INSERT OR IGNORE INTO meta VALUES (1, ${SCHEMA_VERSION}, 0, 0);
 
 export interface PrepareOptions {
   readonly isForTransfer?: boolean
-  /** Gets to know of what takes long. */
+  /** Notified of operations that take long. */
   readonly log?: Log | undefined
 }
 
 /**
- * Makes or checks the tables, and begins a new epoch; refuses what a transfer has left. For a transfer itself it does neither of the
- * latter.
+ * Creates or checks the tables and begins a new epoch. Refuses a file that an unfinished transfer left behind. When
+ * called for a transfer itself, it does neither of the last two.
  */
 export function prepareDatabase(
   file: string,
@@ -89,7 +89,8 @@ export function prepareDatabase(
     else db.exec(TABLES)
     db.exec('COMMIT')
     if (isForTransfer) return metaOf(db)
-    // Not inside the transaction: a connection that is closed in one may keep its lock until it is collected.
+    // Not inside the transaction: a connection that is closed inside one may keep its lock until it is
+    // garbage-collected.
     mustNotBeTransferred(markIn(db))
     rewriteOnce(db, file, log)
     db.exec('UPDATE meta SET epoch = epoch + 1')
@@ -99,12 +100,12 @@ export function prepareDatabase(
   }
 }
 
-/** A minute on a slow disk. Larger files go on as they are: a transfer into a new directory gives them the same. */
+/** A minute on a slow disk. Larger files stay as they are: a transfer into a new directory has the same effect. */
 const REWRITE_BYTES_MAX = 1_073_741_824
 
 /**
- * A file of an earlier program gives no space back, and shows in its free pages what was deleted. To rewrite it once mends
- * both. It is not needed for anything else, so a disk without room for it is no reason not to start.
+ * A file of an earlier program does not release space, and its free pages still show deleted data. Rewriting it once
+ * fixes both. Nothing else depends on it, so a disk without room for the rewrite does not prevent the start.
  */
 function rewriteOnce(db: Database, file: string, log: Log | undefined): void {
   const { auto_vacuum: mode } = db.prepare('PRAGMA auto_vacuum').get() as { readonly auto_vacuum: number }
@@ -119,7 +120,7 @@ function rewriteOnce(db: Database, file: string, log: Log | undefined): void {
   }
   log?.info('the job file is rewritten once, so that it can give space back', { bytes })
   try {
-    // In memory, as `PRAGMAS` has it, it would need as much as the file has.
+    // In memory, as `PRAGMAS` sets it, the rewrite would need as much memory as the file is large.
     db.exec('PRAGMA temp_store = FILE')
     db.exec('PRAGMA auto_vacuum = INCREMENTAL')
     db.exec('VACUUM')
@@ -139,7 +140,7 @@ function checkVersion(found: number | undefined, file: string): void {
   )
 }
 
-/** Version 1 had no text, no expiry and no counts. Its records get no text until they are written again. */
+/** Version 1 had no text, no expiry and no counts. Its records get no text until they are next written. */
 function migrateFrom1(db: Database): void {
   db.exec('DROP INDEX records_by_owner; DROP INDEX records_by_status; ALTER TABLE records RENAME TO records_1')
   db.exec(TABLES)
@@ -150,7 +151,7 @@ function migrateFrom1(db: Database): void {
   db.exec('UPDATE meta SET schema_version = 2')
 }
 
-/** How many records there really are, without those that had expired at the last write. */
+/** The actual number of records, without those that had expired at the last write. */
 export function countedRows(db: Database): readonly CountRow[] {
   const sql = `SELECT kind, owner, name, status, count(*) AS count FROM records
     WHERE status IS NOT NULL AND (expires_at IS NULL OR expires_at > (SELECT time FROM meta))
@@ -164,13 +165,13 @@ function schemaVersionOf(db: Database): number | undefined {
   return (db.prepare('SELECT schema_version AS version FROM meta').get() as { readonly version: number }).version
 }
 
-/** The boundary of the one row of `move`. */
+/** Type boundary of the one row of `move`. */
 function markIn(db: Database): ReturnType<typeof markOf> {
   const row = db.prepare('SELECT mark FROM move').get() as { readonly mark: string } | undefined
   return markOf(row?.mark)
 }
 
-/** The boundary of the one row of `meta`. */
+/** Type boundary of the one row of `meta`. */
 function metaOf(db: Database): { readonly epoch: number; readonly time: number } {
   return db.prepare('SELECT epoch, time FROM meta').get() as { readonly epoch: number; readonly time: number }
 }

@@ -1,12 +1,15 @@
 import type { Changes, CountRow, ItemRow, LeaseRow, RecordRow, RecordUpdate } from './journal.ts'
 
-/** For a write to find out whether anything has expired: a hundredth of the time that the sweep takes to find nothing. */
+/**
+ * Lets a write check whether anything has expired. The check takes a hundredth of the time of a sweep that finds
+ * nothing.
+ */
 export const HAS_EXPIRED = 'SELECT 1 FROM records WHERE expires_at <= ? LIMIT 1'
-/** Oldest first, with the bytes of its data, which SQLite knows without reading them. */
+/** Oldest first, with the size of the data in bytes, which SQLite knows without reading the data. */
 export const EXPIRED = `SELECT kind, id, octet_length(data) AS size FROM records WHERE expires_at <= ?
   ORDER BY expires_at LIMIT ?`
 export const DROP = 'DELETE FROM records WHERE kind = ? AND id = ?'
-/** Where these two stand among the statements below. */
+/** The positions of these two in the list of statements below. */
 export const DROP_AT = 5
 export const SWEEP_AT = 6
 
@@ -20,33 +23,34 @@ export const WRITE_STATEMENTS: readonly string[] = [
    text = excluded.text, expires_at = excluded.expires_at, data = excluded.data`,
   'UPDATE records SET version = ?, status = ?, text = ?, expires_at = ?, data = ? WHERE kind = ? AND id = ?',
   DROP,
-  // The sweep, which takes as many as its bytes allow. After the records: one of them may replace a row that has expired since.
+  // The sweep deletes as many records as its byte limit allows. It runs after the records are written, because one of
+  // them may replace a row that has expired since.
   EXPIRED,
   'INSERT OR REPLACE INTO counts VALUES (?, ?)',
   'DELETE FROM counts WHERE key = ?',
   'UPDATE meta SET epoch = ?, time = ?',
 ]
 
-/** How many values a run of each of them takes. */
+/** The number of values that one run of each statement takes. */
 const WIDTHS: readonly number[] = [2, 17, 7, 9, 7, 2, 2, 2, 1, 2]
 
 /**
- * Characters of one message to the thread. A write of more travels in several, inside one transaction: one string of all would
- * end at 512 MB, and to make more than this at once holds up the event loop for tens of milliseconds.
+ * Characters of one message to the thread. A larger write is sent as several messages inside one transaction: a single
+ * string could not exceed 512 MB, and building more than this at once blocks the event loop for tens of milliseconds.
  */
 const PART_CHARS_MAX = 2_097_152
 
 /**
- * A write, or a part of one, as it travels to the thread: one long text and two arrays of numbers. To clone rows of values
- * took 25 µs per job on the main thread, this takes 9.
+ * A write, or part of one, in the form that is sent to the thread: one long text and two arrays of numbers. Cloning
+ * rows of values took 25 µs per job on the main thread; this takes 9.
  */
 export interface PackedWrite {
   /** Whether the transaction begins and ends with this part. */
   readonly isFirst: boolean
   readonly isLast: boolean
-  /** For each statement how many values a run takes, and how many runs there are. */
+  /** For each statement, the number of values per run and the number of runs. */
   readonly parts: readonly (readonly [width: number, runs: number])[]
-  /** For each value the length of its text, or one of the two below. */
+  /** For each value, the length of its text, or one of the two constants below. */
   readonly shape: Int32Array
   readonly text: string
   readonly numbers: Float64Array
@@ -54,7 +58,7 @@ export interface PackedWrite {
 const IS_NULL = -1
 export const IS_NUMBER = -2
 
-/** The parts of a write. The rows of each are only read, and their texts made, when the part is asked for. */
+/** The parts of a write. The rows of a part are read, and their texts built, only when that part is requested. */
 export function* pack(changes: Changes, charsMax = PART_CHARS_MAX): Generator<PackedWrite, void> {
   const values = new Values()
   for (const row of rowsOf(changes, values)) {
@@ -64,7 +68,7 @@ export function* pack(changes: Changes, charsMax = PART_CHARS_MAX): Generator<Pa
   yield values.packed(true)
 }
 
-/** Packs one row after the other, and says of each which statement it is for. */
+/** Packs rows one after the other and records which statement each row is for. */
 function* rowsOf(changes: Changes, values: Values): Generator<number, void> {
   const { time, counts } = changes
   for (const { queue, id } of changes.removed) {
@@ -134,12 +138,12 @@ function packRecord(values: Values, row: RecordRow): void {
   values.text(row.data)
 }
 
-/** One text for all that is counted together, because a primary key takes no nothing. */
+/** One text for all the facets of a count, because a primary key column cannot be null. */
 export function countKeyOf({ kind, owner, name, status }: Omit<CountRow, 'count'>): string {
   return JSON.stringify([kind, owner, name, status])
 }
 
-/** The boundary where that text becomes a row again: only this package writes it. */
+/** Type boundary where that text becomes a row again. Only this package writes it. */
 export function countFrom({ key, count }: { readonly key: string; readonly count: number }): CountRow {
   const [kind, owner, name, status] = JSON.parse(key) as readonly [string, string | null, string | null, string]
   return { kind, owner, name, status, count }
@@ -204,12 +208,12 @@ class Values {
     this.#numbers.push(value)
   }
 
-  /** A row of this statement is complete. */
+  /** Marks a row of this statement as complete. */
   ran(statement: number): void {
     this.#runs[statement] = (this.#runs[statement] ?? 0) + 1
   }
 
-  /** What came since the last part. */
+  /** Everything added since the last part. */
   packed(isLast: boolean): PackedWrite {
     const part: PackedWrite = {
       isFirst: this.#isFirst,

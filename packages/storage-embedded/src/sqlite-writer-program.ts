@@ -1,11 +1,11 @@
 /**
- * What runs in the thread that writes: prepared statements, one transaction per write, an answer when it is on disk. Text
- * instead of a file of its own, because a thread cannot load TypeScript on Node 20, and the package has to work from its
- * sources (in tests) as well as built.
+ * The program of the writer thread: prepared statements, one transaction per write, and a reply once the write is on
+ * disk. It is a string instead of a separate file, because a thread cannot load TypeScript on Node 20, and the package
+ * has to work from its sources (in tests) as well as built.
  *
- * Beside its writes it keeps house, once a second: it gives free pages back to the file system, and empties the log once
- * records have been deleted, because the log still shows them. And it looks whether its files are the ones that it opened:
- * SQLite goes on writing to a file that was deleted, and what it writes is gone with the process.
+ * Once a second it also does maintenance. It returns free pages to the file system. After records were deleted, it
+ * truncates the log, because the log still shows them. It also checks that its files are still the ones that it opened:
+ * SQLite continues to write to a deleted file, and those writes are lost when the process ends.
  */
 export const PROGRAM = `
 'use strict'

@@ -7,13 +7,21 @@ import { DROP, DROP_AT, EXPIRED, HAS_EXPIRED, IS_NUMBER, SWEEP_AT, WRITE_STATEME
 import type { PackedWrite } from './sqlite-write.ts'
 import { PROGRAM } from './sqlite-writer-program.ts'
 
-/** What one write deletes of the expired, in bytes of their data: zeros of that size are written in their place. */
+/**
+ * Limit on the expired records that one write deletes, in bytes of data: SQLite overwrites that many bytes with zeros.
+ */
 const SWEEP_BYTES_MAX = 8_388_608
-/** How long the log may show what was deleted, while the storage is busy. Emptying it takes a flush of the whole file. */
+/**
+ * How long deleted data may stay readable in the log while the storage is busy. Truncating the log flushes the whole
+ * file.
+ */
 const LOG_SHOWS_MS = 10_000
-/** Free pages that stay in the file: 1 MB, which a busy storage uses again at once. */
+/** Free pages that stay in the file: 1 MB, which a busy storage reuses at once. */
 const KEPT_PAGES = 256
-/** Given back at a time: 1 MB, some milliseconds; and so long of each second, while there is other work. */
+/**
+ * Pages are released 1 MB at a time, which takes some milliseconds. While there is other work, this bounds the time per
+ * second.
+ */
 const STEP_PAGES = 256
 const HOUSE_MS = 50
 
@@ -22,7 +30,7 @@ type Answer =
   | { readonly failure: string; readonly isGone: boolean }
   | { readonly gone: string }
 
-/** Writes in a thread of its own, so that waiting for the disk does not hold up the event loop. One write at a time. */
+/** Writes in a separate thread, so that waiting for the disk does not block the event loop. One write at a time. */
 export class SqliteWriter {
   readonly #worker: Worker
   readonly #exited: Promise<void>
@@ -66,12 +74,12 @@ export class SqliteWriter {
     })
   }
 
-  /** Something is wrong that no write has met yet. */
+  /** Reports an error that no write has encountered yet. */
   onBroken(listener: (error: Error) => void): void {
     this.#onBroken = listener
   }
 
-  /** One part after the other, in one transaction. True if records are left that have expired. */
+  /** Sends the parts one after the other, in one transaction. Resolves to true if expired records remain. */
   async write(parts: Iterable<PackedWrite>): Promise<boolean> {
     let hasRemains = false
     for (const part of parts) hasRemains = await this.#send(part)
@@ -79,7 +87,7 @@ export class SqliteWriter {
   }
 
   async close(): Promise<void> {
-    // From now on its end is nothing to report.
+    // From here on, the end of the thread is not an error.
     this.#onBroken = undefined
     this.#worker.ref()
     this.#worker.postMessage('close')

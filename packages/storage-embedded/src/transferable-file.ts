@@ -26,8 +26,8 @@ import { TOKENS_PER_EPOCH } from './token-source.ts'
 const FILE = 'impresario.db'
 
 /**
- * The file of the embedded storage, for a transfer; nothing if there is none and none is to be made. Nobody else can have it open
- * meanwhile: the directory is locked as by the storage itself.
+ * The file of the embedded storage, for a transfer; `undefined` if it does not exist and is not to be created. No other
+ * process can have it open meanwhile: the directory is locked in the same way as by the storage itself.
  */
 export function openTransferableFile(options: {
   readonly directory: string
@@ -48,7 +48,7 @@ export function openTransferableFile(options: {
   }
 }
 
-/** Goes over the tables in the order of their keys. Everything that is written is on disk when a method resolves. */
+/** Reads the tables in key order. All written data is on disk when a method resolves. */
 export class TransferableFile implements Transferable {
   readonly #db: Database
   readonly #unlock: () => void
@@ -68,7 +68,7 @@ export class TransferableFile implements Transferable {
     this.#writeMark(mark)
   }
 
-  /** The lock keeps everybody out. */
+  /** The directory lock excludes all other processes. */
   async users(): Promise<readonly string[]> {
     return []
   }
@@ -99,7 +99,7 @@ export class TransferableFile implements Transferable {
     return page
   }
 
-  /** First the records, then the items; a cursor is the table and the key of the last row of a page. */
+  /** First the records, then the items. A cursor consists of the table and the key of the last row of a page. */
   async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<TransferPage> {
     const [table, ...after] = cursor === undefined ? (['records', '', ''] as const) : cursorOf(cursor)
     if (table === 'records') {
@@ -165,7 +165,7 @@ export class TransferableFile implements Transferable {
     }
   }
 
-  /** As the storage itself would have it: never before what was already written. */
+  /** As in the storage itself: never before the last written timestamp. */
   #now(): number {
     return Math.max(Date.now(), Math.ceil(this.#meta().time))
   }
@@ -195,7 +195,7 @@ export class TransferableFile implements Transferable {
   }
 }
 
-/** Rows up to the size of a page, read one by one, so that no more than one page is ever in memory. */
+/** Rows up to the size of a page, read one by one, so that at most one page is in memory. */
 function pageOf<Row>(
   rows: Iterable<Row>,
   { entriesMax, bytesMax }: PageSize,
@@ -277,12 +277,12 @@ function countsOf(rows: readonly unknown[]): Readonly<Record<string, number>> {
   return Object.fromEntries(counted.map(({ name, count }) => [name, count]))
 }
 
-/** The boundary of cursors: only `dump` makes them. */
+/** Type boundary of cursors: only `dump` creates them. */
 function cursorOf(cursor: string): readonly ['records' | 'items', string, string] {
   return JSON.parse(cursor) as readonly ['records' | 'items', string, string]
 }
 
-/** The boundary of rows: strict tables that only this package writes, read by the names of their columns. */
+/** Type boundary of rows: strict tables that only this package writes, read by column name. */
 function recordRows(rows: Iterable<unknown>): Iterable<RecordRow> {
   return rows as Iterable<RecordRow>
 }

@@ -2,12 +2,15 @@ import { firstBytes } from './journal.ts'
 import type { Changes, CountRow, ExpiringRow, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
 
 export interface VolatileJournalOptions {
-  /** Awaited before a write takes effect. What never resolves is lost in the crash; a rejection is a failed disk. */
+  /**
+   * Awaited before a write takes effect. A write that never resolves is lost in the crash; a rejection is a failed
+   * disk.
+   */
   readonly beforeWrite?: (changes: Changes) => Promise<void>
 }
 
 export interface VolatileJournal extends Journal {
-  /** The same disk after a crash: what was written is there, and writes of the old process no longer arrive. */
+  /** The same disk after a crash: written data is there, and writes of the old process no longer arrive. */
   reopened(): VolatileJournal
 }
 
@@ -77,7 +80,7 @@ function apply(image: Image, changes: Changes): boolean {
 
 function applyItems(image: Image, { items, leases, removed }: Changes): void {
   for (const { queue, id } of removed) image.items.delete(keyOf(queue, id))
-  // Copies, so that the text is what it is now: in a change it is made when it is read.
+  // Copies, so that the text is built now: in a change it is built when it is read.
   for (const row of items) image.items.set(keyOf(row.queue, row.id), { ...row })
   for (const row of leases) {
     const key = keyOf(row.queue, row.id)

@@ -33,7 +33,7 @@ test('[G-03] an address that cannot be read is refused without being repeated', 
   expect(inspect(caught(parse))).not.toContain('secret')
 })
 
-/** With all that would be printed of it, its causes too. */
+/** With everything that would be printed of it, including its causes. */
 function caught(run: () => unknown): unknown {
   try {
     return run()

@@ -1,6 +1,6 @@
 import { ImpresarioError } from '@impresario/protocol'
 
-/** What an address says beside where the server is. */
+/** What an address contains besides the location of the server. */
 export interface Address {
   /** For the driver, without our own parameters. */
   readonly url: string
@@ -13,15 +13,15 @@ export interface Address {
 const POOL_MAX = 1_000
 
 /**
- * Takes our parameters out of an address: `schema`, `pool_max`, `strict` (true, false), and `listen` (off, or another
- * address without a pooler in between).
+ * Extracts our parameters from an address: `schema`, `pool_max`, `strict` (true, false), and `listen` (off, or another
+ * address that does not go through a pooler).
  */
 export function parsedAddress(text: string): Address {
   let url: URL
   try {
     url = new URL(text)
   } catch {
-    // The address may hold a password, so that it is not repeated; the error that names the reason does repeat it.
+    // The address may contain a password, so it is not repeated here. The original error would repeat it.
     const message = 'STORAGE_URL is no address. Write it as postgres://user:password@host:5432/database.'
     throw new ImpresarioError('INVALID_CONFIGURATION', message)
   }

@@ -17,7 +17,7 @@ export function touchesOf(batch: Batch): Touches {
   return { writes, reads }
 }
 
-/** About what the batch's data takes in memory, which is more than its message has bytes. */
+/** Approximate size of the batch's data in memory, which is larger than its message. */
 export function weightOf({ put = [], enqueue = [] }: Batch): number {
   let weight = 0
   for (const { value } of put) weight += jsonWeight(value)
@@ -35,7 +35,7 @@ interface Named {
   readonly row: Row
 }
 
-/** A group of batches as the parameters of the function `commit`. Whatever is empty is null, and its part is left out. */
+/** A group of batches as the parameters of the function `commit`. An empty part is null and is skipped. */
 export function commitParameters(batches: readonly Batch[]): readonly (string | null)[] {
   const locks: Named[] = []
   const keys: Named[] = []
@@ -53,12 +53,12 @@ export function commitParameters(batches: readonly Batch[]): readonly (string | 
       puts.push({ name: recordName(one.kind, one.id), row: putRow(one, b) })
     }
   }
-  // Without claims and removals the items are locked as they are written, in the same order.
+  // Without claims and removals, the items are locked as they are written, in the same order.
   if (locks.length > 0) for (const { name, row } of items) locks.push({ name, row: { q: row['q'], i: row['i'] } })
   return [inOrder(locks), inOrder(keys), inOrder(puts), inOrder(items)]
 }
 
-/** Items that a batch names without writing them: claims with their tokens (`t`), and those that go (`g`). */
+/** Items that a batch names without writing them: claims with their tokens (`t`), and removed items (`g`). */
 function lockRows({ settle, guard, remove = [] }: Batch, b: number): Named[] {
   const row = (queue: string, id: string, more: Row): Named => {
     const i = checked(id)
@@ -71,7 +71,10 @@ function lockRows({ settle, guard, remove = [] }: Batch, b: number): Named[] {
   ]
 }
 
-/** What a batch writes or drops under one name is one key: its new version, if there is one, and whether the old goes first. */
+/**
+ * What a batch writes or drops under one name is one key: its new version, if there is one, and whether the old one is
+ * dropped first.
+ */
 function keyRows(put: readonly Put[], drop: NonNullable<Batch['drop']>, b: number): readonly Named[] {
   const rows = new Map<string, Row>()
   for (const { kind, id } of drop) rows.set(recordName(kind, id), { b, k: kind, i: checked(id), d: true })
@@ -79,7 +82,7 @@ function keyRows(put: readonly Put[], drop: NonNullable<Batch['drop']>, b: numbe
     const name = recordName(kind, id)
     const before = rows.get(name)
     const { o, s, m } = facetColumns(facets)
-    // Of two different versions one cannot follow the stored one: so the batch conflicts, as version -1 always does.
+    // Two different versions cannot both follow the stored one, so the batch conflicts, as version -1 always does.
     const v = before?.['v'] === undefined || before['v'] === version ? version : -1
     rows.set(name, { b, k: kind, i: checked(id), v, d: before?.['d'] ?? false, o, s, m })
   }
@@ -88,7 +91,8 @@ function keyRows(put: readonly Put[], drop: NonNullable<Batch['drop']>, b: numbe
 
 function putRow({ kind, id, version, value, facets, expiresMs }: Put, b: number): Row {
   const { o, s, m, t } = facetColumns(facets)
-  // The value is text inside the message: it can hold what the server would not take in a message itself (U+0000).
+  // The value is text inside the message, so that it can hold characters that the server does not accept in the message
+  // itself (U+0000).
   const d = JSON.stringify(value)
   return { b, k: kind, i: checked(id), v: version, e: whole(expiresMs), o, s, m, t, d }
 }
@@ -127,12 +131,12 @@ function optional(text: string | undefined): string | null {
   return text === undefined ? null : checked(text)
 }
 
-/** Searched text as the server can hold it; what it cannot hold is nothing that anybody searches for. */
+/** Search text as the server can store it. Characters that it cannot store are never searched for. */
 export function searchable(text: string): string {
   return foldedText(text).replaceAll('\0', '\uFFFD')
 }
 
-/** Refuses what could not be written, before it travels with others. */
+/** Refuses data that could not be written, before it is sent in a group with others. */
 export function mustBeStorable({ put = [], drop = [], enqueue = [], remove = [], settle, guard }: Batch): void {
   for (const { id, facets } of put) mustBeStorableName(id, facets?.owner, facets?.status, facets?.name)
   for (const { id, lane, fallback } of enqueue) mustBeStorableName(id, lane, fallback?.lane)
@@ -140,7 +144,7 @@ export function mustBeStorable({ put = [], drop = [], enqueue = [], remove = [],
   mustBeStorableName(settle?.id, guard?.id)
 }
 
-/** Halves of a character become the sign for what is no character, as on every disk. */
+/** Lone surrogates become the replacement character, as on every disk. */
 function checked(text: string): string {
   return text.replaceAll(/\p{Surrogate}/gu, '\uFFFD')
 }
@@ -149,7 +153,7 @@ function whole(ms: number | undefined): number | null {
   return ms === undefined || ms === Infinity ? null : Math.ceil(ms)
 }
 
-/** Of several under one name the last counts. */
+/** If several have the same name, the last one counts. */
 function newest<T>(list: readonly T[], nameOf: (one: T) => string): readonly T[] {
   if (list.length < 2) return list
   return [...new Map(list.map((one) => [nameOf(one), one])).values()]

@@ -24,7 +24,10 @@ const record = (id: string, version: number): Put => ({
   facets: { owner: 'ann', status: 'active', name: 'noop' },
 })
 
-/** What the server counted, once it has counted so many updates: a connection tells of them when it ends, or a bit later. */
+/**
+ * The server's statistics, once they include this many updates: a connection reports them when it ends, or a little
+ * later.
+ */
 async function updatesOf(table: string, atLeast: number): Promise<{ readonly all: number; readonly hot: number }> {
   for (;;) {
     const [row] = await server.query(
@@ -72,7 +75,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL under a steady load $
       expect(await storage.commit({ put: ids.map((id) => record(id, round)) })).toBe('committed')
     }
     await storage.close()
-    // Only the claim itself is not, nor a version that finds its page full.
+    // The exceptions are the claim itself, and a row version that finds its page full.
     expect((await updatesOf('items', 420)).hot).toBeGreaterThanOrEqual(380)
     expect((await updatesOf('records', 400)).hot).toBeGreaterThanOrEqual(360)
   })

@@ -1,22 +1,22 @@
 import { BY_KEY } from './commit-function.ts'
 
-/** Items whose alarm came are brought up to date in portions, so that a claim after a long rest does not take long itself. */
+/** Items with a due alarm are updated in portions, so that a claim after a long idle time does not itself take long. */
 const RING_MAX = 5_000
 /**
- * A lane is counted up to here, and less far when there are many: to count is to read. A queue of a million must not make every
- * look at its lanes read a million rows.
+ * A lane is counted up to this number, and to a lower one when there are many lanes, because counting reads rows. With
+ * a queue of a million items, a query of its lanes must not read a million rows.
  */
 const READY_COUNT_MAX = 1_000
 const READY_COUNT_MIN = 10
 const READY_COUNT_TOTAL = 100_000
-/** How soon to look again for what somebody else has locked at this moment. */
+/** How soon to retry for items that are locked by others at this moment. */
 const LOCKED_RETRY_MS = 5
 
 /**
- * Up to so many rows of a lane, own ones and those that have come into force as fallbacks, by their indexes.
+ * Up to a given number of rows of a lane, its own items and those whose fallback has begun, from their indexes.
  *
- * An index keeps the entries of what was claimed until the next vacuum, all at the head of the lane. One claim has to go past
- * them; those that travel with it begin where it found the first row.
+ * An index keeps the entries of claimed items until the next vacuum, all at the head of the lane. One claim has to skip
+ * them; claims that are sent with it start where it found the first row.
  */
 function rowsOfLane(isFallback = 'i.fallback_lane = g.lane'): string {
   return `
@@ -30,13 +30,16 @@ function rowsOfLane(isFallback = 'i.fallback_lane = g.lane'): string {
             ORDER BY i.rank, i.seq LIMIT n + cap)`
 }
 
-/** Of several lanes the best items first. An item that two lanes could give comes through its own. */
+/** The best items of several lanes first. An item that two lanes could give comes through its own lane. */
 const BEST_FIRST = `
         SELECT u.id, u.seq, found_lanes[1] AS turn, u.lane, u.rank FROM unnest(found_lanes) AS g(lane)
         CROSS JOIN LATERAL (${rowsOfLane('i.fallback_lane = g.lane AND NOT i.lane = ANY (found_lanes)')}
         ) u ORDER BY u.rank, u.seq LIMIT n + cap`
 
-/** The best of each lane, then the second best of each. An item that two lanes could give comes through the better place. */
+/**
+ * The best of each lane, then the second best of each. An item that two lanes could give comes through the lane where
+ * it ranks better.
+ */
 const IN_ROTATION = `
         SELECT d.id, d.seq, d.turn, NULL::text AS lane, NULL::double precision AS rank FROM (
           SELECT DISTINCT ON (b.id) b.id, b.seq, g.lane AS turn, b.place, g.o
@@ -46,18 +49,18 @@ const IN_ROTATION = `
           ) b ORDER BY b.id, b.place, g.o
         ) d ORDER BY d.place, d.o`
 
-/** What has expired, the longest first. */
+/** Expired items, the ones that expired first come first. */
 const EXPIRED = `
         SELECT i.id, i.seq, NULL::text AS turn, NULL::text AS lane, NULL::double precision AS rank FROM {schema}.items i
         WHERE i.queue = q.queue AND i.state = 3
         ORDER BY i.expired_at LIMIT n + cap`
 
 /**
- * Locks the first of what `found` gives, in its order, that nobody else has locked.
+ * Locks the first rows that `found` returns, in its order, skipping rows that are locked by others.
  *
  * Candidates are found by their index without a lock and then looked up one by one by their key, so that a claim over
- * several lanes locks only what it takes. The look-up is a subquery with a lock of its own: the planner can neither turn
- * it into another kind of join nor read ahead.
+ * several lanes locks only the rows that it takes. The lookup is a subquery with its own lock: the planner can neither
+ * turn it into another kind of join nor read ahead.
  */
 function lockStatement(found: string, state: number): string {
   return `WITH found AS MATERIALIZED (${found}
@@ -76,7 +79,7 @@ function lockStatement(found: string, state: number): string {
       INTO places, turns, seen, head_lanes, head_ranks FROM taken t`
 }
 
-/** Claims, and what they stand on. */
+/** Claims, and the functions that they use. */
 export const CLAIM_FUNCTIONS = `
 CREATE FUNCTION {schema}.ring(p_queue text, v_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -14,11 +14,11 @@ export interface ClaimsOptions {
 
 interface Request extends ClaimOptions {
   readonly queue: Queue
-  /** Not what is due, but what has expired. */
+  /** Claims expired items instead of due ones. */
   readonly isExpired: boolean
 }
 
-/** Those that ask for the same are one claim for all of them. */
+/** Requests for the same thing are merged into one claim. */
 interface Joint {
   readonly request: Request
   readonly limits: number[]
@@ -27,8 +27,8 @@ interface Joint {
 const SIZE_MAX = 128
 
 /**
- * Claims of one moment travel together. Those from the same lanes, for the same holder and time, are one claim to the server,
- * whose items are given out in the order in which they were asked for.
+ * Claims that are requested at the same time are sent together. Those for the same lanes, holder and duration are one
+ * claim to the server, and its items are distributed in the order of the requests.
  */
 export class Claims {
   readonly #options: ClaimsOptions

@@ -1,22 +1,24 @@
 /**
- * A cached plan must not depend on how long the tables were when it was made: all of these statements look a few rows up by
- * key. So they are not left to the estimates, which call a queue that was empty a minute ago empty. Three rules hold for them:
- * - what is named by its key is looked up one by one, by a subquery that the planner cannot take apart (\`FOR UPDATE\`, \`OFFSET 0\`);
- * - what was locked is changed by its place (\`ctid\`), which nobody else can move: reading an index is made so dear that no
- *   index is gone through for it;
- * - the first of an order come from the index that has this order.
+ * A cached plan must not depend on the size of the tables when it was made: all of these statements look up a few rows
+ * by key. So they do not rely on estimates, which treat a queue that was empty a minute ago as empty. Three rules apply:
+ * - rows that are named by key are looked up one by one, in a subquery that the planner cannot flatten
+ *   (\`FOR UPDATE\`, \`OFFSET 0\`);
+ * - locked rows are changed by their position (\`ctid\`), which no other process can move: index reads get such a high
+ *   cost that no index is scanned for this;
+ * - the first rows of an order come from the index that has this order.
  *
- * Plans whose estimate was made high on purpose must not be compiled either. Waiting for a row is bounded.
+ * Plans with a deliberately high estimate must not be JIT-compiled either. The wait for a row lock is bounded.
  */
 export const BY_KEY = `SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off
   SET cpu_index_tuple_cost = 1000 SET jit = off SET plan_cache_mode = force_generic_plan SET lock_timeout = '10s'`
 
 /**
- * Decides and writes a group of batches that touch different things, each for itself, and says which of them conflict.
+ * Decides and writes a group of batches that touch different names, each batch separately, and returns which of them
+ * conflict.
  *
- * Rows are locked in the order of their names, items before records, so that two groups never wait for each other in a
- * circle. What another writer creates between the look and the write is noticed by the number of written rows; then the
- * whole group is undone and sent again, which finds the new row and decides by it.
+ * Rows are locked in the order of their names, items before records, so that two groups never deadlock. If another
+ * writer creates a row between the read and the write, the number of written rows shows it. The whole group is then
+ * rolled back and retried, and the retry finds the new row and decides by it.
  */
 export const COMMIT_FUNCTION = `
 CREATE OR REPLACE FUNCTION {schema}.commit(p_locks json, p_keys json, p_puts json, p_items json)

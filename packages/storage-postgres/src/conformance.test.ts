@@ -16,9 +16,9 @@ let pool: Pool
 let clock: { readonly advance: (ms: number) => Promise<void> }
 
 /**
- * All cases use the same tables and connections, one after the other, and leave the tables empty: to make them anew, and to
- * have the server plan all statements again on each connection, takes longer than most cases.
- * A restart here is a crash: the old storage is left as it stands, and the new one comes under its name.
+ * All cases use the same tables and connections, one after the other, and leave the tables empty: creating them again,
+ * and having the server plan all statements again on each connection, takes longer than most cases. A restart here is a
+ * crash: the old storage is abandoned without closing, and the new one starts under its name.
  */
 async function open(): Promise<StorageUnderTest> {
   const options = { ...OPTIONS, url: server.url, pool }

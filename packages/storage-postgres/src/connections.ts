@@ -5,29 +5,35 @@ import type { ClientConfig, PoolClient, QueryResultRow } from 'pg'
 
 export interface ConnectionOptions {
   readonly pool: pg.Pool
-  /** Whether others use the pool too, who may go on when this storage is closed. */
+  /** Whether other storages share the pool, which may continue to use it after this storage is closed. */
   readonly isShared: boolean
-  /** How long a call may take in all, with its repetitions; then it is refused. */
+  /** How long a call may take in total, including retries, before it is refused. */
   readonly callMs: number
 }
 
-/** A connection that does not come about in this time is tried anew. */
+/** A connection attempt that takes longer than this is retried. */
 const CONNECT_MS = 5_000
 const IDLE_MS = 60_000
 const BACKOFF_MS = 25
 const BACKOFF_MS_MAX = 1_000
 
-/** Undone by the server, so that they can be sent again: deadlock, serialization, lock timeout, our own lost race. */
+/**
+ * Rolled back by the server, so that they can be retried: deadlock, serialization failure, lock timeout, our own lost
+ * race.
+ */
 const UNDONE = new Set(['40P01', '40001', '55P03', 'IM001'])
-/** The server cannot work at the moment: shutting down, starting, too many connections, out of space, read-only after a failover. */
+/**
+ * The server cannot work at the moment: shutting down, starting, too many connections, out of space, read-only after a
+ * failover.
+ */
 const UNAVAILABLE = /^(?:08|53|57P0|58|25006|XX00[12])/
 
 /**
- * The pool, and what a call goes through.
+ * The pool, and the retry rules of a call.
  *
- * Every call is one statement and its own transaction: nothing of a session is relied on, so that a pooler may give each of
- * them another server connection. A call is repeated while it cannot have happened, or when to repeat it does no harm, and
- * never beyond its time.
+ * Every call is one statement and one transaction: it relies on no session state, so that a pooler may use another
+ * server connection for each call. A call is retried if it cannot have taken effect or is idempotent, and never beyond
+ * its time limit.
  */
 export class Connections {
   readonly #options: ConnectionOptions
@@ -37,7 +43,7 @@ export class Connections {
     this.#options = options
   }
 
-  /** `isRepeatable`: to do it twice is the same as to do it once, so that a lost connection is no reason to give up. */
+  /** `isRepeatable`: the call is idempotent, so that it is retried after a lost connection. */
   async call<R extends QueryResultRow>(
     text: string,
     values: readonly unknown[],
@@ -74,7 +80,8 @@ export class Connections {
     } catch (error) {
       return { error, wasSent: false }
     }
-    // A connection that breaks during the query rejects the query too; without a listener it would end the process.
+    // A connection that breaks during the query also rejects the query. Without a listener the error would end the
+    // process.
     client.on('error', ignore)
     let broken = false
     try {
@@ -83,7 +90,7 @@ export class Connections {
       const { rows } = await client.query<R>(config)
       return { rows }
     } catch (error) {
-      // What the server answered leaves the connection usable; everything else does not.
+      // After an error reply from the server the connection is still usable; after any other error it is not.
       broken = sqlStateOf(error) === undefined || isPassing(error, sqlStateOf(error))
       return { error, wasSent: true }
     } finally {
@@ -93,14 +100,17 @@ export class Connections {
   }
 }
 
-/** A pool as a storage needs it. */
+/** A pool with the settings that a storage needs. */
 export function createPostgresPool(url: string, max: number, onIdleError: (error: Error) => void): pg.Pool {
   const pool = new pg.Pool({ ...clientConfig(url), max, idleTimeoutMillis: IDLE_MS })
   pool.on('error', onIdleError)
   return pool
 }
 
-/** Settings that every connection shares. Of these only the name reaches the server: poolers refuse what they do not know. */
+/**
+ * Settings that every connection shares. Only the name of these reaches the server: poolers refuse parameters that they
+ * do not know.
+ */
 export function clientConfig(url: string): ClientConfig {
   return {
     connectionString: url,
@@ -114,7 +124,7 @@ export function clientConfig(url: string): ClientConfig {
 
 const INT8: number = pg.types.builtins.INT8
 
-/** The boundary of the driver's types: our 64-bit numbers are times and tokens, and fit into a number. */
+/** Boundary of the driver's types: our 64-bit integers are timestamps and tokens, and fit into a number. */
 const typeParser = ((oid: number, format?: 'text' | 'binary'): unknown =>
   oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser
 
@@ -122,7 +132,7 @@ export function closedError(): ImpresarioError {
   return new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage is closed.')
 }
 
-/** Out of disk, memory or connections, or read-only: said instead of doing anything of the statement. */
+/** Out of disk, memory or connections, or read-only: the server reports it before any part of the statement ran. */
 const REFUSED = /^(?:53|25006)/
 
 export function unavailable(error: unknown): ImpresarioError {
@@ -136,11 +146,11 @@ export function unavailable(error: unknown): ImpresarioError {
   return new ImpresarioError('STORAGE_UNAVAILABLE', `PostgreSQL did not answer: ${reason}`, { cause: error })
 }
 
-/** Whether it may be better in a moment. Anything else that the server refuses is a mistake in this program or its settings. */
+/** Whether a retry may succeed. Any other error of the server is a bug in this program or an error in its settings. */
 function isPassing(error: unknown, code: string | undefined): boolean {
   return code === undefined ? error instanceof Error : UNDONE.has(code) || UNAVAILABLE.test(code)
 }
 
 function ignore(): void {
-  // The query that was under way tells.
+  // The query in progress reports the error.
 }

@@ -2,10 +2,13 @@ import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { ClientBase } from 'pg'
 
-/** PostgreSQL 13 is the oldest that has all that the functions use. */
+/** PostgreSQL 13 is the oldest version with everything that the functions use. */
 const VERSION_MIN = 130_000
 
-/** Reads what the server promises, tells it, and refuses a server that is too old or, if `strict`, promises too little. */
+/**
+ * Reads and reports the durability of the server. Refuses a server that is too old or, if `strict`, guarantees too
+ * little.
+ */
 export async function mustBeDurable(
   client: ClientBase,
   { strict, log }: { readonly strict: boolean; readonly log: Log | undefined },

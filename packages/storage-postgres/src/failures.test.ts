@@ -55,7 +55,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL that fails ${missingP
       await atLeast(200)
       await server.kill()
       await server.start()
-      // By itself, with the same storage.
+      // It recovers by itself, with the same storage.
       await atLeast(100)
       over.abort()
       await writers
@@ -137,7 +137,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL that fails ${missingP
     for (const batch of [{ put: [{ ...put, id: 'k\0' }] }, { enqueue: [{ ...turn('i2'), lane: '\0' }] }]) {
       await expect(storage.commit(batch)).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
     }
-    // Whoever asks for such a name finds nothing, and is no burden to those who ask in the same moment.
+    // A query for such a name finds nothing, and does not affect queries that are made at the same time.
     const found = await Promise.all([storage.read('key', 'k\0'), storage.read('key', 'k\uFFFD')])
     expect(found).toEqual([undefined, { value, version: 1 }])
     expect(await storage.peek('turns', ['\0', 'i1', 'none\0'])).toMatchObject([undefined, { id: 'i1' }, undefined])

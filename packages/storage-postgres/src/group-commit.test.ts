@@ -12,7 +12,7 @@ const guarded = (id: string, ...ids: readonly string[]): Batch => ({
 
 type Outcome = 'committed' | 'conflict'
 
-/** A group whose groups arrive when the test says so. */
+/** A group commit whose groups complete when the test says so. */
 function bench(groupsMax: number) {
   const groups: { readonly batches: readonly Batch[]; readonly end: (conflicts?: readonly number[]) => void }[] = []
   const commits = new GroupCommit<Batch, Outcome>({

@@ -3,16 +3,19 @@ import { NamesInUse } from './names-in-use.ts'
 import type { Touches } from './names-in-use.ts'
 
 export interface GroupCommitOptions<Q, A> {
-  /** Does what is asked for in one step, and gives an answer to each. */
+  /** Executes the requests in one step and returns a result for each. */
   readonly send: (requests: readonly Q[]) => Promise<readonly A[]>
-  /** Groups under way at the same time. Each has a connection. */
+  /** Groups in progress at the same time. Each has a connection. */
   readonly groupsMax: number
-  /** One group at most: more would only make the first ones wait. */
+  /** Maximum size of a group: more would only make the first requests wait. */
   readonly sizeMax: number
-  /** What a request holds, and how much of it one group takes; a heavier one travels alone. Without it only their number counts. */
+  /**
+   * The weight of a request, and the total that one group takes; a heavier request is sent alone. Without it only the
+   * number counts.
+   */
   readonly weigh?: (request: Q) => number
   readonly weightMax?: number
-  /** What a request changes; those that touch the same go one after the other. */
+  /** The names that a request changes. Requests that touch the same name run one after the other. */
   readonly touches?: (request: Q) => Touches
 }
 
@@ -25,22 +28,23 @@ interface Waiting<Q, A> {
 }
 
 /**
- * Another group sets out beside those under way once so many wait for each of them. Fewer are better off in the next group:
- * a group costs the server more than ten times what one more request in it does.
+ * Another group is started beside those in progress once this many requests wait for each of them. Fewer are better off
+ * in the next group: a group costs the server more than ten times as much as one more request in it.
  */
 const CROWD = 32
-/** So long at most: who is under way may have met a lock, and must not hold up everybody else. */
+/** Maximum wait: a group in progress may be waiting for a lock, and must not delay all other requests. */
 const PATIENCE_MS = 25
-/** How far to look for requests that can go along, in groups. */
+/** How far to scan for requests that can join a group, in groups. */
 const LOOK = 4
 
 /**
- * Requests of one moment travel together, in one round trip and with one flush of the server's disk. Each has its own answer.
+ * Requests that are made at the same time are sent together, in one round trip and with one disk flush of the server.
+ * Each gets its own result.
  *
- * When nothing is under way they set out at once; meanwhile others gather for the next group. A request waits until no other
- * one that touches the same is before it or under way, so that those to one thing happen in the order in which they were
- * called. When the server refuses a group, each of it goes again alone, so that only the culprit is refused. A group
- * whose outcome is unknown rejects all of it.
+ * If nothing is in progress they are sent at once; meanwhile others collect for the next group. A request waits until
+ * no other request that touches the same name is before it or in progress, so that requests for one name take effect in
+ * call order. If the server refuses a group, each of its requests is retried alone, so that only the faulty one is
+ * refused. If the outcome of a group is unknown, all its requests are rejected.
  */
 export class GroupCommit<Q, A> {
   readonly #options: GroupCommitOptions<Q, A>
@@ -61,7 +65,7 @@ export class GroupCommit<Q, A> {
       this.#waiting.push({ request, touches: touches?.(request), weight, resolve, reject })
       if (this.#isScheduled) return
       this.#isScheduled = true
-      // One tick of the event loop: what is asked for in it goes together.
+      // One tick of the event loop: requests made in it are sent together.
       setImmediate(() => {
         this.#isScheduled = false
         this.#setOut()
@@ -69,7 +73,7 @@ export class GroupCommit<Q, A> {
     })
   }
 
-  /** Resolves once everything that was asked for before has its answer. */
+  /** Resolves once all earlier requests have their results. */
   async drain(): Promise<void> {
     this.#setOut()
     while (this.#underWay.size > 0) await Promise.race(this.#underWay)
@@ -135,7 +139,7 @@ export class GroupCommit<Q, A> {
         else resolve(answer)
       }
     } catch (error) {
-      // What the storage itself refuses is undone; only then may it be sent again.
+      // If the storage itself refuses a group, the group is rolled back; only then may it be retried.
       if (group.length === 1 || isImpresarioError(error)) for (const { reject } of group) reject(error)
       else await this.#runAlone(group)
     } finally {

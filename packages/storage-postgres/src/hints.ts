@@ -10,43 +10,47 @@ export interface HintOptions {
   readonly schema: string
   readonly channel: string
   readonly session: number
-  /** Where to listen: an address that leads to the server itself, or nowhere. */
+  /** Where to listen: an address that leads directly to the server, or `undefined`. */
   readonly listenUrl: string | undefined
   readonly pollMs: number
   readonly log: Log | undefined
 }
 
-/** A first hint is told at once; what follows it is gathered for so long: a notification makes its sender wait for all others. */
+/**
+ * The first hint is sent at once. Later ones are collected for this long, because a notification makes its sender wait
+ * for all others.
+ */
 const GATHER_MS = 3
 const RECONNECT_MS = 250
 const RECONNECT_MS_MAX = 10_000
-/** While notifications arrive the poll only finds what they missed. */
+/** While notifications arrive, the poll only finds what they missed. */
 const POLL_FACTOR = 5
-/** A notification to ourselves that takes longer does not arrive: there is a pooler in between. */
+/** If a notification to ourselves takes longer than this, it does not arrive: there is a pooler in between. */
 const ECHO_MS = 5_000
-/** Lanes that one poll tells of. */
+/** Maximum number of lanes that one poll reports. */
 const POLL_LANES_MAX = 500
 
 /**
- * Tells listeners, here and in other processes, which lanes may have got something.
+ * Tells listeners, here and in other processes, which lanes may have received items.
  *
- * Listeners here are told at once. Others are told by NOTIFY, outside the transaction that wrote: inside it, all writers of
- * the database would have to commit one after the other. Whoever dies in between leaves it to the poll of the others.
+ * Listeners here are called at once. Other processes are notified by NOTIFY, outside the transaction that wrote: inside
+ * it, all writers of the database would have to commit one after the other. If a process dies in between, the other
+ * processes find the items by their poll.
  *
- * The listening connection: `off` (no address) or `connecting` → `listening` → `connecting` when it breaks, until `stop`.
- * The poll runs all the time, seldom while listening.
+ * The listening connection: `off` (no address) or `connecting` → `listening` → `connecting` when it breaks, until
+ * `stop`. The poll always runs, but rarely while listening.
  */
 export class Hints {
   readonly #options: HintOptions
   readonly #listeners = new Listeners()
   readonly #untold = new Map<Queue, Set<string>>()
-  /** Until the first sign of life has looked around. */
+  /** Assumed until the first heartbeat has checked. */
   #hasPeers = true
   #isStopped = false
   #client: pg.Client | undefined
   #isListening = false
   #polledAt = performance.now()
-  /** Calls off what will be told to others. */
+  /** Cancels the pending notifications to other processes. */
   #cancelTelling: (() => void) | undefined
   #toldAt = Number.NEGATIVE_INFINITY
   #retry: NodeJS.Timeout | undefined
@@ -61,7 +65,7 @@ export class Hints {
     this.#poll.unref()
   }
 
-  /** Resolves when it listens, or has failed to for the first time. */
+  /** Resolves when it listens, or when the first attempt has failed. */
   async start(): Promise<void> {
     if (this.#options.listenUrl !== undefined) await this.#connect(RECONNECT_MS)
   }
@@ -70,7 +74,7 @@ export class Hints {
     return this.#listeners.add(queue, listener)
   }
 
-  /** Whether anybody else uses this storage. Nobody is told while there is nobody. */
+  /** Whether other processes use this storage. Without any, no notifications are sent. */
   setPeers(hasPeers: boolean): void {
     this.#hasPeers = hasPeers
   }
@@ -124,7 +128,7 @@ export class Hints {
       const sql = 'SELECT pg_notify($1, text) FROM unnest($2::text[]) AS text'
       await connections.call(sql, [channel, texts], { isRepeatable: true })
     } catch {
-      // A hint: the others find out by their poll.
+      // Only a hint: the others find the items by their poll.
     }
   }
 
@@ -159,7 +163,7 @@ export class Hints {
     this.#isListening = true
     this.#echo = setTimeout(() => this.#noEcho(client), ECHO_MS)
     this.#echo.unref()
-    // Tells the others that we are here, and us that notifications arrive.
+    // Announces this process to the others, and checks that notifications arrive here.
     await this.#notify([JSON.stringify({ from: session })])
     await this.#pollAll()
   }
@@ -210,7 +214,7 @@ export class Hints {
       if (this.#isStopped) return
       for (const lane of row?.lanes ?? []) this.#listeners.tell(queue, lane)
     } catch {
-      // The next poll may find the server again.
+      // The next poll may reach the server again.
     }
   }
 }

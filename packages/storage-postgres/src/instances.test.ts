@@ -79,7 +79,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
     ])
     expect(ofOwn.map(({ leases }) => leases.map(({ id }) => id))).toEqual(own.map(({ id }) => [id]))
     const got = ofCommon.map(({ leases }) => leases.map(({ id }) => id))
-    // Who came first gets something, the best first; five too many asked.
+    // The earliest requests get items, the best first; five requests get none.
     expect(got).toEqual([...common.map(({ id }) => [id]), [], [], [], [], []])
     const [row] = await server.query(`SELECT count(DISTINCT xmin::text)::integer AS n FROM ${namespace}.items`)
     expect(row).toEqual({ n: 1 })
@@ -132,7 +132,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
   test('[G-03] of writers on several instances that create the same, one wins', async () => {
     const storages = await openAll(4)
     for (let round = 0; round < 25; round++) {
-      // The other records make each batch long enough to meet the others.
+      // The other records make each batch large enough to overlap with the others.
       const batch = (writer: number): readonly Put[] => [
         ...Array.from({ length: 10 }, (_, index) => record(`w${writer} ${round} ${index}`, 1)),
         record(`k${round}`, 1, { status: `w${writer}` }),
@@ -152,7 +152,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
     const [own] = (await dying.claim('turns', { lanes: ['a'], limit: 1, leaseMs: 3_600_000 })).leases
     const [held] = (await dying.claim('turns', { lanes: ['b'], limit: 1, leaseMs: 3_600_000, holder: 'w' })).leases
     expect((await other.claim('turns', { limit: 5, leaseMs: 1_000 })).leases).toEqual([])
-    // Twenty seconds without a sign of life, and the next look of anybody.
+    // Twenty seconds without a heartbeat, and the next check by any process.
     await server.query(`UPDATE ${namespace}.sessions SET alive_until = now() - interval '1 second'
       WHERE id = (SELECT session FROM ${namespace}.items WHERE id = 'own')`)
     await server.query(`SELECT * FROM ${namespace}.heartbeat(nextval('${namespace}.session_ids'), NULL, 1000)`)
@@ -177,7 +177,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
   })
 
   test('[G-03] other instances hear of new work at once, also after the listening connection broke', async () => {
-    // So seldom a poll that it cannot be what wakes.
+    // The poll is so rare that it cannot be what wakes the listener.
     const [one, two] = await openAll(2, { pollMs: 3_600_000 })
     const next = (): Promise<string> => new Promise((resolve) => one!.watch('tasks', resolve))
     const first = next()
@@ -186,7 +186,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
     await server.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%many_${count}%'`,
     )
-    // Whatever was missed meanwhile is found when the connection is back.
+    // Everything that was missed meanwhile is found when the connection is back.
     const second = next()
     await two!.commit({ enqueue: [item('i2', { queue: 'tasks', lane: 'b' })] })
     expect(['b', 'any:{"type":"x"}']).toContain(await second)
@@ -221,7 +221,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
     expect(await storage.counts('key', {})).toEqual({ new: 10 })
     const [row] = await server.query(`SELECT ${namespace}.purge(1000) AS n`)
     const [left] = await server.query(`SELECT count(*)::integer AS n FROM ${namespace}.records`)
-    // A beat of the storage's own may have been faster.
+    // The storage's own heartbeat may have been faster.
     expect(Number(row?.['n'])).toBeLessThanOrEqual(20)
     expect(left).toEqual({ n: 10 })
     expect(await storage.counts('key', {})).toEqual({ new: 10 })

@@ -1,6 +1,6 @@
 import { BY_KEY } from './commit-function.ts'
 
-/** What an item `i` is with another lease: `new` are its times, then when it expires and what state it is in. */
+/** The item `i` with another lease: `new` holds its times, then when it expires and its state. */
 function next(leasedUntil: string, runAt: string, deliveries: string): string {
   return `
     CROSS JOIN LATERAL (SELECT ${leasedUntil} AS leased_until, ${runAt} AS run_at, ${deliveries} AS deliveries) AS new
@@ -9,7 +9,7 @@ function next(leasedUntil: string, runAt: string, deliveries: string): string {
     CROSS JOIN LATERAL (SELECT {schema}.state_of(v_now, i.due_at, new.leased_until, expiry.at, i.closing) AS state) AS now`
 }
 
-/** What becomes of leases: longer, handed back, or ended with the process that had them. */
+/** Changes of leases: renewed, handed back, or ended with the process that held them. */
 export const LEASE_FUNCTIONS = `
 CREATE FUNCTION {schema}.renew(p_refs json) RETURNS TABLE (n integer, lane text, ready boolean)
 LANGUAGE plpgsql ${BY_KEY} AS $$

@@ -10,7 +10,8 @@ interface Statement {
 export function listStatement(schema: string, kind: Kind, query: ListQuery): Statement {
   const { text, values } = pageStatement(schema, kind, query)
   if (query.bytesMax === undefined) return { text, values }
-  // The length of a text is known without reading it, so that only what is sent is taken out of its place.
+  // The length of a text is known without reading it, so that only the text that is sent is fetched from its storage
+  // (TOAST).
   const weighed = `SELECT p.*, octet_length(p.data) AS bytes, count(*) OVER () AS total,
     sum(octet_length(p.data)) OVER (ORDER BY p.id COLLATE "C" DESC) AS sum FROM (${text}) p`
   return {
@@ -39,7 +40,8 @@ function pageStatement(schema: string, kind: Kind, query: ListQuery): Statement 
     where.push(`r.status = ANY (${add(query.statuses)}::text[])`)
     return { text: page(where), values }
   }
-  // One page of each status by its own index, then the best of all: a rare status is found among millions of others.
+  // One page per status from its own index, then the best of all: a rare status is found quickly among millions of
+  // others.
   const each = page([...where, 'r.status = s.status'])
   const statuses = add([...new Set(query.statuses)])
   const text = `SELECT p.* FROM unnest(${statuses}::text[]) AS s(status) CROSS JOIN LATERAL (${each}) p

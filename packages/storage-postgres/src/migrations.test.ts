@@ -18,7 +18,7 @@ async function open(namespace: string): Promise<Storage> {
   return storage
 }
 
-/** As a program that knows other migrations does at its start. */
+/** Starts like a program that knows other migrations. */
 async function migrateAs(namespace: string, migrations: readonly Migration[]): Promise<void> {
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()
@@ -41,7 +41,7 @@ async function work(storage: Storage, id: string): Promise<void> {
 }
 
 const KNOWN = MIGRATIONS.length
-/** What the next program brings: a column that this one does not know of. */
+/** The migration of the next program: a column that this one does not know. */
 const NEXT: readonly Migration[] = [
   ...MIGRATIONS,
   { sql: 'ALTER TABLE {schema}.items ADD COLUMN colour text', oldest: KNOWN },
@@ -68,7 +68,7 @@ describe.skipIf(missingPostgres !== undefined)(`Migrations of PostgreSQL ${missi
       index % 2 === 0 ? migrateAs(namespace, NEXT) : open(namespace).then((storage) => work(storage, `i${index}`)),
     )
     await Promise.all([working, ...starts])
-    // Nobody goes back, and who starts again works as before.
+    // There is no downgrade, and a process that restarts works as before.
     await work(await open(namespace), 'late')
     await work(early, 'still there')
     expect(await versionOf(namespace)).toBe(KNOWN + 1)

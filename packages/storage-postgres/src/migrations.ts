@@ -11,8 +11,9 @@ export interface Migration {
   /** `{schema}` stands for the name of the schema. */
   readonly sql: string
   /**
-   * The oldest program, by the number of migrations that it knows, that can work with the tables after this one. Instances are
-   * replaced one after the other, so that it is to be the one before, unless there is a reason to stop everything.
+   * The oldest program, by the number of migrations that it knows, that can work with the tables after this one.
+   * Instances are replaced one after the other, so this should be the previous program, unless there is a reason to
+   * stop all instances.
    */
   readonly oldest: number
 }
@@ -20,23 +21,24 @@ export interface Migration {
 const FUNCTIONS = [COMMIT_FUNCTION, CLAIM_FUNCTIONS, LEASE_FUNCTIONS, READ_FUNCTIONS]
 
 /**
- * What was once released is never changed: a new version is a new entry at the end, and goes only forward. A function that the
- * program before still calls keeps its name, its parameters and its meaning; what has to differ gets another name.
+ * A released migration is never changed: a new version is a new entry at the end, and there is no downgrade. A function
+ * that the previous program still calls keeps its name, its parameters and its meaning. A function that has to differ
+ * gets another name.
  */
 export const MIGRATIONS: readonly Migration[] = [
   { sql: [TABLES, ITEM_RULES, ...FUNCTIONS, TRANSFER].join('\n'), oldest: 1 },
-  // A commit under a claim whose item has expired is a conflict. Programs from before take it for a claim that was lost.
+  // A commit under a claim whose item has expired is a conflict. Earlier programs treat it as a lost claim.
   { sql: COMMIT_FUNCTION, oldest: 1 },
 ]
 
-/** Names the lock under which instances that start together change the tables one after the other. */
+/** The lock under which instances that start at the same time migrate the tables one after the other. */
 const LOCK_SPACE = 1_768_779_634
 
 /**
- * Brings the tables up to this program's version. Tables of a newer program are left as they are, or refused if they are no
- * longer for this one.
+ * Migrates the tables to this program's version. Tables of a newer program are left unchanged, or refused if this
+ * program can no longer use them.
  *
- * The lock belongs to the transaction, so that it works through a pooler and ends with whoever had it.
+ * The lock belongs to the transaction, so that it works through a pooler and ends with its holder.
  */
 export async function migrate(
   client: ClientBase,
@@ -48,7 +50,7 @@ export async function migrate(
   await client.query('BEGIN')
   try {
     await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOCK_SPACE, namespace])
-    // Tests check the functions; here it would take longer than all the rest.
+    // Tests check the functions; checking them here would take longer than everything else.
     await client.query('SET LOCAL check_function_bodies = off')
     const found = await versionOf(client, namespace)
     if (!isUpToDate(found, known, namespace)) await bringUp(client, quoted(namespace), found.version, migrations)
@@ -91,7 +93,7 @@ function isUpToDate({ version, oldest }: Version, known: number, namespace: stri
   )
 }
 
-/** Reads the catalogue as a table: names that were looked up before the lock may be remembered as missing. */
+/** Reads the catalog with a query: names that were looked up before the lock may be cached as missing. */
 async function versionOf(client: ClientBase, namespace: string): Promise<Version> {
   const found = await client.query(
     "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = 'meta'",
@@ -102,7 +104,7 @@ async function versionOf(client: ClientBase, namespace: string): Promise<Version
   return rows[0] ?? { version: 0, oldest: 0 }
 }
 
-/** A namespace becomes a schema's name: lower case, so that it reads the same with and without quotes. */
+/** Converts a namespace to a schema name: lower case, so that it is the same with and without quotes. */
 export function mustBeNamespace(namespace: string): void {
   if (/^[a-z_][a-z0-9_]{0,47}$/.test(namespace) && !namespace.startsWith('pg_')) return
   throw new ImpresarioError(

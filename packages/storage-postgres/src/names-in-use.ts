@@ -1,11 +1,11 @@
-/** What a request touches, by name. Two that touch the same are decided one after the other. */
+/** The names that a request touches. Two requests that touch the same name are decided one after the other. */
 export interface Touches {
   readonly writes: ReadonlySet<string>
-  /** Claims under whose authority it is written: read, not changed. */
+  /** Claims that authorize the write: read, not changed. */
   readonly reads: ReadonlySet<string>
 }
 
-/** Names that requests write (by one at a time) or read (by any number). */
+/** Names that requests write (one at a time) or read (any number). */
 export class NamesInUse {
   readonly #writers = new Map<string, number>()
   readonly #readers = new Map<string, number>()

@@ -13,30 +13,33 @@ import { ALIVE_MS, Session } from './session.ts'
 
 export interface PostgresStorageOptions {
   /**
-   * `postgres://user:password@host:5432/database?sslmode=verify-full`. It may name settings of its own as well: `schema`,
-   * `pool_max`, `strict`, `listen`. What is given beside it counts more.
+   * `postgres://user:password@host:5432/database?sslmode=verify-full`. It may also contain settings: `schema`,
+   * `pool_max`, `strict`, `listen`. Options that are passed separately take precedence.
    */
   readonly url: string
-  /** The schema that holds everything; several may share a database. */
+  /** The schema that holds all tables. Several schemas may share a database. */
   readonly namespace?: string
-  /** Names this process. Who starts under the name of an earlier process ends that one's leases at once. */
+  /** Names this process. Starting under the name of an earlier process ends the leases of that process at once. */
   readonly instance?: string
-  /** Connections at most, one more for notifications. */
+  /** Maximum number of connections, plus one for notifications. */
   readonly poolMax?: number
-  /** Connections that several storages of a process use (`createPostgresPool`). They stay when the storage is closed. */
+  /**
+   * Connections that several storages of a process share (`createPostgresPool`). They stay open when the storage is
+   * closed.
+   */
   readonly pool?: pg.Pool
   /**
-   * Where to listen for notifications, if not at `url`: through a pooler that gives out connections by transaction they do
-   * not arrive. `false`: do not listen, poll.
+   * Where to listen for notifications, if not at `url`: they do not arrive through a pooler in transaction mode.
+   * `false`: do not listen, only poll.
    */
   readonly listen?: string | false
-  /** How often to look for work that no notification told of. */
+  /** How often to poll for work that no notification announced. */
   readonly pollMs?: number
-  /** How long a call may take with its repetitions before it is refused. */
+  /** How long a call may take, including retries, before it is refused. */
   readonly callMs?: number
-  /** How long to try to reach the server at the start. */
+  /** How long to try to reach the server at startup. */
   readonly startMs?: number
-  /** Refuse a server that may lose what it has acknowledged. */
+  /** Refuse a server that may lose acknowledged writes. */
   readonly strict?: boolean
   readonly log?: Log
 }
@@ -48,7 +51,7 @@ const CALL_MS = 15_000
 const START_MS = 30_000
 const RETRY_MS = 500
 
-/** Makes or checks the tables, and opens the storage in them. */
+/** Creates or checks the tables, and opens the storage in them. */
 export async function openPostgresStorage(given: PostgresStorageOptions): Promise<PostgresStorage> {
   const address = parsedAddress(given.url)
   const options = { ...address, ...given, url: address.url }
@@ -94,7 +97,7 @@ export async function openPostgresStorage(given: PostgresStorageOptions): Promis
   }
 }
 
-/** The tables and the server's settings. A server that is still starting is waited for. */
+/** Checks the tables and the server's settings. Waits for a server that is still starting. */
 async function prepare(pool: pg.Pool, options: PostgresStorageOptions, namespace: string): Promise<void> {
   const { strict = false, log, startMs = START_MS } = options
   const deadline = performance.now() + startMs
@@ -118,7 +121,7 @@ async function prepare(pool: pg.Pool, options: PostgresStorageOptions, namespace
   }
 }
 
-/** What waiting does not mend, said so that somebody can mend it. */
+/** Errors that a retry does not fix, with a message that says how to fix them. */
 export function refusalOf(error: unknown): Error | undefined {
   const code = sqlStateOf(error)
   if (code === undefined || !(error instanceof Error)) return undefined
@@ -127,6 +130,6 @@ export function refusalOf(error: unknown): Error | undefined {
   if (code.startsWith('28')) return refuse('PostgreSQL refuses the user or the password of STORAGE_URL.')
   if (code === '3D000') return refuse('The database that STORAGE_URL names does not exist. Create it with createdb.')
   if (code === '42501') return refuse('The user of STORAGE_URL may not create the schema: grant it CREATE.')
-  // A standby takes no writes until it is promoted.
+  // A standby accepts no writes until it is promoted.
   return /^(?:08|53|55|57|40|25006)/.test(code) ? undefined : error
 }

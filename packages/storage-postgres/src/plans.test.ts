@@ -4,7 +4,7 @@ import { openPostgresStorage } from './open.ts'
 import { missingPostgres, startPostgres } from './postgres-server.fixture.ts'
 import type { PostgresServer } from './postgres-server.fixture.ts'
 
-/** A node of a plan as `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)` shows it; only what is looked at here. */
+/** A node of a plan as `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)` shows it, reduced to the fields used here. */
 interface PlanNode {
   readonly 'Node Type': string
   readonly 'Relation Name'?: string
@@ -26,13 +26,13 @@ interface Explained {
 let server: PostgresServer
 
 const SCHEMA = 'planned'
-/** Pages that one statement may touch: a claim of 20 writes each of its rows and several entries of indexes. */
+/** Pages that one statement may touch: a claim of 20 writes each of its rows and several index entries. */
 const BLOCKS_MAX = 600
 const BY_KEY_OR_PLACE = /^(?:Index Scan|Index Only Scan|Tid Scan|ModifyTable)$/
 const AHEAD = 100_000
 const READY = 50_000
 
-/** Delayed and stuck items, and behind them such as can be claimed. Far faster than to commit them. */
+/** Delayed and stuck items, followed by claimable ones. Much faster than committing them. */
 function fill(schema: string): string {
   const columns =
     'queue, id, seq, rank, priority, token, due_at, leased_until, alarm_at, deliveries, state, lane, payload'
@@ -48,7 +48,7 @@ function fill(schema: string): string {
   ].join(';')
 }
 
-/** A connection on which every statement, those inside functions too, tells how it was done. */
+/** A connection on which every statement, including those inside functions, reports its plan. */
 async function explaining(): Promise<{ readonly run: (sql: string) => Promise<readonly Explained[]> }> {
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()
@@ -69,7 +69,7 @@ async function explaining(): Promise<{ readonly run: (sql: string) => Promise<re
   }
 }
 
-/** The boundary of what the server says about a plan. */
+/** Boundary of the server's output about a plan. */
 function explained(text: string): Explained {
   const { 'Query Text': query, Plan: plan } = JSON.parse(text.slice(text.indexOf('{'))) as {
     'Query Text': string
@@ -99,7 +99,7 @@ function scansOf(all: readonly Explained[], relation: string): readonly PlanNode
 const claim = (schema: string, request: object): string =>
   `SELECT * FROM ${schema}.claim_all('${JSON.stringify([{ r: 0, queue: 'tasks', amount: 20, lease: 60_000, ...request }])}', 1)`
 
-/** What the storage asks the server for, and how many rows each may touch at most in one statement. */
+/** The calls of the storage, and the maximum number of rows that one statement of each may touch. */
 function calls(schema: string): readonly (readonly [name: string, sql: string, rowsMax: number])[] {
   const json = (rows: readonly object[]): string => `'${JSON.stringify(rows)}'`
   const held = [1, 2, 3].map((n) => ({ n, q: 'tasks', i: `stuck${n}`, t: n }))
@@ -127,7 +127,7 @@ function calls(schema: string): readonly (readonly [name: string, sql: string, r
   ]
 }
 
-/** Calls on this connection that do not look up what they name, or go further than they must. */
+/** Calls on this connection that do not use a key lookup, or that read more than necessary. */
 async function complaints(run: (sql: string) => Promise<readonly Explained[]>): Promise<readonly string[]> {
   const found: string[] = []
   for (const [name, sql, rowsMax] of calls(SCHEMA)) {
@@ -149,7 +149,7 @@ async function complaints(run: (sql: string) => Promise<readonly Explained[]>): 
 
 describe.skipIf(missingPostgres !== undefined)(`PostgreSQL's plans ${missingPostgres ?? ''}`, () => {
   beforeAll(async () => {
-    // Statistics must not come by chance.
+    // Automatic statistics must not interfere.
     server = await startPostgres(['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'autovacuum=off'])
   }, 120_000)
   afterAll(() => server.stop())
@@ -158,14 +158,14 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL's plans ${missingPost
     const storage = await openPostgresStorage({ url: server.url, namespace: SCHEMA, pollMs: 3_600_000 })
     onTestFinished(() => storage.close())
     const old = await explaining()
-    // The worst: the server knows for sure that there is nothing, plans for that, and keeps the plans.
+    // The worst case: the server has exact statistics of empty tables, plans for them, and keeps the plans.
     await server.query(`VACUUM ANALYZE ${SCHEMA}.items, ${SCHEMA}.records`)
     for (const [, sql] of calls(SCHEMA)) await old.run(sql)
     await server.query(fill(SCHEMA))
     expect(await complaints((sql) => old.run(sql))).toEqual([])
     await server.query(`ANALYZE ${SCHEMA}.items, ${SCHEMA}.records`)
     const young = await explaining()
-    // To plan reads the catalogue, which is not what is counted here.
+    // Planning reads the catalog, which is not counted here.
     for (const [, sql] of calls(SCHEMA)) await young.run(sql)
     expect(await complaints((sql) => young.run(sql))).toEqual([])
   })

@@ -42,17 +42,18 @@ export interface PostgresStorageParts {
 type Outcome = 'committed' | 'conflict'
 
 const AGAIN = { isRepeatable: true } as const
-/** One round trip and one flush of the server's disk for so many batches; more would only make the first ones wait. */
+/** One round trip and one disk flush of the server for this many batches; more would only make the first ones wait. */
 const COMMITS_MAX = 128
-/** Of what they hold, in memory. One statement of more would be made, sent and read in one piece. */
+/** Limit of their data in memory. A larger statement would be built, sent and parsed in one piece. */
 const COMMIT_BYTES_MAX = 4_194_304
 
 /**
- * Storage in PostgreSQL, shared by any number of processes. `open` → `closed` by `close`, for good; while the server is away
- * calls are refused and nothing else changes.
+ * Storage in PostgreSQL, shared by any number of processes. `open` → `closed` by `close`, which is final. While the
+ * server is unreachable, calls are refused and nothing else changes.
  *
- * What is asked for is done by functions in the database, each call of one its own transaction: what a call did is durable
- * when it resolves, and `sync` has nothing to do. Calls of one moment travel together, each kind in a group of its own.
+ * Functions in the database do the work, and each call of one is a transaction: its effect is durable when the call
+ * resolves, and `sync` has nothing to do. Calls that are made at the same time are sent together, in one group per
+ * kind.
  */
 export class PostgresStorage implements Storage {
   readonly #parts: PostgresStorageParts
@@ -80,7 +81,7 @@ export class PostgresStorage implements Storage {
 
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
     this.#mustBeOpen()
-    // What cannot be there must not travel with others, whose calls the server would refuse as well.
+    // Names that cannot exist must not be sent in a group, because the server would refuse the other calls as well.
     return isStorable(id) ? this.#reads.read(kind, id) : undefined
   }
 
@@ -115,7 +116,10 @@ export class PostgresStorage implements Storage {
     return ids.map((id) => (isStorable(id) ? views[index++] : undefined))
   }
 
-  /** Reads the whole queue, a second for a million: an index of its own would cost every claim more than a start gains. */
+  /**
+   * Reads the whole queue, a second for a million items: an additional index would cost every claim more than a start
+   * gains.
+   */
   async held(queue: Queue): Promise<readonly string[]> {
     const { schema: s } = this.#parts
     const text = `SELECT id FROM ${s}.items WHERE queue = $1 AND state = 2 AND holder IS NOT NULL AND leased_until > ${s}.now_ms()`
@@ -173,7 +177,7 @@ export class PostgresStorage implements Storage {
     const { session, hints, connections } = this.#parts
     await Promise.all([this.#commits.drain(), this.#claims.drain(), this.#renewals.drain(), this.#reads.drain()])
     try {
-      // Without the server there is nothing to hand back to: the others find out by themselves.
+      // Without the server the leases cannot be handed back: other processes notice the missing heartbeats.
       await session.end().catch(() => undefined)
       await hints.stop()
     } finally {
@@ -189,7 +193,7 @@ export class PostgresStorage implements Storage {
     return batches.map((_, index) => (conflicts.has(index) ? 'conflict' : 'committed'))
   }
 
-  /** Each lane once: whoever listens looks at all that there is. */
+  /** Each lane once: a listener checks all items of the lane anyway. */
   #announce({ enqueue = [] }: Batch): void {
     const told = new Set<string>()
     for (const { queue, lane, delayMs } of enqueue) {

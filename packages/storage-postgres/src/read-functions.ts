@@ -1,6 +1,9 @@
 import { BY_KEY } from './commit-function.ts'
 
-/** Looks at records and items by their keys, several at a time. The plan of a statement of its own would cost more than the look. */
+/**
+ * Reads records and items by their keys, several at a time. Planning a separate statement would cost more than the
+ * read.
+ */
 export const READ_FUNCTIONS = `
 CREATE FUNCTION {schema}.read_all(p_kinds text[], p_ids text[]) RETURNS TABLE (n bigint, version integer, data text)
 LANGUAGE plpgsql ${BY_KEY} AS $$

@@ -26,7 +26,10 @@ type RecordFound = Pick<RecordRow, 'version' | 'data'>
 const SIZE_MAX = 256
 const GROUPS_MAX = 2
 
-/** Looks of one moment travel together. A look sets out after it was asked for, so that it sees all that was committed before. */
+/**
+ * Reads that are requested at the same time are sent together. A read is sent after it was requested, so that it sees
+ * all earlier commits.
+ */
 export class Reads {
   readonly #options: ReadsOptions
   readonly #records: GroupCommit<RecordKey, RecordFound | null>

@@ -8,7 +8,7 @@ export interface RenewalsOptions {
   readonly connections: Connections
   /** Quoted. */
   readonly schema: string
-  /** A lane got an item that was handed back. */
+  /** A lane received an item that was handed back. */
   readonly onReady: (queue: Queue, lane: string) => void
 }
 
@@ -29,8 +29,9 @@ interface RefRow {
 const SIZE_MAX = 128
 
 /**
- * Renewals of one moment travel together, and so do hand-backs; but not the ones with the others, because a renewal may be
- * sent again when its outcome is unknown, and a hand-back that is sent twice answers false the second time.
+ * Renewals that are requested at the same time are sent together, and so are hand-backs. The two are not mixed, because
+ * a renewal may be retried when its outcome is unknown, while a hand-back that is sent twice returns false the second
+ * time.
  */
 export class Renewals {
   readonly #options: RenewalsOptions
@@ -73,7 +74,7 @@ export class Renewals {
     return requests.map(({ leases, leaseMs }) =>
       leases.map((lease) => {
         const n = placeOf(lease)
-        // The same claim, handed back a second time, names nothing any more.
+        // The same claim, handed back a second time, no longer refers to anything.
         if (leaseMs <= 0 && seen.has(n)) return false
         seen.add(n)
         return renewed.has(n)
@@ -86,7 +87,7 @@ function touchesOf({ leases }: Request): Touches {
   return { writes: new Set(leases.map(({ queue, id }) => itemName(queue, id))), reads: new Set() }
 }
 
-/** The claims, each once, in the order in which everybody locks; and where among them a given one is. */
+/** The claims without duplicates, in the common lock order, and the position of a given claim among them. */
 function inOrder(requests: readonly Request[]): {
   readonly rows: readonly RefRow[]
   readonly placeOf: (lease: LeaseRef) => number

@@ -8,9 +8,9 @@ export interface RecordRow {
 }
 
 export interface ClaimRow {
-  /** The number of the claim that it answers. */
+  /** The number of the claim that this row belongs to. */
   readonly r: number
-  /** Nothing in the last row of a claim, which says when to come again. */
+  /** Null in the last row of a claim, which holds the time of the next attempt. */
   readonly id: string | null
   readonly token: number
   readonly lane: string
@@ -34,12 +34,12 @@ export interface ItemRow {
   readonly ends_in: number
 }
 
-/** The boundary where stored text becomes a record again: only `commit` writes it, by kind. */
+/** Type boundary where stored text becomes a record again. Only `commit` writes it, by kind. */
 export function storedOf<K extends Kind>({ version, data }: Pick<RecordRow, 'version' | 'data'>): Stored<Records[K]> {
   return { value: JSON.parse(data) as Records[K], version }
 }
 
-/** The boundary where stored text becomes a payload again: only `commit` writes it. */
+/** Type boundary where stored text becomes a payload again. Only `commit` writes it. */
 function payloadOf(text: string): Json {
   return JSON.parse(text) as Json
 }

@@ -6,15 +6,15 @@ export interface SessionOptions {
   readonly schema: string
   readonly id: number
   readonly instance: string | undefined
-  /** Lanes that came free because another process is gone. */
+  /** Lanes with items that were released because another process is gone. */
   readonly onFreed: (queue: Queue, lane: string) => void
   readonly onPeers: (hasPeers: boolean) => void
 }
 
-/** Whoever gives no sign of life for this long is taken for dead: what it had in its own hands goes to the others. */
+/** A process that sends no heartbeat for this long counts as dead: the leases that it held itself are released. */
 export const ALIVE_MS = 20_000
 const BEAT_MS = 4_000
-/** Expired records that are taken away at a time. */
+/** Expired records that are deleted at a time. */
 const PURGE_MAX = 1_000
 
 interface Freed {
@@ -24,8 +24,9 @@ interface Freed {
 }
 
 /**
- * This process among all that use the storage: gives signs of life, ends those who give none, and takes away what has
- * expired. A process that was taken for dead and is not has lost its claims, and its next sign of life brings it back.
+ * This process among all that use the storage: sends heartbeats, ends the sessions of processes that send none, and
+ * deletes expired records. A process that was wrongly taken for dead has lost its claims, and its next heartbeat
+ * registers it again.
  */
 export class Session {
   readonly #options: SessionOptions
@@ -46,7 +47,7 @@ export class Session {
     this.#timer.unref()
   }
 
-  /** Hands back what this process still has in its own hands. */
+  /** Hands back the leases that this process still holds itself. */
   async end(): Promise<void> {
     if (this.#isEnded) return
     this.#isEnded = true
@@ -74,7 +75,7 @@ export class Session {
         purged = row?.n ?? 0
       }
     } catch {
-      // The server is away. Whoever calls meets it; the next beat may find it again.
+      // The server is unreachable. Callers get the error; the next heartbeat may reach it again.
     }
   }
 }

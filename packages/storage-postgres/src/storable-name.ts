@@ -1,7 +1,7 @@
 import type { ListQuery } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 
-/** U+0000 has no place in PostgreSQL's text: whatever is called so cannot be there, and nobody need ask the server. */
+/** PostgreSQL's text type cannot hold U+0000: a record with such a name cannot exist, so the server is not queried. */
 export function isStorable(...names: readonly (string | undefined)[]): boolean {
   return !names.some((name) => name?.includes('\0'))
 }
@@ -15,7 +15,7 @@ export function mustBeStorableName(...names: readonly (string | undefined)[]): v
   )
 }
 
-/** What can be asked of the server; nothing if no record fits. */
+/** The query in a form that the server accepts; `undefined` if no record can match. */
 export function storableQuery(query: ListQuery): ListQuery | undefined {
   const { owner, name, status, before, from, statuses } = query
   if (!isStorable(owner, name, status)) return undefined
@@ -27,7 +27,7 @@ export function storableQuery(query: ListQuery): ListQuery | undefined {
   }
 }
 
-/** Between what can be stored the border is the same: nothing lies between these two. */
+/** For storable names the boundary is the same: no storable name lies between these two. */
 function border(id: string): string {
   return id.replace(/\0.*$/s, '\u0001')
 }

@@ -3,12 +3,14 @@ import { AGEING_MS } from '@impresario/core'
 /**
  * The tables.
  *
- * Pages are left partly empty, so that a row's next version fits beside it and no index has to be told (HOT): a job's record
- * is rewritten with every step, and its owner, status and name seldom change with it. Vacuum comes after a fixed number of
- * changes instead of a share of the table, because a queue turns its rows over many times a minute however long it is. It
- * always cleans the indexes of items too: the entries of what was done gather at the head, where every claim begins.
+ * Pages are left partly empty, so that a row's next version fits on the same page and no index has to be updated (HOT):
+ * a job's record is rewritten with every step, and its owner, status and name seldom change with it. Vacuum runs after
+ * a fixed number of changes instead of a share of the table, because a queue replaces its rows many times a minute
+ * however long it is. It always cleans the indexes of items too: the dead entries of finished items accumulate at the
+ * head, where every claim begins.
  *
- * A claim and an ending change what indexes say and cannot be HOT; a renewal is, because the alarm stays where it was.
+ * A claim and the end of an item change indexed columns and cannot be HOT. A renewal is HOT, because its alarm does not
+ * change.
  */
 export const TABLES = `
 CREATE TABLE {schema}.records (
@@ -93,7 +95,7 @@ CREATE TABLE {schema}.sessions (
 CREATE TYPE {schema}.delta AS (kind text, status text, owner text, name text, n bigint);
 `
 
-/** Rules of an item's life, as expressions that the planner takes apart. */
+/** Rules for the life of an item, as expressions that the planner can inline. */
 export const ITEM_RULES = `
 CREATE FUNCTION {schema}.now_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT (extract(epoch FROM clock_timestamp())::double precision * 1000)::bigint

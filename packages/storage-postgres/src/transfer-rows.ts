@@ -47,7 +47,7 @@ export function transferItem(row: TransferItemRow, { at, first, step }: Origin):
   const afterMs = spanOf(row.fallback_at, row.due_at)
   const runEndsMs = spanOf(row.run_at, at)
   const isHeld = holder !== null && token !== 0
-  // What ran out of time in somebody's hands, before it could have expired by itself, and was taken from him.
+  // It ran out of time while leased, before it could have expired by itself, and was taken from its holder.
   const hasRunOut = !isHeld && row.closing && row.run_at !== null && row.run_at <= (row.settle_at ?? Infinity)
   return {
     queue,
@@ -100,7 +100,7 @@ export function itemParameter(item: TransferItem, { first, step }: Origin): Row 
   }
 }
 
-/** U+0000 has no place in PostgreSQL's text; values and payloads are JSON, which writes it in another way. */
+/** PostgreSQL's text type cannot hold U+0000. Values and payloads are JSON, which escapes it. */
 function mustBeStorable(what: string, ...names: readonly (string | null)[]): void {
   for (const name of names) {
     if (name?.includes('\0') !== true) continue

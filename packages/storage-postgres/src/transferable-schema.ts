@@ -20,7 +20,7 @@ import { itemParameter, transferItem, transferRecord, recordParameter } from './
 import type { TransferItemRow, TransferRecordRow } from './transfer-rows.ts'
 import { NAMESPACE, refusalOf } from './open.ts'
 
-/** The schema that the address names, for a transfer; nothing if there is none and none is to be made. */
+/** The schema at this address, for a transfer; `undefined` if it does not exist and is not to be created. */
 export async function openTransferableSchema(options: {
   readonly url: string
   readonly mayCreate: boolean
@@ -28,7 +28,7 @@ export async function openTransferableSchema(options: {
   const { url, namespace = NAMESPACE, strict = false } = parsedAddress(options.url)
   mustBeNamespace(namespace)
   const client = new pg.Client(clientConfig(url))
-  // A connection that breaks rejects the query under way; without a listener it would end the process.
+  // A connection that breaks rejects the query in progress. Without a listener the error would end the process.
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -48,7 +48,7 @@ export async function openTransferableSchema(options: {
   }
 }
 
-/** Goes over the tables in the order of their keys, each page in a transaction of its own. */
+/** Reads the tables in key order, each page in its own transaction. */
 class TransferableSchema implements Transferable {
   readonly #client: pg.Client
   /** Quoted. */
@@ -99,14 +99,14 @@ class TransferableSchema implements Transferable {
     return { records: countsOf(records), items: countsOf(items) }
   }
 
-  /** U+0000 has no place in PostgreSQL's text; in what is only searched it is nothing that anybody searches for. */
+  /** PostgreSQL's text type cannot hold U+0000. It is removed from search text, where it is never searched for. */
   fitted(page: TransferPage): TransferPage {
     const fit = (record: TransferRecord): TransferRecord =>
       record.text?.includes('\0') === true ? { ...record, text: record.text.replaceAll('\0', '\uFFFD') } : record
     return { ...page, records: page.records.map(fit) }
   }
 
-  /** First the records, then the items; a cursor is the table and the key of the last row of a page. */
+  /** First the records, then the items. A cursor consists of the table and the key of the last row of a page. */
   async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<TransferPage> {
     const [table, ...after] = cursor === undefined ? (['records', '', ''] as const) : cursorOf(cursor)
     if (table === 'records') {
@@ -176,7 +176,7 @@ class TransferableSchema implements Transferable {
     )
   }
 
-  /** By the index of the key, whatever the statistics say of tables that were just filled. */
+  /** Uses the key's index, regardless of the statistics of tables that were just filled. */
   #page<R extends QueryResultRow>(sql: string, values: readonly unknown[]): Promise<readonly R[]> {
     return this.#transaction(async () => {
       await this.#query('SET LOCAL enable_seqscan = off')
@@ -214,7 +214,7 @@ interface Paged {
   readonly body: string
 }
 
-/** Up to `$3` rows after the key `$1, $2`, and of these so many that their bodies have `$4` bytes, but at least one. */
+/** Up to `$3` rows after the key `$1, $2`, limited to `$4` bytes of bodies, but at least one. */
 function pageStatement({ columns, from, key, body }: Paged): string {
   return `SELECT * FROM (
       SELECT ${columns}, row_number() OVER keys AS place, sum(octet_length(${body})) OVER keys AS bytes,
@@ -237,7 +237,7 @@ function loadRecords(s: string): string {
       owner = excluded.owner, status = excluded.status, name = excluded.name, text = excluded.text, data = excluded.data`
 }
 
-/** Times come as spans from the moment of the transfer (`u`, `x`) or from when the item is due (`fa`, `s`, `f`). */
+/** Times are durations from the moment of the transfer (`u`, `x`) or from when the item is due (`fa`, `s`, `f`). */
 function loadItems(s: string): string {
   return `INSERT INTO ${s}.items (queue, id, seq, rank, priority, token, session, due_at, leased_until, alarm_at, expired_at,
       settle_at, unclaimed_at, run_ms, run_at, fallback_at, deliveries, state, fallback_on, closing, lane, fallback_lane,
@@ -262,7 +262,7 @@ function loadItems(s: string): string {
       fallback_lane = excluded.fallback_lane, holder = excluded.holder, payload = excluded.payload`
 }
 
-/** The boundary of cursors: only `dump` makes them. */
+/** Type boundary of cursors: only `dump` creates them. */
 function cursorOf(cursor: string): readonly ['records' | 'items', string, string] {
   return JSON.parse(cursor) as readonly ['records' | 'items', string, string]
 }

@@ -1,20 +1,20 @@
 import { QUEUES } from '@impresario/core'
 import type { Queue } from '@impresario/core'
 
-/** Longest text that a notification of PostgreSQL may carry is 7,999 bytes. */
+/** A PostgreSQL notification can carry at most 7,999 bytes. */
 const BYTES_MAX = 7_500
-/** More than so many messages at once say nothing that one does not: look yourself. */
+/** Beyond this many messages at once, a single message that asks for a full rescan is enough. */
 const MESSAGES_MAX = 4
 
 export interface WakeUp {
   /** The session that sent it. */
   readonly from: number
-  /** Lanes of a queue that may have got something; null: any of them. Nothing: only a sign of life. */
+  /** Lanes of a queue that may have received items; null: any of them. Absent: only a heartbeat. */
   readonly queue?: Queue
   readonly lanes?: readonly string[] | null
 }
 
-/** The messages that tell of these lanes. */
+/** The messages that announce these lanes. */
 export function wakeUpTexts(from: number, lanesOf: ReadonlyMap<Queue, ReadonlySet<string>>): readonly string[] {
   return [...lanesOf].flatMap(([queue, lanes]) => {
     const texts: string[] = []
@@ -36,7 +36,10 @@ export function wakeUpTexts(from: number, lanesOf: ReadonlyMap<Queue, ReadonlySe
   })
 }
 
-/** The boundary of a text that came over the channel. Anybody may write there: what is not understood is nothing. */
+/**
+ * Boundary of text that arrives over the channel. Any client may write there: messages that cannot be parsed are
+ * ignored.
+ */
 export function parseWakeUp(text: string | undefined): WakeUp | undefined {
   let value: unknown
   try {

@@ -33,7 +33,7 @@ describeStorage('redis in four shards of a cluster', () => openUnderTest(newUrl(
   },
 })
 
-/** Jobs as they are in use: a record and a turn, named by a UUID. */
+/** Realistic jobs: a record and a turn, named by a UUID. */
 function jobBatch(id: string): Batch {
   const value = { id } as unknown as Job
   return {
@@ -60,7 +60,7 @@ test('[G-02] a namespace of twelve shards is spread over all primaries of a Clus
     records.push(lengths.reduce((sum, length) => sum + length, 0))
   }
   expect(records).toHaveLength(3)
-  // Two fields for each record. The least that any primary has is far below its share.
+  // Two fields per record. The minimum required of each primary is far below its share.
   expect(records.reduce((sum, count) => sum + count, 0)).toBe(240)
   expect(Math.min(...records)).toBeGreaterThan(10)
 
@@ -87,13 +87,13 @@ test('[G-02] hints of all shards reach every instance, and what it had called em
     const shard = placement.ofItem('turns', id)
     if (told.has(shard)) continue
     told.add(shard)
-    // Nothing is there, as far as this one knows, also when it has just looked.
+    // As far as this instance knows, nothing is there, even right after a query.
     expect((await two.claim('turns', { lanes: [id], limit: 1, leaseMs: 1_000 })).leases).toEqual([])
     const arrived = new Promise<void>((resolve) => {
       tell = resolve
     })
     const item: Item = { queue: 'turns', id, lane: id, priority: 0, delayMs: 0, payload: null }
-    // The subscription is made on another connection: until it is there, hints are missing.
+    // The subscription uses another connection: until it is established, hints are missed.
     const nothing = Symbol('nothing yet')
     for (;;) {
       await one.commit({ enqueue: [item] })

@@ -45,7 +45,7 @@ test.for([1, 3])(
     const acknowledged = new Map<string, number>()
     let attempted = 0
     let isOver = false
-    /** Each writer counts its own record up, with an item for each step, until the server is gone. */
+    /** Each writer increments its own record, with one item per step, until the server is gone. */
     const write = async (id: string): Promise<void> => {
       for (let version = 1; ; version++) {
         attempted++
@@ -73,7 +73,7 @@ test.for([1, 3])(
     let total = 0
     for (const id of writers) {
       const stored = (await after.read('quota', id))?.version ?? 0
-      // What was on its way may have come through: one step at most.
+      // A call in flight may have succeeded: one step at most.
       expect(stored - (acknowledged.get(id) ?? 0)).toBeGreaterThanOrEqual(0)
       expect(stored - (acknowledged.get(id) ?? 0)).toBeLessThanOrEqual(1)
       total += stored

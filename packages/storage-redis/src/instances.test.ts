@@ -18,7 +18,7 @@ function item(id: string, fields: Partial<Item> = {}): Item {
   return { queue: 'turns', id, lane: 'a', priority: 0, delayMs: 0, payload: { id }, ...fields }
 }
 
-/** Opens storages on one namespace that is empty at first, and closes all of them in the end. */
+/** Opens storages on one namespace that is empty at first, and closes all of them at the end. */
 async function withNamespace(
   run: (open: (instance?: string) => ReturnType<typeof openRedisStorage>) => Promise<void>,
   shards = 1,
@@ -93,7 +93,7 @@ test('[G-02] a restarted instance sets free what it had in its own hands, and no
     const url = `${server.url}?namespace=i${namespaces}`
     await other.commit({ enqueue: ['mine', 'held', 'theirs', 'expired'].map((lane) => item(lane, { lane })) })
     await other.commit({ enqueue: [item('expired', { lane: 'expired', unclaimedMs: 0 })] })
-    // It ends without a word: nobody closes it before the next one of its name has come.
+    // It ends without notice: it is not closed before the next process of its name has started.
     const crashed = await openRedisStorage({ url, instance: 'one', waitMs: 30_000 })
     const [mine] = (await crashed.claim('turns', { lanes: ['mine'], limit: 1, leaseMs: HOUR })).leases
     if (mine === undefined) throw new Error('Nothing was claimed')
@@ -134,7 +134,7 @@ test('[G-02] a commit of one instance wakes those who watch at another', async (
         resolve()
       })
     })
-    // The subscription is made on another connection: until it is there, hints are missing.
+    // The subscription uses another connection: until it is established, hints are missed.
     const nothing = Symbol('nothing yet')
     for (;;) {
       await one.commit({ enqueue: [item('i1', { lane: 'x' })] })

@@ -28,7 +28,7 @@ async function opened(options: OpenOptions): Promise<Awaited<ReturnType<typeof o
   return storage
 }
 
-/** One commit, one claim and one list, which every way to a server has to carry. */
+/** One commit, one claim and one list, which must work over every kind of connection. */
 async function proveWorks(storage: Storage): Promise<void> {
   const value = { jobId: 'j1', fingerprint: 'f', createdAt: 1 }
   const enqueue = [{ queue: 'turns', id: 'i1', lane: 'a', priority: 0, delayMs: 0, payload: 'ü' }] as const
@@ -38,7 +38,7 @@ async function proveWorks(storage: Storage): Promise<void> {
   expect(await storage.list('key', { limit: 9 })).toEqual([{ id: 'k1', version: 1, value }])
 }
 
-/** A log that keeps what it was told. */
+/** A log that keeps its messages. */
 function recording(): { readonly told: unknown[]; readonly log: NonNullable<OpenOptions['log']> } {
   const told: unknown[] = []
   const tell =
@@ -139,7 +139,7 @@ test('[G-02] another number of shards than the data has is refused, and the refu
     await expect(refused).rejects.toThrow(/4 shards.*shards=4.*impresario migrate/)
   }
   await expect(opened({ url: `${url}?shards=2` })).rejects.toThrow(/1 shards.*says 2/)
-  // Names that mean the same keys.
+  // Names that stand for the same keys.
   await expect(opened({ url: `${url}?namespace=four/2` })).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' })
   await opened({ url: `${url}?namespace=five/1` })
   await expect(opened({ url: `${url}?namespace=five&shards=2` })).rejects.toThrow('five/1')
@@ -151,7 +151,7 @@ test('[G-02] a Cluster carries everything of a namespace in one slot', { timeout
   const cluster = await startCluster(2)
   open.push({ close: () => cluster.remove() })
   const { operators } = cluster
-  // Their tags lie in the second and in the first half of the slots.
+  // Their tags are in the second and in the first half of the slots.
   for (const namespace of ['main', 'other', 'third']) {
     const storage = await opened({ url: `${cluster.url}&namespace=${namespace}` })
     await proveWorks(storage)

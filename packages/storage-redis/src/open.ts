@@ -11,33 +11,36 @@ import type { Durability } from './client/durability.ts'
 import { RedisStorage } from './redis-storage.ts'
 
 export interface OpenOptions {
-  /** `redis://` or `rediss://`; see `parsedAddress` for what may stand in it. */
+  /** `redis://` or `rediss://`; see `parsedAddress` for the options that it may contain. */
   readonly url: string
   /**
-   * Names this process among the instances, and stays the same when it is started again: what it had in its own hands when
-   * it ended is then free at once. Without it: when the leases end.
+   * Names this process among the instances, and stays the same when it is restarted: the leases that it held itself
+   * when it ended are then released at once. Without it, they are released when they end.
    */
   readonly instance?: string
-  /** Certificates and the like, for `rediss://`. */
+  /** TLS options such as certificates, for `rediss://`. */
   readonly tls?: ConnectionOptions
   readonly sentinelPassword?: string
-  /** How long a call waits for a server that cannot be reached, or does not answer. */
+  /** How long a call waits for a server that cannot be reached or does not reply. */
   readonly waitMs?: number
-  /** Told which promise the server's settings make. */
+  /** Reports which durability the server's settings guarantee. */
   readonly log?: Log
-  /** The time of a test, instead of the server's own. */
+  /** The clock of a test, instead of the server's clock. */
   readonly now?: () => number
 }
 
-/** Shorter than a lease, so that whoever holds one still hears in time that it cannot be renewed. */
+/** Shorter than a lease, so that a lease holder still learns in time that its lease cannot be renewed. */
 export const WAIT_MS = 5_000
-/** The layout of the keys. Another number is another layout, which this program cannot read. */
+/** The layout of the keys. This program cannot read a layout with another number. */
 const FORMAT = '1'
 const VERSION_MIN = 7
-/** The key of what a transfer has left. */
+/** The key that an unfinished transfer leaves behind. */
 export const MARK = 'move'
 
-/** Connects, or refuses: no such server, an older one, a newer layout, or fewer promises than the strict mode asks for. */
+/**
+ * Connects. Refuses if there is no such server, its version is too old, the layout is newer, or its durability is
+ * weaker than strict mode requires.
+ */
 export async function openRedisStorage(options: OpenOptions): Promise<RedisStorage> {
   const { url, tls, sentinelPassword, waitMs = WAIT_MS, log, now } = options
   const address = parsedAddress(url)
@@ -67,12 +70,12 @@ export async function openRedisStorage(options: OpenOptions): Promise<RedisStora
   }
 }
 
-/** Checks the server and what is there, and brings the functions. */
+/** Checks the server and the existing data, and loads the functions. */
 export async function prepare(connection: Connection, address: Address, log: Log | undefined): Promise<Durability> {
   for (const server of await connection.infos('server')) {
     const version = server.get('redis_version') ?? '0'
     if (Number(version.split('.')[0]) < VERSION_MIN) {
-      throw refused(`Redis is ${version}. It has to be ${VERSION_MIN}.0 or newer, which has function libraries.`)
+      throw refused(`Redis is ${version}. It must be ${VERSION_MIN}.0 or newer, which has function libraries.`)
     }
   }
   const durability = await judged(connection, address.sentinel !== undefined)
@@ -82,7 +85,7 @@ export async function prepare(connection: Connection, address: Address, log: Log
   return durability
 }
 
-/** The error with its reason, if that is the user of the address. */
+/** The error with its reason, if the reason is the user in the address. */
 export function explained(error: unknown): unknown {
   if (!(error instanceof Error) || !isRefusedUser(error.cause)) return error
   return new ImpresarioError(
@@ -92,7 +95,7 @@ export function explained(error: unknown): unknown {
   )
 }
 
-/** Refuses data of another layout, and one that is spread over another number of shards. */
+/** Refuses data of another layout, and data that is spread over another number of shards. */
 async function mustFit(connection: Connection, { namespace, shards }: Address): Promise<void> {
   const layout = shards === 1 ? FORMAT : `${FORMAT} shards=${shards}`
   const found = await connection.settled('format', layout)
@@ -116,7 +119,7 @@ async function mustFit(connection: Connection, { namespace, shards }: Address): 
   }
 }
 
-/** What holds on every primary. */
+/** The value that holds on every primary. */
 async function judged(connection: Connection, mayFailOver: boolean): Promise<Durability> {
   const replication = await connection.infos('replication')
   const isFollowed = replication.some((info) => Number(info.get('connected_slaves') ?? 0) > 0)

@@ -30,21 +30,27 @@ import type { ShardPlacement } from './shards/placement.ts'
 import { bytesOf, isBlockedReply, pairsOf, textOf, viewOf } from './client/replies.ts'
 import { Transactions } from './shards/transactions.ts'
 
-/** Views of one look, leases of one renewal: each is one call of the server, which does nothing else meanwhile. */
+/** Views per query, leases per renewal: each is one call of the server, which does nothing else meanwhile. */
 const CALL_MAX = 1_000
-/** A transaction takes some milliseconds; whoever runs it is dead, or a server of it cannot be reached, when it takes longer. */
+/**
+ * A transaction takes some milliseconds. If it takes longer than this, its process is dead or one of its servers cannot
+ * be reached.
+ */
 const PATIENCE_MS = 1_000
 
 export interface RedisStorageParts {
   readonly wire: Wire
   /** Over how many shards the namespace is spread. */
   readonly shards: number
-  /** Names this process, also after a restart: what it had in its own hands is set free when it comes back. */
+  /**
+   * Names this process, and stays the same after a restart: the leases that it held itself are released when it comes
+   * back.
+   */
   readonly instance: string
-  /** Names this object, so that it does not take its own hints for those of others. */
+  /** Names this object, so that it ignores its own hints. */
   readonly origin: string
   readonly durability: Durability
-  /** The time of a test. Without it the server's own clock counts, for all instances alike. */
+  /** The clock of a test. Without it the server's clock applies, for all instances alike. */
   readonly now?: () => number
   /** How long to wait for a transaction of another instance that is neither decided nor ended. */
   readonly patienceMs?: number
@@ -52,14 +58,15 @@ export interface RedisStorageParts {
 
 /**
  * Storage on Redis, shared by any number of processes. In a namespace of one shard every method is one call of a server
- * function, or a few where what is to be read has no bound; each call is atomic, and all of them go by the server's clock.
- * With several shards it is one call wherever everything is in one of them, which is so for every step of a job.
+ * function, or a few calls where the amount to read has no bound. Each call is atomic, and all of them use the server's
+ * clock. With several shards it is one call whenever all the data is in one of them, which is the case for every step
+ * of a job.
  *
- * `open` → `closed` by `close`, for good. While the server cannot be reached, calls wait for it a little and then reject;
- * one that was on its way when the connection broke rejects at once, and its outcome is unknown.
+ * `open` → `closed` by `close`, which is final. While the server cannot be reached, calls wait briefly and then reject.
+ * A call that was in flight when the connection broke rejects at once, and its outcome is unknown.
  */
 export class RedisStorage implements Storage {
-  /** What the server's settings promise about acknowledged writes. */
+  /** What the server's settings guarantee for acknowledged writes. */
   readonly durability: Durability
   readonly #wire: Wire
   readonly #caller: Caller
@@ -68,7 +75,7 @@ export class RedisStorage implements Storage {
   readonly #claims: Claims
   readonly #emptyShards: EmptyShards
   readonly #hints: Hints
-  /** What the names of this process and of those before it begin with; and its own. */
+  /** The prefix of the names of this process and of its predecessors; and its own name. */
   readonly #instance: string
   readonly #hands: string
   readonly #origin: string
@@ -210,7 +217,7 @@ export class RedisStorage implements Storage {
     return 'committed'
   }
 
-  /** The server answers a write when it has made of it what its settings promise: there is nothing more to wait for. */
+  /** The server replies to a write only once its settings' guarantee is met: there is nothing more to wait for. */
   async sync(): Promise<void> {
     this.#caller.mustWork()
   }
@@ -227,7 +234,7 @@ export class RedisStorage implements Storage {
     return this.#hints.watch(queue, listener)
   }
 
-  /** What this process still holds is free for the others at once. */
+  /** Releases the leases that this process still holds, so that others can claim the items at once. */
   close(): Promise<void> {
     this.#caller.shut()
     this.#closed ??= this.#transactions
@@ -235,13 +242,13 @@ export class RedisStorage implements Storage {
       .then(() => this.#release(this.#hands))
       .then(
         () => this.#wire.close(),
-        // A server that cannot be reached ends these leases by itself, when their time is over.
+        // If a server cannot be reached, these leases end when their time is over.
         () => this.#wire.close(),
       )
     return this.#closed
   }
 
-  /** Ends what an earlier process of this name had in its own hands when it ended. */
+  /** Ends the leases that an earlier process of this name held itself when it ended. */
   async recover(): Promise<void> {
     if (this.#caller.shards > 1) await this.#transactions.recover()
     await this.#release(this.#instance)
@@ -265,7 +272,7 @@ export class RedisStorage implements Storage {
     }
   }
 
-  /** Asks for those again that a transaction has locked, when it is over. */
+  /** Retries the entries that a transaction has locked, once it is over. */
   async #renewed(refs: readonly LeaseRef[], leaseMs: number, shard: number): Promise<readonly (Buffer | number)[]> {
     type Reply = readonly (Buffer | number)[]
     const named = refs.map(({ queue, id, token }) => [queue, id, token])
@@ -302,7 +309,7 @@ export class RedisStorage implements Storage {
     )
   }
 
-  /** Asks each again while its answer is that more has to be cleared away before there can be one. */
+  /** Repeats each call while its reply says that more has to be cleaned up before there can be a result. */
   #insist<T>(name: FunctionName, question: readonly unknown[], shards: readonly number[]): Promise<readonly T[]> {
     return Promise.all(
       shards.map(async (shard) => {
@@ -314,7 +321,7 @@ export class RedisStorage implements Storage {
     )
   }
 
-  /** Entries with their places in the list, by shard, and no more together than one call takes. */
+  /** Entries with their positions in the list, by shard, in groups of at most what one call takes. */
   #spread<T>(
     list: readonly T[],
     shardOfOne: (one: T) => number,

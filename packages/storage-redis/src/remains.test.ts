@@ -14,7 +14,7 @@ afterAll(() => server.remove())
 const QUEUE: Queue = 'tasks'
 const SECOND = 1_000
 
-/** Items with all spans and fallbacks that there are, so that each leaves its marks in every set. */
+/** Items with every duration and fallback that exists, so that each leaves entries in every set. */
 function itemsOf(round: number): readonly Item[] {
   return Array.from({ length: 24 }, (_, index) => ({
     queue: QUEUE,

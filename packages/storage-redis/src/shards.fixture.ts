@@ -7,7 +7,10 @@ import type { FunctionName } from './functions/library.ts'
 import { placementOf } from './shards/placement.ts'
 import { RedisStorage } from './redis-storage.ts'
 
-/** Opens a storage as `openRedisStorage` does, on a wire that a test can cut, and without clearing up after others first. */
+/**
+ * Opens a storage as `openRedisStorage` does, on a connection that a test can cut, and without first cleaning up after
+ * other instances.
+ */
 export function bareStorage(
   url: string,
   { instance, patienceMs, wireOf, now }: BareOptions,
@@ -33,9 +36,12 @@ interface BareOptions {
   readonly now?: () => number
 }
 
-/** A wire that is cut at its n-th call, from one: before it is sent, or when it was done and before it is answered. */
+/**
+ * A connection that is cut at its n-th call, counted from one: before the call is sent, or after it ran and before the
+ * reply.
+ */
 export class CutWire implements Wire {
-  /** What was called until then. */
+  /** The calls made until then. */
   readonly names: FunctionName[] = []
   readonly #wire: Wire
   readonly #at: number
@@ -68,12 +74,12 @@ export class CutWire implements Wire {
   }
 }
 
-/** The first name of this beginning that lies in a shard. */
+/** The first name with this prefix that belongs to a shard. */
 export function nameIn(shard: number, shards: number, beginning: string): string {
   const placement = placementOf(shards)
   for (let number = 0; ; number += 1) {
     const name = `${beginning}${number}`
-    // Items and records of jobs go by the same rule.
+    // Items and records of jobs follow the same rule.
     if (placement.ofItem('turns', name) === shard) return name
   }
 }

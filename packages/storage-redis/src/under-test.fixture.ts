@@ -6,12 +6,12 @@ import { bareStorage } from './shards.fixture.ts'
 
 const START = Date.UTC(2026, 0, 1)
 
-/** What the address names, with a clock that only the case moves. */
+/** The storage at this address, with a clock that only the case moves. */
 export async function openUnderTest(url: string): Promise<StorageUnderTest> {
   return underTest((now) => openRedisStorage({ url, instance: 'one', now, waitMs: 30_000 }))
 }
 
-/** The same, with a wire on which no call travels alone: each goes with another, that does nothing, in one bundle. */
+/** The same, on a connection where no call is sent alone: each is bundled with a call that does nothing. */
 export async function openInBundles(url: string): Promise<StorageUnderTest> {
   const wireOf = (wire: Wire): Wire => ({
     async call(name, args, shard) {

@@ -199,7 +199,7 @@ test('[H-07] failures are told in our own words, without addresses', async () =>
   const { port } = receiver
   await receiver.close()
   expect(await deliver.send({ ...PARCEL, url: `http://127.0.0.1:${port}/` })).toMatchObject({
-    error: 'Nobody listens there (connection refused).',
+    error: 'The receiver refused the connection.',
   })
   const breaking = createServer((socket) => socket.resetAndDestroy())
   breaking.listen(0, '127.0.0.1')

@@ -164,14 +164,14 @@ export function excerptOf(text: string): string | undefined {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'Nobody listens there (connection refused).',
+  ECONNREFUSED: 'The receiver refused the connection.',
   ECONNRESET: 'The receiver broke the connection off.',
   EHOSTUNREACH: 'The host cannot be reached.',
   ENETUNREACH: 'The network cannot be reached.',
   ETIMEDOUT: 'The connection timed out.',
   CERT_HAS_EXPIRED: 'The certificate has expired.',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'The certificate is self-signed.',
-  SELF_SIGNED_CERT_IN_CHAIN: 'The certificate is signed by nobody who is trusted.',
+  SELF_SIGNED_CERT_IN_CHAIN: 'The certificate is not signed by a trusted authority.',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'The certificate cannot be verified.',
   ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another name.',
 }

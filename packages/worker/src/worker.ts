@@ -337,7 +337,7 @@ export class Worker {
     }
     await within(FAREWELL_MS, Promise.all(this.#connections.map((connection) => connection.results.whenEmpty())))
     const lost = this.#connections.flatMap((connection) => connection.results.pendingIds())
-    if (lost.length > 0) log.error('The worker stops with results that nobody received.', { task_ids: lost })
+    if (lost.length > 0) log.error('The worker stops with results that were not delivered.', { task_ids: lost })
     this.#offline = true
     await this.#tell()
     await Promise.all(this.#connections.map((connection) => connection.close()))

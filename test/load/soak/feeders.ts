@@ -11,20 +11,20 @@ const HOLES = 15_000
 const OPEN_MAX = 200
 
 export interface FeederTotals {
-  /** Answers to many large jobs at once: how many were taken, and how many refused with 503. */
+  /** Responses to many large jobs at once: how many were accepted, and how many refused with 503. */
   taken: number
   refused: number
   broken: number
   cancelled: number
 }
 
-/** Clients of every kind. Each starts jobs for as long as `isOn`, and hands what was acknowledged to the ledger. */
+/** Clients of every kind. Each starts jobs for as long as `isOn`, and passes acknowledged jobs to the ledger. */
 export class Feeders {
   readonly #server: ServerUnderTest
   readonly #line: WireLine
   readonly #ledger: Ledger
   readonly totals: FeederTotals = { taken: 0, refused: 0, broken: 0, cancelled: 0 }
-  /** Answers that no client should get. */
+  /** Responses that no client should get. */
   readonly complaints: string[] = []
   isOn = true
   #next = 0
@@ -64,7 +64,7 @@ export class Feeders {
     await Promise.all(under)
   }
 
-  /** Until it is taken. */
+  /** Retries until it is accepted. */
   async #insist(data: JsonObject): Promise<void> {
     const { body, expected } = this.#jobOf(data)
     const answer = await this.#line.insist('start', { method: 'POST', path: CLIENT_PATHS.jobs, body })
@@ -72,7 +72,7 @@ export class Feeders {
     if (id !== '') this.#ledger.acknowledge(id, expected)
   }
 
-  /** Many large ones at once, each sent once only. */
+  /** Many large ones at once, each sent only once. */
   async #burst(count: number): Promise<void> {
     const one = async (): Promise<void> => {
       const { body, expected } = this.#jobOf(large(900_000))
@@ -95,7 +95,7 @@ export class Feeders {
     this.#ledger.acknowledge(id, { ...expected, end: 'cancelled' })
     await pause(Math.random() * 2_000)
     const path = `${CLIENT_PATHS.job(id)}/cancel`
-    // Its answer may be lost with the server; then the job is cancelled all the same, and the next try says so.
+    // The reply may be lost with the server; the job is still cancelled, and the next attempt reports it.
     while (this.#ledger.open.has(id)) {
       const done = await fetch(`${this.#server.url}${path}`, {
         method: 'POST',
@@ -107,12 +107,12 @@ export class Feeders {
     this.totals.cancelled += 1
   }
 
-  /** What is wrong has to be refused as what it is. */
+  /** An invalid request has to be refused with the right error. */
   async #breakOne(): Promise<void> {
     const [text, wanted] = BROKEN[this.totals.broken % BROKEN.length] ?? ['', 400]
     this.totals.broken += 1
     const answer = await this.#send(text)
-    // A server that is killed, and one that has too much to do, may leave it.
+    // A server that is killed or overloaded may not respond.
     if (answer === undefined || answer.status === 503 || answer.status === wanted) return
     this.complaints.push(`A body that deserves ${wanted} got ${answer.status}: ${text.slice(0, 40)}`)
   }
@@ -158,14 +158,14 @@ export class Feeders {
   }
 }
 
-/** Strings are bounded too, so that it takes several. */
+/** Strings are bounded too, so it takes several. */
 function large(chars: number): JsonObject {
   return { texts: Array.from({ length: 4 }, (_, part) => String(part).repeat(chars / 4)) }
 }
 
 const job = (data: string): string => `{"blueprint":"soak","initial_data":${data}}`
 
-/** Bodies, and the status that each deserves. */
+/** Bodies, and the expected status of each. */
 const BROKEN: readonly (readonly [text: string, status: number])[] = [
   ['{"blueprint":"soak"', 400],
   [job('[1,2'), 400],

@@ -3,19 +3,19 @@ import type { JsonObject } from '@impresario/protocol'
 import { textIn } from '../wire-line.ts'
 import type { WireLine } from '../wire-line.ts'
 
-/** What the data of a job was, and what its end has to say about it. */
+/** The data of a job, and the expected end. */
 export interface Expected {
   readonly number: number
   readonly chars: number
   readonly holes: number
   readonly echo: string
-  /** Its end may be this one. */
+  /** It may end like this. */
   readonly end: 'finished' | 'cancelled'
 }
 
 const WAIT_S = 10
 
-/** Every job that was acknowledged, until its end was seen and found right. */
+/** Every acknowledged job, until its end was seen and verified. */
 export class Ledger {
   readonly #line: WireLine
   /** By id. */
@@ -30,14 +30,14 @@ export class Ledger {
     this.#line = line
   }
 
-  /** The server has promised it. */
+  /** The server has acknowledged it. */
   acknowledge(id: string, expected: Expected): void {
     this.acknowledged += 1
     this.open.set(id, expected)
     void this.#follow(id, expected)
   }
 
-  /** A result was accepted; of one job only one can be. */
+  /** A result was accepted; only one can be per job. */
   count(id: string): void {
     const times = (this.#counted.get(id) ?? 0) + 1
     this.#counted.set(id, times)

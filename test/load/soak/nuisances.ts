@@ -9,7 +9,10 @@ const UPLOADS = 20
 const READERS = 8
 const STRAYS = 4
 
-/** Connections that take up room: bodies that hardly come, answers that nobody reads, callers that hang up at once. */
+/**
+ * Connections that take up resources: bodies that arrive very slowly, responses that are not read, callers that
+ * disconnect at once.
+ */
 export class Nuisances {
   readonly #server: ServerUnderTest
   isOn = true
@@ -49,7 +52,7 @@ export class Nuisances {
     socket.destroy()
   }
 
-  /** Asks for large lists on one connection, again and again, and takes nothing of what comes. */
+  /** Repeatedly requests large lists on one connection, and reads none of the data. */
   async #readNothing(): Promise<void> {
     const path = `${CLIENT_PATHS.jobs}?limit=100&fields=job_id,initial_data,state_history`
     const head = `GET ${path} HTTP/1.1\r\nhost: x\r\nx-client-token: ${CLIENT_TOKEN}\r\n\r\n`

@@ -14,7 +14,7 @@ export interface SoakOptions {
   readonly seconds: number
   readonly heapMb: number
   readonly kills: number
-  /** Whether it waits until everything has expired, and then looks at memory and file. */
+  /** Whether it waits until everything has expired, and then checks memory and file. */
   readonly isComplete: boolean
   readonly say: (text: string) => void
 }
@@ -28,23 +28,23 @@ export interface SoakReport {
   readonly kills: number
   readonly rssMb: { readonly atFirst: number; readonly most: number; readonly atLast: number }
   readonly fileMb: { readonly most: number; readonly atLast: number }
-  /** What was cured by sending it again. */
+  /** Errors that a retry resolved. */
   readonly cured: Mishaps
-  /** Nothing, if all is well. */
+  /** Empty if all is well. */
   readonly complaints: readonly string[]
 }
 
-/** After the last job was started, so much time for all to end. */
+/** How long all jobs may take to end after the last one was started. */
 const REST_MS = 180_000
 const GOOD = 24
 const BAD = 6
-/** The heap may be full, and with it go the code, two threads with their caches, and what is being read and written. */
+/** The heap may be full, plus the code, two threads with their caches, and the data being read and written. */
 const BESIDE_HEAP_MB = 350
-/** V8 keeps some of what it had. */
+/** V8 keeps some of the memory that it had. */
 const GROWTH_MB = 100
 const KEPT_FILE_MB = 32
 
-/** Everything at once on one server, and then nothing. */
+/** All kinds of load at once on one server, and then none. */
 export async function soak(options: SoakOptions): Promise<SoakReport> {
   const { seconds, isComplete, heapMb } = options
   const retentionS = isComplete ? Math.max(90, Math.min(200, seconds / 3)) : 0
@@ -146,7 +146,7 @@ async function complaintsOf(server: ServerUnderTest, cast: Cast): Promise<readon
   ]
 }
 
-/** What a server takes that has done some work. */
+/** The memory of a server that has done some work. */
 async function warm(server: ServerUnderTest): Promise<number> {
   const headers = { 'x-client-token': CLIENT_TOKEN, 'content-type': 'application/json' }
   const body = JSON.stringify({ blueprint: 'soak', initial_data: { number: 0 } })
@@ -156,7 +156,7 @@ async function warm(server: ServerUnderTest): Promise<number> {
   return rest(server, 5)
 }
 
-/** The least that it takes while nobody asks for anything. */
+/** The minimum memory while there are no requests. */
 async function rest(server: ServerUnderTest, seconds: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let second = 0; second < seconds && server.deaths.length === 0; second += 1) {
@@ -166,7 +166,7 @@ async function rest(server: ServerUnderTest, seconds: number): Promise<number> {
   return least
 }
 
-/** Kills in the middle third, so that the last process has seen enough to be judged. */
+/** Kills in the middle third, so that the last process has run long enough to be judged. */
 async function torment(server: ServerUnderTest, ms: number, kills: number, say: SoakOptions['say']): Promise<void> {
   await passed(server, ms / 3)
   for (let kill = 0; kill < kills && server.deaths.length === 0; kill += 1) {
@@ -180,7 +180,7 @@ async function torment(server: ServerUnderTest, ms: number, kills: number, say: 
   await passed(server, ms / 3)
 }
 
-/** Ends early when the server did. */
+/** Ends early if the server did. */
 async function passed(server: ServerUnderTest, ms: number): Promise<void> {
   const ends = performance.now() + ms
   while (performance.now() < ends && server.deaths.length === 0) await pause(250)
@@ -191,7 +191,7 @@ async function untilDone(ledger: Ledger, server: ServerUnderTest): Promise<void>
   while (ledger.open.size > 0 && performance.now() < ends && server.deaths.length === 0) await pause(250)
 }
 
-/** Stops the server as an operator does, and looks at what it leaves. */
+/** Stops the server as an operator does, and checks what it leaves behind. */
 async function inspected(server: ServerUnderTest): Promise<readonly string[]> {
   const isGone = server.deaths.length > 0
   const code = await server.stop()

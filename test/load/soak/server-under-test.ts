@@ -19,14 +19,14 @@ export interface ServerOptions {
   readonly retentionS: number
 }
 
-/** One real server process with a small heap, which is killed and started again, and never ends by itself. */
+/** One real server process with a small heap, which is killed and restarted, and never ends by itself. */
 export class ServerUnderTest {
   readonly directory = mkdtempSync(join(tmpdir(), 'impresario-soak-'))
   readonly url: string
   readonly #process: Victim
   #isMeantToRun = false
   #timer: NodeJS.Timeout | undefined
-  /** What the process said when it ended without being told to. */
+  /** The output of the process if it ended without being told to. */
   readonly deaths: string[] = []
   rssMbMax = 0
   onDeath: () => void = () => undefined
@@ -81,7 +81,7 @@ export class ServerUnderTest {
     await this.#process.kill()
   }
 
-  /** As an operator does it; the exit code. */
+  /** Stops it as an operator does; returns the exit code. */
   async stop(): Promise<number | null> {
     this.#isMeantToRun = false
     clearInterval(this.#timer)

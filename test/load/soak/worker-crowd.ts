@@ -13,7 +13,7 @@ const BEAT_MS = 1_000
 const HANDS = 4
 const HOLES = Array.from({ length: 300_000 }, () => '{}').join(',')
 
-/** What may become of a task in bad hands. In every case its lease ends, and somebody else gets it. */
+/** How a bad worker may treat a task. In every case its lease ends, and another worker gets it. */
 const VICES = ['dies', 'hangs up', 'talks rubbish', 'sends too much', 'does not read', 'answers slowly'] as const
 type Vice = (typeof VICES)[number]
 
@@ -116,7 +116,7 @@ export class WorkerCrowd {
         resources: { max_concurrent_tasks: 1 },
       })
       if (registered?.status === 200) await this.#misbehave(id, vice)
-      // Those who do their work have to be the most by far: a task that is dropped ten times is given up.
+      // Good workers must be the large majority: a task that is dropped ten times is given up.
       await pause(6_000 + Math.random() * 6_000)
     }
   }

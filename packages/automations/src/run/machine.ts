@@ -81,7 +81,10 @@ class Machine {
       case 'decision':
         return this.#decided(progress, step, pending, outcome)
       case 'expired':
-        return this.#fail(progress, step, pending, { code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time.' })
+        return this.#fail(progress, step, pending, {
+          code: 'APPROVAL_EXPIRED',
+          message: 'No decision was made in time.',
+        })
       case 'items':
         return this.#itemsEnded(progress, step, pending, outcome.results)
       case 'error':

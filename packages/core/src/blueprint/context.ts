@@ -146,7 +146,7 @@ function required<T>(
   throw new ImpresarioError(
     'INVALID_BLUEPRINT',
     `Blueprint "${blueprint}", state "${state}": asks for ${missing.join(', ')} of stateHistory, which no state of this job has written. ` +
-      'Write it before, or read stateHistory and treat what is missing.',
+      'Write it in an earlier state, or read stateHistory and handle the missing key.',
   )
 }
 

@@ -25,7 +25,7 @@ export function createBlueprintRegistry(): BlueprintRegistry {
       if (!isBlueprint(blueprint)) {
         throw new ImpresarioError(
           'INVALID_BLUEPRINT',
-          'That is not a blueprint. Make it with blueprint(name, shape, states).',
+          'This is not a blueprint. Create it with blueprint(name, shape, states).',
         )
       }
       const { name, version } = blueprint

@@ -55,7 +55,7 @@ test('[B-04] when nobody decides in time, the decision is `expired`', () => {
 test('[B-04] without a way for that, the job fails', () => {
   const { job } = play(open(), chooses(approval({ yes: 'done' }, 500)), over)
   expect(job).toMatchObject({ status: 'failed', state: 'failed' })
-  expect(job.error).toEqual({ code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time.', state: 'start' })
+  expect(job.error).toEqual({ code: 'APPROVAL_EXPIRED', message: 'No decision was made in time.', state: 'start' })
 })
 
 test('[B-04] the timer of an older approval is ignored', () => {

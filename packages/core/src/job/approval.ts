@@ -77,7 +77,7 @@ export function expireApproval(draft: Draft, event: EventOf<'approvalExpired'>):
   if (job.wait?.kind !== 'human' || job.visit !== event.visit) return 'not_waiting_for_human'
   note(draft, 'approval_expired')
   const target = ownTransition(job.wait.transitions, 'expired')
-  const error: JobError = { code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time.', state: job.state }
+  const error: JobError = { code: 'APPROVAL_EXPIRED', message: 'No decision was made in time.', state: job.state }
   if (target === undefined) fail(draft, error)
   else enter(draft, target, failureOf(error))
   return undefined

@@ -30,7 +30,7 @@ describe('marks of a move', () => {
   test('[G-01] only the newest run of a move writes', () => {
     expect(() => mustBeOwn(mark, { ...mark, progress: 'further' })).not.toThrow()
     for (const other of [undefined, { ...mark, run: 'r-2' }, { ...mark, state: 'received' as const }]) {
-      expect(() => mustBeOwn(other, mark)).toThrow(/taken this transfer over/)
+      expect(() => mustBeOwn(other, mark)).toThrow(/taken over this transfer/)
     }
   })
 

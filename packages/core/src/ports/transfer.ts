@@ -188,10 +188,7 @@ export function markText(mark: TransferMark): string {
 /** Refuses to go on with a transfer that another run has taken over, or ended. */
 export function mustBeOwn(found: TransferMark | undefined, own: TransferMark): void {
   if (found?.run === own.run && found.state === own.state) return
-  throw new ImpresarioError(
-    'CONFLICT',
-    'Another "impresario migrate" has taken this transfer over. Leave it to that one.',
-  )
+  throw new ImpresarioError('CONFLICT', 'Another "impresario migrate" has taken over this transfer.')
 }
 
 /** Refuses to work on a storage that a transfer has left, or has not filled yet. */

@@ -32,7 +32,7 @@ export const NO_DEEDS: Deeds = { succeeded: 0, failed: 0, permanent: 0, violated
 export interface ReputationRules {
   /** Taken off at once for an answer that breaks the worker's own contract. */
   readonly violationPenalty: number
-  /** Taken off at once for a permanent failure, and for a task that ran out of time or was left lying. */
+  /** Subtracted for each permanent failure, timeout or abandoned task. */
   readonly failurePenalty: number
   readonly successReward: number
 }

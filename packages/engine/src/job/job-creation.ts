@@ -306,7 +306,7 @@ function repeated(id: string, known: Job | undefined, request: JobRequest): Crea
   const isSame =
     known?.client.id === request.client.id && fingerprintOf(wordsOf(known)) === fingerprintOf(wordsOf(request))
   if (isSame) return { jobId: id, isNew: false }
-  throw new ImpresarioError('IDEMPOTENCY_KEY_REUSED', `The id "${shownJobId(id)}" was used for another job before.`)
+  throw new ImpresarioError('IDEMPOTENCY_KEY_REUSED', `The id "${shownJobId(id)}" was already used for another job.`)
 }
 
 function refusedRequest({ blueprint }: JobRequest, { code, message }: RequestRefusal): ImpresarioError {

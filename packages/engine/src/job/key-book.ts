@@ -51,7 +51,7 @@ export class KeyBook {
     if (known.fingerprint === fingerprint || known.fingerprint === former) return known.jobId
     throw new ImpresarioError(
       'IDEMPOTENCY_KEY_REUSED',
-      `The idempotency key "${key}" was used for another request before. Use a new key for a new request.`,
+      `The idempotency key "${key}" was already used for a different request. Use a new key for each new request.`,
     )
   }
 

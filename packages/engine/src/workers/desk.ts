@@ -40,7 +40,7 @@ export interface DeskOptions {
   readonly log: Log
   readonly signals: Signals
   readonly parking: Parking
-  /** How long a worker keeps its tasks without a sign of life. */
+  /** How long a worker keeps its tasks without a heartbeat. */
   readonly leaseMs: number
   /** What the records of all workers may take of the memory. */
   readonly workerBytesMax: number

@@ -116,6 +116,6 @@ function mustBeSmall(worker: WorkerRecord): void {
   if (JSON.stringify(worker).length <= LIMITS.workerRecordCharsMax) return
   throw new ImpresarioError(
     'LIMIT_EXCEEDED',
-    `What a worker says of itself has at most ${LIMITS.workerRecordCharsMax} characters as JSON. Say less.`,
+    `The registration of a worker can have at most ${LIMITS.workerRecordCharsMax} characters as JSON. Send less.`,
   )
 }

@@ -7,8 +7,8 @@ import { checkRetention } from './retention.fixture.ts'
 import { checkBatches, checkInstances, checkRestarts } from './writing.fixture.ts'
 
 /**
- * What every history must do. A backend passes all of it or is no backend. Only one that promises nothing beyond its
- * process leaves out the cases that restart it.
+ * The contract of every history. A backend passes all cases. Only a history that keeps nothing after its process ends
+ * skips the cases that restart it.
  */
 export function describeHistory(name: string, { place, isDurable }: HistoryUnderTest): void {
   describe(`history in ${name}`, () => {

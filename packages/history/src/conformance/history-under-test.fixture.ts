@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { EventListQuery, HistoryEvent, HistoryStore, StoredEvent } from '../history.ts'
 
-/** A place where a history is kept. Whoever opens it twice has two instances of the same. */
+/** A location where a history is kept. Opening it twice gives two instances of the same history. */
 interface HistoryLocation {
   open(): Promise<HistoryStore>
 }
 
 export interface HistoryUnderTest {
-  /** What was written is there after everybody has closed. */
+  /** Written events are still there after all instances have closed. */
   readonly isDurable: boolean
   /** A new and empty one. */
   readonly place: () => Promise<HistoryLocation>
 }
 
-/** One store for cases that leave each other alone, and places of their own for the rest. */
+/** One store for cases that do not affect each other, and separate locations for the rest. */
 export interface Ground {
   readonly store: () => HistoryStore
   readonly place: () => Promise<HistoryLocation>
@@ -27,7 +27,7 @@ export function fresh(): { readonly jobId: string; readonly workerId: string; re
   return { jobId: `job ${id}`, workerId: `worker ${id}`, owner: `client ${id}` }
 }
 
-/** Writes as a process of its own, batch after batch. */
+/** Writes like a separate process, batch after batch. */
 export class Pen {
   readonly #store: HistoryStore
   readonly writer = randomUUID()
@@ -42,7 +42,7 @@ export class Pen {
     await this.again(...events)
   }
 
-  /** The newest batch once more. */
+  /** Sends the newest batch once more. */
   async again(...events: readonly HistoryEvent[]): Promise<void> {
     await this.#store.write({ writer: this.writer, number: this.number, events })
   }

@@ -4,7 +4,7 @@ import type { EventListQuery, HistoryEvent } from '../history.ts'
 import { AT, Pen, allPages, fresh, namesOf } from './history-under-test.fixture.ts'
 import type { Ground } from './history-under-test.fixture.ts'
 
-/** Some of everything, of one client. */
+/** Some events of every kind, of one client. */
 function someOf(owner: string, jobId: string, workerId: string): readonly HistoryEvent[] {
   return [
     { at: AT, event: 'job_created', jobId, owner, blueprint: 'film' },
@@ -168,7 +168,7 @@ function fits(event: HistoryEvent, { events, blueprint, workerId, since, until }
   )
 }
 
-/** How many, of what, when. */
+/** Counts by name and time. */
 export function checkCounts({ store }: Ground): void {
   test('[G-04] counts by event, in the order of their names', async () => {
     const { owner, jobId, workerId } = fresh()

@@ -4,7 +4,7 @@ import type { HistoryEvent, StoredEvent } from '../history.ts'
 import { AT, Pen, fresh, namesOf } from './history-under-test.fixture.ts'
 import type { Ground } from './history-under-test.fixture.ts'
 
-/** What has happened to a job. */
+/** The events of a job. */
 export function checkJobs({ store }: Ground): void {
   test('[G-04] an event of a job comes back as it was, with every field', async () => {
     const { jobId, workerId, owner } = fresh()
@@ -101,7 +101,7 @@ export function checkJobs({ store }: Ground): void {
   })
 }
 
-/** What has happened to a worker. */
+/** The events of a worker. */
 export function checkWorkers({ store }: Ground): void {
   test('[G-04] a worker’s own events come newest first; its tasks are not among them', async () => {
     const { jobId, workerId } = fresh()
@@ -155,7 +155,7 @@ const ODD = [
   ' a text with blanks around it ',
 ]
 
-/** What is in an event. */
+/** The content of an event. */
 export function checkValues({ store }: Ground): void {
   test.for(ODD)('[G-04] odd characters come back as they were: %j', async (text) => {
     const { jobId } = fresh()

@@ -8,7 +8,7 @@ import type { Ground } from './history-under-test.fixture.ts'
 const DAY_MS = 86_400_000
 const PLENTY = 1e12
 
-/** Calls until nothing is left to do. The numbers that the calls gave. */
+/** Calls until nothing is left to do. Returns the results of the calls. */
 async function trimAll(store: HistoryStore, retention: Retention, now: number): Promise<readonly number[]> {
   const removed: number[] = []
   for (;;) {
@@ -29,7 +29,7 @@ function bulk(jobId: string, from: number, count: number): readonly HistoryEvent
   }))
 }
 
-/** What is kept, and what goes. */
+/** What is kept, and what is removed. */
 export function checkRetention({ place }: Ground): void {
   test('[G-05] events that are too old are not shown at once, and go; what came later stays', async () => {
     const clock = new HandClock()
@@ -98,7 +98,7 @@ export function checkRetention({ place }: Ground): void {
     const clock = new HandClock()
     const pen = new Pen(store)
     for (let day = 0; day < 5; day += 1) {
-      // So that each day has its place, where there are such places.
+      // So that each day has its partition, in backends that have partitions.
       await trimAll(store, { ageMs: PLENTY, bytesMax: PLENTY }, clock.time)
       await pen.write(...bulk(jobId, clock.time - AT, 800))
       clock.time += DAY_MS
@@ -150,7 +150,7 @@ export function checkRetention({ place }: Ground): void {
     history.append([{ at: clock.time, event: 'e', jobId }])
     await history.flush()
     expect(await store.ofJob(jobId, { limit: 9 })).toHaveLength(1)
-    // Again and again: whoever removes them may just be looking, and begins to wait for the next time only then.
+    // Repeatedly: the trimmer may be in the middle of a check, and starts to wait for the next one only after it.
     await until(async () => {
       clock.advance(3 * DAY_MS)
       return (await store.ofJob(jobId, { limit: 9 })).length === 0

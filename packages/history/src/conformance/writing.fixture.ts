@@ -141,7 +141,7 @@ export function checkRestarts({ place }: Ground): void {
     await first.close()
     const second = await kept.open()
     expect(await second.ofJob(jobId, { limit: 9 })).toEqual([before])
-    // Whoever did not hear the answer asks again, also after that.
+    // A writer that did not receive the reply retries, even after that.
     await second.write({ writer: pen.writer, number: pen.number, events: [event] })
     await new Pen(second).write({ at: AT, event: 'after', jobId })
     const found = await second.ofJob(jobId, { limit: 9 })

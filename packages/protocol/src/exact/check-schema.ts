@@ -2,10 +2,10 @@ import type { Schema, SchemaIssue, SchemaResult } from '../contract.ts'
 import { isExactNumber } from './exact-number.ts'
 
 /**
- * Holds a value against a schema. Schemas know numbers as doubles, so that one that asks for a number refuses a `bigint`. Where
- * that is all, the value is held against it once more with the nearest doubles, and gets its own numbers back afterwards.
- * When one of them cannot be put back, because the schema made something else of it, the refusal stands: nothing is rounded
- * without a word.
+ * Validates a value with a schema. Schemas treat numbers as doubles, so one that expects a number refuses a `bigint`.
+ * If that is the only problem, the value is validated again with the nearest doubles, and gets its own numbers back
+ * afterwards. If one of them cannot be restored, because the schema transformed it, the error stands: nothing is
+ * rounded silently.
  */
 export function checkSchema<Output>(
   schema: Schema<unknown, Output>,
@@ -30,8 +30,8 @@ export function checkSchema<Output>(
 }
 
 /**
- * Holds the keys that an object has against a schema; keys that it lacks are not looked at. As above, a number that a double
- * would alter passes where the nearest double does.
+ * Validates the existing keys of an object with a schema; missing keys are not checked. As above, a number that a
+ * double would alter passes if the nearest double does.
  */
 export async function checkPart(schema: Schema, value: object): Promise<readonly SchemaIssue[]> {
   const found = await partIssues(schema, value, value)
@@ -53,7 +53,7 @@ function firstKey({ path }: SchemaIssue): PropertyKey | undefined {
   return typeof first === 'object' ? first.key : first
 }
 
-/** Boundary: a value that has passed, with some of its numbers exact. */
+/** Type boundary: a value that has passed, with some of its numbers exact. */
 function asOutput<Output>(value: unknown): Output {
   return value as Output
 }

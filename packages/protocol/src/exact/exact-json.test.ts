@@ -10,7 +10,7 @@ import { literalText, plainText } from './exact-text.ts'
 import { jsonText, numberLiteral } from '../../../../test/odd-json.ts'
 import { notANumberIn } from './text-path.ts'
 
-/** The value of a literal as a fraction of two whole numbers: what is right, by arithmetic and slowly. */
+/** The value of a literal as a fraction of two integers: the correct result, computed slowly. */
 function valueOf(literal: string): { readonly top: bigint; readonly bottom: bigint } {
   const [, minus, whole = '', part = '', power = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal) ?? []
   const top = BigInt(whole + part) * (minus === '-' ? -1n : 1n)
@@ -84,7 +84,7 @@ describe('[H-01] any JSON text', () => {
         const written = writeJson(readJson(text))
         sameNumbers(text, written)
         expect(writeJson(readJson(written))).toBe(written)
-        // Whatever a storage does, it keeps JSON.
+        // Every storage keeps JSON.
         expect(writeJson(JSON.parse(JSON.stringify(readJson(text))))).toBe(written)
       }),
       SEEDED,
@@ -185,7 +185,7 @@ describe('[A-04] numbers compare exactly', () => {
     )
   })
 
-  /** A double counts as the number that it is shown as. */
+  /** A double counts as the number that it is displayed as. */
   const exactLiteral = (number: AnyNumber): string => String(number).replace('e+', 'e')
 
   test('equal negative numbers give 0, which is not -0', () => {

@@ -4,32 +4,32 @@ import type { AnyNumber } from './exact-number.ts'
 import { exactText, isMarkedNumber, MARK, markedText, plainText, unmarkedText } from './exact-text.ts'
 
 /**
- * What handlers, workers and clients see of JSON: numbers as `number`, whole numbers beyond 2^53 as `bigint`, and decimals
- * that no double can hold as `ExactNumber`.
+ * JSON values as handlers, workers and clients see them: numbers as `number`, integers beyond 2^53 as `bigint`, and
+ * decimals that no double can represent as `ExactNumber`.
  */
 export type Data = string | boolean | null | AnyNumber | readonly Data[] | DataObject
 export interface DataObject {
   readonly [key: string]: Data
 }
 
-/** Reads JSON into the form in which it is kept. */
+/** Parses JSON into the stored form. */
 export function readJson(text: string): Json {
   return JSON.parse(exactText(text)) as Json
 }
 
-/** Writes what is kept as JSON. The one way out for everything that clients and workers sent. */
+/** Writes the stored form as JSON. The only way out for all data that clients and workers sent. */
 export function writeJson(value: unknown): string {
   return plainText(JSON.stringify(value))
 }
 
-/** The number that a kept text stands for; `undefined` for all other values, plain numbers too. */
+/** The number that a stored text represents; `undefined` for all other values, including plain numbers. */
 export function keptNumberIn(value: unknown): AnyNumber | undefined {
   if (typeof value !== 'string' || !value.startsWith(MARK) || !isMarkedNumber(value)) return undefined
   const number = numberFrom(value.slice(1))
   return number === 'overflow' ? undefined : number
 }
 
-/** A number as it is kept: itself, or a text that stands for it. Refuses what JSON cannot hold. */
+/** The stored form of a number: itself, or a text that represents it. Refuses numbers that JSON cannot represent. */
 export function keptNumber(given: AnyNumber): number | string {
   const number = typeof given === 'number' ? given : numberFrom(String(given))
   if (Object.is(number, -0)) return `${MARK}-0`
@@ -41,24 +41,24 @@ export function keptNumber(given: AnyNumber): number | string {
   throw new TypeError(`${String(given)} is no number that JSON can hold. Give a finite number or null.`)
 }
 
-/** A scalar that is kept, as its users see it. */
+/** A stored scalar, as its users see it. */
 export function seenText(text: string): string | AnyNumber {
   return text.startsWith(MARK) ? (keptNumberIn(text) ?? unmarkedText(text)) : text
 }
 
-/** The nearest double of a plain or a kept number; `undefined` for everything else. For what is only measured. */
+/** The nearest double of a plain or a stored number; `undefined` for all other values. For measurements only. */
 export function doubleOf(value: unknown): number | undefined {
   if (typeof value === 'number') return value
   const number = keptNumberIn(value)
   return number === undefined ? undefined : Number(number)
 }
 
-/** A copy of what is kept, as its users see it. */
+/** A copy of a stored value, as its users see it. */
 export function dataOf(value: Json): Data {
   return copied(value, seenText)
 }
 
-/** A copy of what is kept in which every number is a double, for those that check and do not keep. */
+/** A copy of a stored value in which every number is a double, for validators that do not keep it. */
 export function roughCopy(value: Json): Json {
   return copied(value, (text) => {
     const seen = seenText(text)
@@ -73,7 +73,7 @@ function copied(value: Json, seen: (text: string) => Data): Data {
   return Object.fromEntries(Object.entries(value).map(([key, one]: [string, Json]) => [key, copied(one, seen)]))
 }
 
-/** Like `JSON.parse`, and no number is altered: see `Data`. */
+/** Like `JSON.parse`, but no number is altered: see `Data`. */
 export function parseExact(text: string): Data {
   const exact = exactText(text)
   const value = JSON.parse(exact) as Json
@@ -81,15 +81,15 @@ export function parseExact(text: string): Data {
 }
 
 /**
- * Like `JSON.stringify`, and takes `bigint` and `ExactNumber` too. NaN and Infinity are refused with a `TypeError`, where
- * `JSON.stringify` would write `null`.
+ * Like `JSON.stringify`, but also accepts `bigint` and `ExactNumber`. NaN and Infinity are refused with a `TypeError`,
+ * where `JSON.stringify` would write `null`.
  */
 export function stringifyExact(value: unknown, indent?: number): string {
   if (!needsCare(value)) return JSON.stringify(value, undefined, indent)
   return plainText(JSON.stringify(value, keptPart, indent))
 }
 
-/** A replacer sees a value after its `toJSON`; the number itself is still in its holder. */
+/** A replacer receives a value after its `toJSON`; the number itself is still in its holder. */
 function keptPart(this: unknown, key: string, value: unknown): unknown {
   const original = (this as Readonly<Record<string, unknown>>)[key]
   if (isExactNumber(original)) return keptNumber(original)

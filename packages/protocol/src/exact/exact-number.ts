@@ -19,11 +19,11 @@ export function isExactNumber(value: unknown): value is ExactNumber {
 }
 
 /**
- * A number that neither a `number` nor a `bigint` of JavaScript can hold, such as 0.1000000000000000000001 or 1e-400, with all
- * of its digits. It is compared and sent on as it is; `Number(it)` is the nearest double, for those to whom that is enough.
+ * A number that neither a `number` nor a `bigint` of JavaScript can represent, such as 0.1000000000000000000001 or
+ * 1e-400, with all of its digits. It is compared and passed on exactly; `Number(it)` is the nearest double.
  */
 export class ExactNumber {
-  /** Known by this and not by its class: a package that is installed twice breaks `instanceof`. */
+  /** Recognized by this property and not by its class: a package that is installed twice breaks `instanceof`. */
   readonly [BRAND] = true
   /** As JSON writes it. */
   readonly text: string
@@ -55,7 +55,9 @@ export function isAnyNumber(value: unknown): value is AnyNumber {
   return typeof value === 'number' || typeof value === 'bigint' || isExactNumber(value)
 }
 
-/** Below zero, zero or above it, as the first is less than, equal to or more than the second. Exact for all of them. */
+/**
+ * Negative, zero or positive, as the first is less than, equal to or greater than the second. Exact for all of them.
+ */
 export function compareNumbers(a: AnyNumber, b: AnyNumber): number {
   if (typeof a === 'number' && typeof b === 'number') return a < b ? -1 : a > b ? 1 : 0
   const [left, right] = [decimalOf(String(a)), decimalOf(String(b))]
@@ -69,7 +71,10 @@ function signOf({ isNegative, digits }: Decimal): number {
   return digits === '' ? 0 : isNegative ? -1 : 1
 }
 
-/** By the place of the first digit, then digit by digit: never by writing out a power, which may have millions of zeros. */
+/**
+ * By the position of the first digit, then digit by digit: never by expanding a power, which may have millions of
+ * zeros.
+ */
 function compareSizes(a: Decimal, b: Decimal): number {
   const places = a.digits.length + a.exponent - (b.digits.length + b.exponent)
   if (places !== 0) return places < 0 ? -1 : 1
@@ -89,13 +94,13 @@ function decimalOf(text: string): Decimal {
   }
 }
 
-/** Every decimal of so many digits is the nearest one to its double, and can be got back from it. */
+/** Every decimal of this many digits survives a conversion to a double and back. */
 const SAFE_DIGITS = 15
 const PRECISION_MAX = 100
-/** Beyond it not even the place of the first digit could be counted. */
+/** Beyond it not even the position of the first digit could be counted. */
 const POWER_MAX = 1_000_000_000
 
-/** What JavaScript should hold for a number that JSON wrote. `'overflow'`: there is no double near it. */
+/** The JavaScript value for a number in JSON. `'overflow'`: there is no double near it. */
 export function numberFrom(text: string): AnyNumber | 'overflow' {
   const { minus, part, power } = LITERAL.exec(text)?.groups ?? {}
   const number = Number(text)
@@ -111,7 +116,7 @@ export function numberFrom(text: string): AnyNumber | 'overflow' {
   return isWrittenAs(number, given) ? number : new ExactNumber(text)
 }
 
-/** Whether these are the digits of a double: its shortest, or as many as somebody wanted to see. */
+/** Whether these are the digits of a double: its shortest form, or a longer output of the same double. */
 function isWrittenAs(number: number, given: Decimal): boolean {
   if (isSame(decimalOf(String(number)), given)) return true
   const count = given.digits.length

@@ -11,42 +11,42 @@ import { pathAt } from './text-path.ts'
  */
 export const MARK = '\uFDD0'
 
-/** Whether a text stands for a number. */
+/** Whether a text represents a number. */
 export function isMarkedNumber(text: string): boolean {
   return text.startsWith(MARK) && text.length <= LIMITS.jsonNumberCharsMax + 1 && isNumberText(text.slice(1))
 }
 
-/** The text as it is kept. */
+/** The text in its stored form. */
 export function markedText(text: string): string {
   return text.startsWith(MARK) ? MARK + text : text
 }
 
-/** The text that was kept; not for one that stands for a number. */
+/** The original of a stored text; not for one that represents a number. */
 export function unmarkedText(text: string): string {
   return text.startsWith(MARK + MARK) ? text.slice(1) : text
 }
 
 /**
- * What `JSON.parse` might alter, or a text that begins with the mark. A look at the whole text, at 2 µs for a kilobyte, that
- * rather finds too much than too little: up to 15 digits without an exponent are always safe.
+ * Matches numbers that `JSON.parse` might alter, and texts that begin with the mark. A scan of the whole text, at 2 µs
+ * per kilobyte, that may find too much but never too little: up to 15 digits without an exponent are always safe.
  */
 const SUSPECT = /(?<=^|[\s:,[])-?(?:[\d.]{16}|\d[\d.]*[eE]|(?<=-)0(?!\.\d*[1-9]))|\uFDD0|\\u[fF][dD][dD]0/
 
 /**
- * JSON text in which every number that a double would alter is kept as a marked text. Whether it is JSON at all is left to
- * the parser. Refuses numbers that nobody could work with: those beyond the range of doubles, and those of thousands of
- * digits.
+ * JSON text in which every number that a double would alter is replaced by a marked text. The parser decides whether it
+ * is valid JSON. Refuses numbers that cannot be processed: those beyond the range of doubles, and those with thousands
+ * of digits.
  */
 export function exactText(text: string): string {
   return SUSPECT.test(text) ? rewritten(text, keptNumber) : text
 }
 
-/** JSON text in which every number stands as a marked text, just as it was written. */
+/** JSON text in which every number is replaced by a marked text, exactly as written. */
 export function literalText(text: string): string {
   return rewritten(text, (literal) => (isNumberText(literal) ? `"${MARK}${literal}"` : undefined))
 }
 
-/** What a number becomes; `undefined`: it stays. */
+/** The replacement of a number; `undefined`: it stays. */
 function keptNumber(literal: string, text: string, at: number): string | undefined {
   if (isSurelyPlain(literal) || !isNumberText(literal)) return undefined
   if (literal.length > LIMITS.jsonNumberCharsMax) {
@@ -66,7 +66,9 @@ function keptNumber(literal: string, text: string, at: number): string | undefin
   return Object.is(number, -0) ? `"${MARK}-0"` : undefined
 }
 
-/** For most numbers a short look is enough: few digits, or the very digits that JavaScript writes for the double. */
+/**
+ * For most numbers a short check is enough: few digits, or exactly the digits that JavaScript writes for the double.
+ */
 function isSurelyPlain(literal: string): boolean {
   if (literal.length <= SHORT_CHARS) return !HAS_POWER.test(literal) && !literal.startsWith('-0')
   const number = Number(literal)
@@ -94,7 +96,7 @@ const SMALL_E = 0x65
 
 type Replace = (literal: string, text: string, at: number) => string | undefined
 
-/** Goes over everything outside of strings. Keys stay as they are. */
+/** Scans everything outside of strings. Keys are not changed. */
 function rewritten(text: string, replace: Replace): string {
   let made = ''
   let from = 0
@@ -120,7 +122,7 @@ function rewritten(text: string, replace: Replace): string {
   return from === 0 ? text : made + text.slice(from)
 }
 
-/** JSON text in which marked texts have become numbers again. */
+/** JSON text in which marked texts are replaced by numbers again. */
 export function plainText(text: string): string {
   if (!text.includes(MARK)) return text
   let made = ''

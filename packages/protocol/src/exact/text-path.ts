@@ -40,7 +40,9 @@ function keyOf(quoted: string): string {
   }
 }
 
-/** What Python and others write although JSON has no such numbers, with its place; `undefined` when there is none. */
+/**
+ * A number that Python and others write although JSON does not allow it, with its path; `undefined` if there is none.
+ */
 export function notANumberIn(text: string): { readonly path: string; readonly word: string } | undefined {
   const word = /-?(?:NaN|Infinity)/y
   for (let at = 0; at < text.length; at += 1) {

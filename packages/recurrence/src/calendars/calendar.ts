@@ -10,7 +10,7 @@ import { LIMITS } from '../limits.ts'
 
 /**
  * A part of a calendar. Whole days are those of the calendar's zone, or of the trigger's if it has none: a holiday
- * begins when the day begins where it is kept.
+ * begins when the day begins in the place where it is observed.
  */
 export type CalendarEntry =
   /** Whole days: `2026-12-25`, or from one to another, the last included. */
@@ -25,7 +25,7 @@ export type CalendarEntry =
   /** From one time to another, the last not included. */
   | { readonly kind: 'window'; readonly start: string; readonly end: string; readonly label?: string | undefined }
   /**
-   * Again and again: whole days if `dtstart` is a date, otherwise windows of that duration. Without a rule it is `dtstart`
+   * Recurring: whole days if `dtstart` is a date, otherwise windows of that duration. Without a rule it is `dtstart`
    * and `rdates`.
    */
   | {
@@ -34,7 +34,7 @@ export type CalendarEntry =
       readonly dtstart: string
       readonly exdates?: readonly string[] | undefined
       readonly rdates?: readonly string[] | undefined
-      /** Milliseconds; of whole days a multiple of a day, which is the default there. */
+      /** Milliseconds; for whole days a multiple of a day, which is the default for them. */
       readonly durationMs?: number | undefined
       /** The zone of this entry, if it is not the calendar's. */
       readonly timezone?: string | undefined
@@ -47,28 +47,28 @@ export interface CalendarSpec {
   readonly entries: readonly CalendarEntry[]
 }
 
-/** A time that a calendar has. */
+/** A period of a calendar. */
 interface Span {
-  /** The first instant behind it; it may go on at once with another one. */
+  /** The first instant after it; another period may follow immediately. */
   readonly to: number
   readonly label: string
 }
 
-/** A named set of times. */
+/** A named set of periods. */
 export interface Calendar {
   readonly name: string
-  /** The time of the calendar that this instant lies in. */
+  /** The period of the calendar that contains this instant. */
   at(instant: number): Span | undefined
-  /** When a time of the calendar begins, the first later than `after`. */
+  /** The start of the first period of the calendar later than `after`. */
   next(after: number): number | undefined
 }
 
 type Part = Omit<Calendar, 'name'>
 
-/** So many days ahead is looked for the next whole day of a calendar. */
+/** How many days ahead to search for the next whole day of a calendar. */
 const DAYS_AHEAD = 366 * 8
 
-/** Makes a calendar out of what was written. `triggerZone` is where days are meant that have no zone of their own. */
+/** Creates a calendar from its definition. `triggerZone` is the zone of days that have none of their own. */
 export function calendar(spec: CalendarSpec, zones: Zones, triggerZone: Zone): Calendar {
   const { name, entries } = spec
   if (entries.length > LIMITS.entries) {
@@ -127,7 +127,7 @@ function dateIn(text: string): number {
   return moment.dayNo
 }
 
-/** When a day begins. Where midnight is left out it begins with what comes instead. */
+/** When a day begins. If midnight is skipped, it begins with the first time that exists. */
 function beginningOf(dayNo: number, zone: Zone): number {
   return zone.instantOf(dayNo * DAY_MS, { gap: 'first', fold: 'first' })
 }
@@ -200,14 +200,14 @@ function rule(entry: Extract<CalendarEntry, { kind: 'rule' }>, zone: Zone, label
   if (!(durationMs >= 0 && durationMs <= DURATION_MAX_MS) || (isDate && durationMs % DAY_MS !== 0)) {
     throw refusal('calendar', 'The duration of an entry is from nothing to a year, and of whole days in whole days.')
   }
-  // Days have no zone: they are worked out on a clock that never changes, and compared with the day that it is there.
+  // Days have no zone: they are computed in UTC, and compared with the local date.
   const rdates = entry.rrule === undefined ? [entry.dtstart, ...(entry.rdates ?? [])] : entry.rdates
   const { series } = recurrence({ ...entry, rdates }, isDate ? UTC : zone, { isDate, gap: 'first' })
   return isDate ? repeatedDays(series, durationMs, zone, label) : repeatedWindows(series, durationMs, label)
 }
 
 function repeatedWindows(series: Series, durationMs: number, label: string): Part {
-  // Without any length it is still there for its own instant.
+  // With zero length it still contains its own instant.
   const lengthMs = Math.max(1, durationMs)
   return {
     at: (instant) => {

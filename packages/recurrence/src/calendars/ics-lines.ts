@@ -5,7 +5,7 @@ export interface Property {
   readonly line: number
   /** In capitals. */
   readonly name: string
-  /** By name in capitals; of several values the first. */
+  /** By name in capitals; if there are several values, the first. */
   readonly parameters: ReadonlyMap<string, string>
   readonly value: string
 }

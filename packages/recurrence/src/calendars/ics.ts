@@ -14,26 +14,27 @@ const PROBLEMS_MAX = 20
 
 export interface IcsImport {
   readonly entries: readonly CalendarEntry[]
-  /** Events that could not be read, by line; at most twenty are told. */
+  /** Events that could not be parsed, by line; at most twenty are reported. */
   readonly problems: readonly { readonly line: number; readonly message: string }[]
-  /** How many could not be read. */
+  /** The number of events that could not be parsed. */
   readonly unread: number
 }
 
 type RuleEntry = Extract<CalendarEntry, { kind: 'rule' }>
 
-/** An event with what tells it from others and joins it with its changes. */
+/** An event with the properties that identify it and connect it with its changes. */
 interface Event {
   readonly uid: string
-  /** The occurrence that this event replaces; nothing for an event that stands for itself. */
+  /** The occurrence that this event replaces; `undefined` for an independent event. */
   readonly replaces: string | undefined
   readonly isCancelled: boolean
   readonly entry: RuleEntry
 }
 
 /**
- * Reads the events of an iCalendar file (RFC 5545) as entries of a calendar. Alarms, to-dos and the like are passed over.
- * An event that cannot be read is a problem and does not keep the others out; a file that is no calendar is refused.
+ * Reads the events of an iCalendar file (RFC 5545) as entries of a calendar. Alarms, to-dos and similar components are
+ * ignored. An event that cannot be parsed is reported and does not affect the others; a file that is not a calendar is
+ * refused.
  */
 export function importIcs(text: string, zones: Zones): IcsImport {
   if (text.length > LIMITS.icsLength) {
@@ -60,7 +61,7 @@ export function importIcs(text: string, zones: Zones): IcsImport {
   return { entries, problems: problems.slice(0, PROBLEMS_MAX), unread: problems.length }
 }
 
-/** An occurrence that was moved or cancelled leaves its place in the series. */
+/** An occurrence that was moved or cancelled is removed from the series. */
 function joined(events: readonly Event[]): readonly RuleEntry[] {
   const replaced = new Map<string, string[]>()
   for (const { uid, replaces } of events) {
@@ -77,7 +78,7 @@ function joined(events: readonly Event[]): readonly RuleEntry[] {
     })
 }
 
-/** What happens once needs no rule: days and windows are found faster. */
+/** A single occurrence needs no rule: days and windows are faster to query. */
 function simplified(entry: RuleEntry, zones: Zones): CalendarEntry {
   const { rrule, rdates = [], exdates = [], dtstart, durationMs = 0, timezone, label } = entry
   if (rrule !== undefined || rdates.length + exdates.length > 0) return entry
@@ -99,7 +100,7 @@ function instantOf(moment: Moment, timezone: string | undefined, zones: Zones): 
 
 interface Reader {
   readonly zones: Zones
-  /** What the file calls its zones, and what they are. */
+  /** The zone names of the file, and the zones that they stand for. */
   readonly names: ReadonlyMap<string, string>
 }
 
@@ -111,14 +112,14 @@ function eventOf({ properties, line }: Component, reader: Reader): Event {
   if (rules.length > 1) throw wrong(line, 'the event has more than one RRULE')
   if (find('EXRULE') !== undefined) throw wrong(line, 'EXRULE is not supported; use EXDATE')
   const rrule = rules[0]?.value.trim()
-  // Read now, so that the line is told where something is wrong.
+  // Parsed now, so that an error can report the line.
   if (rrule !== undefined) parseRule(rrule)
   const { times, timezone } = timesIn(start, reader)
   const dates = (name: string): readonly string[] =>
     properties.filter((property) => property.name === name).flatMap((property) => timesFor(timezone, property, reader))
   const replaces = find('RECURRENCE-ID')
   const exdates = dates('EXDATE')
-  // An event happens at its DTSTART in any case, whatever its rule says: RFC 5545 §3.8.5.3.
+  // An event always occurs at its DTSTART, even if its rule does not match it: RFC 5545 §3.8.5.3.
   const rdates = [...(rrule === undefined ? [] : times.slice(0, 1)), ...dates('RDATE')]
   const entry: RuleEntry = {
     kind: 'rule',
@@ -142,7 +143,7 @@ function labelOf(summary: Property | undefined): string {
   return summary === undefined ? 'Event' : unescaped(summary.value).replaceAll(/\p{C}/gu, ' ').trim().slice(0, 200)
 }
 
-/** The times of a property, and the zone that they are in. A period, as RDATE may have, counts by its beginning. */
+/** The times of a property and their zone. A period, which RDATE allows, counts by its start. */
 function timesIn(property: Property, reader: Reader): { times: readonly string[]; timezone: string | undefined } {
   const { parameters, value, line } = property
   const isDate = parameters.get('VALUE')?.toUpperCase() === 'DATE'
@@ -185,7 +186,7 @@ function durationOf(
   if ((to.moment.kind === 'date') !== isDate) {
     throw wrong(end.line, 'one of DTSTART and DTEND is a date, the other a time')
   }
-  // Times of one zone are as far apart as its clock says; of two zones, as they really are.
+  // Times of one zone differ by their local times; times of two zones differ by real time.
   const isSame = from.timezone === to.timezone
   const distance = isSame ? clock(to.moment) - clock(from.moment) : instant(to, reader) - instant(from, reader)
   if (distance < 0) throw wrong(end.line, 'DTEND lies before DTSTART')
@@ -226,7 +227,7 @@ function durationIn({ value, line }: Property): number {
   )
 }
 
-/** Names that the file itself gives to what it calls its zones. */
+/** Names that the file itself gives to its zones. */
 function zoneNames(calendars: readonly Component[]): ReadonlyMap<string, string> {
   const names = new Map<string, string>()
   for (const { name, properties } of calendars.flatMap(({ components }) => components)) {
@@ -238,7 +239,7 @@ function zoneNames(calendars: readonly Component[]): ReadonlyMap<string, string>
   return names
 }
 
-/** The zone of a TZID: a name of the database, one behind a path, or what Microsoft's programs call it. */
+/** The zone of a TZID: a name of the database, a name after a path, or Microsoft's name for it. */
 function zoneOf(tzid: string, line: number, { names, zones }: Reader): string {
   const path = /^\/.*?\/([A-Za-z]+\/[A-Za-z_]+(?:\/[A-Za-z_]+)?)$/.exec(tzid)?.[1]
   const candidates = [tzid, WINDOWS_ZONES[tzid], names.get(tzid), path].filter((name) => name !== undefined)

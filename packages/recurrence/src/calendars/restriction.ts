@@ -2,11 +2,11 @@ import { HORIZON } from '../civil.ts'
 import type { Occurrence, Series } from '../series.ts'
 import type { Calendar } from './calendar.ts'
 
-/** Calendars that have a say in when something happens. */
+/** Calendars that restrict when something happens. */
 export interface Restriction {
-  /** Nothing happens at their times. */
+  /** Nothing happens during their periods. */
   readonly exclude: readonly Calendar[]
-  /** It happens only at times that each of them has. */
+  /** It happens only during periods that all of them have. */
   readonly only: readonly Calendar[]
 }
 
@@ -15,13 +15,13 @@ export const UNRESTRICTED: Restriction = { exclude: [], only: [] }
 /** Why an occurrence does not happen. */
 export interface Exclusion {
   readonly calendar: string
-  /** What the calendar has then: the name of a holiday, for example. Nothing where it has no time of its own. */
+  /** The label of the calendar's period: the name of a holiday, for example. `undefined` if it has no period then. */
   readonly label: string | undefined
-  /** Nothing else happens before this instant for the same reason. */
+  /** The same reason excludes everything before this instant. */
   readonly until: number
 }
 
-/** Why an occurrence does not happen; nothing if it does. */
+/** Why an occurrence does not happen; `undefined` if it does. */
 export function exclusionOf({ exclude, only }: Restriction, at: number): Exclusion | undefined {
   for (const calendar of exclude) {
     const span = calendar.at(at)
@@ -35,10 +35,13 @@ export function exclusionOf({ exclude, only }: Restriction, at: number): Exclusi
   return undefined
 }
 
-/** After so many exclusions in a row the series is at its end: no real calendar leaves out five years of days. */
+/** After this many exclusions in a row the series counts as finished: no real calendar excludes five years of days. */
 const EXCLUSIONS_MAX = 2_000
 
-/** A series without what calendars leave out. It goes from the end of an exclusion on, not over all that lies in it. */
+/**
+ * A series without the occurrences that calendars exclude. It continues from the end of an exclusion instead of
+ * stepping through it.
+ */
 export function restricted(series: Series, restriction: Restriction): Series {
   if (restriction.exclude.length + restriction.only.length === 0) return series
   return {

@@ -1,4 +1,4 @@
-/** What Microsoft's programs call the time zones that people use most, by their names in the time-zone database. */
+/** Microsoft's names of the most common time zones, with their names in the time-zone database. */
 export const WINDOWS_ZONES: Readonly<Record<string, string>> = {
   'AUS Eastern Standard Time': 'Australia/Sydney',
   'Alaskan Standard Time': 'America/Anchorage',

@@ -45,12 +45,12 @@ function cronTimes({ expr, timezone, after = '' }: CronCase, gap?: Gap): readonl
 function ruleTimes(one: RuleCase, gap?: Gap): readonly number[] {
   const { rrule, dtstart, timezone, exdate: exdates, rdate: rdates, after, take, complete } = one
   const { series } = trigger({ kind: 'rrule', rrule, dtstart, exdates, rdates, timezone, gap }, zones)
-  // Two more, to see whether a series that is to end does end.
+  // Two more, to check that a finite series ends.
   const count = complete ? take + 2 : take
   return occurrencesAfter(series, after === undefined ? BEGINNING : Date.parse(after), count).map(({ at }) => at)
 }
 
-/** What we have chosen where several readings are possible; docs/reference/recurrence.md says so. */
+/** Our choice where several interpretations are possible; docs/reference/recurrence.md documents it. */
 const CHOSEN: Readonly<Record<string, string>> = {
   'ny-0230-gap': 'debian_cron (gap: right after the gap, fold: once)',
   'lordhowe-0215-half-hour-gap': 'debian_cron (gap: right after the gap, fold: once)',
@@ -64,7 +64,7 @@ const CHOSEN: Readonly<Record<string, string>> = {
   'tz-ny-minutely-30-fold': 'elapsed_time',
 }
 
-/** The data of the runtime decide between old and new rules of Chișinău. */
+/** The data of the runtime determine whether the old or the new rules of Chișinău apply. */
 function accepted({ name, expected, alternatives = {}, flags }: Case): readonly (readonly number[])[] {
   const chosen = CHOSEN[name]
   const main = chosen === undefined ? (expected ?? []) : (alternatives[chosen] ?? [])

@@ -9,9 +9,9 @@ import { daysOfMonths } from './days.ts'
 import type { CronExpression } from './expression.ts'
 
 /**
- * How an expression goes through clock changes. An hour field that begins with `*` means real hours: what is left out
- * has no such hour, what comes twice has it twice. Named hours mean once a day: in a gap at the first moment behind it,
- * in a fold at the first of the two.
+ * How an expression behaves across clock changes. An hour field that begins with `*` means real hours: a skipped hour
+ * does not fire, a repeated hour fires twice. Named hours mean once a day: in a gap at the first moment after it, in a
+ * fold at the first of the two.
  */
 export function cronClockRules({ hours }: CronExpression, gap: Gap = 'first'): ClockRules {
   return hours.isOpen ? { gap: 'drop', fold: 'both' } : { gap, fold: 'first' }
@@ -33,21 +33,21 @@ export function cronWallSeries({ seconds, minutes, hours, days }: CronExpression
       const index = times.indexAfter(timeOf(begin))
       let bits = matching(year, month)
       if (index < times.size && (bits & (1 << day)) !== 0) return today * DAY_MS + times.at(index)
-      // Days up to and including today are over.
+      // Days up to and including today are done.
       bits &= day === 31 ? 0 : -1 << (day + 1)
       return nextMonths(matching, { year, month, bits }, times.at(0))
     },
   }
 }
 
-/** The first matching day from a month on whose remaining days are given. */
+/** The first matching day, starting with a month whose remaining days are given. */
 function nextMonths(
   matching: (year: number, month: number) => number,
   from: { readonly year: number; readonly month: number; readonly bits: number },
   timeMs: number,
 ): number | undefined {
   let { year, month, bits } = from
-  // The calendar repeats after 400 years, so the expression is through then; in fact it never takes more than 40.
+  // The calendar repeats after 400 years, so the search can end then; in fact it never takes more than 40.
   for (let count = 0; count <= 4_800; count += 1) {
     if (bits !== 0) {
       const day = 31 - Math.clz32(bits & -bits)

@@ -1,10 +1,10 @@
 import { dayNumber, daysInMonth, weekdayOf } from '../civil.ts'
 
-/** Which days of a month match, and how the two fields for days go together. */
+/** Which days of a month match, and how the two day fields are combined. */
 export interface DayRules {
   readonly months: readonly number[]
   readonly daysOfMonth: readonly number[]
-  /** `L` is 0 and `L-3` is 3: so many days before the last. */
+  /** Days before the last day of the month: `L` is 0 and `L-3` is 3. */
   readonly fromLast: readonly number[]
   /** `15W`: the weekday (Monday to Friday) that is nearest to that day, in the same month. */
   readonly nearestWeekday: readonly number[]
@@ -31,7 +31,7 @@ function bitsOf(days: readonly number[], length: number): number {
   return days.reduce((bits, day) => (day >= 1 && day <= length ? bits | (1 << day) : bits), 0)
 }
 
-/** The matching days of months, worked out once for each of the 28 kinds: lengths and first weekdays. */
+/** The matching days of months, computed once for each of the 28 combinations of length and first weekday. */
 export function daysOfMonths(rules: DayRules): (year: number, month: number) => number {
   const known = new Map<number, number>()
   return (year, month) => {
@@ -73,7 +73,7 @@ function daysByWeekday(rules: DayRules, length: number, firstWeekday: number): r
   ]
 }
 
-/** Saturday gives way to Friday and Sunday to Monday, unless that lies in another month. */
+/** Saturday moves to Friday and Sunday to Monday, unless that is in another month. */
 function nearestWeekday(day: number, length: number, firstWeekday: number): number {
   const weekday = (firstWeekday + day - 1) % 7
   if (weekday === 6) return day === 1 ? 3 : day - 1

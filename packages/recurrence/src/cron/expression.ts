@@ -5,7 +5,7 @@ import { parseField, wrong } from './fields.ts'
 import type { Field, FieldShape } from './fields.ts'
 import { LIMITS } from '../limits.ts'
 
-/** A cron expression, read. */
+/** A parsed cron expression. */
 export interface CronExpression {
   readonly text: string
   readonly seconds: Field
@@ -13,7 +13,7 @@ export interface CronExpression {
   readonly hours: Field
   readonly months: Field
   readonly days: DayRules
-  /** How the two fields for days were written, for words. */
+  /** How the two day fields were written, for the description in words. */
   readonly dayOfMonthText: string
   readonly dayOfWeekText: string
   readonly hasSeconds: boolean

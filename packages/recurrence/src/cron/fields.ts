@@ -1,20 +1,23 @@
 import { quoted, refusal } from '../refusal.ts'
 
-/** What one field of a cron expression may hold. */
+/** What one field of a cron expression may contain. */
 export interface FieldShape {
-  /** As it is called in messages. */
+  /** Its name in messages. */
   readonly name: string
   readonly min: number
   readonly max: number
   readonly names?: Readonly<Record<string, number>>
-  /** Takes the items that are neither numbers nor ranges, such as `L`; says whether it knew this one. */
+  /** Takes the items that are neither numbers nor ranges, such as `L`; returns whether it recognized this one. */
   readonly special?: (item: string) => boolean
 }
 
 export interface Field {
   /** All values that match, in ascending order. */
   readonly values: readonly number[]
-  /** Whether it begins with `*` or is `?`: it restricts no days, and an hour like this follows the clock through changes. */
+  /**
+   * Whether it begins with `*` or is `?`: it does not restrict days, and such an hour field follows real time across
+   * clock changes.
+   */
   readonly isOpen: boolean
 }
 

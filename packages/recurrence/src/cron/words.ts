@@ -48,7 +48,7 @@ function datesInWords({ daysOfMonth, fromLast, nearestWeekday, hasLastWeekday }:
   return `on the ${listed(dates)} of ${month}`
 }
 
-/** Many days at the same distance are told by it. */
+/** Many evenly spaced days are described by their interval. */
 function everyNth(days: readonly number[]): number | undefined {
   const [first = 0, second = 0] = days
   const step = second - first

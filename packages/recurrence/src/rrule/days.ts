@@ -2,12 +2,12 @@ import { DAY_MS } from '@impresario/protocol'
 import { ERA_DAYS, dateOf, dayNumber, daysInMonth, daysInYear, isLeapYear, weekdayOf } from '../civil.ts'
 import type { Rule, Skip } from './rule.ts'
 
-/** The days of a period that a rule chooses, in ascending order, as distances from the period's first day. */
+/** The days of a period that a rule selects, in ascending order, as offsets from the period's first day. */
 type Days = readonly number[]
 
 const WEEK: Days = [0, 1, 2, 3, 4, 5, 6]
 
-/** What is not in the rule comes from its start. */
+/** Parts that the rule does not contain are taken from its start. */
 export interface Start {
   readonly year: number
   readonly month: number
@@ -22,8 +22,8 @@ export function startOf(local: number): Start {
 
 /**
  * The days of a year. A year with weeks is the year that its weeks belong to: it may begin up to three days earlier and
- * end as much later. Years that begin on the same weekday and are as long, as are their neighbours, have the same days,
- * so that each kind is worked out once.
+ * end up to three days later. Years with the same first weekday, the same length and the same neighbours have the same
+ * days, so each kind is computed once.
  */
 export function yearDays(rule: Rule, start: Start): (year: number) => Days {
   const known = new Map<number, Days>()
@@ -50,7 +50,8 @@ function expandYear(rule: Rule, start: Start, year: number): Days {
   if (isByMonthDay) sets.push(daysOfMonths(rule, start, year, hasDay))
   const all = sets[0] ?? Array.from({ length: daysInYear(year) }, (_, index) => index)
   const chosen = all.filter((day) => sets.every((set) => set.includes(day)))
-  // Where days of months are chosen, months have been chosen before: the neighbour of a missing day may lie in another.
+  // Where days of months are selected, months have been selected before: the neighbour of a missing day may be in
+  // another month.
   const inMonth = isByMonthDay ? chosen : chosen.filter(isInMonths(rule, first))
   return ascending(inMonth.filter((day) => isOnDay(rule, first + day, year)))
 }
@@ -72,8 +73,8 @@ function daysOfMonths(rule: Rule, start: Start, year: number, hasDay: boolean): 
 }
 
 /**
- * Where the n-th day of a month or year lies, from 0; negative numbers count from its end. A day that it does not have is
- * left out, or gives way to its neighbour, which may lie outside.
+ * The position of the n-th day of a month or year, from 0; negative numbers count from its end. A day that does not
+ * exist is left out, or replaced by its neighbour, which may be outside.
  */
 function place(nth: number, length: number, skip: Skip): Days {
   if (Math.abs(nth) <= length) return [nth > 0 ? nth - 1 : length + nth]
@@ -83,8 +84,8 @@ function place(nth: number, length: number, skip: Skip): Days {
 }
 
 /**
- * All days of the weeks, or the weekday of the start where nothing else chooses days. The first week of a year is the first
- * that has at least four of its days.
+ * All days of the weeks, or the weekday of the start if no other part selects days. The first week of a year is the
+ * first one with at least four of its days.
  */
 function daysOfWeeks(rule: Rule, start: Start, year: number): Days {
   const firstWeek = firstWeekOf(year, rule.weekStart)
@@ -121,7 +122,7 @@ function isOnDay(rule: Rule, dayNo: number, year: number): boolean {
   })
 }
 
-/** The days of a month, worked out once for each of the 28 kinds of months. */
+/** The days of a month, computed once for each of the 28 kinds of months. */
 export function monthDays(rule: Rule, start: Start): (year: number, month: number) => Days {
   const known = new Map<number, Days>()
   return (year, month) => {
@@ -150,7 +151,7 @@ export function weekDays(rule: Rule, start: Start): (firstDayNo: number) => Days
   return (firstDayNo) => all.filter((day) => rule.months.includes(dateOf(firstDayNo + day).month))
 }
 
-/** Whether the parts that choose days let a single day through, for frequencies of days and less. */
+/** Whether the parts that select days allow a single day, for daily and shorter frequencies. */
 function isAllowedDay(rule: Rule, dayNo: number): boolean {
   if (rule.days.length > 0 && !rule.days.some(({ weekday }) => weekday === weekdayOf(dayNo))) return false
   if (rule.months.length + rule.monthDays.length + rule.yearDays.length === 0) return true
@@ -166,8 +167,8 @@ function isAllowedDay(rule: Rule, dayNo: number): boolean {
 }
 
 /**
- * The first day from here on that is let through; nothing if there is none up to `last`. After 400 years all days have been
- * there, each with its weekday.
+ * The first allowed day from here on; `undefined` if there is none up to `last`. 400 years contain every combination of
+ * date and weekday.
  */
 export function nextAllowedDay(rule: Rule, from: number, last: number): number | undefined {
   const end = Math.min(last, from + ERA_DAYS)
@@ -186,7 +187,7 @@ function firstOfNextMonth({ months }: Rule, dayNo: number): number {
   return month === undefined ? dayNumber(date.year + 1, months[0] ?? 1, 1) : dayNumber(date.year, month, 1)
 }
 
-/** Whether BYSETPOS can choose anything from so many times in a period. */
+/** Whether BYSETPOS can select anything from this many times in a period. */
 export function hasPosition({ positions }: Rule, size: number): boolean {
   return positions.length === 0 || positions.some((position) => Math.abs(position) <= size)
 }

@@ -7,12 +7,17 @@ import { hasPosition, nextAllowedDay } from './days.ts'
 import type { Rule } from './rule.ts'
 
 const UNITS_MS: Readonly<Record<string, number>> = { HOURLY: HOUR_MS, MINUTELY: MINUTE_MS, SECONDLY: SECOND_MS }
-/** So many periods in a row without a match mean that there is none: with any rule that repeats daily one came long ago. */
+/**
+ * This many periods in a row without a match mean that there is none: any rule that repeats daily would have matched
+ * long before.
+ */
 const FRUITLESS_MAX = 100_000
-/** So many clock changes after which no period comes to the times that are asked for. It is more than thirty years. */
+/**
+ * This many clock changes without a period at an allowed time mean that there is none. It is more than thirty years.
+ */
 const FRUITLESS_STRETCHES_MAX = 100
 
-/** A rule of hours, minutes or seconds with what it takes to answer. */
+/** An hourly, minutely or secondly rule with the data needed to evaluate it. */
 interface Elapsed {
   readonly rule: Rule
   readonly zone: Zone
@@ -20,17 +25,17 @@ interface Elapsed {
   readonly stepMs: number
   /** When the first period begins. */
   readonly base: number
-  /** The times within an hour or a minute that are asked for. */
+  /** The allowed times within an hour or a minute. */
   readonly within: TimesOfDay
-  /** The times of a day that a period may begin at, if they are restricted. */
+  /** The times of day at which a period may begin, if they are restricted. */
   readonly allowed: TimesOfDay | undefined
-  /** By offset: whether the periods ever come to an allowed time of day. */
+  /** By offset: whether the periods ever reach an allowed time of day. */
   readonly reachable: Map<number, boolean>
 }
 
 /**
- * The times of a rule of hours, minutes or seconds. They are counted in real time: every two hours stays every two hours
- * while clocks are put forward or back. What else the rule asks for is compared with what the clock shows.
+ * The times of an hourly, minutely or secondly rule. They are counted in real time: every two hours stays every two
+ * hours when clocks are put forward or back. The other parts of the rule are compared with the local time.
  */
 export function elapsedSeries(rule: Rule, zone: Zone, start: number): Series {
   const elapsed = prepare(rule, zone, start)
@@ -89,16 +94,16 @@ function search(elapsed: Elapsed, after: number): Occurrence | undefined {
     outOfReach = isInReach ? 0 : outOfReach + 1
     const target = isInReach ? worthLooking(elapsed, stretch, begin + unitMs) : stretch.to
     if (target === undefined) return undefined
-    // The first period that ends behind the target.
+    // The first period that ends after the target.
     period = Math.max(period + 1, Math.floor((target - unitMs - base) / stepMs) + 1)
   }
   return undefined
 }
 
-/** The earliest instant from here on at which the clock may show what is asked for; it may be too early. */
+/** The earliest instant from here on at which the local time may match; it may be too early. */
 function worthLooking(elapsed: Elapsed, { to, offsetMs }: Stretch, from: number): number | undefined {
   const { rule, unitMs, allowed } = elapsed
-  // Down to the beginning of the hour or minute, because what is asked for may lie later in it.
+  // Rounded down to the hour or minute, because the matching time may be later in it.
   const shown = from + offsetMs
   let local = shown - (timeOf(shown) % unitMs)
   for (;;) {
@@ -114,7 +119,7 @@ function worthLooking(elapsed: Elapsed, { to, offsetMs }: Stretch, from: number)
   }
 }
 
-/** Periods come to the same times of day again and again: those that differ by the common divisor of step and day. */
+/** Periods reach the same times of day repeatedly: those that differ by the greatest common divisor of step and day. */
 function isReachable({ allowed, reachable, stepMs, base, unitMs }: Elapsed, offsetMs: number): boolean {
   if (allowed === undefined) return true
   const known = reachable.get(offsetMs)
@@ -135,7 +140,7 @@ function commonDivisor(a: number, b: number): number {
   return b === 0 ? a : commonDivisor(b, a % b)
 }
 
-/** The first time in a period that is later than `after` and that the rule lets through. */
+/** The first time in a period that is later than `after` and that the rule allows. */
 function firstIn(elapsed: Elapsed, begin: number, after: number): Occurrence | undefined {
   const { rule, unitMs } = elapsed
   if (rule.positions.length === 0) return firstBetween(elapsed, Math.max(begin - 1, after), begin + unitMs)
@@ -150,7 +155,7 @@ function firstIn(elapsed: Elapsed, begin: number, after: number): Occurrence | u
   return found.find(({ at }, index) => at > after && indexes.has(index))
 }
 
-/** The first time in (after, end) that the rule lets through, within one period. Mostly that is one hour of the clock. */
+/** The first time in (after, end) that the rule allows, within one period, which is usually one hour of the clock. */
 function firstBetween(elapsed: Elapsed, after: number, end: number): Occurrence | undefined {
   const { zone, unitMs, within } = elapsed
   for (let last = after; last + 1 < end;) {
@@ -168,7 +173,7 @@ function firstBetween(elapsed: Elapsed, after: number, end: number): Occurrence 
   return undefined
 }
 
-/** Whether the rule lets through what lies in an hour, minute or second of the clock. */
+/** Whether the rule allows the times in an hour, minute or second of the clock. */
 function isAllowed({ rule, allowed }: Elapsed, unit: number): boolean {
   const dayNo = dayOf(unit)
   if (nextAllowedDay(rule, dayNo, dayNo) === undefined) return false

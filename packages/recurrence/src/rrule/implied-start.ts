@@ -3,9 +3,9 @@ import type { Zone } from '../zone.ts'
 import { parseRule } from './parse.ts'
 
 /**
- * A rule and the start that it gets at its creation, when nobody has given one. The start is the moment of creation, so
- * that nothing from before it is counted. What a rule leaves open is taken from its start, which would make `BYHOUR=17`
- * fire at 17:34:56: below the smallest part that is given the rule gets zeros instead.
+ * A rule and its default start, used when no start is given. The start is the moment of creation, so that nothing
+ * before it is counted. Parts that a rule leaves open are taken from its start, which would make `BYHOUR=17` fire at
+ * 17:34:56: all parts below the smallest given one are set to zero instead.
  */
 export function withImpliedStart(
   text: string,

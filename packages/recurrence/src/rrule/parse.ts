@@ -31,7 +31,7 @@ const PARTS = [
 type PartName = (typeof PARTS)[number]
 type Parts = ReadonlyMap<PartName, string>
 
-/** Reads the value of an RRULE, with or without `RRULE:` in front. Names and values may be in small letters. */
+/** Parses the value of an RRULE, with or without a leading `RRULE:`. Names and values are case-insensitive. */
 export function parseRule(text: string): Rule {
   if (text.length > LIMITS.rruleLength) {
     throw refusal('rrule', `A rule has at most ${LIMITS.rruleLength} characters. This one has ${text.length}.`)
@@ -67,7 +67,7 @@ export function parseRule(text: string): Rule {
 
 function partsOf(text: string): Parts {
   const parts = new Map<PartName, string>()
-  // A semicolon at the end is wrong, and seen in the wild.
+  // A trailing semicolon is invalid, but occurs in practice.
   for (const part of text.replace(/;$/, '').split(';')) {
     const equals = part.indexOf('=')
     const [name, value] = [part.slice(0, Math.max(0, equals)).trim(), part.slice(equals + 1).trim()]
@@ -125,7 +125,7 @@ function ascending(values: readonly number[]): readonly number[] {
   return [...new Set(values)].sort((a, b) => a - b)
 }
 
-/** A leap second is taken for the second before it, as RFC 5545 asks those who have none. */
+/** A leap second is read as the second before it, as RFC 5545 requires of implementations without leap seconds. */
 function seconds(parts: Parts): readonly number[] {
   return ascending(numbers(parts, 'BYSECOND', { min: 0, max: 60 }).map((second) => Math.min(second, 59)))
 }
@@ -178,7 +178,7 @@ function untilOf(parts: Parts): Moment | undefined {
   return value === undefined ? undefined : parseMoment('UNTIL', value)
 }
 
-/** What RFC 5545 §3.3.10 forbids to stand together. */
+/** Combinations that RFC 5545 §3.3.10 forbids. */
 function checkTogether(rule: Rule, parts: Parts): void {
   const { frequency } = rule
   const isSubDaily = FREQUENCIES.indexOf(frequency) > FREQUENCIES.indexOf('DAILY')

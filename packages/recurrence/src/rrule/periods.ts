@@ -5,21 +5,21 @@ import type { WallSeries } from '../wall-clock.ts'
 import { firstWeekOf, hasPosition, monthDays, nextAllowedDay, startOf, weekDays, yearDays } from './days.ts'
 import type { Rule } from './rule.ts'
 
-/** The periods of a rule of days, weeks, months or years. The one that the start lies in has the number 0. */
+/** The periods of a daily, weekly, monthly or yearly rule. The period of the start has the number 0. */
 interface Periods {
   /** The number of the first period that may have a day on or after this one. */
   from(dayNo: number): number
-  /** The days that are chosen in a period, in ascending order. */
+  /** The selected days of a period, in ascending order. */
   days(period: number): readonly number[]
-  /** A period is not worth looking at up to here, given that this one has no days. */
+  /** Periods up to this one can be skipped, given that this one has no days. */
   after(period: number): number
   readonly last: number
   readonly daysMax: number
 }
 
 /**
- * The local times of a rule whose periods are days or longer. `start` is the local time of DTSTART. The work for one
- * answer does not depend on how long ago that was.
+ * The local times of a rule whose periods are days or longer. `start` is the local time of DTSTART. The cost of one
+ * query does not depend on how long ago that was.
  */
 export function periodSeries(rule: Rule, start: number): WallSeries {
   const periods = periodsOf(rule, start)
@@ -63,7 +63,7 @@ function firstOfDays(days: readonly number[], times: TimesOfDay, lower: number):
   return undefined
 }
 
-/** BYSETPOS: of all times of the period, those at these positions. The list of all is never made. */
+/** BYSETPOS: selects the times of the period at these positions. The list of all times is never built. */
 function firstOfPositions(
   days: readonly number[],
   times: TimesOfDay,
@@ -95,7 +95,7 @@ function periodsOf(rule: Rule, start: number): Periods {
   }
 }
 
-/** The neighbour of a missing day may lie in the period before or behind, so that one is looked at as well. */
+/** The neighbour of a missing day may be in the previous or the next period, so that one is checked as well. */
 function numberFrom(distance: number, interval: number): number {
   return Math.max(0, Math.floor((distance - 1) / interval))
 }
@@ -118,8 +118,9 @@ function years(rule: Rule, start: number): Periods {
 }
 
 /**
- * The year that is counted from where weeks are chosen. The first days of January may belong to the last week of the year
- * before, and the last days of December to the first of the next. Then it is that year, if the rule chooses a day there.
+ * The year that counting starts from where weeks are selected. The first days of January may belong to the last week of
+ * the previous year, and the last days of December to the first week of the next. Then it is that year, if the rule
+ * selects a day there.
  */
 function yearOfWeeks(rule: Rule, start: number, daysIn: (year: number) => readonly number[]): number {
   const { year } = startOf(start)

@@ -25,9 +25,9 @@ export interface RecurrenceSpec {
 }
 
 export interface RecurrenceOptions {
-  /** What becomes of local times that a clock change leaves out; `drop` unless something else is asked for. */
+  /** How to handle local times that a clock change skips; `drop` by default. */
   readonly gap?: Gap | undefined
-  /** DTSTART is a date: times of day in the rule are ignored, as RFC 5545 says. */
+  /** DTSTART is a date: times of day in the rule are ignored, as RFC 5545 requires. */
   readonly isDate?: boolean | undefined
 }
 
@@ -37,9 +37,9 @@ export interface Recurrence {
   /** The local time of DTSTART. */
   readonly start: number
   readonly series: Series
-  /** The local times of the rule before they are put on the clock; nothing for rules that count real time. */
+  /** The local times of the rule before they are mapped to instants; `undefined` for rules that count real time. */
   readonly wall: WallSeries | undefined
-  /** Why an occurrence of the rule is left out; nothing if it is not. */
+  /** Why an occurrence of the rule is left out; `undefined` if it is not. */
   readonly isExcluded: (occurrence: Occurrence) => boolean
 }
 
@@ -76,7 +76,7 @@ function wholeSecond(local: number): number {
   return Math.floor(local / 1_000) * 1_000
 }
 
-/** Times of day do not go with a start that is a date. */
+/** Times of day cannot be combined with a start that is a date. */
 function withoutTimes(rule: Rule): Rule {
   return { ...rule, hours: [], minutes: [], seconds: [] }
 }
@@ -97,7 +97,7 @@ function ruleSeries(
   return rule.count === undefined ? all : firstOf(all, rule.count)
 }
 
-/** UNTIL is part of the series. A date is over at the end of its day. */
+/** UNTIL is inclusive. A date ends at the end of its day. */
 function lastMoment(until: Moment, zone: Zone): { readonly at: number; readonly local?: number } {
   if (until.kind === 'instant') return { at: until.at }
   const local = until.kind === 'local' ? until.local : (until.dayNo + 1) * DAY_MS - 1
@@ -123,7 +123,7 @@ function endingWith(series: Series, last: number): Series {
   }
 }
 
-/** The first `count` of a series. They have to be counted, but only once, and no further than is asked for. */
+/** The first `count` of a series. They have to be counted, but only once, and only as far as requested. */
 function firstOf(series: Series, count: number): Series {
   let counted = 0
   let countedAt = Number.NEGATIVE_INFINITY
@@ -143,7 +143,7 @@ function firstOf(series: Series, count: number): Series {
 }
 
 interface Exclusions {
-  /** The instant up to which an occurrence is left out; nothing if it is not. */
+  /** The instant up to which an occurrence is left out; `undefined` if it is not. */
   excludes(occurrence: Occurrence): number | undefined
   readonly size: number
 }
@@ -192,7 +192,7 @@ interface RecurrenceSet {
   readonly exclusions: Exclusions
 }
 
-/** The rule's and the added times, without those that are left out. COUNT has counted those as well. */
+/** The rule's times and the added times, without those that are left out. COUNT includes those as well. */
 function nextOfSet({ series, added, exclusions }: RecurrenceSet, after: number): Occurrence | undefined {
   for (let lower = after; ;) {
     const ruled = series?.next(lower)

@@ -458,7 +458,7 @@ describe('[K-03] whatever the rule', () => {
             expect(at).toBeGreaterThan(all[index - 1] ?? BEGINNING)
             const before = all[index - 1] ?? at - 86_400_000
             const anywhere = Math.floor(before + (at - before) * (where.next().value ?? 0))
-            // A fresh one has counted nothing yet and remembers nothing.
+            // A new instance has no counts and no cache.
             const fresh = recurrence({ rrule, dtstart }, zones.named(zone)).series
             expect(fresh.next(anywhere === at ? at - 1 : anywhere)?.at).toBe(at)
           }

@@ -11,10 +11,12 @@ export interface ByDay {
   readonly weekday: number
 }
 
-/** What becomes of a day that a month or year does not have (RFC 7529): none, the day before, the day after. */
+/**
+ * How to replace a day that a month or year does not have (RFC 7529): not at all, by the day before, by the day after.
+ */
 export type Skip = 'OMIT' | 'BACKWARD' | 'FORWARD'
 
-/** A recurrence rule of RFC 5545, read and checked. Lists are in ascending order; an empty one was not given. */
+/** A parsed and validated recurrence rule of RFC 5545. Lists are in ascending order; an empty list was not given. */
 export interface Rule {
   readonly text: string
   readonly frequency: Frequency

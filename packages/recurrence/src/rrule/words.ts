@@ -41,7 +41,7 @@ export function ruleInWords(rule: Rule, start: number): string {
 }
 
 function inMonths({ months, frequency }: Rule): readonly string[] {
-  // A year with one month and one day of it is said together with the day.
+  // A yearly rule with one month and one day of it is described together with the day.
   return months.length === 0 || frequency === 'YEARLY' ? [] : [`in ${ranges(months, monthName)}`]
 }
 
@@ -98,7 +98,7 @@ function byDay({ days, frequency, months }: Rule, monthPeriod: string): string {
   return `${listed(all)}${counted.length > 0 ? period : ''}`
 }
 
-/** What rules of hours and less ask of the clock. */
+/** The restrictions that hourly and shorter rules place on the clock. */
 function withinDay({ frequency, hours, minutes, seconds }: Rule, start: number): string {
   const times = timesOf({ hours: [], minutes, seconds }, start)
   const parts: string[] = []

@@ -220,7 +220,7 @@ describe('what stops the start', () => {
     ['attempts negative', '[a]\ntoken = "t"\nmonthly_attempts = -1', '[a].monthly_attempts must be a whole number'],
     ['params not a table', '[a]\ntoken = "t"\nparams = 1', '[a].params must be a table'],
     ['same token twice', '[a]\ntoken = "t"\n[b]\ntoken = "t"', '[b].token is the same as'],
-    ['key outside a table', 'token = "t"', 'stands outside of a table'],
+    ['key outside a table', 'token = "t"', 'is outside of a table'],
     ['not TOML', '[a', 'cannot be read'],
   ])('[H-03] a bad file of clients names file, table, key and reason: %s', async (_title, text, reason) => {
     const path = await file('clients.toml', text)

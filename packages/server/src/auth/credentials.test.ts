@@ -97,9 +97,9 @@ tokens_sha256 = ["${sha256('hidden-token').toUpperCase()}"]
     ['[a]\ntokens = ["1","2","3","4","5","6","7","8","9"]', '[a] has 9 tokens'],
     ['[a]\ntoken = "t"\nmonthly_attempts = 1.5', '[a].monthly_attempts must be a whole number'],
     ['[a]', '[a].token is missing. Write a long random text, or its SHA-256'],
-    ['[scheduler]\ntoken = "t"', '[scheduler] is a name that the server uses itself'],
-    ['[Scheduler]\ntoken = "t"', '[Scheduler] is a name that the server uses itself'],
-    ['["somebody with a link"]\ntoken = "t"', '[somebody with a link] is a name that the server uses itself'],
+    ['[scheduler]\ntoken = "t"', '[scheduler] is reserved by the server'],
+    ['[Scheduler]\ntoken = "t"', '[Scheduler] is reserved by the server'],
+    ['["somebody with a link"]\ntoken = "t"', '[somebody with a link] is reserved by the server'],
   ])('[H-02] %j stops the start with file, table, key and what to do', async (clients, reason) => {
     await expect(load({ clients })).rejects.toThrow(`${join(directory, 'clients.toml')}: ${reason}`)
   })
@@ -183,10 +183,10 @@ describe('on an address that others can reach', () => {
     await expect(load({ clients: '[a]\ntoken = "short"' }, exposed)).rejects.toThrow(/\[a\]\.token has 5 characters/)
     const known = `[a]\ntoken_sha256 = "${sha256('changeme')}"`
     await expect(load({ clients: known }, exposed)).rejects.toThrow(
-      /\[a\]\.token_sha256 is that of a well-known default/,
+      /\[a\]\.token_sha256 is the hash of a well-known default/,
     )
     await expect(load({}, { ...exposed, workerToken: 'token-of-my-workers-1' })).rejects.toThrow(
-      /WORKER_TOKEN is made of ordinary words, which anybody can guess. Choose a long random one/,
+      /WORKER_TOKEN is made of ordinary words, which are easy to guess. Choose a long random one/,
     )
     await expect(load({}, { apiHost: '::' })).rejects.toThrow(/no client has a token/)
     expect((await load({}, { ...exposed, workerToken: `${LONG}-2` })).clients).toHaveLength(1)

@@ -38,7 +38,7 @@ export function loadCredentials(settings: CredentialSettings): Credentials {
   }
   if (clients.length === 0 && !isLoopback(settings.apiHost)) {
     throw invalid(
-      `API_HOST is ${settings.apiHost} and no client has a token, so anybody on the network could start jobs. ` +
+      `API_HOST is ${settings.apiHost} and no client has a token, so anyone on the network could start jobs. ` +
         'Set CLIENT_TOKEN or CLIENTS_CONFIG_PATH, or set API_HOST to 127.0.0.1.',
     )
   }
@@ -60,7 +60,7 @@ function* tables(path: string, setting: string): Generator<readonly [string, Tab
   }
   for (const [name, table] of entries) {
     if (!isTable(table)) {
-      throw invalid(`${path}: ${name} stands outside of a table. Begin the file with a table such as [my_name].`)
+      throw invalid(`${path}: ${name} is outside of a table. Begin the file with a table such as [my_name].`)
     }
     if (name === '' || name.length > LIMITS.identifierCharsMax) {
       throw invalid(`${path}: [${name.slice(0, 32)}] must have a name of 1 to ${LIMITS.identifierCharsMax} characters.`)
@@ -79,7 +79,7 @@ function* fileClients(path: string, book: TokenBook): Generator<ClientCredential
   for (const [id, table] of tables(path, 'CLIENTS_CONFIG_PATH')) {
     const at = `${path}: [${id}]`
     if (RESERVED_CLIENTS.has(id.toLowerCase())) {
-      throw invalid(`${at} is a name that the server uses itself. Call this client something else.`)
+      throw invalid(`${at} is reserved by the server. Choose another name for this client.`)
     }
     const { role, plan, monthly_attempts: attempts, params } = table
     const others = Object.fromEntries(Object.entries(table).filter(([key]) => !CLIENT_KEYS.has(key)))

@@ -38,7 +38,7 @@ export class Signatures {
     const { signature, signer, timestamp } = readSigned(body)
     if (signer !== workerId) throw forbidden(`The message is signed by another worker than ${workerId}.`)
     if (!(await isSignedByOne(text ?? '{}', secrets, signature, ignore))) {
-      throw new ImpresarioError('UNAUTHENTICATED', 'The signature does not fit the message.')
+      throw new ImpresarioError('UNAUTHENTICATED', 'The signature does not match the message.')
     }
     const { clock } = this.#options
     const now = wallTime(clock)

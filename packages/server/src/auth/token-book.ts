@@ -78,7 +78,7 @@ export class TokenBook {
     const hash = Buffer.from(hex, 'hex')
     for (const word of this.#isExposed ? WELL_KNOWN : []) {
       if (!hash.equals(hashToken(word))) continue
-      throw invalid(`${place} is that of a well-known default that anybody can guess. ${HOW_TO_CHOOSE}`)
+      throw invalid(`${place} is the hash of a well-known default that is easy to guess. ${HOW_TO_CHOOSE}`)
     }
     return this.#own(place, hash)
   }

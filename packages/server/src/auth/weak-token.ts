@@ -31,10 +31,10 @@ const DIFFERENT_CHARS_MIN = 5
 /** What makes a token easy to guess, as the rest of a sentence; nothing if it looks random. */
 export function weaknessOf(token: string): string | undefined {
   const lower = token.toLowerCase()
-  if (WELL_KNOWN.has(lower)) return 'is a well-known default that anybody can guess'
-  if (new Set(lower).size < DIFFERENT_CHARS_MIN) return 'repeats a few characters, which anybody can guess'
-  if (isRun(lower)) return 'is a sequence of characters, which anybody can guess'
-  return hardChars(token) < HARD_CHARS_MIN ? 'is made of ordinary words, which anybody can guess' : undefined
+  if (WELL_KNOWN.has(lower)) return 'is a well-known default that is easy to guess'
+  if (new Set(lower).size < DIFFERENT_CHARS_MIN) return 'repeats a few characters, which is easy to guess'
+  if (isRun(lower)) return 'is a sequence of characters, which is easy to guess'
+  return hardChars(token) < HARD_CHARS_MIN ? 'is made of ordinary words, which are easy to guess' : undefined
 }
 
 /** Most characters follow the one before them in the alphabet or in the row of digits, up or down. */

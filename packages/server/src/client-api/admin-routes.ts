@@ -19,7 +19,7 @@ export interface AdminRoutesOptions {
 }
 
 const ROUTES = [
-  ['/admin/reload', 'reload', 'Read the files of clients, workers and schedules anew', 'configs_reloaded'],
+  ['/admin/reload', 'reload', 'Reload the files of clients, workers and schedules', 'configs_reloaded'],
   ['/admin/reload-workers', 'reloadWorkers', 'The same, under its old name', 'worker_configs_reloaded'],
   ['/admin/reload-clients', 'reloadClients', 'The same, under its old name', 'client_configs_reloaded'],
 ] as const
@@ -31,7 +31,7 @@ const RELOAD_SCHEDULES = route({
   access: 'admin',
   tag: 'server',
   id: 'reloadSchedules',
-  summary: 'Read the file of schedules anew',
+  summary: 'Reload the file of schedules',
   description: `Whole or not at all: when something in it cannot work, what was in force before still is. ${SCOPE}`,
   replies: { 200: { description: 'What is in force now.', body: schemas.statusBody } },
   refusals: ['INVALID_REQUEST'],

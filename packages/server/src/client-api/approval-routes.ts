@@ -28,7 +28,7 @@ const QUESTION = route({
   id: 'getApproval',
   summary: 'What a job asks a person, with links to decide it',
   description:
-    'Whoever has a link may decide this question, once, without a token. Give it only to those who may. Each call makes new links; older ones stay good until they expire or somebody decides.',
+    'Anyone with a link can answer this question once, without a token. Share it only with people who may decide. Each call creates new links; older links stay valid until they expire or the question is answered.',
   params: schemas.jobParams,
   replies: { 200: { description: 'The question.', body: schemas.approvalBody } },
   refusals: ['JOB_NOT_FOUND', 'NOT_WAITING'],

@@ -32,7 +32,7 @@ const SEND = route({
 const PUBLISH = route({
   access: 'client',
   tag: 'events',
-  id: 'sendEventByKey',
+  id: 'publishEvent',
   summary: 'Send an event by its key',
   description:
     'Reaches every job of the caller that waits for the topic and the key, once each. It is kept for a day: a job that begins to wait later gets it if no job has had it, or if the job was there when it came.',

@@ -53,7 +53,7 @@ const RETRY = route({
   tag: 'quarantine',
   id: 'retryJob',
   summary: 'Send a job back into the state where it failed',
-  description: 'Perhaps with other data. Its tries and its time begin anew.',
+  description: 'Optionally with new data. Its attempts and its time limits start again.',
   params: schemas.jobParams,
   body: schemas.retryJobRequest,
   isBodyOptional: true,

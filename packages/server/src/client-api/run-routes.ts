@@ -49,7 +49,7 @@ const PUBLISH = route({
   ...TAG,
   access: 'client',
   isNewWork: true,
-  id: 'publishEvent',
+  id: 'publishAutomationEvent',
   summary: 'Publish an event to automations',
   description:
     'It is durable before it is answered. Every automation of the caller whose topic and filter fit runs once for it. With the header `Idempotency-Key` the same call once more answers with the event of the first one.',

@@ -57,7 +57,7 @@ const LIST_ENDPOINTS = route({
   tag: 'webhooks',
   id: 'listWebhookEndpoints',
   isList: true,
-  summary: 'List the receivers of webhooks and how they fare',
+  summary: 'List webhook endpoints and their health',
   query: wire.endpointListQuery,
   replies: { 200: { description: 'One page of endpoints.', body: wire.webhookEndpointList, headers: PAGE_HEADERS } },
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],

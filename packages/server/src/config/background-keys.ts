@@ -31,7 +31,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 1,
     max: 3_600,
     default: 15,
-    description: 'Longest time until another instance goes on with the background processes of one that died.',
+    description: 'Longest time until another instance takes over the background processes of one that died.',
   },
   overloadWaitSeconds: {
     names: ['OVERLOAD_WAIT_SECONDS'],
@@ -40,7 +40,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     max: 60,
     default: 1,
     description:
-      'New jobs are refused with 503 while requests that were let in wait longer than this for the storage or for the process itself. 0: never for that reason.',
+      'New jobs are refused with 503 while accepted requests wait longer than this for the storage or the process. 0 turns this check off.',
   },
   overloadTurnWaitSeconds: {
     names: ['OVERLOAD_TURN_WAIT_SECONDS'],
@@ -58,7 +58,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     max: 3_600,
     default: 30,
     description:
-      'The process ends when its main thread computes for so long without a turn of its event loop: a handler is in an endless loop. Have it restarted by a service manager. 0: never.',
+      'The process exits when its event loop is blocked for this long, for example by an endless loop in a handler. Let a service manager restart it. 0: never.',
   },
   workerForgetSeconds: {
     names: ['WORKER_FORGET_SECONDS'],
@@ -66,7 +66,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 60,
     max: 365 * DAY_S,
     default: DAY_S,
-    description: 'The record of a worker that is silent for so long is removed.',
+    description: 'The record of a worker is removed after this time without contact.',
   },
   reputationIntervalSeconds: {
     names: ['REPUTATION_INTERVAL_SECONDS'],
@@ -74,7 +74,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 1,
     max: 30 * DAY_S,
     default: 3_600,
-    description: 'How often the reputation of the workers is worked out from what became of their tasks.',
+    description: 'How often the reputation of workers is computed from the outcomes of their tasks.',
   },
   reputationFlushSeconds: {
     names: ['REPUTATION_FLUSH_SECONDS'],
@@ -82,8 +82,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 0.1,
     max: 60,
     default: 5,
-    description:
-      'How long outcomes are gathered in memory before they count for a worker. A crash loses at most these.',
+    description: 'How long outcomes are collected in memory before they are written. A crash loses at most these.',
   },
   reputationMinThreshold: {
     names: ['REPUTATION_MIN_THRESHOLD'],
@@ -91,7 +90,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 0,
     max: 1,
     default: 0,
-    description: 'A worker below this reputation gets only tasks that nobody better has room for.',
+    description: 'A worker below this reputation gets a task only if no better worker is free.',
   },
   reputationPenaltyContractViolation: {
     names: ['REPUTATION_PENALTY_CONTRACT_VIOLATION'],
@@ -99,7 +98,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 0,
     max: 1,
     default: 0.2,
-    description: 'Taken off a worker’s reputation at once for a result that breaks its own contract.',
+    description: 'Subtracted from a worker’s reputation for each result that violates its contract.',
   },
   reputationPenaltyTaskFailure: {
     names: ['REPUTATION_PENALTY_TASK_FAILURE'],
@@ -107,7 +106,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 0,
     max: 1,
     default: 0.05,
-    description: 'Taken off at once for a permanent failure, and for a task that ran out of time or was left lying.',
+    description: 'Subtracted for each permanent failure, timeout or abandoned task.',
   },
   reputationRewardSuccess: {
     names: ['REPUTATION_REWARD_SUCCESS'],
@@ -115,6 +114,6 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 0,
     max: 1,
     default: 0.001,
-    description: 'Added at once for a success.',
+    description: 'Added for each success.',
   },
 }

@@ -100,7 +100,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 0,
     max: 65_535,
     default: 8_080,
-    description: 'Port to listen on; 0 takes any that is free.',
+    description: 'Port to listen on; 0 picks a free one.',
   },
   clientApiPrefix: {
     names: ['CLIENT_API_PREFIX'],
@@ -113,7 +113,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     type: 'path',
     default: '',
     description:
-      'Directory with blueprints (.js, .mjs, and .ts where Node reads it: 22.18 and newer). Empty: only those that are registered in code.',
+      'Directory with blueprints (.js, .mjs, and .ts where Node reads it: 22.18 and newer). Empty: only blueprints registered in code.',
   },
   clientsConfigPath: {
     names: ['CLIENTS_CONFIG_PATH'],
@@ -137,14 +137,14 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     names: ['WORKER_TOKEN', 'GLOBAL_WORKER_TOKEN'],
     type: 'secret',
     default: '',
-    description: 'Token of every worker that has none of its own.',
+    description: 'Token shared by all workers without their own token.',
   },
   instanceId: {
     names: ['INSTANCE_ID'],
     type: 'text',
     check: instanceProblem,
     default: hostname(),
-    description: 'Name of this instance, in every line of the log. The host name without it.',
+    description: 'Name of this instance in the log. Default: the host name.',
   },
   timeZone: {
     names: ['TZ'],
@@ -157,7 +157,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     type: 'choice',
     of: LOG_LEVELS,
     default: 'info',
-    description: 'Least level that is logged.',
+    description: 'Lowest level that is logged.',
   },
   logFormat: {
     names: ['LOG_FORMAT'],
@@ -189,14 +189,14 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     check: secretKeyProblem,
     default: '',
     description:
-      'What links and capabilities are signed with; at least 16 characters. Empty: a key that lies beside the storage in secret.key; what that file holds can be given here.',
+      'Key that signs links and capabilities; at least 16 characters. Empty: the key in the file secret.key beside the storage. The content of that file can also be given here.',
   },
   publicUrl: {
     names: ['PUBLIC_URL'],
     type: 'text',
     check: publicUrlProblem,
     default: '',
-    description: 'Address under which people reach this server, for links. Empty: the one that a request was sent to.',
+    description: 'Public URL of this server, used in links. Empty: the address of the request.',
   },
   workerPollTimeoutSeconds: {
     names: ['WORKER_POLL_TIMEOUT_SECONDS'],
@@ -204,7 +204,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 0,
     max: LIMITS.longPollMsMax / 1_000,
     default: 30,
-    description: 'How long a poll is held when the worker names no time.',
+    description: 'How long a poll is held if the worker sets no timeout.',
   },
   workerHealthCheckIntervalSeconds: {
     names: ['WORKER_HEALTH_CHECK_INTERVAL_SECONDS'],
@@ -212,7 +212,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 0.1,
     max: DAY_S,
     default: 60,
-    description: 'A worker that is silent for twice as long gets no more tasks.',
+    description: 'A worker without contact for twice this time gets no more tasks.',
   },
   workerTimeoutSeconds: {
     names: ['WORKER_TIMEOUT_SECONDS'],
@@ -220,8 +220,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 0.1,
     max: 30 * DAY_S,
     default: 300,
-    description:
-      'Longest time that a worker has for a task, from its pickup, where neither the task, the job nor the blueprint names one.',
+    description: 'Default time limit of a task from its pickup, if the task, the job and the blueprint set none.',
   },
   workerLeaseSeconds: {
     names: ['WORKER_LEASE_SECONDS'],
@@ -229,7 +228,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 0.1,
     max: DAY_S,
     default: 30,
-    description: 'How long a worker keeps its tasks without a sign of life.',
+    description: 'How long a worker keeps its tasks without a heartbeat.',
   },
   workerPickupSeconds: {
     names: ['WORKER_PICKUP_SECONDS'],
@@ -237,7 +236,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 0.01,
     max: DAY_S,
     default: 5,
-    description: 'A task that its chosen worker has not picked up for so long is open to others.',
+    description: 'After this time, a task that its chosen worker has not picked up is offered to other workers.',
   },
   jobMaxRetries: {
     names: ['JOB_MAX_RETRIES'],
@@ -245,7 +244,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 0,
     max: 99,
     default: 3,
-    description: 'Tries after the first one, for a task or a handler that failed, where the blueprint names no number.',
+    description: 'Default number of retries of a failed task or handler, if the blueprint sets none.',
   },
   executorMaxConcurrentJobs: {
     names: ['EXECUTOR_MAX_CONCURRENT_JOBS'],
@@ -261,7 +260,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 1,
     max: LIMITS.transitionsMaxCeiling,
     default: LIMITS.transitionsMaxDefault,
-    description: 'States that a job may enter before it counts as a loop, where the blueprint names no number.',
+    description: 'Default limit of transitions per job, if the blueprint sets none. It stops endless loops.',
   },
   shutdownDrainSeconds: {
     names: ['SHUTDOWN_DRAIN_SECONDS'],
@@ -278,7 +277,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 0,
     max: 3_600,
     default: 25,
-    description: 'How long a stop waits for what is running.',
+    description: 'How long a shutdown waits for running work.',
   },
   bodyLimitBytes: {
     names: ['BODY_LIMIT_BYTES'],
@@ -306,7 +305,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     names: ['TLS_REQUIRE_CLIENT_CERT'],
     type: 'switch',
     default: false,
-    description: 'Refuse every connection without a valid certificate, also of clients.',
+    description: 'Refuse every connection without a valid certificate, including those of clients.',
   },
   workerAuthMode: {
     names: ['WORKER_AUTH_MODE'],
@@ -314,7 +313,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     of: ['mixed', 'token-only', 'mtls-only'],
     default: 'mixed',
     description:
-      'How workers show who they are: by certificate or token, by token only, or by certificate (and the short-lived tokens that it gives).',
+      'How workers authenticate: by certificate or token, by token only, or by certificate (and the short-lived tokens issued for it).',
   },
   accessTokenSeconds: {
     names: ['ACCESS_TOKEN_SECONDS'],

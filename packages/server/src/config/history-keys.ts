@@ -33,7 +33,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     max: 10_000_000,
     default: 50_000,
     description:
-      'Events that wait in memory while the database of the history is slow or away, each of about half a kilobyte. What comes beyond is lost, counted and told in the log.',
+      'Events kept in memory while the history database is slow or unavailable, about 0.5 kB each. Further events are dropped, counted and logged.',
   },
   historySnapshotBytes: {
     names: ['HISTORY_SNAPSHOT_BYTES'],

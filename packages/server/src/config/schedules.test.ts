@@ -132,10 +132,10 @@ function messageOf(act: () => unknown): string {
 const due = 'blueprint = "b"\ninterval_seconds = 60\n'
 
 test.each([
-  ['blueprint = "b"', 'blueprint stands outside of a table'],
+  ['blueprint = "b"', 'blueprint is outside of a table'],
   ['[a]\ninterval_seconds = 60', '[a].blueprint is missing'],
   ['[a]\nblueprint = 7\ninterval_seconds = 60', '[a].blueprint must be a text'],
-  ['[a]\nblueprint = "b"', '[a] says not when it fires. Give one of interval_seconds, daily_at'],
+  ['[a]\nblueprint = "b"', '[a] has no trigger. Set one of interval_seconds, daily_at'],
   [`[a]\n${due}daily_at = "10:00"`, '[a].daily_at and interval_seconds are both there'],
   [`[a]\n${due}time = "10:00"`, '[a].time belongs to weekly_days and monthly_dates'],
   ['[a]\nblueprint = "b"\ninterval_seconds = 0', '[a].interval_seconds must be a number from 1 to'],
@@ -203,7 +203,7 @@ test('[F-04] a server starts with its schedules and reads them anew, whole or no
 test('[F-04] a server with a schedule that cannot work does not start', async () => {
   const path = fileOf('[a]\nblueprint = "nowhere"\ndaily_at = "10:00"')
   await expect(serverWith(path).start()).rejects.toThrow('names the blueprint "nowhere", which is not there.')
-  expect(() => serverWith(fileOf('[a]\nblueprint = "quick"'))).toThrow('[a] says not when it fires')
+  expect(() => serverWith(fileOf('[a]\nblueprint = "quick"'))).toThrow('[a] has no trigger')
 })
 
 test('[D-03] a server takes strategies of its program, and refuses names that are taken', () => {

@@ -58,7 +58,7 @@ export function loadSchedules(path: string, options: ScheduleFileOptions): reado
   const found: Schedule[] = []
   for (const [name, table] of Object.entries(parseFile(path))) {
     if (!isTable(table)) {
-      throw invalid(`${path}: ${name} stands outside of a table. Begin the file with a table such as [nightly_report].`)
+      throw invalid(`${path}: ${name} is outside of a table. Begin the file with a table such as [nightly_report].`)
     }
     if (name === '' || name.length > LIMITS.identifierCharsMax) {
       throw invalid(`${path}: [${name.slice(0, 32)}] must have a name of 1 to ${LIMITS.identifierCharsMax} characters.`)
@@ -184,7 +184,7 @@ function readWebhook(reader: Reader, check: (url: string) => void): string | und
 function readTrigger(reader: Reader): Trigger {
   const given = TRIGGERS.filter((key) => reader.has(key))
   const [kind, second] = given
-  if (kind === undefined) throw reader.refusal(undefined, `says not when it fires. Give one of ${TRIGGERS.join(', ')}.`)
+  if (kind === undefined) throw reader.refusal(undefined, `has no trigger. Set one of ${TRIGGERS.join(', ')}.`)
   if (second !== undefined) throw reader.refusal(second, `and ${kind} are both there. Keep one of them.`)
   const needsTime = kind === 'weekly_days' || kind === 'monthly_dates'
   if (reader.has('time') && !needsTime) {

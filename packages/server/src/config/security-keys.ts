@@ -32,7 +32,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     names: ['CREDENTIALS_WATCH'],
     type: 'switch',
     default: false,
-    description: 'Read the files of clients and workers anew when they change. SIGHUP does so once.',
+    description: 'Reload the files of clients and workers when they change. SIGHUP reloads them once.',
   },
   trustProxy: {
     names: ['TRUST_PROXY'],
@@ -40,21 +40,21 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     check: proxiesProblem,
     default: '',
     description:
-      'Proxies whose X-Forwarded-For is believed: addresses, networks such as 10.0.0.0/8, or loopback, linklocal, ' +
-      'uniquelocal, with commas between; true for all three. Empty: nobody.',
+      'Proxies whose X-Forwarded-For is trusted: addresses, networks such as 10.0.0.0/8, or loopback, linklocal, ' +
+      'uniquelocal, separated by commas; true for all three. Empty: none.',
   },
   corsOrigins: {
     names: ['CORS_ORIGINS'],
     type: 'text',
     check: originsProblem,
     default: '',
-    description: 'Origins of web pages that may call, such as https://app.example, with commas between; * for all.',
+    description: 'Origins of web pages that may call, such as https://app.example, separated by commas; * for all.',
   },
   rateLimitingEnabled: {
     names: ['RATE_LIMITING_ENABLED'],
     type: 'switch',
     default: true,
-    description: 'Limit requests. That of failed sign-ins stays on in any case.',
+    description: 'Enable rate limits. The limit on wrong tokens is always on.',
   },
   rateLimitPeriodSeconds: {
     names: ['RATE_LIMIT_PERIOD'],
@@ -62,7 +62,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     min: 1,
     max: DAY_S,
     default: 60,
-    description: 'The time that the limits count for.',
+    description: 'Period of the rate limits.',
   },
   rateLimitGeneral: {
     names: ['RATE_LIMIT_LIMIT'],
@@ -95,7 +95,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     min: 1,
     max: REQUESTS_MAX,
     default: 6_000,
-    description: 'Requests without a token from one address. Those from the own machine are not counted.',
+    description: 'Requests without a token from one address. Requests from this machine are not counted.',
   },
   rateLimitFailedAuth: {
     names: ['RATE_LIMIT_FAILED_AUTH_LIMIT'],
@@ -103,7 +103,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     min: 1,
     max: REQUESTS_MAX,
     default: 10,
-    description: 'Wrong tokens from one address; then it has to wait. Those from the own machine are not counted.',
+    description: 'Wrong tokens from one address before it must wait. Requests from this machine are not counted.',
   },
   requestsAtOnceMax: {
     names: ['REQUESTS_AT_ONCE_MAX'],
@@ -129,7 +129,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     names: ['COMPRESSION_ENABLED'],
     type: 'switch',
     default: true,
-    description: 'Compress answers (zstd, gzip) for those who ask for it.',
+    description: 'Compress responses (zstd, gzip) if the caller accepts it.',
   },
   compressionMinBytes: {
     names: ['COMPRESSION_MIN_BYTES'],
@@ -137,6 +137,6 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     min: 1,
     max: 1_073_741_824,
     default: 500,
-    description: 'Shorter answers are sent as they are.',
+    description: 'Shorter responses are not compressed.',
   },
 }

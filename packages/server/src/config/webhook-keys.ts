@@ -14,14 +14,14 @@ export const WEBHOOK_KEYS: Readonly<Record<keyof WebhookSettings, ConfigKey>> = 
     names: ['WEBHOOK_ALLOW_HTTP'],
     type: 'switch',
     default: false,
-    description: 'Send webhooks to http:// addresses too, where everybody on the way can read them.',
+    description: 'Allow webhooks to http:// addresses. They are not encrypted.',
   },
   webhookAllowPrivate: {
     names: ['WEBHOOK_ALLOW_PRIVATE'],
     type: 'switch',
     default: false,
     description:
-      'Send webhooks to this machine and to private networks too. Every client can then reach what is there; ' +
+      'Allow webhooks to this machine and to private networks. Every client can then reach services there; ' +
       'addresses of cloud metadata stay closed.',
   },
   webhookAllowedPorts: {

@@ -132,7 +132,7 @@ function checkString(text: string, start: number, end: number, bytesMax: number)
 }
 
 function tooMuch(problem: string): ImpresarioError {
-  const advice = 'Large data belongs into files; send their addresses.'
+  const advice = 'Store large data in files and send their URLs.'
   return new ImpresarioError('LIMIT_EXCEEDED', `The body ${problem}. ${advice}`)
 }
 

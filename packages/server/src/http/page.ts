@@ -21,7 +21,7 @@ export function decodeCursor(cursor: string, place: RegExp = PLACE): string {
   if (id !== undefined && encodeCursor(id) === cursor) return id
   throw new ImpresarioError(
     'INVALID_REQUEST',
-    '"cursor" is not one of ours. Give back what stood in the header X-Next-Cursor, or leave it out to begin anew.',
+    '"cursor" is invalid. Send the value of the X-Next-Cursor header, or omit it to start from the beginning.',
   )
 }
 

@@ -25,7 +25,7 @@ export class SharedTime {
       if (view !== undefined) return SPAN_MS - view.dueInMs
       await this.#begin()
     }
-    throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage does not keep what its time is told by.')
+    throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage lost the item that its time is read from.')
   }
 
   /** The version lets one of all instances do it: a second one would set the time back. */

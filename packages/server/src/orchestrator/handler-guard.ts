@@ -115,7 +115,7 @@ export class HandlerGuard implements TurnGuard {
   }
 
   #end(error: unknown): void {
-    this.#log.error('an error that nobody caught ends this process', errorFields(error))
+    this.#log.error('an uncaught error ends this process', errorFields(error))
     this.#exit?.(1)
   }
 }

@@ -25,9 +25,9 @@ export async function openTransferable(url: string, mayCreate: boolean): Promise
     const { openTransferableNamespace } = await redisStorage()
     return openTransferableNamespace({ url, mayCreate })
   }
-  if (scheme === 'memory') throw invalid('A storage in memory ends with its process: there is nothing to transfer.')
+  if (scheme === 'memory') throw invalid('A memory storage ends with its process, so there is nothing to transfer.')
   // Not repeated: a password may be in it.
-  throw invalid(`An address is not understood. Use ${FORMS}.`)
+  throw invalid(`An address is invalid. Use ${FORMS}.`)
 }
 
 /** For messages: where a storage is, and which of several there, without secrets. */

@@ -60,7 +60,7 @@ export async function unmark(url: string, { force = false } = {}): Promise<Trans
       throw new ImpresarioError(
         'INVALID_REQUEST',
         `${nameOf(url)} holds only a part of what is being moved there from ${mark.other}. Run that transfer again, with --restart ` +
-          'if it cannot go on. With --force the mark is taken away all the same, and jobs will be missing.',
+          'if it cannot go on. With --force the mark is removed anyway, and jobs will be missing.',
       )
     }
     await storage.setMark(undefined)

@@ -392,7 +392,7 @@ describe('a transfer that is cut short', () => {
           return target.load(origin, page, mark)
         }
         const sides = { from: { storage: source, name: 'A' }, to: { storage: spy(target, { load }), name: 'B' } }
-        await expect(transfer({ ...sides, size: SIZE })).rejects.toThrow(/taken this transfer over/)
+        await expect(transfer({ ...sides, size: SIZE })).rejects.toThrow(/taken over this transfer/)
       }),
     )
   })

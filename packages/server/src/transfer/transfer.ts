@@ -103,7 +103,7 @@ async function run(job: Job, begun: Progress, isResumed: boolean): Promise<Trans
     throw new ImpresarioError(
       'INTERNAL',
       `What arrived in ${to.name} is not what was sent: ${wrong.join('; ')}. Nothing was taken from ${from.name}. ` +
-        'Run the same command with --restart to copy everything anew.',
+        'Run the same command with --restart to copy everything again.',
       { details: { move: job.move } },
     )
   }
@@ -180,7 +180,7 @@ async function makeRoom({ to, restart = false }: Job, { target, isOwnRest }: Bef
   if (target?.state === 'receiving') {
     throw refused(
       `${to.name} holds a part of an earlier transfer from ${target.other} (${what}), which can not go on: its source has been used since, or is another one. ` +
-        'With --restart that part is thrown away and everything is copied anew.',
+        'With --restart that part is deleted and everything is copied again.',
     )
   }
   throw refused(`${to.name} is not empty: it holds ${what}. Choose a new place for it, or empty it.`)

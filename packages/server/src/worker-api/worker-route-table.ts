@@ -94,7 +94,7 @@ export const WORKER_ROUTES = {
     rate: 'general',
     signed: 'message',
     id: 'registerWorker',
-    summary: 'Register a worker, or register it anew',
+    summary: 'Register a worker, or register it again',
     body: schemas.registerRequest,
     checked: jsonSchema(schemas.registerRequest),
     replies: { 200: { description: 'It is known.', body: accepted } },

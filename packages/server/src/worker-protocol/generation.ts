@@ -63,7 +63,7 @@ export function oldestResultReply(reply: ResultReply): object {
   if (reply.status === 'accepted') return { status: OLD_STATUS[reply.transition], transition: reply.transition }
   if (reply.reason === 'job_not_found') throw new ImpresarioError('JOB_NOT_FOUND', 'Job not found')
   if (reply.reason === 'worker_mismatch') {
-    throw new ImpresarioError('FORBIDDEN', 'The task is in the hands of another worker.')
+    throw new ImpresarioError('FORBIDDEN', 'The task is held by another worker.')
   }
   return reply
 }

@@ -269,7 +269,7 @@ export function receiptBody(receipt: Receipt, status: string): ResultReply | Ite
 const MESSAGES: Readonly<Record<IgnoredReason, string>> = {
   job_not_found: 'There is no such job.',
   stale_task: 'This delivery of the task no longer counts.',
-  worker_mismatch: 'The task is in the hands of another worker.',
+  worker_mismatch: 'The task is held by another worker.',
   deadline_exceeded: 'The job ran out of time.',
   job_cancelled: 'The job was cancelled.',
   job_already_terminated: 'The job has ended.',

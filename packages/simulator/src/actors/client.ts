@@ -6,29 +6,29 @@ import type { Chance } from '../chance.ts'
 import type { Setting } from '../fleet.ts'
 import type { Network } from '../network.ts'
 
-/** A job that somebody will ask for. */
+/** A job that a client will request. */
 export interface Order {
   readonly key: string
   readonly request: JobRequest
-  /** When, counted from the beginning. */
+  /** When, counted from the start. */
   readonly atMs: number
-  /** Asks twice at the same time. */
+  /** Requests it twice at the same time. */
   readonly isTwin: boolean
   /** Uses the batched create. */
   readonly isBatched: boolean
-  /** Waits to hear how it ends. */
+  /** Waits for its result. */
   readonly waits: boolean
-  /** Changes its mind after so long. */
+  /** Cancels it after this long. */
   readonly cancelAfterMs: number | undefined
 }
 
 export interface ClientParts extends Setting {
   readonly network: Network
-  /** Called once a client has its job and has nothing more to say about it. */
+  /** Called once a client has its job and has nothing more to send. */
   readonly onSettled: (order: Order) => void
 }
 
-/** A client: asks until it is answered, always with the same key, and may wait for the end or cancel. */
+/** A client: retries until it gets a reply, always with the same key, and may wait for the end or cancel. */
 export class ClientActor {
   readonly #parts: ClientParts
   readonly #order: Order
@@ -138,11 +138,11 @@ export class ClientActor {
           isAbortable: true,
         }),
       )
-      // A job that was acknowledged and is not there is found by the checkers.
+      // If an acknowledged job is missing, the checkers report it.
       if (stored === undefined) return
       chronicle.add({ type: 'told', jobId, version: stored.version })
       if (isEnded(stored.value)) return
-      // Who is told that a job stands aside waits for what a person makes of it.
+      // A client that is told that its job is quarantined waits for a person's decision.
       afterVersion = stored.value.status === 'quarantined' ? stored.version : undefined
     }
   }

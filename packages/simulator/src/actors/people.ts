@@ -10,7 +10,7 @@ export interface PeopleParts extends Setting {
   readonly network: Network
 }
 
-/** Those who answer requests for approval, and the operator who looks after quarantined jobs. */
+/** The people who answer approval requests, and the operator who handles quarantined jobs. */
 export class People {
   readonly #parts: PeopleParts
   readonly #chance: Chance
@@ -36,7 +36,7 @@ export class People {
         const found = await network.call(this.#chance, (engine) => engine.listJobs(list))
         for (const { value } of found) await handle(value)
       } catch {
-        // Tries again in the next round.
+        // Retried in the next round.
       }
     }
   }
@@ -49,7 +49,10 @@ export class People {
     await this.#command(id, (engine) => engine.decideApproval(id, decision, 'somebody'))
   }
 
-  /** Nobody answers for a part that its whole no longer waits for: such a job must be cancelled, not decided. */
+  /**
+   * An approval of a child is not answered once its parent no longer waits for it: such a job must be cancelled, not
+   * decided.
+   */
   async #isWanted({ parent }: Job): Promise<boolean> {
     if (parent === undefined) return true
     const whole = await this.#parts.network.call(this.#chance, (engine) => engine.readJob(parent.jobId))

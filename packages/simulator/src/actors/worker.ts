@@ -10,9 +10,9 @@ import type { CallOptions, Network } from '../network.ts'
 export interface WorkerTraits {
   readonly worker: NewWorker
   readonly concurrencyMax: number
-  /** Gathers results and sends them together. */
+  /** Collects results and sends them together. */
   readonly isBatching: boolean
-  /** Says in its heartbeats which tasks it has. */
+  /** Reports its tasks in its heartbeats. */
   readonly namesTasks: boolean
   /** Lives and dies with the engine's process. */
   readonly isLocal: boolean
@@ -30,17 +30,17 @@ interface Life {
   isAlive: boolean
   frozenUntil: number
   readonly running: Map<string, { isCancelled: boolean }>
-  /** Ended here, and not yet answered: still named in heartbeats. */
+  /** Finished here, and not yet acknowledged: still reported in heartbeats. */
   readonly reported: Set<string>
   readonly outbox: Report[]
 }
 
-/** How often a worker beats at the moment when it sends a result. */
+/** How often a worker sends a heartbeat at the moment when it sends a result. */
 const CROSSING = 0.3
 
 /**
- * A worker as the world has them: slow, forgetful, mortal. It registers, beats, polls, works and
- * reports over the lossy network; when it dies, another one comes up under the same name.
+ * A realistic worker: slow, forgetful, and it can die. It registers, sends heartbeats, polls, works and reports over
+ * the lossy network. When it dies, another one starts under the same name.
  */
 export class WorkerActor {
   readonly #parts: WorkerParts
@@ -58,7 +58,7 @@ export class WorkerActor {
     return this.#parts.traits.isLocal
   }
 
-  /** The program ends at once, and whatever it had in hand is lost. */
+  /** The program ends at once, and the tasks that it held are lost. */
   die(): void {
     const life = this.#life
     if (life === undefined || !life.isAlive) return
@@ -74,7 +74,7 @@ export class WorkerActor {
   }
 
   async #live(life: Life): Promise<void> {
-    // Some believe that they are known already, and learn better.
+    // Some assume that they are already registered, and are told that they are not.
     if (!this.#chance.happens(this.#parts.faults.unregistered)) await this.#register(life)
     void this.#beat(life)
     while (life.isAlive) {
@@ -97,7 +97,7 @@ export class WorkerActor {
     }
   }
 
-  /** Time as the program feels it: a frozen one feels none, a dead one never wakes. */
+  /** Time as the program experiences it: it stops while the program is frozen, and a dead program never wakes. */
   async #rest(life: Life, ms: number): Promise<void> {
     const { world } = this.#parts
     if (ms > 0) await world.sleep(ms)
@@ -214,12 +214,12 @@ export class WorkerActor {
     for (const name of saidIn(params)) await this.#say(life, id, name)
     life.running.delete(id)
     life.reported.add(id)
-    // Many workers beat whenever something changes: such a heartbeat crosses the result.
+    // Many workers send a heartbeat whenever something changes: such a heartbeat can cross the result.
     if (this.#chance.happens(CROSSING)) void this.#beatOnce(life)
     await this.#hand(life, reportOf(delivery))
   }
 
-  /** Says it until it is heard, and sometimes once more: each time under the same id. */
+  /** Sends it until it is acknowledged, and sometimes once more: each time under the same id. */
   async #say(life: Life, id: string, type: string): Promise<void> {
     const { faults, tally } = this.#parts
     const event = { type, payload: {}, eventId: `${id} ${type}` }
@@ -241,7 +241,7 @@ export class WorkerActor {
     }
   }
 
-  /** Hands a result in, and sometimes once more; sometimes a stranger does it first. */
+  /** Sends a result, and sometimes sends it twice. Sometimes another worker sends it first. */
   async #hand(life: Life, report: Report): Promise<void> {
     const { faults, tally, traits } = this.#parts
     const isRepeated = this.#chance.happens(faults.repeatedResult)
@@ -255,7 +255,7 @@ export class WorkerActor {
     void this.#rest(life, this.#chance.between(0, 40_000)).then(() => this.#report(life, this.#id, [report], 3))
   }
 
-  /** Results that come within a moment of each other travel together. */
+  /** Results that finish at about the same time are sent together. */
   #postLater(life: Life, report: Report): void {
     if (life.outbox.push(report) > 1) return
     void this.#rest(life, 200).then(() => this.#report(life, this.#id, life.outbox.splice(0), Infinity))
@@ -295,7 +295,7 @@ export class WorkerActor {
   }
 }
 
-/** What a server does with a poll: tasks that cannot be handed over go back at once. */
+/** How a server handles a poll: tasks that cannot be delivered are handed back at once. */
 async function pollOnce(engine: Engine, id: string, options: Parameters<Engine['desk']['poll']>[1]): Promise<Handout> {
   const handout = await engine.desk.poll(id, options)
   if (options.signal.aborted) await handout.giveBack()

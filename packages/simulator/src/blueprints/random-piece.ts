@@ -24,7 +24,7 @@ interface Call {
 const SCENES = ['one', 'two', 'three', 'four', 'five'] as const
 const CHILDREN = ['linear', 'fan-out', 'approval', 'failing', 'tour'] as const
 
-/** A blueprint that nobody thought of: any state may lead to any other, so some of its jobs loop to the limit. */
+/** A randomly generated blueprint: any state may lead to any other, so some of its jobs loop to the limit. */
 export function randomPiece(name: string, chance: Chance, stage: Stage): Piece {
   const scenes = new Map(SCENES.map((scene) => [scene as string, randomScene(chance)]))
   const into = chance.pick([...SCENES, 'done'])

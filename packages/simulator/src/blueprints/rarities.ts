@@ -29,7 +29,7 @@ function hanging(stage: Stage): Piece {
     blueprint: blueprint('hanging', { start: 'try', ...QUICK }, (state) => ({
       try: state.handler(async (context, actions) => {
         count(context)
-        // The first run never answers; the second one is late, yet in time.
+        // The first run never responds; the second one is slow, but in time.
         await stage.sleep(stage.times(`hanging ${context.jobId}`) === 1 ? 1_000_000_000 : 1_500)
         return actions.transitionTo('done')
       }),
@@ -55,7 +55,7 @@ function unwanted(): Piece {
   }
 }
 
-/** Fails until its deadline comes: every try has less time than the one before, and it ends by the timeout or in time. */
+/** Fails until its deadline: every try has less time than the previous one, and it ends by the timeout or in time. */
 function hasty(): Piece {
   return {
     finishes: true,
@@ -122,7 +122,7 @@ function mortal(): Piece {
   }
 }
 
-/** Ends the process in each of its runs: [C-11] after a few of them it waits for a person, who may send it back. */
+/** Crashes the process in each of its runs: [C-11] after a few of them it waits for a person, who may retry it. */
 function lethal(stage: Stage): Piece {
   return {
     finishes: false,

@@ -145,7 +145,7 @@ function failedChild(): Piece {
       }),
       mend: state.handler((context, actions) => {
         count(context)
-        // [B-14] What led here is known.
+        // [B-14] The result that led here is known.
         if (context.outcomeOf('failing')?.status !== 'failure') throw new Error('The child has not failed.')
         return actions.transitionTo('done')
       }),
@@ -190,7 +190,7 @@ function expiry(): Piece {
   }
 }
 
-/** Leaves its task as soon as the worker has found something, and must not hear of it twice. */
+/** Leaves its task as soon as the worker has found something, and must not be notified twice. */
 function search(): Piece {
   return {
     finishes: true,
@@ -230,7 +230,7 @@ function delay(): Piece {
   }
 }
 
-/** Sleeps twice: for a while, and until a moment that may have passed. */
+/** Sleeps twice: for a duration, and until a time that may have passed. */
 function nap(): Piece {
   return {
     finishes: true,
@@ -293,7 +293,7 @@ function loop(): Piece {
   }
 }
 
-/** Goes through every kind of waiting, for clients that change their mind. */
+/** Goes through every kind of waiting, for clients that cancel. */
 function tour(): Piece {
   return {
     finishes: true,
@@ -332,7 +332,7 @@ function poison(): Piece {
   }
 }
 
-/** The fifteen that every fault is tried on. */
+/** The fifteen blueprints on which every fault is tried. */
 export function referencePieces(): readonly Piece[] {
   return [
     linear(),
@@ -353,7 +353,7 @@ export function referencePieces(): readonly Piece[] {
   ]
 }
 
-/** Those that the reference pieces run as children. */
+/** The blueprints that the reference pieces run as children. */
 export function companionPieces(): readonly Piece[] {
   return [failing()]
 }

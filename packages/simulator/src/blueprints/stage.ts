@@ -1,18 +1,20 @@
 import type { Job, RunnableBlueprint } from '@impresario/core'
 import type { World } from '../world.ts'
 
-/** What the user code of a world may use: its time, and a memory that no crash wipes, for handlers that fail at first. */
+/**
+ * What the user code of a world may use: its time, and a memory that survives crashes, for handlers that fail at first.
+ */
 export interface Stage {
   readonly sleep: (ms: number) => Promise<void>
-  /** How often this was asked for, this time included. */
+  /** How often this was called, including this call. */
   readonly times: (what: string) => number
   /** Runs user code in this process. */
   readonly within: <T>(host: Host, code: () => T) => T
-  /** Ends the process that runs the code which calls it, up to its first wait. */
+  /** Crashes the process that runs the calling code. Works up to the first await of that code. */
   readonly strike: () => void
 }
 
-/** A process that user code can end. */
+/** A process that user code can crash. */
 interface Host {
   readonly die: () => void
 }
@@ -39,16 +41,16 @@ export function createStage(world: World): Stage {
   }
 }
 
-/** A blueprint of the repertoire, with what is known of the jobs that run it. */
+/** A blueprint of the repertoire, with the known properties of the jobs that run it. */
 export interface Piece {
   readonly blueprint: RunnableBlueprint
-  /** Left alone and without faults, its jobs end as finished. */
+  /** Without intervention and faults, its jobs end as finished. */
   readonly finishes: boolean
-  /** What is wrong with a job that has ended, if anything. Holds under all faults. */
+  /** What is wrong with a job that has ended, if anything. Valid under all faults. */
   readonly flaw?: (job: Job) => string | undefined
 }
 
-/** What a simulated worker does with a task; travels in its parameters. */
+/** How a simulated worker handles a task; sent in its parameters. */
 export interface Part {
   readonly [key: string]: number | boolean | string | undefined
   /** How long it takes. */
@@ -56,9 +58,9 @@ export interface Part {
   /** Tries that fail before one succeeds. */
   readonly failTimes?: number
   readonly permanent?: boolean
-  /** Deliveries that kill the worker which takes them. */
+  /** Deliveries that kill the worker that takes them. */
   readonly kills?: number
   readonly value?: number
-  /** Names of events that the worker sends before its result, with spaces between them. */
+  /** Names of events that the worker sends before its result, separated by spaces. */
   readonly says?: string
 }

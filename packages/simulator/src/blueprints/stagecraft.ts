@@ -10,7 +10,7 @@ interface Counted {
   readonly stateHistory: { turns?: number }
 }
 
-/** Counts the handler runs that were accepted: each leaves its count in the history with its choice. */
+/** Counts the accepted handler runs: each stores its count in the history with its choice. */
 export function count({ stateHistory }: Counted): void {
   stateHistory.turns = (stateHistory.turns ?? 0) + 1
 }
@@ -19,13 +19,13 @@ export function turnsOf({ stateHistory }: Counted): number {
   return stateHistory.turns ?? 0
 }
 
-/** What simulated workers can do. Its results are told apart by their value, which the params name. */
+/** The contract of simulated workers. Its results are distinguished by their value, which the params contain. */
 export const trades = contract('', {
   alpha: { input: schemaOf<Part>(), output: schemaOf<{ readonly value: number }>() },
   beta: { input: schemaOf<Part>(), output: schemaOf<{ readonly value: number }>() },
 })
 
-/** For the compiler alone: simulated workers check nothing. */
+/** Only for the compiler: simulated workers validate nothing. */
 function schemaOf<T>(): Schema<T> {
   return { '~standard': { version: 1, vendor: 'simulator', validate: (value) => ({ value: value as T }) } }
 }
@@ -34,7 +34,7 @@ export function task(type: string, part: Part = {}): { readonly type: string; re
   return { type, params: part }
 }
 
-/** A job that a person sent back has more turns than its path has states. */
+/** A job that a person retried has more turns than its path has states. */
 export function tookTurns(turns: number): (job: Job) => string | undefined {
   return (job) => {
     if (job.status !== 'finished' || job.loopFrom !== undefined) return undefined
@@ -43,7 +43,7 @@ export function tookTurns(turns: number): (job: Job) => string | undefined {
   }
 }
 
-/** The aggregator must see each branch once, and the sum of what they gave if all succeeded (where it is known). */
+/** The aggregator must see each branch once, and the sum of their results if all succeeded (where it is known). */
 export function gathered(branches: number, sum?: number): (job: Job) => string | undefined {
   return (job) => {
     if (job.status !== 'finished' || !isJsonObject(job.result)) return undefined
@@ -57,7 +57,7 @@ export function gathered(branches: number, sum?: number): (job: Job) => string |
   }
 }
 
-/** [B-14] Whether a branch that succeeded has another value than the one it was sent out with. */
+/** [B-14] Whether a branch that succeeded has a value other than the one it was sent with. */
 export function areSwapped(
   outcomes: readonly { readonly status: string; readonly data?: unknown }[],
   values: readonly number[],
@@ -65,7 +65,7 @@ export function areSwapped(
   return outcomes.some(({ status, data }, index) => status === 'success' && valueOf(data) !== values[index])
 }
 
-/** [B-14] The results of two tasks, which both give a `value`, are there at the end, and are not each other's. */
+/** [B-14] The results of two tasks that both return a `value` are there at the end, and are not mixed up. */
 export function keptApart(job: Job): string | undefined {
   if (job.status !== 'finished' || !isJsonObject(job.result)) return undefined
   const { first, second } = job.result
@@ -112,5 +112,5 @@ export function gotLetters(job: Job): string | undefined {
   return had === wanted ? undefined : `${job.id} got ${had} instead of ${wanted}`
 }
 
-/** Messages that begin like this are left alone by the simulated person. */
+/** The simulated person ignores messages that begin with this. */
 export const IGNORED_REQUEST = 'Nobody will answer'

@@ -2,9 +2,9 @@ import type { Storage } from '@impresario/core'
 import type { Journal } from '@impresario/storage-embedded'
 import type { World } from '../world.ts'
 
-/** A mistake planted on purpose, to see whether the checkers notice. Made anew for every world. */
+/** A bug planted on purpose, to test whether the checkers find it. Created separately for every world. */
 export interface Bug {
-  /** In the process, above its connection: faults strike between the calls that it makes. */
+  /** In the process, above its connection: faults occur between the calls that it makes. */
   readonly above?: (storage: Storage, world: World) => Storage
   /** In the storage itself. */
   readonly below?: (storage: Storage, world: World) => Storage
@@ -15,7 +15,7 @@ export interface Bug {
 
 export interface BugKind {
   readonly says: string
-  /** Where it can show. */
+  /** Where it can be observed. */
   readonly setup: 'cluster' | 'embedded' | 'both'
   readonly plant: () => Bug
 }

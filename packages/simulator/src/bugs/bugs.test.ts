@@ -4,7 +4,7 @@ import { BUGS, isBugName } from './index.ts'
 
 /** Most bugs are found in the first world. */
 const SEEDS_MAX = 100
-/** Found about once in a hundred worlds: its search begins shortly before the first of them, and may go on for longer. */
+/** Found about once in a hundred worlds: its search starts shortly before the first of them, and may take longer. */
 const RARE = 'expired-keeps-lease'
 
 test.each(Object.entries(BUGS).map(([name, { says }]) => [name, says]))(

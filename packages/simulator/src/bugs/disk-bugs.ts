@@ -1,7 +1,7 @@
 import type { Changes, Journal } from '@impresario/storage-embedded'
 import type { BugKind } from './bug.ts'
 
-/** Mistakes that the writing behind could make. */
+/** Bugs that the write-behind could have. */
 export const DISK_BUGS = {
   'journal-reorders': {
     says: 'lets a later write overtake an earlier one that was called durable',

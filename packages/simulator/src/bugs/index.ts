@@ -6,7 +6,7 @@ import { STORAGE_BUGS } from './storage-bugs.ts'
 const KINDS = { ...PROCESS_BUGS, ...STORAGE_BUGS, ...DISK_BUGS }
 
 export type BugName = keyof typeof KINDS
-/** Every mistake that can be planted, by the name that the command line knows. */
+/** Every bug that can be planted, by its name on the command line. */
 export const BUGS: Readonly<Record<BugName, BugKind>> = KINDS
 
 export function isBugName(name: string): name is BugName {

@@ -2,7 +2,7 @@ import type { Storage } from '@impresario/core'
 
 type Changed = Partial<Pick<Storage, 'claim' | 'claimExpired' | 'renew' | 'commit' | 'sync'>>
 
-/** The same storage with some of its methods done otherwise. */
+/** The same storage with some of its methods replaced. */
 export function override(storage: Storage, changed: Changed): Storage {
   return {
     read: (kind, id) => storage.read(kind, id),

@@ -2,7 +2,7 @@ import type { Batch, Storage } from '@impresario/core'
 import { override } from './override.ts'
 import type { BugKind } from './bug.ts'
 
-/** Mistakes that an engine could make in how it uses its storage. */
+/** Bugs in how an engine could use its storage. */
 export const PROCESS_BUGS = {
   'two-writes': {
     says: 'saves the job first and its items in a second call',

@@ -2,7 +2,10 @@ import type { Batch, Claimed, LeaseRef, Storage } from '@impresario/core'
 import type { BugKind } from './bug.ts'
 import { override } from './override.ts'
 
-/** Mistakes that a storage could make. Each keeps to one call of the storage below it, as a real one would be atomic. */
+/**
+ * Bugs that a storage could have. Each is limited to one call of the storage below it, because a real storage would be
+ * atomic.
+ */
 export const STORAGE_BUGS = {
   'no-fencing': {
     says: 'lets a claim be settled by whoever held it once',

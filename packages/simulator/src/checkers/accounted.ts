@@ -1,13 +1,13 @@
 import type { Entry, Version } from '../chronicle.ts'
 import type { Finding } from './finding.ts'
 
-/** The key under which a client asked for a job; children have none. */
+/** The key with which a client requested a job; children have none. */
 function keyOf({ job }: Version): string | undefined {
   const key = job.initialData['key']
   return job.parent === undefined && typeof key === 'string' ? key : undefined
 }
 
-/** [C-09] What was acknowledged is stored, and what is stored was asked for. An answer that got lost is no loss. */
+/** [C-09] Every acknowledged job is stored, and every stored job was requested. A lost reply is not a lost job. */
 export function accounted(entries: readonly Entry[], stored: readonly Version[]): readonly Finding[] {
   const findings: Finding[] = []
   const ids = new Set(stored.map(({ id }) => id))

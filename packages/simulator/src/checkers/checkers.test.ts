@@ -170,7 +170,7 @@ test('[C-11] a handler that ended more processes in one visit than it may is fou
   expect(givesUp([written(v1), ...all])).toEqual([])
   expect(givesUp([written(v1), ...all, written(again), ...all])).toEqual([])
   expect(rules(givesUp([written(v1), ...all, struck]))).toEqual(['givesUp'])
-  // A retry that a crash took back, and that was given once more.
+  // A retry that was lost in a crash and requested again.
   const back: Entry = { type: 'reopened', at: 1, jobs: [v1], leases: [] }
   expect(givesUp([written(v1), ...all, written(again), struck, back, written(again), struck])).toEqual([])
 })

@@ -3,7 +3,7 @@ import type { Job } from '@impresario/core'
 import type { Entry } from '../chronicle.ts'
 import type { Finding } from './finding.ts'
 
-/** [C-04] A task's ending counts once, and a fan-out gathers each of its branches once. */
+/** [C-04] The end of a task counts once, and a fan-out collects each of its branches once. */
 export function countsOnce(entries: readonly Entry[]): readonly Finding[] {
   const findings: Finding[] = []
   const report = (problem: string): void => {
@@ -32,7 +32,8 @@ export function countsOnce(entries: readonly Entry[]): readonly Finding[] {
 }
 
 function* stepProblems(before: Job, job: Job): Iterable<string> {
-  // Turns that are taken at once move a job several times in one commit; each new state but the last says that it began.
+  // Turns that are taken together move a job several times in one commit. Each new state except the last records that
+  // it began.
   const begun = job.trail.filter(({ event }) => event === 'state_started').length
   if (job.visit < before.visit || job.visit > before.visit + begun + 1) {
     yield `${job.id} went from visit ${before.visit} to ${job.visit}`

@@ -4,14 +4,17 @@ import type { Finding } from './finding.ts'
 
 type EntryOf<T extends Entry['type']> = Extract<Entry, { readonly type: T }>
 
-/** What the outside knows of one try. */
+/** What is known outside the storage about one try. */
 interface KnownTry extends Try {
   readonly isEnded: boolean
   /** Of the newest delivery to a remote worker. */
   readonly token: number | undefined
 }
 
-/** [C-09] What somebody was told survives every crash: an answer, a task that was handed out, a receipt for a result. */
+/**
+ * [C-09] Everything that was reported to a client or worker survives every crash: a reply, a delivered task, an
+ * acknowledged result.
+ */
 export function durable(entries: readonly Entry[], stored: readonly Version[]): readonly Finding[] {
   const known = new Known()
   for (const entry of entries) {
@@ -26,7 +29,7 @@ export function durable(entries: readonly Entry[], stored: readonly Version[]): 
 
 class Known {
   readonly findings: Finding[] = []
-  /** The newest version that anybody knows of, by job. */
+  /** The newest version that was reported to any caller, by job. */
   readonly #versions = new Map<string, number>()
   readonly #tries = new Map<string, KnownTry>()
   /** The newest claim of each task. */
@@ -59,7 +62,7 @@ class Known {
       const id = taskId(jobId, visit, branch)
       const claim = this.#claims.get(id)
       if (token === undefined || claim?.token !== token || held.has(token)) continue
-      // It was claimed once more after its lease had ended, by a process that died before it got its answer.
+      // It was claimed again after its lease had ended, by a process that died before it got the reply.
       if ((deliveries?.get(id) ?? 0) > (claim.deliveries ?? Infinity)) continue
       if (isOpenTry(byId.get(jobId), known)) {
         this.#report(`try ${attempt} of ${id} was handed out, but its lease is lost`)

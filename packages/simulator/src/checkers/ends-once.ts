@@ -11,7 +11,7 @@ export function endsOnce(entries: readonly Entry[], stored: readonly Version[]):
   const last = new Map<string, Version>()
   for (const entry of entries) {
     if (entry.type === 'reopened') {
-      // A crash takes the newest commits away: history goes on from what was durable.
+      // A crash removes the newest commits: history continues from what was durable.
       last.clear()
       for (const version of entry.jobs) last.set(version.id, version)
     }

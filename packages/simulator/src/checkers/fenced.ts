@@ -1,7 +1,7 @@
 import type { Entry, ItemRef } from '../chronicle.ts'
 import type { Finding } from './finding.ts'
 
-/** [F-05] Tokens rise, and a commit answers the newest claim of an item that is still the same. */
+/** [F-05] Tokens increase, and a commit belongs to the newest claim of an item that is still the same. */
 export function fenced(entries: readonly Entry[]): readonly Finding[] {
   const findings: Finding[] = []
   const report = (problem: string): void => {

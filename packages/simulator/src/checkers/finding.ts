@@ -1,4 +1,4 @@
-/** A promise that was not kept. */
+/** A guarantee that was violated. */
 export interface Finding {
   readonly rule: string
   readonly problem: string

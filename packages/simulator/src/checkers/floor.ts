@@ -4,8 +4,8 @@ import { FAULTS, RARITIES } from '../marks.ts'
 const FINISHED_MIN = 0.95
 
 /**
- * A run proves nothing if too little happened in it: [C-09] jobs have to finish, every fault has to
- * strike and every rare event has to be seen. For runs over many seeds; one world has only some of them.
+ * A run proves nothing if too little happened in it: [C-09] jobs have to finish, every fault has to occur and every
+ * rare event has to be seen. For runs over many seeds; one world has only some of them.
  */
 export function floor(counts: Readonly<Record<string, number>>): readonly string[] {
   const problems: string[] = []

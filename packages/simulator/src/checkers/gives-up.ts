@@ -2,18 +2,18 @@ import { LIMITS } from '@impresario/protocol'
 import type { Entry, Version } from '../chronicle.ts'
 import type { Finding } from './finding.ts'
 
-/** A job's present visit, and how many processes its handler has ended in it. */
+/** A job's current visit, and how many processes its handler has crashed in it. */
 interface Visit {
   readonly visit: number
   deaths: number
 }
 
-/** [C-11] A handler that ends its process is begun a few times in each visit, and then waits for a person. */
+/** [C-11] A handler that crashes its process is started a few times in each visit, and then waits for a person. */
 export function givesUp(entries: readonly Entry[]): readonly Finding[] {
   const findings: Finding[] = []
   const visits = new Map<string, Visit>()
   const see = ({ id, job }: Version): void => {
-    // After a crash it may be an earlier visit again, because a person's retry was lost: that one is counted anew.
+    // After a crash it may be an earlier visit again, because a person's retry was lost: its count restarts.
     if (visits.get(id)?.visit !== job.visit) visits.set(id, { visit: job.visit, deaths: 0 })
   }
   for (const entry of entries) {

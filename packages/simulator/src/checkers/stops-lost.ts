@@ -2,7 +2,7 @@ import { deliveryId } from '@impresario/core'
 import type { Entry } from '../chronicle.ts'
 import type { Finding } from './finding.ts'
 
-/** [E-03] Nobody is told to stop a delivery whose result counts, whichever of the two it hears first. */
+/** [E-03] No worker is told to stop a delivery whose result counts, whichever of the two messages it receives first. */
 export function stopsLost(entries: readonly Entry[]): readonly Finding[] {
   const stopped = new Set<string>()
   const accepted = new Set<string>()

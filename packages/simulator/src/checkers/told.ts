@@ -3,7 +3,10 @@ import type { Storage } from '@impresario/core'
 import type { Version } from '../chronicle.ts'
 import type { Finding } from './finding.ts'
 
-/** [H-07] Whoever gave a webhook is told of the end: its message lies in the outbox, which nobody empties here. */
+/**
+ * [H-07] A client that gave a webhook is notified of the end: its message is in the outbox, which is never emptied
+ * here.
+ */
 export async function told(stored: readonly Version[], storage: Pick<Storage, 'peek'>): Promise<readonly Finding[]> {
   const findings: Finding[] = []
   for (const { id, job } of stored) {

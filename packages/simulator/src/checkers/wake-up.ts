@@ -3,13 +3,13 @@ import type { AwaitedChild, ItemView, Job, Queue, WakeUpItem } from '@impresario
 import { isJsonObject } from '@impresario/protocol'
 import type { Finding } from './finding.ts'
 
-/** A look into the storage at one moment. */
+/** A snapshot of the storage at one moment. */
 export interface Sight {
   readonly item: (queue: Queue, id: string) => ItemView | undefined
   readonly job: (id: string) => Job | undefined
 }
 
-/** [C-05] A job that has not ended always has something that will move it, and its record is sound. */
+/** [C-05] A job that has not ended always has an item that will continue it, and its record is consistent. */
 export function wakeUp(job: Job, sight: Sight): readonly Finding[] {
   const where = `${job.id} is ${job.status} in "${job.state}"`
   const findings: Finding[] = contradictions(job).map((problem) => ({ rule: 'sound', problem: `${where}: ${problem}` }))
@@ -39,7 +39,7 @@ interface WakeUpSources {
   readonly jobs: readonly string[]
 }
 
-/** Where to look before `wakeUp` can judge. */
+/** The keys to read before `wakeUp` can decide. */
 export function placesOf(job: Job): WakeUpSources {
   const { items, timers, children } = wakeUps(job)
   const letters = children.flatMap((child) => child.letters.map((id) => ({ queue: 'mail' as const, id })))

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { everyPair, everySingle, subjects } from './exhaust.ts'
 import type { Subject } from './exhaust.ts'
 
-/** Everything but the faults is left to chance, and is new wherever `CI_SEED_BASE` is. A failure names its seed. */
+/** Everything except the faults is random, and differs wherever `CI_SEED_BASE` differs. A failure reports its seed. */
 const SEED = Number(process.env['CI_SEED_BASE'] ?? 1)
 
 function named(list: readonly Subject[]): [string, Subject][] {
@@ -20,7 +20,7 @@ test.each(named(subjects()))(
   600_000,
 )
 
-/** Small enough that all pairs fit into every run; the others have theirs with `--exhaustive --pairs`. */
+/** Small enough that all pairs fit into every run; the pairs of the others run with `--exhaustive --pairs`. */
 const PAIRED = new Set(['linear', 'parent', 'approval', 'approval-expires'])
 
 test.each(named(subjects().filter(({ name }) => PAIRED.has(name))))(

@@ -13,7 +13,7 @@ export interface ExhaustReport {
   readonly failures: readonly string[]
 }
 
-/** A reference blueprint, and when its client changes its mind, if it does. */
+/** A reference blueprint, and when its client cancels the job, if it does. */
 export interface Subject {
   readonly name: string
   readonly piece: Piece
@@ -22,7 +22,7 @@ export interface Subject {
 
 const PIECES = [...referencePieces(), ...companionPieces()]
 
-/** `tour` is cancelled in each of its states, one after the other; the times fall into them without faults. */
+/** `tour` is cancelled in each of its states, one after the other; without faults the times fall into them. */
 const CANCEL_AT_MS = [0, 300, 900, 1_700, 6_000] as const
 
 export function subjects(): readonly Subject[] {
@@ -44,7 +44,10 @@ export async function everySingle(subject: Subject, seed = 1): Promise<ExhaustRe
   return tally.report()
 }
 
-/** Tries every two faults at every two calls that change something, some later ones than a clean run makes included. */
+/**
+ * Tries every pair of faults at every pair of calls that change something, including some calls after those of a clean
+ * run.
+ */
 export async function everyPair(subject: Subject, seed = 1): Promise<ExhaustReport> {
   const clean = await runSubject(subject, { numbering: 'effective', faults: new Map(), seed })
   const tally = new Exhaust(subject, clean, seed)
@@ -101,7 +104,7 @@ class Exhaust {
     const when = `seed ${this.#seed}, ${what}`
     this.#steps += report.steps
     for (const { rule, problem } of report.findings) this.#failures.push(`${when}: ${rule}: ${problem}`)
-    // A person may decide otherwise, and a cancellation may come too late, when a fault has shifted the time.
+    // If a fault has shifted the time, a person may decide differently, and a cancellation may come too late.
     const isFree =
       this.#subject.cancelAfterMs !== undefined || this.#subject.name === 'approval' || this.#subject.name === 'tour'
     if (!isFree && report.status !== this.#clean.status) {

@@ -8,10 +8,10 @@ import type { Node } from '../node.ts'
 export const SINGLE_FAULTS = ['crash-before', 'crash-after', 'lost-request', 'lost-reply'] as const
 export type SingleFault = (typeof SINGLE_FAULTS)[number]
 
-/** Which calls get a number: every one, or only those that change something. */
+/** Which calls are numbered: all, or only those that change something. */
 export type Numbering = 'all' | 'effective'
 
-/** Counts the calls of all processes of one world, and strikes those that are planned. */
+/** Counts the calls of all processes of one world, and applies the planned faults. */
 export class FaultPlan {
   readonly #faults: ReadonlyMap<number, SingleFault>
   calls = 0
@@ -54,8 +54,9 @@ export function plannedLink(node: Node, plan: FaultPlan): Link {
 }
 
 /**
- * Only commits, renewals and claims that will find something are numbered. Who leads the background processes, and what is
- * counted of workers, is left out: no job depends on it, and the pairs grow with the square of the calls.
+ * Only commits, renewals and claims that will find something are numbered. Leader election of the background processes
+ * and worker statistics are left out: no job depends on them, and the number of pairs grows with the square of the
+ * calls.
  */
 export function effectiveCalls(storage: Storage, truth: Storage, node: Node, plan: FaultPlan): Storage {
   const claim = async (queue: Queue, options: ClaimOptions): ReturnType<Storage['claim']> => {

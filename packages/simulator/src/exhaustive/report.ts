@@ -1,10 +1,10 @@
 import { everyPair, everySingle, subjects } from './exhaust.ts'
 import type { ExhaustReport } from './exhaust.ts'
 
-/** As many failures of one blueprint as help to understand them. */
+/** The number of failures per blueprint that are useful to print. */
 const FAILURES_MAX = 5
 
-/** Runs what the command line asks for. True when nothing failed. */
+/** Runs what the command line requests. True when nothing failed. */
 export async function runExhaustive(
   options: { readonly pairs: boolean; readonly only: string | undefined },
   say: (line: string) => void,

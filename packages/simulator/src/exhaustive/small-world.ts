@@ -21,7 +21,7 @@ import { FaultPlan, effectiveCalls, plannedLink } from './planned-link.ts'
 import type { Numbering, SingleFault } from './planned-link.ts'
 
 export interface SmallWorldOptions {
-  /** Of everything that chance decides beside the faults: ids, jitter, what a person says. */
+  /** The seed of all random decisions except the faults: ids, jitter, a person's answers. */
   readonly seed: number
   readonly piece: Piece
   /** What its jobs may run as children. */
@@ -33,7 +33,7 @@ export interface SmallWorldOptions {
 }
 
 export interface SmallWorldReport {
-  /** Calls that got a number before the job had ended. */
+  /** Calls that were numbered before the job had ended. */
   readonly calls: number
   readonly status: string
   readonly findings: readonly Finding[]
@@ -45,7 +45,7 @@ export interface SmallWorldReport {
 const LIMIT_MS = 600_000
 const SETTINGS = { workerLeaseMs: 3_000, workerTtlMs: 60_000, pickupMs: 1_000, handlerMs: 1_000 }
 
-/** One engine, two workers, one job, and faults at exactly the calls that were asked for. */
+/** One engine, two workers, one job, and faults at exactly the requested calls. */
 export async function runSmallWorld(options: SmallWorldOptions): Promise<SmallWorldReport> {
   const { piece, pieces, cancelAfterMs } = options
   const world = new World(options.seed)

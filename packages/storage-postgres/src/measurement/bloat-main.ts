@@ -28,7 +28,7 @@ const SCHEMA = 'bloat'
 const SAMPLE_MS = 15_000
 const TICK_MS = 10
 const IN_FLIGHT_MAX = 500
-/** What comes and goes by chance between two looks. */
+/** Random variation between two samples. */
 const GROWTH_MAX = 1.5
 const SLACK_ROWS = 20_000
 const SLACK_BYTES = 4 * 1024 * 1024
@@ -76,7 +76,7 @@ function show({ second, live, dead, tableBytes, indexBytes, hotPercent, vacuums,
   )
 }
 
-/** Which table or index it is that is large. */
+/** Which table or index is large. */
 async function showRelations(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ readonly name: string; readonly size: string }>(
     `SELECT relname AS name, pg_size_pretty(pg_relation_size(oid)) AS size FROM pg_class
@@ -88,7 +88,7 @@ async function showRelations(client: pg.Client): Promise<void> {
 
 const item = (id: string, lane: string): Item => ({ queue: 'tasks', id, lane, priority: 0, delayMs: 0, payload: null })
 
-/** Items that wait all the time, and such as somebody holds and renews each second. */
+/** Items that wait all the time, and items that are held and renewed every second. */
 async function waitingItems(storage: Storage, waiting: number, held: number): Promise<readonly Lease[]> {
   const ids = (count: number, name: string): readonly Item[] =>
     Array.from({ length: count }, (_, index) => item(`${name} ${index}`, name))
@@ -96,7 +96,7 @@ async function waitingItems(storage: Storage, waiting: number, held: number): Pr
   return (await storage.claim('tasks', { lanes: ['held'], limit: held, leaseMs: 60_000, holder: 'w' })).leases
 }
 
-/** Begins jobs at an even rate until the time is over, and renews what is held. */
+/** Starts jobs at an even rate until the time is over, and renews the held items. */
 async function load(storage: Storage, leases: readonly Lease[], endsAt: number, claims: number[]): Promise<void> {
   const rate = Number(values.rate)
   const begin = performance.now()

@@ -47,7 +47,7 @@ const spread = (list: readonly number[]): string =>
 try {
   for (const width of [Number(values.width), 1]) {
     const jobs = width === 1 ? Number(values.singles) : Number(values.jobs)
-    // Connections, code and the server's plans are warm in a program that runs.
+    // In a running program, connections, code and the server's plans are warm.
     await run(storage, Math.min(500, jobs), width)
     const [own, theirs, begin] = [process.cpuUsage(), server?.cpuSeconds() ?? Number.NaN, performance.now()]
     const times = await run(storage, jobs, width)

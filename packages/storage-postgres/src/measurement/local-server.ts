@@ -7,7 +7,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
-/** A PostgreSQL of our own for a measurement, with the settings of a new installation: every acknowledged write is on disk. */
+/**
+ * A separate PostgreSQL for a measurement, with the settings of a new installation: every acknowledged write is on
+ * disk.
+ */
 export interface LocalServer {
   readonly url: string
   /** User and system time of all its processes so far. */
@@ -43,7 +46,7 @@ export async function startLocalServer(settings: readonly string[] = []): Promis
   }
 }
 
-/** The newest of Debian's places, or what the path leads to. */
+/** The newest version in Debian's directories, or the one on the path. */
 function binaries(): string {
   const script =
     'ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null | sort -V | tail -1 | grep . || command -v postgres'
@@ -83,7 +86,7 @@ async function untilReady(url: string): Promise<void> {
   }
 }
 
-/** In the kernel's hundredths: a process, those of its children that have ended, and those that run. */
+/** In the kernel's hundredths of a second: a process, its children that have ended, and those that run. */
 function cpuOf(main: number): number {
   const children = readFileSync(`/proc/${main}/task/${main}/children`, 'utf8').trim().split(' ').filter(Boolean)
   let ticks = 0

@@ -1,16 +1,16 @@
 import type { Claimed, ClaimOptions, Item, Lease, Put, Queue, Storage } from '@impresario/core'
 
-/** How long the calls of the jobs took, in milliseconds. */
+/** Durations of the storage calls, in milliseconds. */
 export interface CallTimes {
   readonly claim: number[]
   readonly commit: number[]
 }
 
 /**
- * What the storage is asked to do for a job of one task that does nothing: it is created with its first turn, the turn is
- * claimed and hands out a task, a worker claims the task from its lane, and its result ends the job.
+ * The storage calls of a job with one task that does nothing: it is created with its first turn, the turn is claimed
+ * and creates a task, a worker claims the task from its lane, and its result ends the job.
  *
- * Every job claims for itself, as many workers would. Jobs that claim each other's turns are no matter.
+ * Every job makes its own claims, as many workers would. It does not matter that jobs claim each other's turns.
  */
 export async function runNoopJob(storage: Storage, id: string, times: CallTimes): Promise<void> {
   const timed = async <T>(list: number[], call: Promise<T>): Promise<T> => {
@@ -43,7 +43,7 @@ export async function runNoopJob(storage: Storage, id: string, times: CallTimes)
   await commit({ settle: task, put: [{ ...record(task.id, 3, 'finished'), expiresMs: 60_000 }] })
 }
 
-/** About as long as the record of a job of one task. */
+/** About the length of the record of a job with one task. */
 const FILLER = 'x'.repeat(600)
 
 function record(id: string, version: number, status: string): Put {

@@ -1,15 +1,15 @@
 import { ImpresarioError } from '@impresario/protocol'
 
-/** Where the server is, and under which names the data lies there. */
+/** Where the server is, and under which names the data is stored there. */
 export interface Address {
   readonly hosts: readonly { readonly host: string; readonly port: number }[]
   readonly isTls: boolean
   readonly username: string | undefined
   readonly password: string | undefined
   readonly database: number
-  /** What all keys begin with, so that other programs can use the same server. */
+  /** The prefix of all keys, so that other programs can use the same server. */
   readonly prefix: string
-  /** One orchestrator's data, however many instances it has. */
+  /** The data of one orchestrator, however many instances it has. */
   readonly namespace: string
   /** The hosts are Sentinels that know the primary by this name. */
   readonly sentinel: string | undefined
@@ -17,11 +17,11 @@ export interface Address {
   readonly isCluster: boolean
   /** Over how many slots the namespace is spread. */
   readonly shards: number
-  /** Refuse to work with a server whose settings promise less than that no acknowledged write is lost. */
+  /** Refuse a server whose settings do not guarantee that no acknowledged write is lost. */
   readonly isStrict: boolean
 }
 
-/** More would make every list and every look over all lanes ask too many. */
+/** With more shards, every list and every scan over all lanes would query too many of them. */
 const SHARDS_MAX = 256
 const SETTINGS = ['prefix', 'namespace', 'shards', 'sentinel', 'cluster', 'strict']
 const FORM =
@@ -66,8 +66,8 @@ export function parsedAddress(url: string): Address {
 }
 
 /**
- * The tags of all keys that hold data: what is in braces, which decides about the slot in a Cluster. The key `format` of
- * `{namespace}` says how many shards there are, also where nothing else has that tag.
+ * The tags of all keys that hold data: the part in braces, which determines the slot in a Cluster. The key `format` of
+ * `{namespace}` holds the number of shards, even where no other key has that tag.
  */
 export function tagsOf({ namespace, shards }: Pick<Address, 'namespace' | 'shards'>): readonly string[] {
   if (shards === 1) return [`{${namespace}}`]
@@ -83,7 +83,7 @@ function hostOf(text: string, port: number): { readonly host: string; readonly p
   return { host: match[1].replaceAll(/[[\]]/g, ''), port: given }
 }
 
-/** A brace would move the tag that keeps all keys of a namespace in one slot. */
+/** A brace would change the tag that keeps all keys of a namespace in one slot. */
 function named(settings: URLSearchParams, name: string, standard: string): string {
   const value = settings.get(name) ?? standard
   if (/[{}\s]/.test(value) || (name === 'namespace' && value === '')) {

@@ -53,7 +53,7 @@ test('[G-02] calls that are made together are sent together, and each has its ow
 
 test('[G-02] a call that fails does not disturb those that went with it', async () => {
   const storage = await opened()
-  // A key of another kind than ours.
+  // A key of a type that this package does not use there.
   await operator.set(`impresario:{b${namespaces}}:r:quota:record`, 'x')
   const quota: Put = { kind: 'quota', id: 'ann', version: 1, value: { period: '2026-01', used: 1 } }
   const outcomes = await Promise.allSettled([

@@ -3,7 +3,7 @@ import type { Arguments } from './codec.ts'
 import type { FunctionName } from '../functions/library.ts'
 import { MessageWriter } from './message-writer.ts'
 
-/** One call, and who waits for it. */
+/** One call and its pending promise. */
 interface Waiting {
   readonly name: FunctionName
   readonly args: Arguments
@@ -14,10 +14,13 @@ interface Waiting {
 type Send = (name: FunctionName, args: readonly (string | Buffer)[]) => Promise<unknown>
 type Bundle = 'many' | 'many_reads'
 
-/** The server does nothing else while it works on a bundle: about two milliseconds for so many. */
+/** The server does nothing else while it runs a bundle: about two milliseconds for this many calls. */
 const CALLS_MAX = 32
 const BYTES_MAX = 262_144
-/** Calls that come often and are short. Those that only read are bundled apart: they are answered also when memory is full. */
+/**
+ * Calls that are frequent and short. Read-only calls are bundled separately: they succeed even when the server's memory
+ * is full.
+ */
 const BUNDLED: ReadonlyMap<FunctionName, Bundle> = new Map([
   ['commit', 'many'],
   ['claim', 'many'],
@@ -28,11 +31,12 @@ const BUNDLED: ReadonlyMap<FunctionName, Bundle> = new Map([
 ])
 
 /**
- * Sends the calls of one shard. Those that are made in the same round of the event loop go together as one call: an engine with
- * a hundred jobs at work makes most of its calls in answer to others that came at once, and each command of its own costs the
- * driver more than the call itself. Each of them succeeds or fails on its own.
+ * Sends the calls of one shard. Calls made in the same tick of the event loop are sent as one call: an engine with a
+ * hundred active jobs makes most of its calls in response to replies that arrived together, and a separate command
+ * costs the driver more than the call itself. Each call succeeds or fails on its own.
  *
- * What they send is written down when they are sent, one after the other: in between other work it takes three times as long.
+ * The arguments are encoded when they are sent, one after the other: encoding them in between other work takes three
+ * times as long.
  */
 export class Bundles {
   readonly #send: Send
@@ -81,7 +85,7 @@ export class Bundles {
     this.#send(name, [now, ...written]).then(resolve, reject)
   }
 
-  /** In as many bundles as they need. */
+  /** Uses as many bundles as needed. */
   #together(kind: Bundle, calls: readonly Waiting[]): void {
     let written: Waiting[] = []
     let lengths: (readonly (string | number)[])[] = []
@@ -105,7 +109,7 @@ export class Bundles {
     flush()
   }
 
-  /** Gives the length of each argument. */
+  /** Returns the length of each argument. */
   #write([now, ...values]: Arguments): readonly number[] {
     const writer = this.#writer
     let from = writer.length
@@ -125,7 +129,7 @@ export class Bundles {
   }
 
   #sendTogether(kind: Bundle, calls: readonly Waiting[], lengths: readonly (readonly (string | number)[])[]): void {
-    // One long argument: each of its own would cost the driver as much as a small call.
+    // One long argument: separate ones would each cost the driver as much as a small call.
     this.#send(kind, [pack(lengths), this.#writer.take()]).then(
       (replies) => {
         for (const [index, [isFailed, reply]] of repliesOf(replies).entries()) {
@@ -141,7 +145,7 @@ export class Bundles {
   }
 }
 
-/** The boundary where a reply gets its shape: `many` makes it. */
+/** Type boundary where a reply gets its type: `many` creates it. */
 function repliesOf(replies: unknown): readonly (readonly [number, unknown])[] {
   return replies as readonly (readonly [number, unknown])[]
 }

@@ -5,11 +5,11 @@ import type { FunctionName } from '../functions/library.ts'
 export interface CallerParts {
   readonly wire: Wire
   readonly shards: number
-  /** The time of a test. Without it the server's own clock counts, for all instances alike. */
+  /** The clock of a test. Without it the server's clock applies, for all instances alike. */
   readonly now?: (() => number) | undefined
 }
 
-/** Calls the functions of the library. `open` → `closed` by `shut`, for good. */
+/** Calls the functions of the library. `open` → `closed` by `shut`, which is final. */
 export class Caller {
   readonly shards: number
   readonly #wire: Wire
@@ -22,18 +22,18 @@ export class Caller {
     this.#now = now
   }
 
-  /** The boundary where a reply gets its shape: only the library of this package makes it. */
+  /** Type boundary where a reply gets its type. Only this package's library creates it. */
   async call<T>(name: FunctionName, question: readonly unknown[], shard: number): Promise<T> {
     return (await this.send(name, [question], shard)) as T
   }
 
-  /** Each value is an argument; a `Buffer` is one that is MessagePack already. */
+  /** Each value is an argument; a `Buffer` is one that is already MessagePack. */
   async send(name: FunctionName, values: readonly unknown[], shard: number): Promise<unknown> {
     this.mustWork()
     return this.sendLast(name, values, shard)
   }
 
-  /** Also when it is shut: for what has to be done then. */
+  /** Works after `shut` too, for calls that closing requires. */
   sendLast(name: FunctionName, values: readonly unknown[], shard: number): Promise<unknown> {
     return this.#wire.call(name, [this.#now === undefined ? '' : String(this.#now()), ...values], shard)
   }

@@ -7,8 +7,8 @@ const unpackr = new Unpackr({ useRecords: false, int64AsType: 'number' })
 const writer = new MessageWriter()
 
 /**
- * What a function of the library is called with: the time of a test, or nothing; then values, each of which is sent as
- * MessagePack of its own, or bytes, which are sent as they are.
+ * The arguments of a library function: the clock of a test, or nothing; then values, each encoded as separate
+ * MessagePack, or bytes, which are sent unchanged.
  */
 export type Arguments = readonly [now: string, ...unknown[]]
 
@@ -21,33 +21,36 @@ export function pack(value: unknown): Buffer {
   }
 }
 
-/** The boundary where a reply becomes a value again: only the library of this package writes it. */
+/** Type boundary where a reply becomes a value again. Only this package's library writes it. */
 export function unpack<T>(bytes: Buffer): T {
   return unpackr.unpack(bytes) as T
 }
 
-/** The boundary where a record's body becomes its value again: `commit` stored it by kind. */
+/** Type boundary where a record's body becomes its value again: `commit` stored it by kind. */
 export function valueOf<K extends keyof Records>(bytes: Buffer): Records[K] {
   return unpack<Records[K]>(bytes)
 }
 
-/** What a batch in a namespace of several shards needs beside itself. */
+/** What a batch in a namespace of several shards needs in addition. */
 export interface Sharding {
-  /** Its items get numbers that are greater. */
+  /** The numbers of its items must be greater than this. */
   readonly floor: number
   readonly transaction?: {
     readonly id: string
-    /** Whose it is. */
+    /** Its owner. */
     readonly hands: string
-    /** How many items it has in all shards, and which of them those of this part are, from one. */
+    /** The number of its items in all shards, and the positions of this part's items among them, counted from one. */
     readonly total: number
     readonly places: readonly number[]
-    /** The other shards that it writes. */
+    /** The other shards that it writes to. */
     readonly shards: readonly number[]
   }
 }
 
-/** A batch as the library takes it: what scripts look into, and behind it the bodies of its records and its items. */
+/**
+ * A batch in the form that the library takes: the part that scripts read, followed by the bodies of its records and
+ * items.
+ */
 export function batchValues(batch: Batch, origin: string, sharding?: Sharding): readonly unknown[] {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
   const due = enqueue.filter(({ delayMs }) => delayMs <= 0)

@@ -10,17 +10,19 @@ import type { FunctionName } from '../functions/library.ts'
 
 export interface ConnectionSettings {
   readonly address: Address
-  /** Certificates and the like, for an address with TLS. */
+  /** TLS options such as certificates, for an address with TLS. */
   readonly tls?: ConnectionOptions
   readonly sentinelPassword?: string
-  /** How long a call waits for a server that cannot be reached, and for its answer. */
+  /** How long a call waits for a server that cannot be reached, and for its reply. */
   readonly waitMs: number
 }
 
-/** What a storage needs of a connection. */
+/** What a storage requires of a connection. */
 export interface Wire {
   call(name: FunctionName, args: Arguments, shard: number): Promise<unknown>
-  /** Hears hints of all instances. `onHearing`: whether none is missed from now on, as far as is known. */
+  /**
+   * Subscribes to the hints of all instances. `onHearing`: whether, as far as is known, no hint is missed from now on.
+   */
   listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void
   close(): Promise<void>
 }
@@ -29,16 +31,17 @@ const RECONNECT_MS_MIN = 20
 const RECONNECT_MS_MAX = 1_000
 
 /**
- * The one place that knows the driver.
+ * The only module that knows the driver.
  *
- * Nothing is sent twice: a call that was on its way when the connection broke has an unknown outcome, and to repeat it could
- * answer "conflict" for what was committed. A call that finds no connection waits for one, and is sent once or never.
+ * Nothing is sent twice: a call that was in flight when the connection broke has an unknown outcome, and a retry could
+ * return "conflict" for a batch that was committed. A call that finds no connection waits for one, and is sent once or
+ * never.
  */
 export class Connection implements Wire {
-  /** What the keys of each shard begin with. The braces make one slot of a Cluster of them. */
+  /** The key prefix of each shard. The braces put its keys into one slot of a Cluster. */
   readonly bases: readonly string[]
   readonly #bundles: readonly Bundles[]
-  /** What the keys of the namespace itself begin with. */
+  /** The key prefix of the namespace itself. */
   readonly #root: string
   readonly #client: Redis | Cluster
   readonly #waitMs: number
@@ -50,14 +53,14 @@ export class Connection implements Wire {
     const { prefix, namespace } = settings.address
     this.bases = tagsOf(settings.address).map((tag) => `${prefix}${tag}`)
     this.#bundles = this.bases.map((base) => {
-      // Which keys a call names: the beginning of the others, and the locks where there are several shards.
+      // The keys that a call names: the common prefix, and the locks where there are several shards.
       const keys = this.bases.length === 1 ? [1, base] : [2, base, `${base}:lock`]
       return new Bundles((name, args) => this.#send(keys, name, args))
     })
     this.#root = `${prefix}{${namespace}}`
     this.#waitMs = settings.waitMs
     this.#client = clientOf(settings)
-    // Calls say what is wrong, each to whoever made it.
+    // Errors are reported to the callers of the individual calls.
     this.#client.on('error', () => undefined)
   }
 
@@ -72,7 +75,7 @@ export class Connection implements Wire {
     }
   }
 
-  /** Brings the functions to the server, to all primaries of a Cluster. */
+  /** Loads the functions into the server, or into all primaries of a Cluster. */
   load(): Promise<void> {
     this.#loading ??= this.#loadAll().finally(() => {
       this.#loading = undefined
@@ -80,7 +83,7 @@ export class Connection implements Wire {
     return this.#loading
   }
 
-  /** The section of `INFO` as name and value, of each primary. */
+  /** A section of `INFO` as names and values, for each primary. */
   async infos(section: string): Promise<readonly ReadonlyMap<string, string>[]> {
     await this.#whenReady()
     const texts = await this.#asked(() => Promise.all(this.#primaries().map((node) => node.info(section))))
@@ -89,7 +92,7 @@ export class Connection implements Wire {
     )
   }
 
-  /** Settings of each primary; nothing if this user may not read them. */
+  /** The settings of each primary; `undefined` if this user may not read them. */
   async settings(names: readonly string[]): Promise<readonly ReadonlyMap<string, string>[] | undefined> {
     await this.#whenReady()
     try {
@@ -101,12 +104,12 @@ export class Connection implements Wire {
     }
   }
 
-  /** Whether somebody is there to take over from a primary of a Cluster. */
+  /** Whether each primary of a Cluster has a replica that can take over. */
   get hasReplicas(): boolean {
     return this.#client instanceof Cluster && this.#client.nodes('slave').length > 0
   }
 
-  /** Sets a key of the namespace, or of one of its shards, if it is not there; gives back what is there then. */
+  /** Sets a key of the namespace, or of one of its shards, if it does not exist. Returns the resulting value. */
   async settled(key: string, value: string, shard?: number): Promise<string> {
     await this.#whenReady()
     const name = `${shard === undefined ? this.#root : (this.bases[shard] ?? '')}:${key}`
@@ -114,7 +117,7 @@ export class Connection implements Wire {
     return (await this.#asked(() => this.#client.get(name))) ?? value
   }
 
-  /** A key of the namespace itself, if it is there. */
+  /** The value of a key of the namespace itself, if it exists. */
   async found(key: string): Promise<string | undefined> {
     await this.#whenReady()
     return (await this.#asked(() => this.#client.get(`${this.#root}:${key}`))) ?? undefined
@@ -127,7 +130,7 @@ export class Connection implements Wire {
     await this.#asked<unknown>(() => (value === undefined ? this.#client.del(name) : this.#client.set(name, value)))
   }
 
-  /** How many hear the hints of this namespace, on any node; none if this user may not ask. */
+  /** The number of subscribers to the hints of this namespace, on any node; zero if this user may not query it. */
   async listeners(): Promise<number> {
     await this.#whenReady()
     const nodes = this.#client instanceof Cluster ? this.#client.nodes('all') : [this.#client]
@@ -140,11 +143,11 @@ export class Connection implements Wire {
     }
   }
 
-  /** Hears hints of all instances, on a connection of its own. Only the first call counts. */
+  /** Subscribes to the hints of all instances on a separate connection. Only the first call has an effect. */
   listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void {
     if (this.#listener !== undefined) return
     const shards = new Map(this.bases.map((base, shard) => [`${base}:hints`, shard]))
-    // Hints may be missing, so this one waits for the server as long as it takes and asks for everything again.
+    // Hints may have been missed, so this connection waits for the server indefinitely and then triggers a full rescan.
     const listener = duplicateOf(this.#client)
     this.#listener = listener
     const subscribe = (): void => {
@@ -178,7 +181,7 @@ export class Connection implements Wire {
     } catch (error) {
       if (!isMissing(error)) throw error
     }
-    // A server that was flushed, or one that took over without the functions: nothing has been done yet.
+    // The server was flushed, or the new primary lacks the functions: nothing has been executed yet.
     await this.load()
     return fcall(this.#client, whole)
   }
@@ -223,7 +226,7 @@ function clientOf({ address, tls, sentinelPassword, waitMs }: ConnectionSettings
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
     retryStrategy: reconnectMs,
-    // After a failover the old primary still answers, and refuses every write.
+    // After a failover the old primary still replies, and refuses every write.
     reconnectOnError: (error: Error): boolean => error.message.startsWith('READONLY'),
   }
   if (isCluster) {
@@ -256,7 +259,7 @@ function clientOf({ address, tls, sentinelPassword, waitMs }: ConnectionSettings
   return new Redis({ ...single, ...hosts[0] })
 }
 
-/** The boundary where the driver's types lack a method that it makes for every command of the server. */
+/** Type boundary: the driver's types lack a method that it creates for every command of the server. */
 function fcall(client: Redis | Cluster, args: readonly (string | number | Buffer)[]): Promise<unknown> {
   const withBytes = client as unknown as { fcallBuffer(...given: readonly unknown[]): Promise<unknown> }
   return withBytes.fcallBuffer(...args)
@@ -281,7 +284,7 @@ function becomesReady(client: Redis | Cluster, waitMs: number): Promise<void> {
     const onReady = (): void => finish(resolve)
     const onError = (error: unknown): void => {
       last = error
-      // A wrong password does not become right by waiting.
+      // Retrying does not fix a wrong password.
       if (isRefusedUser(error)) finish(() => reject(translated(error)))
     }
     const onEnd = (): void => finish(() => reject(unavailable('The storage is closed.', last)))
@@ -303,7 +306,7 @@ function becomesReady(client: Redis | Cluster, waitMs: number): Promise<void> {
   })
 }
 
-/** Whether the server does not let this user in, or not far enough. */
+/** Whether the server denies this user access, or some of the required permissions. */
 export function isRefusedUser(error: unknown): boolean {
   return /^(WRONGPASS|NOAUTH|NOPERM)/.test(messageOf(error))
 }
@@ -312,10 +315,13 @@ function isMissing(error: unknown): boolean {
   return messageOf(error).startsWith('ERR Function not found')
 }
 
-/** Replies that mean a fault of this package: everything else is a matter between the server and its operator. */
+/** Replies that indicate a bug in this package. All other replies are for the operator of the server to resolve. */
 const FAULTS = /user_function|WRONGTYPE|ERR wrong number/
 
-/** Said before anything of a call is done: full, unable to save, a replica, too few replicas, not ready, or at work. */
+/**
+ * Errors returned before any part of a call ran: out of memory, unable to save, a replica, too few replicas, loading,
+ * or busy.
+ */
 const REFUSALS = /^(?:OOM|MISCONF|READONLY|NOREPLICAS|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY) /
 
 function translated(error: unknown): Error {

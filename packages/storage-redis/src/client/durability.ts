@@ -1,15 +1,15 @@
-/** What the server's settings promise about writes that it has acknowledged. */
+/** What the server's settings guarantee for acknowledged writes. */
 export interface Durability {
   /**
-   * `always`: none is lost. `everysec`: those of the last second or two may be lost when the machine fails. `none`: those
-   * since the last snapshot, or all, may be lost. `unknown`: the server does not tell.
+   * `always`: no write is lost. `everysec`: writes of the last second or two may be lost when the machine fails.
+   * `none`: writes since the last snapshot, or all, may be lost. `unknown`: the server does not report its settings.
    */
   readonly promise: 'always' | 'everysec' | 'none' | 'unknown'
-  /** Everything that stands between these settings and the promise that nothing is lost, for people. */
+  /** Readable reasons why these settings do not guarantee that no write is lost. */
   readonly doubts: readonly string[]
 }
 
-/** Settings that the answer depends on. */
+/** The settings that the result depends on. */
 export const DURABILITY_SETTINGS = [
   'appendonly',
   'appendfsync',
@@ -20,7 +20,9 @@ export const DURABILITY_SETTINGS = [
 
 const PROMISES = ['unknown', 'none', 'everysec', 'always'] as const
 
-/** Judges what `CONFIG GET` has told of each server; `undefined` if it is forbidden. The weakest of them counts. */
+/**
+ * Evaluates the `CONFIG GET` reply of each server; `undefined` if the command is forbidden. The weakest server counts.
+ */
 export function weakestOf(
   all: readonly ReadonlyMap<string, string>[] | undefined,
   servers: { readonly hasReplicas: boolean },

@@ -24,7 +24,7 @@ test.each(LENGTHS)(
   (length) => {
     const texts = ['x', 'ж', '€', '\u{1F3AD}', '\0'].map((one) => one.repeat(length))
     for (const text of texts) expect(reader.unpack(written(text))).toBe(text)
-    // The one character that is not of one byte is the last.
+    // The only multi-byte character is the last one.
     expect(reader.unpack(written(`${'x'.repeat(length)}ж`))).toBe(`${'x'.repeat(length)}ж`)
     const list = Array.from({ length }, (_, index) => index)
     expect(reader.unpack(written(list))).toEqual(list)
@@ -36,7 +36,7 @@ test.each(LENGTHS)(
 test('[G-02] values in each other are read as JSON would read them', () => {
   const value = { a: [null, true, false, { b: [[], {}] }], c: undefined, d: [undefined], ключ: { e: { f: undefined } } }
   expect(reader.unpack(written(value))).toEqual(JSON.parse(JSON.stringify(value)))
-  // Of properties that have no value nothing is written, also where they change how long the head is.
+  // Properties without a value are not written, even where that changes the length of the head.
   const sparse = Object.fromEntries(
     Array.from({ length: 20 }, (_, index) => [`k${index}`, index < 3 ? index : undefined]),
   )

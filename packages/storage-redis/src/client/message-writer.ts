@@ -1,21 +1,22 @@
-/** Room for what most bundles need; a longer one makes it grow. */
+/** Initial buffer size, enough for most bundles. A longer one makes it grow. */
 const SIZE = 65_536
-/** What is larger than this is given back after use. */
+/** A buffer larger than this is released after use. */
 const KEPT_MAX = 1_048_576
-/** A longer text is faster written by the runtime than character by character. */
+/** For longer text the runtime's encoder is faster than writing character by character. */
 const SHORT = 64
-/** The most that a number, or the head of anything else, takes. */
+/** The maximum size of a number, or of the head of any other value. */
 const HEAD_MAX = 9
 
 const double = new Float64Array(1)
 const doubleBytes = new Uint8Array(double.buffer)
 
 /**
- * Writes values as plain MessagePack, one after the other into one place, as JSON would have them: properties without a value
- * are left out.
+ * Writes values as plain MessagePack, one after the other into one buffer, with the semantics of JSON: properties
+ * without a value are left out.
  *
- * Written for what a job's step sends: many small values of a few shapes, a hundred at a time. The library that reads them
- * back takes twice as long to write them, and writes the properties without a value, which are a third of a job.
+ * Optimized for what a job's step sends: many small values of a few shapes, a hundred at a time. The library that
+ * decodes them takes twice as long to encode them, and it writes the properties without a value, which are a third of a
+ * job.
  */
 export class MessageWriter {
   #bytes = Buffer.allocUnsafeSlow(SIZE)
@@ -25,7 +26,7 @@ export class MessageWriter {
     return this.#at
   }
 
-  /** What was written since the beginning, or since it was last taken. */
+  /** The bytes written since the start, or since they were last taken. */
   take(): Buffer {
     const taken = Buffer.from(this.#bytes.subarray(0, this.#at))
     this.#at = 0
@@ -33,7 +34,7 @@ export class MessageWriter {
     return taken
   }
 
-  /** Forgets what was written after this length was reached. */
+  /** Discards everything written beyond this length. */
   rewind(length: number): void {
     this.#at = length
   }
@@ -76,7 +77,7 @@ export class MessageWriter {
 
   #number(value: number): void {
     this.#reserve(HEAD_MAX)
-    // A negative zero is none of the whole numbers.
+    // Negative zero is not encoded as an integer.
     if (value >>> 0 === value && (value !== 0 || 1 / value > 0)) {
       if (value < 0x80) this.#bytes[this.#at++] = value
       else if (value < 0x1_00) this.#head(0xcc, 1, value)
@@ -99,7 +100,7 @@ export class MessageWriter {
     if (length > SHORT || !this.#ascii(text, length)) this.#longText(text)
   }
 
-  /** False if it has other characters; then nothing was written. */
+  /** Returns false if the text has other characters; then nothing was written. */
   #ascii(text: string, length: number): boolean {
     this.#reserve(length + 2)
     const bytes = this.#bytes
@@ -140,7 +141,7 @@ export class MessageWriter {
   #map(map: object): void {
     const keys = Object.keys(map)
     const start = this.#at
-    // How many there are is known at the end; how long that number may become is known now.
+    // The count is known only at the end, but the maximum size of its encoding is known now.
     const size = keys.length < 0x10 ? 0 : keys.length < 0x1_00_00 ? 2 : 4
     this.#reserve(HEAD_MAX)
     this.#at += 1 + size

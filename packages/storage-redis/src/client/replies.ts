@@ -1,7 +1,7 @@
 import type { ItemView, Lease, Queue } from '@impresario/core'
 import { unpack } from './codec.ts'
 
-/** Next to no number that a claim answers: a transaction has locked what comes next. */
+/** A claim's reply in place of the next wait: a transaction has locked the next item. */
 const BLOCKED = -2
 
 type LeaseReply = readonly [
@@ -24,7 +24,7 @@ type ViewReply = readonly [
 ]
 export type ClaimReply = readonly [next: number, ...(Buffer | number)[]]
 
-/** A lease and its place among those of other shards. */
+/** A lease and its rank among those of other shards. */
 export interface Ranked {
   readonly lease: Lease
   readonly rank: number
@@ -33,7 +33,7 @@ export interface Ranked {
 
 export interface ClaimResult {
   readonly found: readonly Ranked[]
-  /** Zero: there is more now; `undefined`: nothing is known to come. */
+  /** Zero: there is more now; `undefined`: no upcoming item is known. */
   readonly nextInMs: number | undefined
   readonly isBlocked: boolean
 }
@@ -88,7 +88,7 @@ export function textOf(value: Buffer | number): string {
   return value.toString()
 }
 
-/** The smaller of two waits of which none may be known. */
+/** The smaller of two waits, either of which may be unknown. */
 export function sooner(a: number | undefined, b: number | undefined): number | undefined {
   if (a === undefined) return b
   return b === undefined ? a : Math.min(a, b)

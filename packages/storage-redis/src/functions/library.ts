@@ -8,13 +8,13 @@ import { RECORDS } from './script-records.ts'
 import { SURVEYS } from './script-surveys.ts'
 
 interface Registered {
-  /** One that does not write is answered also when the server's memory is full, and so is one that only takes away. */
+  /** Read-only functions, and functions that only delete, run even when the server's memory is full. */
   readonly flag?: 'no-writes' | 'allow-oom'
-  /** Which transactions over several shards concern its answer; see `with_pendings`. */
+  /** Which transactions over several shards affect its reply; see `with_pendings`. */
   readonly touched?: 'kind' | 'queue' | 'record' | 'items' | 'leases'
 }
 
-/** What the client calls. */
+/** The functions that the client calls. */
 const FUNCTIONS = {
   read: { flag: 'no-writes', touched: 'record' },
   list: { flag: 'no-writes', touched: 'kind' },
@@ -55,8 +55,8 @@ export type FunctionName = keyof typeof FUNCTIONS
 const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS, TRANSFER].join('\n')
 
 /**
- * Several calls in one, each of which succeeds or fails on its own. First their names and the lengths of their arguments, then
- * all arguments in one text: the server's MessagePack knows no bytes.
+ * Several calls in one, each of which succeeds or fails on its own. First their names and the lengths of their
+ * arguments, then all arguments in one text: the server's MessagePack does not support binary data.
  */
 const BUNDLES = String.raw`
 local function many(keys, args)
@@ -87,15 +87,18 @@ end
 local many_reads = many
 `
 
-/** Named by its content: instances of an older and a newer program work side by side, each with its own functions. */
+/**
+ * Named after a hash of its content: instances of an older and a newer program run side by side, each with its own
+ * functions.
+ */
 const NAME = `impresario_${createHash('sha1')
   .update(BODY + BUNDLES + JSON.stringify(FUNCTIONS))
   .digest('hex')
   .slice(0, 12)}`
 
 /**
- * A function library instead of scripts: its code is compiled once and its helpers are made once, where a script makes them
- * anew with every call, and it is a part of the data, so that a restart or a failover does not lose it.
+ * A function library instead of scripts: its code is compiled once and its local functions are created once, while a
+ * script creates them on every call. It is also part of the data, so that a restart or a failover does not lose it.
  */
 export const LIBRARY = [
   `#!lua name=${NAME}`,

@@ -1,7 +1,7 @@
 /**
- * What the client calls. `keys[1]` is the beginning of all keys, `keys[2]` the locks if the namespace has several shards;
- * `args[1]` the time of a test, or nothing for the server's own; `args[2]` what is asked for, as MessagePack; bodies follow it
- * as they are.
+ * The functions that the client calls. `keys[1]` is the prefix of all keys, `keys[2]` the locks if the namespace has
+ * several shards. `args[1]` is the clock of a test, or empty for the server's clock; `args[2]` is the request, as
+ * MessagePack. Bodies follow it unchanged.
  */
 export const COMMANDS = String.raw`
 -- Members of a lane that are read at a time.

@@ -1,6 +1,6 @@
 /**
- * The part of the library that writes batches: `commit` in one call where everything is in one shard; `begin`, `prepare`,
- * `decide` and `finish` where it is not (see the README). `args[2]` describes the batch, its bodies follow.
+ * The part of the library that writes batches: `commit` in one call if all the data is in one shard; otherwise `begin`,
+ * `prepare`, `decide` and `finish` (see the README). `args[2]` describes the batch, its bodies follow.
  */
 export const COMMITS = String.raw`
 -- What a batch will write, by the names that locks have.

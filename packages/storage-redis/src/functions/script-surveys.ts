@@ -1,4 +1,4 @@
-/** What a claim over several shards asks first: which items each of them would give. Nothing is claimed by it. */
+/** The first step of a claim over several shards: asks which items each shard would give. It claims nothing. */
 export const SURVEYS = String.raw`
 -- For each lane that has something: its name, its turn, and one more of its best members than can be claimed, with their
 -- ranks. First the time until there may be something else; zero if one call has not brought the queue up to now.

@@ -1,8 +1,8 @@
 import { AGEING_MS } from '@impresario/core'
 
 /**
- * The part of the library that a transfer uses: it reads what is in a shard as it is, and puts such things into one, while
- * nobody works there. Nothing is hinted at.
+ * The part of the library that a transfer uses: it reads the entries of a shard unchanged and writes such entries into
+ * a shard while no instance uses it. It sends no hints.
  */
 export const TRANSFER = String.raw`
 -- Time, the greatest number of an item, and the counter of tokens.

@@ -60,7 +60,7 @@ test('[G-02] a lane of which a shard has not shown all is not guessed at', () =>
     { shard: 0, lanes: [lane('a', 0, [[1, 1], [2, 2]], 2)] }, // prettier-ignore
     { shard: 1, lanes: [lane('a', 0, [[5, 3]])] }, // prettier-ignore
   ]
-  // The third may be in the first shard, or be the one of the second.
+  // The third may be in the first shard, or be the one in the second.
   expect(planRotation(surveys, 3)).toMatchObject({ isCut: true })
   expect(sharesOf(planRotation(surveys, 3))).toEqual({ 0: 2 })
   expect(planRotation(surveys, 2)).toMatchObject({ isCut: false })

@@ -1,7 +1,7 @@
-/** What a shard would give of one lane: its best members, and whether there may be more of them. */
+/** What a shard would give from one lane: its best members, and whether there may be more of them. */
 export interface LaneSurvey {
   readonly lane: string
-  /** When it was served last; the smallest number comes next. */
+  /** When it was last served. The smallest number is next. */
   readonly round: number
   readonly most: number
   readonly members: readonly { readonly member: string; readonly rank: number }[]
@@ -18,9 +18,9 @@ export interface Pick {
 }
 
 export interface Plan {
-  /** How many to claim of each shard; for a claim of all lanes also of which ones, in rotation. */
+  /** How many to claim from each shard; for a claim of all lanes also from which lanes, in rotation. */
   readonly shares: ReadonlyMap<number, { readonly count: number; readonly picks: readonly Pick[] | undefined }>
-  /** Fewer are planned than wanted, and there may be more. */
+  /** Fewer are planned than requested, and there may be more. */
   readonly isCut: boolean
 }
 
@@ -50,15 +50,15 @@ export function planBest(surveys: readonly Survey[], limit: number): Plan {
 interface Row {
   readonly lane: string
   readonly round: number
-  /** What the shards have shown, best first. */
+  /** The items that the shards returned, best first. */
   readonly candidates: readonly Candidate[]
-  /** Which of them is next. */
+  /** The index of the next one. */
   next: number
-  /** How many each shard still has to show before more of it would have to be asked for. */
+  /** How many returned items of each shard are left before the shard would have to be queried again. */
   readonly left: Map<number, number>
 }
 
-/** The best item of each lane in rotation, over all shards. A lane was served last when any shard served it. */
+/** The best item of each lane in rotation, over all shards. A lane counts as served when any shard served it. */
 export function planRotation(surveys: readonly Survey[], limit: number): Plan {
   const rows = rowsOf(surveys)
   let round = Math.max(0, ...rows.map((row) => row.round))
@@ -84,7 +84,10 @@ export function planRotation(surveys: readonly Survey[], limit: number): Plan {
   return { shares, isCut: isCut && taken.size < limit }
 }
 
-/** The best of a lane that was not taken through another one; `cut` when a shard may have one that it has not shown. */
+/**
+ * The best item of a lane that was not taken through another lane; `cut` if a shard may have one that it has not
+ * returned.
+ */
 function nextOf(row: Row, taken: ReadonlySet<string>): Candidate | 'cut' | undefined {
   for (;;) {
     for (const left of row.left.values()) if (left === 0) return 'cut'

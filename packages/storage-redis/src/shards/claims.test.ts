@@ -21,11 +21,11 @@ afterAll(() => server.remove())
 
 interface Counted {
   readonly storage: RedisStorage
-  /** What was called since it was asked last. */
+  /** The calls since the last query. */
   readonly calls: () => readonly string[]
 }
 
-/** Two instances on one namespace, on a clock that stands; the first one hears hints. */
+/** Two instances on one namespace, on a stopped clock. The first one receives hints. */
 async function pair(time: { now: number }): Promise<readonly [Counted, Counted]> {
   namespaces += 1
   const url = `${server.url}?namespace=k${namespaces}&shards=${SHARDS}`
@@ -76,12 +76,12 @@ test('[G-02] a claim asks each shard once, and then only where there may be some
   expect(calls()).toEqual([])
   expect(await claim(['a', 'b'])).toEqual([])
   expect(calls()).toEqual(Array.from({ length: SHARDS }, () => 'survey'))
-  // What is said of all lanes holds for each of them.
+  // Knowledge about all lanes applies to each of them.
   expect(await claim(undefined)).toEqual([])
   calls()
   expect(await claim(['c'])).toEqual([])
   expect(calls()).toEqual([])
-  // Knowledge grows old.
+  // Knowledge expires.
   time.now += 1_000
   expect(await claim(['a'])).toEqual([])
   expect(calls()).toHaveLength(SHARDS)
@@ -148,7 +148,7 @@ test('[G-02] every step of a job is one call', async () => {
   const letter = item(`${id}-1-a.order`, { queue: 'mail' })
   expect(await storage.commit({ put: [delivery(3)], remove, enqueue: [message, letter] })).toBe('committed')
   expect(calls()).toEqual(['commit', 'commit'])
-  // A record that lies elsewhere takes the longer way.
+  // A record in another shard needs a transaction.
   expect(await storage.commit({ put: [delivery(4), { kind: 'key', id: 'k1', version: 1, value }] })).toBe('committed')
   expect(calls()).toContain('decide')
 })

@@ -15,13 +15,13 @@ export interface ClaimsParts {
   readonly transactions: Transactions
   readonly placement: ShardPlacement
   readonly emptyShards: EmptyShards
-  /** Whose hands hold what no holder is named for. */
+  /** The holder of leases for which no holder is named. */
   readonly hands: string
 }
 
-/** Leases of one claim: one call of the server, which does nothing else meanwhile. */
+/** Leases per claim: one call of the server, which does nothing else meanwhile. */
 const LEASES_MAX = 1_000
-/** Others may be faster again and again; then less is given than there is. */
+/** Other instances may win the race repeatedly; then fewer items are returned than there are. */
 const ROUNDS_MAX = 8
 
 interface Wanted {
@@ -37,8 +37,9 @@ interface Surveyed extends Survey {
 }
 
 /**
- * Claims. Of one shard it is one call. Of several: each is asked what it would give, and then those that have the best are
- * claimed from; whoever is known to have nothing is not asked, and where only one is left, it is one call again.
+ * Claims. From one shard it is one call. From several shards, each is asked what it would give, and then the claim goes
+ * to those that have the best items. Shards that are known to be empty are not asked, and if only one is left, it is
+ * one call again.
  */
 export class Claims {
   readonly #caller: Caller
@@ -123,7 +124,10 @@ export class Claims {
     }
   }
 
-  /** What lanes gave in rotation is in the order of the rounds. `isShort`: somebody else was faster, and there may be more. */
+  /**
+   * Items of lanes in rotation are in the order of the rounds. `isShort`: another instance was faster, and there may be
+   * more.
+   */
   async #carryOut(
     { shares }: Plan,
     surveys: readonly Surveyed[],
@@ -181,7 +185,7 @@ export class Claims {
     return this.#claimed('claim_expired', queue, question, shard)
   }
 
-  /** What several shards need: which lanes in rotation, and which tokens are this one's. */
+  /** What several shards need: which lanes are in rotation, and which tokens belong to this shard. */
   #ofSharding(shard: number, ...before: readonly unknown[]): readonly unknown[] {
     return this.#caller.shards === 1 ? [] : [...before, this.#caller.shards, shard]
   }

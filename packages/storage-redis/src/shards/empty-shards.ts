@@ -2,25 +2,25 @@ import type { Item, Queue } from '@impresario/core'
 
 /** What is known of a queue in one shard. */
 interface Entry {
-  /** Counts what was heard: an answer that was on its way meanwhile may be older than that. */
+  /** Counts the hints received: a reply that was in flight meanwhile may be older than the hint. */
   news: number
-  /** Until when the rest of it holds. */
+  /** How long the rest is valid. */
   until: number
-  /** When the next item may come, as far as the shard knows. */
+  /** When the next item may become available, as far as the shard knows. */
   next: number | undefined
   readonly empty: Set<string>
   isEmpty: boolean
 }
 
 /**
- * A delayed item of another instance is not announced, nor is a lease that ends: knowledge of emptiness grows old so fast. It
- * is also the longest time that a lost hint costs.
+ * How long the knowledge that a shard is empty stays valid. It is short because other instances do not announce delayed
+ * items or leases that end. It is also the longest delay that a lost hint can cause.
  */
 const EMPTY_MS = 250
 
 /**
- * Which shards have nothing for a claim, so that it need not ask them. It is used only while the hints of all instances are
- * heard; a hint, or what this storage does itself, ends it for the lane.
+ * Which shards have nothing for a claim, so that it need not query them. It is used only while the hints of all
+ * instances are received. A hint, or a write of this storage itself, invalidates it for the lane.
  */
 export class EmptyShards {
   readonly #shards: number
@@ -38,7 +38,7 @@ export class EmptyShards {
     this.#queues.clear()
   }
 
-  /** The shards that may have something for a claim of these lanes, or of all. */
+  /** The shards that may have items for a claim of these lanes, or of all. */
   candidates(queue: Queue, lanes: readonly string[] | undefined, shards: readonly number[]): readonly number[] {
     if (!this.#isHearing) return shards
     const now = this.#now()
@@ -49,7 +49,7 @@ export class EmptyShards {
     })
   }
 
-  /** How long until one of these shards may have something, if that is known. */
+  /** How long until one of these shards may have an item, if that is known. */
   nextInMs(queue: Queue, shards: readonly number[]): number | undefined {
     const moments = shards.flatMap((shard) => this.#entry(queue, shard).next ?? [])
     return moments.length === 0 ? undefined : Math.max(1, Math.min(...moments) - this.#now())
@@ -59,7 +59,7 @@ export class EmptyShards {
     return this.#entry(queue, shard).news
   }
 
-  /** A shard has said that these lanes (or all) are empty, before any news that came since `news`. */
+  /** A shard has reported that these lanes (or all) are empty, before any hint that came since `news`. */
   learn(
     { queue, shard, news }: { readonly queue: Queue; readonly shard: number; readonly news: number },
     lanes: readonly string[] | undefined,
@@ -79,7 +79,7 @@ export class EmptyShards {
     else for (const lane of lanes) entry.empty.add(lane)
   }
 
-  /** A lane has got something. */
+  /** An item was added to a lane. */
   disturb(queue: Queue, shard: number, lane: string): void {
     const entry = this.#entry(queue, shard)
     entry.news += 1
@@ -87,9 +87,9 @@ export class EmptyShards {
     entry.isEmpty = false
   }
 
-  /** Something will be there after a while. */
+  /** An item will be available after this time. */
   soon(queue: Queue, shard: number, ms: number): void {
-    // No news: what this storage did itself is answered in the order in which it was done.
+    // Not counted as news: replies to this storage's own calls arrive in the order of the calls.
     const entry = this.#entry(queue, shard)
     const at = this.#now() + ms
     entry.until = Math.min(entry.until, at)

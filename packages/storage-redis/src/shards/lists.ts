@@ -2,7 +2,7 @@ import { foldedText } from '@impresario/core'
 import type { Kind, ListQuery } from '@impresario/core'
 import { bytesOf, textOf, triplesOf } from '../client/replies.ts'
 
-/** Records that one call of a list looks through: about a millisecond of the server. */
+/** Records that one list call scans: about a millisecond of the server. */
 const PAGE_MAX = 500
 
 interface Row {
@@ -13,7 +13,7 @@ interface Row {
 
 type Ask = (question: readonly unknown[]) => Promise<readonly [Buffer, ...(Buffer | number)[]]>
 
-/** The records of one shard that a query asks for, page after page, greatest id first. */
+/** The records of one shard that match a query, page by page, greatest id first. */
 class Pages {
   readonly #ask: Ask
   readonly #kind: Kind
@@ -34,7 +34,7 @@ class Pages {
     return this.#rows[this.#next]
   }
 
-  /** Whether there may be more than the rows that are here. */
+  /** Whether there may be more rows than those already loaded. */
   get isOver(): boolean {
     return this.#isOver && this.first === undefined
   }
@@ -43,7 +43,7 @@ class Pages {
     this.#next += 1
   }
 
-  /** Sees to it that there is a first one, unless there are no more. */
+  /** Loads the next page if no row is left, unless there are no more. */
   async fill(size: number): Promise<void> {
     const { owner = false, name = false, from = false, search = '' } = this.#query
     const statuses = statusesOf(this.#query)
@@ -71,15 +71,15 @@ class Pages {
 
 export interface Page {
   readonly rows: readonly Row[]
-  /** Where to go on, if the page ended by its bytes. */
+  /** Where to continue, if the page ended at its byte limit. */
   readonly next: string | undefined
 }
 
-/** The records of all shards that a query asks for, greatest id first by its bytes, as every shard orders them. */
+/** The records of all shards that match a query, greatest id first in byte order, as every shard sorts them. */
 export async function listed(asks: readonly Ask[], kind: Kind, query: ListQuery): Promise<Page> {
   const { limit, bytesMax = Number.POSITIVE_INFINITY } = query
   const all = asks.map((ask) => new Pages(ask, kind, query))
-  // Of several shards each has about its share; one that has more is asked again.
+  // Each of several shards has about its share of the results. A shard that has more is queried again.
   const size = all.length === 1 ? limit : Math.ceil((1.5 * limit) / all.length) + 1
   const rows: Row[] = []
   let bytes = 0
@@ -102,7 +102,7 @@ export async function listed(asks: readonly Ask[], kind: Kind, query: ListQuery)
   return { rows, next: undefined }
 }
 
-/** Not by `>`: that compares halves of surrogate pairs. */
+/** Not with `>`, which compares the halves of surrogate pairs. */
 function isGreater(a: string, b: string): boolean {
   return Buffer.compare(Buffer.from(a), Buffer.from(b)) > 0
 }

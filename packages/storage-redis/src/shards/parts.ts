@@ -1,15 +1,15 @@
 import type { Batch, Item } from '@impresario/core'
 import type { ShardPlacement } from './placement.ts'
 
-/** What a batch writes in one shard. */
+/** What a batch writes to one shard. */
 export interface Part {
   readonly shard: number
   readonly batch: Batch
-  /** Which of the items of the whole batch those of this part are, from one. */
+  /** The positions of this part's items in the whole batch, counted from one. */
   readonly places: readonly number[]
 }
 
-/** The one shard that a batch is about; `undefined` if there are several. An empty batch is about the first. */
+/** The only shard that a batch affects; `undefined` if there are several. An empty batch counts for the first shard. */
 export function shardOf(batch: Batch, placement: ShardPlacement): number | undefined {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
   let shard = -1
@@ -27,8 +27,9 @@ export function shardOf(batch: Batch, placement: ShardPlacement): number | undef
 }
 
 /**
- * The parts of a batch, the home first: the shard of the guard, which is checked in the decisive moment and never locked; of
- * the settled claim; or the one with the most items, so that others have records only and no claim meets their locks.
+ * The parts of a batch, the home first. The home is the shard of the guard, which is checked at the moment of decision
+ * and never locked; or of the settled claim; or the shard with the most items, so that the others have only records and
+ * no claim encounters their locks.
  */
 export function partsOf(batch: Batch, placement: ShardPlacement): readonly Part[] {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch

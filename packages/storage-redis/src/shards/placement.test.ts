@@ -6,7 +6,7 @@ import { partsOf, shardOf } from './parts.ts'
 import { placementOf } from './placement.ts'
 import { nameIn } from '../shards.fixture.ts'
 
-/** Everything that is named after a job, as the engine names it. */
+/** Everything that is named after a job, named as the engine does it. */
 function shardsOfTree(root: string, shards: number): ReadonlySet<number> {
   const { ofRecord, ofItem } = placementOf(shards)
   const child = childJobId(root, 3, 'left')

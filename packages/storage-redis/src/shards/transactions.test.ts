@@ -66,7 +66,7 @@ function schedule(version: number): Put {
   }
 }
 
-/** Everything that there is to write, over all four shards, with its home in the first. */
+/** A batch with everything that can be written, over all four shards, with its home in the first. */
 async function setUp(url: string): Promise<Batch> {
   const storage = await openRedisStorage({ url, waitMs: 30_000 })
   await storage.commit({
@@ -98,7 +98,7 @@ const LOOKS = {
   expired: (storage) => storage.claimExpired('turns', { limit: 1, leaseMs: 1 }),
 } as const satisfies Readonly<Record<string, (storage: Storage) => Promise<unknown>>>
 
-/** Everything as it is seen in each way, beginning with one of them. */
+/** All data, read in each possible way, starting with one of them. */
 async function picture(storage: Storage, first: keyof typeof LOOKS): Promise<unknown> {
   await LOOKS[first](storage)
   const views = await storage.peek('turns', [settled, added, removed, replaced])
@@ -133,7 +133,7 @@ const AFTER = {
   counts: { v2: 1 },
 }
 
-/** What transactions leave behind until they are over. */
+/** The keys that transactions leave behind until they are over. */
 async function remainsOf(url: string): Promise<readonly string[]> {
   const namespace = new URL(url).searchParams.get('namespace') ?? ''
   const keys = await operator.keys(`impresario:{${namespace}/*`)
@@ -155,7 +155,7 @@ test('[G-02] [G-01] a batch over four shards is written, in these steps, and lea
   expect(await remainsOf(url)).toEqual([])
 })
 
-/** Around the decision each way to look is the first one once, before and after it one of them. */
+/** Around the decision each way to read comes first once; before and after it, one of them. */
 const DEATHS = STEPS.flatMap((step, index) =>
   (['before', 'after'] as const).map((when) => {
     const all = Object.keys(LOOKS) as (keyof typeof LOOKS)[]
@@ -173,11 +173,11 @@ test.for(DEATHS)(
       const batch = await setUp(url)
       const dying = opened(url, 'dying', (wire) => new CutWire(wire, at, when))
       const outcome = await dying.commit(batch).catch(() => 'unknown')
-      // After the decision it is known, whatever becomes of the rest.
+      // After the decision the outcome is fixed, regardless of what happens to the remaining calls.
       expect(outcome).toBe(at > DECISION ? 'committed' : 'unknown')
       const other = opened(url, 'other')
       expect(await picture(other, first)).toEqual(expected)
-      // Nothing is stuck: all of it can be written again, and the one who died comes back.
+      // Nothing is stuck: all of it can be written again, and the process that died comes back.
       await writeAll(other, expected === AFTER ? 2 : 1)
       open.push(await openRedisStorage({ url, instance: 'dying', waitMs: 30_000 }))
       expect(await remainsOf(url)).toEqual([])
@@ -185,7 +185,7 @@ test.for(DEATHS)(
   },
 )
 
-/** Claims what is claimable, and writes every record and item of the batch, in one shard each. */
+/** Claims all claimable items, and writes every record and item of the batch, in one shard each. */
 async function writeAll(storage: Storage, version: number): Promise<void> {
   const { leases } = await storage.claim('turns', { limit: 9, leaseMs: HOUR })
   expect(leases.map(({ id }) => id).toSorted()).toEqual(version === 1 ? [removed, replaced] : [added, replaced])
@@ -207,7 +207,7 @@ test('[G-02] [G-01] what an undecided transaction has locked is free for whoever
       expect((await storage.claim('turns', { limit: 9, leaseMs: HOUR })).leases).toMatchObject([{}, {}]),
     async (storage) =>
       expect((await storage.claim('turns', { lanes: [replaced], limit: 1, leaseMs: 1 })).leases).toMatchObject([{}]),
-    // Another one over several shards.
+    // Another transaction over several shards.
     async (storage, batch) => expect(await storage.commit(batch)).toBe('committed'),
   ]
   for (const way of ways) {
@@ -230,7 +230,7 @@ test.for([true, false])(
       async call(name, args, shard) {
         if (name === 'decide' && isHeld) {
           isHeld = false
-          // While this one sleeps, another instance ends its transaction.
+          // While this instance sleeps, another one ends its transaction.
           await other.commit({ put: [delivery(changed, isInTheWay ? 2 : 9)] })
         }
         return wire.call(name, args, shard)

@@ -7,30 +7,30 @@ import { bytesOf, pairsOf } from '../client/replies.ts'
 
 export interface TransactionsParts {
   readonly caller: Caller
-  /** Names this storage among all that there ever were. */
+  /** A unique name of this storage, never used by another. */
   readonly origin: string
-  /** What the names of this process and of those before it begin with; and its own. */
+  /** The prefix of the names of this process and of its predecessors; and its own name. */
   readonly instance: string
   readonly hands: string
-  /** How long to wait for an undecided transaction of somebody else before it is ended. */
+  /** How long to wait for an undecided transaction of another instance before ending it. */
   readonly patienceMs: number
 }
 
 type Attempt = 'committed' | 'conflict' | 'ended' | { readonly blockedBy: readonly string[]; readonly shard: number }
 type Decision = readonly [now: number, first: number, shards: readonly number[]]
 
-/** After so many attempts in a row something is wrong with the storage and not with the timing. */
+/** After this many attempts in a row the problem is the storage, not the timing. */
 const ATTEMPTS_MAX = 100
 const PAUSE_MS_MAX = 32
 
 /**
- * Batches over several shards, each written as a whole or not at all, whoever dies meanwhile.
+ * Batches over several shards, each written completely or not at all, whichever process dies meanwhile.
  *
- * A transaction is `begun` in its home, then `prepared` in every other shard (conditions checked, names locked, its part
- * stored), then `decided` in its home: one call that checks the home's own conditions, writes its part and says that all
- * of it has happened. From then on the parts are `finished`, by whoever comes first. Until then anybody may end it in its
- * home; then it cannot be decided any more, and its parts are cancelled, by whoever comes first. The README tells why this
- * is enough.
+ * A transaction is `begun` in its home, then `prepared` in every other shard (conditions checked, names locked, its
+ * part stored), then `decided` in its home: one call that checks the home's own conditions, writes its part and records
+ * that the whole transaction is committed. From then on any instance that encounters a part writes it (`finished`).
+ * Until then any instance may end the transaction in its home. It can then no longer be decided, and any instance that
+ * encounters a part cancels it. The README explains why this is sufficient.
  */
 export class Transactions {
   readonly #caller: Caller
@@ -50,17 +50,19 @@ export class Transactions {
     this.#patienceMs = patienceMs
   }
 
-  /** No item of any shard that this storage knows of has a greater number. */
+  /** The greatest item number that this storage knows of in any shard. */
   get floor(): number {
     return this.#floor
   }
 
-  /** Items that this storage enqueues from now on have greater numbers, in every shard. */
+  /** Items that this storage enqueues from now on get greater numbers, in every shard. */
   raise(number: number): void {
     this.#floor = Math.max(this.#floor, number)
   }
 
-  /** Asks a shard, and asks again when its answer lacks what a decided transaction has yet to write there. */
+  /**
+   * Queries a shard, and repeats the query if its reply lacks data that a decided transaction has yet to write there.
+   */
   async ask<T>(name: FunctionName, question: readonly unknown[], shard: number): Promise<T> {
     if (this.#caller.shards === 1) return this.#caller.call<T>(name, question, shard)
     for (;;) {
@@ -69,13 +71,16 @@ export class Transactions {
     }
   }
 
-  /** Sees to transactions that are over in this shard. False if all of them are undecided: what was read is then right. */
+  /**
+   * Resolves transactions in this shard that are over. False if all of them are undecided: the data that was read is
+   * then valid.
+   */
   async look(ids: readonly string[], shard: number): Promise<boolean> {
     const outcomes = await Promise.all(ids.map((id) => this.#resolve(id, shard, false)))
     return outcomes.includes('over')
   }
 
-  /** Waits until these transactions are over in this shard; ends those that take too long. */
+  /** Waits until these transactions are over in this shard, and ends those that take too long. */
   async clear(ids: readonly string[], shard: number): Promise<void> {
     for (const id of ids) await this.#outwait(id, shard)
   }
@@ -90,7 +95,10 @@ export class Transactions {
     throw new ImpresarioError('STORAGE_UNAVAILABLE', `A batch was kept from being written ${ATTEMPTS_MAX} times.`)
   }
 
-  /** What earlier processes have left: decided ones are finished, undecided ones of this name ended, all others left alone. */
+  /**
+   * Cleans up after earlier processes: finishes decided transactions, ends undecided ones of this name, and leaves all
+   * others alone.
+   */
   async recover(): Promise<void> {
     type Remains = readonly [number, readonly Buffer[], readonly Buffer[]]
     const shards = Array.from({ length: this.#caller.shards }, (_, shard) => shard)
@@ -105,7 +113,7 @@ export class Transactions {
     }
   }
 
-  /** What need not be awaited by anybody else has been done, or has failed. */
+  /** Waits until background work, which no caller awaits, has succeeded or failed. */
   async quiet(): Promise<void> {
     await Promise.all(this.#unawaited)
   }
@@ -145,7 +153,7 @@ export class Transactions {
     return decided === 0 ? 'conflict' : 'ended'
   }
 
-  /** What keeps a transaction from going on, if anything does. Notes the greatest number of an item of the shard. */
+  /** What blocks a transaction, if anything does. Records the greatest item number of the shard. */
   #hindrance(reply: unknown, shard: number): Attempt | undefined {
     if (Buffer.isBuffer(reply)) return { blockedBy: unpack(reply), shard }
     const number = Number(reply)
@@ -154,7 +162,10 @@ export class Transactions {
     return undefined
   }
 
-  /** Ends a transaction that is not decided. Whatever of it cannot be reached now is cancelled by whoever meets it. */
+  /**
+   * Ends an undecided transaction. Parts that cannot be reached now are cancelled by the next instance that encounters
+   * them.
+   */
   async #abandon(id: string, shards: readonly number[]): Promise<void> {
     await Promise.allSettled([
       this.#caller.call('status', [id, true], homeOf(id)),
@@ -162,7 +173,10 @@ export class Transactions {
     ])
   }
 
-  /** Writes a decided transaction everywhere. What cannot be reached now is written by whoever meets it. */
+  /**
+   * Writes a decided transaction everywhere. Parts that cannot be reached now are written by the next instance that
+   * encounters them.
+   */
   async #finish(id: string, [now, first, shards]: Decision): Promise<void> {
     const replies = await Promise.allSettled(
       shards.map((shard) => this.#caller.call('finish', [id, now, first], shard)),
@@ -184,11 +198,11 @@ export class Transactions {
     }
   }
 
-  /** Brings a shard to the state that the home tells of. */
+  /** Brings a shard to the state that the home records. */
   async #resolve(id: string, shard: number, isEnding: boolean): Promise<'over' | 'undecided'> {
     const found = await this.#caller.call<Buffer | null>('status', [id, isEnding], homeOf(id))
     if (found === null) {
-      // Over: either written here already, and then there is nothing to cancel; or ended.
+      // Over: either already written here, and then there is nothing to cancel; or ended.
       await this.#caller.call('cancel', [id], shard)
       return 'over'
     }

@@ -77,19 +77,19 @@ export function transferItem(
     runMs: runMs === false || runMs === Infinity ? null : Math.ceil(runMs),
     deliveries,
     lease: isHeld ? { token, holder, endsMs: Math.ceil(until) - at, runEndsMs } : null,
-    // Ran out of time in somebody's hands before it could have expired by itself, and was taken from him.
+    // It ran out of time while leased, before it could have expired by itself, and was taken from its holder.
     ranOutMs: !isHeld && isClosed && runAt <= settleAt ? runEndsMs : null,
     payload: jsonOf(body),
   }
 }
 
-/** As `put` of the library takes it. */
+/** In the form that the library's `put` takes. */
 export function recordFields(record: TransferRecord): readonly unknown[] {
   const { kind, id, version, owner, status, name, text, expiresMs } = record
   return [kind, id, version, owner ?? false, status ?? false, name ?? false, text ?? false, expiresMs ?? false]
 }
 
-/** As `lodge` of the library takes it. */
+/** In the form that the library's `lodge` takes. */
 export function itemFields(item: TransferItem, { at, first, step }: Origin): readonly unknown[] {
   const { queue, id, lane, priority, fallback, lease, ranOutMs } = item
   const due = at + item.dueMs
@@ -126,10 +126,13 @@ function jsonOf(body: Buffer): string {
   return JSON.stringify(unpack(body))
 }
 
-/** Halves of characters, which JSON writes so, and a name that the library changes. Everything else is read back as it was. */
+/**
+ * Lone surrogates, which JSON writes as escapes, and a name that the library changes. Everything else is read back
+ * unchanged.
+ */
 const UNFIT = /\\u[dD]|__proto__/
 
-/** What is read back of a body. */
+/** The value read back from a body. */
 export function fittedJson(json: string): string {
   return UNFIT.test(json) ? jsonOf(bodyOf(json)) : json
 }
@@ -138,7 +141,7 @@ function orNull(text: string | false): string | null {
   return text === false ? null : text
 }
 
-/** Whole milliseconds, as all storages can hold them; never is `null`. */
+/** Whole milliseconds, as all storages can hold them; `null` means never. */
 function spanOf(at: number, from: number): number | null {
   return at === Infinity ? null : Math.ceil(at) - from
 }

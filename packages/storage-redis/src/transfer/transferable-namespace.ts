@@ -23,7 +23,7 @@ import type { ShardPlacement } from '../shards/placement.ts'
 import { textOf, triplesOf } from '../client/replies.ts'
 import { Transactions } from '../shards/transactions.ts'
 
-/** The namespace that the address names, for a transfer; nothing if there is none and none is to be made. */
+/** The namespace at this address, for a transfer; `undefined` if it does not exist and is not to be created. */
 export async function openTransferableNamespace(options: {
   readonly url: string
   readonly mayCreate: boolean
@@ -45,7 +45,7 @@ export async function openTransferableNamespace(options: {
   }
 }
 
-/** Where a dump goes on: in which shard, and there among the records of a kind or the items of a queue. */
+/** Where a dump continues: the shard, and in it the records of a kind or the items of a queue. */
 type DumpPosition =
   | { readonly shard: number; readonly kind: Kind; readonly after: string | false }
   | { readonly shard: number; readonly queue: Queue; readonly at: readonly [number, number, number] }
@@ -54,12 +54,12 @@ type DumpPosition =
 const CALL_MAX = 500
 const OVERDUE_MAX = 5_000
 const BEGINNING = [1, 0, 0] as const
-/** Tokens begin anew with every millisecond, at so many for each; see `token_source`. */
+/** Token numbers restart every millisecond, with this many for each; see `token_source`. */
 const TOKENS_PER_MS = 2048
 
 /**
- * Goes through the shards one after the other; in each through the records in the order of their ids, and through the sets
- * that items are in by their states. These stay as they are while nobody works on them.
+ * Reads the shards one after the other: in each, the records in id order, and then the sets that hold the items by
+ * state. These do not change while no instance uses them.
  */
 class TransferableNamespace implements Transferable {
   readonly #connection: Connection
@@ -74,7 +74,7 @@ class TransferableNamespace implements Transferable {
     this.#shards = Array.from({ length: shards }, (_, shard) => shard)
   }
 
-  /** Batches over several shards that were decided, and not written everywhere when their process ended. */
+  /** Batches over several shards that were decided, but not written everywhere when their process ended. */
   async recover(): Promise<void> {
     if (this.#shards.length === 1) return
     const origin = randomUUID()
@@ -92,7 +92,7 @@ class TransferableNamespace implements Transferable {
     await this.#connection.keep(MARK, mark === undefined ? undefined : markText(mark))
   }
 
-  /** Instances hear hints as long as they run; one of them leads. */
+  /** Instances subscribe to hints as long as they run; one of them is the leader. */
   async users(): Promise<readonly string[]> {
     const hands = await this.#caller.call<readonly Buffer[]>('hands', ['leaders'], 0)
     const names = new Set(hands.map((name) => name.toString().split('\n')[0] ?? ''))
@@ -136,7 +136,7 @@ class TransferableNamespace implements Transferable {
     }
   }
 
-  /** As many calls as it takes to fill the page: most kinds and queues of most shards are empty. */
+  /** Makes as many calls as it takes to fill the page: most kinds and queues of most shards are empty. */
   async dump(origin: Origin, cursor: string | undefined, size: PageSize): Promise<TransferPage> {
     const records: TransferRecord[] = []
     const items: TransferItem[] = []
@@ -266,7 +266,7 @@ function someOf(counts: Iterable<readonly [string, number]>): Readonly<Record<st
   return Object.fromEntries([...counts].filter(([, count]) => count > 0))
 }
 
-/** The boundary of cursors: only `dump` makes them. */
+/** Type boundary of cursors: only `dump` creates them. */
 function placeOf(cursor: string): DumpPosition {
   return JSON.parse(cursor) as DumpPosition
 }

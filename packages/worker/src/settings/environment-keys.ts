@@ -228,7 +228,7 @@ export const ENVIRONMENT_KEYS: Readonly<Record<keyof WorkerEnvironment, Environm
     'Refuse events that the skill’s `events` do not describe; otherwise they are sent with a warning.',
   ),
   enableMetrics: onOff('WORKER_ENABLE_METRICS', false, 'Tell the use of processor and memory in heartbeats.'),
-  telemetryDeadband: number('WORKER_TELEMETRY_DEADBAND', 'Changes of less than so many percent are not told.', {
+  telemetryDeadband: number('WORKER_TELEMETRY_DEADBAND', 'Changes below this percentage are not reported.', {
     default: 5,
   }),
   telemetryForceInterval: seconds('WORKER_TELEMETRY_FORCE_INTERVAL', 60, 'The use is told at least so often.'),
@@ -245,7 +245,7 @@ export const ENVIRONMENT_KEYS: Readonly<Record<keyof WorkerEnvironment, Environm
     type: 'choice',
     of: ['debug', 'info', 'warn', 'error'],
     default: 'info',
-    description: 'Least level that is logged.',
+    description: 'Lowest level that is logged.',
   },
   logFormat: {
     names: ['LOG_FORMAT'],

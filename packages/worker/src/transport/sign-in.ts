@@ -79,7 +79,7 @@ export class SignIn {
       this.#refresh = undefined
       const answer = await line.request({ method: 'POST', path: WORKER_PATHS.tokenRefresh, token, body })
       if (answer.status < 300) return this.#take(answer)
-      log.info('The refresh token is not good any more; signing in anew.', { status: answer.status })
+      log.info('The refresh token is no longer valid; signing in again.', { status: answer.status })
     }
     const call = { method: 'POST', path: WORKER_PATHS.token, token } as const
     const answer = await line.request(call)
