@@ -38,6 +38,10 @@ const IMPORT_RULES: Readonly<
     refused: ['@impresario/core', '@impresario/engine', '@impresario/server', 'node:fs', 'zod'],
     allowed: ['@impresario/protocol', '@impresario/recurrence', './template.ts', '../expression/expression.ts'],
   },
+  'packages/automations/src/service': {
+    refused: ['@impresario/server', '@impresario/storage-embedded', '@impresario/tools', 'node:fs', 'zod'],
+    allowed: ['@impresario/core', '@impresario/engine', '@impresario/recurrence', '../run/machine.ts'],
+  },
   'packages/engine/src': {
     refused: [
       '@impresario/server',

@@ -16,9 +16,10 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     http: ['runtime', 'config', 'worker-protocol'],
     auth: ['runtime', 'config', 'worker-protocol', 'http'],
     limits: ['runtime', 'config', 'http', 'auth'],
-    orchestrator: ['runtime', 'config', 'worker-protocol', 'limits'],
+    automations: [],
+    orchestrator: ['runtime', 'config', 'worker-protocol', 'limits', 'automations'],
     'worker-api': ['runtime', 'config', 'worker-protocol', 'http', 'auth'],
-    'client-api': ['runtime', 'worker-protocol', 'http', 'auth', 'limits', 'orchestrator'],
+    'client-api': ['runtime', 'worker-protocol', 'http', 'auth', 'limits', 'orchestrator', 'automations'],
     transfer: ['runtime', 'config', 'orchestrator'],
   },
   engine: {

@@ -65,7 +65,7 @@ export function checkItems(check: Check): void {
   })
 
   check('[G-01] every queue takes, gives and settles items', async ({ storage }) => {
-    const queues: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders']
+    const queues: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders', 'firings', 'events']
     await storage.commit({ enqueue: queues.map((queue) => item('i1', { queue, payload: queue })) })
     for (const queue of queues) {
       const lease = only((await storage.claim(queue, { limit: 5, leaseMs: SECOND })).leases)

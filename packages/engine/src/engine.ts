@@ -4,6 +4,7 @@ import type {
   CommandEvent,
   Explanation,
   Job,
+  JobRequest,
   Listing,
   ListQuery,
   Log,
@@ -33,7 +34,7 @@ import type { Commanded } from './job/director.ts'
 import { Dispatcher } from './workers/dispatcher.ts'
 import { Executor } from './turns/executor.ts'
 import { JobCreation } from './job/job-creation.ts'
-import type { Created, NewJob } from './job/job-creation.ts'
+import type { Beside, Created, NewJob } from './job/job-creation.ts'
 import { KeyBook } from './job/key-book.ts'
 import { JobLog } from './job/job-log.ts'
 import { isAwaited, JobNews } from './job/job-news.ts'
@@ -281,6 +282,18 @@ export class Engine implements Service {
   /** Creates a job. With a key that this client has used before, gives back the job of that time. */
   createJob(wanted: NewJob): Promise<Created> {
     return this.#creation.start(wanted)
+  }
+
+  /** Creates a job in one commit with what belongs to it, for parts of the orchestrator. Not durable before `sync`. */
+  createJobWith(jobId: string, request: JobRequest, beside: Beside): Promise<'created' | 'exists' | 'lost'> {
+    return this.#creation.startWith(jobId, request, beside)
+  }
+
+  /** Calls `listener` with each job that ends by a decision of this instance, after the commit. */
+  onEnded(listener: (job: Job) => void): void {
+    this.#director.onDecided(({ job }) => {
+      if (isEnded(job)) listener(job)
+    })
   }
 
   /** Creates many at the cost of one durable write. Each succeeds or fails for itself. */

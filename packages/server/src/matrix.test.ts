@@ -19,6 +19,9 @@ const WORKER_TOKENS = { own: 'token-own', second: 'token-second', global: 'token
 const WORKER = 'own-worker'
 const FREE_WORKER = 'free-worker'
 
+/** Its run stays open until somebody decides. */
+const AUTOMATION = { title: 'Ask', pipeline: [{ id: 'ask', approval: { message: 'Go on?' } }] }
+
 type Headers = Readonly<Record<string, string>>
 const client = (token: string): Headers => ({ 'x-client-token': token })
 const worker = (token: string, id = WORKER): Headers => ({ 'x-worker-token': token, 'x-worker-id': id })
@@ -74,6 +77,15 @@ beforeAll(async () => {
   samples.set('endpoint_id', await first('/api/v1/webhooks/endpoints'))
   for (const name of ['worker_id', 'workerId']) samples.set(name, WORKER)
   samples.set('schedule', 'nightly_feed')
+  const automation = await app.call('POST', '/api/v1/automations', { headers: as, body: AUTOMATION })
+  samples.set('automation_id', String(automation.body['id']))
+  const run = await app.call('POST', `/api/v1/automations/${String(automation.body['id'])}/run`, {
+    headers: as,
+    body: {},
+  })
+  samples.set('run_id', String(run.body['run_id']))
+  const event = await app.call('POST', '/api/v1/automations/events', { headers: as, body: { topic: 'a.b' } })
+  samples.set('event_id', String(event.body['id']))
   samples.set('name', 'echo')
   samples.set('*', 'no-such-thing')
 })
@@ -84,7 +96,7 @@ afterAll(async () => {
 })
 
 /** Whose things have ids: everybody else must not find them. */
-const PRIVATE = ['job_id', 'delivery_id', 'endpoint_id', 'schedule']
+const PRIVATE = ['job_id', 'delivery_id', 'endpoint_id', 'schedule', 'automation_id', 'run_id', 'event_id']
 
 function parametersOf(url: string): readonly string[] {
   return [...url.matchAll(/:(\w+)|\*/g)].map(([all, name]) => name ?? all)
@@ -95,20 +107,27 @@ function pathOf(url: string, given: ReadonlyMap<string, string> = samples): stri
   return path.includes('tasks/next') ? `${path}?timeout=0` : path
 }
 
-async function statusOf(route: DeclaredRoute, headers: Headers, path = pathOf(route.url)): Promise<number> {
+/** The automation that is deleted here is never there: the samples are needed to the end. */
+function samplePath({ method, url }: DeclaredRoute): string {
+  return method === 'DELETE' && url.includes('automation') ? `${pathOf(url)}x` : pathOf(url)
+}
+
+async function statusOf(route: DeclaredRoute, headers: Headers, path = samplePath(route)): Promise<number> {
   return (await call(route, headers, path)).status
 }
 
 function call({ method, url }: DeclaredRoute, headers: Headers, path: string): Promise<Answer> {
   const hasBody = method !== 'GET' && method !== 'HEAD'
-  const body = url.includes('approval')
-    ? { decision: 'nonsense' }
-    : url.endsWith('/:job_id/events')
-      ? { topic: 'nonsense' }
-      : url.endsWith('tasks/batch')
-        ? { limit: 1, timeout: 0 }
-        : {}
+  const body = bodyOf(method, url)
   return app.call(method, path, { headers, ...(hasBody ? { body } : {}) })
+}
+
+function bodyOf(method: string, url: string): object {
+  if (url.includes('approval')) return { decision: 'nonsense' }
+  if (url.endsWith('tasks/batch')) return { limit: 1, timeout: 0 }
+  if (url.endsWith('/snooze')) return { seconds: 1 }
+  if (url.endsWith('/:job_id/events')) return { topic: 'a.b' }
+  return method === 'PUT' && url.includes('automation') ? AUTOMATION : {}
 }
 
 /** What a caller gets who may come in: anything but a refusal of his person. */
@@ -247,7 +266,13 @@ describe('every route with an id against another tenant', () => {
 
   test('[H-05] the samples are real: their owner finds them, and so does an admin; lists of others are empty', async () => {
     const paths = ['/jobs/:job_id', '/webhooks/deliveries/:delivery_id', '/webhooks/endpoints/:endpoint_id']
-    for (const path of [...paths, '/schedules/:schedule']) {
+    const standing = [
+      '/schedules/:schedule',
+      '/automations/:automation_id',
+      '/runs/:run_id',
+      '/automations/events/:event_id',
+    ]
+    for (const path of [...paths, ...standing]) {
       const found = pathOf(`/api/v1${path}`)
       for (const token of [CLIENT_TOKENS.client, CLIENT_TOKENS.admin]) {
         const { status } = await app.call('GET', found, { headers: client(token) })

@@ -3,6 +3,7 @@ import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy
 import { Engine } from '@impresario/engine'
 import { isImpresarioError } from '@impresario/protocol'
 import type { OutboundPolicy } from '@impresario/webhooks'
+import { AutomationService } from './automations/automation-service.ts'
 import type { AdmissionBounds } from './limits/admission.ts'
 import { admissionBounds, createAdmission } from './limits/admission-service.ts'
 import type { AdmissionService } from './limits/admission-service.ts'
@@ -80,6 +81,7 @@ export interface Parts extends WebhookService {
   readonly storage: Storage
   readonly blueprints: ReloadableRegistry
   readonly engine: Engine
+  readonly automations: AutomationService
   readonly gateway: WorkerGateway
   readonly health: Health
   readonly guard: HandlerGuard
@@ -137,6 +139,7 @@ export class Orchestrator {
       await applySchedules(engine.scheduler, settings.schedulesConfigPath, schedules)
       await engine.start()
       await sender.start()
+      await this.parts.automations.start()
     } catch (error) {
       await this.stop()
       throw error
@@ -226,7 +229,7 @@ export class Orchestrator {
     engine.desk.closePolls()
     try {
       // The frontend stays while handlers finish: workers can bring results, and readiness says what is going on.
-      const stopped = Promise.all([engine.stop(), sender.stop()])
+      const stopped = this.parts.automations.stop().then(() => Promise.all([engine.stop(), sender.stop()]))
       const inTime = await within(settings.shutdownTimeoutSeconds * 1_000, stopped)
       if (!inTime) log.warn('the time to stop is up; what still runs is cut and repeated after the next start')
     } catch (error) {
@@ -364,9 +367,11 @@ function composeWith(
   const { settings, webhookPolicy: policy, clock, log, blueprints, secretKey, historyService, storage, guard } = ground
   const { overloadWaitSeconds } = settings
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
+  const { timeZone, instanceId } = settings
+  const automations = new AutomationService({ storage, clock, random, log, policy, timeZone, instanceId })
   const engine = new Engine({
     storage,
-    blueprints,
+    blueprints: automations.blueprints(blueprints),
     clock,
     random,
     log,
@@ -386,9 +391,9 @@ function composeWith(
     guard,
     ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
   })
+  automations.attach(engine)
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
-  const gateway = new WorkerGateway({ engine, clock, instanceId: settings.instanceId })
-  const { timeZone } = settings
+  const gateway = new WorkerGateway({ engine, clock, instanceId })
   const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })
-  return { ...ground, engine, gateway, history, admissionService, ...webhooks }
+  return { ...ground, engine, automations, gateway, history, admissionService, ...webhooks }
 }

@@ -67,6 +67,8 @@ function ownerOf(queue: Queue, id: string): string | undefined {
     case 'outbox':
     case 'leaders':
     case 'signals':
+    case 'firings':
+    case 'events':
       return undefined
   }
 }

@@ -91,6 +91,8 @@ export class EmbeddedStorage implements Storage {
       outbox: new QueueIndex(),
       leaders: new QueueIndex(),
       signals: new QueueIndex(),
+      firings: new QueueIndex(),
+      events: new QueueIndex(),
     }
     const opened = journal?.open()
     this.#now = notBefore(opened?.time ?? 0, options.now)

@@ -49,6 +49,11 @@ export class RecordStore {
       nonce: table('nonce'),
       limit: table('limit'),
       hands: table('hands'),
+      automation: table('automation'),
+      subscription: table('subscription'),
+      event: table('event'),
+      audit: table('audit'),
+      gate: table('gate'),
     }
     for (const row of opened?.counts ?? []) this.#tables[kindOf(row.kind)].counts.load(row)
     // Records that had expired by the last write are neither counted nor found, and are deleted with the next writes.

@@ -1,11 +1,10 @@
+import { QUEUES } from '@impresario/core'
 import type { Queue } from '@impresario/core'
 
 /** A PostgreSQL notification can carry at most 7,999 bytes. */
 const BYTES_MAX = 7_500
 /** Beyond this many messages at once, a single message that asks for a full rescan is enough. */
 const MESSAGES_MAX = 4
-
-const QUEUES: readonly Queue[] = ['turns', 'tasks', 'timers', 'mail', 'outbox', 'leaders', 'signals']
 
 export interface WakeUp {
   /** The session that sent it. */

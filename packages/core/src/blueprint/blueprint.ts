@@ -47,6 +47,8 @@ export interface Migration {
 /** A blueprint as the engine uses it: the script for the rules, and the user's code to run. */
 export interface RunnableBlueprint extends Script {
   readonly nodes: readonly StateNode[]
+  /** Only parts of the orchestrator start it; for clients it is not there. */
+  readonly isInternal?: boolean
   /** What of the policy the blueprint says itself; the rest are defaults, which a program may replace. Without it: all. */
   readonly ownPolicy?: Partial<ScriptPolicy>
   /** The path under which clients start it, when the blueprint names one. */

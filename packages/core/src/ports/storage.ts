@@ -45,6 +45,16 @@ export interface Records {
   readonly limit: { readonly paidOffAt: number }
   /** What a worker got that several instances hand tasks to, as it knows them; by worker id. Some may have ended since. */
   readonly hands: { readonly held: readonly string[] }
+  /** A standing order and how it stands; by its id. */
+  readonly automation: JsonObject
+  /** One event trigger of an automation, found by the topic that it listens to. */
+  readonly subscription: JsonObject
+  /** Something that was published; by its id. */
+  readonly event: JsonObject
+  /** Who changed what, and which occurrences did not run; by ids that sort by time. Never changed. */
+  readonly audit: JsonObject
+  /** Runs that are open under a concurrency key, and those that wait; by owner and key. */
+  readonly gate: JsonObject
 }
 
 export interface ScheduleRecord {
@@ -90,8 +100,9 @@ export type Put = {
 /**
  * `outbox`: messages to the outside, such as webhooks. `leaders`: one item for each process that runs once in a cluster.
  * `signals`: what instances tell each other. Nobody claims these: the hint that such an item is there is the message.
+ * `firings`: the next run of each automation. `events`: what was published and has not been matched.
  */
-export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'outbox' | 'leaders' | 'signals'
+export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'outbox' | 'leaders' | 'signals' | 'firings' | 'events'
 
 /**
  * Waiting this long counts as much as one level of priority, so that nothing waits for ever behind more important work. As

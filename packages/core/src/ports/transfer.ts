@@ -148,6 +148,11 @@ const KINDS_TABLE: Readonly<Record<Kind, true>> = {
   nonce: true,
   limit: true,
   hands: true,
+  automation: true,
+  subscription: true,
+  event: true,
+  audit: true,
+  gate: true,
 }
 
 const QUEUES_TABLE: Readonly<Record<Queue, true>> = {
@@ -158,6 +163,8 @@ const QUEUES_TABLE: Readonly<Record<Queue, true>> = {
   outbox: true,
   leaders: true,
   signals: true,
+  firings: true,
+  events: true,
 }
 
 /** Every kind and every queue there is, in the order of their names. */

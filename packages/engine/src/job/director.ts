@@ -1,5 +1,6 @@
 import { asksForTurnNow, decide, followedBy, isEnded } from '@impresario/core'
 import type {
+  Batch,
   Clock,
   Decision,
   IgnoredReason,
@@ -51,6 +52,8 @@ export interface Conditions {
   readonly settle?: LeaseRef | undefined
   /** Records that are written with the job. */
   readonly extra?: readonly Put[] | undefined
+  /** Items and records that come and go with it. */
+  readonly beside?: Pick<Batch, 'enqueue' | 'remove' | 'drop'> | undefined
   /** The lease under which the event is applied; it must hold, and stays. */
   readonly guard?: LeaseRef | undefined
 }
@@ -189,12 +192,12 @@ export class Director {
   async #commit(
     decision: Decision,
     version: number,
-    { settle, extra = [], guard }: Conditions,
+    { settle, extra = [], beside, guard }: Conditions,
   ): Promise<Decision | undefined> {
     const { storage, place, onRefused, retention } = this.#options
     let outcome: 'committed' | 'conflict' = 'conflict'
     try {
-      const batch = batchOf(decision, version, settle, { place, retention })
+      const batch = withItems(batchOf(decision, version, settle, { place, retention }), beside)
       const put = [...batch.put, ...extra]
       const whole = guard === undefined ? { ...batch, put } : { ...batch, put, guard }
       const notes = deliveryNotes(batch)
@@ -209,6 +212,17 @@ export class Director {
     } finally {
       if (outcome === 'conflict') onRefused(decision)
     }
+  }
+}
+
+function withItems(batch: ReturnType<typeof batchOf>, beside: Conditions['beside']): typeof batch {
+  if (beside === undefined) return batch
+  const { enqueue = [], remove = [], drop = [] } = beside
+  return {
+    ...batch,
+    enqueue: [...(batch.enqueue ?? []), ...enqueue],
+    remove: [...(batch.remove ?? []), ...remove],
+    ...(drop.length === 0 ? {} : { drop }),
   }
 }
 

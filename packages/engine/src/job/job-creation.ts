@@ -1,5 +1,5 @@
 import { besideJobId, shownJobId, wallTime } from '@impresario/core'
-import type { Clock, Job, JobRequest, Lease, Put, Random, Storage } from '@impresario/core'
+import type { Batch, Clock, Job, JobRequest, Lease, LeaseRef, Put, Random, Storage } from '@impresario/core'
 import { ImpresarioError, jsonWeight } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { OPEN_ADMISSION } from './admission.ts'
@@ -25,6 +25,11 @@ export interface NewJob extends JobRequest {
   readonly jobId?: string | undefined
   /** What the client may start; without it, as much as it likes, and nothing is counted. */
   readonly quota?: Quota | undefined
+}
+
+/** What is written with a job: the claim that it answers, and records and items beside it. */
+export interface Beside extends Pick<Batch, 'put' | 'enqueue' | 'remove' | 'drop'> {
+  readonly settle?: LeaseRef | undefined
 }
 
 export interface JobCreationOptions {
@@ -70,7 +75,7 @@ export type ChildStarted =
 
 /**
  * The one door for new jobs. Clients come in by `start` and `startAll`, parents by `startChild`, schedules by
- * `startScheduled`. Each request is checked in the same way, and each counts in the bounds on open jobs.
+ * `startScheduled`, automations by `startWith`. Each request is checked in the same way, and each counts in the bounds on open jobs.
  */
 export class JobCreation {
   readonly #options: JobCreationOptions
@@ -158,10 +163,32 @@ export class JobCreation {
     }
   }
 
+  /**
+   * Starts a job of the orchestrator itself in one commit with what belongs to it. Nothing is written when any of that
+   * conflicts (`lost`), or when there is a job of this id (`exists`).
+   */
+  async startWith(id: string, request: JobRequest, beside: Beside): Promise<'created' | 'exists' | 'lost'> {
+    const checked = await checkRequest(this.#options.registry, request)
+    if ('refusal' in checked) throw refusedRequest(request, checked.refusal)
+    const done = await this.#admit({ ...request, jobId: id })
+    try {
+      const { director, clock } = this.#options
+      const { settle, put = [], ...items } = beside
+      const at = creationTime(id, clock.now())
+      const event = { type: 'created', at, id, request: checked.request } as const
+      const applied = await director.apply(id, event, { settle, extra: put, beside: items })
+      if (applied.type === 'applied') return 'created'
+      return applied.type === 'ignored' ? 'exists' : 'lost'
+    } finally {
+      done()
+    }
+  }
+
   async #create({ idempotencyKey, jobId, quota, ...request }: NewJob, pass: Pass): Promise<Created> {
     if (idempotencyKey !== undefined) mustBeKey(idempotencyKey)
     const checked = await this.check(request)
     if ('refusal' in checked) throw refusedRequest(request, checked.refusal)
+    if (this.#options.registry.isInternal(request.blueprint)) throw refusedRequest(request, notThere(request))
     pass.begin()
     const settle = await this.#admit({ ...request, idempotencyKey, jobId })
     const wanted = { request: checked.request, given: request.initialData, jobId, quota }
@@ -284,6 +311,11 @@ function repeated(id: string, known: Job | undefined, request: JobRequest): Crea
 
 function refusedRequest({ blueprint }: JobRequest, { code, message }: RequestRefusal): ImpresarioError {
   return new ImpresarioError(code, message, code === 'BLUEPRINT_NOT_FOUND' ? { details: { blueprint } } : {})
+}
+
+/** What only the orchestrator starts is not there for clients. */
+function notThere({ blueprint }: JobRequest): RequestRefusal {
+  return { code: 'BLUEPRINT_NOT_FOUND', message: `There is no blueprint "${blueprint}".`, problems: [] }
 }
 
 function tooManyConflicts(): ImpresarioError {

@@ -23,12 +23,13 @@ export class ScriptRegistry {
 
   latest(name: string): RunnableBlueprint {
     const found = this.#source.latest(name)
-    if (found === undefined) {
-      throw new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".`, {
-        details: { blueprint: name },
-      })
-    }
+    if (found === undefined) throw notFound(name)
     return found
+  }
+
+  /** Whether only parts of the orchestrator start it. */
+  isInternal(name: string): boolean {
+    return this.#source.latest(name)?.isInternal === true
   }
 
   find(name: string): RunnableBlueprint | undefined {
@@ -50,6 +51,12 @@ export class ScriptRegistry {
     if (event.type === 'migrated') return this.#source.get(job.blueprint, event.version) ?? missingScript(job)
     return this.of(job) ?? missingScript(job)
   }
+}
+
+function notFound(name: string): ImpresarioError {
+  return new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".`, {
+    details: { blueprint: name },
+  })
 }
 
 const POLICY = { ...POLICY_DEFAULTS, transitionsMax: LIMITS.transitionsMaxCeiling }

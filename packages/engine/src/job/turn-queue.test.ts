@@ -32,3 +32,12 @@ test('[I-09] a job that has had its turn says nothing, however long it lasts', a
   await stage.clock.advance(100_000)
   await stage.create('one', asks('a'))
 })
+
+test('[I-09] many requests at once after a quiet time are all taken: nobody is refused while the first looks', async () => {
+  const stage = new Stage([oneTask()], { settings: { turnWaitMsMax: 10_000 } })
+  await stage.create('one', asks('a'))
+  await stage.run()
+  await stage.clock.advance(100_000)
+  const created = await Promise.all(Array.from({ length: 5 }, () => stage.create('one', asks('a'))))
+  expect(new Set(created).size).toBe(5)
+})

@@ -16,6 +16,8 @@ interface Sample {
   readonly visit: number
   readonly since: number
   lookedAt: number
+  /** The last look found it waiting. */
+  isWaiting: boolean
 }
 
 /** A turn that was asked for so lately says nothing; and nobody looks more often than that. */
@@ -45,7 +47,7 @@ export class TurnQueue {
     if (this.#samples.has(client.id) || !asksForTurnNow(decision)) return
     if (this.#samples.size >= CLIENTS_MAX) this.#samples.clear()
     const now = this.#options.clock.now()
-    this.#samples.set(client.id, { turn: turnId(id), visit, since: now, lookedAt: now })
+    this.#samples.set(client.id, { turn: turnId(id), visit, since: now, lookedAt: now, isWaiting: false })
   }
 
   /** Why the client cannot start another job now. */
@@ -61,8 +63,10 @@ export class TurnQueue {
         if (this.#samples.get(clientId) === sample) this.#samples.delete(clientId)
         return undefined
       }
+      sample.isWaiting = true
     }
-    return now - sample.since > waitMsMax ? tooLong(now - sample.since) : undefined
+    // While the first look at an old turn is under way, nothing is known of it.
+    return sample.isWaiting && now - sample.since > waitMsMax ? tooLong(now - sample.since) : undefined
   }
 }
 

@@ -2,6 +2,9 @@ import type { FastifyInstance } from 'fastify'
 import type { Clock, Storage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import type { OutboundPolicy, Webhooks } from '@impresario/webhooks'
+import { registerAutomationRoutes } from './automation-routes.ts'
+import type { AutomationService } from '../automations/automation-service.ts'
+import { registerRunRoutes } from './run-routes.ts'
 import type { Gate } from '../http/access.ts'
 import { registerAccountRoutes } from './account-routes.ts'
 import type { AccountRoutesOptions } from './account-routes.ts'
@@ -30,6 +33,7 @@ import { registerWebhookRoutes } from './webhook-routes.ts'
 
 export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptions {
   readonly engine: Engine
+  readonly automations: AutomationService
   readonly storage: Storage
   readonly clock: Clock
   readonly blueprints: ReloadableRegistry
@@ -63,6 +67,8 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerWebhookRoutes(scope, options)
     registerCatalogueRoutes(scope, options)
     registerScheduleRoutes(scope, options)
+    registerAutomationRoutes(scope, options)
+    registerRunRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)
     if (options.documents !== undefined) registerDocumentRoutes(scope, options.documents)
@@ -89,7 +95,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
 
 /** Routes that exist under every version of the API that a blueprint belongs to. */
 const SHARED =
-  /^(?:jobs|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
+  /^(?:jobs|automations|runs|audit|tools|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
 
 /**
  * A blueprint's own version of the API has the same routes around its endpoints: whoever starts a job under `/api/v2`

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import type { z } from 'zod'
 import { jsonSchema } from '../http/json-schema.ts'
+import * as automations from './wire-automation.ts'
 import * as webhooks from './wire-webhook.ts'
 
 /** What is answered, by the name that programs made from the document call it by. */
@@ -37,6 +38,15 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   Skill: schemas.catalogueEntry,
   Blueprint: schemas.blueprintBody,
   Schedule: schemas.scheduleBody,
+  Automation: automations.automationBody,
+  Run: automations.runBody,
+  ListedRun: automations.listedRun,
+  RunStep: automations.stepBody,
+  LaunchedRun: automations.launchedBody,
+  PublishedEvent: automations.eventBody,
+  AuditEntry: automations.auditEntryBody,
+  Tool: automations.toolBody,
+  Firings: automations.previewBody,
   Dashboard: schemas.dashboardBody,
   Home: schemas.homeBody,
   Status: schemas.statusBody,
@@ -57,6 +67,10 @@ const REQUESTS: Readonly<Record<string, z.ZodType>> = {
   RetryJobRequest: schemas.retryJobRequest,
   BulkRequest: schemas.bulkRequest,
   ApprovalRequest: schemas.approvalRequest,
+  AutomationRequest: automations.automationRequest,
+  RunNowRequest: automations.runNowRequest,
+  SnoozeRequest: automations.snoozeRequest,
+  PublishRequest: automations.publishRequest,
   JobEventRequest: schemas.jobEventRequest,
   SentEventRequest: schemas.sentEventRequest,
   DeclareEndpointRequest: webhooks.declareEndpointRequest,

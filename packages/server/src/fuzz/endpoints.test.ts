@@ -184,7 +184,17 @@ async function populate(): Promise<Sampler['known']> {
     jobs.push(textIn(body, 'job_id'))
   }
   const endpoint = await post('/api/v1/webhooks/endpoints', { url: HOOK })
+  const approval = { title: 'Ask', pipeline: [{ id: 'ask', approval: { message: 'Go on?' } }] }
+  const automation = textIn((await post('/api/v1/automations', approval)).body, 'id')
+  const timed = await post('/api/v1/automations', { ...approval, triggers: [{ cron: '0 9 * * *' }] })
+  const idle = textIn((await post('/api/v1/automations', approval)).body, 'id')
+  const run = await post(`/api/v1/automations/${automation}/run`, {})
+  const event = await post('/api/v1/automations/events', { topic: 'a.b', payload: {} })
   return {
+    automation_id: [automation, textIn(timed.body, 'id'), idle],
+    run_id: [textIn(run.body, 'run_id')],
+    event_id: [textIn(event.body, 'id')],
+    topic: ['a.b', 'github.push'],
     job_id: jobs,
     ids: jobs,
     endpoint_id: [textIn(endpoint.body, 'id')],

@@ -14,6 +14,7 @@ export const TAGS = {
   workers: 'Who does the work.',
   schedules: 'Jobs that start by the calendar.',
   documents: 'Documents that are read from folders, and found.',
+  automations: 'Standing orders: what runs when, its runs, and the events that start them.',
   webhooks: 'Messages about jobs to the outside, and those who get them.',
   server: 'The server itself: health, overview, configuration, this document.',
   'worker protocol': 'What workers call. Existing workers of every generation are understood.',

@@ -1,4 +1,5 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
+import { isOfAutomation } from '@impresario/automations'
 import { nextPage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ENDED_STATUSES, JOB_STATUSES, LIMITS } from '@impresario/protocol'
@@ -28,7 +29,7 @@ export async function strandedJobs(
     const query = { statuses: OPEN, limit: LIMITS.pageSizeMax, bytesMax: LIMITS.pagePieceBytes }
     const page = await engine.listJobs(before === undefined ? query : { ...query, before })
     for (const { value: job } of page) {
-      if (blueprints.get(job.blueprint, job.blueprintVersion) !== undefined) continue
+      if (isOfAutomation(job) || blueprints.get(job.blueprint, job.blueprintVersion) !== undefined) continue
       const version = `${job.blueprint} v${job.blueprintVersion}`
       found.set(version, (found.get(version) ?? 0) + 1)
     }

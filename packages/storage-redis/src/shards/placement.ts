@@ -6,6 +6,8 @@ import type { Kind, Queue } from '@impresario/core'
  *
  * - A job, its turn, its tasks, timers, letters and messages are named after it, and children after their parent: all of a
  *   tree goes by the last digits of the root's UUID. So every step of a job is written in one shard.
+ * - An automation, its triggers, its next firing and its audit entries go by the last digits of its id, and so do its runs,
+ *   whose ids are made to end like it.
  * - An idempotency key goes by the digits of its own text, and its job gets an id that ends with them (`Random.id`).
  * - What one process at a time writes under its lead is in the first shard, where the lead is: guarded writes are then of one
  *   shard, and lists of workers ask one.
@@ -22,7 +24,7 @@ export interface ShardPlacement {
 
 const FIRST = [0]
 const UNDER_LEAD: ReadonlySet<Kind> = new Set<Kind>(['worker', 'standing', 'schedule'])
-const OF_JOBS: ReadonlySet<Kind> = new Set<Kind>(['job', 'delivery'])
+const OF_JOBS: ReadonlySet<Kind> = new Set<Kind>(['job', 'delivery', 'automation', 'subscription', 'event', 'audit'])
 const ROOT = /^(?:msg_)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{8}([0-9a-f]{4})(?![0-9a-z])/i
 
 export function placementOf(shards: number): ShardPlacement {

@@ -1,0 +1,366 @@
+import { isoInstant, nextPage, wallTime } from '@impresario/core'
+import type { Batch, Clock, Item, ListQuery, Log, Put, Random, Storage, Stored } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
+import { ImpresarioError } from '@impresario/protocol'
+import type { DataObject } from '@impresario/protocol'
+import { Zones } from '@impresario/recurrence'
+import type { MisfirePlan } from '@impresario/recurrence'
+import { readDefinition } from '../automation/definition.ts'
+import type { AutomationDefinition } from '../automation/definition.ts'
+import type { ToolCheck } from '../pipeline/compile.ts'
+import { refused } from '../pipeline/problem.ts'
+import { asAudit, putAudit } from './audit.ts'
+import type { Actor, AuditEntry } from './audit.ts'
+import { Launcher } from './launcher.ts'
+import type { Launched } from './launcher.ts'
+import { asAutomation, firingItem, nearId, putAutomation, subscriptionIds, subscriptionsOf } from './record.ts'
+import type { AutomationRecord, AutomationStatus } from './record.ts'
+import { runBlueprintName } from './run-start.ts'
+import { skipEntries } from './skips.ts'
+import { NOTHING_RUNS, planOf } from './timetable.ts'
+
+export interface AutomationsOptions {
+  readonly storage: Storage
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** The tools that this actor may use. */
+  readonly tools: (actor: Actor) => ToolCheck
+  /** The zone of automations that name none. */
+  readonly timezone: string
+}
+
+export interface AutomationQuery {
+  readonly owner?: string | undefined
+  readonly status?: AutomationStatus | undefined
+  readonly search?: string | undefined
+  readonly before?: string | undefined
+  readonly limit: number
+}
+
+export interface AuditQuery {
+  readonly owner?: string | undefined
+  readonly subject?: string | undefined
+  readonly action?: string | undefined
+  readonly before?: string | undefined
+  readonly limit: number
+}
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** `before` of the next page, if there is one. */
+  readonly next: string | undefined
+}
+
+/** After so many others were faster, in a row, something is wrong with the storage and not with the timing. */
+const CONFLICTS_MAX = 50
+/** What one owner may have. Each is cheap, but lists and starts go over all of them. */
+const AUTOMATIONS_MAX = 100_000
+const OPEN_STATUSES = [
+  'pending',
+  'running',
+  'waiting_for_worker',
+  'waiting_for_human',
+  'waiting_for_parallel',
+  'waiting_for_child',
+  'waiting_for_time',
+  'quarantined',
+] as const
+
+interface Change {
+  readonly record: AutomationRecord
+  readonly action: string
+  readonly details?: DataObject
+  /** What else belongs to the change. */
+  readonly put?: readonly Put[]
+}
+
+/** What agents do with automations. Every change is one commit with its audit entry; what is another's is not there. */
+export class Automations {
+  readonly launcher: Launcher
+  readonly zones = new Zones()
+  readonly #options: AutomationsOptions
+
+  constructor(options: AutomationsOptions) {
+    this.#options = options
+    this.launcher = new Launcher(options)
+  }
+
+  /** Reads a definition without keeping it: what it would be, or everything that is wrong with it. */
+  check(body: unknown, actor: Actor, createdAt = this.#now()): AutomationDefinition {
+    const { tools, timezone } = this.#options
+    const definition = readDefinition(body, { tools: tools(actor), zones: this.zones, timezone, createdAt })
+    mustBePossible(definition)
+    return definition
+  }
+
+  /** `id`: given by who declares automations in a file; else a new one. */
+  async create(body: DataObject, actor: Actor): Promise<AutomationRecord> {
+    const { storage, random } = this.#options
+    const now = this.#now()
+    const definition = this.check(body, actor, now)
+    const { active = 0, paused = 0 } = await storage.counts('automation', { owner: actor.id })
+    if (active + paused >= AUTOMATIONS_MAX) {
+      throw new ImpresarioError('LIMIT_EXCEEDED', `There can be ${AUTOMATIONS_MAX} automations of one owner.`)
+    }
+    const who = { owner: actor.id, createdBy: actor.id, updatedBy: actor.id }
+    const times = { createdAt: now, updatedAt: now, handledUpTo: now }
+    const base = { id: random.id(), status: 'active', revision: 1, given: body, definition } as const
+    const record = this.#scheduled({ ...base, ...who, ...times }, now)
+    mustFire(record)
+    const outcome = await storage.commit(this.#batch(undefined, { record, action: 'automation.created' }, actor, 1))
+    if (outcome === 'conflict') throw tooManyConflicts()
+    await storage.sync()
+    return record
+  }
+
+  async read(id: string, actor: Actor): Promise<AutomationRecord> {
+    return (await this.#read(id, actor)).value
+  }
+
+  /** Newest first. */
+  async list({ owner, status, search, before, limit }: AutomationQuery): Promise<Page<AutomationRecord>> {
+    const query: ListQuery = {
+      limit,
+      ...(owner === undefined ? {} : { owner }),
+      ...(status === undefined ? {} : { status }),
+      ...(search === undefined ? {} : { search }),
+      ...(before === undefined ? {} : { before }),
+    }
+    const found = await this.#options.storage.list('automation', query)
+    return { items: found.map((one) => asAutomation(one).value), next: nextPage(found, limit) }
+  }
+
+  /** Takes another definition. What was due before the change is served by the old one, what comes after by the new one. */
+  update(id: string, body: DataObject, actor: Actor): Promise<AutomationRecord> {
+    return this.#change(id, actor, (before, now) => {
+      if (before.status === 'canceled') throw canceled(before)
+      const definition = this.check(body, actor, before.createdAt)
+      const isSameTime = JSON.stringify(timesOf(before.definition)) === JSON.stringify(timesOf(definition))
+      const { snooze: _, next: __, catchUpUntil: ___, ...rest } = before
+      const base = isSameTime ? before : { ...rest, handledUpTo: Math.max(now, before.handledUpTo) }
+      const record = this.#scheduled({ ...base, given: body, definition, revision: before.revision + 1 }, now)
+      mustFire(record)
+      return { record, action: 'automation.updated', details: { revision: record.revision } }
+    })
+  }
+
+  /** Occurrences of the time in which it is paused are skipped, and that is written down when it goes on. */
+  pause(id: string, actor: Actor): Promise<AutomationRecord> {
+    return this.#change(id, actor, (before) => {
+      if (before.status === 'canceled') throw canceled(before)
+      if (before.status === 'paused') return undefined
+      const { next: _, snooze: __, catchUpUntil: ___, ...rest } = before
+      return { record: { ...rest, status: 'paused' }, action: 'automation.paused' }
+    })
+  }
+
+  resume(id: string, actor: Actor): Promise<AutomationRecord> {
+    return this.#change(id, actor, (before, now) => {
+      if (before.status === 'canceled') throw canceled(before)
+      if (before.status === 'active') return undefined
+      const plan = planOf(before, now, this.zones, NOTHING_RUNS)
+      const put = plan === undefined ? [] : this.#pausedSkips(before, plan, now)
+      const handledUpTo = Math.max(now, before.handledUpTo)
+      const record = this.#scheduled({ ...before, status: 'active', handledUpTo }, now)
+      return { record, action: 'automation.resumed', put }
+    })
+  }
+
+  /** For good. Its runs go on; cancel them one by one where that is wanted. */
+  cancel(id: string, actor: Actor, reason?: string): Promise<AutomationRecord> {
+    return this.#change(id, actor, (before) => {
+      if (before.status === 'canceled') return undefined
+      const { next: _, snooze: __, catchUpUntil: ___, ...rest } = before
+      const details = reason === undefined ? {} : { reason }
+      return { record: { ...rest, status: 'canceled' }, action: 'automation.canceled', details }
+    })
+  }
+
+  /** Puts the next run off. */
+  snooze(id: string, seconds: number, actor: Actor, reason?: string): Promise<AutomationRecord> {
+    return this.#change(id, actor, (before, now) => {
+      if (before.status !== 'active') throw notActive(before)
+      if (before.next === undefined) {
+        throw new ImpresarioError(
+          'CONFLICT',
+          'Nothing stands in the queue for this automation, so nothing can be put off.',
+        )
+      }
+      const { scheduledFor, runAt } = before.next
+      const until = Math.max(runAt, now) + seconds * 1_000
+      const snooze = { scheduledFor, until, by: actor.id, reason, at: now }
+      const record = { ...before, snooze, next: { scheduledFor, runAt: until } }
+      const details = { until: isoInstant(until), ...(reason === undefined ? {} : { reason }) }
+      return { record, action: 'automation.snoozed', details }
+    })
+  }
+
+  /** Only what has no open runs: what they do is still to be seen. */
+  async remove(id: string, actor: Actor): Promise<void> {
+    const { storage, random } = this.#options
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const { value: record, version } = await this.#read(id, actor)
+      const name = runBlueprintName(id)
+      const [open] = await storage.list('job', { owner: record.owner, name, statuses: [...OPEN_STATUSES], limit: 1 })
+      if (open !== undefined) {
+        throw new ImpresarioError('CONFLICT', `The run ${open.id} is open. Cancel it or wait for its end, then delete.`)
+      }
+      const entry = { id: nearId(random.id(), id), at: this.#now(), actor: actor.id, subject: id, owner: record.owner }
+      const details = { title: record.definition.title }
+      const drop = [
+        { kind: 'automation', id } as const,
+        ...subscriptionIds(record).map((one) => ({ kind: 'subscription', id: one }) as const),
+      ]
+      // The version is compared with one last write, because a drop takes whatever is there.
+      const marked = await storage.commit({ put: [putAutomation({ ...record, status: 'canceled' }, version + 1)] })
+      if (marked === 'conflict') continue
+      const put = [putAudit({ ...entry, action: 'automation.deleted', details })]
+      await storage.commit({ put, drop, remove: [{ queue: 'firings', id }] })
+      await storage.sync()
+      return
+    }
+    throw tooManyConflicts()
+  }
+
+  /** A run out of its turn; occurrences go on as if nothing had been. */
+  async runNow(id: string, actor: Actor, params: DataObject = {}): Promise<Exclude<Launched, { type: 'lost' }>> {
+    const { storage, random } = this.#options
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const { value: record } = await this.#read(id, actor)
+      if (record.status === 'canceled') throw canceled(record)
+      const runId = nearId(random.id(), id)
+      const trigger = { kind: 'manual', by: actor.id } as const
+      const launched = await this.launcher.launch({ record, runId, trigger, event: {}, params })
+      if (launched.type === 'lost') continue
+      await storage.sync()
+      return launched
+    }
+    throw tooManyConflicts()
+  }
+
+  async audit({ owner, subject, action, before, limit }: AuditQuery): Promise<Page<AuditEntry>> {
+    const found = await this.#options.storage.list('audit', {
+      limit,
+      ...(owner === undefined ? {} : { owner }),
+      ...(subject === undefined ? {} : { name: subject }),
+      ...(action === undefined ? {} : { status: action }),
+      ...(before === undefined ? {} : { before }),
+    })
+    return { items: found.map(({ value }) => asAudit(value)), next: nextPage(found, limit) }
+  }
+
+  async #read(id: string, actor: Actor): Promise<Stored<AutomationRecord>> {
+    const stored = await this.#options.storage.read('automation', id)
+    const found = stored === undefined ? undefined : asAutomation(stored)
+    if (found === undefined || (!actor.isAdmin && found.value.owner !== actor.id)) {
+      throw new ImpresarioError('NOT_FOUND', 'Automation not found')
+    }
+    return found
+  }
+
+  /** `decide` gives nothing when there is nothing to change. */
+  async #change(
+    id: string,
+    actor: Actor,
+    decide: (before: AutomationRecord, now: number) => Change | undefined,
+  ): Promise<AutomationRecord> {
+    const { storage } = this.#options
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const { value: before, version } = await this.#read(id, actor)
+      const now = this.#now()
+      const change = decide(before, now)
+      if (change === undefined) return before
+      const record = { ...change.record, updatedAt: now, updatedBy: actor.id }
+      const batch = this.#batch(before, { ...change, record }, actor, version + 1)
+      if ((await storage.commit(batch)) === 'conflict') continue
+      await storage.sync()
+      return record
+    }
+    throw tooManyConflicts()
+  }
+
+  #batch(before: AutomationRecord | undefined, change: Change, actor: Actor, version: number): Batch {
+    const { record, action, details = {}, put = [] } = change
+    const { id, owner, next } = record
+    const now = this.#now()
+    const entry = { id: nearId(this.#options.random.id(), id), at: now, actor: actor.id, action, subject: id, owner }
+    const enqueue: readonly Item[] = next === undefined ? [] : [firingItem(record, next.runAt - now)]
+    return {
+      put: [putAutomation(record, version), ...subscriptionsOf(record), ...put, putAudit({ ...entry, details })],
+      enqueue,
+      ...(next === undefined ? { remove: [{ queue: 'firings', id }] } : {}),
+      ...(before === undefined
+        ? {}
+        : { drop: subscriptionIds(before).map((one) => ({ kind: 'subscription', id: one }) as const) }),
+    }
+  }
+
+  /** With the occurrence that comes next. One that was put off stays where it was put. */
+  #scheduled(record: AutomationRecord, now: number): AutomationRecord {
+    const { next: _, ...rest } = record
+    if (record.status !== 'active') return rest
+    if (record.snooze !== undefined) return record
+    const plan = planOf(record, now, this.zones)
+    const next = plan?.runs[0] ?? plan?.next
+    return next === undefined ? rest : { ...rest, next }
+  }
+
+  #pausedSkips(record: AutomationRecord, plan: MisfirePlan, now: number): readonly Put[] {
+    const skips = plan.skips.map((skip) => (skip.reason === 'missed' ? { ...skip, reason: 'paused' as const } : skip))
+    // What is due at this very moment belongs to the pause too.
+    const due = plan.runs.map(
+      ({ scheduledFor: at }) => ({ reason: 'paused', first: at, last: at, count: 1, isMore: false }) as const,
+    )
+    return skipEntries(record, [...skips, ...due], now, this.#options.random)
+  }
+
+  #now(): number {
+    return wallTime(this.#options.clock)
+  }
+}
+
+/** What decides when an automation runs. */
+function timesOf({ triggers, misfire, jitterSeconds, calendars }: AutomationDefinition): readonly unknown[] {
+  return [triggers.filter(({ kind }) => kind === 'time'), misfire, jitterSeconds, calendars]
+}
+
+/** A definition may ask for what this server does not do. Better to refuse it now than to run without it. */
+function mustBePossible({ calendars, budget, triggers }: AutomationDefinition): void {
+  const idle = triggers.findIndex(({ kind }) => kind === 'condition' || kind === 'webhook')
+  if (idle !== -1) {
+    throw refused(
+      `triggers[${idle}]`,
+      `triggers[${idle}]: Nothing evaluates such triggers yet. Publish an event instead.`,
+    )
+  }
+  const [name] = [...calendars.exclude, ...calendars.only]
+  if (name !== undefined) throw refused('calendars', `There is no calendar "${name}".`)
+  const { usdPerDay, tokensPerDay, gpuSecondsPerDay } = budget
+  if (usdPerDay !== undefined || tokensPerDay !== undefined || gpuSecondsPerDay !== undefined) {
+    throw refused('budget', 'Only runs_per_day is counted. Leave the others out.')
+  }
+}
+
+function mustFire({ definition, next, status }: AutomationRecord): void {
+  if (status !== 'active' || next !== undefined) return
+  if (definition.triggers.every(({ kind }) => kind === 'time')) {
+    throw refused('triggers', 'It never fires after now. Give a time that is still to come.')
+  }
+}
+
+function canceled({ id }: AutomationRecord): ImpresarioError {
+  return new ImpresarioError('CONFLICT', `The automation ${id} was canceled for good. Create a new one.`)
+}
+
+function notActive({ id, status }: AutomationRecord): ImpresarioError {
+  return new ImpresarioError('CONFLICT', `The automation ${id} is ${status}. Resume it first.`)
+}
+
+function tooManyConflicts(): ImpresarioError {
+  return new ImpresarioError(
+    'STORAGE_UNAVAILABLE',
+    'The automation could not be written: others changed it all the time.',
+  )
+}

@@ -1,0 +1,156 @@
+import { isoInstant, nextPage } from '@impresario/core'
+import type { Clock, Lease, ListQuery, Log, Service, Storage } from '@impresario/core'
+import { Pump } from '@impresario/engine'
+import { isImpresarioError } from '@impresario/protocol'
+import type { DataObject } from '@impresario/protocol'
+import { compileExpression } from '../expression/expression.ts'
+import { topicPattern } from '../trigger/topic.ts'
+import { asEvent, putEvent } from './event-log.ts'
+import type { EventRun, PublishedEvent } from './event-log.ts'
+import type { Launcher, Launched } from './launcher.ts'
+import { asAutomation, asSubscription, bucketsFor, derivedId } from './record.ts'
+import type { AutomationRecord, Subscription } from './record.ts'
+
+export interface EventPumpOptions {
+  readonly storage: Storage
+  readonly launcher: Launcher
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const LEASE_MS = 60_000
+const BATCH = 50
+const IDLE_MS = 1_000
+const PAGE = 200
+const CONFLICTS_MAX = 20
+/** Runs of one event that its record names; there may be more. */
+const RUNS_SHOWN_MAX = 100
+
+/**
+ * Brings events to the automations that listen. The id of a run follows from the event and the automation, so an event that
+ * is looked at again after a crash starts nothing twice. The item leaves the queue when every automation has heard it.
+ */
+export class EventPump implements Service {
+  readonly name = 'events'
+  readonly #options: EventPumpOptions
+  readonly #pump: Pump
+  #unwatch: (() => void) | undefined
+
+  constructor(options: EventPumpOptions) {
+    this.#options = options
+    const { clock, log } = options
+    this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
+  }
+
+  async start(): Promise<void> {
+    this.#unwatch ??= this.#options.storage.watch('events', () => this.#pump.wake())
+    await this.#pump.start()
+  }
+
+  async stop(): Promise<void> {
+    this.#unwatch?.()
+    this.#unwatch = undefined
+    await this.#pump.stop()
+  }
+
+  tick(): Promise<{ readonly worked: number }> {
+    return this.#pump.tick()
+  }
+
+  async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
+    const { storage, log } = this.#options
+    const { leases, nextInMs } = await storage.claim('events', { limit: BATCH, leaseMs: LEASE_MS })
+    await Promise.all(
+      leases.map((lease) =>
+        this.#deliver(lease).catch((error: unknown) =>
+          log.error('an event could not be delivered and is tried again', { event: lease.id, error: String(error) }),
+        ),
+      ),
+    )
+    return { worked: leases.length, nextInMs }
+  }
+
+  async #deliver(lease: Lease): Promise<void> {
+    const { storage } = this.#options
+    const stored = await storage.read('event', lease.id)
+    if (stored === undefined) {
+      await storage.commit({ settle: lease })
+      return
+    }
+    const event = asEvent(stored.value)
+    const runs: EventRun[] = []
+    const heard = new Set<string>()
+    for await (const subscription of this.#listeners(event)) {
+      if (heard.has(subscription.automationId)) continue
+      const run = await this.#offer(event, subscription, lease.deliveries > 1)
+      if (run === undefined) continue
+      heard.add(subscription.automationId)
+      if (runs.length < RUNS_SHOWN_MAX) runs.push(run)
+    }
+    await storage.commit({ settle: lease, put: [putEvent({ ...event, runs }, stored.version + 1)] })
+  }
+
+  /** Every trigger whose topic fits, a page at a time. */
+  async *#listeners(event: PublishedEvent): AsyncGenerator<Subscription> {
+    const { storage } = this.#options
+    for (const name of bucketsFor(event.topic)) {
+      let before: string | undefined
+      do {
+        const owner = event.audience === 'all' ? {} : { owner: event.owner }
+        const query: ListQuery = { name, limit: PAGE, ...owner, ...(before === undefined ? {} : { before }) }
+        const found = await storage.list('subscription', query)
+        for (const { value } of found) {
+          const subscription = asSubscription(value)
+          if (topicPattern(subscription.topic).matches(event.topic)) yield subscription
+        }
+        before = nextPage(found, PAGE)
+      } while (before !== undefined)
+    }
+  }
+
+  async #offer(event: PublishedEvent, subscription: Subscription, isAgain: boolean): Promise<EventRun | undefined> {
+    const { storage, launcher } = this.#options
+    const { automationId } = subscription
+    const auditId = derivedId(event.at, `audit ${event.id} ${automationId}`, automationId)
+    const runId = derivedId(event.at, `run ${event.id} ${automationId}`, automationId)
+    if (isAgain && (await storage.read('audit', auditId)) !== undefined) {
+      const isThere = (await storage.read('job', runId)) !== undefined
+      return { automationId, runId: isThere ? runId : undefined, outcome: isThere ? 'started' : 'skipped' }
+    }
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const stored = await storage.read('automation', automationId)
+      const record = stored === undefined ? undefined : asAutomation(stored).value
+      if (record?.status !== 'active' || !this.#fits(event, subscription, record)) return undefined
+      const trigger = { kind: 'event', eventId: event.id, by: event.owner } as const
+      const launched = await launcher.launch({ record, runId, trigger, event: seenEvent(event), auditId })
+      if (launched.type !== 'lost') return { automationId, ...shown(launched) }
+    }
+    throw new Error(`The run of ${automationId} could not be written: others changed it all the time.`)
+  }
+
+  /** A filter that cannot be computed for an event does not hold, and that is said in the log. */
+  #fits(event: PublishedEvent, { filter }: Subscription, record: AutomationRecord): boolean {
+    if (filter === undefined) return true
+    try {
+      const scope = { event: seenEvent(event), params: record.definition.params, now: isoInstant(event.at) }
+      return compileExpression(filter, ['event', 'params', 'now']).test(scope)
+    } catch (error) {
+      if (!isImpresarioError(error)) throw error
+      this.#options.log.warn('the filter of an automation could not be computed', {
+        automation: record.id,
+        event: event.id,
+        error: error.message,
+      })
+      return false
+    }
+  }
+}
+
+/** What a pipeline reads as `event`. */
+function seenEvent({ id, topic, payload, at, owner }: PublishedEvent): DataObject {
+  return { id, topic, payload, published_at: isoInstant(at), published_by: owner }
+}
+
+function shown(launched: Exclude<Launched, { type: 'lost' }>): Omit<EventRun, 'automationId'> {
+  return { runId: launched.runId, outcome: launched.type }
+}

@@ -1,0 +1,254 @@
+import { isJsonObject } from '@impresario/protocol'
+import { wallTime } from '@impresario/core'
+import type { Batch, Clock, Job, Lease, Log, Random, Service, Storage, Stored } from '@impresario/core'
+import { Pump } from '@impresario/engine'
+import type { Engine } from '@impresario/engine'
+import { isoInstant } from '@impresario/recurrence'
+import type { MisfirePlan, PlannedRun, Zones } from '@impresario/recurrence'
+import { putGate, readGate, withoutRun } from './gate.ts'
+import { asWaitingRun, waitItemId } from './launcher.ts'
+import type { Launcher, WaitingRun } from './launcher.ts'
+import { asAutomation, firingItem, nearId, putAutomation } from './record.ts'
+import type { AutomationRecord } from './record.ts'
+import { automationOf, startOf } from './run-start.ts'
+import { skipEntries } from './skips.ts'
+import { planOf } from './timetable.ts'
+
+export interface FiringPumpOptions {
+  readonly storage: Storage
+  readonly engine: Engine
+  readonly launcher: Launcher
+  readonly zones: Zones
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+}
+
+const LEASE_MS = 30_000
+const BATCH = 100
+const IDLE_MS = 1_000
+const CONFLICTS_MAX = 5
+
+/**
+ * Starts runs when their time has come. The next occurrence of each automation is an item of the queue; any instance may
+ * claim it, and one commit makes a run or a logged skip of it and puts the one that follows into the queue. So there is no
+ * leader, and whatever crashes, every occurrence ends as exactly one of the two.
+ */
+export class FiringPump implements Service {
+  readonly name = 'firings'
+  readonly #options: FiringPumpOptions
+  readonly #pump: Pump
+  #unwatch: (() => void) | undefined
+  /** Gates that a run has left. */
+  readonly #left = new Set<string>()
+
+  constructor(options: FiringPumpOptions) {
+    this.#options = options
+    const { clock, log } = options
+    this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
+    options.engine.onEnded((job) => this.#onEnded(job))
+  }
+
+  async start(): Promise<void> {
+    this.#unwatch ??= this.#options.storage.watch('firings', () => this.#pump.wake())
+    await this.#pump.start()
+  }
+
+  async stop(): Promise<void> {
+    this.#unwatch?.()
+    this.#unwatch = undefined
+    await this.#pump.stop()
+  }
+
+  tick(): Promise<{ readonly worked: number }> {
+    return this.#pump.tick()
+  }
+
+  #onEnded(job: Job): void {
+    if (automationOf(job) === undefined) return
+    const { gate } = startOf(job)
+    if (gate === undefined) return
+    this.#left.add(gate)
+    this.#pump.wake()
+  }
+
+  async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
+    const left = [...this.#left]
+    this.#left.clear()
+    for (const gate of left) await this.#callNext(gate)
+    const { leases, nextInMs } = await this.#options.storage.claim('firings', { limit: BATCH, leaseMs: LEASE_MS })
+    await Promise.all(leases.map((lease) => this.#serve(lease)))
+    return { worked: leases.length + left.length, nextInMs }
+  }
+
+  /** Whoever is first in the line looks for its place at once. */
+  async #callNext(gateId: string): Promise<void> {
+    const { storage } = this.#options
+    const { waiting } = await readGate(storage, gateId, 1)
+    const [first] = waiting
+    if (first === undefined) return
+    const [item] = await storage.peek('firings', [waitItemId(first)])
+    if (item === undefined || item.lease !== undefined || item.dueInMs === 0) return
+    const { queue, id, lane, priority, payload } = item
+    await storage.commit({ enqueue: [{ queue, id, lane, priority, payload, delayMs: 0 }] })
+  }
+
+  async #serve(lease: Lease): Promise<void> {
+    try {
+      const { payload } = lease
+      if (isJsonObject(payload) && payload['kind'] === 'waiting') await this.#admit(asWaitingRun(payload), lease)
+      else await this.#fire(lease)
+    } catch (error) {
+      // The item stays in its queue and is served again when the lease ends.
+      this.#options.log.error('an automation could not be served and is tried again', {
+        item: lease.id,
+        error: String(error),
+      })
+    }
+  }
+
+  async #fire(lease: Lease): Promise<void> {
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const stored = await this.#options.storage.read('automation', lease.id)
+      const found = stored === undefined ? undefined : asAutomation(stored)
+      if (found?.value.status !== 'active') {
+        await this.#options.storage.commit({ settle: lease })
+        return
+      }
+      if (await this.#fireOne(found, lease)) return
+    }
+  }
+
+  /** Whether it was written. */
+  async #fireOne(stored: Stored<AutomationRecord>, lease: Lease): Promise<boolean> {
+    const { value: record, version } = stored
+    const now = wallTime(this.#options.clock)
+    const { snooze } = record
+    if (snooze !== undefined) {
+      if (now < snooze.until) return this.#note({ record, version, lease, skips: [], inMs: snooze.until - now })
+      const handledUpTo = Math.max(record.handledUpTo, snooze.scheduledFor)
+      return this.#run({ record: { ...record, handledUpTo }, version, lease, now }, snooze.scheduledFor)
+    }
+    const plan = planOf(record, now, this.#options.zones)
+    if (plan === undefined) return this.#note({ record: withoutNext(record), version, lease, skips: [] })
+    const [first] = plan.runs
+    if (first === undefined) return this.#rest(record, version, lease, plan, now)
+    // One that was waited for keeps its time: the plan counts delays of late ones from now.
+    const due = record.next?.scheduledFor === first.scheduledFor ? record.next : first
+    if (due.runAt > now) return this.#note({ ...postponed(record, due, version, lease), inMs: due.runAt - now })
+    // What lies behind this occurrence is planned when its turn comes.
+    const skips = plan.skips.filter(({ last }) => last <= first.scheduledFor)
+    const handledUpTo = first.scheduledFor
+    return this.#run({ record: { ...record, handledUpTo }, version, lease, now, skips, plan }, first.scheduledFor)
+  }
+
+  /** Nothing runs now. */
+  #rest(record: AutomationRecord, version: number, lease: Lease, plan: MisfirePlan, now: number): Promise<boolean> {
+    const { catchUpUntil: _, next: __, ...rest } = record
+    const { next, skips, upTo } = plan
+    const after = { ...rest, handledUpTo: upTo, ...(next === undefined ? {} : { next }) }
+    return this.#note({
+      record: after,
+      version,
+      lease,
+      skips,
+      ...(next === undefined ? {} : { inMs: next.runAt - now }),
+    })
+  }
+
+  async #note(noted: Noted): Promise<boolean> {
+    const { record, version, lease, skips, inMs } = noted
+    const { storage, random, clock } = this.#options
+    const entries = skipEntries(record, skips, wallTime(clock), random)
+    const batch: Batch = {
+      settle: lease,
+      put: [putAutomation(record, version + 1), ...entries],
+      enqueue: inMs === undefined ? [] : [firingItem(record, inMs)],
+    }
+    return (await storage.commit(batch)) === 'committed'
+  }
+
+  async #run(due: Due, scheduledFor: number): Promise<boolean> {
+    const { version, lease, now, skips = [] } = due
+    const { launcher, random } = this.#options
+    const record = this.#afterRun(due, scheduledFor)
+    const { next } = record
+    const launched = await launcher.launch({
+      record,
+      runId: nearId(random.id(), record.id),
+      trigger: { kind: 'time', scheduledFor },
+      event: { scheduled_for: isoInstant(scheduledFor) },
+      settle: lease,
+      put: [putAutomation(record, version + 1), ...skipEntries(record, skips, now, random)],
+      enqueue: next === undefined ? [] : [firingItem(record, next.runAt - now)],
+    })
+    return launched.type !== 'lost'
+  }
+
+  /** The automation once this occurrence is served. Those that are still to be made good are spread over the time that is left. */
+  #afterRun({ record, plan, now }: Due, scheduledFor: number): AutomationRecord {
+    const { snooze: _, next: __, catchUpUntil, ...rest } = record
+    const later = planOf({ ...rest, handledUpTo: scheduledFor }, now, this.#options.zones)
+    const { misfire } = record.definition
+    const left = later?.runs.length ?? 0
+    if (left === 0) {
+      const next = later?.next
+      return next === undefined ? rest : { ...rest, next }
+    }
+    const [first] = later?.runs ?? []
+    if (first === undefined) return rest
+    const spreadMs = misfire.kind === 'catch_up' ? (misfire.spreadMs ?? 0) : 0
+    if (spreadMs === 0) return { ...rest, next: first }
+    const all = plan?.runs.length ?? left
+    const until = catchUpUntil ?? now + (spreadMs * (all - 1)) / all
+    const runAt = Math.max(first.runAt, now + Math.max(0, until - now) / left)
+    return { ...rest, next: { scheduledFor: first.scheduledFor, runAt }, catchUpUntil: until }
+  }
+
+  /** A run that waits for its place. */
+  async #admit(waiting: WaitingRun, lease: Lease): Promise<void> {
+    const { storage, launcher } = this.#options
+    const { automationId, runId, gate: gateId, trigger, event, params } = waiting
+    const stored = await storage.read('automation', automationId)
+    const record = stored === undefined ? undefined : asAutomation(stored).value
+    const gate = await readGate(storage, gateId, record?.definition.concurrency.limit ?? 1)
+    if (!gate.waiting.includes(runId)) {
+      await storage.commit({ settle: lease })
+      return
+    }
+    if (record === undefined || record.status === 'canceled') {
+      await storage.commit({ settle: lease, put: [putGate(withoutRun(gate, runId))] })
+      return
+    }
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const launched = await launcher.launch({ record, runId, trigger, event, params, settle: lease, isNext: true })
+      if (launched.type !== 'lost') return
+    }
+  }
+}
+
+interface Due {
+  readonly record: AutomationRecord
+  readonly version: number
+  readonly lease: Lease
+  readonly now: number
+  readonly skips?: MisfirePlan['skips']
+  readonly plan?: MisfirePlan
+}
+
+interface Noted {
+  readonly record: AutomationRecord
+  readonly version: number
+  readonly lease: Lease
+  readonly skips: MisfirePlan['skips']
+  readonly inMs?: number
+}
+
+function postponed(record: AutomationRecord, next: PlannedRun, version: number, lease: Lease): Noted {
+  return { record: { ...record, next }, version, lease, skips: [] }
+}
+
+function withoutNext(record: AutomationRecord): AutomationRecord {
+  const { next: _, ...rest } = record
+  return rest
+}

@@ -1,0 +1,241 @@
+import { isoInstant, jsonObjectCopy, storedCopy, wallTime } from '@impresario/core'
+import type { Batch, Clock, Item, JobRequest, LeaseRef, Log, Put, Random, Storage } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
+import type { Data, DataObject, JsonObject } from '@impresario/protocol'
+import { textOf } from '../expression/values.ts'
+import { compileTemplate } from '../template/template.ts'
+import { putAudit, SYSTEM_ACTOR } from './audit.ts'
+import { gateIdOf, isFull, opened, putGate, queued, readGate, WAITING_MAX } from './gate.ts'
+import type { Gate } from './gate.ts'
+import { jobPriority, nearId } from './record.ts'
+import type { AutomationRecord } from './record.ts'
+import { runBlueprintName, startData } from './run-start.ts'
+import type { RunTrigger } from './run-start.ts'
+
+export interface LauncherOptions {
+  readonly storage: Storage
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+}
+
+/** What wants a run. */
+export interface Launch {
+  readonly record: AutomationRecord
+  readonly runId: string
+  readonly trigger: RunTrigger
+  /** What the pipeline reads as `event`. */
+  readonly event: Data
+  /** In place of single params of the automation. */
+  readonly params?: DataObject
+  /** What is written in the same commit, whatever becomes of the run. */
+  readonly settle?: LeaseRef
+  readonly put?: readonly Put[]
+  readonly enqueue?: readonly Item[]
+  /** The id of the audit entry, where the same launch may come again. */
+  readonly auditId?: string
+  /** It has waited for its place: overlap and dedupe were looked at before. */
+  readonly isNext?: boolean
+}
+
+export type SkipReason = 'overlap' | 'deduplicated' | 'budget'
+
+/** `lost`: something that the commit depends on has changed; look again. */
+export type Launched =
+  | { readonly type: 'started' | 'waiting'; readonly runId: string }
+  | { readonly type: 'skipped'; readonly reason: SkipReason; readonly runId: string | undefined }
+  | { readonly type: 'lost' }
+
+/** A run that waits for its place looks for it so often; the end of a run before it wakes it at once. */
+const WAIT_MS = 2_000
+
+/**
+ * The one way to a run, whatever set it off. Each launch ends in one commit as a run, a run that waits for its place, or a
+ * logged skip, together with what the caller writes beside it.
+ */
+export class Launcher {
+  readonly #options: LauncherOptions
+
+  constructor(options: LauncherOptions) {
+    this.#options = options
+  }
+
+  async launch(launch: Launch): Promise<Launched> {
+    const { record, runId } = launch
+    const dedupe = launch.isNext === true ? undefined : this.#dedupeOf(launch)
+    if (dedupe !== undefined) {
+      const known = (await this.#options.storage.read('key', dedupe.id))?.value
+      if (known !== undefined) return this.#skip(launch, 'deduplicated', known.jobId)
+    }
+    const budget = launch.isNext === true ? 'free' : await this.#budgetOf(record)
+    if (budget === 'spent') return this.#skip(launch, 'budget', undefined)
+    const beside = [...(dedupe === undefined ? [] : [dedupe]), ...(budget === 'free' ? [] : [budget])]
+    const gateId = gateIdOf(record)
+    if (gateId === undefined) return this.#start(launch, beside, undefined)
+    const gate = await readGate(this.#options.storage, gateId, record.definition.concurrency.limit)
+    if (gate.open.includes(runId)) return { type: 'started', runId }
+    const isQueued = gate.waiting.includes(runId)
+    if (isQueued && launch.isNext !== true) return { type: 'waiting', runId }
+    const isFree = !isFull(gate) && (gate.waiting.length === 0 || gate.waiting[0] === runId)
+    if (isFree) return this.#start(launch, beside, gate)
+    return this.#atClosedGate(launch, beside, gate)
+  }
+
+  async #atClosedGate(launch: Launch, beside: readonly Put[], gate: Gate): Promise<Launched> {
+    const { record, runId } = launch
+    const { overlap } = record.definition
+    if (launch.isNext === true) return this.#wait(launch, [], gate)
+    if (overlap === 'skip' || gate.waiting.length >= WAITING_MAX) return this.#skip(launch, 'overlap', gate.open[0])
+    if (overlap === 'restart' && gate.waiting.length === 0) {
+      for (const one of gate.open) {
+        await this.#options.engine.cancelJob(
+          one,
+          SYSTEM_ACTOR,
+          `A newer run of the automation (${runId}) takes its place.`,
+        )
+      }
+      const emptied = await readGate(this.#options.storage, gate.id, gate.limit)
+      return isFull(emptied) ? { type: 'lost' } : this.#start(launch, beside, emptied)
+    }
+    return this.#wait(launch, beside, queued(gate, runId))
+  }
+
+  async #start(launch: Launch, beside: readonly Put[], gate: Gate | undefined): Promise<Launched> {
+    const { runId, settle, put = [], enqueue = [] } = launch
+    const gates = gate === undefined ? [] : [putGate(opened(gate, runId))]
+    const outcome = await this.#options.engine.createJobWith(runId, requestOf(launch, gate?.id, this.#now()), {
+      settle,
+      put: [...put, ...beside, ...gates, this.#audit(launch, 'run.started', {})],
+      enqueue,
+    })
+    return outcome === 'lost' ? { type: 'lost' } : { type: 'started', runId }
+  }
+
+  async #wait(launch: Launch, beside: readonly Put[], gate: Gate): Promise<Launched> {
+    const { runId, put = [], enqueue = [], isNext } = launch
+    const item = waitItem(launch, gate.id, WAIT_MS)
+    const news = isNext === true ? [] : [putGate(gate), this.#audit(launch, 'run.queued', {})]
+    return this.#commit(
+      launch,
+      { put: [...put, ...beside, ...news], enqueue: [...enqueue, item] },
+      { type: 'waiting', runId },
+    )
+  }
+
+  async #skip(launch: Launch, reason: SkipReason, runId: string | undefined): Promise<Launched> {
+    const { put = [], enqueue = [] } = launch
+    const details = { reason, ...(runId === undefined ? {} : { instead: runId }) }
+    const batch = { put: [...put, this.#audit(launch, 'run.skipped', details)], enqueue }
+    return this.#commit(launch, batch, { type: 'skipped', reason, runId })
+  }
+
+  async #commit({ settle }: Launch, batch: Batch, launched: Launched): Promise<Launched> {
+    const whole = settle === undefined ? batch : { ...batch, settle }
+    return (await this.#options.storage.commit(whole)) === 'committed' ? launched : { type: 'lost' }
+  }
+
+  #audit({ record, trigger, runId, auditId }: Launch, action: string, more: DataObject): Put {
+    const { kind, scheduledFor, eventId, by } = trigger
+    return putAudit({
+      id: auditId ?? nearId(this.#options.random.id(), record.id),
+      at: this.#now(),
+      actor: by ?? SYSTEM_ACTOR,
+      action,
+      subject: record.id,
+      owner: record.owner,
+      details: {
+        run_id: runId,
+        trigger: kind,
+        ...(scheduledFor === undefined ? {} : { scheduled_for: isoInstant(scheduledFor) }),
+        ...(eventId === undefined ? {} : { event_id: eventId }),
+        ...more,
+      },
+    })
+  }
+
+  /** The record that keeps a second run with this key away while the window lasts. */
+  #dedupeOf({ record, runId, event, params }: Launch): (Put & { readonly kind: 'key' }) | undefined {
+    const { dedupe } = record.definition
+    if (dedupe === undefined) return undefined
+    const now = this.#now()
+    const scope = { params: { ...record.definition.params, ...params }, event, now: isoInstant(now) }
+    const key = textOf(compileTemplate(dedupe.key, ['params', 'event', 'now']).render(scope)).slice(0, 500)
+    // Ids of clients' own keys never begin with "%dedupe".
+    const id = `%dedupe/${record.id}/${key}`
+    const value = { jobId: runId, fingerprint: '', createdAt: now }
+    return { kind: 'key', id, version: 1, value, expiresMs: dedupe.windowSeconds * 1_000 }
+  }
+
+  async #budgetOf(record: AutomationRecord): Promise<Put | 'free' | 'spent'> {
+    const { runsPerDay } = record.definition.budget
+    if (runsPerDay === undefined) return 'free'
+    const id = `%automation/${record.id}`
+    const stored = await this.#options.storage.read('quota', id)
+    const period = isoInstant(this.#now()).slice(0, 10)
+    const used = stored?.value.period === period ? stored.value.used : 0
+    if (used >= runsPerDay) return 'spent'
+    const version = (stored?.version ?? 0) + 1
+    return { kind: 'quota', id, version, value: { period, used: used + 1 }, expiresMs: 2 * 86_400_000 }
+  }
+
+  #now(): number {
+    return wallTime(this.#options.clock)
+  }
+}
+
+/** A run that waits for its place, as it stands in the queue. */
+export interface WaitingRun {
+  readonly kind: 'waiting'
+  readonly automationId: string
+  readonly runId: string
+  readonly gate: string
+  readonly trigger: RunTrigger
+  readonly event: Data
+  readonly params: DataObject
+}
+
+export function waitItemId(runId: string): string {
+  return `${runId}.wait`
+}
+
+function waitItem({ record, runId, trigger, event, params = {} }: Launch, gate: string, delayMs: number): Item {
+  const waiting: WaitingRun = { kind: 'waiting', automationId: record.id, runId, gate, trigger, event, params }
+  const payload = jsonObjectCopy(waiting, 'The run that waits')
+  return {
+    queue: 'firings',
+    id: waitItemId(runId),
+    lane: record.owner,
+    priority: jobPriority(record.definition),
+    delayMs,
+    payload,
+  }
+}
+
+/** Boundary: only `waitItem` has written it. */
+export function asWaitingRun(payload: JsonObject): WaitingRun {
+  return storedCopy(payload) as unknown as WaitingRun
+}
+
+function requestOf(launch: Launch, gate: string | undefined, now: number): JobRequest {
+  const { record, runId, trigger, event, params = {} } = launch
+  const { id, owner, definition } = record
+  const { timeoutSeconds, pipeline, retry, title } = definition
+  const input = {
+    pipeline,
+    params: { ...definition.params, ...params },
+    event,
+    now: isoInstant(now),
+    automation: { id, title },
+    run: { id: runId, attempt: 1 },
+    outer: { steps: {}, items: {} },
+  }
+  return {
+    blueprint: runBlueprintName(id),
+    client: { id: owner },
+    initialData: startData({ input, retry, trigger, ...(gate === undefined ? {} : { gate }) }),
+    priority: jobPriority(definition),
+    metadata: { automation: id, title, trigger: trigger.kind },
+    ...(timeoutSeconds === undefined ? {} : { executionTimeoutMs: timeoutSeconds * 1_000 }),
+  }
+}

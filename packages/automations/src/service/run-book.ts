@@ -1,0 +1,122 @@
+import { nextPage } from '@impresario/core'
+import type { Job, JobStatus, ListQuery, Storage } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
+import { ImpresarioError, isJsonObject } from '@impresario/protocol'
+import type { Actor } from './audit.ts'
+import type { Page } from './automations.ts'
+import { putGate, readGate, withoutRun } from './gate.ts'
+import { asWaitingRun, waitItemId } from './launcher.ts'
+import { asAutomation } from './record.ts'
+import { PART_BLUEPRINT, automationOf, runBlueprintName } from './run-start.ts'
+import { runViewOf } from './run-view.ts'
+import type { RunStatus, RunView } from './run-view.ts'
+
+export interface RunQuery {
+  readonly owner?: string | undefined
+  readonly automationId?: string | undefined
+  readonly status?: RunStatus | undefined
+  readonly before?: string | undefined
+  readonly limit: number
+}
+
+const STATUSES: Readonly<Record<RunStatus, readonly JobStatus[]>> = {
+  running: [
+    'pending',
+    'running',
+    'waiting_for_worker',
+    'waiting_for_human',
+    'waiting_for_parallel',
+    'waiting_for_child',
+    'waiting_for_time',
+  ],
+  succeeded: ['finished'],
+  failed: ['failed', 'error'],
+  canceled: ['cancelled'],
+  quarantined: ['quarantined'],
+}
+const PAGE_BYTES = 2_097_152
+const LOOKS = 2_000
+const READS_MAX = 10
+const CONFLICTS_MAX = 20
+
+/** Whether the job belongs to an automation: a run, or a part of one. */
+export function isOfAutomation(job: Pick<Job, 'blueprint'>): boolean {
+  return job.blueprint === PART_BLUEPRINT || automationOf(job) !== undefined
+}
+
+/** Runs, for those whom they belong to. What is another's is not there. */
+export class RunBook {
+  readonly #storage: Storage
+  readonly #engine: Engine
+
+  constructor({ storage, engine }: { readonly storage: Storage; readonly engine: Engine }) {
+    this.#storage = storage
+    this.#engine = engine
+  }
+
+  /** Newest first. A page may have fewer runs than were asked for, and yet not be the last. */
+  async list({ owner, automationId, status, before, limit }: RunQuery): Promise<Page<RunView>> {
+    const query: ListQuery = {
+      limit,
+      bytesMax: PAGE_BYTES,
+      looksMax: LOOKS,
+      ...(owner === undefined ? {} : { owner }),
+      ...(automationId === undefined ? { search: runBlueprintName('') } : { name: runBlueprintName(automationId) }),
+      ...(status === undefined ? {} : { statuses: [...STATUSES[status]] }),
+    }
+    const items: RunView[] = []
+    let last = before
+    for (let reads = 0; reads < READS_MAX; reads += 1) {
+      const found = await this.#storage.list('job', { ...query, ...(last === undefined ? {} : { before: last }) })
+      // Other jobs may have such words in their texts.
+      for (const { value } of found) {
+        const view = runViewOf(value)
+        if (view !== undefined) items.push(view)
+      }
+      last = nextPage(found, limit)
+      if (last === undefined || items.length >= limit) break
+    }
+    if (items.length > limit) return { items: items.slice(0, limit), next: items[limit - 1]?.id }
+    return { items, next: last }
+  }
+
+  async read(id: string, actor: Actor): Promise<RunView> {
+    const job = (await this.#storage.read('job', id))?.value
+    const view = job === undefined ? undefined : runViewOf(job)
+    if (view === undefined || !isVisible(view.owner, actor)) throw notFound()
+    return view
+  }
+
+  /** Also one that still waits for its place. One that has ended stays as it is. */
+  async cancel(id: string, actor: Actor, reason?: string): Promise<void> {
+    if (await this.#cancelWaiting(id, actor)) return
+    await this.read(id, actor)
+    await this.#engine.cancelJob(id, actor.id, reason)
+  }
+
+  /** Whether it was waiting. */
+  async #cancelWaiting(id: string, actor: Actor): Promise<boolean> {
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const [item] = await this.#storage.peek('firings', [waitItemId(id)])
+      if (item === undefined || !isJsonObject(item.payload)) return false
+      const { automationId, gate: gateId } = asWaitingRun(item.payload)
+      const stored = await this.#storage.read('automation', automationId)
+      if (!isVisible(stored === undefined ? '' : asAutomation(stored).value.owner, actor)) throw notFound()
+      const gate = await readGate(this.#storage, gateId, 1)
+      if (!gate.waiting.includes(id)) return false
+      const batch = { put: [putGate(withoutRun(gate, id))], remove: [{ queue: 'firings', id: item.id }] } as const
+      if ((await this.#storage.commit(batch)) === 'conflict') continue
+      await this.#storage.sync()
+      return true
+    }
+    throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The run could not be cancelled: others changed its line.')
+  }
+}
+
+function isVisible(owner: string, actor: Actor): boolean {
+  return actor.isAdmin || owner === actor.id
+}
+
+function notFound(): ImpresarioError {
+  return new ImpresarioError('NOT_FOUND', 'Run not found')
+}

@@ -1,0 +1,141 @@
+import { expect, test } from 'vitest'
+import { ADMIN, ANNA, Office } from './office.fixture.ts'
+
+const TWO_STEPS = [
+  { id: 'first', uses: 'echo', with: { text: '${params.name}' }, save_as: 'said' },
+  { id: 'second', uses: 'echo', with: { text: '${steps.said.text}!' }, if: "steps.said.text == 'Ada'" },
+  { id: 'third', uses: 'echo', with: {}, if: "params.name == 'Bob'" },
+]
+
+test('[K-09] a run goes over its steps, and each is on record with what it got, gave and looked at', async () => {
+  const office = new Office()
+  const { id } = await office.create({ params: { name: 'Ada' }, pipeline: TWO_STEPS })
+  const launched = await office.automations.runNow(id, ANNA)
+  expect(launched.type).toBe('started')
+  await office.settle()
+  const [run] = await office.runs(id)
+  expect(run).toMatchObject({ id: launched.runId, status: 'succeeded', attempt: 1, output: { text: 'Ada!' } })
+  expect(run?.steps.map((step) => [step.id, step.status, step.output])).toEqual([
+    ['first', 'succeeded', { text: 'Ada' }],
+    ['second', 'succeeded', { text: 'Ada!' }],
+    ['third', 'skipped', null],
+  ])
+  expect(run?.steps[2]?.condition).toMatchObject({ holds: false, values: { 'params.name': 'Ada' } })
+  expect(office.calls).toEqual([{ text: 'Ada' }, { text: 'Ada!' }])
+})
+
+test('[K-09] a run that was interrupted between two steps goes on at the second one in another process', async () => {
+  const office = new Office()
+  const { id } = await office.create({ params: { name: 'Ada' }, pipeline: TWO_STEPS })
+  await office.automations.runNow(id, ANNA)
+  office.isWorking = false
+  await office.settle()
+  const other = new Office({ storage: office.storage, clock: office.clock, instance: 1 })
+  await other.settle()
+  expect(other.calls).toEqual([{ text: 'Ada' }, { text: 'Ada!' }])
+  expect((await other.runs(id))[0]?.status).toBe('succeeded')
+})
+
+test('[K-07] a run that failed begins again after a pause, as its next attempt, with the first one on record', async () => {
+  const office = new Office()
+  const retry = { max_retries: 2, backoff: 'fixed', initial_seconds: 60 }
+  const { id } = await office.create({ retry })
+  office.answer = () => ({ code: 'TRANSIENT_ERROR' })
+  const { runId = '' } = await office.automations.runNow(id, ANNA)
+  await office.settle()
+  const waiting = await office.run(runId)
+  expect(waiting).toMatchObject({ status: 'running', attempt: 2, attempts: [{ attempt: 1 }] })
+  await office.after(59_000)
+  expect(office.calls).toHaveLength(1)
+  office.answer = (input) => ({ output: input })
+  await office.after(1_000)
+  expect(office.calls).toHaveLength(2)
+  expect(await office.run(runId)).toMatchObject({ status: 'succeeded', attempt: 2 })
+})
+
+test('[K-07] a run fails for good when its retries are used up, and at once when trying again would not help', async () => {
+  const office = new Office()
+  const { id } = await office.create({ retry: { max_retries: 1, backoff: 'fixed', initial_seconds: 1 } })
+  office.answer = () => ({ code: 'TRANSIENT_ERROR' })
+  const first = await office.automations.runNow(id, ANNA)
+  await office.settle()
+  await office.after(1_000)
+  expect(await office.run(first.runId ?? '')).toMatchObject({ status: 'failed', attempt: 2 })
+  office.answer = () => ({ code: 'PERMANENT_ERROR' })
+  const second = await office.automations.runNow(id, ANNA)
+  await office.settle()
+  const failed = await office.run(second.runId ?? '')
+  expect(failed).toMatchObject({ status: 'failed', attempt: 1, error: { code: 'PERMANENT_ERROR' } })
+})
+
+test('[K-09] a loop runs its items as parts, and lists of runs do not show them', async () => {
+  const office = new Office()
+  const each = {
+    id: 'each',
+    uses: 'echo',
+    with: { text: '${item}' },
+    for_each: { items: 'params.names', concurrency: 2 },
+  }
+  const { id } = await office.create({ params: { names: ['a', 'b', 'c'] }, pipeline: [each] })
+  await office.automations.runNow(id, ANNA)
+  await office.settle()
+  const runs = await office.runs(id)
+  expect(runs).toHaveLength(1)
+  expect(runs[0]).toMatchObject({ status: 'succeeded', output: [{ text: 'a' }, { text: 'b' }, { text: 'c' }] })
+})
+
+test('[K-09] a step may sleep and ask a person, and the run goes on with the decision', async () => {
+  const office = new Office()
+  const { id } = await office.create({
+    pipeline: [
+      { id: 'pause', uses: 'delay', with: { seconds: 3_600 } },
+      { id: 'ask', approval: { message: 'Send it?', decisions: ['yes', 'no'] }, save_as: 'said' },
+      { id: 'send', uses: 'echo', with: { text: '${steps.said.decision}' } },
+    ],
+  })
+  const { runId = '' } = await office.automations.runNow(id, ANNA)
+  await office.settle()
+  expect((await office.engine.readJob(runId))?.value.status).toBe('waiting_for_time')
+  await office.after(3_600_000)
+  expect((await office.engine.readJob(runId))?.value.status).toBe('waiting_for_human')
+  await office.engine.decideApproval(runId, 'yes', 'carol')
+  await office.settle()
+  expect(await office.run(runId)).toMatchObject({ status: 'succeeded', output: { text: 'yes' } })
+})
+
+test('[K-11] a run that is cancelled stops at its step, and says so', async () => {
+  const office = new Office()
+  const { id } = await office.create({})
+  office.isWorking = false
+  const { runId = '' } = await office.automations.runNow(id, ANNA)
+  await office.settle()
+  await office.engine.cancelJob(runId, 'anna')
+  const run = await office.run(runId)
+  expect(run).toMatchObject({
+    status: 'canceled',
+    steps: [{ id: 'say', status: 'failed', error: { code: 'CANCELLED' } }],
+  })
+})
+
+test('[K-10] a run whose tool is gone fails and says which, and one with an unknown tool is refused', async () => {
+  const office = new Office()
+  await expect(office.create({ pipeline: [{ id: 'x', uses: 'ecko', with: {} }] })).rejects.toThrow(/ecko.*echo/)
+  const { id } = await office.create({ pipeline: [{ id: 'x', uses: 'gone', with: {} }] })
+  await office.automations.runNow(id, ADMIN)
+  await office.settle()
+  expect((await office.runs(id))[0]).toMatchObject({ status: 'failed', error: { code: 'TOOL_GONE' } })
+})
+
+test('[K-09] outputs that do not fit together fail the run instead of growing without end', async () => {
+  const office = new Office()
+  office.answer = () => ({ output: 'x'.repeat(150_000) })
+  const { id } = await office.create({
+    pipeline: [
+      { id: 'a', uses: 'echo' },
+      { id: 'b', uses: 'echo' },
+    ],
+  })
+  await office.automations.runNow(id, ANNA)
+  await office.settle()
+  expect((await office.runs(id))[0]).toMatchObject({ status: 'failed', error: { code: 'LIMIT_EXCEEDED' } })
+})

@@ -1,0 +1,138 @@
+import { Automations, EventLog, EventPump, FiringPump, RunBook, withRuns } from '@impresario/automations'
+import type { RunBlueprintOptions, ToolCheck, ToolRoute } from '@impresario/automations'
+import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
+import type { BlueprintSource, Engine } from '@impresario/engine'
+import { httpRequest, log as logTool, ToolRegistry, transform } from '@impresario/tools'
+import type { BuiltInTool } from '@impresario/tools'
+import type { OutboundPolicy } from '@impresario/webhooks'
+import { ToolWorker, toolTaskType } from './tool-worker.ts'
+
+export interface AutomationServiceOptions {
+  readonly storage: Storage
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly policy: OutboundPolicy
+  readonly timeZone: string
+  readonly instanceId: string
+}
+
+/** Waits without holding anything: the run itself sleeps, however long. */
+const delay: BuiltInTool = {
+  name: 'delay',
+  description: 'Waits for some seconds. The wait survives restarts and takes no place of a worker.',
+  kind: 'built_in',
+  input: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['seconds'],
+    properties: { seconds: { type: 'number', minimum: 0, maximum: 31_536_000 } },
+  },
+  output: {},
+  timeoutSeconds: 10,
+  scopes: [],
+  isIdempotent: true,
+  isReadOnly: true,
+  run: () => null,
+}
+
+/** Tasks of workers and other blueprints are tools too, under these names. Whether they fit is seen when they run. */
+const TASK = 'task.'
+const BLUEPRINT = 'blueprint.'
+
+/** Standing orders of an orchestrator: what keeps them, what fires them, and the tools of their steps. */
+export class AutomationService implements Service {
+  readonly name = 'automations'
+  readonly tools = new ToolRegistry()
+  readonly #options: AutomationServiceOptions
+  #parts: Parts | undefined
+
+  constructor(options: AutomationServiceOptions) {
+    this.#options = options
+    this.tools.add([httpRequest({ policy: options.policy }), logTool, transform, delay])
+  }
+
+  /** The blueprints that the engine runs: those of users, and runs of automations. */
+  blueprints(source: BlueprintSource): BlueprintSource {
+    const { clock, random } = this.#options
+    const options: RunBlueprintOptions = { clock, random, route: (tool) => this.#route(tool), secretNames: () => [] }
+    return withRuns(source, options)
+  }
+
+  /** To be called once, with the engine that has these blueprints. */
+  attach(engine: Engine): void {
+    const { timeZone: timezone, ...base } = this.#options
+    const whole = { ...base, engine }
+    const worker = new ToolWorker({ ...whole, tools: this.tools })
+    const automations = new Automations({ ...whole, timezone, tools: () => this.#check() })
+    const { launcher, zones } = automations
+    const events = new EventLog(whole)
+    const pumps = [new FiringPump({ ...whole, launcher, zones }), new EventPump({ ...whole, launcher })]
+    this.#parts = { automations, events, runs: new RunBook(whole), worker, services: [worker, ...pumps] }
+  }
+
+  get automations(): Automations {
+    return this.#attached.automations
+  }
+
+  get events(): EventLog {
+    return this.#attached.events
+  }
+
+  get runs(): RunBook {
+    return this.#attached.runs
+  }
+
+  async start(): Promise<void> {
+    const { services, worker } = this.#attached
+    for (const service of services) await service.start()
+    const counts = await this.#options.storage.counts('automation', {})
+    if (Object.values(counts).some((count) => count > 0)) worker.wake()
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#attached.services.map((service) => service.stop()))
+  }
+
+  async tick(): Promise<{ readonly worked: number }> {
+    let worked = 0
+    for (const service of this.#attached.services) worked += (await service.tick()).worked
+    return { worked }
+  }
+
+  get #attached(): Parts {
+    if (this.#parts === undefined) throw new Error('The automations have no engine yet.')
+    return this.#parts
+  }
+
+  #check(): ToolCheck {
+    const registered = this.tools.checkFor(() => true)
+    return {
+      named: (name) => (prefixOf(name) === undefined ? registered.named(name) : { check: () => [] }),
+      similar: (name) => registered.similar(name),
+    }
+  }
+
+  #route(name: string): ToolRoute | undefined {
+    const prefix = prefixOf(name)
+    if (prefix === TASK) return { kind: 'task', type: name.slice(TASK.length), timeoutMs: undefined }
+    if (prefix === BLUEPRINT) return { kind: 'child', blueprint: name.slice(BLUEPRINT.length) }
+    if (name === delay.name) return { kind: 'sleep', ms: ({ seconds }) => Number(seconds) * 1_000 }
+    const tool = this.tools.named(name)?.tool
+    if (tool === undefined) return undefined
+    this.#attached.worker.wake()
+    return { kind: 'task', type: toolTaskType(name), timeoutMs: tool.timeoutSeconds * 1_000 }
+  }
+}
+
+interface Parts {
+  readonly automations: Automations
+  readonly events: EventLog
+  readonly runs: RunBook
+  readonly worker: ToolWorker
+  readonly services: readonly Service[]
+}
+
+function prefixOf(name: string): string | undefined {
+  return [TASK, BLUEPRINT].find((prefix) => name.startsWith(prefix) && name.length > prefix.length)
+}

@@ -1,0 +1,164 @@
+import { readFile } from 'node:fs/promises'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { listIn, startTenantServer } from '../tenants.fixture.ts'
+import type { TenantServer } from '../tenants.fixture.ts'
+
+let app: TenantServer
+
+beforeAll(async () => {
+  app = await startTenantServer()
+})
+afterAll(() => app.close())
+
+const PIPELINE = [
+  { id: 'make', uses: 'transform', with: { value: { greeting: 'Hello ${params.name}' } }, save_as: 'made' },
+  { id: 'tell', uses: 'log', with: { message: '${steps.made.greeting}' } },
+]
+const BODY = { title: 'Greet', params: { name: 'Ada' }, pipeline: PIPELINE }
+
+async function create(more: object = {}): Promise<string> {
+  const { status, body, text } = await app.as('alpha', 'POST', '/api/v1/automations', { ...BODY, ...more })
+  expect({ status, text }).toMatchObject({ status: 201 })
+  return String(body['id'])
+}
+
+/** A run, once it has ended. */
+function ended(runId: string): Promise<Readonly<Record<string, unknown>>> {
+  return vi.waitFor(async () => {
+    const { body } = await app.as('alpha', 'GET', `/api/v1/runs/${runId}`)
+    expect(body['ended_at']).toEqual(expect.any(Number))
+    return body
+  }, 60_000)
+}
+
+test('[K-10] [K-11] a run calls the tools of this process, and each step is on record', async () => {
+  const id = await create()
+  const { status, body } = await app.as('alpha', 'POST', `/api/v1/automations/${id}/run`, { params: { name: 'Bob' } })
+  expect({ status, body }).toMatchObject({ status: 202, body: { status: 'started' } })
+  const run = await ended(String(body['run_id']))
+  expect(run).toMatchObject({
+    status: 'succeeded',
+    automation_id: id,
+    trigger: { kind: 'manual', by: 'alpha' },
+    output: { message: 'Hello Bob' },
+    steps: [
+      { id: 'make', status: 'succeeded', output: { greeting: 'Hello Bob' } },
+      { id: 'tell', status: 'succeeded', input: { message: 'Hello Bob' } },
+    ],
+  })
+  const runs = listIn(await app.as('alpha', 'GET', `/api/v1/runs?automation_id=${id}`))
+  expect(runs.map((one) => one['id'])).toEqual([body['run_id']])
+  expect(listIn(await app.as('alpha', 'GET', '/api/v1/runs')).length).toBeGreaterThan(0)
+  expect(listIn(await app.as('beta', 'GET', '/api/v1/runs'))).toEqual([])
+})
+
+test('[K-10] a tool refuses an input that does not fit, and a request into the private network', async () => {
+  const wrong = { pipeline: [{ id: 'a', uses: 'log', with: { text: 'x' } }] }
+  const refused = await app.as('alpha', 'POST', '/api/v1/automations', { ...BODY, ...wrong })
+  expect(refused.status).toBe(422)
+  expect(refused.text).toContain('message')
+  const id = await create({ pipeline: [{ id: 'get', uses: 'http.request', with: { url: 'http://127.0.0.1:1/' } }] })
+  const { body } = await app.as('alpha', 'POST', `/api/v1/automations/${id}/run`)
+  expect(await ended(String(body['run_id']))).toMatchObject({ status: 'failed', steps: [{ status: 'failed' }] })
+})
+
+test('[K-02] [K-03] an automation says at once when it runs next, in words too; every problem of a wrong one is named', async () => {
+  const triggers = [{ cron: '0 9 * * 1-5', timezone: 'Europe/Berlin' }]
+  const id = await create({ triggers })
+  const { body } = await app.as('alpha', 'GET', `/api/v1/automations/${id}`)
+  expect(body['next_run_at']).toBeGreaterThan(Date.now() / 1_000)
+  expect(JSON.stringify(body['when'])).toContain('Berlin')
+  expect(body['definition']).toEqual({ ...BODY, triggers })
+  const preview = await app.as('alpha', 'GET', `/api/v1/automations/${id}/preview?count=3`)
+  expect(preview.body['firings']).toHaveLength(3)
+  const wrong = { title: 'x', triggers: [{ cron: 'banana' }], pipeline: [{ id: 'a' }], timezone: 'Mars/Base' }
+  const refused = await app.as('alpha', 'POST', '/api/v1/automations', wrong)
+  expect(refused.status).toBe(422)
+  for (const field of ['timezone', 'triggers[0]', 'pipeline[0]']) expect(refused.text).toContain(field)
+  const checked = await app.as('alpha', 'POST', '/api/v1/automations/preview', { ...BODY, triggers })
+  expect(checked.body['firings']).toHaveLength(10)
+})
+
+test('[K-05] [K-13] snooze, pause, resume and cancel are answered with the automation, and are in the audit log', async () => {
+  const id = await create({ triggers: [{ cron: '0 9 * * *' }] })
+  const path = `/api/v1/automations/${id}`
+  const before = (await app.as('alpha', 'GET', path)).body
+  const snoozed = (await app.as('alpha', 'POST', `${path}/snooze`, { seconds: 600, reason: 'later' })).body
+  expect(snoozed['next_run_at']).toBe(Number(before['next_run_at']) + 600)
+  expect(snoozed['snoozed']).toMatchObject({ by: 'alpha', reason: 'later' })
+  expect((await app.as('alpha', 'POST', `${path}/pause`)).body).toMatchObject({ status: 'paused', next_run_at: null })
+  expect((await app.as('alpha', 'POST', `${path}/resume`)).body).toMatchObject({ status: 'active' })
+  expect((await app.as('alpha', 'POST', `${path}/cancel`)).body).toMatchObject({ status: 'canceled' })
+  expect((await app.as('alpha', 'POST', `${path}/resume`)).status).toBe(409)
+  const entries = listIn(await app.as('alpha', 'GET', `/api/v1/audit?subject=${id}`))
+  expect(entries.map((entry) => entry['action'])).toEqual([
+    'automation.canceled',
+    'automation.resumed',
+    'automation.paused',
+    'automation.snoozed',
+    'automation.created',
+  ])
+  expect((await app.as('alpha', 'DELETE', path)).status).toBe(204)
+  expect((await app.as('alpha', 'GET', path)).status).toBe(404)
+})
+
+test('[K-04] an event is published once for its key, and starts the automations that listen', async () => {
+  const pipeline = [{ id: 'keep', uses: 'transform', with: { value: '${event.payload.ref}' } }]
+  const id = await create({ triggers: [{ event: 'github.*' }], pipeline })
+  const body = { topic: 'github.push', payload: { ref: 9_007_199_254_740_991 } }
+  const headers = { 'idempotency-key': 'delivery-1' }
+  const first = await app.as('alpha', 'POST', '/api/v1/automations/events', body, headers)
+  const second = await app.as('alpha', 'POST', '/api/v1/automations/events', body, headers)
+  expect([first.status, second.body['id']]).toEqual([202, first.body['id']])
+  const run = await vi.waitFor(async () => {
+    const runs = listIn(await app.as('alpha', 'GET', `/api/v1/runs?automation_id=${id}&status=succeeded`))
+    expect(runs).toHaveLength(1)
+    return runs[0]
+  }, 60_000)
+  expect(run).toMatchObject({ output: 9_007_199_254_740_991, trigger: { kind: 'event', event_id: first.body['id'] } })
+  const event = await vi.waitFor(async () => {
+    const found = (await app.as('alpha', 'GET', `/api/v1/automations/events/${String(first.body['id'])}`)).body
+    expect(found['runs']).toHaveLength(1)
+    return found
+  }, 60_000)
+  expect(event['runs']).toMatchObject([{ automation_id: id, outcome: 'started' }])
+})
+
+test('[K-11] a run that waits for a person is cancelled, and one that waits for its place too', async () => {
+  const id = await create({ pipeline: [{ id: 'ask', approval: { message: 'Go?' } }] })
+  const [first, second] = [
+    (await app.as('alpha', 'POST', `/api/v1/automations/${id}/run`)).body,
+    (await app.as('alpha', 'POST', `/api/v1/automations/${id}/run`)).body,
+  ]
+  expect([first['status'], second['status']]).toEqual(['started', 'waiting'])
+  for (const { run_id: runId } of [second, first]) {
+    expect((await app.as('beta', 'POST', `/api/v1/runs/${String(runId)}/cancel`)).status).toBe(404)
+    expect((await app.as('alpha', 'POST', `/api/v1/runs/${String(runId)}/cancel`)).status).toBe(204)
+  }
+  expect(await ended(String(first['run_id']))).toMatchObject({ status: 'canceled' })
+  expect((await app.as('alpha', 'GET', `/api/v1/runs/${String(second['run_id'])}`)).status).toBe(404)
+})
+
+test('[K-01] clients cannot start the blueprint of runs by themselves', async () => {
+  const id = await create()
+  for (const blueprint of [`automation/${id}`, 'automation-part']) {
+    const { status } = await app.as('alpha', 'POST', '/api/v1/jobs', { blueprint, initial_data: {} })
+    expect(status).toBe(404)
+  }
+})
+
+test('[K-10] the tools and their schemas are listed', async () => {
+  const tools = listIn(await app.as('viewer', 'GET', '/api/v1/tools'))
+  expect(tools.map((tool) => tool['name'])).toEqual(['delay', 'http.request', 'log', 'transform'])
+})
+
+test('[K-02] every automation of the guide is accepted', async () => {
+  const guide = await readFile(new URL('../../../../docs/guide/automations.md', import.meta.url), 'utf8')
+  const blocks = [...guide.matchAll(/```json\n(\{[\s\S]*?)```/g)].map(([, text = '']) => text)
+  const definitions = blocks.filter((text) => text.includes('"pipeline"'))
+  expect(definitions.length).toBeGreaterThan(6)
+  for (const text of definitions) {
+    const { status, text: answer } = await app.as('alpha', 'POST', '/api/v1/automations/preview', JSON.parse(text))
+    expect({ text, status, answer }).toMatchObject({ text, status: 200 })
+  }
+})

@@ -1,0 +1,259 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Actor } from '@impresario/automations'
+import { storedCopy, wallTime } from '@impresario/core'
+import type { Clock } from '@impresario/core'
+import { LIMITS } from '@impresario/protocol'
+import type { DataObject, JsonObject } from '@impresario/protocol'
+import { ownerFilter } from './job-access.ts'
+import { callerOf, isAdmin } from '../http/access.ts'
+import { PAGE_HEADERS } from './job-routes.ts'
+import { decodeCursor, encodeCursor, linkNextPage } from '../http/page.ts'
+import { readQuery, route } from '../http/route.ts'
+import type { AutomationService } from '../automations/automation-service.ts'
+import * as wire from './wire-automation.ts'
+
+export interface AutomationRoutesOptions {
+  readonly automations: AutomationService
+  readonly clock: Clock
+}
+
+interface AutomationParams {
+  readonly automation_id: string
+}
+
+const TAG = { tag: 'automations' } as const
+const AUTOMATION = { 200: { description: 'The automation.', body: wire.automationBody } }
+
+const LIST = route({
+  ...TAG,
+  access: 'viewer',
+  isList: true,
+  id: 'listAutomations',
+  summary: 'List automations, newest first',
+  query: wire.automationListQuery,
+  replies: { 200: { description: 'One page of automations.', body: wire.automationList, headers: PAGE_HEADERS } },
+  refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
+})
+
+const CREATE = route({
+  ...TAG,
+  access: 'client',
+  isNewWork: true,
+  id: 'createAutomation',
+  summary: 'Create an automation',
+  description:
+    'Every problem of the definition is named, with its field and its step. The answer says when it runs next.',
+  body: wire.automationRequest,
+  replies: { 201: { description: 'The automation is safe.', body: wire.automationBody } },
+  refusals: ['INPUT_REFUSED', 'LIMIT_EXCEEDED'],
+})
+
+const PREVIEW_NEW = route({
+  ...TAG,
+  access: 'viewer',
+  id: 'previewDefinition',
+  summary: 'Check a definition without keeping it, and see when it would run',
+  query: wire.previewQuery,
+  body: wire.automationRequest,
+  replies: { 200: { description: 'The next firings.', body: wire.previewBody } },
+  refusals: ['INPUT_REFUSED'],
+})
+
+const one = (id: string, summary: string) => ({ ...TAG, id, summary, params: wire.automationParams })
+
+const READ = route({
+  ...one('getAutomation', 'Read an automation: how it stands, and when it runs next'),
+  access: 'viewer',
+  replies: AUTOMATION,
+  refusals: ['NOT_FOUND'],
+})
+
+const PREVIEW = route({
+  ...one('previewAutomation', 'When an automation runs next by the clock, in times and in words'),
+  access: 'viewer',
+  query: wire.previewQuery,
+  replies: { 200: { description: 'The next firings.', body: wire.previewBody } },
+  refusals: ['NOT_FOUND', 'INVALID_REQUEST'],
+})
+
+const UPDATE = route({
+  ...one('updateAutomation', 'Replace the definition of an automation'),
+  access: 'client',
+  description: 'Runs that are open keep the pipeline they began with. Other times count from now on.',
+  body: wire.automationRequest,
+  replies: AUTOMATION,
+  refusals: ['NOT_FOUND', 'INPUT_REFUSED', 'CONFLICT'],
+})
+
+const DELETE = route({
+  ...one('deleteAutomation', 'Delete an automation that has no open runs'),
+  access: 'client',
+  replies: { 204: { description: 'It is gone. Its runs and its audit log stay.' } },
+  refusals: ['NOT_FOUND', 'CONFLICT'],
+})
+
+const RUN = route({
+  ...one('runAutomation', 'Run an automation now'),
+  access: 'client',
+  isNewWork: true,
+  description: 'Its own times go on as if nothing had been. A paused one runs too.',
+  body: wire.runNowRequest,
+  isBodyOptional: true,
+  replies: { 202: { description: 'What became of it.', body: wire.launchedBody } },
+  refusals: ['NOT_FOUND', 'CONFLICT'],
+})
+
+const SNOOZE = route({
+  ...one('snoozeAutomation', 'Put the next run off'),
+  access: 'client',
+  description: 'Moves the run that stands in the queue by so many seconds. Who did it and why is on record.',
+  body: wire.snoozeRequest,
+  replies: AUTOMATION,
+  refusals: ['NOT_FOUND', 'CONFLICT'],
+})
+
+const PAUSE = route({
+  ...one('pauseAutomation', 'Stop an automation for a while'),
+  access: 'client',
+  replies: AUTOMATION,
+  refusals: ['NOT_FOUND', 'CONFLICT'],
+})
+
+const RESUME = route({
+  ...one('resumeAutomation', 'Let a paused automation go on'),
+  access: 'client',
+  description: 'What it left out while it was paused is written into the audit log as skipped.',
+  replies: AUTOMATION,
+  refusals: ['NOT_FOUND', 'CONFLICT'],
+})
+
+const CANCEL = route({
+  ...one('cancelAutomation', 'End an automation for good'),
+  access: 'client',
+  body: wire.reasonRequest,
+  isBodyOptional: true,
+  replies: AUTOMATION,
+  refusals: ['NOT_FOUND'],
+})
+
+/** Who calls, as automations know it. */
+export function actorOf(request: FastifyRequest): Actor {
+  const caller = callerOf(request)
+  return { id: caller.client.id, isAdmin: isAdmin(caller) }
+}
+
+/** Links the next page, if there is one. */
+export function paged<T>(request: FastifyRequest, reply: FastifyReply, next: string | undefined, items: T): T {
+  if (next !== undefined) linkNextPage(request, reply, 'cursor', encodeCursor(next))
+  return items
+}
+
+interface PageBounds {
+  readonly owner: string | undefined
+  readonly before: string | undefined
+  readonly limit: number
+}
+
+interface PageQuery {
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
+  readonly owner?: string | undefined
+}
+
+export function pageOf(request: FastifyRequest, { limit, cursor, owner }: PageQuery): PageBounds {
+  return {
+    owner: ownerFilter(callerOf(request), owner).owner,
+    before: cursor === undefined ? undefined : decodeCursor(cursor),
+    limit: limit ?? LIMITS.pageSizeDefault,
+  }
+}
+
+/** Standing orders of clients. */
+export function registerAutomationRoutes(app: FastifyInstance, options: AutomationRoutesOptions): void {
+  const { automations: service, clock } = options
+  const { automations } = service
+  const body = (record: Parameters<typeof wire.wireAutomation>[0]) => wire.wireAutomation(record, automations.zones)
+
+  app.get('/automations', LIST, async (request, reply) => {
+    const { status, search, ...query } = readQuery(wire.automationListQuery, request.query)
+    const { items, next } = await automations.list({ ...pageOf(request, query), status, search })
+    return paged(request, reply, next, items.map(body))
+  })
+
+  app.post<{ Body: JsonObject }>('/automations', CREATE, async (request, reply) => {
+    const record = await automations.create(seen(request.body), actorOf(request))
+    return reply.code(201).send(body(record))
+  })
+
+  app.post<{ Body: JsonObject }>('/automations/preview', PREVIEW_NEW, async (request) => {
+    const { count = 10 } = readQuery(wire.previewQuery, request.query)
+    const definition = automations.check(seen(request.body), actorOf(request))
+    return wire.wirePreview({ definition }, automations.zones, wallTime(clock), count)
+  })
+
+  app.get<{ Params: AutomationParams }>('/automations/:automation_id', READ, async (request) =>
+    body(await automations.read(request.params.automation_id, actorOf(request))),
+  )
+
+  app.get<{ Params: AutomationParams }>('/automations/:automation_id/preview', PREVIEW, async (request) => {
+    const { count = 10 } = readQuery(wire.previewQuery, request.query)
+    const record = await automations.read(request.params.automation_id, actorOf(request))
+    return wire.wirePreview(record, automations.zones, wallTime(clock), count)
+  })
+
+  app.put<{ Params: AutomationParams; Body: JsonObject }>('/automations/:automation_id', UPDATE, async (request) =>
+    body(await automations.update(request.params.automation_id, seen(request.body), actorOf(request))),
+  )
+
+  app.delete<{ Params: AutomationParams }>('/automations/:automation_id', DELETE, async (request, reply) => {
+    await automations.remove(request.params.automation_id, actorOf(request))
+    return reply.code(204).send()
+  })
+  registerCommands(app, options, body)
+}
+
+function registerCommands(
+  app: FastifyInstance,
+  { automations: { automations } }: AutomationRoutesOptions,
+  body: (record: Parameters<typeof wire.wireAutomation>[0]) => object,
+): void {
+  app.post<{ Params: AutomationParams; Body: { params?: JsonObject } | null }>(
+    '/automations/:automation_id/run',
+    RUN,
+    async (request, reply) => {
+      const params = request.body?.params
+      const id = request.params.automation_id
+      const launched = await automations.runNow(id, actorOf(request), params && seen(params))
+      return reply.code(202).send(wire.wireLaunched(launched))
+    },
+  )
+
+  app.post<{ Params: AutomationParams; Body: { seconds: number; reason?: string } }>(
+    '/automations/:automation_id/snooze',
+    SNOOZE,
+    async (request) => {
+      const { seconds, reason } = request.body
+      return body(await automations.snooze(request.params.automation_id, seconds, actorOf(request), reason))
+    },
+  )
+
+  app.post<{ Params: AutomationParams }>('/automations/:automation_id/pause', PAUSE, async (request) =>
+    body(await automations.pause(request.params.automation_id, actorOf(request))),
+  )
+
+  app.post<{ Params: AutomationParams }>('/automations/:automation_id/resume', RESUME, async (request) =>
+    body(await automations.resume(request.params.automation_id, actorOf(request))),
+  )
+
+  app.post<{ Params: AutomationParams; Body: { reason?: string } | null }>(
+    '/automations/:automation_id/cancel',
+    CANCEL,
+    async (request) =>
+      body(await automations.cancel(request.params.automation_id, actorOf(request), request.body?.reason)),
+  )
+}
+
+/** What a body says, with its numbers as they were written. */
+function seen(body: JsonObject): DataObject {
+  return storedCopy(body)
+}

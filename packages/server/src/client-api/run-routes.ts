@@ -1,0 +1,163 @@
+import type { FastifyInstance } from 'fastify'
+import { storedCopy } from '@impresario/core'
+import type { Json } from '@impresario/protocol'
+import { keyOf } from './request-key.ts'
+import { PAGE_HEADERS } from './job-routes.ts'
+import { readQuery, route } from '../http/route.ts'
+import { actorOf, paged, pageOf } from './automation-routes.ts'
+import type { AutomationRoutesOptions } from './automation-routes.ts'
+import * as wire from './wire-automation.ts'
+
+const TAG = { tag: 'automations' } as const
+
+const LIST_RUNS = route({
+  ...TAG,
+  access: 'viewer',
+  isList: true,
+  id: 'listRuns',
+  summary: 'List runs of automations, newest first',
+  description: 'A run is a job, and is found among the jobs too. Steps are in the answer for one run.',
+  query: wire.runListQuery,
+  replies: { 200: { description: 'One page of runs.', body: wire.runList, headers: PAGE_HEADERS } },
+  refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
+})
+
+const READ_RUN = route({
+  ...TAG,
+  access: 'viewer',
+  id: 'getRun',
+  summary: 'Read a run, with every step of it',
+  params: wire.runParams,
+  replies: { 200: { description: 'The run.', body: wire.runBody } },
+  refusals: ['NOT_FOUND'],
+})
+
+const CANCEL_RUN = route({
+  ...TAG,
+  access: 'client',
+  id: 'cancelRun',
+  summary: 'Cancel a run',
+  description: 'Also one that waits for its place. One that has ended stays as it is.',
+  params: wire.runParams,
+  body: wire.reasonRequest,
+  isBodyOptional: true,
+  replies: { 204: { description: 'It is cancelled, or had ended before.' } },
+  refusals: ['NOT_FOUND'],
+})
+
+const PUBLISH = route({
+  ...TAG,
+  access: 'client',
+  isNewWork: true,
+  id: 'publishAutomationEvent',
+  summary: 'Publish an event to automations',
+  description:
+    'It is durable before it is answered. Every automation of the caller whose topic and filter fit runs once for it. With the header `Idempotency-Key` the same call once more answers with the event of the first one.',
+  body: wire.publishRequest,
+  replies: { 202: { description: 'The event is safe.', body: wire.eventBody } },
+  refusals: ['INPUT_REFUSED', 'LIMIT_EXCEEDED', 'FORBIDDEN', 'IDEMPOTENCY_KEY_REUSED'],
+})
+
+const LIST_EVENTS = route({
+  ...TAG,
+  access: 'viewer',
+  isList: true,
+  id: 'listPublishedEvents',
+  summary: 'List events that were published to automations, newest first',
+  query: wire.eventListQuery,
+  replies: { 200: { description: 'One page of events.', body: wire.eventList, headers: PAGE_HEADERS } },
+  refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
+})
+
+const READ_EVENT = route({
+  ...TAG,
+  access: 'viewer',
+  id: 'getPublishedEvent',
+  summary: 'Read an event, and what automations made of it',
+  params: wire.eventParams,
+  replies: { 200: { description: 'The event.', body: wire.eventBody } },
+  refusals: ['NOT_FOUND'],
+})
+
+const AUDIT = route({
+  ...TAG,
+  access: 'viewer',
+  isList: true,
+  id: 'listAuditEntries',
+  summary: 'Who changed which automation, and which occurrences did not run',
+  query: wire.auditQuery,
+  replies: { 200: { description: 'One page of entries, newest first.', body: wire.auditList, headers: PAGE_HEADERS } },
+  refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
+})
+
+const TOOLS = route({
+  ...TAG,
+  access: 'viewer',
+  id: 'listTools',
+  summary: 'List the tools that steps can use, with their schemas',
+  replies: { 200: { description: 'The tools, by name.', body: wire.toolList } },
+})
+
+interface PublishBody {
+  readonly topic: string
+  readonly payload?: Json
+  readonly audience?: 'own' | 'all'
+}
+
+/** Runs, the events that start them, the tools of their steps, and the audit log. */
+export function registerRunRoutes(app: FastifyInstance, { automations: service }: AutomationRoutesOptions): void {
+  const { runs, events, automations, tools } = service
+
+  app.get('/runs', LIST_RUNS, async (request, reply) => {
+    const { automation_id: automationId, status, ...query } = readQuery(wire.runListQuery, request.query)
+    const { items, next } = await runs.list({ ...pageOf(request, query), automationId, status })
+    return paged(request, reply, next, items.map(wire.wireListedRun))
+  })
+
+  app.get<{ Params: { run_id: string } }>('/runs/:run_id', READ_RUN, async (request) =>
+    wire.wireRun(await runs.read(request.params.run_id, actorOf(request))),
+  )
+
+  app.post<{ Params: { run_id: string }; Body: { reason?: string } | null }>(
+    '/runs/:run_id/cancel',
+    CANCEL_RUN,
+    async (request, reply) => {
+      await runs.cancel(request.params.run_id, actorOf(request), request.body?.reason)
+      return reply.code(204).send()
+    },
+  )
+
+  app.post<{ Body: PublishBody }>('/automations/events', PUBLISH, async (request, reply) => {
+    const { topic, payload = null, audience } = request.body
+    const said = { topic, payload: storedCopy(payload), audience, idempotencyKey: keyOf(request)?.key }
+    return reply.code(202).send(wire.wireEvent(await events.publish(said, actorOf(request))))
+  })
+
+  app.get('/automations/events', LIST_EVENTS, async (request, reply) => {
+    const { topic, ...query } = readQuery(wire.eventListQuery, request.query)
+    const { items, next } = await events.list({ ...pageOf(request, query), topic })
+    return paged(request, reply, next, items.map(wire.wireEvent))
+  })
+
+  app.get<{ Params: { event_id: string } }>('/automations/events/:event_id', READ_EVENT, async (request) =>
+    wire.wireEvent(await events.read(request.params.event_id, actorOf(request))),
+  )
+
+  app.get('/audit', AUDIT, async (request, reply) => {
+    const { subject, action, ...query } = readQuery(wire.auditQuery, request.query)
+    const { items, next } = await automations.audit({ ...pageOf(request, query), subject, action })
+    return paged(request, reply, next, items.map(wire.wireAudit))
+  })
+
+  app.get('/tools', TOOLS, async () =>
+    tools.list().map((tool) => ({
+      name: tool.name,
+      description: tool.description,
+      kind: tool.kind,
+      input_schema: tool.input,
+      output_schema: tool.output,
+      timeout_seconds: tool.timeoutSeconds,
+      is_read_only: tool.isReadOnly,
+    })),
+  )
+}
