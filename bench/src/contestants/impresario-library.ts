@@ -1,8 +1,6 @@
 /** The orchestrator as a library, like most peers: no server, each process accesses the storage itself. */
 import type { RunnableBlueprint } from '@impresario/core'
-// oxlint-disable-next-line no-restricted-imports -- the very door that is measured
 import { createOrchestrator } from '@impresario/server/embedded'
-// oxlint-disable-next-line no-restricted-imports -- its type
 import type { Orchestrator } from '@impresario/server/embedded'
 import { createWorker } from '@impresario/worker'
 import { diamond, noop } from '../blueprints/workload.ts'

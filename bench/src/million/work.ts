@@ -1,8 +1,6 @@
 /** The complete path of a task, with an orchestrator and a worker in one process. */
 import type { Storage } from '@impresario/core'
-// oxlint-disable-next-line no-restricted-imports -- an orchestrator without its HTTP face
 import { createOrchestrator } from '@impresario/server/embedded'
-// oxlint-disable-next-line no-restricted-imports -- its type
 import type { Orchestrator } from '@impresario/server/embedded'
 import { createWorker } from '@impresario/worker'
 import { setTimeout as pause } from 'node:timers/promises'

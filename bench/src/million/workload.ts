@@ -1,6 +1,5 @@
 /** Jobs as the engine creates them, in any number. */
 import type { Batch, Item, Put } from '@impresario/core'
-// oxlint-disable-next-line no-restricted-imports -- an orchestrator without its HTTP face
 import { createOrchestrator } from '@impresario/server/embedded'
 import { createMemoryStorage } from '@impresario/storage-embedded'
 import { noop } from '../blueprints/workload.ts'

@@ -1,8 +1,6 @@
 import { blueprint } from '@impresario/core'
 import { contract } from '@impresario/protocol'
-// oxlint-disable-next-line no-restricted-imports -- the second door of that package, which users take
 import { createOrchestrator } from '@impresario/server/embedded'
-// oxlint-disable-next-line no-restricted-imports -- the same
 import type { Orchestrator } from '@impresario/server/embedded'
 import { createWorker } from '@impresario/worker'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'

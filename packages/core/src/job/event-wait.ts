@@ -65,7 +65,7 @@ function receive(draft: Draft, event: SentEvent, wait: EventWait): IgnoredReason
 }
 
 /** For a job that does not wait for it, or stands aside in quarantine. */
-export function keepEvent(draft: Draft, event: SentEvent): IgnoredReason | undefined {
+function keepEvent(draft: Draft, event: SentEvent): IgnoredReason | undefined {
   const { job } = draft
   const kept = [...(job.events?.kept ?? []), event]
   if (kept.length > LIMITS.keptEventsMax) return 'too_many_events'
