@@ -1,3 +1,4 @@
+import { stringifyExact } from '@impresario/protocol'
 import type { Data, DataObject } from '@impresario/protocol'
 import { redacted, withSecrets } from '@impresario/automations'
 import { ToolError } from './tool.ts'
@@ -77,7 +78,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, name: str
 
 function safeText(value: unknown): string | undefined {
   try {
-    return JSON.stringify(value)
+    return stringifyExact(value)
   } catch {
     return undefined
   }

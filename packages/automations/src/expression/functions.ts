@@ -1,4 +1,4 @@
-import { isAnyNumber } from '@impresario/protocol'
+import { isAnyNumber, stringifyExact } from '@impresario/protocol'
 import { isoInstant, parseMoment, Zones } from '@impresario/recurrence'
 import { isTrue, isEqual, orderOf, textOf } from './values.ts'
 
@@ -105,7 +105,7 @@ const itself = (item: unknown): unknown => item
 function unique(items: readonly unknown[]): readonly unknown[] {
   const seen = new Set<string>()
   return items.filter((item) => {
-    const mark = JSON.stringify(item) ?? ''
+    const mark = stringifyExact(item)
     if (seen.has(mark)) return false
     seen.add(mark)
     return true
@@ -223,7 +223,7 @@ export const FUNCTIONS: ReadonlyMap<string, FunctionOf> = new Map<string, Functi
       return Number.isFinite(found) ? found : null
     }),
   ],
-  ['to_json', fn(1, 1, 'Any value as JSON text.', ([a]) => JSON.stringify(a?.value ?? null))],
+  ['to_json', fn(1, 1, 'Any value as JSON text.', ([a]) => stringifyExact(a?.value ?? null))],
   [
     'from_json',
     fn(1, 1, 'The value of JSON text.', ([a], fail) => {

@@ -1,4 +1,4 @@
-import { compareNumbers, isAnyNumber, isExactNumber } from '@impresario/protocol'
+import { compareNumbers, isAnyNumber, isExactNumber, stringifyExact } from '@impresario/protocol'
 
 /** Whether a value holds as a condition. `null`, `false`, `0`, `''` and what is empty do not. */
 export function isTrue(value: unknown): boolean {
@@ -39,5 +39,5 @@ export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   if (value === null || value === undefined) return ''
   if (isAnyNumber(value) || typeof value === 'boolean') return String(value)
-  return JSON.stringify(value) ?? ''
+  return stringifyExact(value)
 }

@@ -1,3 +1,4 @@
+import { stringifyExact } from '@impresario/protocol'
 import type { Data, DataObject } from '@impresario/protocol'
 import { compileExpression } from '../expression/expression.ts'
 import type { Expression } from '../expression/expression.ts'
@@ -44,7 +45,7 @@ export function compilePipeline(
     problems.add(path, 'Must be a list of steps.')
     return undefined
   }
-  const bytes = JSON.stringify(value).length
+  const bytes = stringifyExact(value).length
   if (bytes > PIPELINE_LIMITS.bytesMax) {
     problems.add(path, `Must have at most ${PIPELINE_LIMITS.bytesMax} characters; it has ${bytes}.`)
     return undefined

@@ -139,3 +139,21 @@ test('[K-09] outputs that do not fit together fail the run instead of growing wi
   await office.settle()
   expect((await office.runs(id))[0]).toMatchObject({ status: 'failed', error: { code: 'LIMIT_EXCEEDED' } })
 })
+
+test('[K-09] a number of 64 bits keeps its digits through templates, steps and results', async () => {
+  const office = new Office()
+  const step = {
+    id: 'a',
+    uses: 'echo',
+    with: { text: 'id ${params.id}', list: '${to_json(params)}', id: '${params.id}' },
+  }
+  const { id } = await office.create({ params: { id: 9_223_372_036_854_775_807n }, pipeline: [step] })
+  await office.automations.runNow(id, ANNA)
+  await office.settle()
+  const [run] = await office.runs(id)
+  expect(run).toMatchObject({
+    status: 'succeeded',
+    output: { text: 'id 9223372036854775807', id: 9_223_372_036_854_775_807n },
+  })
+  expect(run?.output).toMatchObject({ list: '{"id":9223372036854775807}' })
+})

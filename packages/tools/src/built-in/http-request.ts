@@ -1,3 +1,4 @@
+import { stringifyExact } from '@impresario/protocol'
 import http from 'node:http'
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import https from 'node:https'
@@ -110,7 +111,7 @@ function wantedIn(given: Given, policy: OutboundPolicy, call: ToolCall): Wanted 
     }
     headers.set(key, value)
   }
-  return { method, url, headers: Object.fromEntries(headers), body: json === undefined ? body : JSON.stringify(json) }
+  return { method, url, headers: Object.fromEntries(headers), body: json === undefined ? body : stringifyExact(json) }
 }
 
 interface Answer {
