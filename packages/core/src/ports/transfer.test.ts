@@ -42,6 +42,6 @@ describe('marks of a move', () => {
 
 test('[G-01] all kinds and queues are known by name, in order', () => {
   expect([...KINDS]).toEqual([...KINDS].sort())
-  expect([...QUEUES]).toEqual(['leaders', 'mail', 'outbox', 'signals', 'tasks', 'timers', 'turns'])
+  expect([...QUEUES]).toEqual(['events', 'firings', 'leaders', 'mail', 'outbox', 'signals', 'tasks', 'timers', 'turns'])
   expect(KINDS).toContain('job')
 })
