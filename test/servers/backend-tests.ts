@@ -2,7 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Where tests may request a storage without naming one. */
-const PLACES = ['packages/automations/src', 'packages/engine/src', 'packages/server/src', 'packages/webhooks/src', 'test']
+const PLACES = [
+  'packages/automations/src',
+  'packages/engine/src',
+  'packages/server/src',
+  'packages/webhooks/src',
+  'test',
+]
 
 /**
  * Exceptions that need not run on each storage: tests about several at once, and tests that do not depend on its
