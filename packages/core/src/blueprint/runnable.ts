@@ -170,7 +170,8 @@ function compileRule(parts: StateParts, { condition, handler }: Rule): CompiledR
 }
 
 async function runRules(parts: StateParts, rules: readonly CompiledRule[], context: RawContext): Promise<TurnOutput> {
-  await checkHistory(parts, context.stateHistory)
+  // Without a schema nothing is awaited: the guard of handlers holds only what runs at once.
+  if (parts.history !== undefined) await checkHistory(parts, parts.history, context.stateHistory)
   const rule = rules.find(({ test }) => test(context))
   if (rule === undefined) {
     const fix = 'Add .otherwise(handler) for the jobs that none of them fits'
@@ -182,7 +183,7 @@ async function runRules(parts: StateParts, rules: readonly CompiledRule[], conte
     const returned = await rule.handler(seen, recorder.actions)
     const { action, patch } = recorder.settle(returned)
     const stateHistory = historyOf(parts, { ...context.stateHistory, ...storedCopy(patch) })
-    await checkHistory(parts, storedCopy(stateHistory))
+    if (parts.history !== undefined) await checkHistory(parts, parts.history, storedCopy(stateHistory))
     return { action, stateHistory }
   } finally {
     recorder.close()
@@ -195,7 +196,7 @@ async function runUndo(
   context: RawContext,
   compensation: Compensation,
 ): Promise<TurnOutput> {
-  await checkHistory(parts, context.stateHistory)
+  await checkAnyHistory(parts, context.stateHistory)
   const recorder = new UndoRecorder()
   const returned = await undo(undoContext(context, compensation), recorder.actions)
   const action = inPlace(parts, () => recorder.settle(returned))
@@ -209,7 +210,7 @@ async function runEnd(
   result: ((context: object) => unknown) | undefined,
   output: Schema | undefined,
 ): Promise<TurnOutput> {
-  await checkHistory(parts, context.stateHistory)
+  await checkAnyHistory(parts, context.stateHistory)
   const returned = await result?.(withoutResults(context))
   const stateHistory = historyOf(parts, context.stateHistory)
   if (returned === undefined) return { action: { type: 'end' }, stateHistory }
@@ -233,8 +234,11 @@ function historyOf(place: StateLocation, left: object): JsonObject {
 }
 
 /** Holds what is there of the state history against its schema: what handlers find is what the compiler told them. */
-async function checkHistory({ blueprint, state, history }: StateParts, written: object): Promise<void> {
-  if (history === undefined) return
+async function checkAnyHistory(parts: StateParts, written: object): Promise<void> {
+  if (parts.history !== undefined) await checkHistory(parts, parts.history, written)
+}
+
+async function checkHistory({ blueprint, state }: StateLocation, history: Schema, written: object): Promise<void> {
   const problems = await partProblems(history, written)
   if (problems.length === 0) return
   const fix = 'Correct what was written, or the schema'

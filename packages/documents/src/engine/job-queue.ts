@@ -5,7 +5,7 @@ import { BLUEPRINT_NAME } from './blueprint.ts'
 import type { EndedTask, FileTask, QueueStats, TaskQueue } from './task.ts'
 
 const OPEN = ['pending', 'running', 'waiting_for_worker'] as const
-const PAGE = 500
+const PAGE = 100
 
 /**
  * The queue of files: each is a job of the orchestrator, which keeps it, hands it out by priority and tries it again. What is

@@ -14,7 +14,8 @@ const missing = ensure(['poppler-utils', 'docx2txt', 'odt2txt', 'unrtf', 'catdoc
 const LONG = Array.from({ length: 60 }, (_, index) => `${index}. ${PARAGRAPHS[index % PARAGRAPHS.length]}`)
 
 const CASES: readonly (readonly [program: string, args: readonly string[], name: string, bytes: Buffer])[] = [
-  ['pdftotext', ['-enc', 'utf8', 'FILE', '-'], 'a.pdf', pdf(LONG)],
+  // oxlint-disable-next-line unicorn/text-encoding-identifier-case -- its own name for it
+  ['pdftotext', ['-enc', 'UTF-8', 'FILE', '-'], 'a.pdf', pdf(LONG)],
   ['docx2txt', ['FILE', '-'], 'a.docx', docx(LONG)],
   ['odt2txt', ['--encoding=utf-8', 'FILE'], 'a.odt', openDocument('text', LONG)],
   ['unrtf', ['--text', 'FILE'], 'a.rtf', rtf('unicode', LONG)],
