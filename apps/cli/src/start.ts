@@ -54,7 +54,10 @@ async function documentsOf({
 }: Settings): Promise<ClientDocuments | undefined> {
   if (documentsConfigPath === '') return undefined
   const { ClientDocuments: Documents, loadDocumentsConfig } = await import('@impresario/documents')
-  return new Documents({ directory: documentsDirectory, config: loadDocumentsConfig(documentsConfigPath) })
+  const { makeDirectory } = await import('@impresario/server')
+  const config = loadDocumentsConfig(documentsConfigPath)
+  makeDirectory('DOCUMENTS_DIR', documentsDirectory)
+  return new Documents({ directory: documentsDirectory, config })
 }
 
 /** The storage has failed. Nothing more can be acknowledged; what was acknowledged is on disk. */

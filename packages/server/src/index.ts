@@ -1,3 +1,4 @@
+export { makeDirectory } from './config/data-directory.ts'
 export { createServer, Server } from './server.ts'
 export type { ServerOptions } from './server.ts'
 export type { DocumentFile, DocumentHit, DocumentsPort } from './client-api/document-routes.ts'
