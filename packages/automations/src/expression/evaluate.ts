@@ -1,9 +1,9 @@
-import { ImpresarioError, isAnyNumber } from '@impresario/protocol'
+import { ImpresarioError, isAnyNumber, isEqual, isIn, isTrue, orderOf, ownOf } from '@impresario/protocol'
 import { isoInstant } from '@impresario/recurrence'
 import { FUNCTIONS, momentOf, nameOf } from './functions.ts'
 import type { Arg } from './functions.ts'
 import type { Arithmetic, Comparison, Node, Over } from './node.ts'
-import { isEqual, isTrue, orderOf, ownOf, textOf } from './values.ts'
+import { textOf } from './values.ts'
 
 /** Nodes that one evaluation may visit. A filter inside a filter over 10,000 items would visit 100 million. */
 const VISITS_MAX = 200_000
@@ -154,13 +154,6 @@ function compared(operator: Comparison, left: unknown, right: unknown): boolean 
 /** Times compare as instants, whatever offset they are written with. */
 function measure(value: unknown): unknown {
   return momentOf(value) ?? durationOf(value) ?? value
-}
-
-function isIn(item: unknown, holder: unknown): boolean {
-  if (Array.isArray(holder)) return holder.some((each) => isEqual(each, item))
-  if (typeof item !== 'string') return false
-  if (typeof holder === 'string') return holder.includes(item)
-  return typeof holder === 'object' && holder !== null && Object.hasOwn(holder, item)
 }
 
 function durationOf(value: unknown): number | undefined {

@@ -1,9 +1,9 @@
+import { isTrue } from '@impresario/protocol'
 import { evaluate } from './evaluate.ts'
 import { partsOf } from './node.ts'
 import type { Node } from './node.ts'
 import { parse } from './parse.ts'
 import { invalid } from './token.ts'
-import { isTrue } from './values.ts'
 
 /** An expression that was parsed and checked. */
 export interface Expression {

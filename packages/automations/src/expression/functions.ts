@@ -1,6 +1,6 @@
-import { isAnyNumber, stringifyExact } from '@impresario/protocol'
+import { isAnyNumber, isEqual, isTrue, orderOf, stringifyExact } from '@impresario/protocol'
 import { isoInstant, parseMoment, Zones } from '@impresario/recurrence'
-import { isTrue, isEqual, orderOf, textOf } from './values.ts'
+import { textOf } from './values.ts'
 
 /** An argument as a function sees it: a value, or an expression that it may run over each item. */
 export interface Arg {

@@ -1,4 +1,4 @@
-import { compareNumbers, isAnyNumber, isExactNumber } from '@impresario/protocol'
+import { isEqual, isIn, isTrue, orderOf, ownOf } from '@impresario/protocol'
 import { parse } from './parser.ts'
 import type { CheckPath, Comparison, Expression, Key } from './parser.ts'
 import { schemaProblems } from './schema-check.ts'
@@ -115,16 +115,9 @@ function read(scope: ExpressionScope, keys: readonly Key[]): unknown {
   let value: unknown = scope
   for (const key of keys) {
     if (typeof value !== 'object' || value === null) return null
-    // The descriptor, because reading a getter would run code.
-    value = Object.getOwnPropertyDescriptor(value, key)?.value
+    value = ownOf(value, key)
   }
   return value ?? null
-}
-
-function isTrue(value: unknown): boolean {
-  if (isAnyNumber(value)) return compareNumbers(value, 0) !== 0
-  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
-  return Boolean(value)
 }
 
 function compare(operator: Comparison, left: unknown, right: unknown): boolean {
@@ -149,32 +142,4 @@ function isOrdered(operator: '<' | '<=' | '>' | '>=', left: unknown, right: unkn
   if (operator === '<') return order < 0
   if (operator === '<=') return order <= 0
   return operator === '>' ? order > 0 : order >= 0
-}
-
-/** Numbers compare exactly, however many digits they have. */
-function orderOf(left: unknown, right: unknown): number | undefined {
-  if (isAnyNumber(left) && isAnyNumber(right)) return compareNumbers(left, right)
-  if (typeof left !== 'string' || typeof right !== 'string') return undefined
-  return left < right ? -1 : left > right ? 1 : 0
-}
-
-function isIn(item: unknown, holder: unknown): boolean {
-  if (Array.isArray(holder)) return holder.some((each) => isEqual(each, item))
-  if (typeof item !== 'string') return false
-  if (typeof holder === 'string') return holder.includes(item)
-  return typeof holder === 'object' && holder !== null && Object.hasOwn(holder, item)
-}
-
-/** Equal as JSON values: the same type and the same content. `1` and `'1'` differ, and so do `1` and `true`. */
-function isEqual(left: unknown, right: unknown): boolean {
-  if (left === right) return true
-  if (isAnyNumber(left) && isAnyNumber(right)) return compareNumbers(left, right) === 0
-  if (isExactNumber(left) || isExactNumber(right)) return false
-  if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null) return false
-  if (Array.isArray(left) !== Array.isArray(right)) return false
-  const entries = Object.entries(left)
-  return (
-    entries.length === Object.keys(right).length &&
-    entries.every(([key, value]) => Object.hasOwn(right, key) && isEqual(value, read({ right }, ['right', key])))
-  )
 }
