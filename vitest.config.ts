@@ -5,7 +5,8 @@ import { LongestFirst } from './test/longest-first.ts'
 import { backendProject } from './test/servers/backend-projects.ts'
 
 // Workspace packages are read from their TypeScript sources; `test/workspace.test.ts` checks that they are.
-const conditions = ['source', 'module', 'node', 'development|production']
+// Not `module`: packages that have it mean bundlers, and Node cannot load what they offer under it.
+const conditions = ['source', 'node', 'development|production']
 
 export default defineConfig(({ mode }) => ({
   resolve: { conditions },

@@ -68,6 +68,10 @@ const IMPORT_RULES: Readonly<
     refused: ['@impresario/protocol', '@impresario/engine', '@impresario/server'],
     allowed: ['@impresario/core', '@viz-js/viz'],
   },
+  'packages/files/src': {
+    refused: ['@impresario/core', '@impresario/engine', '@impresario/server'],
+    allowed: ['@impresario/protocol', '@aws-sdk/client-s3', 'node:fs/promises'],
+  },
   'packages/webhooks/src': {
     refused: ['@impresario/server', '@impresario/storage-embedded', '@impresario/worker'],
     allowed: ['@impresario/core', '@impresario/engine', '@impresario/protocol', 'node:https'],

@@ -248,6 +248,13 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   identifierCharsMax: 'Names of blueprints, states, tasks and workers.',
   expressionCharsMax: 'Condition of a handler.',
   expressionDepthMax: 'Levels of brackets in a condition.',
+  fileKeyBytesMax: 'Name of a file with `jobs/<job id>/` in front, in UTF-8.',
+  filePartBytes: 'Part of a file on its way to S3. Two of them are in memory for each large upload.',
+  fileBuffersBytesMax: 'What all uploads to S3 together hold in memory.',
+  fileOperationsWaitingMax: 'Operations on files that wait for one of `S3_MAX_CONCURRENCY` places.',
+  fileWaitMs: 'How long an operation on a file waits for its place.',
+  fileStallMs: 'Silence after which an upload or a download counts as broken off.',
+  fileJsonBytesMax: 'A file that `readJson` reads.',
 }
 
 export function limitsPage(): string {

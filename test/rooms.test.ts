@@ -17,9 +17,10 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     auth: ['runtime', 'config', 'worker-protocol', 'http'],
     limits: ['runtime', 'config', 'http', 'auth'],
     automations: [],
-    orchestrator: ['runtime', 'config', 'worker-protocol', 'limits', 'automations'],
-    'worker-api': ['runtime', 'config', 'worker-protocol', 'http', 'auth'],
-    'client-api': ['runtime', 'worker-protocol', 'http', 'auth', 'limits', 'orchestrator', 'automations'],
+    files: ['runtime', 'config', 'http'],
+    orchestrator: ['runtime', 'config', 'worker-protocol', 'limits', 'automations', 'files'],
+    'worker-api': ['runtime', 'config', 'worker-protocol', 'http', 'auth', 'files'],
+    'client-api': ['runtime', 'worker-protocol', 'http', 'auth', 'limits', 'orchestrator', 'automations', 'files'],
     transfer: ['runtime', 'config', 'orchestrator'],
   },
   engine: {

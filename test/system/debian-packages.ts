@@ -32,6 +32,10 @@ const SIGNS: Readonly<Record<string, string>> = {
   // Debian installs PostgreSQL's programs outside of the path.
   postgresql: 'command -v postgres || ls /usr/lib/postgresql/*/bin/postgres',
   'poppler-utils': 'command -v pdftotext',
+  // Their programs are named after what they serve.
+  ...Object.fromEntries(
+    ['proxy', 'account', 'container', 'object'].map((kind) => [`swift-${kind}`, `command -v swift-${kind}-server`]),
+  ),
   // A module: of the Python on the path, or of Debian's own.
   'python3-dateutil': 'python3 -c "import dateutil.rrule" || /usr/bin/python3 -c "import dateutil.rrule"',
 }

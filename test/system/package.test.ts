@@ -59,10 +59,17 @@ test('[M-06] every package in the tree of a consumer runs on every Node that our
 })
 
 test('[M-06] databases and tools are peers that need not be there, and nothing for development is asked for', async () => {
-  expect(Object.keys(manifest.peerDependencies).toSorted()).toEqual(['ioredis', 'msgpackr', 'pg', 'tsx'])
+  expect(Object.keys(manifest.peerDependencies).toSorted()).toEqual([
+    '@aws-sdk/client-s3',
+    '@aws-sdk/s3-request-presigner',
+    'ioredis',
+    'msgpackr',
+    'pg',
+    'tsx',
+  ])
   expect(Object.values(manifest.peerDependenciesMeta).every(({ optional }) => optional)).toBe(true)
   const { packages } = await installed<{ readonly packages: Readonly<Record<string, unknown>> }>('package-lock.json')
-  for (const name of ['ioredis', 'pg', 'vitest', '@impresario/core']) {
+  for (const name of ['@aws-sdk/client-s3', 'ioredis', 'pg', 'vitest', '@impresario/core']) {
     expect({ name, locked: packages[`node_modules/${name}`] }).toEqual({ name, locked: undefined })
   }
 })

@@ -4,6 +4,7 @@ import type { End } from './action.ts'
 import { printCompletion, SHELLS } from './completion.ts'
 import { addDocuments } from './document-commands.ts'
 import { addHistory } from './event-commands.ts'
+import { addFiles } from './file-commands.ts'
 import { EXIT, exitCodeOf, Failure } from './failure.ts'
 import { addJobs, addQuarantine } from './job-commands.ts'
 import { addPreview } from './preview-command.ts'
@@ -69,6 +70,7 @@ function createProgram(end: End): Command {
   addMigrate(program, end)
   addJobs(program, end)
   addHistory(program, end)
+  addFiles(program, end)
   addQuarantine(program, end)
   addCatalogue(program, end)
   addSchedules(program, end)

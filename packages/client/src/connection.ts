@@ -13,7 +13,7 @@ export interface ConnectionOptions {
 }
 
 export interface Call {
-  readonly method?: 'GET' | 'POST'
+  readonly method?: 'GET' | 'POST' | 'DELETE'
   readonly query?: Readonly<Record<string, string | number | undefined>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -22,6 +22,13 @@ export interface Call {
   readonly holdMs?: number
   /** May be sent again without harm. */
   readonly repeatable: boolean
+}
+
+export interface StreamCall {
+  readonly method: 'GET' | 'PUT'
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: NonNullable<RequestInit['body']>
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface Answer {
@@ -81,6 +88,27 @@ export class Connection {
     if (typeof askedS !== 'number') return backoffMs
     const askedMs = askedS * 1_000
     return askedMs > this.#retryAfterMsMax ? undefined : Math.max(backoffMs, askedMs + Math.random() * SPREAD_MS)
+  }
+
+  /** A request or an answer of any length, which takes as long as it takes. Tried once: a stream cannot be sent again. */
+  async stream(path: string, call: StreamCall): Promise<Response> {
+    const { method, body, headers, signal } = call
+    const init: RequestInit & { duplex?: 'half' } = {
+      method,
+      headers: { ...this.#headers, ...headers },
+      ...(signal === undefined ? {} : { signal }),
+      // Node asks for it where the body is a stream.
+      ...(body === undefined ? {} : { body, duplex: 'half' }),
+    }
+    let response: Response
+    try {
+      response = await this.#fetch(`${this.#base}${path}`, init)
+    } catch (cause) {
+      signal?.throwIfAborted()
+      throw new ConnectionError(`${method} ${this.#base}${path}: the server could not be reached.`, { cause })
+    }
+    if (response.ok) return response
+    throw refusalOf(response.status, parse(await response.text()), retryAfterIn(response.headers))
   }
 
   async #once(path: string, call: Call): Promise<Answer> {

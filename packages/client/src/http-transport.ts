@@ -16,23 +16,27 @@ import {
 } from '@impresario/protocol'
 import type { Connection } from './connection.ts'
 import { JobCreator } from './creator.ts'
-import type { ClientTransport, Waiting, WirePage, WireQuery } from './transport.ts'
+import type { WireQuery } from './file-transport.ts'
+import { HttpFiles } from './http-files.ts'
+import type { ClientTransport, Waiting, WirePage } from './transport.ts'
 
 const ACCOUNT = `${CLIENT_API_PREFIX}/account`
 const RELOAD = `${CLIENT_API_PREFIX}/admin/reload`
 const DELIVERIES = `${CLIENT_API_PREFIX}/webhooks/deliveries`
 const ENDPOINTS = `${CLIENT_API_PREFIX}/webhooks/endpoints`
 
-type Reply<K extends keyof ClientTransport> = ReturnType<ClientTransport[K]>
+type Reply<K extends Exclude<keyof ClientTransport, 'files'>> = ReturnType<ClientTransport[K]>
 
 /** Asks a server over HTTP. What may be sent twice without harm is sent again when no answer comes. */
 export class HttpTransport implements ClientTransport {
+  readonly files: HttpFiles
   readonly #connection: Connection
   readonly #creator: JobCreator
 
   constructor(connection: Connection) {
     this.#connection = connection
     this.#creator = new JobCreator(connection)
+    this.files = new HttpFiles(connection)
   }
 
   createJob(request: CreateJobRequest): Promise<string> {

@@ -9,6 +9,7 @@ import {
 import type { ApproveOptions } from './approvals.ts'
 import { given, pause } from './connection.ts'
 import { JobFailedError, WaitTimeoutError } from './errors.ts'
+import { Files } from './files.ts'
 import { listing, type Listing } from './listing.ts'
 import { sentEvent, type SendOptions } from './sent-event.ts'
 import type { ClientTransport, Waiting } from './transport.ts'
@@ -47,6 +48,8 @@ const EARLY_MS = 250
  */
 export class JobHandle<Output = unknown, State extends string = string> {
   readonly id: string
+  /** Its files. */
+  readonly files: Files
   readonly #transport: ClientTransport
   /** The question that `approve` answers. */
   #seenVisit: number | undefined
@@ -54,6 +57,7 @@ export class JobHandle<Output = unknown, State extends string = string> {
   constructor(transport: ClientTransport, id: string) {
     this.#transport = transport
     this.id = id
+    this.files = new Files(transport.files, id)
   }
 
   /** What it looks like now. */

@@ -21,6 +21,7 @@ import type {
   SentEventRequest,
   WorkerHistoryBody,
 } from '@impresario/protocol'
+import type { FileTransport, WireQuery } from './file-transport.ts'
 import type * as wire from './wire-views.ts'
 
 /** One page of a list, as it comes over the wire. */
@@ -29,9 +30,6 @@ export interface WirePage<Item> {
   /** Where the next page begins; absent on the last one. */
   readonly next?: string
 }
-
-/** What a list or a count is narrowed down by, in the words of the API. */
-export type WireQuery = Readonly<Record<string, string | number | undefined>>
 
 export interface Waiting {
   /** How long the answer may be held back. */
@@ -44,6 +42,8 @@ export interface Waiting {
  * `ImpresarioError` with the same code, whichever way it comes.
  */
 export interface ClientTransport {
+  readonly files: FileTransport
+
   /** Gives the job's id, once the job is safe. */
   createJob(request: CreateJobRequest): Promise<string>
   readJob(id: string, query: JobQuery, waiting: Waiting): Promise<JobBody>

@@ -5,6 +5,8 @@ import type {
   DashboardBody,
   EventBody,
   EventCountBody,
+  FileBody,
+  FileGrantBody,
   HistoryBody,
   JobBody,
   ListedJobBody,
@@ -41,6 +43,13 @@ export interface StoredEvent extends CamelCased<EventBody> {}
 export interface EventCount extends CamelCased<EventCountBody> {}
 /** One moment in the history of a worker. */
 export interface WorkerEvent extends CamelCased<WorkerHistoryBody> {}
+/** A file of a job. `uri` is its address in the params of tasks. */
+export interface JobFile extends CamelCased<FileBody> {}
+/** An address that reads or writes one file without a token. `expiresIn`: seconds. */
+export interface FileGrant extends CamelCased<FileGrantBody> {}
+export interface UploadedFile extends Omit<JobFile, 'modifiedAt'> {
+  readonly sha256: string
+}
 export type BulkReply = CamelCased<BulkReplyBody>
 /** A skill, as its providers offer it. */
 export interface CatalogueEntry extends CamelCased<CatalogueEntryBody> {}

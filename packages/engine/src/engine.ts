@@ -3,6 +3,7 @@ import type {
   Clock,
   CommandEvent,
   Explanation,
+  FilesOfJobs,
   Job,
   JobRequest,
   Listing,
@@ -40,7 +41,7 @@ import { JobLog } from './job/job-log.ts'
 import { isAwaited, JobNews } from './job/job-news.ts'
 import { EventPost } from './job/event-post.ts'
 import type { EventRequest, Published, SentToJob } from './job/event-post.ts'
-import type { Leadership } from './service/leadership.ts'
+import type { Leadership, LedService } from './service/leadership.ts'
 import { Parking } from './workers/parking.ts'
 import { Postman } from './background/postman.ts'
 import type { WorkerMoment } from './workers/roster.ts'
@@ -67,6 +68,10 @@ export interface EngineOptions {
   readonly admission?: Admission
   /** Watches over handlers; without it, what escapes from them is up to the process. */
   readonly guard?: TurnGuard | undefined
+  /** Further processes of which one runs in the whole cluster. */
+  readonly led?: readonly LedService[] | undefined
+  /** Where handlers find the files of their jobs; without it they have none. */
+  readonly files?: FilesOfJobs | undefined
 }
 
 /** Gets every notable moment of jobs and workers after its commit; keeps it as it likes, and never makes anybody wait. */
@@ -180,7 +185,7 @@ export class Engine implements Service {
     const dispatcher = new Dispatcher({ storage, clock, log, ...places })
     this.dispatcher = dispatcher
     const jobLog = new JobLog({ clock, log })
-    const turns = new TurnTaker({ registry, clock, random, guard: options.guard })
+    const turns = new TurnTaker({ registry, clock, random, guard: options.guard, files: options.files })
     const turnQueue = new TurnQueue({ storage, clock, waitMsMax: settings.turnWaitMsMax })
     const director = new Director({
       storage,
@@ -203,7 +208,15 @@ export class Engine implements Service {
     const creation = new JobCreation({ ...base, registry, keys, ...gates })
     this.#creation = creation
     const onMoment = momentsOf(options)
-    const background = createBackground({ ...base, creation, dispatcher, keys, settings, onMoment })
+    const background = createBackground({
+      ...base,
+      creation,
+      dispatcher,
+      keys,
+      settings,
+      onMoment,
+      led: options.led,
+    })
     this.#background = background
     const onAbandoned = (id: string): void => background.reputation.count(id, 'timedOut')
     const bounds = { leaseMs: settings.workerLeaseMs, workerBytesMax: settings.workerBytesMax }

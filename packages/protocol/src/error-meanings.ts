@@ -47,6 +47,10 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     meaning: 'The path does not support this method.',
     fix: 'Use a method from the `Allow` header.',
   },
+  FILE_NOT_FOUND: {
+    meaning: 'The job has no file of that name.',
+    fix: 'Look at `GET /api/v1/jobs/{job_id}/files` for the names of its files.',
+  },
   REQUEST_TIMEOUT: {
     meaning: 'The headers or the body of the request did not arrive in time.',
     fix: 'Send the headers within 10 seconds and the whole request within 30 seconds.',
@@ -64,9 +68,17 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     meaning: 'The body is larger than `BODY_LIMIT_BYTES`.',
     fix: 'Store large data in files and send their URLs.',
   },
+  FILE_TOO_LARGE: {
+    meaning: 'The file is larger than one file may be.',
+    fix: 'Send it in several files, or have `FILE_BYTES_MAX` raised.',
+  },
   UNSUPPORTED_MEDIA: {
     meaning: 'The content type of the body is not supported.',
     fix: 'Send JSON, with the content type `application/json`.',
+  },
+  RANGE_NOT_SATISFIABLE: {
+    meaning: 'The range begins behind the end of the file.',
+    fix: 'Ask for a range within the size that `Content-Range` names. A file that is read to its end is complete.',
   },
   INPUT_REFUSED: {
     meaning: 'The initial data does not match the input schema of the blueprint.',
@@ -75,6 +87,10 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
   LIMIT_EXCEEDED: {
     meaning: 'The request exceeds one of the [limits](limits.md).',
     fix: 'Send less data at a time, or store large data in files.',
+  },
+  FILE_MISMATCH: {
+    meaning: 'What arrived is not the file that was announced: its length or its checksum differs. Nothing was kept.',
+    fix: 'Send the file again; if it happens again, compute the length and the checksum anew.',
   },
   IDEMPOTENCY_KEY_REUSED: {
     meaning: 'The key or id was already used for a different request.',
@@ -110,6 +126,10 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     meaning:
       'The storage does not respond, or another process uses its directory. The write may or may not have happened.',
     fix: 'Retry with the same idempotency key. Check `/_public/ready`, that the storage is running, and that no second server uses the directory.',
+  },
+  FILES_UNAVAILABLE: {
+    meaning: 'The store of files does not answer, or refuses this server. Jobs go on without it.',
+    fix: 'Send it again later. Check `S3_ENDPOINT_URL`, the keys and the bucket, or the disk under `FILES_DIR`; the server’s log has the reason.',
   },
   INVALID_BLUEPRINT: {
     meaning: 'The blueprint is invalid. This stops the start or fails the handler run. It is never returned over HTTP.',

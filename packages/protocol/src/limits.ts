@@ -199,4 +199,17 @@ export const LIMITS = {
   identifierCharsMax: 200,
   expressionCharsMax: 2_000,
   expressionDepthMax: 64,
+  /** The longest key that S3 takes: `jobs/<job id>/` and the file's name, in UTF-8. */
+  fileKeyBytesMax: 1_024,
+  /** S3 takes 10,000 parts, and this many bytes times 10,000 are 80 GB. Two of these are in memory for each large upload. */
+  filePartBytes: 8_388_608,
+  /** What all uploads to S3 together hold in memory. Further ones wait. */
+  fileBuffersBytesMax: 134_217_728,
+  /** Operations on files that wait for their turn. Beyond it they are refused. */
+  fileOperationsWaitingMax: 1_000,
+  fileWaitMs: 30_000,
+  /** Nothing came of a file for so long: whoever sends or reads it is gone. */
+  fileStallMs: 30_000,
+  /** One file that is read as JSON, into memory. */
+  fileJsonBytesMax: 16_777_216,
 } as const

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 
 export * from './client-schemas.ts'
+export * from './file-schemas.ts'
 export * from './job-part-schemas.ts'
 export * from './history-schemas.ts'
 

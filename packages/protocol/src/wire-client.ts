@@ -23,6 +23,12 @@ export const CLIENT_PATHS = {
   /** The open approval of a job, with links for people. */
   question: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/approval`,
   approval: (jobId: string) => `/_public/webhooks/approval/${segment(jobId)}`,
+  files: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/files`,
+  fileUpload: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/files/upload`,
+  fileLink: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/files/link`,
+  fileContent: (jobId: string, name: string) =>
+    `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/files/content/${segment(name)}`,
+  signedFile: (jobId: string, name: string) => `/_public/files/${segment(jobId)}/${segment(name)}`,
   quarantine: `${CLIENT_API_PREFIX}/quarantine`,
   quarantined: (jobId: string) => `${CLIENT_API_PREFIX}/quarantine/${segment(jobId)}`,
   quarantineRetry: `${CLIENT_API_PREFIX}/quarantine/retry`,

@@ -36,6 +36,8 @@ export const WORKER_PATHS = {
   events: '/_worker/events',
   token: '/_worker/auth/token',
   tokenRefresh: '/_worker/auth/token/refresh',
+  taskFiles: (taskId: string, prefix: string) => `/_worker/tasks/${segment(taskId)}/files?prefix=${segment(prefix)}`,
+  taskFile: (taskId: string, name: string) => `/_worker/tasks/${segment(taskId)}/files/content?name=${segment(name)}`,
   socket: (workerId: string) => `/_worker/ws/${segment(workerId)}`,
 } as const
 

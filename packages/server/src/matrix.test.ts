@@ -88,6 +88,8 @@ beforeAll(async () => {
   samples.set('event_id', String(event.body['id']))
   samples.set('name', 'echo')
   samples.set('*', 'no-such-thing')
+  samples.set('filename', 'report.pdf')
+  samples.set('taskId', 'no-such-task')
 })
 
 afterAll(async () => {
@@ -255,8 +257,9 @@ describe('every route with an id against another tenant', () => {
       for (const id of ids) expect(missing.get(id)).not.toBe(samples.get(id))
       const foreign = await call(route, client(CLIENT_TOKENS.other), pathOf(route.url))
       const nowhere = await call(route, client(CLIENT_TOKENS.other), pathOf(route.url, missing))
-      // The page for people comes with a link and never with a token.
-      const isPage = route.access === 'capability' && route.method === 'GET'
+      // Pages for people, and files, come with a link and never with a token.
+      const isFile = route.url.startsWith('/_public/files/')
+      const isPage = route.access === 'capability' && (route.method === 'GET' || isFile)
       const status = isPage ? 401 : route.access === 'admin' ? 403 : 404
       expect({ route: nameOf(route), status: foreign.status }).toEqual({ route: nameOf(route), status })
       expect({ route: nameOf(route), text: foreign.text }).toEqual({ route: nameOf(route), text: nowhere.text })

@@ -1,7 +1,6 @@
 import type { Client } from '@impresario/client'
 import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy } from '@impresario/core'
 import { Engine } from '@impresario/engine'
-import { isImpresarioError } from '@impresario/protocol'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import { AutomationService } from './automations/automation-service.ts'
 import type { AdmissionBounds } from './limits/admission.ts'
@@ -15,6 +14,9 @@ import { createClock } from './runtime/clock.ts'
 import { settingsOf } from './config/config.ts'
 import type { Settings } from './config/config.ts'
 import { makeDirectory } from './config/data-directory.ts'
+import { createFiles } from './files/file-parts.ts'
+import type { FileParts } from './files/file-parts.ts'
+import { failureHandler, throwOutside } from './orchestrator/failure-handler.ts'
 import { HandlerGuard } from './orchestrator/handler-guard.ts'
 import { Health } from './orchestrator/health.ts'
 import { createHistoryReader } from './orchestrator/history.ts'
@@ -74,7 +76,7 @@ export interface OrchestratorOptions {
 }
 
 /** What an orchestrator is made of. */
-export interface Parts extends WebhookService {
+export interface Parts extends WebhookService, FileParts {
   readonly settings: Settings
   readonly clock: Clock
   readonly log: Log
@@ -136,6 +138,7 @@ export class Orchestrator {
     try {
       await this.#loadBlueprints()
       await historyService.history.start()
+      await this.parts.fileService.start()
       await applySchedules(engine.scheduler, settings.schedulesConfigPath, schedules)
       await engine.start()
       await sender.start()
@@ -189,7 +192,7 @@ export class Orchestrator {
 
   /** For workers of this process: `createWorker({ transport: orchestrator.localTransport() })`. */
   localTransport(): LocalTransport {
-    return createLocalTransport(this.parts.gateway)
+    return createLocalTransport(this.parts.gateway, this.parts.taskFiles)
   }
 
   /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. Gives their number. */
@@ -237,6 +240,7 @@ export class Orchestrator {
     }
     await frontend.close()
     await this.#closeHistory()
+    await this.parts.fileService.stop()
     if (this.#options.storage === undefined) await storage.close()
     guard.uninstall()
     log.info('stopped')
@@ -256,34 +260,6 @@ export class Orchestrator {
 
 /** Enough for a full buffer on a slow disk. */
 const HISTORY_MS = 10_000
-
-/** Nobody catches it there, so it ends the process. */
-function throwOutside(error: Error): void {
-  setImmediate(() => {
-    throw error
-  })
-}
-
-/**
- * A write that failed ends the process: the next one finds what was acknowledged. Files that were deleted underneath are
- * different. The next process would begin with nothing, while this one still holds what there is: it stays, refuses
- * everything and says so, until somebody has saved what can be saved.
- */
-function failureHandler(health: Health, log: Log, stop: (error: Error) => void): (error: Error) => void {
-  return (error) => {
-    if (isImpresarioError(error) && error.details['reason'] === 'files_gone') {
-      health.storageFailed('its files were deleted or replaced')
-      log.error('the files of the storage were deleted or replaced; everything is refused until a restart', {
-        ...errorFields(error),
-        advice: 'as long as this process runs, Linux still has the deleted files under /proc/<its id>/fd',
-      })
-      return
-    }
-    health.storageFailed('a write failed')
-    log.error('the storage failed and this process stops; what was acknowledged is safe', errorFields(error))
-    stop(error)
-  }
-}
 
 /** Everything is looked at before anything is opened. A refusal must leave nothing open behind. */
 function compose(options: OrchestratorOptions): Parts {
@@ -308,6 +284,7 @@ function compose(options: OrchestratorOptions): Parts {
       blueprints,
       secretKey,
       historyService,
+      dataDirectory: directory,
     })
   } catch (error) {
     historyService.history
@@ -320,7 +297,10 @@ function compose(options: OrchestratorOptions): Parts {
 type Ground = Pick<
   Parts,
   'settings' | 'webhookPolicy' | 'schedules' | 'clock' | 'log' | 'blueprints' | 'secretKey' | 'historyService'
->
+> & {
+  /** Where the data of the storage lies; nothing if it is elsewhere or in memory. */
+  readonly dataDirectory: string | undefined
+}
 
 function createRegistry(options: OrchestratorOptions, settings: Settings, log: Log): ReloadableRegistry {
   const attemptsMax = settings.jobMaxRetries + 1
@@ -369,8 +349,12 @@ function composeWith(
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
   const { timeZone, instanceId } = settings
   const automations = new AutomationService({ storage, clock, random, log, policy, timeZone, instanceId })
-  const engine = new Engine({
+  const isSharedStorage = isShared(settings.storageUrl)
+  const files = createFiles({ ...ground, isShared: isSharedStorage }, async (id) => engine.readJob(id))
+  const engine: Engine = new Engine({
     storage,
+    files: files.fileService,
+    led: [files.fileJanitor],
     blueprints: automations.blueprints(blueprints),
     clock,
     random,
@@ -382,7 +366,7 @@ function composeWith(
       workerLeaseMs: settings.workerLeaseSeconds * 1_000,
       workerTtlMs: settings.workerHealthCheckIntervalSeconds * 2_000,
       pickupMs: settings.workerPickupSeconds * 1_000,
-      isShared: isShared(settings.storageUrl),
+      isShared: isSharedStorage,
       ...backgroundSettings(settings),
       ...retentionOf(settings),
     },
@@ -395,5 +379,5 @@ function composeWith(
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
   const gateway = new WorkerGateway({ engine, clock, instanceId })
   const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })
-  return { ...ground, engine, automations, gateway, history, admissionService, ...webhooks }
+  return { ...ground, engine, automations, gateway, history, admissionService, ...files, ...webhooks }
 }

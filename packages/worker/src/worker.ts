@@ -66,13 +66,14 @@ export class Worker {
 
   constructor(options: WorkerOptions = {}) {
     this.#settings = settingsOf(options, process.env)
-    const { concurrency, taskLimits, capacityChecker, skillDependencies, strictEvents, log } = this.#settings
+    const { concurrency, taskLimits, capacityChecker, skillDependencies, strictEvents, payloadDir, log } =
+      this.#settings
     const { telemetry, orchestratorMode, pollMs } = this.#settings
     this.#hasLimits = Object.keys(taskLimits).length > 0 || capacityChecker !== undefined
     const limits = { concurrency, taskLimits, capacityChecker, skillDependencies, strictEvents }
     const onChange = (): void => this.#changed()
     const onHot = (): void => this.#announce()
-    this.#runner = new TaskRunner({ ...limits, log, onChange, onHot })
+    this.#runner = new TaskRunner({ ...limits, payloadDir, log, onChange, onHot })
     this.#connections = transports(options, this.#settings).map(({ transport, weight }) =>
       this.#connect(transport, weight),
     )

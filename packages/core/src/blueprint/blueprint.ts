@@ -1,4 +1,4 @@
-import type { JsonObject } from '@impresario/protocol'
+import type { JsonObject, TaskFiles } from '@impresario/protocol'
 import type { Action } from '../job/action.ts'
 import type { Job } from '../job/job.ts'
 import type { Script, ScriptPolicy } from './script.ts'
@@ -30,6 +30,8 @@ export interface TurnInput {
   readonly job: Job
   /** Aborts when the handler's time is up or the job is cancelled. */
   readonly signal: AbortSignal
+  /** The files of the job. Nothing: whoever runs the handler keeps none. */
+  readonly files?: TaskFiles | undefined
 }
 
 export interface TurnOutput {

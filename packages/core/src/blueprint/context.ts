@@ -1,5 +1,5 @@
 import { ImpresarioError } from '@impresario/protocol'
-import type { DataObject, EventType, JsonObject, SchemaOutput } from '@impresario/protocol'
+import type { DataObject, EventType, JsonObject, SchemaOutput, TaskFiles } from '@impresario/protocol'
 import type { BranchOutcome, Compensation, Job, JobFailure, Outcome } from '../job/job.ts'
 import type { TurnInput } from './blueprint.ts'
 import type { BranchResults, BranchSources, ResultReader } from './outcome.ts'
@@ -37,6 +37,8 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   readonly tracing: Readonly<Record<string, string>>
   /** Aborts when the handler's time is up or the job is cancelled. */
   readonly signal: AbortSignal
+  /** The files of the job. Local copies go when the handler has answered. */
+  readonly files: TaskFiles
 }
 
 export interface AggregatorContext<Data = DataObject, History = LooseHistory, Stores = object> extends Context<
@@ -114,6 +116,9 @@ export function contextOf(input: TurnInput, { dataStores, isState, gathers }: Co
     get signal() {
       return input.signal
     },
+    get files() {
+      return input.files ?? NO_FILES
+    },
     aggregationResults: outcomesOf(storedCopy(storedOutcomes(job.aggregationResults ?? {}))),
   }
 }
@@ -139,6 +144,9 @@ export function withoutResults(context: RawContext): Readonly<Omit<RawContext, '
     tracing: tracingContext,
     get signal() {
       return context.signal
+    },
+    get files() {
+      return context.files
     },
   })
 }
@@ -198,6 +206,18 @@ function payloadOf<T>(job: Job, { topic }: EventType): T {
     'INVALID_BLUEPRINT',
     `Blueprint "${job.blueprint}", state "${state}": asks for the event "${topic}", but ${found} led here.`,
   )
+}
+
+const noFiles = async (): Promise<never> => {
+  throw new ImpresarioError('FILES_UNAVAILABLE', 'No store of files is configured.')
+}
+
+const NO_FILES: TaskFiles = {
+  download: noFiles,
+  upload: noFiles,
+  readJson: noFiles,
+  writeJson: noFiles,
+  list: noFiles,
 }
 
 /** Boundary: outcomes are stored with their job, as JSON. */

@@ -53,11 +53,35 @@ describe('[B-01] the context', () => {
       tracingContext: { traceparent: 't' },
       tracing: { traceparent: 't' },
       signal,
+      files: expect.anything() as unknown,
       resultOf: expect.any(Function),
       outcomeOf: expect.any(Function),
       written: expect.any(Function),
       stored: 'v',
     })
+  })
+
+  test('[J-04] hands on the files of its job, and refuses in words where nobody keeps any', async () => {
+    const seen: unknown[] = []
+    const reader = blueprint('reader', { start: 'a' }, (state) => ({
+      a: state.handler(async (context, actions) => {
+        const { files } = context
+        const writes = [files.upload('x'), files.writeJson('x', 1)]
+        const calls = [files.download('x'), files.readJson('x'), files.list(), ...writes]
+        for (const call of await Promise.allSettled(calls)) {
+          seen.push(call.status === 'rejected' ? String(call.reason) : call.value)
+        }
+        return actions.transitionTo('b')
+      }),
+      b: state.end(),
+    }))
+    await reader.perform({ job, signal })
+    expect(new Set(seen)).toEqual(new Set(['ImpresarioError: No store of files is configured.']))
+    seen.length = 0
+    const answer = async (): Promise<never> => 'kept' as never
+    const files = { download: answer, upload: answer, readJson: answer, writeJson: answer, list: answer }
+    await reader.perform({ job, signal, files })
+    expect(seen).toEqual(['kept', 'kept', 'kept', 'kept', 'kept'])
   })
 
   test('[B-10] says why a failure led to this state, as a copy; conditions as text read it too', async () => {

@@ -1,3 +1,5 @@
+import type { TaskFiles } from '@impresario/protocol'
+
 /** Time for the engine. Real in production, virtual in the simulator. */
 export interface Clock {
   /** Milliseconds since 1970. Never goes back within one process; it follows the wall clock as far as that allows. */
@@ -28,6 +30,18 @@ export interface Log {
   info(message: string, fields?: LogFields): void
   warn(message: string, fields?: LogFields): void
   error(message: string, fields?: LogFields): void
+}
+
+/** The files of one job, for one run of a handler. */
+export interface TurnFiles {
+  readonly files: TaskFiles
+  /** Deletes the local copies. Never rejects. */
+  release(): Promise<void>
+}
+
+/** Where handlers find the files of their jobs. */
+export interface FilesOfJobs {
+  open(job: { readonly id: string; readonly clientId: string }): TurnFiles
 }
 
 /** A part of the engine that runs on its own. */

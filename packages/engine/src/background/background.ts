@@ -5,6 +5,7 @@ import type { KeyBook } from '../job/key-book.ts'
 import type { Dispatcher } from '../workers/dispatcher.ts'
 import { HealthChecker } from './health-checker.ts'
 import { Leadership } from '../service/leadership.ts'
+import type { LedService } from '../service/leadership.ts'
 import { Reputation } from './reputation.ts'
 import type { WorkerMoment } from '../workers/roster.ts'
 import { Scheduler } from './scheduler.ts'
@@ -40,6 +41,8 @@ export interface BackgroundOptions {
   readonly settings: BackgroundSettings
   /** Gets what happens to workers, for the history. */
   readonly onMoment?: ((moment: WorkerMoment) => void) | undefined
+  /** Further processes of which one runs in the whole cluster. */
+  readonly led?: readonly LedService[] | undefined
 }
 
 /** What goes on without being asked, most of it on one instance for the whole cluster. */
@@ -78,7 +81,7 @@ export function createBackground(options: BackgroundOptions): Background {
       onMoment?.({ at: clock.now(), event: 'removed', worker })
     },
   })
-  const services = [scheduler, reputation.judge, healthChecker]
+  const services = [scheduler, reputation.judge, healthChecker, ...(options.led ?? [])]
   const leadership = new Leadership({ storage, clock, log, services, leaseMs: settings.leaderLeaseMs })
   return { scheduler, reputation, leadership, services: [reputation, leadership] }
 }

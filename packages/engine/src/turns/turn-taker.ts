@@ -1,5 +1,5 @@
 import { WOKEN } from '@impresario/core'
-import type { Clock, EventOf, Job, Random, RunnableBlueprint } from '@impresario/core'
+import type { Clock, EventOf, FilesOfJobs, Job, Random, RunnableBlueprint, TurnFiles } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { ScriptRegistry } from '../job/script-registry.ts'
 import { excerpt } from '../job/excerpt.ts'
@@ -10,6 +10,7 @@ export interface TurnTakerOptions {
   readonly clock: Clock
   readonly random: Random
   readonly guard?: TurnGuard | undefined
+  readonly files?: FilesOfJobs | undefined
 }
 
 /** What a handler chose, or what it threw. */
@@ -98,7 +99,7 @@ export class TurnTaker {
 
   /** User code may throw anything, answer late or never answer. */
   #begin(blueprint: RunnableBlueprint, job: Job, isSuspect: boolean): Performance {
-    const { guard } = this.#options
+    const { guard, files: store } = this.#options
     const strays = guard === undefined ? undefined : new Strays()
     const watched = <T>(code: () => T): T => {
       if (guard === undefined || strays === undefined) return code()
@@ -106,14 +107,21 @@ export class TurnTaker {
       return guard.run(run, code, strays.catch)
     }
     const signal = new LateSignal(watched)
+    // Asked for only when it is used, as the signal: most handlers have no files.
+    let opened: TurnFiles | undefined
     const input = {
       job,
       get signal() {
         return signal.get()
       },
+      get files() {
+        opened ??= store?.open({ id: job.id, clientId: job.client.id })
+        return opened?.files
+      },
     }
     const chosen = performed(() => watched(() => blueprint.perform(input)))
     const choice = strays === undefined ? chosen : Promise.race([chosen, strays.first])
+    void choice.then(() => opened?.release())
     return { visit: job.visit, signal, choice }
   }
 

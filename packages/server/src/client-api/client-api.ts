@@ -19,6 +19,9 @@ import type { OpenWaits } from '../http/connection.ts'
 import { registerDocsPage } from './docs-page.ts'
 import { registerDocumentRoutes } from './document-routes.ts'
 import type { DocumentsPort } from './document-routes.ts'
+import type { FileLinks } from '../files/file-links.ts'
+import type { FileService } from '../files/file-service.ts'
+import { registerFileRoutes, registerSignedFileRoutes } from './file-routes.ts'
 import type { Health } from '../orchestrator/health.ts'
 import { registerEventRoutes } from './event-routes.ts'
 import { registerHistoryRoutes } from './history-routes.ts'
@@ -49,6 +52,8 @@ export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptio
   readonly webhookPolicy: OutboundPolicy
   /** Only where the server has the documents app. */
   readonly documents?: DocumentsPort | undefined
+  readonly fileService: FileService
+  readonly fileLinks: FileLinks
 }
 
 /** The version of this API in its paths. */
@@ -62,6 +67,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerJobRoutes(scope, options)
     registerHistoryRoutes(scope, options)
     registerEventRoutes(scope, options)
+    registerFileRoutes(scope, options)
     registerQuestionRoute(scope, options)
     registerQuarantineRoutes(scope, options)
     registerWebhookRoutes(scope, options)
@@ -89,6 +95,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
   }, open)
   void app.register(async (scope) => registerHome(scope))
   void app.register(async (scope) => registerApprovalRoutes(scope, options), open)
+  void app.register(async (scope) => registerSignedFileRoutes(scope, options), open)
   void app.register(async (scope) => registerDocsPage(scope, description), open)
   return description
 }

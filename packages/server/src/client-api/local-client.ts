@@ -41,6 +41,8 @@ import * as catalogue from './catalogue-operations.ts'
 import type { CatalogueParts } from './catalogue-operations.ts'
 import * as history from './history-operations.ts'
 import type { HistoryParts } from './history-operations.ts'
+import { LocalFiles } from './local-files.ts'
+import type { LocalFileParts } from './local-files.ts'
 import { ownerFilter, storedJobId, visibleJob } from './job-access.ts'
 import * as jobs from './job-operations.ts'
 import type { WrittenPage } from './job-operations.ts'
@@ -58,12 +60,16 @@ export interface LocalClientOptions extends Partial<ClientInfo> {
 
 /** What a client of this process needs. */
 export interface LocalParts
-  extends ApprovalParts, QuarantineParts, CatalogueParts, Omit<HistoryParts, 'history'>, AccountRoutesOptions {
+  extends
+    ApprovalParts,
+    QuarantineParts,
+    CatalogueParts,
+    Omit<HistoryParts, 'history'>,
+    AccountRoutesOptions,
+    LocalFileParts {
   readonly history: HistoryParts['history']
   readonly webhooks: Webhooks
   readonly webhookPolicy: OutboundPolicy
-  /** Where people reach the server, for links; empty where there is none. */
-  readonly base: () => string
   readonly reload: () => Promise<Omit<wire.ReloadedBody, 'status' | 'scope'> & { readonly scope: ReloadScope }>
 }
 
@@ -77,15 +83,17 @@ export function localClient(
 
 const NEVER = new AbortController().signal
 
-type Reply<K extends keyof ClientTransport> = ReturnType<ClientTransport[K]>
+type Reply<K extends Exclude<keyof ClientTransport, 'files'>> = ReturnType<ClientTransport[K]>
 
 class LocalTransport implements ClientTransport {
+  readonly files: LocalFiles
   readonly #parts: LocalParts
   readonly #caller: Caller
 
   constructor(parts: LocalParts, caller: Caller) {
     this.#parts = parts
     this.#caller = caller
+    this.files = new LocalFiles(parts, (needs) => this.#as(needs))
   }
 
   async createJob({ initial_data: data, metadata, ...rest }: CreateJobRequest): Promise<string> {

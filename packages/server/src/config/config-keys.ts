@@ -2,6 +2,8 @@ import { hostname } from 'node:os'
 import { LIMITS } from '@impresario/protocol'
 import { BACKGROUND_KEYS } from './background-keys.ts'
 import type { BackgroundSettings } from './background-keys.ts'
+import { FILE_KEYS } from './file-keys.ts'
+import type { FileSettings } from './file-keys.ts'
 import { HISTORY_KEYS } from './history-keys.ts'
 import type { HistorySettings } from './history-keys.ts'
 import { LOG_LEVELS } from '../runtime/log.ts'
@@ -16,7 +18,7 @@ import { WEBHOOK_KEYS } from './webhook-keys.ts'
 import type { WebhookSettings } from './webhook-keys.ts'
 
 /** Everything that can be set, with the types that the program uses. */
-export interface Settings extends BackgroundSettings, HistorySettings, SecuritySettings, WebhookSettings {
+export interface Settings extends BackgroundSettings, FileSettings, HistorySettings, SecuritySettings, WebhookSettings {
   readonly apiHost: string
   readonly apiPort: number
   readonly clientApiPrefix: string
@@ -332,6 +334,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     description: 'How long it can be renewed.',
   },
   ...BACKGROUND_KEYS,
+  ...FILE_KEYS,
   ...HISTORY_KEYS,
   ...REDIS_KEYS,
   ...SECURITY_KEYS,

@@ -119,8 +119,8 @@ function raw(path: string): Promise<{ readonly status: number; readonly text: st
 
 test('[H-01] [H-08] who is late with its head or its body is looked for often enough for the bounds to hold', async () => {
   const http = createHttp({ bodyLimitBytes: 1_000, log: SILENT })
-  const { headersTimeout, requestTimeout } = http.server
-  expect([headersTimeout, requestTimeout]).toEqual([LIMITS.headersTimeoutMs, LIMITS.requestTimeoutMs])
+  const { headersTimeout } = http.server
+  expect(headersTimeout).toBe(LIMITS.headersTimeoutMs)
   expect(Reflect.get(http.server, 'connectionsCheckingInterval')).toBeLessThanOrEqual(headersTimeout / 2)
   await http.close()
 })

@@ -7,6 +7,7 @@ import { acceptEmptyBodies } from './empty-body.ts'
 import { readJsonBodies } from './json-body.ts'
 import { answerParserError, refuseExpectations, refuseWithoutHost } from './parser-errors.ts'
 import { createErrorHandler, pathOf, sendProblem } from './problem.ts'
+import { setDeadlines } from './request-deadline.ts'
 import { SECURE_HEADERS } from './secure-headers.ts'
 import type { TlsOptions } from './tls.ts'
 import { OfferedMessage } from './upgrade.ts'
@@ -35,7 +36,8 @@ export function createHttp({
     logger: false,
     bodyLimit: bodyLimitBytes,
     trustProxy,
-    requestTimeout: LIMITS.requestTimeoutMs,
+    // Files take longer than other requests: see `setDeadlines`.
+    requestTimeout: 0,
     keepAliveTimeout: LIMITS.keepAliveMs,
     // Ours wait for nothing outside. A handler that holds up the process while it starts must not keep it from starting.
     pluginTimeout: 0,
@@ -46,7 +48,8 @@ export function createHttp({
     exposeHeadRoutes: false,
     rewriteUrl: ({ url = '/' }: IncomingMessage) => rewriteUrl(url),
     routerOptions: {
-      maxParamLength: 1_024,
+      // A name of 1,024 bytes, each written as `%` and two digits.
+      maxParamLength: 3 * LIMITS.fileKeyBytesMax,
       ignoreTrailingSlash: true,
       // Every value is one text, also when a name is repeated.
       querystringParser: (query) => Object.fromEntries(new URLSearchParams(query)),
@@ -67,6 +70,7 @@ export function createHttp({
   app.setSerializerCompiler(() => writeJson)
   app.setErrorHandler(answerError)
   refuseExpectations(app.server)
+  setDeadlines(app.server)
   refuseWithoutHost(app)
   answerUnknownRoutes(app)
   return app

@@ -14,7 +14,8 @@ const NAMES = ENCODINGS.join(', ')
 export function unpackBodies(app: FastifyInstance): void {
   app.addHook('preParsing', (request, _reply, payload, done) => {
     const name = request.headers['content-encoding']
-    if (name === undefined) {
+    // A file is kept as it comes; its route says so to whoever has packed it.
+    if (name === undefined || request.routeOptions.config.isFile === true) {
       done(null, payload)
       return
     }

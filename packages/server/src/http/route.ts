@@ -12,6 +12,7 @@ export const TAGS = {
   quarantine: 'Jobs that stand aside until a person has looked at them.',
   blueprints: 'The scripts that jobs run.',
   workers: 'Who does the work.',
+  files: 'Files of jobs: for their tasks, and with their results.',
   schedules: 'Jobs that start by the calendar.',
   documents: 'Documents that are read from folders, and found.',
   automations: 'Standing orders: what runs when, its runs, and the events that start them.',

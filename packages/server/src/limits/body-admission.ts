@@ -26,7 +26,8 @@ export function admitBodies(app: FastifyInstance, admission: Admission): void {
   app.addHook('preParsing', (request, reply, payload, done) => {
     try {
       const isNewWork = request.routeOptions.config.isNewWork === true
-      const expected = expectedBytes(request)
+      // A file goes on piece by piece and takes up no memory.
+      const expected = request.routeOptions.config.isFile === true ? 0 : expectedBytes(request)
       // The connection closed while the caller was looked up: nothing more comes, and nobody would say when it is over.
       if (expected === 0 || isOver(reply.raw)) {
         if (isNewWork) admission.mustHaveTime()

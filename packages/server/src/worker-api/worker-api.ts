@@ -8,6 +8,7 @@ import type { Settings } from '../config/config.ts'
 import type { OpenWaits } from '../http/connection.ts'
 import { isLoopback } from '../auth/credentials.ts'
 import { Signatures } from '../auth/signatures.ts'
+import type { TaskFileDesk } from '../files/task-file-desk.ts'
 import { Sockets } from './sockets.ts'
 import type { SocketBounds } from './socket-bounds.ts'
 import { WorkerAuth } from '../auth/worker-auth.ts'
@@ -24,6 +25,7 @@ export interface WorkerApiOptions {
   readonly clock: Clock
   readonly log: Log
   readonly waits: OpenWaits
+  readonly taskFiles: TaskFileDesk
   readonly socketBounds?: Partial<SocketBounds> | undefined
 }
 
@@ -62,7 +64,7 @@ export function registerWorkerApi(app: FastifyInstance, options: WorkerApiOption
     },
   })
   const pollMs = Math.min(settings.workerPollTimeoutSeconds * 1_000, LIMITS.longPollMsMax)
-  const routes = { gateway, auth, tokens, signatures, sockets, log, waits, pollMs }
+  const routes = { gateway, auth, tokens, signatures, sockets, log, waits, pollMs, taskFiles: options.taskFiles }
   void app.register(
     async (scope) => {
       registerWorkerRoutes(scope, routes)

@@ -7,6 +7,13 @@ import { route } from '../http/route.ts'
 import type { RouteDescription } from '../http/route.ts'
 
 const worker = z.object({ workerId: z.string().describe('Id of the worker.') })
+const taskParams = z.object({ taskId: z.string().describe('The `task_id` of a task in the worker’s hands.') })
+const taskFileQuery = z.looseObject({
+  name: z
+    .string()
+    .describe('Its name within the job, such as `in/report.pdf`; for reading also its address, `s3://…`.'),
+})
+const fileRef = z.object({ name: z.string(), uri: z.string(), bytes: z.int(), etag: z.string() })
 const accepted = z.looseObject({ status: z.string() })
 const tokens = z.looseObject({
   access_token: z.string(),
@@ -47,6 +54,8 @@ interface WorkerRouteGiven extends Omit<RouteDescription, 'access' | 'tag' | 'ra
   readonly rate: NonNullable<FastifyContextConfig['rate']>
   readonly signed?: FastifyContextConfig['signed']
   readonly isProvenByBody?: boolean
+  /** Its body is handed on piece by piece. */
+  readonly isFile?: boolean
   /** What bodies are held against before the handler runs; without it the handler reads them itself. */
   readonly checked?: object
 }
@@ -58,7 +67,15 @@ interface WorkerRoute {
   readonly schema: FastifySchema
 }
 
-function workerRoute({ at, rate, signed, isProvenByBody, checked, ...described }: WorkerRouteGiven): WorkerRoute {
+function workerRoute({
+  at,
+  rate,
+  signed,
+  isProvenByBody,
+  isFile,
+  checked,
+  ...described
+}: WorkerRouteGiven): WorkerRoute {
   const [method, url] = at.split(' ') as [HTTPMethods, string]
   const declared = route({ ...described, rate, isBodyReadByHandler: true, access: 'worker', tag: 'worker protocol' })
   return {
@@ -68,6 +85,7 @@ function workerRoute({ at, rate, signed, isProvenByBody, checked, ...described }
       ...declared.config,
       ...(signed === undefined ? {} : { signed }),
       ...(isProvenByBody === undefined ? {} : { isProvenByBody }),
+      ...(isFile === undefined ? {} : { isFile }),
     },
     schema: { ...declared.schema, ...(checked === undefined ? {} : { body: checked }) },
   }
@@ -178,6 +196,51 @@ export const WORKER_ROUTES = {
     body: schemas.eventRequest,
     checked: jsonSchema(schemas.eventRequest),
     replies: { 200: { description: 'What became of it.', body: accepted } },
+  }),
+  listFiles: workerRoute({
+    at: 'GET /tasks/:taskId/files',
+    rate: 'general',
+    id: 'listTaskFiles',
+    summary: 'List the files of the job that a task belongs to',
+    description: 'For the worker that has the task, as long as it has it.',
+    params: taskParams,
+    query: z.looseObject({ prefix: z.string().optional().describe('Only files whose names begin with this.') }),
+    replies: {
+      200: { description: 'All of them, in the order of their names.', body: z.object({ files: z.array(fileRef) }) },
+    },
+    refusals: ['FILE_NOT_FOUND', 'FILES_UNAVAILABLE'],
+  }),
+  readFile: workerRoute({
+    at: 'GET /tasks/:taskId/files/content',
+    rate: 'general',
+    id: 'readTaskFile',
+    summary: 'Read a file of the job that a task belongs to, or of another job of its client',
+    params: taskParams,
+    query: taskFileQuery,
+    replies: {
+      200: { description: 'The file.', types: ['application/octet-stream'] },
+      206: { description: 'The part that `Range` asked for.', types: ['application/octet-stream'] },
+    },
+    refusals: ['INVALID_REQUEST', 'FILE_NOT_FOUND', 'RANGE_NOT_SATISFIABLE', 'FILES_UNAVAILABLE'],
+  }),
+  writeFile: workerRoute({
+    at: 'PUT /tasks/:taskId/files/content',
+    rate: 'general',
+    isFile: true,
+    id: 'writeTaskFile',
+    summary: 'Keep a file with the job that a task belongs to',
+    description: 'The body is the file, of any type and size. `X-Content-SHA256` is checked.',
+    params: taskParams,
+    query: taskFileQuery,
+    replies: { 200: { description: 'The file is kept.', body: fileRef } },
+    refusals: [
+      'INVALID_REQUEST',
+      'FILE_NOT_FOUND',
+      'FILE_TOO_LARGE',
+      'FILE_MISMATCH',
+      'LIMIT_EXCEEDED',
+      'FILES_UNAVAILABLE',
+    ],
   }),
   token: workerRoute({
     at: 'POST /auth/token',

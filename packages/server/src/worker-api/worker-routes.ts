@@ -25,6 +25,8 @@ import { inSlices } from '../runtime/in-slices.ts'
 import { errorFields } from '../runtime/log.ts'
 import { refuseRepeated } from '../auth/signatures.ts'
 import type { Signatures } from '../auth/signatures.ts'
+import type { TaskFileDesk } from '../files/task-file-desk.ts'
+import { registerTaskFileRoutes } from './file-routes.ts'
 import { registerSocketRoutes } from './socket-routes.ts'
 import type { Sockets } from './sockets.ts'
 import { registerTokenRoutes } from './token-routes.ts'
@@ -42,6 +44,7 @@ export interface WorkerRoutesOptions {
   readonly log: Log
   readonly waits: OpenWaits
   readonly pollMs: number
+  readonly taskFiles: TaskFileDesk
 }
 
 interface Params {
@@ -55,6 +58,7 @@ export function registerWorkerRoutes(app: FastifyInstance, options: WorkerRoutes
   registerPollRoutes(app, options)
   registerResultRoutes(app, options)
   registerTokenRoutes(app, options)
+  registerTaskFileRoutes(app, options.taskFiles)
   registerSocketRoutes(app, options.sockets)
 }
 

@@ -1,6 +1,7 @@
 import { parseExact, readJson, stringifyExact, writeJson } from '@impresario/protocol'
 import type {
   EventRequest,
+  FileRef,
   HeartbeatReply,
   HeartbeatRequest,
   ItemError,
@@ -11,6 +12,30 @@ import type {
   TaskBatchReply,
 } from '@impresario/protocol'
 import type { WorkerGateway } from './worker-gateway.ts'
+
+/** The files of tasks, as the desk for them has them. Workers of this process hold their tasks without a name. */
+interface FilesOfTasks {
+  read(holder: undefined, taskId: string, name: string): Promise<AsyncIterable<Uint8Array>>
+  write(
+    holder: undefined,
+    taskId: string,
+    name: string,
+    body: AsyncIterable<Uint8Array>,
+    options: { readonly bytes: number; readonly signal: AbortSignal },
+  ): Promise<FileRef>
+  list(holder: undefined, taskId: string, prefix: string): Promise<readonly FileRef[]>
+}
+
+interface LocalFiles {
+  read(taskId: string, name: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+  write(
+    taskId: string,
+    name: string,
+    body: { readonly content: AsyncIterable<Uint8Array>; readonly bytes: number },
+    signal: AbortSignal,
+  ): Promise<FileRef>
+  list(taskId: string, prefix: string, signal: AbortSignal): Promise<readonly FileRef[]>
+}
 
 interface LocalPoll {
   readonly limit: number
@@ -26,11 +51,12 @@ export interface LocalTransport {
   poll(workerId: string, request: LocalPoll, signal: AbortSignal): Promise<TaskBatchReply>
   results(workerId: string, results: readonly ResultRequest[]): Promise<readonly (ResultReply | ItemError)[]>
   event(event: EventRequest): Promise<void>
+  readonly files: LocalFiles
   close(): Promise<void>
 }
 
 /** Lets workers of the same process reach the engine without a network. */
-export function createLocalTransport(gateway: WorkerGateway): LocalTransport {
+export function createLocalTransport(gateway: WorkerGateway, files: FilesOfTasks): LocalTransport {
   return {
     name: 'this process',
     register: (request) => gateway.register(request),
@@ -50,6 +76,12 @@ export function createLocalTransport(gateway: WorkerGateway): LocalTransport {
     results: (workerId, results) => gateway.results(workerId, results.map(written)),
     event: async (event) => {
       await gateway.event(event.worker_id ?? undefined, asKept(event))
+    },
+    files: {
+      read: (taskId, name) => files.read(undefined, taskId, name),
+      write: (taskId, name, { content, bytes }, signal) =>
+        files.write(undefined, taskId, name, content, { bytes, signal }),
+      list: (taskId, prefix) => files.list(undefined, taskId, prefix),
     },
     close: async () => {},
   }

@@ -19,6 +19,7 @@ import {
   peaceMs,
   transportFailure,
   type Command,
+  type FileTransport,
   type PollRequest,
   type WorkerSocket,
   type WorkerTransport,
@@ -97,6 +98,10 @@ export class Connection implements TaskOrigin {
 
   get workerId(): string {
     return this.#options.settings.id
+  }
+
+  get files(): FileTransport | undefined {
+    return this.#options.transport.files
   }
 
   get weight(): number {

@@ -24,6 +24,7 @@ export interface WorkerEnvironment {
   readonly installedSoftware: string | undefined
   readonly installedModels: string | undefined
   readonly installedArtifacts: string | undefined
+  readonly payloadDir: string | undefined
   readonly skillsDir: string | undefined
   readonly heartbeatInterval: number
   readonly heartbeatDebounceDelay: number
@@ -161,6 +162,13 @@ export const ENVIRONMENT_KEYS: Readonly<Record<keyof WorkerEnvironment, Environm
   ),
   installedModels: json('INSTALLED_MODELS', 'Models: `[{"name", "version"}]` or names.', '[]'),
   installedArtifacts: json('INSTALLED_ARTIFACTS', 'Other things: `[{"name", "version", "type", "properties"}]`.'),
+  payloadDir: {
+    names: ['WORKER_PAYLOAD_DIR', 'TASK_FILES_DIR'],
+    type: 'path',
+    standard: 'a temporary directory',
+    description:
+      'Where the files of tasks are copied to. Each task has a directory of its own in it, which is deleted when the task has ended; only files from there are sent to the orchestrator.',
+  },
   skillsDir: path(
     'WORKER_SKILLS_DIR',
     'Directory whose modules (`.js`, `.mjs`) `worker.loadSkills()` adds; each exports a function that is given the worker.',

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { ImpresarioError, type JsonObject, type RegisterRequest, type WireDevice } from '@impresario/protocol'
 import { selfDescription } from './description.ts'
 import { extraFrom, objectsIn, readEnvironment, wrong, type Environment } from './environment.ts'
@@ -95,6 +97,8 @@ export interface WorkerOptions {
   readonly telemetryForceMs?: number
   /** Answers `GET /health` on this port. */
   readonly healthPort?: number
+  /** Where the files of tasks are copied to; a temporary directory without it. */
+  readonly payloadDir?: string
   readonly skillsDir?: string
   readonly log?: Log
 }
@@ -147,6 +151,7 @@ export interface WorkerSettings {
   readonly strictEvents: boolean
   readonly telemetry: { readonly deadband: number; readonly forceMs: number } | undefined
   readonly healthPort: number | undefined
+  readonly payloadDir: string
   readonly skillsDir: string | undefined
   readonly log: Log
 }
@@ -158,6 +163,7 @@ export function settingsOf(options: WorkerOptions, env: Environment): WorkerSett
   if (!Number.isInteger(concurrency) || concurrency < 1) throw wrong('concurrency', 'a positive whole number')
   const tlsFiles = options.tls ?? tlsFrom(said)
   const sts = options.sts ?? said.useSts
+  const id = workerId(options.id ?? said.workerId ?? `worker-${randomUUID()}`)
   return {
     ...timesOf(options, said),
     orchestrators: orchestratorsFrom(options, said),
@@ -167,7 +173,7 @@ export function settingsOf(options: WorkerOptions, env: Environment): WorkerSett
     sts: sts === undefined ? (tlsFiles.certPath === undefined ? 'no' : 'if offered') : sts ? 'yes' : 'no',
     signing: options.signing ?? said.signMessages,
     tls: tlsMaterial(tlsFiles),
-    id: workerId(options.id ?? said.workerId ?? `worker-${randomUUID()}`),
+    id,
     type: options.type ?? said.workerType,
     concurrency,
     taskLimits: options.taskLimits ?? {},
@@ -179,6 +185,7 @@ export function settingsOf(options: WorkerOptions, env: Environment): WorkerSett
     strictEvents: options.strictEvents ?? said.strictEventValidation,
     telemetry: telemetryOf(options, said),
     healthPort: options.healthPort ?? said.port,
+    payloadDir: options.payloadDir ?? said.payloadDir ?? join(tmpdir(), `impresario-${id}`),
     skillsDir: options.skillsDir ?? said.skillsDir,
     log: options.log ?? stderrLog(said.logFormat, said.logLevel),
   }

@@ -10,6 +10,7 @@ import type {
   SkillInfo,
 } from '@impresario/protocol'
 import { InvalidInputError, TaskFailure } from './failure.ts'
+import type { WorkerFiles } from './worker-files.ts'
 
 /** What a handler is told about the task beside its input, and what it can say while it works. */
 export interface Task {
@@ -37,6 +38,8 @@ export interface Task {
    * when the event is refused.
    */
   sendEvent(type: string, payload?: JsonObject): Promise<void>
+  /** The files of the job, and a directory for local ones, which is deleted when the task has ended. */
+  readonly files: WorkerFiles
   /** Says that a skill or a model is loaded here, so that work for it comes here first. */
   setHot(name: string): void
   unsetHot(name: string): void

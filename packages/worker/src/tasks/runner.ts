@@ -1,5 +1,6 @@
-import type { WireTask } from '@impresario/protocol'
+import type { JsonObject, WireTask } from '@impresario/protocol'
 import { TaskFailure, type AbortCause } from './failure.ts'
+import { endingWithAddresses, hasAddresses, paramsWithPaths } from './file-passing.ts'
 import { makeSkill, type Ending, type Skill } from './handler.ts'
 import type { Log } from '../runtime/log.ts'
 import { perform, type Middleware } from './middleware.ts'
@@ -11,6 +12,7 @@ interface RunnerOptions {
   readonly capacityChecker: ((type: string) => boolean) | undefined
   readonly skillDependencies: Readonly<Record<string, readonly string[]>>
   readonly strictEvents: boolean
+  readonly payloadDir: string
   readonly log: Log
   /** Something ended, began, or became hot. */
   readonly onChange: () => void
@@ -98,8 +100,8 @@ export class TaskRunner {
     }
     const skill = this.#skills.get(wire.type) ?? missing(wire.type)
     const setHot = (name: string, hot: boolean): void => this.setHot(name, hot)
-    const { strictEvents, log } = this.#options
-    const task = new RunningTask({ wire, skill, origin, setHot, strictEvents, log })
+    const { strictEvents, payloadDir, log } = this.#options
+    const task = new RunningTask({ wire, skill, origin, setHot, strictEvents, payloadDir, log })
     this.#held.set(wire.task_id, task)
     if (task.deadline !== undefined || skill.timeoutMs !== undefined) this.#watchDeadlines()
     if (this.#hasRoom(wire.type)) this.#start(task)
@@ -169,7 +171,7 @@ export class TaskRunner {
     task.started()
     let ending: Ending | Promise<Ending>
     try {
-      ending = perform(task.skill, task, task.wire.params ?? {}, this.#middlewares)
+      ending = this.#run(task, task.wire.params ?? {})
     } catch (error) {
       return this.#fail(task, error)
     }
@@ -178,6 +180,38 @@ export class TaskRunner {
       (value) => this.#succeed(task, value),
       (error: unknown) => this.#fail(task, error),
     )
+  }
+
+  /** Tasks without files, nearly all, pay one look at their params for those with files. */
+  #run(task: RunningTask, params: JsonObject): Ending | Promise<Ending> {
+    if (hasAddresses(params)) return this.#runWithFiles(task, params)
+    const ending = perform(task.skill, task, params, this.#middlewares)
+    if (!(ending instanceof Promise)) return ending
+    return ending.then(
+      (value) => (task.hasFiles ? this.#keepFiles(task, value) : value),
+      async (error: unknown) => {
+        if (task.hasFiles) await task.releaseFiles()
+        throw error
+      },
+    )
+  }
+
+  async #keepFiles(task: RunningTask, ending: Ending): Promise<Ending> {
+    try {
+      return await endingWithAddresses(ending, task.files)
+    } finally {
+      await task.releaseFiles()
+    }
+  }
+
+  async #runWithFiles(task: RunningTask, params: JsonObject): Promise<Ending> {
+    try {
+      const withPaths = await paramsWithPaths(params, task.files)
+      const ending = await perform(task.skill, task, withPaths, this.#middlewares)
+      return await endingWithAddresses(ending, task.files)
+    } finally {
+      await task.releaseFiles()
+    }
   }
 
   #succeed(task: RunningTask, ending: Ending): void {

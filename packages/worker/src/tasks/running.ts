@@ -2,10 +2,13 @@ import type { JsonObject, ResultRequest, WireTask, WireTaskError } from '@impres
 import { isUnexpected, TaskAborted, TaskFailure, taskErrorOf, type AbortCause } from './failure.ts'
 import { check, type Ending, type Skill, type Task } from './handler.ts'
 import type { Log } from '../runtime/log.ts'
+import type { FileTransport } from '../transport/transport.ts'
+import { LocalFiles } from './worker-files.ts'
 
 /** Where a task came from, and where news of it go. */
 export interface TaskOrigin {
   readonly workerId: string
+  readonly files: FileTransport | undefined
   /** `after`: what has to reach the orchestrator first. Must not reject. */
   result(result: ResultRequest, after?: Promise<unknown>): void
   progress(task: WireTask, fraction: number, message: string | undefined): void
@@ -21,6 +24,8 @@ export interface RunningOptions {
   readonly origin: TaskOrigin
   readonly setHot: (name: string, hot: boolean) => void
   readonly strictEvents: boolean
+  /** Where the directories of tasks are. */
+  readonly payloadDir: string
   readonly log: Log
 }
 
@@ -38,6 +43,7 @@ export class RunningTask implements Task {
   #controller: AbortController | undefined
   #aborted: AbortCause | undefined
   #ended = false
+  #files: LocalFiles | undefined
 
   constructor(options: RunningOptions) {
     this.wire = options.wire
@@ -96,6 +102,29 @@ export class RunningTask implements Task {
       if (this.#aborted !== undefined) this.#controller.abort(new TaskAborted(this.#aborted))
     }
     return this.#controller.signal
+  }
+
+  get files(): LocalFiles {
+    this.#files ??= new LocalFiles({
+      taskId: this.wire.task_id,
+      payloadDir: this.#options.payloadDir,
+      transport: this.origin.files,
+      signal: () => this.signal,
+    })
+    return this.#files
+  }
+
+  /** Whether there are local files of it. */
+  get hasFiles(): boolean {
+    return this.#files?.isUsed === true
+  }
+
+  /** Deletes its local files, whatever became of it. */
+  async releaseFiles(): Promise<void> {
+    const { log } = this.#options
+    await this.#files?.release().catch((error: unknown) => {
+      log.warn('Local files of a task could not be deleted.', { task_id: this.taskId, error: String(error) })
+    })
   }
 
   get ended(): boolean {

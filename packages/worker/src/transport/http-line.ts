@@ -39,6 +39,10 @@ export class HttpLine {
     this.#agent = this.#base.protocol === 'https:' ? new HttpsAgent({ ...options, ...tls }) : new HttpAgent(options)
   }
 
+  get agent(): HttpAgent {
+    return this.#agent
+  }
+
   headers(token: string | undefined): Readonly<Record<string, string>> {
     return {
       [HEADERS.workerId]: this.workerId,
@@ -88,7 +92,7 @@ export class HttpLine {
   }
 }
 
-function readText(response: IncomingMessage): Promise<string> {
+export function readText(response: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     response.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -114,7 +118,10 @@ export function replyOf<T>({ status, text }: HttpAnswer): T {
 const REFUSED = new Set([400, 405, 409, 413, 415, 422])
 
 /** What an answer that is no success means for the caller. */
-export function refusalOf(call: Pick<HttpCall, 'method' | 'path'>, answer: HttpAnswer): TransportError {
+export function refusalOf(
+  call: { readonly method: string; readonly path: string },
+  answer: HttpAnswer,
+): TransportError {
   const { status, text, retryAfter } = answer
   const message = `${call.method} ${call.path}: ${status} ${reasonIn(text)}`
   if (status === 404) {

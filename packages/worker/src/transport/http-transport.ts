@@ -20,6 +20,7 @@ import {
   type TaskBatchRequest,
   type WireTask,
 } from '@impresario/protocol'
+import { HttpFiles } from './http-files.ts'
 import { HttpLine, refusalOf, replyOf, type HttpAnswer } from './http-line.ts'
 import { messageOf, type Log } from '../runtime/log.ts'
 import type { TlsMaterial } from '../settings/settings.ts'
@@ -63,6 +64,7 @@ interface Call {
  */
 export class HttpTransport implements WorkerTransport {
   readonly name: string
+  readonly files: HttpFiles
   readonly #line: HttpLine
   readonly #signIn: SignIn
   /** What messages are signed with, if they are. */
@@ -80,6 +82,7 @@ export class HttpTransport implements WorkerTransport {
     this.#line = new HttpLine(url, workerId, tls)
     this.#signIn = new SignIn({ line: this.#line, token, sts, log })
     this.#secret = options.signing ? token : undefined
+    this.files = new HttpFiles(this.#line, async () => this.#signIn.token())
     this.#log = log
     this.#single = options.mode === 'single'
   }

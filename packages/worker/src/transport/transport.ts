@@ -1,6 +1,7 @@
 import {
   isImpresarioError,
   type EventRequest,
+  type FileRef,
   type HeartbeatReply,
   type HeartbeatRequest,
   type ItemError,
@@ -40,6 +41,18 @@ export interface WorkerSocket {
   close(): Promise<void>
 }
 
+/** The files of the job that a task belongs to, by its id. Names are names within the job, or addresses (`s3://…`). */
+export interface FileTransport {
+  read(taskId: string, name: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+  write(
+    taskId: string,
+    name: string,
+    body: { readonly content: AsyncIterable<Uint8Array>; readonly bytes: number },
+    signal: AbortSignal,
+  ): Promise<FileRef>
+  list(taskId: string, prefix: string, signal: AbortSignal): Promise<readonly FileRef[]>
+}
+
 /**
  * How a worker reaches an orchestrator. Over HTTP by default; an engine in the same process gives one of its own, and
  * workers cannot tell the difference.
@@ -60,6 +73,8 @@ export interface WorkerTransport {
   event(event: EventRequest): Promise<void>
   /** Opens a line for commands, where the transport has such a thing. */
   socket?(workerId: string, onCommand: (command: Command) => void): WorkerSocket
+  /** Nothing: there are no files this way. */
+  readonly files?: FileTransport
   close(): Promise<void>
 }
 

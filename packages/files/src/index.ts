@@ -1,0 +1,7 @@
+export { parseRange } from './byte-range.ts'
+export type * from './file-store.ts'
+export { HandlerFiles } from './handler-files.ts'
+export { JobFiles } from './job-files.ts'
+export type { JobFileLimits, Usage } from './job-files.ts'
+export { openStore } from './open-store.ts'
+export type { StoreOptions } from './open-store.ts'

@@ -1,0 +1,126 @@
+import type { ConfigKey } from './config-keys.ts'
+
+/** Settings of files. */
+export interface FileSettings {
+  readonly filesDir: string
+  readonly taskFilesDir: string
+  readonly s3EndpointUrl: string
+  readonly s3AccessKey: string
+  readonly s3SecretKey: string
+  readonly s3Region: string
+  readonly s3DefaultBucket: string
+  readonly s3MaxConcurrency: number
+  readonly s3AutoCleanup: boolean
+  readonly fileBytesMax: number
+  readonly jobFilesMax: number
+  readonly jobFilesBytesMax: number
+  readonly filesSweepSeconds: number
+}
+
+const GIB = 1_073_741_824
+
+export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
+  filesDir: {
+    names: ['FILES_DIR'],
+    type: 'path',
+    default: '',
+    description:
+      'Directory for files of jobs, unless S3_ENDPOINT_URL is set. Empty: beside the data of STORAGE_URL=file:, or a temporary directory with memory:. With Redis or PostgreSQL there is none by itself: name a directory that all instances share, or use S3.',
+  },
+  taskFilesDir: {
+    names: ['TASK_FILES_DIR'],
+    type: 'path',
+    default: '',
+    description: 'Directory for the local copies of files that handlers ask for. Empty: a temporary directory.',
+  },
+  s3EndpointUrl: {
+    names: ['S3_ENDPOINT_URL'],
+    type: 'text',
+    check: endpointProblem,
+    default: '',
+    description:
+      'Address of an S3-compatible store for files, such as https://s3.eu-central-1.amazonaws.com or http://minio:9000. Empty: files are kept in FILES_DIR. Needs the packages @aws-sdk/client-s3 and @aws-sdk/s3-request-presigner.',
+  },
+  s3AccessKey: {
+    names: ['S3_ACCESS_KEY'],
+    type: 'secret',
+    default: '',
+    description: 'Access key of the store. Empty: where AWS keeps it (environment, profile, role of the machine).',
+  },
+  s3SecretKey: { names: ['S3_SECRET_KEY'], type: 'secret', default: '', description: 'The secret key to it.' },
+  s3Region: { names: ['S3_REGION'], type: 'text', default: 'us-east-1', description: 'Region of the store.' },
+  s3DefaultBucket: {
+    names: ['S3_DEFAULT_BUCKET'],
+    type: 'text',
+    check: bucketProblem,
+    default: 'impresario-files',
+    description:
+      'Bucket for the files of jobs, which has to exist. Addresses of files begin with s3:// and this name, also where they are kept in a directory.',
+  },
+  s3MaxConcurrency: {
+    names: ['S3_MAX_CONCURRENCY'],
+    type: 'integer',
+    min: 1,
+    max: 10_000,
+    default: 100,
+    description:
+      'Operations on files at the same time, in a directory or in S3. Further ones wait, and are refused with 503 after 30 seconds.',
+  },
+  s3AutoCleanup: {
+    names: ['S3_AUTO_CLEANUP', 'FILES_AUTO_CLEANUP'],
+    type: 'switch',
+    default: true,
+    description:
+      'Remove the files of a job when its record is removed (JOB_RETENTION_DAYS). Without it they stay for ever.',
+  },
+  fileBytesMax: {
+    names: ['FILE_BYTES_MAX'],
+    type: 'integer',
+    min: 1,
+    max: 5_000 * GIB,
+    default: 10 * GIB,
+    description: 'Largest file, in bytes.',
+  },
+  jobFilesMax: {
+    names: ['JOB_FILES_MAX'],
+    type: 'integer',
+    min: 1,
+    max: 100_000,
+    default: 1_000,
+    description: 'Files of one job.',
+  },
+  jobFilesBytesMax: {
+    names: ['JOB_FILES_BYTES_MAX'],
+    type: 'integer',
+    min: 1,
+    max: 5_000 * GIB,
+    default: 50 * GIB,
+    description: 'All files of one job together, in bytes.',
+  },
+  filesSweepSeconds: {
+    names: ['FILES_SWEEP_SECONDS'],
+    type: 'seconds',
+    min: 1,
+    max: 604_800,
+    default: 3_600,
+    description:
+      'How often files of jobs that are gone, and what broken uploads have left, are looked for and removed.',
+  },
+}
+
+function endpointProblem(text: string): string | undefined {
+  if (text === '') return undefined
+  const problem = 'must be an address that begins with http:// or https://, without a user and a path.'
+  try {
+    const { protocol, username, password, pathname, search, hash } = new URL(text)
+    const isPlain = username === '' && password === '' && pathname === '/' && search === '' && hash === ''
+    return /^https?:$/.test(protocol) && isPlain ? undefined : problem
+  } catch {
+    return problem
+  }
+}
+
+function bucketProblem(text: string): string | undefined {
+  if (/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(text) && !text.includes('..')) return undefined
+  return 'must be the name of a bucket: 3 to 63 lower-case letters, digits, hyphens and dots.'
+}
