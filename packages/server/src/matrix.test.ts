@@ -128,6 +128,7 @@ function bodyOf(method: string, url: string): object {
   if (url.includes('approval')) return { decision: 'nonsense' }
   if (url.endsWith('tasks/batch')) return { limit: 1, timeout: 0 }
   if (url.endsWith('/snooze')) return { seconds: 1 }
+  if (url.endsWith('/observe')) return { values: {} }
   if (url.endsWith('/:job_id/events')) return { topic: 'a.b' }
   return method === 'PUT' && url.includes('automation') ? AUTOMATION : {}
 }

@@ -54,6 +54,11 @@ export class RecordStore {
       event: table('event'),
       audit: table('audit'),
       gate: table('gate'),
+      condition: table('condition'),
+      calendar: table('calendar'),
+      hook: table('hook'),
+      secret: table('secret'),
+      spending: table('spending'),
     }
     for (const row of opened?.counts ?? []) this.#tables[kindOf(row.kind)].counts.load(row)
     // Records that had expired by the last write are neither counted nor found, and are deleted with the next writes.

@@ -13,12 +13,14 @@ const TEXT_MAX = 1_048_576
 interface Evaluation {
   readonly source: string
   readonly root: unknown
+  /** Comparing the size of what has none fails, instead of not holding. Items of lists are left out by it as ever. */
+  readonly isStrict: boolean
   visits: number
 }
 
 /** What an expression gives. `undefined` when it reads something that is not there. */
-export function evaluate(node: Node, source: string, root: unknown): unknown {
-  return valueOf(node, root, { source, root, visits: 0 })
+export function evaluate(node: Node, source: string, root: unknown, isStrict = false): unknown {
+  return valueOf(node, root, { source, root, isStrict, visits: 0 })
 }
 
 function failed(source: string, problem: string): ImpresarioError {
@@ -68,8 +70,13 @@ function valueOf(node: Node, current: unknown, run: Evaluation): unknown {
       const left = valueOf(node.left, current, run)
       return isTrue(left) ? left : valueOf(node.right, current, run)
     }
-    case 'compare':
-      return compared(node.operator, valueOf(node.left, current, run), valueOf(node.right, current, run))
+    case 'compare': {
+      const [left, right] = [valueOf(node.left, current, run), valueOf(node.right, current, run)]
+      if (run.isStrict && current === run.root && !hasOrder(node.operator, left, right)) {
+        throw failed(run.source, 'it compares the size of something that is not there, or is of another kind')
+      }
+      return compared(node.operator, left, right)
+    }
     case 'arithmetic':
       return calculated(node.operator, valueOf(node.left, current, run), valueOf(node.right, current, run), run)
   }
@@ -149,6 +156,10 @@ function compared(operator: Comparison, left: unknown, right: unknown): boolean 
       return operator === '<' ? order < 0 : operator === '<=' ? order <= 0 : operator === '>' ? order > 0 : order >= 0
     }
   }
+}
+
+function hasOrder(operator: Comparison, left: unknown, right: unknown): boolean {
+  return !/[<>]/.test(operator) || orderOf(measure(left), measure(right)) !== undefined
 }
 
 /** Times compare as instants, whatever offset they are written with. */

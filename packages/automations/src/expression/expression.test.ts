@@ -191,3 +191,13 @@ describe('[K-09] evaluation is safe and bounded', () => {
     )
   })
 })
+
+test('[K-06] `judge` tells what does not hold from what cannot be compared', () => {
+  const judge = (source: string, output: unknown): boolean => compileExpression(source, ['output']).judge({ output })
+  expect(judge('output.free < 10', { free: 5 })).toBe(true)
+  expect(judge('output.free < 10', { free: 15 })).toBe(false)
+  expect(() => judge('output.free < 10', {})).toThrow(/not there/)
+  expect(() => judge('output.free < 10', { free: 'N/A' })).toThrow(/another kind/)
+  expect(judge('output.error != null', {})).toBe(false)
+  expect(judge('length(output.disks[?free < 10]) > 0', { disks: [{}, { free: 3 }] })).toBe(true)
+})

@@ -12,6 +12,8 @@ export interface Expression {
   evaluate(scope: object): unknown
   /** Whether it holds. What is not there does not. */
   test(scope: object): boolean
+  /** Whether it holds; throws when it compares the size of what is not there, or has no size. */
+  judge(scope: object): boolean
   /** Every path that it reads from the outermost values, as lists of names: `steps.weather.temperature`. */
   readonly paths: readonly (readonly string[])[]
 }
@@ -33,7 +35,8 @@ export function compileExpression(source: string, roots: readonly string[]): Exp
     }
   }
   const value = (scope: object): unknown => evaluate(node, text, scope)
-  return { source: text, evaluate: value, test: (scope) => isTrue(value(scope)), paths }
+  const judge = (scope: object): boolean => isTrue(evaluate(node, text, scope, true))
+  return { source: text, evaluate: value, test: (scope) => isTrue(value(scope)), judge, paths }
 }
 
 /** A condition may stand inside `${…}`, as it does in templates. */

@@ -11,6 +11,7 @@ import type { ToolCheck } from '../pipeline/compile.ts'
 import { refused } from '../pipeline/problem.ts'
 import { asAudit, putAudit } from './audit.ts'
 import type { Actor, AuditEntry } from './audit.ts'
+import { conditionChanges, conditionId, conditionItemIds, conditionsOf } from './condition.ts'
 import { Launcher } from './launcher.ts'
 import type { Launched } from './launcher.ts'
 import { asAutomation, firingItem, nearId, putAutomation, subscriptionIds, subscriptionsOf } from './record.ts'
@@ -212,12 +213,13 @@ export class Automations {
       const drop = [
         { kind: 'automation', id } as const,
         ...subscriptionIds(record).map((one) => ({ kind: 'subscription', id: one }) as const),
+        ...conditionsOf(record).map(({ at }) => ({ kind: 'condition', id: conditionId(id, at) }) as const),
       ]
       // The version is compared with one last write, because a drop takes whatever is there.
       const marked = await storage.commit({ put: [putAutomation({ ...record, status: 'canceled' }, version + 1)] })
       if (marked === 'conflict') continue
       const put = [putAudit({ ...entry, action: 'automation.deleted', details })]
-      await storage.commit({ put, drop, remove: [{ queue: 'firings', id }] })
+      await storage.commit({ put, drop, remove: [{ queue: 'firings', id }, ...conditionItemIds(record)] })
       await storage.sync()
       return
     }
@@ -286,11 +288,12 @@ export class Automations {
     const { id, owner, next } = record
     const now = this.#now()
     const entry = { id: nearId(this.#options.random.id(), id), at: now, actor: actor.id, action, subject: id, owner }
-    const enqueue: readonly Item[] = next === undefined ? [] : [firingItem(record, next.runAt - now)]
+    const firing: readonly Item[] = next === undefined ? [] : [firingItem(record, next.runAt - now)]
+    const conditions = conditionChanges(before, record)
     return {
       put: [putAutomation(record, version), ...subscriptionsOf(record), ...put, putAudit({ ...entry, details })],
-      enqueue,
-      ...(next === undefined ? { remove: [{ queue: 'firings', id }] } : {}),
+      enqueue: [...firing, ...conditions.enqueue],
+      remove: [...(next === undefined ? [{ queue: 'firings', id } as const] : []), ...conditions.remove],
       ...(before === undefined
         ? {}
         : { drop: subscriptionIds(before).map((one) => ({ kind: 'subscription', id: one }) as const) }),
@@ -328,7 +331,7 @@ function timesOf({ triggers, misfire, jitterSeconds, calendars }: AutomationDefi
 
 /** A definition may ask for what this server does not do. Better to refuse it now than to run without it. */
 function mustBePossible({ calendars, budget, triggers }: AutomationDefinition): void {
-  const idle = triggers.findIndex(({ kind }) => kind === 'condition' || kind === 'webhook')
+  const idle = triggers.findIndex(({ kind }) => kind === 'webhook')
   if (idle !== -1) {
     throw refused(
       `triggers[${idle}]`,

@@ -5,6 +5,7 @@ import { Pump } from '@impresario/engine'
 import type { Engine } from '@impresario/engine'
 import { isoInstant } from '@impresario/recurrence'
 import type { MisfirePlan, PlannedRun, Zones } from '@impresario/recurrence'
+import { probeItemOf } from './condition.ts'
 import { putGate, readGate, withoutRun } from './gate.ts'
 import { asWaitingRun, waitItemId } from './launcher.ts'
 import type { Launcher, WaitingRun } from './launcher.ts'
@@ -22,6 +23,8 @@ export interface FiringPumpOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  /** What else stands in the queue, by its kind. */
+  readonly others?: Readonly<Record<string, (lease: Lease) => Promise<void>>>
 }
 
 const LEASE_MS = 30_000
@@ -41,6 +44,8 @@ export class FiringPump implements Service {
   #unwatch: (() => void) | undefined
   /** Gates that a run has left. */
   readonly #left = new Set<string>()
+  /** Items that wait for a job that has ended. */
+  readonly #called = new Set<string>()
 
   constructor(options: FiringPumpOptions) {
     this.#options = options
@@ -65,6 +70,11 @@ export class FiringPump implements Service {
   }
 
   #onEnded(job: Job): void {
+    const probe = probeItemOf(job)
+    if (probe !== undefined) {
+      this.#called.add(probe)
+      this.#pump.wake()
+    }
     if (automationOf(job) === undefined) return
     const { gate } = startOf(job)
     if (gate === undefined) return
@@ -76,9 +86,12 @@ export class FiringPump implements Service {
     const left = [...this.#left]
     this.#left.clear()
     for (const gate of left) await this.#callNext(gate)
+    const called = [...this.#called]
+    this.#called.clear()
+    for (const item of called) await this.#call(item)
     const { leases, nextInMs } = await this.#options.storage.claim('firings', { limit: BATCH, leaseMs: LEASE_MS })
     await Promise.all(leases.map((lease) => this.#serve(lease)))
-    return { worked: leases.length + left.length, nextInMs }
+    return { worked: leases.length + left.length + called.length, nextInMs }
   }
 
   /** Whoever is first in the line looks for its place at once. */
@@ -86,17 +99,25 @@ export class FiringPump implements Service {
     const { storage } = this.#options
     const { waiting } = await readGate(storage, gateId, 1)
     const [first] = waiting
-    if (first === undefined) return
-    const [item] = await storage.peek('firings', [waitItemId(first)])
+    if (first !== undefined) await this.#call(waitItemId(first))
+  }
+
+  /** Makes an item due that waits for a look from time to time. */
+  async #call(id: string): Promise<void> {
+    const { storage } = this.#options
+    const [item] = await storage.peek('firings', [id])
     if (item === undefined || item.lease !== undefined || item.dueInMs === 0) return
-    const { queue, id, lane, priority, payload } = item
+    const { queue, lane, priority, payload } = item
     await storage.commit({ enqueue: [{ queue, id, lane, priority, payload, delayMs: 0 }] })
   }
 
   async #serve(lease: Lease): Promise<void> {
     try {
       const { payload } = lease
-      if (isJsonObject(payload) && payload['kind'] === 'waiting') await this.#admit(asWaitingRun(payload), lease)
+      const kind = isJsonObject(payload) ? payload['kind'] : undefined
+      const other = typeof kind === 'string' ? this.#options.others?.[kind] : undefined
+      if (other !== undefined) await other(lease)
+      else if (isJsonObject(payload) && kind === 'waiting') await this.#admit(asWaitingRun(payload), lease)
       else await this.#fire(lease)
     } catch (error) {
       // The item stays in its queue and is served again when the lease ends.

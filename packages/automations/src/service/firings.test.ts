@@ -214,7 +214,6 @@ test('[K-02] what has an open run is not deleted, and what is deleted leaves onl
 })
 
 test.each([
-  [{ triggers: [{ condition: 'output.free < 10' }] }, 'Nothing evaluates'],
   [{ triggers: [{ kind: 'webhook', source: 'github' }] }, 'Nothing evaluates'],
   [{ calendars: { exclude: ['holidays'] } }, 'no calendar "holidays"'],
   [{ budget: { usd_per_day: 5 } }, 'Only runs_per_day'],

@@ -39,7 +39,7 @@ export interface Launch {
   readonly isNext?: boolean
 }
 
-export type SkipReason = 'overlap' | 'deduplicated' | 'budget'
+export type SkipReason = 'overlap' | 'deduplicated' | 'budget' | 'cooldown'
 
 /** `lost`: something that the commit depends on has changed; look again. */
 export type Launched =
@@ -66,10 +66,10 @@ export class Launcher {
     const dedupe = launch.isNext === true ? undefined : this.#dedupeOf(launch)
     if (dedupe !== undefined) {
       const known = (await this.#options.storage.read('key', dedupe.id))?.value
-      if (known !== undefined) return this.#skip(launch, 'deduplicated', known.jobId)
+      if (known !== undefined) return this.skip(launch, 'deduplicated', known.jobId)
     }
     const budget = launch.isNext === true ? 'free' : await this.#budgetOf(record)
-    if (budget === 'spent') return this.#skip(launch, 'budget', undefined)
+    if (budget === 'spent') return this.skip(launch, 'budget', undefined)
     const beside = [...(dedupe === undefined ? [] : [dedupe]), ...(budget === 'free' ? [] : [budget])]
     const gateId = gateIdOf(record)
     if (gateId === undefined) return this.#start(launch, beside, undefined)
@@ -86,7 +86,7 @@ export class Launcher {
     const { record, runId } = launch
     const { overlap } = record.definition
     if (launch.isNext === true) return this.#wait(launch, [], gate)
-    if (overlap === 'skip' || gate.waiting.length >= WAITING_MAX) return this.#skip(launch, 'overlap', gate.open[0])
+    if (overlap === 'skip' || gate.waiting.length >= WAITING_MAX) return this.skip(launch, 'overlap', gate.open[0])
     if (overlap === 'restart' && gate.waiting.length === 0) {
       for (const one of gate.open) {
         await this.#options.engine.cancelJob(
@@ -123,7 +123,8 @@ export class Launcher {
     )
   }
 
-  async #skip(launch: Launch, reason: SkipReason, runId: string | undefined): Promise<Launched> {
+  /** Nothing runs, and that is on record. */
+  skip(launch: Launch, reason: SkipReason, runId: string | undefined): Promise<Launched> {
     const { put = [], enqueue = [] } = launch
     const details = { reason, ...(runId === undefined ? {} : { instead: runId }) }
     const batch = { put: [...put, this.#audit(launch, 'run.skipped', details)], enqueue }

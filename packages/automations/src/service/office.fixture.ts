@@ -6,6 +6,7 @@ import type { DataObject, JsonObject, TaskErrorCode } from '@impresario/protocol
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import type { Actor, AuditEntry } from './audit.ts'
 import { Automations } from './automations.ts'
+import { Conditions } from './conditions.ts'
 import { EventLog } from './event-log.ts'
 import { EventPump } from './event-pump.ts'
 import { FiringPump } from './firing-pump.ts'
@@ -85,6 +86,7 @@ export class Office {
   readonly engine: Engine
   readonly automations: Automations
   readonly events: EventLog
+  readonly conditions: Conditions
   readonly firings: FiringPump
   readonly deliveries: EventPump
   /** What the tool `echo` was called with. */
@@ -124,7 +126,9 @@ export class Office {
     this.automations = new Automations({ ...base, tools: () => tools, timezone: 'UTC' })
     const { launcher, zones } = this.automations
     this.events = new EventLog(base)
-    this.firings = new FiringPump({ ...base, launcher, zones })
+    const read = (id: string, actor: Actor): Promise<AutomationRecord> => this.automations.read(id, actor)
+    this.conditions = new Conditions({ ...base, launcher, read })
+    this.firings = new FiringPump({ ...base, launcher, zones, others: this.conditions.served })
     this.deliveries = new EventPump({ ...base, launcher })
   }
 

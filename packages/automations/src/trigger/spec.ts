@@ -2,8 +2,9 @@ import type { Data, DataObject } from '@impresario/protocol'
 import { trigger, withImpliedStart } from '@impresario/recurrence'
 import type { MisfirePolicy, Trigger, TriggerSpec, Zones } from '@impresario/recurrence'
 import { compileExpression } from '../expression/expression.ts'
+import { compilePipeline } from '../pipeline/compile.ts'
 import type { ToolCheck } from '../pipeline/compile.ts'
-import type { Problems } from '../pipeline/problem.ts'
+import { Problems } from '../pipeline/problem.ts'
 import { FieldReader, isObject } from '../pipeline/reader.ts'
 import { topicPattern } from './topic.ts'
 
@@ -174,11 +175,16 @@ function readCondition(fields: FieldReader, context: TriggerContext): ConditionT
     if (source === undefined) continue
     context.problems.try(fields.path(key), undefined, () => compileExpression(source, CONDITION_SCOPE))
   }
-  if (uses !== undefined && context.tools.named(uses) === undefined) {
-    fields.refuse('uses', `There is no tool "${uses}".`)
-  }
+  if (uses !== undefined) checkCall(fields, { id: 'probe', uses, with: inputs }, context)
   const tool = uses === undefined ? undefined : { uses, with: inputs, everySeconds }
   return { kind: 'condition', expression, reset, tool, forSeconds, cooldownSeconds }
+}
+
+/** The call of a tool is checked like a step of a pipeline. */
+function checkCall(fields: FieldReader, step: DataObject, { tools }: TriggerContext): void {
+  const found = new Problems()
+  compilePipeline([step], tools, found, '')
+  for (const { field, message } of found.list) fields.refuse(field.replace(/^\[0\]\.?/, '') || 'uses', message)
 }
 
 /** The triggers that fire by the clock, ready to be asked. */

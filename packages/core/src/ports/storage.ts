@@ -55,6 +55,16 @@ export interface Records {
   readonly audit: JsonObject
   /** Runs that are open under a concurrency key, and those that wait; by owner and key. */
   readonly gate: JsonObject
+  /** How a condition trigger of an automation stands; by the automation and the trigger's place in it. */
+  readonly condition: JsonObject
+  /** A named calendar; by owner and name. */
+  readonly calendar: JsonObject
+  /** A source of inbound webhooks; by its id, which is a part of its address. */
+  readonly hook: JsonObject
+  /** A named secret, encrypted; by owner and name. */
+  readonly secret: JsonObject
+  /** What runs have used on one day; by automation or owner. */
+  readonly spending: JsonObject
 }
 
 export interface ScheduleRecord {

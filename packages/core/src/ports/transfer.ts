@@ -153,6 +153,11 @@ const KINDS_TABLE: Readonly<Record<Kind, true>> = {
   event: true,
   audit: true,
   gate: true,
+  condition: true,
+  calendar: true,
+  hook: true,
+  secret: true,
+  spending: true,
 }
 
 const QUEUES_TABLE: Readonly<Record<Queue, true>> = {

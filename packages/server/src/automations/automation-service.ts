@@ -1,4 +1,4 @@
-import { Automations, EventLog, EventPump, FiringPump, RunBook, withRuns } from '@impresario/automations'
+import { Automations, Conditions, EventLog, EventPump, FiringPump, RunBook, withRuns } from '@impresario/automations'
 import type { RunBlueprintOptions, ToolCheck, ToolRoute } from '@impresario/automations'
 import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
 import type { BlueprintSource, Engine } from '@impresario/engine'
@@ -67,12 +67,18 @@ export class AutomationService implements Service {
     const automations = new Automations({ ...whole, timezone, tools: () => this.#check() })
     const { launcher, zones } = automations
     const events = new EventLog(whole)
-    const pumps = [new FiringPump({ ...whole, launcher, zones }), new EventPump({ ...whole, launcher })]
-    this.#parts = { automations, events, runs: new RunBook(whole), worker, services: [worker, ...pumps] }
+    const conditions = new Conditions({ ...whole, launcher, read: (id, actor) => automations.read(id, actor) })
+    const others = conditions.served
+    const pumps = [new FiringPump({ ...whole, launcher, zones, others }), new EventPump({ ...whole, launcher })]
+    this.#parts = { automations, conditions, events, runs: new RunBook(whole), worker, services: [worker, ...pumps] }
   }
 
   get automations(): Automations {
     return this.#attached.automations
+  }
+
+  get conditions(): Conditions {
+    return this.#attached.conditions
   }
 
   get events(): EventLog {
@@ -127,6 +133,7 @@ export class AutomationService implements Service {
 
 interface Parts {
   readonly automations: Automations
+  readonly conditions: Conditions
   readonly events: EventLog
   readonly runs: RunBook
   readonly worker: ToolWorker

@@ -162,3 +162,33 @@ test('[K-02] every automation of the guide is accepted', async () => {
     expect({ text, status, answer }).toMatchObject({ text, status: 200 })
   }
 })
+
+test('[K-06] values are reported over HTTP, and the state of a condition is read there', async () => {
+  const id = await create({ triggers: [{ condition: 'output.error_rate > 5', reset: 'output.error_rate < 3' }] })
+  const before = listIn(await app.as('alpha', 'GET', `/api/v1/automations/${id}/conditions`))
+  expect(before).toMatchObject([{ trigger: 0, state: 'clear', since: null, values: {}, run_id: null }])
+  const path = `/api/v1/automations/${id}/observe`
+  const raised = listIn(await app.as('alpha', 'POST', path, { values: { error_rate: 7.5 } }))
+  expect(raised).toMatchObject([{ state: 'raised', holds: true, values: { 'output.error_rate': 7.5 } }])
+  const [{ run_id: runId } = {}] = raised
+  expect(await ended(String(runId))).toMatchObject({ status: 'succeeded', trigger: { kind: 'condition', by: 'alpha' } })
+  expect(listIn(await app.as('alpha', 'POST', path, { values: { error_rate: 4 } }))).toMatchObject([
+    { state: 'raised', holds: false, run_id: runId },
+  ])
+  expect((await app.as('beta', 'POST', path, { values: {} })).status).toBe(404)
+})
+
+test('[K-06] a condition calls a tool of this process', async () => {
+  const trigger = { condition: 'output.free < params.least', uses: 'transform', with: { value: { free: 7 } } }
+  const id = await create({ triggers: [trigger], params: { name: 'Ada', least: 10 } })
+  const state = await vi.waitFor(async () => {
+    const [condition] = listIn(await app.as('alpha', 'GET', `/api/v1/automations/${id}/conditions`))
+    expect(condition).toMatchObject({ state: 'raised' })
+    return condition
+  }, 60_000)
+  await ended(String(state?.['run_id']))
+  const wrong = { condition: 'output.a > 1', uses: 'log', with: { text: 'x' } }
+  const refused = await app.as('alpha', 'POST', '/api/v1/automations', { ...BODY, triggers: [wrong] })
+  expect({ status: refused.status, text: refused.text }).toMatchObject({ status: 422 })
+  expect(refused.text).toContain('triggers[0].with')
+})

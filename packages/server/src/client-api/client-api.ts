@@ -31,6 +31,7 @@ import { registerJobRoutes } from './job-routes.ts'
 import { registerHome } from './home-page.ts'
 import { registerPublicRoutes } from './public-routes.ts'
 import { registerOldQuarantineRoute, registerQuarantineRoutes } from './quarantine-routes.ts'
+import { registerTriggerRoutes } from './trigger-routes.ts'
 import { registerScheduleRoutes } from './schedule-routes.ts'
 import { registerWebhookRoutes } from './webhook-routes.ts'
 
@@ -75,6 +76,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerScheduleRoutes(scope, options)
     registerAutomationRoutes(scope, options)
     registerRunRoutes(scope, options)
+    registerTriggerRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)
     if (options.documents !== undefined) registerDocumentRoutes(scope, options.documents)

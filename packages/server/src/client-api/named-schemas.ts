@@ -4,6 +4,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import type { z } from 'zod'
 import { jsonSchema } from '../http/json-schema.ts'
 import * as automations from './wire-automation.ts'
+import * as triggers from './wire-trigger.ts'
 import * as webhooks from './wire-webhook.ts'
 
 /** What is answered, by the name that programs made from the document call it by. */
@@ -47,6 +48,7 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   AuditEntry: automations.auditEntryBody,
   Tool: automations.toolBody,
   Firings: automations.previewBody,
+  Condition: triggers.conditionBody,
   Dashboard: schemas.dashboardBody,
   Home: schemas.homeBody,
   Status: schemas.statusBody,
@@ -70,6 +72,7 @@ const REQUESTS: Readonly<Record<string, z.ZodType>> = {
   AutomationRequest: automations.automationRequest,
   RunNowRequest: automations.runNowRequest,
   SnoozeRequest: automations.snoozeRequest,
+  ObserveRequest: triggers.observeRequest,
   PublishRequest: automations.publishRequest,
   JobEventRequest: schemas.jobEventRequest,
   SentEventRequest: schemas.sentEventRequest,

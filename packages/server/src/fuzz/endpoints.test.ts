@@ -195,10 +195,11 @@ async function populate(): Promise<Sampler['known']> {
   const automation = textIn((await post('/api/v1/automations', approval)).body, 'id')
   const timed = await post('/api/v1/automations', { ...approval, triggers: [{ cron: '0 9 * * *' }] })
   const idle = textIn((await post('/api/v1/automations', approval)).body, 'id')
+  const watched = await post('/api/v1/automations', { ...approval, triggers: [{ condition: 'output.a > 1' }] })
   const run = await post(`/api/v1/automations/${automation}/run`, {})
   const event = await post('/api/v1/automations/events', { topic: 'a.b', payload: {} })
   return {
-    automation_id: [automation, textIn(timed.body, 'id'), idle],
+    automation_id: [automation, textIn(timed.body, 'id'), idle, textIn(watched.body, 'id')],
     run_id: [textIn(run.body, 'run_id')],
     event_id: [textIn(event.body, 'id')],
     topic: ['a.b', 'github.push'],

@@ -24,7 +24,15 @@ export interface ShardPlacement {
 
 const FIRST = [0]
 const UNDER_LEAD: ReadonlySet<Kind> = new Set<Kind>(['worker', 'standing', 'schedule'])
-const OF_JOBS: ReadonlySet<Kind> = new Set<Kind>(['job', 'delivery', 'automation', 'subscription', 'event', 'audit'])
+const OF_JOBS: ReadonlySet<Kind> = new Set<Kind>([
+  'job',
+  'delivery',
+  'automation',
+  'subscription',
+  'condition',
+  'event',
+  'audit',
+])
 const ROOT = /^(?:msg_)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{8}([0-9a-f]{4})(?![0-9a-z])/i
 
 export function placementOf(shards: number): ShardPlacement {
