@@ -74,7 +74,12 @@ describe('[K-06] conditions over values that are reported', () => {
     expect(view?.record).toMatchObject({
       edge: { phase: 'raised', since: raisedAt },
       crossing: { at: raisedAt, to: 'raised' },
-      seen: { at: raisedAt + SECOND, values: { 'output.free': null }, holds: null, error: expect.any(String) },
+      seen: {
+        at: raisedAt + SECOND,
+        values: { 'output.free': null },
+        holds: null,
+        error: expect.any(String) as unknown,
+      },
     })
     await report(office, id, { free: 'much' })
     await report(office, id, { free: [1, 2, 3].map(() => 'x'.repeat(9_000)) })
@@ -145,7 +150,7 @@ describe('[K-06] conditions over the output of a tool', () => {
     const { id } = await office.create(body)
     await office.settle()
     const seen = async (): Promise<unknown> => (await office.conditions.list(id, ANNA))[0]?.record.seen
-    expect(await seen()).toMatchObject({ holds: null, error: expect.stringContaining('it did not work') })
+    expect(await seen()).toMatchObject({ holds: null, error: expect.stringContaining('it did not work') as unknown })
     office.isWorking = false
     await office.after(30 * SECOND)
     await office.after(700 * SECOND, 10 * SECOND)
