@@ -187,7 +187,7 @@ export class DocumentEngine {
 
   /** Whether a file needs no work. */
   isUpToDate(record: FileRecord, facts: { readonly size: number; readonly mtimeMs: number }): boolean {
-    if (this.#intake.isUnderWay(record.path)) return true
+    if (this.#intake.isBeingRead(record.path)) return true
     const isEnded = record.status === 'completed' || record.status === 'failed'
     return (
       isEnded &&

@@ -8,7 +8,8 @@ import type { Change, FileTask, TaskQueue } from './task.ts'
 export class Intake {
   readonly #queue: TaskQueue
   readonly #prepare: (path: string, change: Change) => Promise<FileTask | undefined>
-  readonly #underWay = new Set<string>()
+  /** What becomes of each file; unknown where an earlier process began, which may have found the file gone already. */
+  readonly #underWay = new Map<string, Change | undefined>()
   readonly #again = new Map<string, Change>()
   readonly #waiting: (() => void)[] = []
   #isClosed = false
@@ -21,11 +22,12 @@ export class Intake {
 
   /** What an earlier process left. */
   resume(tasks: readonly FileTask[]): void {
-    for (const { path } of tasks) this.#underWay.add(path)
+    for (const { path } of tasks) this.#underWay.set(path, undefined)
   }
 
-  isUnderWay(path: string): boolean {
-    return this.#underWay.has(path)
+  /** Whether a task of this process reads the file. One that deletes it says nothing of a file that came back. */
+  isBeingRead(path: string): boolean {
+    return this.#underWay.get(path) === 'present'
   }
 
   get isIdle(): boolean {
@@ -45,7 +47,7 @@ export class Intake {
       this.#again.set(path, change)
       return
     }
-    this.#underWay.add(path)
+    this.#underWay.set(path, change)
     try {
       const task = await this.#prepare(path, change)
       if (task === undefined) this.#ended(path)

@@ -44,8 +44,9 @@ export class Pipeline {
 
   async #parse(path: string, task: Task) {
     const { indexer } = this.#parts
-    const before = await indexer.file(path)
+    // In this order: once it is marked, no other file takes over its record.
     await indexer.mark(path, { status: 'running', attempts: task.attempt })
+    const before = await indexer.file(path)
     try {
       return await this.#read(path, task, before)
     } catch (error) {
@@ -62,25 +63,25 @@ export class Pipeline {
       await indexer.touch(path, print)
       return outcome('unchanged', {})
     }
-    const movedId = isIndexed ? undefined : await this.#movedFrom(path, print)
+    const moved = isIndexed ? undefined : await this.#movedFrom(path, print)
     const document = await parser.parseDocument(path)
     const after = await factsOf(path)
     if (after.size !== print.size || after.mtimeMs !== print.mtimeMs) {
       // What was read may be neither the old content nor the new.
       throw new ParseFailure('CHANGED', 'The file changed while it was read.')
     }
-    this.#staging.put(task.jobId, { print, document, movedId })
-    return isIndexed || movedId !== undefined ? outcome('known', {}) : {}
+    this.#staging.put(task.jobId, { print, document, moved })
+    return isIndexed || moved !== undefined ? outcome('known', {}) : {}
   }
 
   /** The document with this content whose file is no longer where it was: it has been moved. */
-  async #movedFrom(path: string, { hash }: Fingerprint): Promise<number | undefined> {
-    for (const { id, path: other } of await this.#parts.indexer.withHash(hash, path)) {
-      const isThere = await stat(nativePath(other)).then(
-        () => other !== path,
+  async #movedFrom(path: string, { hash }: Fingerprint): Promise<FileRecord | undefined> {
+    for (const record of await this.#parts.indexer.withHash(hash, path)) {
+      const isThere = await stat(nativePath(record.path)).then(
+        () => record.path !== path,
         () => false,
       )
-      if (!isThere) return id
+      if (!isThere) return record
     }
     return undefined
   }
@@ -88,7 +89,7 @@ export class Pipeline {
   async #store(path: string, jobId: string) {
     const staged = this.#staging.take(jobId)
     if (staged === undefined) return outcome('lost', {})
-    await this.#parts.indexer.put(path, staged.print, staged.document, staged.movedId)
+    await this.#parts.indexer.put(path, staged.print, staged.document, staged.moved)
     return {}
   }
 

@@ -1,11 +1,12 @@
+import type { FileRecord } from '../index/indexer.ts'
 import type { Fingerprint, ParsedDocument } from '../parsing/parser.ts'
 
 /** A document between the task that read it and the one that indexes it. */
 export interface Staged {
   readonly print: Fingerprint
   readonly document: ParsedDocument
-  /** The identity of a document that was moved here. */
-  readonly movedId: number | undefined
+  /** The record of a document that was moved here. */
+  readonly moved: FileRecord | undefined
 }
 
 /**

@@ -63,8 +63,11 @@ export interface Indexer {
   withHash(hash: string, exceptPath: string): Promise<readonly FileRecord[]>
   /** Writes down a file that will be read, or what became of it. Makes the record where there is none. */
   mark(path: string, change: FileChange): Promise<void>
-  /** Makes a document searchable; `id` is that of a document that was moved here. */
-  put(path: string, print: Fingerprint, document: ParsedDocument, id?: number): Promise<void>
+  /**
+   * Makes a document searchable. It keeps the identity of the one that was moved here, unless that record has changed since it
+   * was read: then its file is back, and the two are different documents.
+   */
+  put(path: string, print: Fingerprint, document: ParsedDocument, moved?: FileRecord): Promise<void>
   /** The content is the same, only its times have changed. */
   touch(path: string, print: Fingerprint): Promise<void>
   /** A file that cannot be read any more is not found any more either. */

@@ -95,10 +95,22 @@ test('[L-01] a document that is moved keeps its identity, whichever is noticed f
   const [gone] = await index.withHash('содержание', '/new.txt')
   expect(gone?.id).toBe(before?.id)
   await index.mark('/new.txt', { status: 'running' })
-  await index.put('/new.txt', print('содержание'), documentOf('/new.txt', 'содержание'), gone?.id)
+  await index.put('/new.txt', print('содержание'), documentOf('/new.txt', 'содержание'), gone)
   expect((await index.file('/new.txt'))?.id).toBe(before?.id)
   expect(await paths('содержание')).toEqual(['/new.txt'])
   expect((await index.counts()).documents).toBe(1)
+})
+
+test('[L-01] a file that is back at its old path keeps its record, whatever was thought to be its new one', async () => {
+  await put('/old.txt', 'содержание')
+  const [moved] = await index.withHash('содержание', '/new.txt')
+  expect(moved?.path).toBe('/old.txt')
+  // Renamed back while the other path was read.
+  await index.mark('/old.txt', { status: 'running' })
+  await index.put('/new.txt', print('содержание'), documentOf('/new.txt', 'содержание'), moved)
+  await index.touch('/old.txt', print('содержание'))
+  await index.remove('/new.txt')
+  expect(await paths('содержание')).toEqual(['/old.txt'])
 })
 
 test('[L-05] the status of a file is kept with its reason, and survives the process', async () => {

@@ -49,9 +49,9 @@ export class SqliteIndex implements Indexer {
     return this.#batch.add(() => this.#mark(path, change))
   }
 
-  put(path: string, print: Fingerprint, document: ParsedDocument, movedId?: number): Promise<void> {
+  put(path: string, print: Fingerprint, document: ParsedDocument, moved?: FileRecord): Promise<void> {
     return this.#batch.add(() => {
-      const id = this.#idFor(path, movedId)
+      const id = this.#idFor(path, moved)
       const { kind, title, terms, packedText, textChars, isTruncated } = document
       this.#run(
         `UPDATE files SET path = ?, name = ?, status = 'completed', code = NULL, error = NULL, kind = ?, title = ?, size = ?,
@@ -179,22 +179,23 @@ export class SqliteIndex implements Indexer {
   }
 
   /** The record of a document that was moved replaces the one that stands for its new path. */
-  #idFor(path: string, movedId: number | undefined): number {
+  #idFor(path: string, moved: FileRecord | undefined): number {
     const present = this.#file(path)?.id
-    if (movedId !== undefined && movedId !== present && this.#isThere(movedId)) {
+    if (moved !== undefined && moved.id !== present && this.#isAsRead(moved)) {
       if (present !== undefined) {
         this.#forgetText(present)
         this.#run('DELETE FROM files WHERE id = ?', [present])
       }
-      return movedId
+      return moved.id
     }
     if (present !== undefined) return present
     this.#mark(path, { status: 'running' })
     return this.#file(path)?.id ?? 0
   }
 
-  #isThere(id: number): boolean {
-    return this.#prepare('SELECT 1 FROM files WHERE id = ?').get(id) !== undefined
+  #isAsRead({ id, path, status, updatedAt }: FileRecord): boolean {
+    const sql = 'SELECT 1 FROM files WHERE id = ? AND path = ? AND status = ? AND updated_at = ?'
+    return this.#prepare(sql).get(id, path, status, updatedAt) !== undefined
   }
 
   #forgetText(id: number): void {

@@ -8,6 +8,12 @@ interface Looked {
   readonly dueAt: number
 }
 
+interface Waiting {
+  looked: Looked | undefined
+  /** An event came after the last look began: what that look saw may be outdated. */
+  isHeardSince: boolean
+}
+
 export type Verdict = 'file' | 'directory' | 'gone' | 'other'
 
 /** More paths at a time than any burst of a person or a copy has; beyond it everything is compared once instead. */
@@ -21,7 +27,7 @@ export class QuietFiles {
   readonly #quietMs: number
   readonly #settled: (path: string, verdict: Verdict) => void
   readonly #overflow: () => void
-  readonly #paths = new Map<string, Looked | undefined>()
+  readonly #paths = new Map<string, Waiting>()
   readonly #timer: NodeJS.Timeout
   #isLooking = false
 
@@ -43,13 +49,17 @@ export class QuietFiles {
   }
 
   heard(path: string): void {
-    if (this.#paths.has(path)) return
+    const waiting = this.#paths.get(path)
+    if (waiting !== undefined) {
+      waiting.isHeardSince = true
+      return
+    }
     if (this.#paths.size >= PATHS_MAX) {
       this.#paths.clear()
       this.#overflow()
       return
     }
-    this.#paths.set(path, undefined)
+    this.#paths.set(path, { looked: undefined, isHeardSince: false })
   }
 
   close(): void {
@@ -62,33 +72,35 @@ export class QuietFiles {
     this.#isLooking = true
     try {
       const now = Date.now()
-      const due = [...this.#paths].filter(([, looked]) => looked === undefined || looked.dueAt <= now)
+      const due = [...this.#paths].filter(([, { looked }]) => looked === undefined || looked.dueAt <= now)
       for (let at = 0; at < due.length; at += 64) {
-        await Promise.all(due.slice(at, at + 64).map(([path, looked]) => this.#lookAt(path, looked)))
+        await Promise.all(due.slice(at, at + 64).map(([path, waiting]) => this.#lookAt(path, waiting)))
       }
     } finally {
       this.#isLooking = false
     }
   }
 
-  async #lookAt(path: string, before: Looked | undefined): Promise<void> {
+  async #lookAt(path: string, waiting: Waiting): Promise<void> {
+    waiting.isHeardSince = false
     const facts = await stat(nativePath(path)).catch(() => undefined)
-    if (!this.#paths.has(path)) return
+    if (this.#paths.get(path) !== waiting) return
     if (facts === undefined || !facts.isFile()) {
-      this.#end(path, facts === undefined ? 'gone' : facts.isDirectory() ? 'directory' : 'other')
+      // A file may have been made again between the look and this line; its event must not be lost.
+      if (!waiting.isHeardSince) {
+        this.#end(path, facts === undefined ? 'gone' : facts.isDirectory() ? 'directory' : 'other')
+      }
       return
     }
     const { size, mtimeMs } = facts
+    const before = waiting.looked
     const isSame = before !== undefined && before.size === size && before.mtimeMs === mtimeMs
     const age = Date.now() - mtimeMs
     // A clock of another machine may be ahead; then only the comparison counts.
-    if (isSame || age >= this.#quietMs) this.#end(path, 'file')
+    if (!waiting.isHeardSince && (isSame || age >= this.#quietMs)) this.#end(path, 'file')
     else {
-      this.#paths.set(path, {
-        size,
-        mtimeMs,
-        dueAt: Date.now() + this.#quietMs - Math.max(0, Math.min(age, this.#quietMs)),
-      })
+      const dueAt = Date.now() + this.#quietMs - Math.max(0, Math.min(age, this.#quietMs))
+      waiting.looked = { size, mtimeMs, dueAt }
     }
   }
 
