@@ -87,6 +87,7 @@ beforeAll(async () => {
   const event = await app.call('POST', '/api/v1/automations/events', { headers: as, body: { topic: 'a.b' } })
   samples.set('event_id', String(event.body['id']))
   samples.set('name', 'echo')
+  samples.set('calendar', 'holidays')
   samples.set('*', 'no-such-thing')
   samples.set('filename', 'report.pdf')
   samples.set('taskId', 'no-such-task')
@@ -130,6 +131,7 @@ function bodyOf(method: string, url: string): object {
   if (url.endsWith('/snooze')) return { seconds: 1 }
   if (url.endsWith('/observe')) return { values: {} }
   if (url.endsWith('/:job_id/events')) return { topic: 'a.b' }
+  if (method === 'PUT' && url.includes('calendar')) return { entries: [{ date: '2026-12-25' }] }
   return method === 'PUT' && url.includes('automation') ? AUTOMATION : {}
 }
 

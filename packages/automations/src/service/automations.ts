@@ -11,6 +11,7 @@ import type { ToolCheck } from '../pipeline/compile.ts'
 import { refused } from '../pipeline/problem.ts'
 import { asAudit, putAudit } from './audit.ts'
 import type { Actor, AuditEntry } from './audit.ts'
+import { Calendars } from './calendars.ts'
 import { conditionChanges, conditionId, conditionItemIds, conditionsOf } from './condition.ts'
 import { Launcher } from './launcher.ts'
 import type { Launched } from './launcher.ts'
@@ -81,11 +82,13 @@ interface Change {
 export class Automations {
   readonly launcher: Launcher
   readonly zones = new Zones()
+  readonly calendars: Calendars
   readonly #options: AutomationsOptions
 
   constructor(options: AutomationsOptions) {
     this.#options = options
     this.launcher = new Launcher(options)
+    this.calendars = new Calendars({ ...options, zones: this.zones })
   }
 
   /** Reads a definition without keeping it: what it would be, or everything that is wrong with it. */
@@ -101,6 +104,7 @@ export class Automations {
     const { storage, random } = this.#options
     const now = this.#now()
     const definition = this.check(body, actor, now)
+    await this.calendars.mustKnow(definition, actor.id)
     const { active = 0, paused = 0 } = await storage.counts('automation', { owner: actor.id })
     if (active + paused >= AUTOMATIONS_MAX) {
       throw new ImpresarioError('LIMIT_EXCEEDED', `There can be ${AUTOMATIONS_MAX} automations of one owner.`)
@@ -108,7 +112,7 @@ export class Automations {
     const who = { owner: actor.id, createdBy: actor.id, updatedBy: actor.id }
     const times = { createdAt: now, updatedAt: now, handledUpTo: now }
     const base = { id: random.id(), status: 'active', revision: 1, given: body, definition } as const
-    const record = this.#scheduled({ ...base, ...who, ...times }, now)
+    const record = await this.#scheduled({ ...base, ...who, ...times }, now)
     mustFire(record)
     const outcome = await storage.commit(this.#batch(undefined, { record, action: 'automation.created' }, actor, 1))
     if (outcome === 'conflict') throw tooManyConflicts()
@@ -135,13 +139,14 @@ export class Automations {
 
   /** Takes another definition. What was due before the change is served by the old one, what comes after by the new one. */
   update(id: string, body: DataObject, actor: Actor): Promise<AutomationRecord> {
-    return this.#change(id, actor, (before, now) => {
+    return this.#change(id, actor, async (before, now) => {
       if (before.status === 'canceled') throw canceled(before)
       const definition = this.check(body, actor, before.createdAt)
+      await this.calendars.mustKnow(definition, before.owner)
       const isSameTime = JSON.stringify(timesOf(before.definition)) === JSON.stringify(timesOf(definition))
       const { snooze: _, next: __, catchUpUntil: ___, ...rest } = before
       const base = isSameTime ? before : { ...rest, handledUpTo: Math.max(now, before.handledUpTo) }
-      const record = this.#scheduled({ ...base, given: body, definition, revision: before.revision + 1 }, now)
+      const record = await this.#scheduled({ ...base, given: body, definition, revision: before.revision + 1 }, now)
       mustFire(record)
       return { record, action: 'automation.updated', details: { revision: record.revision } }
     })
@@ -158,13 +163,14 @@ export class Automations {
   }
 
   resume(id: string, actor: Actor): Promise<AutomationRecord> {
-    return this.#change(id, actor, (before, now) => {
+    return this.#change(id, actor, async (before, now) => {
       if (before.status === 'canceled') throw canceled(before)
       if (before.status === 'active') return undefined
-      const plan = planOf(before, now, this.zones, NOTHING_RUNS)
+      const restriction = await this.calendars.restrictionOf(before.definition, before.owner)
+      const plan = planOf(before, now, this.zones, restriction, NOTHING_RUNS)
       const put = plan === undefined ? [] : this.#pausedSkips(before, plan, now)
       const handledUpTo = Math.max(now, before.handledUpTo)
-      const record = this.#scheduled({ ...before, status: 'active', handledUpTo }, now)
+      const record = await this.#scheduled({ ...before, status: 'active', handledUpTo }, now)
       return { record, action: 'automation.resumed', put }
     })
   }
@@ -266,13 +272,13 @@ export class Automations {
   async #change(
     id: string,
     actor: Actor,
-    decide: (before: AutomationRecord, now: number) => Change | undefined,
+    decide: (before: AutomationRecord, now: number) => Change | undefined | Promise<Change | undefined>,
   ): Promise<AutomationRecord> {
     const { storage } = this.#options
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const { value: before, version } = await this.#read(id, actor)
       const now = this.#now()
-      const change = decide(before, now)
+      const change = await decide(before, now)
       if (change === undefined) return before
       const record = { ...change.record, updatedAt: now, updatedBy: actor.id }
       const batch = this.#batch(before, { ...change, record }, actor, version + 1)
@@ -301,11 +307,12 @@ export class Automations {
   }
 
   /** With the occurrence that comes next. One that was put off stays where it was put. */
-  #scheduled(record: AutomationRecord, now: number): AutomationRecord {
+  async #scheduled(record: AutomationRecord, now: number): Promise<AutomationRecord> {
     const { next: _, ...rest } = record
     if (record.status !== 'active') return rest
     if (record.snooze !== undefined) return record
-    const plan = planOf(record, now, this.zones)
+    const restriction = await this.calendars.restrictionOf(record.definition, record.owner)
+    const plan = planOf(record, now, this.zones, restriction)
     const next = plan?.runs[0] ?? plan?.next
     return next === undefined ? rest : { ...rest, next }
   }
@@ -330,7 +337,7 @@ function timesOf({ triggers, misfire, jitterSeconds, calendars }: AutomationDefi
 }
 
 /** A definition may ask for what this server does not do. Better to refuse it now than to run without it. */
-function mustBePossible({ calendars, budget, triggers }: AutomationDefinition): void {
+function mustBePossible({ budget, triggers }: AutomationDefinition): void {
   const idle = triggers.findIndex(({ kind }) => kind === 'webhook')
   if (idle !== -1) {
     throw refused(
@@ -338,8 +345,6 @@ function mustBePossible({ calendars, budget, triggers }: AutomationDefinition): 
       `triggers[${idle}]: Nothing evaluates such triggers yet. Publish an event instead.`,
     )
   }
-  const [name] = [...calendars.exclude, ...calendars.only]
-  if (name !== undefined) throw refused('calendars', `There is no calendar "${name}".`)
   const { usdPerDay, tokensPerDay, gpuSecondsPerDay } = budget
   if (usdPerDay !== undefined || tokensPerDay !== undefined || gpuSecondsPerDay !== undefined) {
     throw refused('budget', 'Only runs_per_day is counted. Leave the others out.')

@@ -4,7 +4,8 @@ import type { Batch, Clock, Job, Lease, Log, Random, Service, Storage, Stored } 
 import { Pump } from '@impresario/engine'
 import type { Engine } from '@impresario/engine'
 import { isoInstant } from '@impresario/recurrence'
-import type { MisfirePlan, PlannedRun, Zones } from '@impresario/recurrence'
+import type { MisfirePlan, PlannedRun, Restriction, Zones } from '@impresario/recurrence'
+import type { Calendars } from './calendars.ts'
 import { probeItemOf } from './condition.ts'
 import { putGate, readGate, withoutRun } from './gate.ts'
 import { asWaitingRun, waitItemId } from './launcher.ts'
@@ -20,6 +21,7 @@ export interface FiringPumpOptions {
   readonly engine: Engine
   readonly launcher: Launcher
   readonly zones: Zones
+  readonly calendars: Pick<Calendars, 'restrictionOf'>
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
@@ -145,12 +147,13 @@ export class FiringPump implements Service {
     const { value: record, version } = stored
     const now = wallTime(this.#options.clock)
     const { snooze } = record
+    const restriction = await this.#options.calendars.restrictionOf(record.definition, record.owner)
     if (snooze !== undefined) {
       if (now < snooze.until) return this.#note({ record, version, lease, skips: [], inMs: snooze.until - now })
       const handledUpTo = Math.max(record.handledUpTo, snooze.scheduledFor)
-      return this.#run({ record: { ...record, handledUpTo }, version, lease, now }, snooze.scheduledFor)
+      return this.#run({ record: { ...record, handledUpTo }, version, lease, now, restriction }, snooze.scheduledFor)
     }
-    const plan = planOf(record, now, this.#options.zones)
+    const plan = planOf(record, now, this.#options.zones, restriction)
     if (plan === undefined) return this.#note({ record: withoutNext(record), version, lease, skips: [] })
     const [first] = plan.runs
     if (first === undefined) return this.#rest(record, version, lease, plan, now)
@@ -160,7 +163,8 @@ export class FiringPump implements Service {
     // What lies behind this occurrence is planned when its turn comes.
     const skips = plan.skips.filter(({ last }) => last <= first.scheduledFor)
     const handledUpTo = first.scheduledFor
-    return this.#run({ record: { ...record, handledUpTo }, version, lease, now, skips, plan }, first.scheduledFor)
+    const run = { record: { ...record, handledUpTo }, version, lease, now, restriction, skips, plan }
+    return this.#run(run, first.scheduledFor)
   }
 
   /** Nothing runs now. */
@@ -207,9 +211,9 @@ export class FiringPump implements Service {
   }
 
   /** The automation once this occurrence is served. Those that are still to be made good are spread over the time that is left. */
-  #afterRun({ record, plan, now }: Due, scheduledFor: number): AutomationRecord {
+  #afterRun({ record, plan, now, restriction }: Due, scheduledFor: number): AutomationRecord {
     const { snooze: _, next: __, catchUpUntil, ...rest } = record
-    const later = planOf({ ...rest, handledUpTo: scheduledFor }, now, this.#options.zones)
+    const later = planOf({ ...rest, handledUpTo: scheduledFor }, now, this.#options.zones, restriction)
     const { misfire } = record.definition
     const left = later?.runs.length ?? 0
     if (left === 0) {
@@ -253,6 +257,7 @@ interface Due {
   readonly version: number
   readonly lease: Lease
   readonly now: number
+  readonly restriction: Restriction
   readonly skips?: MisfirePlan['skips']
   readonly plan?: MisfirePlan
 }

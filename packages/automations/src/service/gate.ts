@@ -1,5 +1,6 @@
 import { isEnded, jsonObjectCopy, storedCopy } from '@impresario/core'
 import type { Put, Storage } from '@impresario/core'
+import { escaped } from './record.ts'
 import type { AutomationRecord } from './record.ts'
 
 /**
@@ -23,11 +24,6 @@ export function gateIdOf({ id, owner, definition }: AutomationRecord): string | 
   const { key } = definition.concurrency
   if (key !== undefined) return `key/${escaped(owner)}/${key}`
   return definition.overlap === 'parallel' ? undefined : `automation/${id}`
-}
-
-/** So that no owner and key together read like those of another. */
-function escaped(text: string): string {
-  return text.replaceAll('%', '%25').replaceAll('/', '%2F')
 }
 
 export async function readGate(storage: Storage, id: string, limit: number): Promise<Gate> {

@@ -124,11 +124,17 @@ export class Office {
     }
     const base = { storage: this.storage, engine, clock, random, log }
     this.automations = new Automations({ ...base, tools: () => tools, timezone: 'UTC' })
-    const { launcher, zones } = this.automations
+    const { launcher, zones, calendars } = this.automations
     this.events = new EventLog(base)
     const read = (id: string, actor: Actor): Promise<AutomationRecord> => this.automations.read(id, actor)
     this.conditions = new Conditions({ ...base, launcher, read })
-    this.firings = new FiringPump({ ...base, launcher, zones, others: this.conditions.served })
+    this.firings = new FiringPump({
+      ...base,
+      launcher,
+      zones,
+      calendars,
+      others: { ...this.conditions.served, ...calendars.served },
+    })
     this.deliveries = new EventPump({ ...base, launcher })
   }
 

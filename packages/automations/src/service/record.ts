@@ -70,6 +70,11 @@ export function jobPriority({ priority }: Pick<AutomationDefinition, 'priority'>
   return 5 - priority
 }
 
+/** So that no owner and name together read like those of another. */
+export function escaped(text: string): string {
+  return text.replaceAll('%', '%25').replaceAll('/', '%2F')
+}
+
 /** One event trigger of an automation. */
 export interface Subscription {
   readonly automationId: string
@@ -84,8 +89,18 @@ export function asSubscription(value: JsonObject): Subscription {
 }
 
 /** What listens for the automation. Each lies under the part of its topic that has no wildcard, so that an event finds it. */
-export function subscriptionsOf({ id, owner, definition, status }: AutomationRecord): readonly Put[] {
-  if (status !== 'active') return []
+export function subscriptionsOf(record: AutomationRecord): readonly Put[] {
+  const { id, owner, status } = record
+  if (status === 'canceled') return []
+  const calendars = calendarsIn(record).map((name): Put => {
+    const value = jsonObjectCopy({ automationId: id, owner, calendar: name }, 'The use of a calendar')
+    const facets = { owner, name: calendarBucket(name) }
+    return { kind: 'subscription', id: calendarUseId(id, name), value, version: 1, facets }
+  })
+  return status === 'active' ? [...calendars, ...eventSubscriptions(record)] : calendars
+}
+
+function eventSubscriptions({ id, owner, definition }: AutomationRecord): readonly Put[] {
   return definition.triggers.flatMap((trigger, at): readonly Put[] => {
     if (trigger.kind !== 'event') return []
     const { topic, filter } = trigger
@@ -95,8 +110,25 @@ export function subscriptionsOf({ id, owner, definition, status }: AutomationRec
   })
 }
 
-export function subscriptionIds({ id, definition }: AutomationRecord): readonly string[] {
-  return definition.triggers.flatMap(({ kind }, at) => (kind === 'event' ? [subscriptionId(id, at)] : []))
+export function subscriptionIds(record: AutomationRecord): readonly string[] {
+  const { id, definition } = record
+  return [
+    ...calendarsIn(record).map((name) => calendarUseId(id, name)),
+    ...definition.triggers.flatMap(({ kind }, at) => (kind === 'event' ? [subscriptionId(id, at)] : [])),
+  ]
+}
+
+function calendarsIn({ definition: { calendars } }: AutomationRecord): readonly string[] {
+  return [...new Set([...calendars.exclude, ...calendars.only])]
+}
+
+function calendarUseId(automationId: string, name: string): string {
+  return `${automationId}.calendar.${name}`
+}
+
+/** Where the automations are found that use a calendar. */
+export function calendarBucket(name: string): string {
+  return `calendar/${name}`
 }
 
 function subscriptionId(automationId: string, at: number): string {

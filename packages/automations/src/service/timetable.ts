@@ -1,5 +1,5 @@
 import { anyOf, planMisfires } from '@impresario/recurrence'
-import type { MisfirePlan, MisfirePolicy, Zones } from '@impresario/recurrence'
+import type { MisfirePlan, MisfirePolicy, Restriction, Zones } from '@impresario/recurrence'
 import { timeTriggers } from '../trigger/spec.ts'
 import type { AutomationRecord } from './record.ts'
 
@@ -8,6 +8,7 @@ export function planOf(
   record: AutomationRecord,
   now: number,
   zones: Zones,
+  restriction: Restriction,
   policy: MisfirePolicy = record.definition.misfire,
 ): MisfirePlan | undefined {
   const { definition, handledUpTo, id } = record
@@ -16,6 +17,7 @@ export function planOf(
   const maxMs = definition.jitterSeconds * 1_000
   return planMisfires({
     series: anyOf(triggers.map(({ series }) => series)),
+    restriction,
     handledUpTo,
     now,
     policy,

@@ -65,11 +65,12 @@ export class AutomationService implements Service {
     const whole = { ...base, engine }
     const worker = new ToolWorker({ ...whole, tools: this.tools })
     const automations = new Automations({ ...whole, timezone, tools: () => this.#check() })
-    const { launcher, zones } = automations
+    const { launcher, zones, calendars } = automations
     const events = new EventLog(whole)
     const conditions = new Conditions({ ...whole, launcher, read: (id, actor) => automations.read(id, actor) })
-    const others = conditions.served
-    const pumps = [new FiringPump({ ...whole, launcher, zones, others }), new EventPump({ ...whole, launcher })]
+    const others = { ...conditions.served, ...calendars.served }
+    const firings = new FiringPump({ ...whole, launcher, zones, calendars, others })
+    const pumps = [firings, new EventPump({ ...whole, launcher })]
     this.#parts = { automations, conditions, events, runs: new RunBook(whole), worker, services: [worker, ...pumps] }
   }
 

@@ -192,3 +192,25 @@ test('[K-06] a condition calls a tool of this process', async () => {
   expect({ status: refused.status, text: refused.text }).toMatchObject({ status: 422 })
   expect(refused.text).toContain('triggers[0].with')
 })
+
+test('[K-14] calendars over HTTP: kept for their owner, used by automations, shown by the preview', async () => {
+  const entries = [{ date: '2099-12-25', label: 'Christmas' }, { weekdays: ['sat', 'sun'] }]
+  const put = await app.as('alpha', 'PUT', '/api/v1/calendars/closed', { timezone: 'Europe/Berlin', entries })
+  expect(put).toMatchObject({ status: 200, body: { name: 'closed', owner: 'alpha', timezone: 'Europe/Berlin' } })
+  expect(put.body['entries']).toEqual([entries[0], { weekdays: [6, 7] }])
+  const triggers = [{ rrule: 'FREQ=DAILY;BYHOUR=9', dtstart: '2099-12-23T09:00:00', timezone: 'Europe/Berlin' }]
+  const id = await create({ triggers, calendars: { exclude: ['closed'] } })
+  const { body } = await app.as('alpha', 'GET', `/api/v1/automations/${id}/preview?count=3`)
+  expect(body['firings']).toMatchObject([
+    { local: '2099-12-23T09:00:00+01:00' },
+    {},
+    { local: '2099-12-28T09:00:00+01:00' },
+  ])
+  expect(body['left_out']).toMatchObject([{ reason: expect.stringContaining('Christmas') as unknown }, {}, {}])
+  expect((await app.as('alpha', 'DELETE', '/api/v1/calendars/closed')).status).toBe(409)
+  expect((await app.as('beta', 'GET', '/api/v1/calendars/closed')).status).toBe(404)
+  expect(listIn(await app.as('beta', 'GET', '/api/v1/calendars'))).toEqual([])
+  expect(listIn(await app.as('alpha', 'GET', '/api/v1/calendars'))).toHaveLength(1)
+  const missing = { ...BODY, triggers, calendars: { only: ['nope'] } }
+  expect((await app.as('alpha', 'POST', '/api/v1/automations/preview', missing)).status).toBe(422)
+})

@@ -187,8 +187,11 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
 
   app.post<{ Body: JsonObject }>('/automations/preview', PREVIEW_NEW, async (request) => {
     const { count = 10 } = readQuery(wire.previewQuery, request.query)
-    const definition = automations.check(seen(request.body), actorOf(request))
-    return wire.wirePreview({ definition }, automations.zones, wallTime(clock), count)
+    const actor = actorOf(request)
+    const definition = automations.check(seen(request.body), actor)
+    await automations.calendars.mustKnow(definition, actor.id)
+    const restriction = await automations.calendars.restrictionOf(definition, actor.id)
+    return wire.wirePreview({ definition }, automations.zones, restriction, wallTime(clock), count)
   })
 
   app.get<{ Params: AutomationParams }>('/automations/:automation_id', READ, async (request) =>
@@ -198,7 +201,8 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
   app.get<{ Params: AutomationParams }>('/automations/:automation_id/preview', PREVIEW, async (request) => {
     const { count = 10 } = readQuery(wire.previewQuery, request.query)
     const record = await automations.read(request.params.automation_id, actorOf(request))
-    return wire.wirePreview(record, automations.zones, wallTime(clock), count)
+    const restriction = await automations.calendars.restrictionOf(record.definition, record.owner)
+    return wire.wirePreview(record, automations.zones, restriction, wallTime(clock), count)
   })
 
   app.put<{ Params: AutomationParams; Body: JsonObject }>('/automations/:automation_id', UPDATE, async (request) =>

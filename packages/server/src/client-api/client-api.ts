@@ -104,7 +104,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
 
 /** Routes that exist under every version of the API that a blueprint belongs to. */
 const SHARED =
-  /^(?:jobs|automations|runs|audit|tools|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
+  /^(?:jobs|automations|runs|audit|tools|calendars|hooks|secrets|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
 
 /**
  * A blueprint's own version of the API has the same routes around its endpoints: whoever starts a job under `/api/v2`

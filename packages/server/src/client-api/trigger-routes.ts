@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { storedCopy } from '@impresario/core'
 import type { JsonObject } from '@impresario/protocol'
-import { route } from '../http/route.ts'
-import { actorOf } from './automation-routes.ts'
+import { PAGE_HEADERS } from './job-routes.ts'
+import { readQuery, route } from '../http/route.ts'
+import { actorOf, paged, pageOf } from './automation-routes.ts'
 import type { AutomationRoutesOptions } from './automation-routes.ts'
 import { automationParams } from './wire-automation.ts'
 import * as wire from './wire-trigger.ts'
@@ -34,6 +35,44 @@ const OBSERVE = route({
   refusals: ['NOT_FOUND', 'CONFLICT', 'LIMIT_EXCEEDED'],
 })
 
+const named = (id: string, summary: string) => ({ ...TAG, id, summary, params: wire.calendarParams })
+const CALENDAR = { 200: { description: 'The calendar.', body: wire.calendarBody } }
+
+const LIST_CALENDARS = route({
+  ...TAG,
+  access: 'viewer',
+  isList: true,
+  id: 'listCalendars',
+  summary: 'List calendars',
+  query: wire.calendarListQuery,
+  replies: { 200: { description: 'One page of calendars.', body: wire.calendarList, headers: PAGE_HEADERS } },
+  refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
+})
+
+const READ_CALENDAR = route({
+  ...named('getCalendar', 'Read a calendar'),
+  access: 'viewer',
+  replies: CALENDAR,
+  refusals: ['NOT_FOUND'],
+})
+
+const PUT_CALENDAR = route({
+  ...named('putCalendar', 'Create or replace a calendar'),
+  access: 'client',
+  description:
+    'The automations that use it are planned again. What of an iCalendar file could not be read is in `unread`.',
+  body: wire.calendarRequest,
+  replies: CALENDAR,
+  refusals: ['INPUT_REFUSED', 'LIMIT_EXCEEDED'],
+})
+
+const DELETE_CALENDAR = route({
+  ...named('deleteCalendar', 'Delete a calendar that no automation uses'),
+  access: 'client',
+  replies: { 204: { description: 'It is gone.' } },
+  refusals: ['NOT_FOUND', 'CONFLICT'],
+})
+
 /** What sets automations off, beside the clock. */
 export function registerTriggerRoutes(app: FastifyInstance, { automations: service }: AutomationRoutesOptions): void {
   const { conditions } = service
@@ -53,4 +92,38 @@ export function registerTriggerRoutes(app: FastifyInstance, { automations: servi
       return views.map(wire.wireCondition)
     },
   )
+  registerCalendarRoutes(app, service)
+}
+
+interface CalendarParams {
+  readonly calendar: string
+}
+
+function registerCalendarRoutes(app: FastifyInstance, { automations }: AutomationRoutesOptions['automations']): void {
+  const { calendars } = automations
+
+  app.get('/calendars', LIST_CALENDARS, async (request, reply) => {
+    const { owner, limit, before } = pageOf(request, readQuery(wire.calendarListQuery, request.query))
+    const { items, next } = await calendars.list(owner, limit, before)
+    return paged(
+      request,
+      reply,
+      next,
+      items.map((item) => wire.wireCalendar(item)),
+    )
+  })
+
+  app.get<{ Params: CalendarParams }>('/calendars/:calendar', READ_CALENDAR, async (request) =>
+    wire.wireCalendar(await calendars.read(request.params.calendar, actorOf(request))),
+  )
+
+  app.put<{ Params: CalendarParams; Body: JsonObject }>('/calendars/:calendar', PUT_CALENDAR, async (request) => {
+    const { record, unread } = await calendars.put(request.params.calendar, storedCopy(request.body), actorOf(request))
+    return wire.wireCalendar(record, unread)
+  })
+
+  app.delete<{ Params: CalendarParams }>('/calendars/:calendar', DELETE_CALENDAR, async (request, reply) => {
+    await calendars.remove(request.params.calendar, actorOf(request))
+    return reply.code(204).send()
+  })
 }

@@ -4,7 +4,7 @@ import { jsonObjectCopy } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { preview, timeTriggersOf } from '../automations/preview.ts'
-import type { Zones } from '@impresario/recurrence'
+import type { Restriction, Zones } from '@impresario/recurrence'
 import { z } from 'zod'
 
 const moment = z.number().describe('Unix seconds.')
@@ -15,7 +15,7 @@ export const automationParams = z.object({ automation_id: z.string().describe('I
 export const runParams = z.object({ run_id: z.string().describe('Id of a run.') })
 export const eventParams = z.object({ event_id: z.string().describe('Id of an event.') })
 
-const page = {
+export const page = {
   limit: z.coerce.number().int().min(1).max(LIMITS.pageSizeMax).optional().describe('Entries on one page.'),
   cursor: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),
   owner: z.string().optional().describe('Only those of this client. Admins may name any, others themselves.'),
@@ -187,10 +187,11 @@ export function wireAutomation(record: AutomationRecord, zones: Zones): z.infer<
 export function wirePreview(
   record: Pick<AutomationRecord, 'definition'>,
   zones: Zones,
+  restriction: Restriction,
   after: number,
   count: number,
 ): z.infer<typeof previewBody> {
-  const { words, firings, leftOut, isComplete } = preview(record, zones, after, count)
+  const { words, firings, leftOut, isComplete } = preview(record, zones, restriction, after, count)
   return {
     words: [...words],
     firings: firings.map(({ at, local, notes }) => ({ at: at / 1_000, local, notes: [...notes] })),

@@ -1,7 +1,9 @@
-import type { ConditionView } from '@impresario/automations'
+import type { CalendarRecord, ConditionView } from '@impresario/automations'
 import { jsonObjectCopy } from '@impresario/core'
 import type { JsonObject } from '@impresario/protocol'
+import type { CalendarEntry } from '@impresario/recurrence'
 import { z } from 'zod'
+import { page } from './wire-automation.ts'
 
 const moment = z.number().describe('Unix seconds.')
 
@@ -50,4 +52,71 @@ function seconds(ms: number | undefined): number | null {
 /** As it is stored: the codec at the edge writes numbers as they were. */
 function kept(value: object): JsonObject {
   return jsonObjectCopy(value, 'The answer')
+}
+
+export const calendarParams = z.object({ calendar: z.string().describe('Name of a calendar.') })
+export const calendarListQuery = z.looseObject(page)
+
+/** What is inside is checked by the reader of calendars, which names every problem. */
+export const calendarRequest = z
+  .looseObject({
+    description: z.string().max(500).optional(),
+    timezone: z
+      .string()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('Of days and local times; without it, that of the automation.'),
+    entries: z
+      .array(z.record(z.string(), z.unknown()))
+      .max(5_000)
+      .optional()
+      .describe('See the guide for their forms.'),
+    ics: z.string().min(1).optional().describe('An iCalendar file (RFC 5545), whose events are added.'),
+  })
+  .describe('A calendar as it is written.')
+
+export const calendarBody = z.object({
+  name: z.string(),
+  owner: z.string(),
+  description: z.string(),
+  timezone: z.string().nullable(),
+  entries: z.array(z.looseObject({})),
+  updated_at: moment,
+  updated_by: z.string(),
+  unread: z.array(z.string()).optional().describe('What of an iCalendar file could not be read.'),
+})
+export const calendarList = z.array(calendarBody)
+
+export function wireCalendar(record: CalendarRecord, unread: readonly string[] = []): z.infer<typeof calendarBody> {
+  const { name, owner, description, spec, updatedAt, updatedBy } = record
+  return {
+    name,
+    owner,
+    description,
+    timezone: spec.timezone ?? null,
+    entries: spec.entries.map(wireEntry),
+    updated_at: updatedAt / 1_000,
+    updated_by: updatedBy,
+    ...(unread.length === 0 ? {} : { unread: [...unread] }),
+  }
+}
+
+/** In the form in which it can be sent again. */
+function wireEntry(entry: CalendarEntry): JsonObject {
+  const label = entry.label === undefined ? {} : { label: entry.label }
+  switch (entry.kind) {
+    case 'days':
+      return kept({ date: entry.first, ...(entry.last === undefined ? {} : { until: entry.last }), ...label })
+    case 'weekdays':
+      return kept({ weekdays: entry.weekdays, ...label })
+    case 'window':
+      return kept({ start: entry.start, end: entry.end, ...label })
+    case 'rule': {
+      const { rrule, dtstart, durationMs, timezone, exdates: exdate, rdates: rdate } = entry
+      const length = durationMs === undefined ? undefined : durationMs / 1_000
+      const all = { rrule, dtstart, duration_seconds: length, timezone, exdate, rdate, ...label }
+      return kept(Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)))
+    }
+  }
 }

@@ -113,6 +113,7 @@ const RARELY_REACHED: ReadonlySet<string> = new Set([
   'post /api/v1/automations',
   'post /api/v1/automations/preview',
   'put /api/v1/automations/{automation_id}',
+  'put /api/v1/calendars/{calendar}',
 ])
 
 interface Answer extends Reply {
@@ -198,10 +199,13 @@ async function populate(): Promise<Sampler['known']> {
   const watched = await post('/api/v1/automations', { ...approval, triggers: [{ condition: 'output.a > 1' }] })
   const run = await post(`/api/v1/automations/${automation}/run`, {})
   const event = await post('/api/v1/automations/events', { topic: 'a.b', payload: {} })
+  const entries = [{ date: '2026-12-25' }]
+  await send({ method: 'put', url: '/api/v1/calendars/holidays', headers: json, body: JSON.stringify({ entries }) })
   return {
     automation_id: [automation, textIn(timed.body, 'id'), idle, textIn(watched.body, 'id')],
     run_id: [textIn(run.body, 'run_id')],
     event_id: [textIn(event.body, 'id')],
+    calendar: ['holidays'],
     topic: ['a.b', 'github.push'],
     job_id: jobs,
     ids: jobs,
