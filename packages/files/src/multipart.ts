@@ -14,8 +14,10 @@ interface Part {
 /**
  * Sends a file in parts: while one is on its way the next is filled, in two buffers that are used again and again. What fits
  * into one part is sent as one request. Whatever goes wrong, the parts that were sent are given up.
+ *
+ * The class must not be named `MultipartUpload`: TypeScript 7.0 then writes the field of that name in `#complete` as `_a`.
  */
-export class MultipartUpload {
+export class PartUpload {
   readonly #connection: S3Connection
   readonly #address: ObjectAddress
   readonly #partBytes: number

@@ -14,7 +14,7 @@ import type {
   WrittenFile,
 } from './file-store.ts'
 import { Gate } from './gate.ts'
-import { MultipartUpload } from './multipart.ts'
+import { PartUpload } from './multipart.ts'
 import { loadPresigner } from './s3-client.ts'
 import type { S3Connection } from './s3-client.ts'
 
@@ -50,7 +50,7 @@ export class S3Store implements FileStore {
       const free = await this.#buffers.enter(needed < partBytes ? needed : 2 * partBytes, signal)
       try {
         const checked = new CheckedBody(body, options)
-        const upload = new MultipartUpload(this.#connection, { Bucket: this.bucket, Key: key }, needed)
+        const upload = new PartUpload(this.#connection, { Bucket: this.bucket, Key: key }, needed)
         const etag = await upload.send(checked.read())
         const { sha256 } = checked
         return { key, bytes: checked.bytes, etag: plainEtag(etag), modifiedAt: Date.now(), sha256 }

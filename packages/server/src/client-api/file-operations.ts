@@ -32,8 +32,8 @@ export async function listFiles(
   id: string,
   query: unknown,
 ): Promise<FileListBody> {
-  const { prefix = '', after, limit } = readQuery(schemas.fileListQuery, query)
   const { id: jobId } = await jobOfFiles(parts, caller, id)
+  const { prefix = '', after, limit } = readQuery(schemas.fileListQuery, query)
   const { files } = parts.fileService
   const page = await files.list(jobId, prefix, { after, ...(limit === undefined ? {} : { limit }) })
   const next = page.next === undefined ? {} : { next: page.next }
@@ -73,8 +73,8 @@ export async function grantUpload(
   query: unknown,
   base: string,
 ): Promise<FileGrantBody> {
-  const { filename: name, bytes, expires_in: seconds = UPLOAD_SECONDS } = readQuery(schemas.fileUploadQuery, query)
   const { id: jobId } = await jobOfFiles(parts, caller, id)
+  const { filename: name, bytes, expires_in: seconds = UPLOAD_SECONDS } = readQuery(schemas.fileUploadQuery, query)
   const { files } = parts.fileService
   mustBeFileName('filename', name)
   if (bytes !== undefined) await files.mustHaveRoom(jobId, name, bytes)
@@ -94,8 +94,8 @@ export async function linkFile(
   query: unknown,
   base: string,
 ): Promise<FileGrantBody> {
-  const { filename: name, expires_in: seconds = LINK_SECONDS } = readQuery(schemas.fileLinkQuery, query)
   const { id: jobId } = await jobOfFiles(parts, caller, id)
+  const { filename: name, expires_in: seconds = LINK_SECONDS } = readQuery(schemas.fileLinkQuery, query)
   if ((await parts.fileService.files.head(jobId, name)) === undefined) throw fileNotFound(name)
   return { url: signedUrl(parts, base, { jobId, name, method: 'GET', seconds }), method: 'GET', expires_in: seconds }
 }
