@@ -39,6 +39,7 @@ type Pass = <T>(work: (storage: Storage) => Promise<T>) => Promise<T>
 /** A storage that is still being opened, and whose calls all go through `pass`. */
 export function passedThrough(opening: Promise<Storage>, pass: Pass): Storage {
   return {
+    now: () => pass((storage) => storage.now()),
     read: (kind, id) => pass((storage) => storage.read(kind, id)),
     list: (kind, query) => pass((storage) => storage.list(kind, query)),
     counts: (kind, facets) => pass((storage) => storage.counts(kind, facets)),

@@ -10,7 +10,7 @@ import { checkAtomicity, checkLists, checkRecords } from './records.ts'
 import { checkDurableRuns, checkHandBack, checkRuns } from './runs.ts'
 import { checkCounts, checkDurableSearches, checkSearches } from './searches.ts'
 import type { Check, CheckDurable, StorageUnderTest } from './storage-under-test.ts'
-import { checkConcurrency, checkHints, checkPeek } from './views.ts'
+import { checkClock, checkConcurrency, checkHints, checkPeek } from './views.ts'
 
 export interface DescribeOptions {
   /** Cases that this backend skips, with a reason that a reviewer accepted. */
@@ -46,6 +46,7 @@ export function describeStorage(
   }
 
   describe(`${name} storage`, () => {
+    checkClock(check)
     checkRecords(check)
     checkAtomicity(check)
     checkLists(check)

@@ -3,6 +3,29 @@ import { expect } from 'vitest'
 import { claim, claimedIds, claimOne, item, only, SECOND } from './fixtures.ts'
 import type { Check } from './storage-under-test.ts'
 
+export function checkClock(check: Check): void {
+  check(
+    '[F-05] [H-04] the clock shows the time that items and leases are measured by',
+    async ({ storage, advance }) => {
+      const before = await storage.now()
+      await storage.commit({ enqueue: [item('i1', { delayMs: 60 * SECOND })] })
+      const after = await storage.now()
+      await advance(2 * SECOND)
+      const earliest = await storage.now()
+      const left = only(await storage.peek('turns', ['i1']))?.dueInMs ?? 0
+      const latest = await storage.now()
+      expect(earliest - after).toBeGreaterThanOrEqual(2 * SECOND)
+      // The item is due 60 s after its commit, which was between `before` and `after`.
+      expect(left).toBeGreaterThanOrEqual(before + 60 * SECOND - latest)
+      expect(left).toBeLessThanOrEqual(after + 60 * SECOND - earliest)
+    },
+  )
+
+  check('[F-05] the clock is that of the calendar', async ({ storage }) => {
+    expect(await storage.now()).toBeGreaterThan(Date.UTC(2020, 0))
+  })
+}
+
 export function checkPeek(check: Check): void {
   check('[G-01] a look at items answers in the order asked for', async ({ storage }) => {
     await storage.commit({ enqueue: [item('i1'), item('i2', { lane: 'b', priority: 2, payload: [1] })] })

@@ -143,6 +143,7 @@ export function guarded(
     return result
   }
   return {
+    now: () => pass('now', () => storage.now()),
     read: (kind, id) => pass('read', () => storage.read(kind, id)),
     list: (kind, query) => pass('list', () => storage.list(kind, query)),
     counts: (kind, facets) => pass('counts', () => storage.counts(kind, facets)),

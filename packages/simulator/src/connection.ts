@@ -33,6 +33,10 @@ export class Connection implements Storage {
     this.#link = link
   }
 
+  now(): Promise<number> {
+    return this.#link.carry('now', () => this.#inner.now())
+  }
+
   read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
     return this.#link.carry('read', () => this.#inner.read(kind, id))
   }

@@ -48,6 +48,10 @@ export class Recorder implements Storage {
     this.#options = options
   }
 
+  now(): Promise<number> {
+    return this.#options.inner.now()
+  }
+
   read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
     return this.#options.inner.read(kind, id)
   }

@@ -120,6 +120,11 @@ export class EmbeddedStorage implements Storage {
     })
   }
 
+  async now(): Promise<number> {
+    this.#mustWork()
+    return this.#now()
+  }
+
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
     this.#mustWork()
     return asKind<K>(this.#records.read(kind, id, this.#advanceRecords()))

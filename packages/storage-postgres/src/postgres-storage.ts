@@ -15,6 +15,7 @@ import type {
   Stored,
 } from '@impresario/core'
 import { listingOf } from '@impresario/core'
+import { ImpresarioError } from '@impresario/protocol'
 import { commitParameters, mustBeStorable, touchesOf, weightOf } from './batch-message.ts'
 import { Claims } from './claims.ts'
 import { closedError } from './connections.ts'
@@ -77,6 +78,14 @@ export class PostgresStorage implements Storage {
     this.#claims = new Claims({ connections, schema, session, groupsMax })
     this.#renewals = new Renewals({ connections, schema, onReady: (queue, lane) => hints.tell(queue, lane) })
     this.#reads = new Reads({ connections, schema })
+  }
+
+  async now(): Promise<number> {
+    // A double, because the driver returns a bigint as text.
+    const text = `SELECT ${this.#parts.schema}.now_ms()::double precision AS at`
+    const [row] = await this.#call<{ readonly at: number }>(text, [], AGAIN)
+    if (row === undefined) throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The database did not return its time.')
+    return row.at
   }
 
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {

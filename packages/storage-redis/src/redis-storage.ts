@@ -100,6 +100,11 @@ export class RedisStorage implements Storage {
     this.#hints = new Hints(origin)
   }
 
+  /** The clock of the first shard, because the clocks of several servers differ. */
+  now(): Promise<number> {
+    return this.#caller.call<number>('now', [], 0)
+  }
+
   async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
     const shard = this.#placement.ofRecord(kind, id)
     const reply = await this.#transactions.ask<readonly [number, Buffer] | null>('read', [kind, id], shard)

@@ -263,6 +263,8 @@ export interface Listing<K extends Kind> extends ReadonlyArray<Listed<K>> {
  * middle. Whoever tells the outside (an answer to a client, a task to a worker) awaits `sync` first.
  */
 export interface Storage {
+  /** The storage's clock, in milliseconds since 1970: the same for all instances, however their own clocks differ. */
+  now(): Promise<number>
   read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined>
   /** Newest first by id. */
   list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>>

@@ -2,7 +2,6 @@ import type { Log, Storage } from '@impresario/core'
 import { errorFields } from '../runtime/log.ts'
 import { KEYS_MAX, MemoryRateLimiter, roomOf, ROUNDING_MS } from './rate-limiter.ts'
 import type { RateLimiter, RateRule, Verdict } from './rate-limiter.ts'
-import { SharedTime } from './shared-time.ts'
 import { within } from '../runtime/within.ts'
 
 export interface SharedRateLimiterOptions {
@@ -47,7 +46,6 @@ interface Draw {
  */
 export class SharedRateLimiter implements RateLimiter {
   readonly #options: SharedRateLimiterOptions
-  readonly #time: SharedTime
   readonly #patienceMs: number
   readonly #local = new MemoryRateLimiter()
   readonly #draws = new Map<string, Draw>()
@@ -61,7 +59,6 @@ export class SharedRateLimiter implements RateLimiter {
   constructor(options: SharedRateLimiterOptions) {
     this.#options = options
     this.#patienceMs = options.patienceMs ?? PATIENCE_MS
-    this.#time = new SharedTime(options.storage)
   }
 
   take(key: string, rule: RateRule, nowMs: number): Verdict | Promise<Verdict> {
@@ -159,7 +156,8 @@ export class SharedRateLimiter implements RateLimiter {
     key: string,
     { periodMs }: RateRule,
   ): Promise<{ readonly paidOffAt: number; readonly now: number; readonly version: number }> {
-    const [stored, now] = await Promise.all([this.#options.storage.read('limit', key), this.#time.now()])
+    const { storage } = this.#options
+    const [stored, now] = await Promise.all([storage.read('limit', key), storage.now()])
     const paidOffAt = Math.min(Math.max(stored?.value.paidOffAt ?? 0, now), now + periodMs)
     return { paidOffAt, now, version: stored?.version ?? 0 }
   }

@@ -8,6 +8,7 @@ export function deferredStorage(opening: Promise<Storage>): Storage {
   // Whoever calls hears of a failure; the promise itself must not end the process before the first call.
   opening.catch(() => undefined)
   return {
+    now: async () => (await opening).now(),
     read: async (kind, id) => (await opening).read(kind, id),
     list: async (kind, query) => (await opening).list(kind, query),
     counts: async (kind, facets) => (await opening).counts(kind, facets),

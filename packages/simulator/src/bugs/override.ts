@@ -5,6 +5,7 @@ type Changed = Partial<Pick<Storage, 'claim' | 'claimExpired' | 'renew' | 'commi
 /** The same storage with some of its methods replaced. */
 export function override(storage: Storage, changed: Changed): Storage {
   return {
+    now: () => storage.now(),
     read: (kind, id) => storage.read(kind, id),
     list: (kind, query) => storage.list(kind, query),
     counts: (kind, facets) => storage.counts(kind, facets),

@@ -16,6 +16,7 @@ interface Registered {
 
 /** The functions that the client calls. */
 const FUNCTIONS = {
+  now: { flag: 'no-writes' },
   read: { flag: 'no-writes', touched: 'record' },
   list: { flag: 'no-writes', touched: 'kind' },
   peek: { flag: 'no-writes', touched: 'items' },

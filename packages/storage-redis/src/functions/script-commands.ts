@@ -7,6 +7,10 @@ export const COMMANDS = String.raw`
 -- Members of a lane that are read at a time.
 local PAGE = 32
 
+local function now(keys, args)
+  return now_of(args[1])
+end
+
 local function read(keys, args)
   local kind, id = unpack(cmsgpack.unpack(args[2]))
   local k = keys[1] .. ':r:' .. kind .. ':'
