@@ -28,7 +28,7 @@ const IMPORT_RULES: Readonly<
   },
   'packages/core/src': {
     refused: ['@impresario/engine', '@impresario/server', '@impresario/storage-embedded', 'zod', 'node:crypto', 'fs'],
-    allowed: ['@impresario/protocol', 'acorn', './job.ts', '../job/job.ts'],
+    allowed: ['@impresario/protocol', '@impresario/recurrence', 'acorn', './job.ts', '../job/job.ts'],
   },
   'packages/recurrence/src': {
     refused: ['@impresario/core', '@impresario/engine', '@impresario/server', 'node:fs', 'zod'],
@@ -50,7 +50,7 @@ const IMPORT_RULES: Readonly<
       'pino',
       'node:timers/promises',
     ],
-    allowed: ['@impresario/core', '@impresario/protocol', './executor.ts'],
+    allowed: ['@impresario/core', '@impresario/protocol', '@impresario/recurrence', './executor.ts'],
   },
   'packages/storage-embedded/src': {
     refused: ['@impresario/engine', '@impresario/server', '@impresario/simulator'],

@@ -1,4 +1,4 @@
-import { Zone as ScheduleZone, firingAfter } from '@impresario/core'
+import { firingAfter } from '@impresario/core'
 import type { Trigger } from '@impresario/core'
 import { Zones, trigger } from '@impresario/recurrence'
 import fc from 'fast-check'
@@ -45,7 +45,7 @@ test('[K-03] schedules of schedules.toml fire at the same times as cron expressi
   fc.assert(
     fc.property(fc.oneof(daily, weekly, monthly), fc.constantFrom(...names), moments, (one, timezone, second) => {
       const at = second * 1_000
-      const expected = firingAfter({ trigger: one, zone: new ScheduleZone(timezone), anchor: 0 }, at)
+      const expected = firingAfter({ trigger: one, zone: zones.named(timezone), anchor: 0 }, at)
       const { series } = trigger({ kind: 'cron', cron: asCron(one), timezone }, zones)
       expect(series.next(at)?.at).toBe(expected)
     }),

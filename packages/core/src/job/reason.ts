@@ -1,4 +1,4 @@
-import { isoInstant } from '../schedule/calendar.ts'
+import { isoInstant } from '@impresario/recurrence'
 import type { Job } from './job.ts'
 
 /** What a job stands still for, in a sentence for people; `undefined` for one that does not. */

@@ -1,4 +1,4 @@
-import { isoInstant } from '../schedule/calendar.ts'
+import { isoInstant } from '@impresario/recurrence'
 import { SPAN_MS_MAX } from '../blueprint/duration.ts'
 import type { Action } from './action.ts'
 import { enter, quarantine } from './course.ts'

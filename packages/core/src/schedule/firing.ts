@@ -1,7 +1,7 @@
 import { DAY_MS } from '@impresario/protocol'
-import { dateOf, daysInMonth, weekdayOf } from './calendar.ts'
+import { dateOf, daysInMonth, weekdayOf } from '@impresario/recurrence'
+import type { Zone } from '@impresario/recurrence'
 import type { Trigger } from './schedule.ts'
-import type { Zone } from './zone.ts'
 
 /** A trigger with all that its firings depend on. */
 export interface Timetable {
@@ -14,6 +14,8 @@ export interface Timetable {
 type DayTrigger = Exclude<Trigger, { kind: 'interval' }>
 
 const MINUTE_MS = 60_000
+/** A time that is skipped means the moment of the change; of a time that occurs twice, the first counts. */
+const CLOCK_RULES = { gap: 'first', fold: 'first' } as const
 /** The longest wait for a day: `monthly_dates = [31]` after the end of a January or of a July is less than 62 days. */
 const DAYS_MAX = 64
 
@@ -44,7 +46,7 @@ function search(trigger: DayTrigger, zone: Zone, at: number, direction: 1 | -1):
   for (let step = -1; step <= DAYS_MAX; step += 1) {
     const dayNo = today + step * direction
     if (!isDayOf(trigger, dayNo)) continue
-    const firing = zone.instantOf(dayNo * DAY_MS + trigger.at * MINUTE_MS)
+    const firing = zone.instantOf(dayNo * DAY_MS + trigger.at * MINUTE_MS, CLOCK_RULES)
     if (direction === 1 ? firing > at : firing <= at) return firing
   }
   // A trigger without any day. Where schedules are read it is refused; here it never fires.
@@ -59,7 +61,10 @@ function isDayOf(trigger: DayTrigger, dayNo: number): boolean {
       return trigger.days.includes(weekdayOf(dayNo))
     case 'monthly': {
       const date = dateOf(dayNo)
-      return trigger.dates.includes(date.day) || (trigger.dates.includes('last') && date.day === daysInMonth(date))
+      return (
+        trigger.dates.includes(date.day) ||
+        (trigger.dates.includes('last') && date.day === daysInMonth(date.year, date.month))
+      )
     }
   }
 }

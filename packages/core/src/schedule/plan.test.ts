@@ -1,3 +1,4 @@
+import { Zone } from '@impresario/recurrence'
 import { expect, test } from 'vitest'
 import type { ScheduleRecord } from '../ports/storage.ts'
 import { firingAfter, firingUpTo } from './firing.ts'
@@ -5,7 +6,6 @@ import { plan } from './plan.ts'
 import type { Plan } from './plan.ts'
 import { CATCH_UP_DEFAULT, SCHEDULER_CLIENT, triggerKey } from './schedule.ts'
 import type { Misfire, Schedule, Trigger } from './schedule.ts'
-import { Zone } from './zone.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -1,9 +1,9 @@
+import type { Zone } from '@impresario/recurrence'
 import type { ScheduleRecord } from '../ports/storage.ts'
 import { firingAfter, firingUpTo } from './firing.ts'
 import type { Timetable } from './firing.ts'
 import { triggerKey } from './schedule.ts'
 import type { Schedule } from './schedule.ts'
-import type { Zone } from './zone.ts'
 
 /** What a schedule asks for at a moment. */
 export type Plan =

@@ -1,4 +1,4 @@
-import { Zone } from '@impresario/core'
+import { Zone } from '@impresario/recurrence'
 import type { EventCountQuery, EventFilter, EventListQuery } from '@impresario/history'
 import { DAY_MS, HOUR_MS, ImpresarioError, LIMITS } from '@impresario/protocol'
 import type * as schemas from '@impresario/protocol/schemas'
@@ -46,6 +46,9 @@ function filterOf(caller: Caller, { event, job, worker, blueprint, owner }: List
   }
 }
 
+/** A day that begins in the hour that clocks skip begins with the change; one that begins twice, the first time. */
+const DAY_RULES = { gap: 'first', fold: 'first' } as const
+
 interface Span {
   readonly since: number
   readonly until: number
@@ -63,10 +66,10 @@ function edgesOf({ since, until }: Span, per: CountQuery['per'], timeZone: strin
   }
   const zone = new Zone(timeZone)
   const first = Math.floor(zone.localOf(since) / step) * step
-  const edges = [per === 'day' ? zone.instantOf(first) : since - (zone.localOf(since) - first)]
+  const edges = [per === 'day' ? zone.instantOf(first, DAY_RULES) : since - (zone.localOf(since) - first)]
   for (let index = 1; ; index += 1) {
     // A day has not always 24 hours, an hour always has its length.
-    const edge = per === 'day' ? zone.instantOf(first + index * DAY_MS) : (edges[0] ?? 0) + index * HOUR_MS
+    const edge = per === 'day' ? zone.instantOf(first + index * DAY_MS, DAY_RULES) : (edges[0] ?? 0) + index * HOUR_MS
     if (edge >= until) return [...edges, until]
     edges.push(edge)
   }
