@@ -1,4 +1,4 @@
-import { HEADERS, isImpresarioError, parseExact } from '@impresario/protocol'
+import { HEADERS, isImpresarioError, parseExact, pause } from '@impresario/protocol'
 import { ConnectionError, isTurnedAway, refusalOf } from './errors.ts'
 
 export type Fetch = (input: string, init: RequestInit) => Promise<Response>
@@ -168,18 +168,4 @@ function parse(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/** Waits, or ends early when the signal aborts. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted === true) return resolve()
-    const done = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal?.addEventListener('abort', done)
-  })
 }

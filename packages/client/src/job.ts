@@ -1,5 +1,6 @@
 import {
   ENDED_STATUSES,
+  pause,
   type DataObject,
   type EventPayload,
   type EventType,
@@ -7,7 +8,7 @@ import {
   type JobQuery,
 } from '@impresario/protocol'
 import type { ApproveOptions } from './approvals.ts'
-import { given, pause } from './connection.ts'
+import { given } from './connection.ts'
 import { JobFailedError, WaitTimeoutError } from './errors.ts'
 import { Files } from './files.ts'
 import { listing, type Listing } from './listing.ts'

@@ -1,4 +1,4 @@
-import { stringifyExact } from '@impresario/protocol'
+import { stringifyExact, unlessAborted } from '@impresario/protocol'
 import type { Data, DataObject } from '@impresario/protocol'
 import { redacted, withSecrets } from '@impresario/automations'
 import { ToolError } from './tool.ts'
@@ -53,26 +53,12 @@ async function answerOf(
   secrets: Readonly<Record<string, string>>,
 ): Promise<Data> {
   try {
-    return await unlessAborted(Promise.resolve(tool.run(input, call)), call.signal, tool.name)
+    const stopped = (): Error => new ToolError('TRANSIENT_ERROR', `${tool.name} was stopped before it answered.`)
+    return await unlessAborted(Promise.resolve(tool.run(input, call)), call.signal, stopped)
   } catch (error) {
     if (error instanceof ToolError) throw new ToolError(error.code, redacted(error.message, secrets))
     const message = error instanceof Error ? error.message : String(error)
     throw new ToolError('TRANSIENT_ERROR', redacted(`${tool.name} failed: ${message}`, secrets))
-  }
-}
-
-/** A tool that does not listen to its signal is left behind. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal, name: string): Promise<T> {
-  let stop = (): void => {}
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(new ToolError('TRANSIENT_ERROR', `${name} was stopped before it answered.`))
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', stop)
   }
 }
 

@@ -2,6 +2,7 @@ import http from 'node:http'
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import https from 'node:https'
 import { isIP } from 'node:net'
+import { unlessAborted } from '@impresario/protocol'
 import type { Deliver, Parcel, Sent } from './deliver.ts'
 import { checkUrl, pinnedLookup, resolveTarget, systemResolve } from './outbound.ts'
 import type { OutboundPolicy, Resolve, Target } from './outbound.ts'
@@ -42,7 +43,7 @@ export function createHttpDeliver(options: HttpDeliverOptions): Deliver {
   const exchange = async (parcel: Parcel, deadline: AbortSignal): Promise<Sent> => {
     const url = checkUrl(parcel.url, policy)
     if ('problem' in url) return failure(`The address ${url.problem}.`, true)
-    const target = await unlessAborted(resolveTarget(url, policy, resolve), deadline)
+    const target = await unlessAborted(resolveTarget(url, policy, resolve), deadline, () => new Error('aborted'))
     if ('problem' in target) return failure(`The address ${target.problem}.`)
     return request(target, parcel, { agents, deadline })
   }
@@ -61,19 +62,6 @@ export function createHttpDeliver(options: HttpDeliverOptions): Deliver {
 
 function failure(error: string, isPermanent = false): Sent {
   return { type: 'failed', error, isPermanent }
-}
-
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let stop = (): void => {}
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(new Error('aborted'))
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
 }
 
 interface Channel {

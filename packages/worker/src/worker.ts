@@ -1,4 +1,5 @@
 import { resolve as resolvePath } from 'node:path'
+import { pause } from '@impresario/protocol'
 import type { AnyTaskContract, HeartbeatRequest, Schema } from '@impresario/protocol'
 import { Connection } from './orchestrator/connection.ts'
 import { registration, skillsHash } from './settings/description.ts'
@@ -17,7 +18,7 @@ import { HealthPage } from './orchestrator/health.ts'
 import { HttpTransport } from './transport/http-transport.ts'
 import { messageOf } from './runtime/log.ts'
 import type { Middleware } from './tasks/middleware.ts'
-import { Bell, nextTick, sleep } from './runtime/pause.ts'
+import { Bell, nextTick } from './runtime/pause.ts'
 import { PollRotation } from './orchestrator/poll-rotation.ts'
 import type { TaskOrigin } from './tasks/running.ts'
 import { TaskRunner } from './tasks/runner.ts'
@@ -296,7 +297,7 @@ export class Worker {
       for (const task of tasks) this.#runner.accept(task, connection)
       this.#rotation.done(connection, tasks.length)
       this.#changed()
-      if (tasks.length === 0 && connection.readyInMs === 0) await sleep(this.#settings.idlePollMs, signal)
+      if (tasks.length === 0 && connection.readyInMs === 0) await pause(this.#settings.idlePollMs, signal)
     }
   }
 
@@ -354,7 +355,7 @@ export class Worker {
 /** Waits for the promise, but not longer than that. */
 async function within(ms: number, promise: Promise<unknown>): Promise<void> {
   const done = new AbortController()
-  await Promise.race([promise, sleep(ms, done.signal)])
+  await Promise.race([promise, pause(ms, done.signal)])
   done.abort()
 }
 

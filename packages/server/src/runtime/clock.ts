@@ -1,4 +1,5 @@
 import type { Clock } from '@impresario/core'
+import { pause } from '@impresario/protocol'
 
 /** Below this it is only the two clocks' different pace. */
 const APART_MS = 1_000
@@ -34,7 +35,7 @@ export function createClock({ wall, passed }: TimeSources = MACHINE): Clock {
     },
     steady: () => Math.floor(start + passed()),
     wall,
-    sleep: (ms, signal) => (ms <= 0 ? nextTick() : sleep(ms, signal)),
+    sleep: (ms, signal) => (ms <= 0 ? nextTick() : pause(Math.min(ms, TIMER_MS_MAX), signal)),
   }
 }
 
@@ -44,18 +45,5 @@ const TIMER_MS_MAX = 2_147_483_647
 function nextTick(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)
-  })
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    const wake = (): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', wake)
-      resolve()
-    }
-    const timer = setTimeout(wake, Math.min(ms, TIMER_MS_MAX))
-    signal.addEventListener('abort', wake)
   })
 }

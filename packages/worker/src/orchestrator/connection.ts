@@ -1,3 +1,4 @@
+import { pause } from '@impresario/protocol'
 import type {
   HeartbeatReply,
   HeartbeatRequest,
@@ -9,7 +10,7 @@ import type {
 import { EventSender } from '../tasks/events.ts'
 import type { Log } from '../runtime/log.ts'
 import { Outage } from './outage.ts'
-import { Backoff, Bell, sleep } from '../runtime/pause.ts'
+import { Backoff, Bell } from '../runtime/pause.ts'
 import { eventOf, ProgressSender } from '../tasks/progress.ts'
 import { ResultSender } from '../tasks/results.ts'
 import type { TaskOrigin } from '../tasks/running.ts'
@@ -242,7 +243,7 @@ export class Connection implements TaskOrigin {
       if (!this.#registered) {
         const wishMs = await this.#register()
         if (wishMs === undefined) registering.reset()
-        else await sleep(Math.max(registering.next(), wishMs), this.#stop.signal)
+        else await pause(Math.max(registering.next(), wishMs), this.#stop.signal)
         waitMs = heartbeatMs
         continue
       }
@@ -259,7 +260,7 @@ export class Connection implements TaskOrigin {
     if (!this.#registered || this.#unreached) return
     const { heartbeatDebounceMs, heartbeatCooldownMs } = this.#options.settings
     const cooldownMs = this.#beatAt + heartbeatCooldownMs - performance.now()
-    await sleep(Math.max(heartbeatDebounceMs, cooldownMs), this.#stop.signal)
+    await pause(Math.max(heartbeatDebounceMs, cooldownMs), this.#stop.signal)
   }
 
   /** Nothing when it succeeded, else how long the orchestrator wants to be left in peace. */

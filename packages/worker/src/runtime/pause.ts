@@ -1,17 +1,3 @@
-/** Waits for `ms`, or until the signal aborts. Never rejects. */
-export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted === true) return resolve()
-    const done = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal?.addEventListener('abort', done)
-  })
-}
-
 /** Lets everything that is ready now go first: what ends in the same moment then travels together. */
 export function nextTick(): Promise<void> {
   return new Promise((resolve) => {

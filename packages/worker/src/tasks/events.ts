@@ -1,6 +1,7 @@
+import { pause } from '@impresario/protocol'
 import type { EventRequest } from '@impresario/protocol'
 import { messageOf, type Log } from '../runtime/log.ts'
-import { Backoff, sleep } from '../runtime/pause.ts'
+import { Backoff } from '../runtime/pause.ts'
 import {
   peaceMs,
   TransportError,
@@ -46,7 +47,7 @@ export class EventSender {
         if (failure === 'unknown_worker') await this.#options.onUnknownWorker()
         const waitMs = Math.max(backoff.next(), peaceMs(error, rateLimitMs))
         log.debug('An event could not be sent yet.', { event_id: event.event_id, error: messageOf(error) })
-        await sleep(waitMs, signal)
+        await pause(waitMs, signal)
       }
     }
     throw new TransportError('unavailable', `The event "${event.event_type}" was given up.`)

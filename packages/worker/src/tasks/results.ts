@@ -1,6 +1,7 @@
+import { pause } from '@impresario/protocol'
 import type { ResultRequest } from '@impresario/protocol'
 import { messageOf, type Log } from '../runtime/log.ts'
-import { Backoff, nextTick, sleep } from '../runtime/pause.ts'
+import { Backoff, nextTick } from '../runtime/pause.ts'
 import { peaceMs, transportFailure, type WorkerTransport } from '../transport/transport.ts'
 
 interface SenderOptions {
@@ -108,7 +109,7 @@ export class ResultSender {
         }
         const waitMs = Math.max(backoff.next(), peaceMs(error, rateLimitMs))
         log.warn('Results could not be delivered; they will be sent again.', { ...ids(batch, error), wait_ms: waitMs })
-        await sleep(waitMs, this.#stop.signal)
+        await pause(waitMs, this.#stop.signal)
       }
     }
   }

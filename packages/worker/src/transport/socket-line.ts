@@ -1,7 +1,7 @@
-import { isJsonObject, type EventRequest, type JsonObject } from '@impresario/protocol'
+import { pause, isJsonObject, type EventRequest, type JsonObject } from '@impresario/protocol'
 import type { WebSocket } from 'ws'
 import { messageOf, type Log } from '../runtime/log.ts'
-import { Backoff, sleep } from '../runtime/pause.ts'
+import { Backoff } from '../runtime/pause.ts'
 import type { TlsMaterial } from '../settings/settings.ts'
 import type { Command, Delivered, WorkerSocket } from './transport.ts'
 
@@ -88,7 +88,7 @@ export class SocketLine implements WorkerSocket {
       if (this.#stop.signal.aborted) return
       const waitMs = Math.round(backoff.next())
       log.info('The socket is closed; it will be opened again.', { socket: url.href, why, wait_ms: waitMs })
-      await sleep(waitMs, this.#stop.signal)
+      await pause(waitMs, this.#stop.signal)
     }
   }
 
