@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { LIMITS } from '@impresario/protocol'
+import type { SettingType } from '@impresario/protocol'
 import { BACKGROUND_KEYS } from './background-keys.ts'
 import type { BackgroundSettings } from './background-keys.ts'
 import { FILE_KEYS } from './file-keys.ts'
@@ -61,21 +62,8 @@ interface Text {
   /** What is wrong with a value, as the rest of a sentence that begins with the setting's name. */
   readonly check?: TextCheck
 }
-interface Count {
-  readonly type: 'integer' | 'number' | 'seconds'
-  readonly min: number
-  readonly max: number
-}
-interface Choice {
-  readonly type: 'choice'
-  readonly of: readonly string[]
-}
 
-interface Switch {
-  readonly type: 'switch'
-}
-
-export type ConfigKey = (Text | Count | Choice | Switch) & {
+export type ConfigKey = (Text | SettingType) & {
   /** The names in the environment, the preferred one first. In a file: the same in lower case. */
   readonly names: readonly [string, ...string[]]
   readonly default: string | number | boolean

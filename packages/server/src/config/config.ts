@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, allowedValues, isSettingType, readSetting, settingsTable } from '@impresario/protocol'
 import { parse as parseToml, TomlError } from 'smol-toml'
 import { CONFIG_KEYS } from './config-keys.ts'
 import type { ConfigKey, SettingName, Settings } from './config-keys.ts'
@@ -135,36 +135,20 @@ function reasonOf(error: unknown): string {
 
 function parseValue(key: ConfigKey, value: unknown, from: string): Raw {
   if (!isRaw(value)) throw invalid(`${from} must be ${allowed(key)}, not a list or a table.`)
+  if (isSettingType(key)) {
+    const read = readSetting(key, String(value))
+    if (read === undefined) throw refused(key, value, from)
+    return read
+  }
   switch (key.type) {
-    case 'integer':
-    case 'number':
-    case 'seconds': {
-      const text = String(value).trim()
-      const number = text === '' ? Number.NaN : Number(text)
-      const isGood = key.type === 'integer' ? Number.isInteger(number) : Number.isFinite(number)
-      if (isGood && number >= key.min && number <= key.max) return number
-      throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
-    }
-    case 'choice': {
-      const text = String(value).trim().toLowerCase()
-      const word = text === 'warning' ? 'warn' : text === 'critical' ? 'error' : text
-      if (key.of.includes(word)) return word
-      throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
-    }
-    case 'switch': {
-      const word = String(value).trim().toLowerCase()
-      if (SWITCH_ON.has(word)) return true
-      if (SWITCH_OFF.has(word)) return false
-      throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
-    }
     case 'prefix': {
       const text = String(value).replaceAll(/^\/+|\/+$/g, '')
       if (/^[a-z\d][\w-]*(?:\/[\w-]+)*$/i.test(text)) return text
-      throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
+      throw refused(key, value, from)
     }
     case 'time zone':
       if (isTimeZone(String(value))) return String(value)
-      throw invalid(`${from} is ${show(key, value)}. It must be ${allowed(key)}.`)
+      throw refused(key, value, from)
     case 'text':
     case 'secret':
     case 'path': {
@@ -175,8 +159,10 @@ function parseValue(key: ConfigKey, value: unknown, from: string): Raw {
   }
 }
 
-const SWITCH_ON = new Set(['true', 'yes', 'on', '1'])
-const SWITCH_OFF = new Set(['false', 'no', 'off', '0'])
+function refused(key: ConfigKey, value: Raw, from: string): ImpresarioError {
+  const shown = key.type === 'secret' ? '(hidden)' : JSON.stringify(value)
+  return invalid(`${from} is ${shown}. It must be ${allowed(key)}.`)
+}
 
 function isRaw(value: unknown): value is Raw {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
@@ -190,22 +176,9 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-function show(key: ConfigKey, value: Raw): string {
-  return key.type === 'secret' ? '(hidden)' : JSON.stringify(value)
-}
-
 function allowed(key: ConfigKey): string {
+  if (isSettingType(key)) return allowedValues(key)
   switch (key.type) {
-    case 'integer':
-      return `a whole number from ${key.min} to ${key.max}`
-    case 'number':
-      return `a number from ${key.min} to ${key.max}`
-    case 'seconds':
-      return `a number of seconds from ${key.min} to ${key.max}`
-    case 'choice':
-      return `one of ${key.of.join(', ')}`
-    case 'switch':
-      return 'true or false'
     case 'prefix':
       return 'a path of letters, digits, "_" and "-", such as api'
     case 'time zone':
@@ -223,10 +196,11 @@ export function invalid(message: string, cause?: unknown): ImpresarioError {
 
 /** The reference of all keys, as a Markdown table. */
 export function describeConfig(): string {
-  const rows = Object.values(CONFIG_KEYS).map((key) => {
-    const names = key.names.map((name) => `\`${name}\``).join(', ')
-    const standard = key.names[0] === 'INSTANCE_ID' ? 'host name' : key.default === '' ? '' : `\`${key.default}\``
-    return `| ${names} | ${allowed(key)} | ${standard} | ${key.description} |`
-  })
-  return ['| key | value | default | meaning |', '|---|---|---|---|', ...rows, ''].join('\n')
+  const settings = Object.values(CONFIG_KEYS).map((key) => ({
+    names: key.names,
+    allowed: allowed(key),
+    standard: key.names[0] === 'INSTANCE_ID' ? 'host name' : key.default === '' ? '' : `\`${key.default}\``,
+    description: key.description,
+  }))
+  return settingsTable('key', settings)
 }

@@ -1,3 +1,5 @@
+import type { SettingType } from '@impresario/protocol'
+
 /** What the environment can say, with the types that the program uses. `undefined`: not set, and no default. */
 export interface WorkerEnvironment {
   readonly orchestratorUrl: string
@@ -53,20 +55,8 @@ export interface WorkerEnvironment {
 interface Text {
   readonly type: 'text' | 'secret' | 'path' | 'json'
 }
-interface Count {
-  readonly type: 'integer' | 'number' | 'seconds'
-  readonly min: number
-  readonly max: number
-}
-interface Choice {
-  readonly type: 'choice'
-  readonly of: readonly string[]
-}
-interface Switch {
-  readonly type: 'switch'
-}
 
-export type EnvironmentKey = (Text | Count | Choice | Switch) & {
+export type EnvironmentKey = (Text | SettingType) & {
   /** The preferred name first; the others are names of earlier generations. */
   readonly names: readonly [string, ...string[]]
   readonly default?: string | number | boolean

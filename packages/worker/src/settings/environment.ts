@@ -1,4 +1,13 @@
-import { ImpresarioError, isJsonObject, type Json, type JsonObject } from '@impresario/protocol'
+import {
+  ImpresarioError,
+  allowedValues,
+  isJsonObject,
+  isSettingType,
+  readSetting,
+  settingsTable,
+  type Json,
+  type JsonObject,
+} from '@impresario/protocol'
 import { ENVIRONMENT_KEYS, type EnvironmentKey, type WorkerEnvironment } from './environment-keys.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -21,71 +30,31 @@ function standardOf(key: EnvironmentKey): string | number | boolean | undefined 
   return key.type === 'choice' ? String(key.default).toLowerCase() : key.default
 }
 
-const ON = new Set(['true', 'yes', 'on', '1'])
-const OFF = new Set(['false', 'no', 'off', '0'])
-
 function parse(key: EnvironmentKey, name: string, text: string): string | number | boolean {
-  switch (key.type) {
-    case 'text':
-    case 'secret':
-    case 'path':
-      return text
-    case 'json':
-      jsonIn(name, text)
-      return text
-    case 'integer':
-    case 'number':
-    case 'seconds': {
-      const value = Number(text)
-      const isGood = key.type === 'integer' ? Number.isInteger(value) : Number.isFinite(value)
-      if (isGood && value >= key.min && value <= key.max) return value
-      throw wrong(name, allowed(key), text)
-    }
-    case 'switch':
-      if (ON.has(text.toLowerCase())) return true
-      if (OFF.has(text.toLowerCase())) return false
-      throw wrong(name, allowed(key), text)
-    case 'choice': {
-      const word = SYNONYMS[text.toLowerCase()] ?? text.toLowerCase()
-      if (key.of.some((one) => one.toLowerCase() === word)) return word
-      throw wrong(name, allowed(key), text)
-    }
+  if (isSettingType(key)) {
+    const value = readSetting(key, text)
+    if (value === undefined) throw wrong(name, allowed(key), text)
+    return value
   }
+  if (key.type === 'json') jsonIn(name, text)
+  return text
 }
 
-/** The names of levels that other languages use. */
-const SYNONYMS: Readonly<Record<string, string>> = { warning: 'warn', critical: 'error', fatal: 'error' }
+const ALLOWED = { text: 'a text', secret: 'a text', path: 'a path', json: 'JSON' } as const
 
 function allowed(key: EnvironmentKey): string {
-  switch (key.type) {
-    case 'text':
-    case 'secret':
-      return 'a text'
-    case 'path':
-      return 'a path'
-    case 'json':
-      return 'JSON'
-    case 'integer':
-      return `a whole number from ${key.min} to ${key.max}`
-    case 'number':
-      return `a number from ${key.min} to ${key.max}`
-    case 'seconds':
-      return `a number of seconds from ${key.min} to ${key.max}`
-    case 'switch':
-      return 'true or false'
-    case 'choice':
-      return `one of ${key.of.join(', ')}`
-  }
+  return isSettingType(key) ? allowedValues(key) : ALLOWED[key.type]
 }
 
 /** The reference of all variables, as a Markdown table. */
 export function describeEnvironment(): string {
-  const rows = Object.values(ENVIRONMENT_KEYS).map((key) => {
-    const names = key.names.map((name) => `\`${name}\``).join(', ')
-    const standard = key.standard ?? (key.default === undefined ? '' : `\`${key.default}\``)
-    return `| ${names} | ${allowed(key)} | ${standard} | ${key.description} |`
-  })
-  return ['| variable | value | default | meaning |', '|---|---|---|---|', ...rows, ''].join('\n')
+  const settings = Object.values(ENVIRONMENT_KEYS).map((key) => ({
+    names: key.names,
+    allowed: allowed(key),
+    standard: key.standard ?? (key.default === undefined ? '' : `\`${key.default}\``),
+    description: key.description,
+  }))
+  return settingsTable('variable', settings)
 }
 
 const EXTRA = 'WORKER_EXTRA_'
