@@ -22,7 +22,7 @@ import type {
   WorkerInfo,
 } from './views.ts'
 import { Webhooks } from './webhooks.ts'
-import { fromWire, snakeName } from './wire-case.ts'
+import { fromWire, wireName } from './wire-case.ts'
 
 export interface ClientOptions {
   readonly url: string
@@ -175,7 +175,7 @@ export class Client {
       q: search,
       created_after: timeText(createdAfter),
       created_before: timeText(createdBefore),
-      fields: fields?.map(snakeName).join(','),
+      fields: fields?.map(wireName).join(','),
     }
     return listing((cursor) => this.#transport.listJobs(given({ ...wanted, cursor })), fromWire, first)
   }

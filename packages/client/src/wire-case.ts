@@ -1,3 +1,5 @@
+import { snakeName } from '@impresario/protocol'
+
 /**
  * The one boundary between the wire, where names are in snake_case, and programs, where they are in camelCase. What
  * belongs to users (data, and names that they chose as keys) is left as it is.
@@ -42,11 +44,11 @@ export function fromWire<T>(value: T): CamelCased<T> {
 
 /** What programs have, as it stands on the wire. Names that are in snake_case stay. */
 export function toWire(value: unknown): unknown {
-  return converted(value, snakeName)
+  return converted(value, wireName)
 }
 
 const camelNames = new Map<string, string>()
-const snakeNames = new Map<string, string>()
+const wireNames = new Map<string, string>()
 /** Names come from a fixed set; where others get in, the caches must not grow with them. */
 const CACHED_MAX = 1_000
 
@@ -54,8 +56,8 @@ function camelName(name: string): string {
   return cached(camelNames, name, () => name.replaceAll(/_([a-z\d])/g, (_, letter: string) => letter.toUpperCase()))
 }
 
-export function snakeName(name: string): string {
-  return cached(snakeNames, name, () => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
+export function wireName(name: string): string {
+  return cached(wireNames, name, () => snakeName(name))
 }
 
 function cached(names: Map<string, string>, name: string, make: () => string): string {
@@ -72,7 +74,7 @@ function converted(value: unknown, rename: (name: string) => string): unknown {
   if (Array.isArray(value)) return value.map((item) => converted(item, rename))
   if (!isPlainObject(value)) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [rename(name), convertedField(snakeName(name), inner, rename)]),
+    Object.entries(value).map(([name, inner]) => [rename(name), convertedField(wireName(name), inner, rename)]),
   )
 }
 

@@ -1,4 +1,4 @@
-import { compareNumbers, isAnyNumber } from '@impresario/protocol'
+import { compareNumbers, isAnyNumber, snakeName } from '@impresario/protocol'
 import type { Expression, Key } from './parser.ts'
 import { itemsOf, keysOf, shapeAt, shapeOf, variantOf } from './shape.ts'
 import type { Shape, Variant } from './shape.ts'
@@ -69,7 +69,7 @@ function shapeOfPath(keys: readonly Key[], { root, problems }: Visitor): Shape {
 function shown(keys: readonly Key[]): string {
   const words = keys.map((key, depth) => {
     if (typeof key === 'number') return `[${key}]`
-    return depth === 1 ? key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) : key
+    return depth === 1 ? snakeName(key) : key
   })
   return words.join('.').replaceAll('.[', '[')
 }

@@ -83,7 +83,7 @@ tokens_sha256 = ["${sha256('hidden-token').toUpperCase()}"]
   })
 
   test.each([
-    ['[a]\ntoken = "t"\nrole = "root"', '[a].role must be one of viewer, client, admin'],
+    ['[a]\ntoken = "t"\nrole = "root"', '[a].role must be one of "viewer", "client", "admin"'],
     ['[a]\ntoken = "t"\nrol = "viewer"', '[a].rol is not known. Did you mean role?'],
     ['[a]\ntoken = "t"\nmonthly_atempts = 5', '[a].monthly_atempts is not known. Did you mean monthly_attempts?'],
     ['[a]\ntokn = "t"', '[a].tokn is not known. Did you mean token?'],

@@ -1,13 +1,11 @@
 import { SCHEDULER_CLIENT } from '@impresario/core'
-import { LIMITS } from '@impresario/protocol'
 import { CLIENT_ROLES } from '../http/access.ts'
-import type { ClientRole } from '../http/access.ts'
 import type { ClientCredential } from './auth.ts'
-import { invalid, parseFile } from '../config/config.ts'
+import { invalid } from '../config/config.ts'
 import type { Settings } from '../config/config.ts'
 import { LINK_HOLDER } from './capabilities.ts'
-import { isTable, refuseMisspelt, tomlJson } from '../config/credential-keys.ts'
-import type { Table } from '../config/credential-keys.ts'
+import { TableReader, refuseMisspelt, tablesIn, tomlJson } from '../config/table-reader.ts'
+import type { Table } from '../config/table-reader.ts'
 import { TOKEN_KEYS, TokenBook } from './token-book.ts'
 import { WorkerCredentials } from './worker-credentials.ts'
 import type { WorkerCredential } from './worker-credentials.ts'
@@ -51,22 +49,12 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
 }
 
-/** A file that was emptied by mistake must not take all tokens away, and so open the door to everybody. */
-function* tables(path: string, setting: string): Generator<readonly [string, Table]> {
-  if (path === '') return
-  const entries = Object.entries(parseFile(path))
-  if (entries.length === 0) {
-    throw invalid(`${path} is empty. Write a table such as [my_name] with a token into it, or leave ${setting} unset.`)
-  }
-  for (const [name, table] of entries) {
-    if (!isTable(table)) {
-      throw invalid(`${path}: ${name} is outside of a table. Begin the file with a table such as [my_name].`)
-    }
-    if (name === '' || name.length > LIMITS.identifierCharsMax) {
-      throw invalid(`${path}: [${name.slice(0, 32)}] must have a name of 1 to ${LIMITS.identifierCharsMax} characters.`)
-    }
-    yield [name, table]
-  }
+/** A file that was emptied by mistake must not remove all tokens, which would let anyone in. */
+function credentialTables(path: string, setting: string): readonly (readonly [string, Table])[] {
+  if (path === '') return []
+  const tables = [...tablesIn(path, 'my_name')]
+  if (tables.length > 0) return tables
+  throw invalid(`${path} is empty. Write a table such as [my_name] with a token into it, or leave ${setting} unset.`)
 }
 
 const CLIENT_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'role', 'plan', 'monthly_attempts', 'params'])
@@ -76,51 +64,38 @@ const WORKER_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'description', 
 const RESERVED_CLIENTS: ReadonlySet<string> = new Set([SCHEDULER_CLIENT, LINK_HOLDER, 'system', 'impresario'])
 
 function* fileClients(path: string, book: TokenBook): Generator<ClientCredential> {
-  for (const [id, table] of tables(path, 'CLIENTS_CONFIG_PATH')) {
+  for (const [id, table] of credentialTables(path, 'CLIENTS_CONFIG_PATH')) {
     const at = `${path}: [${id}]`
     if (RESERVED_CLIENTS.has(id.toLowerCase())) {
       throw invalid(`${at} is reserved by the server. Choose another name for this client.`)
     }
-    const { role, plan, monthly_attempts: attempts, params } = table
+    const reader = new TableReader(at, table)
     const others = Object.fromEntries(Object.entries(table).filter(([key]) => !CLIENT_KEYS.has(key)))
     refuseMisspelt(at, Object.keys(others), CLIENT_KEYS, `or put it into [${id}.params] if it is meant for handlers`)
     const { hashes } = book.read(at, table)
-    if (plan !== undefined && typeof plan !== 'string') throw invalid(`${at}.plan must be a text.`)
-    if (attempts !== undefined && !(typeof attempts === 'number' && Number.isSafeInteger(attempts) && attempts >= 0)) {
-      throw invalid(`${at}.monthly_attempts must be a whole number of at least 0. Leave it out for no limit.`)
-    }
-    if (params !== undefined && !isTable(params)) throw invalid(`${at}.params must be a table.`)
-    const custom = tomlJson({ ...others, ...params })
+    const plan = reader.text('plan', { mayBeEmpty: true })
+    const attempts = reader.number('monthly_attempts', { min: 0, max: Number.MAX_SAFE_INTEGER, isWhole: true })
+    const custom = tomlJson({ ...others, ...reader.table('params') })
     const client = {
       id,
       ...(plan === undefined ? {} : { plan }),
       ...(Object.keys(custom).length === 0 ? {} : { params: custom }),
     }
     const quota = attempts === undefined ? {} : { monthlyAttempts: attempts }
-    yield { tokens: hashes, client, role: roleOf(at, role), ...quota }
+    yield { tokens: hashes, client, role: reader.choice('role', CLIENT_ROLES) ?? 'client', ...quota }
   }
-}
-
-function roleOf(at: string, role: unknown): ClientRole {
-  if (role === undefined) return 'client'
-  const found = CLIENT_ROLES.find((known) => known === role)
-  if (found === undefined) throw invalid(`${at}.role must be one of ${CLIENT_ROLES.join(', ')}.`)
-  return found
 }
 
 /** A pattern of many stars takes long to hold against an id, and nobody needs one. */
 const STARS_MAX = 3
 
 function* fileWorkers(path: string, book: TokenBook): Generator<WorkerCredential> {
-  for (const [name, table] of tables(path, 'WORKERS_CONFIG_PATH')) {
+  for (const [name, table] of credentialTables(path, 'WORKERS_CONFIG_PATH')) {
     const at = `${path}: [${name}]`
-    const { description, signed } = table
-    const unknown = Object.keys(table).filter((key) => !WORKER_KEYS.has(key))
-    refuseMisspelt(at, unknown, WORKER_KEYS)
-    const [other] = unknown
-    if (other !== undefined) throw invalid(`${at}.${other} is not known. A worker has ${[...WORKER_KEYS].join(', ')}.`)
-    if (description !== undefined && typeof description !== 'string') throw invalid(`${at}.description must be a text.`)
-    if (signed !== undefined && typeof signed !== 'boolean') throw invalid(`${at}.signed must be true or false.`)
+    const reader = new TableReader(at, table)
+    reader.refuseUnknown(WORKER_KEYS, 'A worker')
+    reader.text('description', { mayBeEmpty: true })
+    const signed = reader.flag('signed')
     if (name.split('*').length - 1 > STARS_MAX) throw invalid(`${at} must have at most ${STARS_MAX} "*" in its name.`)
     const { hashes, plain } = book.read(at, table)
     if (signed === true && plain.length < hashes.length) {

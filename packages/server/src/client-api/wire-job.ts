@@ -8,6 +8,7 @@ import {
   LIMITS,
   traceContextOf,
   writeJson,
+  snakeName,
 } from '@impresario/protocol'
 import type {
   BlueprintBody,
@@ -297,21 +298,16 @@ function wireExplanation(explanation: Explanation): Json {
   const enough = workers.findIndex(
     (verdict) => (bytes += roughJsonLength(verdict, VERDICTS_BYTES_MAX)) > VERDICTS_BYTES_MAX,
   )
-  if (enough === -1) return snakeCase(explanation)
+  if (enough === -1) return snakeCased(explanation)
   const omitted = explanation.omitted + workers.length - enough
-  return snakeCase({ ...explanation, workers: workers.slice(0, enough), omitted })
+  return snakeCased({ ...explanation, workers: workers.slice(0, enough), omitted })
 }
 
 /** The explanation is plain data; on the wire its keys are in snake_case like all others. */
-function snakeCase(value: unknown): Json {
-  if (Array.isArray(value)) return value.map(snakeCase)
+function snakeCased(value: unknown): Json {
+  if (Array.isArray(value)) return value.map(snakeCased)
   if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(
-      Object.entries(value).map(([key, inner]) => [
-        key.replaceAll(/[A-Z]/g, (c) => `_${c.toLowerCase()}`),
-        snakeCase(inner),
-      ]),
-    )
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [snakeName(key), snakeCased(inner)]))
   }
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null
 }

@@ -1,15 +1,15 @@
 import { CATCH_UP_DEFAULT, SCHEDULER_CLIENT } from '@impresario/core'
 import type { Misfire, Schedule, Trigger } from '@impresario/core'
 import type { EngineSettings, Scheduler } from '@impresario/engine'
-import { LIMITS, isImpresarioError } from '@impresario/protocol'
+import { isImpresarioError } from '@impresario/protocol'
 import { Zone } from '@impresario/recurrence'
 import { mustBeWebhookUrl } from '@impresario/webhooks'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import type { BackgroundSettings } from './background-keys.ts'
-import { invalid, parseFile } from './config.ts'
+import { invalid } from './config.ts'
 import type { Settings } from './config.ts'
-import { isTable, refuseMisspelt, tomlJson } from './credential-keys.ts'
-import type { Table } from './credential-keys.ts'
+import { TableReader, tablesIn, tomlJson } from './table-reader.ts'
+import type { Table } from './table-reader.ts'
 
 export interface ScheduleFileOptions {
   /** The time zone of schedules that name none. */
@@ -57,14 +57,8 @@ const TRIGGERS = ['interval_seconds', 'daily_at', 'weekly_days', 'monthly_dates'
 export function loadSchedules(path: string, options: ScheduleFileOptions): readonly Schedule[] {
   if (path === '') return []
   const found: Schedule[] = []
-  for (const [name, table] of Object.entries(parseFile(path))) {
-    if (!isTable(table)) {
-      throw invalid(`${path}: ${name} is outside of a table. Begin the file with a table such as [nightly_report].`)
-    }
-    if (name === '' || name.length > LIMITS.identifierCharsMax) {
-      throw invalid(`${path}: [${name.slice(0, 32)}] must have a name of 1 to ${LIMITS.identifierCharsMax} characters.`)
-    }
-    found.push(readSchedule(new Reader(`${path}: [${name}]`, table), name, options))
+  for (const [name, table] of tablesIn(path, 'nightly_report')) {
+    found.push(readSchedule(new TableReader(`${path}: [${name}]`, table), name, options))
   }
   return found
 }
@@ -112,9 +106,9 @@ export async function applySchedules(
   }
 }
 
-function readSchedule(reader: Reader, name: string, options: ScheduleFileOptions): Schedule {
+function readSchedule(reader: TableReader, name: string, options: ScheduleFileOptions): Schedule {
   const { timeZone, checkWebhook, isClient } = options
-  reader.refuseUnknown()
+  reader.refuseUnknown(KEYS, 'A schedule')
   const trigger = readTrigger(reader)
   const misfire = reader.choice('misfire', MISFIRES) ?? 'run_once'
   const catchUpMax = reader.number('catch_up_max', { min: 1, max: CATCH_UP_MAX, isWhole: true })
@@ -142,7 +136,7 @@ function readSchedule(reader: Reader, name: string, options: ScheduleFileOptions
   }
 }
 
-function readData(reader: Reader): Table {
+function readData(reader: TableReader): Table {
   const data = reader.table('input_data')
   const alias = reader.table('initial_data')
   if (data !== undefined && alias !== undefined) {
@@ -152,7 +146,7 @@ function readData(reader: Reader): Table {
 }
 
 /** The scheduler's own client has no token and is always there. */
-function readClient(reader: Reader, isClient: IsClient = () => true): string {
+function readClient(reader: TableReader, isClient: IsClient = () => true): string {
   const id = reader.text('client') ?? SCHEDULER_CLIENT
   if (id === SCHEDULER_CLIENT || isClient(id)) return id
   throw reader.refusal(
@@ -161,7 +155,7 @@ function readClient(reader: Reader, isClient: IsClient = () => true): string {
   )
 }
 
-function readZone(reader: Reader): string | undefined {
+function readZone(reader: TableReader): string | undefined {
   const name = reader.text('timezone')
   if (name === undefined) return undefined
   try {
@@ -171,7 +165,7 @@ function readZone(reader: Reader): string | undefined {
   }
 }
 
-function readWebhook(reader: Reader, check: (url: string) => void): string | undefined {
+function readWebhook(reader: TableReader, check: (url: string) => void): string | undefined {
   const url = reader.text('webhook_url')
   if (url === undefined) return undefined
   try {
@@ -182,7 +176,7 @@ function readWebhook(reader: Reader, check: (url: string) => void): string | und
   return url
 }
 
-function readTrigger(reader: Reader): Trigger {
+function readTrigger(reader: TableReader): Trigger {
   const given = TRIGGERS.filter((key) => reader.has(key))
   const [kind, second] = given
   if (kind === undefined) throw reader.refusal(undefined, `has no trigger. Set one of ${TRIGGERS.join(', ')}.`)
@@ -221,93 +215,4 @@ function weekdayOf(value: unknown): number | undefined {
 function dateOf(value: unknown): number | 'last' | undefined {
   if (value === 'last') return value
   return typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= 31 ? value : undefined
-}
-
-/** One table of the file. Everything that it refuses is named with file, table and key. */
-class Reader {
-  readonly #at: string
-  readonly #table: Table
-
-  constructor(at: string, table: Table) {
-    this.#at = at
-    this.#table = table
-  }
-
-  refusal(key: string | undefined, what: string): Error {
-    return invalid(`${this.#at}${key === undefined ? '' : `.${key}`} ${what}`)
-  }
-
-  refuseUnknown(): void {
-    const unknown = Object.keys(this.#table).filter((key) => !KEYS.has(key))
-    refuseMisspelt(this.#at, unknown, KEYS)
-    const [first] = unknown
-    if (first !== undefined) throw this.refusal(first, `is not known. A schedule has ${[...KEYS].join(', ')}.`)
-  }
-
-  has(key: string): boolean {
-    return Object.hasOwn(this.#table, key)
-  }
-
-  text(key: string): string | undefined {
-    if (!this.has(key)) return undefined
-    const value = this.#table[key]
-    if (typeof value === 'string' && value.trim() !== '') return value
-    throw this.refusal(key, 'must be a text that is not empty.')
-  }
-
-  required(key: string, what: string): string {
-    const value = this.text(key)
-    if (value === undefined) throw this.refusal(key, `is missing. It is ${what}.`)
-    return value
-  }
-
-  flag(key: string): boolean | undefined {
-    const value = this.#table[key]
-    if (value === undefined || typeof value === 'boolean') return value
-    throw this.refusal(key, 'must be true or false, without quotes.')
-  }
-
-  number(key: string, { min, max, isWhole }: { min: number; max: number; isWhole?: boolean }): number | undefined {
-    const value = this.#table[key]
-    if (value === undefined) return undefined
-    const isGood = typeof value === 'number' && value >= min && value <= max
-    if (isGood && (isWhole !== true || Number.isInteger(value))) return value
-    throw this.refusal(key, `must be a ${isWhole === true ? 'whole ' : ''}number from ${min} to ${max}.`)
-  }
-
-  choice<T extends string>(key: string, of: readonly T[]): T | undefined {
-    const value = this.#table[key]
-    if (value === undefined) return undefined
-    const found = of.find((one) => one === value)
-    if (found === undefined) throw this.refusal(key, `must be one of ${of.map((one) => `"${one}"`).join(', ')}.`)
-    return found
-  }
-
-  table(key: string): Table | undefined {
-    const value = this.#table[key]
-    if (value === undefined || isTable(value)) return value
-    throw this.refusal(key, 'must be a table, such as { name = "value" }.')
-  }
-
-  list<T>(key: string, read: (value: unknown) => T | undefined, what: string): readonly T[] {
-    const values = this.#table[key]
-    if (!Array.isArray(values) || values.length === 0) throw this.refusal(key, `must be a list of ${what}.`)
-    const found = values.map((value: unknown) => {
-      const one = read(value)
-      if (one === undefined) throw this.refusal(key, `holds ${JSON.stringify(value)}. It must be a list of ${what}.`)
-      return one
-    })
-    return [...new Set(found)]
-  }
-
-  /** `HH:MM`, as minutes since midnight. */
-  time(key: string): number {
-    if (this.#table[key] instanceof Date) throw this.refusal(key, 'must be a time in quotes, such as "07:30".')
-    const value = this.required(key, 'a time such as "07:30"')
-    const [, hours, minutes] = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(value) ?? []
-    if (hours === undefined || minutes === undefined) {
-      throw this.refusal(key, `is "${value}". It must be a time from "00:00" to "23:59".`)
-    }
-    return Number(hours) * 60 + Number(minutes)
-  }
 }

@@ -3,7 +3,7 @@ import type { Clock, Job, Log, TrailEntry } from '@impresario/core'
 import type { EngineSettings, HistorySink, WorkerMoment } from '@impresario/engine'
 import { openHistory } from '@impresario/history'
 import type { History, HistoryEvent } from '@impresario/history'
-import { DAY_MS, HOUR_MS, LIMITS, isImpresarioError } from '@impresario/protocol'
+import { DAY_MS, HOUR_MS, LIMITS, isImpresarioError, snakeName } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { invalid } from '../config/config.ts'
 import { makeDirectory } from '../config/data-directory.ts'
@@ -131,10 +131,6 @@ function isSmall(value: Json): boolean {
 function workerEvent({ at, event, worker, changed }: WorkerMoment): HistoryEvent {
   const { load: _, seen_at: __, ...said } = workerBody(worker, 0)
   const snapshot = isSmall(said) ? said : { status: worker.status, reputation: worker.reputation }
-  const note = changed?.map(snakeCase).join(', ')
+  const note = changed?.map(snakeName).join(', ')
   return { at, event, workerId: worker.id, note, snapshot }
-}
-
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
