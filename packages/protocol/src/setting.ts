@@ -25,8 +25,8 @@ export function readSetting(key: SettingType, text: string): number | string | b
       return isGood && value >= key.min && value <= key.max ? value : undefined
     }
     case 'choice': {
-      const choices = key.of.map((one) => one.toLowerCase())
-      return [word, SYNONYMS[word]].find((one) => one !== undefined && choices.includes(one))
+      const choices = new Set(key.of.map((one) => one.toLowerCase()))
+      return [word, SYNONYMS[word]].find((one) => one !== undefined && choices.has(one))
     }
     case 'switch':
       return ON.has(word) || (OFF.has(word) ? false : undefined)
