@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createServer } from 'node:net'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -100,7 +100,8 @@ test('[M-01, E-07] one command brings everything up, runs a real job and then an
   expect(demo.output).not.toMatch(/"level"|WARN/i)
 
   const jobs = await listJobs(demo)
-  expect(jobs.map(({ blueprint_name: name, status }) => `${name} ${status}`).toSorted()).toEqual([
+  const films = jobs.filter(({ blueprint_name: name }) => name !== 'document')
+  expect(films.map(({ blueprint_name: name, status }) => `${name} ${status}`).toSorted()).toEqual([
     'catalogue_video finished',
     'publish_video finished',
   ])
@@ -110,6 +111,28 @@ test('[M-01, E-07] one command brings everything up, runs a real job and then an
   expect(video.subarray(1, 4).toString('latin1')).toBe('PNG')
   expect(video.toString('latin1')).toContain('acTL')
   expect(await readFile(join(folder, 'impresario-data/demo', result?.page ?? ''), 'utf8')).toContain('First light')
+  expect(await demo.stop()).toBe(0)
+})
+
+test('[L-04] the demo indexes documents in two languages, and finds words in other forms than they stand there', async () => {
+  const demo = new Demo(['--port', '0', '--approve-after', '0'])
+  await demo.says(ends)
+  expect(demo.output).toMatch(/договора\n +договор-аренды\.md/)
+  expect(demo.output).toMatch(/delivering\n +\S+ .*deliver/)
+  // As a user: a new file is found without a restart.
+  const address = await demo.says(/address +(\S+)/)
+  const token = await demo.says(/client token +(\S+)/)
+  await writeFile(join(folder, 'impresario-data/demo/documents/заметка.txt'), 'Новые телескопы прибыли.')
+  await expect
+    .poll(
+      async () => {
+        const query = new URLSearchParams({ q: 'телескопом' })
+        const response = await fetch(`${address}/api/v1/documents?${query}`, { headers: { 'x-client-token': token } })
+        return (await response.text()).includes('заметка.txt')
+      },
+      { timeout: 60_000 },
+    )
+    .toBe(true)
   expect(await demo.stop()).toBe(0)
 })
 

@@ -30,10 +30,14 @@ export async function dev(options: DevOptions): Promise<number> {
   const apiPort = await freePort(screen, settings.apiHost, settings.apiPort)
   const isDemo = settings.blueprintsDir === ''
   const { Demo, demoBlueprints } = await import('./demo.ts')
+  const { DemoDocuments } = await import('./demo-documents.ts')
+  const documents = isDemo ? await DemoDocuments.create(join(directory, 'demo')) : undefined
   const signals = new StopSignals()
   const server = createServer({
     settings: { ...settings, apiPort },
-    blueprints: isDemo ? demoBlueprints : [],
+    ...(documents === undefined
+      ? {}
+      : { blueprints: [...demoBlueprints, documents.app.blueprint], documents: documents.app }),
     watch: !isDemo,
     checksTypes: options.typeCheck !== false,
     guardsProcess: true,
@@ -63,13 +67,19 @@ export async function dev(options: DevOptions): Promise<number> {
     stop: async () => {
       stopping.abort()
       await demo?.stop()
+      await documents?.stop()
       await server.stop()
     },
   })
   if (demo !== undefined) {
     await demo.start()
     const approveAfterSeconds = options.interactive === true ? undefined : options.approveAfter
-    await demo.run({ approveAfterSeconds, signal: stopping.signal }).catch((error: unknown) => {
+    const show = async (): Promise<void> => {
+      await demo.run({ approveAfterSeconds, signal: stopping.signal })
+      await documents?.start(server)
+      await documents?.show(screen, stopping.signal)
+    }
+    await show().catch((error: unknown) => {
       if (!stopping.signal.aborted) screen.err(`The demo could not go on: ${String(error)}`)
     })
     if (!stopping.signal.aborted) screen.out(thingsToTry(screen, state))
@@ -175,6 +185,8 @@ function thingsToTry(screen: Screen, { url, clientToken }: DevState): string {
     command(`    ${COMMAND} workers`),
     '  the blueprint as a picture',
     command(`    ${COMMAND} blueprint graph publish_video -o publish-video.svg`),
+    '  the documents; put files of your own into the folder, and find them a second later',
+    command(`    curl -G ${url}/api/v1/documents -H 'x-client-token: ${clientToken}' --data-urlencode 'q=склады'`),
     '',
   ].join('\n')
 }
