@@ -16,7 +16,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     http: ['runtime', 'config', 'worker-protocol'],
     auth: ['runtime', 'config', 'worker-protocol', 'http'],
     limits: ['runtime', 'config', 'http', 'auth'],
-    automations: [],
+    automations: ['runtime'],
     files: ['runtime', 'config', 'http'],
     orchestrator: ['runtime', 'config', 'worker-protocol', 'limits', 'automations', 'files'],
     'worker-api': ['runtime', 'config', 'worker-protocol', 'http', 'auth', 'files'],

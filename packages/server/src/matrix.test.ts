@@ -88,6 +88,8 @@ beforeAll(async () => {
   samples.set('event_id', String(event.body['id']))
   samples.set('name', 'echo')
   samples.set('calendar', 'holidays')
+  samples.set('hook', 'github')
+  samples.set('address', 'no-such-address')
   samples.set('*', 'no-such-thing')
   samples.set('filename', 'report.pdf')
   samples.set('taskId', 'no-such-task')
@@ -131,6 +133,7 @@ function bodyOf(method: string, url: string): object {
   if (url.endsWith('/snooze')) return { seconds: 1 }
   if (url.endsWith('/observe')) return { values: {} }
   if (url.endsWith('/:job_id/events')) return { topic: 'a.b' }
+  if (method === 'PUT' && url.includes('hooks')) return { preset: 'github' }
   if (method === 'PUT' && url.includes('calendar')) return { entries: [{ date: '2026-12-25' }] }
   return method === 'PUT' && url.includes('automation') ? AUTOMATION : {}
 }
@@ -236,6 +239,7 @@ describe('every route against everybody', () => {
     expect(open).toEqual([
       '/',
       '/_public/docs',
+      '/_public/hooks',
       '/_public/live',
       '/_public/openapi.json',
       '/_public/ready',

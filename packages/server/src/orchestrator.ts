@@ -3,6 +3,7 @@ import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy
 import { Engine } from '@impresario/engine'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import { AutomationService } from './automations/automation-service.ts'
+import { createVault } from './automations/vault.ts'
 import type { AdmissionBounds } from './limits/admission.ts'
 import { admissionBounds, createAdmission } from './limits/admission-service.ts'
 import type { AdmissionService } from './limits/admission-service.ts'
@@ -348,7 +349,8 @@ function composeWith(
   const { overloadWaitSeconds } = settings
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
   const { timeZone, instanceId } = settings
-  const automations = new AutomationService({ storage, clock, random, log, policy, timeZone, instanceId })
+  const vault = createVault(secretKey.derive('automations'))
+  const automations = new AutomationService({ storage, clock, random, log, policy, timeZone, instanceId, vault })
   const isSharedStorage = isShared(settings.storageUrl)
   const files = createFiles({ ...ground, isShared: isSharedStorage }, async (id) => engine.readJob(id))
   const engine: Engine = new Engine({

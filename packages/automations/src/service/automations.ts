@@ -13,6 +13,7 @@ import { asAudit, putAudit } from './audit.ts'
 import type { Actor, AuditEntry } from './audit.ts'
 import { Calendars } from './calendars.ts'
 import { conditionChanges, conditionId, conditionItemIds, conditionsOf } from './condition.ts'
+import { Hooks } from './hooks.ts'
 import { Launcher } from './launcher.ts'
 import type { Launched } from './launcher.ts'
 import { asAutomation, firingItem, nearId, putAutomation, subscriptionIds, subscriptionsOf } from './record.ts'
@@ -20,6 +21,7 @@ import type { AutomationRecord, AutomationStatus } from './record.ts'
 import { runBlueprintName } from './run-start.ts'
 import { skipEntries } from './skips.ts'
 import { NOTHING_RUNS, planOf } from './timetable.ts'
+import type { Vault } from './vault.ts'
 
 export interface AutomationsOptions {
   readonly storage: Storage
@@ -31,6 +33,7 @@ export interface AutomationsOptions {
   readonly tools: (actor: Actor) => ToolCheck
   /** The zone of automations that name none. */
   readonly timezone: string
+  readonly vault: Vault
 }
 
 export interface AutomationQuery {
@@ -83,12 +86,14 @@ export class Automations {
   readonly launcher: Launcher
   readonly zones = new Zones()
   readonly calendars: Calendars
+  readonly hooks: Hooks
   readonly #options: AutomationsOptions
 
   constructor(options: AutomationsOptions) {
     this.#options = options
     this.launcher = new Launcher(options)
     this.calendars = new Calendars({ ...options, zones: this.zones })
+    this.hooks = new Hooks(options)
   }
 
   /** Reads a definition without keeping it: what it would be, or everything that is wrong with it. */
@@ -104,7 +109,7 @@ export class Automations {
     const { storage, random } = this.#options
     const now = this.#now()
     const definition = this.check(body, actor, now)
-    await this.calendars.mustKnow(definition, actor.id)
+    await this.#mustKnow(definition, actor.id)
     const { active = 0, paused = 0 } = await storage.counts('automation', { owner: actor.id })
     if (active + paused >= AUTOMATIONS_MAX) {
       throw new ImpresarioError('LIMIT_EXCEEDED', `There can be ${AUTOMATIONS_MAX} automations of one owner.`)
@@ -142,7 +147,7 @@ export class Automations {
     return this.#change(id, actor, async (before, now) => {
       if (before.status === 'canceled') throw canceled(before)
       const definition = this.check(body, actor, before.createdAt)
-      await this.calendars.mustKnow(definition, before.owner)
+      await this.#mustKnow(definition, before.owner)
       const isSameTime = JSON.stringify(timesOf(before.definition)) === JSON.stringify(timesOf(definition))
       const { snooze: _, next: __, catchUpUntil: ___, ...rest } = before
       const base = isSameTime ? before : { ...rest, handledUpTo: Math.max(now, before.handledUpTo) }
@@ -259,6 +264,12 @@ export class Automations {
     return { items: found.map(({ value }) => asAudit(value)), next: nextPage(found, limit) }
   }
 
+  /** What a definition names beside tools must be there. */
+  async #mustKnow(definition: AutomationDefinition, owner: string): Promise<void> {
+    await this.calendars.mustKnow(definition, owner)
+    await this.hooks.mustKnow(definition, owner)
+  }
+
   async #read(id: string, actor: Actor): Promise<Stored<AutomationRecord>> {
     const stored = await this.#options.storage.read('automation', id)
     const found = stored === undefined ? undefined : asAutomation(stored)
@@ -337,14 +348,7 @@ function timesOf({ triggers, misfire, jitterSeconds, calendars }: AutomationDefi
 }
 
 /** A definition may ask for what this server does not do. Better to refuse it now than to run without it. */
-function mustBePossible({ budget, triggers }: AutomationDefinition): void {
-  const idle = triggers.findIndex(({ kind }) => kind === 'webhook')
-  if (idle !== -1) {
-    throw refused(
-      `triggers[${idle}]`,
-      `triggers[${idle}]: Nothing evaluates such triggers yet. Publish an event instead.`,
-    )
-  }
+function mustBePossible({ budget }: AutomationDefinition): void {
   const { usdPerDay, tokensPerDay, gpuSecondsPerDay } = budget
   if (usdPerDay !== undefined || tokensPerDay !== undefined || gpuSecondsPerDay !== undefined) {
     throw refused('budget', 'Only runs_per_day is counted. Leave the others out.')

@@ -16,6 +16,8 @@ export interface PublishedEvent {
   /** `all`: automations of every owner hear it. */
   readonly audience: 'own' | 'all'
   readonly at: number
+  /** The source of webhooks that it came from. */
+  readonly source?: string
   /** What automations made of it; there once all of them have heard it. */
   readonly runs?: readonly EventRun[]
 }
@@ -31,6 +33,8 @@ export interface Publication {
   readonly payload: Data
   readonly audience?: 'own' | 'all' | undefined
   readonly idempotencyKey?: string | undefined
+  /** The source of webhooks that it came from. */
+  readonly source?: string | undefined
 }
 
 export interface EventQuery {
@@ -59,10 +63,8 @@ export class EventLog {
   }
 
   /** With a key that was used before, gives back the event of that time. */
-  async publish(
-    { topic, payload, audience = 'own', idempotencyKey }: Publication,
-    actor: Actor,
-  ): Promise<PublishedEvent> {
+  async publish(publication: Publication, actor: Actor): Promise<PublishedEvent> {
+    const { topic, payload, audience = 'own', idempotencyKey, source } = publication
     const { storage, random, clock } = this.#options
     checkTopic(topic)
     if (audience === 'all' && !actor.isAdmin) {
@@ -74,11 +76,20 @@ export class EventLog {
       throw new ImpresarioError('LIMIT_EXCEEDED', `The event has ${bytes} bytes; ${PAYLOAD_BYTES_MAX} are allowed.`)
     }
     const keys = new KeyBook(this.#options)
-    const use =
-      idempotencyKey === undefined ? undefined : keys.use({ clientId: actor.id, key: idempotencyKey }, { event: said })
+    // A sender of webhooks may add something to a delivery that it repeats: it is the same one by its id.
+    const words = source === undefined ? { event: said } : { source }
+    const use = idempotencyKey === undefined ? undefined : keys.use({ clientId: actor.id, key: idempotencyKey }, words)
     const id = random.id(use?.id)
     const at = wallTime(clock)
-    const event: PublishedEvent = { id, topic, payload, owner: actor.id, audience, at }
+    const event: PublishedEvent = {
+      id,
+      topic,
+      payload,
+      owner: actor.id,
+      audience,
+      at,
+      ...(source === undefined ? {} : { source }),
+    }
     const batch: Batch = {
       put: [putEvent(event, 1), ...(use === undefined ? [] : [keys.put(use, id)])],
       enqueue: [{ queue: 'events', id, lane: actor.id, priority: 0, delayMs: 0, payload: null }],

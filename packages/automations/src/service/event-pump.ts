@@ -8,7 +8,7 @@ import { topicPattern } from '../trigger/topic.ts'
 import { asEvent, putEvent } from './event-log.ts'
 import type { EventRun, PublishedEvent } from './event-log.ts'
 import type { Launcher, Launched } from './launcher.ts'
-import { asAutomation, asSubscription, bucketsFor, derivedId } from './record.ts'
+import { asAutomation, asSubscription, bucketsFor, derivedId, hookBucket } from './record.ts'
 import type { AutomationRecord, Subscription } from './record.ts'
 
 export interface EventPumpOptions {
@@ -93,7 +93,8 @@ export class EventPump implements Service {
   /** Every trigger whose topic fits, a page at a time. */
   async *#listeners(event: PublishedEvent): AsyncGenerator<Subscription> {
     const { storage } = this.#options
-    for (const name of bucketsFor(event.topic)) {
+    const bySource = event.source === undefined ? [] : [hookBucket(event.source)]
+    for (const name of [...bucketsFor(event.topic), ...bySource]) {
       let before: string | undefined
       do {
         const owner = event.audience === 'all' ? {} : { owner: event.owner }
@@ -121,7 +122,8 @@ export class EventPump implements Service {
       const stored = await storage.read('automation', automationId)
       const record = stored === undefined ? undefined : asAutomation(stored).value
       if (record?.status !== 'active' || !this.#fits(event, subscription, record)) return undefined
-      const trigger = { kind: 'event', eventId: event.id, by: event.owner } as const
+      const kind = event.source === undefined ? 'event' : 'webhook'
+      const trigger = { kind, eventId: event.id, by: event.owner } as const
       const launched = await launcher.launch({ record, runId, trigger, event: seenEvent(event), auditId })
       if (launched.type !== 'lost') return { automationId, ...shown(launched) }
     }
@@ -147,8 +149,9 @@ export class EventPump implements Service {
 }
 
 /** What a pipeline reads as `event`. */
-function seenEvent({ id, topic, payload, at, owner }: PublishedEvent): DataObject {
-  return { id, topic, payload, published_at: isoInstant(at), published_by: owner }
+function seenEvent({ id, topic, payload, at, owner, source }: PublishedEvent): DataObject {
+  const base = { id, topic, payload, published_at: isoInstant(at), published_by: owner }
+  return source === undefined ? base : { ...base, source }
 }
 
 function shown(launched: Exclude<Launched, { type: 'lost' }>): Omit<EventRun, 'automationId'> {

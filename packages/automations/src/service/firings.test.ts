@@ -214,7 +214,7 @@ test('[K-02] what has an open run is not deleted, and what is deleted leaves onl
 })
 
 test.each([
-  [{ triggers: [{ kind: 'webhook', source: 'github' }] }, 'Nothing evaluates'],
+  [{ triggers: [{ kind: 'webhook', source: 'github' }] }, 'no source of webhooks "github"'],
   [{ budget: { usd_per_day: 5 } }, 'Only runs_per_day'],
 ])('[K-02] what this server would not do is refused, and not kept in silence: %j', async (body, reason) => {
   await expect(new Office().create(body)).rejects.toThrow(reason)

@@ -2,6 +2,7 @@ import { jsonObjectCopy, sha256, storedCopy } from '@impresario/core'
 import type { Item, Put, Stored } from '@impresario/core'
 import type { DataObject, JsonObject } from '@impresario/protocol'
 import type { AutomationDefinition } from '../automation/definition.ts'
+import type { AutomationTrigger } from '../trigger/spec.ts'
 import { topicPattern } from '../trigger/topic.ts'
 
 export const AUTOMATION_STATUSES = ['active', 'paused', 'canceled'] as const
@@ -102,10 +103,11 @@ export function subscriptionsOf(record: AutomationRecord): readonly Put[] {
 
 function eventSubscriptions({ id, owner, definition }: AutomationRecord): readonly Put[] {
   return definition.triggers.flatMap((trigger, at): readonly Put[] => {
-    if (trigger.kind !== 'event') return []
-    const { topic, filter } = trigger
+    if (trigger.kind !== 'event' && trigger.kind !== 'webhook') return []
+    const { filter } = trigger
+    const topic = trigger.kind === 'event' ? trigger.topic : '#'
     const value = jsonObjectCopy({ automationId: id, owner, topic, filter }, 'The trigger')
-    const name = bucketOf(topic)
+    const name = trigger.kind === 'event' ? bucketOf(topic) : hookBucket(trigger.source)
     return [{ kind: 'subscription', id: subscriptionId(id, at), value, version: 1, facets: { owner, name } }]
   })
 }
@@ -114,8 +116,12 @@ export function subscriptionIds(record: AutomationRecord): readonly string[] {
   const { id, definition } = record
   return [
     ...calendarsIn(record).map((name) => calendarUseId(id, name)),
-    ...definition.triggers.flatMap(({ kind }, at) => (kind === 'event' ? [subscriptionId(id, at)] : [])),
+    ...definition.triggers.flatMap(({ kind }, at) => (isHeard(kind) ? [subscriptionId(id, at)] : [])),
   ]
+}
+
+function isHeard(kind: AutomationTrigger['kind']): boolean {
+  return kind === 'event' || kind === 'webhook'
 }
 
 function calendarsIn({ definition: { calendars } }: AutomationRecord): readonly string[] {
@@ -153,6 +159,11 @@ export function bucketsFor(topic: string): readonly string[] {
     `=${topic}`,
     ...Array.from({ length: segments.length + 1 }, (_, count) => `~${segments.slice(0, count).join('.')}`),
   ]
+}
+
+/** Where the triggers are found that listen to a source of webhooks. */
+export function hookBucket(source: string): string {
+  return `hook/${source}`
 }
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/

@@ -1,5 +1,5 @@
 import { Automations, Conditions, EventLog, EventPump, FiringPump, RunBook, withRuns } from '@impresario/automations'
-import type { RunBlueprintOptions, ToolCheck, ToolRoute } from '@impresario/automations'
+import type { RunBlueprintOptions, ToolCheck, ToolRoute, Vault } from '@impresario/automations'
 import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
 import type { BlueprintSource, Engine } from '@impresario/engine'
 import { httpRequest, log as logTool, ToolRegistry, transform } from '@impresario/tools'
@@ -15,6 +15,7 @@ export interface AutomationServiceOptions {
   readonly policy: OutboundPolicy
   readonly timeZone: string
   readonly instanceId: string
+  readonly vault: Vault
 }
 
 /** Waits without holding anything: the run itself sleeps, however long. */

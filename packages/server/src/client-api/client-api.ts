@@ -24,6 +24,7 @@ import type { FileService } from '../files/file-service.ts'
 import { registerFileRoutes, registerSignedFileRoutes } from './file-routes.ts'
 import type { Health } from '../orchestrator/health.ts'
 import { registerEventRoutes } from './event-routes.ts'
+import { registerHookAddresses, registerHookRoutes } from './hook-routes.ts'
 import { registerHistoryRoutes } from './history-routes.ts'
 import type { HistoryReader } from '../orchestrator/history.ts'
 import { registerJobCreationRoutes } from './job-creation-routes.ts'
@@ -77,6 +78,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerAutomationRoutes(scope, options)
     registerRunRoutes(scope, options)
     registerTriggerRoutes(scope, options)
+    registerHookRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)
     if (options.documents !== undefined) registerDocumentRoutes(scope, options.documents)
@@ -98,6 +100,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
   void app.register(async (scope) => registerHome(scope))
   void app.register(async (scope) => registerApprovalRoutes(scope, options), open)
   void app.register(async (scope) => registerSignedFileRoutes(scope, options), open)
+  void app.register(async (scope) => registerHookAddresses(scope, options), open)
   void app.register(async (scope) => registerDocsPage(scope, description), open)
   return description
 }

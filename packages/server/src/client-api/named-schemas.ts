@@ -4,6 +4,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import type { z } from 'zod'
 import { jsonSchema } from '../http/json-schema.ts'
 import * as automations from './wire-automation.ts'
+import * as hooks from './wire-hook.ts'
 import * as triggers from './wire-trigger.ts'
 import * as webhooks from './wire-webhook.ts'
 
@@ -50,6 +51,7 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   Firings: automations.previewBody,
   Condition: triggers.conditionBody,
   Calendar: triggers.calendarBody,
+  WebhookSource: hooks.hookBody,
   Dashboard: schemas.dashboardBody,
   Home: schemas.homeBody,
   Status: schemas.statusBody,
@@ -74,6 +76,7 @@ const REQUESTS: Readonly<Record<string, z.ZodType>> = {
   RunNowRequest: automations.runNowRequest,
   SnoozeRequest: automations.snoozeRequest,
   CalendarRequest: triggers.calendarRequest,
+  WebhookSourceRequest: hooks.hookRequest,
   ObserveRequest: triggers.observeRequest,
   PublishRequest: automations.publishRequest,
   JobEventRequest: schemas.jobEventRequest,

@@ -131,6 +131,7 @@ export const eventBody = z.object({
   payload: z.unknown(),
   owner: z.string(),
   published_at: moment,
+  source: z.string().nullable().describe('The source of webhooks that it came from.'),
   runs: z.array(z.looseObject({})).nullable().describe('What automations made of it; null until all have heard it.'),
 })
 export const eventList = z.array(eventBody)
@@ -250,13 +251,14 @@ export function wireLaunched(launched: Exclude<Launched, { type: 'lost' }>): z.i
   return { status: type, run_id: runId ?? null, ...(type === 'skipped' ? { reason: launched.reason } : {}) }
 }
 
-export function wireEvent({ id, topic, payload, owner, at, runs }: PublishedEvent): z.infer<typeof eventBody> {
+export function wireEvent({ id, topic, payload, owner, at, source, runs }: PublishedEvent): z.infer<typeof eventBody> {
   return {
     id,
     topic,
     payload: kept({ payload })['payload'] ?? null,
     owner,
     published_at: at / 1_000,
+    source: source ?? null,
     runs:
       runs?.map(({ automationId, runId, outcome }) => ({
         automation_id: automationId,

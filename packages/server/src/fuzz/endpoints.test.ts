@@ -106,6 +106,7 @@ const UNREACHED: ReadonlySet<string> = new Set([
   'get /api/v1/webhooks/deliveries/{delivery_id}',
   'post /api/v1/webhooks/deliveries/{delivery_id}/redeliver',
   'get /_public/webhooks/approval/{job_id}',
+  'post /_public/hooks/{address}',
 ])
 
 /** A definition of an automation has many fields that must fit, which few inputs do not meet. The many in memory must. */
@@ -114,6 +115,7 @@ const RARELY_REACHED: ReadonlySet<string> = new Set([
   'post /api/v1/automations/preview',
   'put /api/v1/automations/{automation_id}',
   'put /api/v1/calendars/{calendar}',
+  'put /api/v1/hooks/{hook}',
 ])
 
 interface Answer extends Reply {
@@ -200,12 +202,16 @@ async function populate(): Promise<Sampler['known']> {
   const run = await post(`/api/v1/automations/${automation}/run`, {})
   const event = await post('/api/v1/automations/events', { topic: 'a.b', payload: {} })
   const entries = [{ date: '2026-12-25' }]
-  await send({ method: 'put', url: '/api/v1/calendars/holidays', headers: json, body: JSON.stringify({ entries }) })
+  const put = (url: string, body: unknown): Promise<Answer> =>
+    send({ method: 'put', url, headers: json, body: JSON.stringify(body) })
+  await put('/api/v1/calendars/holidays', { entries })
+  await put('/api/v1/hooks/github', { preset: 'github' })
   return {
     automation_id: [automation, textIn(timed.body, 'id'), idle, textIn(watched.body, 'id')],
     run_id: [textIn(run.body, 'run_id')],
     event_id: [textIn(event.body, 'id')],
     calendar: ['holidays'],
+    hook: ['github'],
     topic: ['a.b', 'github.push'],
     job_id: jobs,
     ids: jobs,
