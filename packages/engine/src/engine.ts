@@ -1,5 +1,6 @@
 import { isEnded, isRepeated, strategiesWith, taskId } from '@impresario/core'
 import type {
+  Batch,
   Clock,
   CommandEvent,
   Explanation,
@@ -365,8 +366,13 @@ export class Engine implements Service {
   }
 
   /** Sends an event to all jobs of the client that wait for its topic and this key, now or within a day. */
-  publishEvent(clientId: string, key: string, event: EventRequest): Promise<Published> {
-    return this.#events.publish(clientId, key, event)
+  publishEvent(
+    clientId: string,
+    key: string,
+    event: EventRequest,
+    beside?: Pick<Batch, 'put' | 'enqueue'>,
+  ): Promise<Published> {
+    return this.#events.publish(clientId, key, event, beside)
   }
 
   retryJob(

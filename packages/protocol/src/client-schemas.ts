@@ -149,7 +149,10 @@ export const jobEventRequest = z.strictObject({
     .describe('The same id is the same event, however often it is sent; goes before the header `Idempotency-Key`.'),
 })
 export const sentEventRequest = jobEventRequest.extend({
-  key: z.string().describe('Reaches the jobs whose `match` is this key.'),
+  key: z
+    .string()
+    .optional()
+    .describe('Reaches the jobs whose `match` is this key too. Automations hear it in any case.'),
 })
 export const sentEventReply = z.object({
   status: z.literal('event_accepted'),

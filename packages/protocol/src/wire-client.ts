@@ -165,9 +165,9 @@ export interface JobEventRequest {
   readonly event_id?: Maybe<string>
 }
 
-/** An event for all jobs that wait for its topic and key. */
+/** An event for automations, and with a key for all jobs that wait for its topic and key. */
 export interface SentEventRequest extends JobEventRequest {
-  readonly key: string
+  readonly key?: string | undefined
 }
 
 export interface SentEventReply {

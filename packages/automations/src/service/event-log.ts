@@ -1,8 +1,9 @@
-import { jsonObjectCopy, jsonSize, nextPage, storedCopy, wallTime } from '@impresario/core'
+import { jsonObjectCopy, jsonSize, nextPage, sha256, storedCopy, wallTime } from '@impresario/core'
 import type { Batch, Clock, Put, Random, Storage } from '@impresario/core'
 import { KeyBook } from '@impresario/engine'
-import { ImpresarioError } from '@impresario/protocol'
-import type { Data, JsonObject } from '@impresario/protocol'
+import type { Engine, KeyUse } from '@impresario/engine'
+import { ImpresarioError, isJsonObject } from '@impresario/protocol'
+import type { Data, Json, JsonObject } from '@impresario/protocol'
 import { checkTopic } from '../trigger/topic.ts'
 import type { Actor } from './audit.ts'
 import type { Page } from './automations.ts'
@@ -35,6 +36,13 @@ export interface Publication {
   readonly idempotencyKey?: string | undefined
   /** The source of webhooks that it came from. */
   readonly source?: string | undefined
+  /** Jobs of the publisher that wait for the topic with this key get it too. */
+  readonly key?: string | undefined
+}
+
+export interface Publishing extends PublishedEvent {
+  /** It was not published before. */
+  readonly isNew: boolean
 }
 
 export interface EventQuery {
@@ -46,6 +54,7 @@ export interface EventQuery {
 
 export interface EventLogOptions {
   readonly storage: Storage
+  readonly engine: Engine
   readonly clock: Clock
   readonly random: Random
 }
@@ -54,57 +63,80 @@ export interface EventLogOptions {
 const EVENT_RETENTION_MS = 7 * 86_400_000
 const PAYLOAD_BYTES_MAX = 65_536
 
-/** Takes events. An event is durable before it is acknowledged, and each automation that it fits runs once for it. */
+/**
+ * Takes events, for automations and for jobs. An event is durable before it is acknowledged. Each automation that it fits runs
+ * once for it; with a key it goes to the inbox of the jobs that wait for that key too, in the same commit.
+ */
 export class EventLog {
   readonly #options: EventLogOptions
+  readonly #keys: KeyBook
 
   constructor(options: EventLogOptions) {
     this.#options = options
+    this.#keys = new KeyBook(options)
   }
 
-  /** With a key that was used before, gives back the event of that time. */
-  async publish(publication: Publication, actor: Actor): Promise<PublishedEvent> {
-    const { topic, payload, audience = 'own', idempotencyKey, source } = publication
+  /** With an idempotency key that was used before, gives back the event of that time. */
+  async publish(publication: Publication, actor: Actor): Promise<Publishing> {
     const { storage, random, clock } = this.#options
+    const { topic, audience = 'own', source, key } = publication
     checkTopic(topic)
     if (audience === 'all' && !actor.isAdmin) {
       throw new ImpresarioError('FORBIDDEN', 'Only admins publish to automations of others. Leave "audience" out.')
     }
-    const said = jsonObjectCopy({ topic, payload, audience }, 'The event')
+    const said = jsonObjectCopy({ topic, payload: publication.payload, audience }, 'The event')
     const bytes = jsonSize(said)
     if (bytes > PAYLOAD_BYTES_MAX) {
       throw new ImpresarioError('LIMIT_EXCEEDED', `The event has ${bytes} bytes; ${PAYLOAD_BYTES_MAX} are allowed.`)
     }
-    const keys = new KeyBook(this.#options)
-    // A sender of webhooks may add something to a delivery that it repeats: it is the same one by its id.
-    const words = source === undefined ? { event: said } : { source }
-    const use = idempotencyKey === undefined ? undefined : keys.use({ clientId: actor.id, key: idempotencyKey }, words)
+    const use = this.#useOf(publication, said, actor)
     const id = random.id(use?.id)
-    const at = wallTime(clock)
-    const event: PublishedEvent = {
-      id,
-      topic,
-      payload,
-      owner: actor.id,
-      audience,
-      at,
-      ...(source === undefined ? {} : { source }),
-    }
+    const base = { id, topic, payload: publication.payload, owner: actor.id, audience, at: wallTime(clock) }
+    const event: PublishedEvent = { ...base, ...(source === undefined ? {} : { source }) }
     const batch: Batch = {
-      put: [putEvent(event, 1), ...(use === undefined ? [] : [keys.put(use, id)])],
+      put: [putEvent(event, 1), ...(use === undefined ? [] : [this.#keys.put(use, id)])],
       enqueue: [{ queue: 'events', id, lane: actor.id, priority: 0, delayMs: 0, payload: null }],
     }
-    if ((await storage.commit(batch)) === 'conflict') return this.#known(use && (await keys.find(use)))
+    if (key !== undefined) {
+      return this.#toJobs({ ...publication, key, payload: said['payload'] ?? null }, event, use, batch)
+    }
+    if ((await storage.commit(batch)) === 'conflict') return this.#known(use)
     await storage.sync()
-    return event
+    return { ...event, isNew: true }
   }
 
-  async #known(id: string | undefined): Promise<PublishedEvent> {
+  /** The inbox of the key knows an event by its id, for a day; the key of the log knows it as long as all keys are. */
+  async #toJobs(
+    { key, payload, idempotencyKey }: Publication & { readonly key: string; readonly payload: Json },
+    event: PublishedEvent,
+    use: KeyUse | undefined,
+    batch: Batch,
+  ): Promise<Publishing> {
+    if (!isJsonObject(payload)) {
+      throw new ImpresarioError('INPUT_REFUSED', 'The payload of an event with a key must be an object.')
+    }
+    if (use !== undefined && (await this.#keys.find(use)) !== undefined) return this.#known(use)
+    const request = { topic: event.topic, payload, eventId: idempotencyKey ?? event.id }
+    const { isNew } = await this.#options.engine.publishEvent(event.owner, key, request, batch)
+    return isNew ? { ...event, isNew } : this.#known(use)
+  }
+
+  #useOf({ idempotencyKey, source, topic, key }: Publication, said: JsonObject, actor: Actor): KeyUse | undefined {
+    if (idempotencyKey === undefined) return undefined
+    // The ids of events that jobs wait for are told apart by topic and key.
+    const name = key === undefined ? idempotencyKey : `event ${sha256(JSON.stringify([topic, key, idempotencyKey]))}`
+    // A sender of webhooks may add something to a delivery that it repeats: it is the same one by its id.
+    const words = source === undefined ? { event: said } : { source }
+    return this.#keys.use({ clientId: actor.id, key: name }, words)
+  }
+
+  async #known(use: KeyUse | undefined): Promise<Publishing> {
     const { storage } = this.#options
+    const id = use === undefined ? undefined : await this.#keys.find(use)
     const stored = id === undefined ? undefined : await storage.read('event', id)
     if (stored === undefined) throw new ImpresarioError('CONFLICT', 'The event could not be written. Send it again.')
     await storage.sync()
-    return asEvent(stored.value)
+    return { ...asEvent(stored.value), isNew: false }
   }
 
   async read(id: string, actor: Actor): Promise<PublishedEvent> {

@@ -1,5 +1,18 @@
 import { inboxId, isKnownEvent, isSameEvent, jsonSize, listenersOf, nextFor, post, reached } from '@impresario/core'
-import type { Clock, Inbox, Item, Job, Lease, Letter, Put, Random, SentEvent, Storage, Stored } from '@impresario/core'
+import type {
+  Batch,
+  Clock,
+  Inbox,
+  Item,
+  Job,
+  Lease,
+  Letter,
+  Put,
+  Random,
+  SentEvent,
+  Storage,
+  Stored,
+} from '@impresario/core'
 import { ImpresarioError, isTopic, LIMITS, mustBePlainText, topicProblem } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import type { ScriptRegistry } from './script-registry.ts'
@@ -78,8 +91,16 @@ export class EventPost {
       : refusalOf(applied.reason, event)
   }
 
-  /** Resolves when the event is durable. It reaches those who wait soon after, and for a day those who begin to. */
-  async publish(clientId: string, key: string, request: EventRequest): Promise<Published> {
+  /**
+   * Resolves when the event is durable, with what is written beside it. It reaches those who wait soon after, and for a day
+   * those who begin to.
+   */
+  async publish(
+    clientId: string,
+    key: string,
+    request: EventRequest,
+    beside: Pick<Batch, 'put' | 'enqueue'> = {},
+  ): Promise<Published> {
     const { storage } = this.#options
     mustBeEvent(request)
     mustBeKey(key)
@@ -95,7 +116,8 @@ export class EventPost {
         return { eventId: event.id, isNew: false }
       }
       const letter = letterTo(id, `${id}.spread.${event.id}`, clientId, { type: 'spread', eventId: event.id })
-      const outcome = await storage.commit({ put: [inboxPut(id, stored, posted.inbox)], enqueue: [letter] })
+      const put = [inboxPut(id, stored, posted.inbox), ...(beside.put ?? [])]
+      const outcome = await storage.commit({ put, enqueue: [letter, ...(beside.enqueue ?? [])] })
       if (outcome === 'conflict') continue
       await storage.sync()
       return { eventId: event.id, isNew: true }

@@ -65,8 +65,8 @@ export class HookDelivery {
     const delivery = deliveryOf(hook, body, headers)
     const key = delivery === undefined ? undefined : `hook ${hook.name} ${sha256(delivery)}`
     const actor = { id: hook.owner, isAdmin: false }
-    const published = await events.publish({ topic, payload, source: hook.name, idempotencyKey: key }, actor)
-    return { type: 'published', eventId: published.id, topic: published.topic }
+    const event = await events.publish({ topic, payload, source: hook.name, idempotencyKey: key }, actor)
+    return { type: 'published', eventId: event.id, topic: event.topic }
   }
 
   #bodyOf(raw: Buffer, headers: Headers, { preset }: HookRecord): Data {

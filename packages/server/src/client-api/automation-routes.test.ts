@@ -214,3 +214,26 @@ test('[K-14] calendars over HTTP: kept for their owner, used by automations, sho
   const missing = { ...BODY, triggers, calendars: { only: ['nope'] } }
   expect((await app.as('alpha', 'POST', '/api/v1/automations/preview', missing)).status).toBe(422)
 })
+
+test('[K-04] one event reaches the jobs that wait for its key and the automations that listen, and is in one log', async () => {
+  const id = await create({
+    triggers: [{ event: 'order.*', filter: 'event.payload.sum > `5`' }],
+    params: { name: 'x' },
+  })
+  const sent = { topic: 'order.paid', key: 'o1', payload: { sum: 7 }, event_id: 'pay-1' }
+  const first = await app.as('alpha', 'POST', '/api/v1/events', sent)
+  expect(first).toMatchObject({ status: 202, body: { event_id: 'pay-1', is_new: true } })
+  const again = await app.as('alpha', 'POST', '/api/v1/events', sent)
+  expect(again.body).toEqual({ status: 'event_accepted', event_id: 'pay-1', is_new: false })
+  expect((await app.as('alpha', 'POST', '/api/v1/events', { ...sent, payload: { sum: 8 } })).status).toBe(422)
+  // The same id under another key is another event, as ever.
+  expect((await app.as('alpha', 'POST', '/api/v1/events', { ...sent, key: 'o2' })).body['is_new']).toBe(true)
+  await vi.waitFor(async () => {
+    const runs = listIn(await app.as('alpha', 'GET', `/api/v1/runs?automation_id=${id}`))
+    expect(runs.map((run) => run['status'])).toEqual(['succeeded', 'succeeded'])
+  }, 60_000)
+  const log = listIn(await app.as('alpha', 'GET', '/api/v1/automations/events?topic=order.paid'))
+  expect(log).toMatchObject([{ payload: { sum: 7 } }, { payload: { sum: 7 } }])
+  const open = await app.as('alpha', 'POST', '/api/v1/events', { topic: 'order.sent', payload: {} })
+  expect(open).toMatchObject({ status: 202, body: { is_new: true } })
+})

@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { shownJobId } from '@impresario/core'
+import { shownJobId, storedCopy } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { HEADERS } from '@impresario/protocol'
 import type { SentEventReply, SentEventRequest, JobEventReply, JobEventRequest } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
+import type { AutomationService } from '../automations/automation-service.ts'
+import { actorOf } from './automation-routes.ts'
 import { callerOf } from '../http/access.ts'
 import { route } from '../http/route.ts'
 import { visibleJob } from './job-access.ts'
@@ -33,9 +35,9 @@ const PUBLISH = route({
   access: 'client',
   tag: 'events',
   id: 'publishEvent',
-  summary: 'Send an event by its key',
+  summary: 'Publish an event, for automations and for jobs that wait for its key',
   description:
-    'Reaches every job of the caller that waits for the topic and the key, once each. It is kept for a day: a job that begins to wait later gets it if no job has had it, or if the job was there when it came.',
+    'Every automation of the caller whose topic and filter fit runs once for it. With a key it also reaches every job of the caller that waits for the topic and the key, once each. It is kept for a day: a job that begins to wait later gets it if no job has had it, or if the job was there when it came.',
   body: schemas.sentEventRequest,
   replies: {
     202: { description: 'The event is safe, and reaches those who wait soon.', body: schemas.sentEventReply },
@@ -43,8 +45,13 @@ const PUBLISH = route({
   refusals: ['INVALID_REQUEST', 'INPUT_REFUSED', 'LIMIT_EXCEEDED', 'IDEMPOTENCY_KEY_REUSED'],
 })
 
-/** Events from outside, for jobs that wait for them. */
-export function registerEventRoutes(app: FastifyInstance, { engine }: { readonly engine: Engine }): void {
+export interface EventRoutesOptions {
+  readonly engine: Engine
+  readonly automations: AutomationService
+}
+
+/** Events from outside, for jobs that wait for them, and for automations. */
+export function registerEventRoutes(app: FastifyInstance, { engine, automations }: EventRoutesOptions): void {
   app.post<{ Params: JobParams; Body: JobEventRequest }>(
     '/jobs/:job_id/events',
     SEND,
@@ -62,13 +69,11 @@ export function registerEventRoutes(app: FastifyInstance, { engine }: { readonly
   )
 
   app.post<{ Body: SentEventRequest }>('/events', PUBLISH, async (request, reply): Promise<SentEventReply> => {
-    const { eventId, isNew } = await engine.publishEvent(
-      callerOf(request).client.id,
-      request.body.key,
-      eventOf(request),
-    )
+    const { topic, payload, eventId } = eventOf(request)
+    const said = { topic, payload: storedCopy(payload), key: request.body.key, idempotencyKey: eventId }
+    const { id, isNew } = await automations.events.publish(said, actorOf(request))
     void reply.code(202)
-    return { status: 'event_accepted', event_id: eventId, is_new: isNew }
+    return { status: 'event_accepted', event_id: eventId ?? id, is_new: isNew }
   })
 }
 

@@ -28,6 +28,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import { endpointId, mustBeWebhookUrl } from '@impresario/webhooks'
 import type { OutboundPolicy, Webhooks } from '@impresario/webhooks'
 import type { z } from 'zod'
+import type { AutomationService } from '../automations/automation-service.ts'
 import { isAdmin, isAllowed } from '../http/access.ts'
 import type { Caller, ClientRole } from '../http/access.ts'
 import { decodeCursor, encodeCursor } from '../http/page.ts'
@@ -68,6 +69,7 @@ export interface LocalParts
     AccountRoutesOptions,
     LocalFileParts {
   readonly history: HistoryParts['history']
+  readonly automations: Pick<AutomationService, 'events'>
   readonly webhooks: Webhooks
   readonly webhookPolicy: OutboundPolicy
   readonly reload: () => Promise<Omit<wire.ReloadedBody, 'status' | 'scope'> & { readonly scope: ReloadScope }>
@@ -144,7 +146,10 @@ class LocalTransport implements ClientTransport {
   }
 
   async publishEvent(request: SentEventRequest): Promise<void> {
-    await this.#parts.engine.publishEvent(this.#as('client').client.id, request.key, eventOf(request))
+    const caller = this.#as('client')
+    const { topic, payload, eventId } = eventOf(request)
+    const said = { topic, payload: storedCopy(payload), key: request.key, idempotencyKey: eventId }
+    await this.#parts.automations.events.publish(said, { id: caller.client.id, isAdmin: isAdmin(caller) })
   }
 
   async readApproval(id: string): Reply<'readApproval'> {

@@ -52,7 +52,7 @@ const PUBLISH = route({
   id: 'publishAutomationEvent',
   summary: 'Publish an event to automations',
   description:
-    'It is durable before it is answered. Every automation of the caller whose topic and filter fit runs once for it. With the header `Idempotency-Key` the same call once more answers with the event of the first one.',
+    'It is durable before it is answered. Every automation of the caller whose topic and filter fit runs once for it, and jobs that wait for the topic and `key` get it. With the header `Idempotency-Key` the same call once more answers with the event of the first one.',
   body: wire.publishRequest,
   replies: { 202: { description: 'The event is safe.', body: wire.eventBody } },
   refusals: ['INPUT_REFUSED', 'LIMIT_EXCEEDED', 'FORBIDDEN', 'IDEMPOTENCY_KEY_REUSED'],
@@ -102,6 +102,7 @@ interface PublishBody {
   readonly topic: string
   readonly payload?: Json
   readonly audience?: 'own' | 'all'
+  readonly key?: string
 }
 
 /** Runs, the events that start them, the tools of their steps, and the audit log. */
@@ -128,8 +129,8 @@ export function registerRunRoutes(app: FastifyInstance, { automations: service }
   )
 
   app.post<{ Body: PublishBody }>('/automations/events', PUBLISH, async (request, reply) => {
-    const { topic, payload = null, audience } = request.body
-    const said = { topic, payload: storedCopy(payload), audience, idempotencyKey: keyOf(request)?.key }
+    const { topic, payload = null, audience, key } = request.body
+    const said = { topic, payload: storedCopy(payload), audience, key, idempotencyKey: keyOf(request)?.key }
     return reply.code(202).send(wire.wireEvent(await events.publish(said, actorOf(request))))
   })
 

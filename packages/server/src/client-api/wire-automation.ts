@@ -68,6 +68,7 @@ export const publishRequest = z.object({
   topic: z.string().min(1).max(200),
   payload: z.unknown().optional(),
   audience: z.enum(['own', 'all']).optional().describe('`all`: automations of every owner. For admins.'),
+  key: z.string().min(1).max(200).optional().describe('Jobs that wait for the topic with this key get it too.'),
 })
 
 export const automationBody = z.object({
