@@ -89,6 +89,7 @@ beforeAll(async () => {
   samples.set('name', 'echo')
   samples.set('calendar', 'holidays')
   samples.set('hook', 'github')
+  samples.set('secret', 'API_KEY')
   samples.set('address', 'no-such-address')
   samples.set('*', 'no-such-thing')
   samples.set('filename', 'report.pdf')
@@ -133,6 +134,7 @@ function bodyOf(method: string, url: string): object {
   if (url.endsWith('/snooze')) return { seconds: 1 }
   if (url.endsWith('/observe')) return { values: {} }
   if (url.endsWith('/:job_id/events')) return { topic: 'a.b' }
+  if (method === 'PUT' && url.includes('secrets')) return { value: 'a value of the tests' }
   if (method === 'PUT' && url.includes('hooks')) return { preset: 'github' }
   if (method === 'PUT' && url.includes('calendar')) return { entries: [{ date: '2026-12-25' }] }
   return method === 'PUT' && url.includes('automation') ? AUTOMATION : {}

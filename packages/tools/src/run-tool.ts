@@ -1,6 +1,6 @@
 import { stringifyExact, unlessAborted } from '@impresario/protocol'
 import type { Data, DataObject } from '@impresario/protocol'
-import { redacted, withSecrets } from '@impresario/automations'
+import { marksIn, redacted, withSecrets } from '@impresario/automations'
 import { ToolError } from './tool.ts'
 import type { BuiltInTool, ToolCall } from './tool.ts'
 import type { RegisteredTool } from './tool-registry.ts'
@@ -21,6 +21,9 @@ export interface RunToolOptions {
  */
 export async function runTool(input: DataObject, { registered, secrets, call }: RunToolOptions): Promise<Data> {
   const { tool, checkInput, checkOutput } = registered
+  if (tool.isKeeping === true && marksIn(input).length > 0) {
+    throw new ToolError('INVALID_INPUT_ERROR', `${tool.name} keeps what it is given, so it takes no secrets.`)
+  }
   const given = withSecrets(input, (name) => {
     const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined
     if (value === undefined) throw new ToolError('INVALID_INPUT_ERROR', `There is no secret "${name}".`)
@@ -30,7 +33,11 @@ export async function runTool(input: DataObject, { registered, secrets, call }: 
   if (problem !== undefined) {
     throw new ToolError('INVALID_INPUT_ERROR', redacted(`The input of ${tool.name} does not fit: ${problem}`, secrets))
   }
-  const output = await answerOf(tool as BuiltInTool, given, call, secrets)
+  const quiet: ToolCall = {
+    ...call,
+    log: (message, details) => call.log(redacted(message, secrets), redacted(details, secrets)),
+  }
+  const output = await answerOf(tool as BuiltInTool, given, quiet, secrets)
   const text = safeText(output)
   if (text === undefined) throw new ToolError('PERMANENT_ERROR', `${tool.name} gave something that is not JSON.`)
   if (text.length > OUTPUT_CHARS_MAX) {

@@ -52,7 +52,7 @@ export class ToolRegistry {
       named: (name) => {
         const found = this.#tools.get(name)
         if (found === undefined || !hasScopes(found.tool.scopes)) return undefined
-        return { check: found.checkInput }
+        return { check: found.checkInput, takesSecrets: found.tool.isKeeping !== true }
       },
       similar: (name) => this.#similar(name, hasScopes),
     }

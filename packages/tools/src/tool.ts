@@ -9,6 +9,8 @@ export interface ToolCall {
   readonly signal: AbortSignal
   /** The same for every attempt of one call, so that a receiver can tell a repetition. */
   readonly idempotencyKey: string
+  /** Whose run it is. */
+  readonly owner: string
   readonly log: (message: string, details?: DataObject) => void
 }
 
@@ -29,6 +31,8 @@ export interface Tool {
   readonly isIdempotent: boolean
   /** Whether it changes nothing. */
   readonly isReadOnly: boolean
+  /** What it is given is kept as it is, so it is given no secrets. */
+  readonly isKeeping?: boolean
 }
 
 /** A tool that runs in this process. */

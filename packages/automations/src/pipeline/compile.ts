@@ -11,10 +11,16 @@ import type { OnError, Pipeline, Step, StepApproval, StepBody, StepLoop, StepRet
 /** What templates and conditions can read. `item` and its like are there inside `for_each` only. */
 export const SCOPE = ['params', 'event', 'steps', 'now', 'secrets', 'run', 'automation'] as const
 
+interface CheckedTool {
+  check(input: DataObject): readonly string[]
+  /** `false`: what it is given is kept in records, where no secret may be. */
+  readonly takesSecrets?: boolean
+}
+
 /** What the compiler asks about a tool. */
 export interface ToolCheck {
   /** `undefined` when there is no such tool, or this agent may not use it. */
-  named(name: string): { check(input: DataObject): readonly string[] } | undefined
+  named(name: string): CheckedTool | undefined
   /** Names that are like this one. */
   similar(name: string): readonly string[]
 }
@@ -178,10 +184,16 @@ function toolIn(fields: FieldReader, inputs: DataObject, compiler: Compiler): St
     const hint =
       similar.length === 0 ? 'List the tools to see which there are.' : `Did you mean ${similar.join(' or ')}?`
     fields.refuse('uses', `There is no tool "${uses}". ${hint}`)
+  } else if (tool.takesSecrets === false && template?.expressions.some(readsSecrets) === true) {
+    fields.refuse('with', `${uses} keeps what it is given, so it takes no secrets.`)
   } else if (template?.expressions.length === 0) {
     for (const problem of tool.check(inputs)) fields.refuse('with', problem)
   }
   return { kind: 'tool', uses, with: inputs }
+}
+
+function readsSecrets({ paths }: Expression): boolean {
+  return paths.some(([root]) => root === 'secrets')
 }
 
 function approvalIn(fields: FieldReader, compiler: Compiler): StepApproval {

@@ -9,7 +9,7 @@ import type { Step, StepRetry } from '../pipeline/step.ts'
 import { compileTemplate } from '../template/template.ts'
 import { JUMPS_MAX } from './progress.ts'
 import type { Command, ItemResult, Outcome, Pending, RunInput, RunProgress, StepError, StepRecord } from './progress.ts'
-import { secretMarks } from './secrets.ts'
+import { secretMarks, unmarked } from './secrets.ts'
 
 /** What the world lends to one step of the machine. */
 export interface Surroundings {
@@ -304,8 +304,10 @@ class Machine {
   #scope(progress: RunProgress): DataObject {
     const { params, event, now, automation, run, outer } = this.#input
     const steps = { ...outer.steps, ...progress.outputs }
-    const secrets = secretMarks(this.#around.secretNames)
-    return { params, event, now, automation, run, secrets, steps, ...outer.items }
+    const { secretNames } = this.#around
+    const given = { params, event, steps, ...outer.items }
+    if (secretNames.length === 0) return { ...given, now, automation, run, secrets: {} }
+    return { ...unmarked(given), now, automation, run, secrets: secretMarks(secretNames) }
   }
 
   #render(value: Data, scope: DataObject): Data {

@@ -4,7 +4,7 @@ import { isObject } from '../pipeline/reader.ts'
  * Secrets in a run are only names. A template that reads `secrets.API_KEY` gets a mark, which is stored, shown and logged in
  * place of the value. The value is put in when the tool is called, and nowhere before.
  *
- * The mark is made of noncharacters, which no text from outside contains: the reader of JSON refuses or escapes them.
+ * The mark is made of noncharacters. They are taken out of what comes from outside, so that only a pipeline makes marks.
  */
 const OPEN = '\uFDD1'
 const CLOSE = '\uFDD2'
@@ -13,6 +13,28 @@ const MARK = /\uFDD1([A-Za-z_]\w*)\uFDD2/g
 /** What `secrets` is in templates: every name gives its mark. */
 export function secretMarks(names: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(names.map((name) => [name, `${OPEN}${name}${CLOSE}`]))
+}
+
+/** The secrets that a pipeline reads, as `secrets.NAME` in its templates. */
+export function secretNamesIn(pipeline: unknown): readonly string[] {
+  const text = JSON.stringify(pipeline)
+  if (!text.includes('secrets')) return []
+  return [...new Set([...text.matchAll(/\bsecrets\.([A-Za-z_]\w*)/g)].flatMap(([, name]) => name ?? []))]
+}
+
+/** Names of the marks in an input. */
+export function marksIn(value: unknown): readonly string[] {
+  const names = new Set<string>()
+  mapTexts(value, (text) => {
+    for (const [, name] of text.matchAll(MARK)) if (name !== undefined) names.add(name)
+    return text
+  })
+  return [...names]
+}
+
+/** What comes from outside, without anything that reads like a mark. */
+export function unmarked<T>(value: T): T {
+  return mapTexts(value, (text) => text.replaceAll(/[\uFDD1\uFDD2]/g, ''))
 }
 
 /** Puts the values of secrets into an input, just before a tool is called. `valueOf` throws when there is no such secret. */
@@ -31,7 +53,9 @@ export function redacted<T>(value: T, secrets: Readonly<Record<string, string>>)
   if (known.length === 0) return value
   return mapTexts(value, (text) => {
     let shown = text
-    for (const [name, secret] of known) shown = shown.replaceAll(secret, () => `[secret ${name}]`)
+    for (const [name, secret] of known) {
+      for (const form of [secret, encodeURIComponent(secret)]) shown = shown.replaceAll(form, () => `[secret ${name}]`)
+    }
     return shown
   })
 }

@@ -19,6 +19,7 @@ import type { Launched } from './launcher.ts'
 import { asAutomation, firingItem, nearId, putAutomation, subscriptionIds, subscriptionsOf } from './record.ts'
 import type { AutomationRecord, AutomationStatus } from './record.ts'
 import { runBlueprintName } from './run-start.ts'
+import { Secrets } from './secrets.ts'
 import { skipEntries } from './skips.ts'
 import { NOTHING_RUNS, planOf } from './timetable.ts'
 import type { Vault } from './vault.ts'
@@ -87,6 +88,7 @@ export class Automations {
   readonly zones = new Zones()
   readonly calendars: Calendars
   readonly hooks: Hooks
+  readonly secrets: Secrets
   readonly #options: AutomationsOptions
 
   constructor(options: AutomationsOptions) {
@@ -94,6 +96,7 @@ export class Automations {
     this.launcher = new Launcher(options)
     this.calendars = new Calendars({ ...options, zones: this.zones })
     this.hooks = new Hooks(options)
+    this.secrets = new Secrets(options)
   }
 
   /** Reads a definition without keeping it: what it would be, or everything that is wrong with it. */
@@ -268,6 +271,7 @@ export class Automations {
   async #mustKnow(definition: AutomationDefinition, owner: string): Promise<void> {
     await this.calendars.mustKnow(definition, owner)
     await this.hooks.mustKnow(definition, owner)
+    await this.secrets.mustKnow(definition, owner)
   }
 
   async #read(id: string, actor: Actor): Promise<Stored<AutomationRecord>> {

@@ -110,7 +110,6 @@ export class Office {
       {
         clock,
         random,
-        secretNames: () => ['API_KEY'],
         route: (tool) => {
           if (tool === 'gone') return undefined
           if (tool === 'delay') return { kind: 'sleep', ms: (input) => Number(input['seconds']) * 1_000 }

@@ -19,6 +19,7 @@ import { advance } from '../run/machine.ts'
 import type { Advanced } from '../run/machine.ts'
 import { BEGINNING } from '../run/progress.ts'
 import type { Command, StepError } from '../run/progress.ts'
+import { secretNamesIn } from '../run/secrets.ts'
 import { isFinal, outcomeOf } from './run-outcome.ts'
 import { automationOf, PART_BLUEPRINT, runStateOf, startData, startOf, stateData } from './run-start.ts'
 import type { RunStart, RunState } from './run-start.ts'
@@ -34,7 +35,6 @@ export interface RunBlueprintOptions {
   readonly random: Random
   /** `undefined` when there is no such tool any more. */
   readonly route: (tool: string) => ToolRoute | undefined
-  readonly secretNames: () => readonly string[]
 }
 
 const STEP = 'step'
@@ -89,7 +89,7 @@ function turnOf(job: Job, options: RunBlueprintOptions): TurnOutput {
   const at = isoInstant(wallTime(options.clock))
   const { pending } = state.progress
   const outcome = pending === undefined ? undefined : outcomeOf(job, pending, state.sleeping === true)
-  const around = { at, random: () => options.random.next(), secretNames: options.secretNames() }
+  const around = { at, random: () => options.random.next(), secretNames: secretNamesIn(start.input.pipeline) }
   const input = { ...start.input, run: { ...start.input.run, attempt: state.attempt } }
   const advanced = advance(input, state.progress, outcome, around)
   const next: RunState = { attempt: state.attempt, attempts: state.attempts, progress: advanced.progress }

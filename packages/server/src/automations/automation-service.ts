@@ -5,6 +5,7 @@ import type { BlueprintSource, Engine } from '@impresario/engine'
 import { httpRequest, log as logTool, ToolRegistry, transform } from '@impresario/tools'
 import type { BuiltInTool } from '@impresario/tools'
 import type { OutboundPolicy } from '@impresario/webhooks'
+import { kernelTools } from './kernel-tools.ts'
 import { ToolWorker, toolTaskType } from './tool-worker.ts'
 
 export interface AutomationServiceOptions {
@@ -50,13 +51,14 @@ export class AutomationService implements Service {
 
   constructor(options: AutomationServiceOptions) {
     this.#options = options
-    this.tools.add([httpRequest({ policy: options.policy }), logTool, transform, delay])
+    const parts = { engine: () => this.#attached.engine, events: () => this.#attached.events }
+    this.tools.add([httpRequest({ policy: options.policy }), logTool, transform, delay, ...kernelTools(parts)])
   }
 
   /** The blueprints that the engine runs: those of users, and runs of automations. */
   blueprints(source: BlueprintSource): BlueprintSource {
     const { clock, random } = this.#options
-    const options: RunBlueprintOptions = { clock, random, route: (tool) => this.#route(tool), secretNames: () => [] }
+    const options: RunBlueprintOptions = { clock, random, route: (tool) => this.#route(tool) }
     return withRuns(source, options)
   }
 
@@ -64,15 +66,24 @@ export class AutomationService implements Service {
   attach(engine: Engine): void {
     const { timeZone: timezone, ...base } = this.#options
     const whole = { ...base, engine }
-    const worker = new ToolWorker({ ...whole, tools: this.tools })
     const automations = new Automations({ ...whole, timezone, tools: () => this.#check() })
+    const secrets = (owner: string, names: readonly string[]) => automations.secrets.values(owner, names)
+    const worker = new ToolWorker({ ...whole, tools: this.tools, secrets })
     const { launcher, zones, calendars } = automations
     const events = new EventLog(whole)
     const conditions = new Conditions({ ...whole, launcher, read: (id, actor) => automations.read(id, actor) })
     const others = { ...conditions.served, ...calendars.served }
     const firings = new FiringPump({ ...whole, launcher, zones, calendars, others })
     const pumps = [firings, new EventPump({ ...whole, launcher })]
-    this.#parts = { automations, conditions, events, runs: new RunBook(whole), worker, services: [worker, ...pumps] }
+    this.#parts = {
+      engine,
+      automations,
+      conditions,
+      events,
+      runs: new RunBook(whole),
+      worker,
+      services: [worker, ...pumps],
+    }
   }
 
   get automations(): Automations {
@@ -116,7 +127,7 @@ export class AutomationService implements Service {
   #check(): ToolCheck {
     const registered = this.tools.checkFor(() => true)
     return {
-      named: (name) => (prefixOf(name) === undefined ? registered.named(name) : { check: () => [] }),
+      named: (name) => (prefixOf(name) === undefined ? registered.named(name) : KEEPING),
       similar: (name) => registered.similar(name),
     }
   }
@@ -134,6 +145,7 @@ export class AutomationService implements Service {
 }
 
 interface Parts {
+  readonly engine: Engine
   readonly automations: Automations
   readonly conditions: Conditions
   readonly events: EventLog
@@ -141,6 +153,9 @@ interface Parts {
   readonly worker: ToolWorker
   readonly services: readonly Service[]
 }
+
+/** What goes to workers and other jobs is kept in their records. */
+const KEEPING = { check: () => [], takesSecrets: false }
 
 function prefixOf(name: string): string | undefined {
   return [TASK, BLUEPRINT].find((prefix) => name.startsWith(prefix) && name.length > prefix.length)

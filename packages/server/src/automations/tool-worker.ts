@@ -1,6 +1,6 @@
 import { newWorkerRecord } from '@impresario/core'
 import type { Clock, Log, Service } from '@impresario/core'
-import { TOOL_OUTPUT } from '@impresario/automations'
+import { marksIn, TOOL_OUTPUT } from '@impresario/automations'
 import type { Delivery, Engine, Report } from '@impresario/engine'
 import { parseExact, readJson, stringifyExact, writeJson } from '@impresario/protocol'
 import type { DataObject, Json } from '@impresario/protocol'
@@ -13,6 +13,8 @@ export interface ToolWorkerOptions {
   readonly clock: Clock
   readonly log: Log
   readonly instanceId: string
+  /** The values of these secrets of an owner; those that are not there are left out. */
+  readonly secrets: (owner: string, names: readonly string[]) => Promise<Readonly<Record<string, string>>>
 }
 
 /** What tasks of tools are called. No worker outside has these skills. */
@@ -145,17 +147,22 @@ export class ToolWorker implements Service {
   }
 
   async #report({ taskId, call, idempotencyKey, jobId }: Delivery, signal: AbortSignal): Promise<Report> {
-    const { tools, log } = this.#options
+    const { engine, tools, log } = this.#options
     const name = call.type.slice(TYPE_PREFIX.length)
     const registered = tools.named(name)
     try {
       if (registered === undefined) throw new ToolError('PERMANENT_ERROR', `There is no tool "${name}".`)
-      const output = await runTool(asSeen(call.params), {
+      const owner = (await engine.readJob(jobId))?.value.client.id
+      if (owner === undefined) throw new ToolError('PERMANENT_ERROR', 'The run is gone.')
+      const input = asSeen(call.params)
+      const names = marksIn(input)
+      const output = await runTool(input, {
         registered,
-        secrets: {},
+        secrets: names.length === 0 ? {} : await this.#options.secrets(owner, names),
         call: {
           signal,
           idempotencyKey,
+          owner,
           log: (message, details) => log.info('a step says', { run: jobId, message, ...(details && { details }) }),
         },
       })

@@ -33,6 +33,7 @@ import { registerHome } from './home-page.ts'
 import { registerPublicRoutes } from './public-routes.ts'
 import { registerOldQuarantineRoute, registerQuarantineRoutes } from './quarantine-routes.ts'
 import { registerTriggerRoutes } from './trigger-routes.ts'
+import { registerSecretRoutes } from './secret-routes.ts'
 import { registerScheduleRoutes } from './schedule-routes.ts'
 import { registerWebhookRoutes } from './webhook-routes.ts'
 
@@ -79,6 +80,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerRunRoutes(scope, options)
     registerTriggerRoutes(scope, options)
     registerHookRoutes(scope, options)
+    registerSecretRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)
     if (options.documents !== undefined) registerDocumentRoutes(scope, options.documents)

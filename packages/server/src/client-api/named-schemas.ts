@@ -4,6 +4,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import type { z } from 'zod'
 import { jsonSchema } from '../http/json-schema.ts'
 import * as automations from './wire-automation.ts'
+import * as secrets from './secret-routes.ts'
 import * as hooks from './wire-hook.ts'
 import * as triggers from './wire-trigger.ts'
 import * as webhooks from './wire-webhook.ts'
@@ -52,6 +53,7 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   Condition: triggers.conditionBody,
   Calendar: triggers.calendarBody,
   WebhookSource: hooks.hookBody,
+  Secret: secrets.secretBody,
   Dashboard: schemas.dashboardBody,
   Home: schemas.homeBody,
   Status: schemas.statusBody,
@@ -77,6 +79,7 @@ const REQUESTS: Readonly<Record<string, z.ZodType>> = {
   SnoozeRequest: automations.snoozeRequest,
   CalendarRequest: triggers.calendarRequest,
   WebhookSourceRequest: hooks.hookRequest,
+  SecretRequest: secrets.secretRequest,
   ObserveRequest: triggers.observeRequest,
   PublishRequest: automations.publishRequest,
   JobEventRequest: schemas.jobEventRequest,

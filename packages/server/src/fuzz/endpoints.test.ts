@@ -206,12 +206,14 @@ async function populate(): Promise<Sampler['known']> {
     send({ method: 'put', url, headers: json, body: JSON.stringify(body) })
   await put('/api/v1/calendars/holidays', { entries })
   await put('/api/v1/hooks/github', { preset: 'github' })
+  await put('/api/v1/secrets/API_KEY', { value: 'a value of the tests' })
   return {
     automation_id: [automation, textIn(timed.body, 'id'), idle, textIn(watched.body, 'id')],
     run_id: [textIn(run.body, 'run_id')],
     event_id: [textIn(event.body, 'id')],
     calendar: ['holidays'],
     hook: ['github'],
+    secret: ['API_KEY'],
     topic: ['a.b', 'github.push'],
     job_id: jobs,
     ids: jobs,
