@@ -100,7 +100,14 @@ const IMPORT_RULES: Readonly<
   },
   'packages/simulator/src': {
     refused: ['@impresario/server', '@impresario/client'],
-    allowed: ['@impresario/core', '@impresario/engine', '@impresario/protocol', '@impresario/storage-embedded'],
+    allowed: [
+      '@impresario/automations',
+      '@impresario/core',
+      '@impresario/engine',
+      '@impresario/protocol',
+      '@impresario/recurrence',
+      '@impresario/storage-embedded',
+    ],
   },
   'packages/impresario/src': {
     refused: ['@impresario/engine', '@impresario/storage-embedded', '@impresario/simulator', 'node:fs', 'zod'],

@@ -1,0 +1,56 @@
+import { Automations, EventLog, EventPump, FiringPump, withRuns } from '@impresario/automations'
+import type { ToolCheck, Vault } from '@impresario/automations'
+import type { Clock, Log, Storage } from '@impresario/core'
+import { Engine } from '@impresario/engine'
+import { clockOf, randomOf } from '../node.ts'
+import type { Node } from '../node.ts'
+
+/** What one process runs: an engine, and beside it what fires automations and brings events to them. */
+export interface AutomationNode {
+  readonly engine: Engine
+  readonly automations: Automations
+  readonly events: EventLog
+  start(): Promise<void>
+}
+
+const SETTINGS = { handlerMs: 1_000 }
+/** Runs of this world only wait, so no worker is needed. */
+const TOOLS: ToolCheck = {
+  named: (name) => (name === 'delay' ? { check: () => [] } : undefined),
+  similar: () => [],
+}
+const VAULT: Vault = { seal: (text) => text, open: (text) => text, secret: () => 'secret' }
+
+/** `jump`: how far the wall clock of this process is off. */
+export function automationNode(
+  node: Node,
+  storage: Storage,
+  jump: { readonly ms: number },
+  ids: { value: number },
+): AutomationNode {
+  const { world } = node
+  const base = clockOf(node)
+  const clock: Clock = { ...base, wall: () => world.now + node.skewMs + jump.ms }
+  const random = randomOf(world, world.chance(`automations ${node.name}`), ids)
+  const blueprints = withRuns(
+    { get: () => undefined, latest: () => undefined },
+    { clock, random, route: () => ({ kind: 'sleep', ms: ({ seconds }) => Number(seconds) * 1_000 }) },
+  )
+  const engine = new Engine({ storage, blueprints, clock, random, log: SILENT, settings: SETTINGS })
+  const parts = { storage, engine, clock, random, log: SILENT }
+  const automations = new Automations({ ...parts, tools: () => TOOLS, timezone: 'UTC', vault: VAULT })
+  const { launcher, zones, calendars } = automations
+  const firings = new FiringPump({ ...parts, launcher, zones, calendars, others: calendars.served })
+  const deliveries = new EventPump({ ...parts, launcher })
+  return {
+    engine,
+    automations,
+    events: new EventLog(parts),
+    start: async () => {
+      for (const service of [engine, firings, deliveries]) await service.start()
+    },
+  }
+}
+
+const nothing = (): void => undefined
+const SILENT: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing }

@@ -1,0 +1,35 @@
+import { describe, expect, test } from 'vitest'
+import { AUTOMATION_BUGS } from './automation-bugs.ts'
+import type { AutomationBugName } from './automation-bugs.ts'
+import { runAutomationWorld } from './automation-world.ts'
+
+const SEEDS = Array.from({ length: 6 }, (_, at) => 100 + at)
+const BUGS = Object.entries(AUTOMATION_BUGS) as [AutomationBugName, { readonly says: string }][]
+
+describe('[K-03] [K-04] [K-08] automations in a world with downtime, two processes, jumping clocks and crashes', () => {
+  test('without faults each occurrence runs, or is skipped for a reason', async () => {
+    const report = await runAutomationWorld(1, { isQuiet: true })
+    expect(report.findings).toEqual([])
+    expect(report.runs).toBeGreaterThan(100)
+  })
+
+  test.each(SEEDS)(
+    'each occurrence has exactly one run or one logged skip, and each event one run: seed %i',
+    async (seed) => {
+      const { findings } = await runAutomationWorld(seed)
+      expect(findings).toEqual([])
+    },
+  )
+
+  test('the same seed is the same world', async () => {
+    expect(await runAutomationWorld(7)).toEqual(await runAutomationWorld(7))
+  })
+
+  test.each(BUGS)('a planted bug is found: %s %o', async (bug) => {
+    let found = 0
+    for (let seed = 200; seed < 240 && found === 0; seed += 1) {
+      found = (await runAutomationWorld(seed, { bug })).findings.length
+    }
+    expect(found).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,91 @@
+import { isOfAutomation, runBlueprintName, runViewOf, timeTriggers } from '@impresario/automations'
+import type { Automations, AutomationRecord } from '@impresario/automations'
+import { isEnded } from '@impresario/core'
+import type { Storage } from '@impresario/core'
+import { anyOf, occurrencesBetween } from '@impresario/recurrence'
+import type { Finding } from '../checkers/finding.ts'
+
+/** An event that was acknowledged. */
+export interface KnownEvent {
+  readonly id: string
+  readonly key: string
+}
+
+const OCCURRENCES_MAX = 100_000
+
+/**
+ * Each occurrence of an automation up to where it was handled has exactly one run or one logged skip, and nothing else has
+ * either. `mustReach`: time has to have been handled up to here.
+ */
+export async function checkOccurrences(
+  automations: Automations,
+  storage: Storage,
+  record: AutomationRecord,
+  mustReach: number,
+): Promise<readonly Finding[]> {
+  const findings: Finding[] = []
+  const say = (problem: string): void => {
+    findings.push({ rule: 'one run or one skip', problem: `${record.definition.title}: ${problem}` })
+  }
+  const series = anyOf(timeTriggers(record.definition.triggers, automations.zones).map((trigger) => trigger.series))
+  const { createdAt, handledUpTo } = record
+  if (handledUpTo < mustReach) say(`handled up to ${handledUpTo} only, not to ${mustReach}`)
+  const counted = new Map<number, string[]>()
+  for (const { at } of occurrencesBetween(series, createdAt, handledUpTo, OCCURRENCES_MAX)) counted.set(at, [])
+  const count = (at: number, what: string): void => {
+    const found = counted.get(at)
+    if (found === undefined) say(`${what} stands for ${at}, which is no occurrence`)
+    else found.push(what)
+  }
+  for (const { value: job } of await storage.list('job', {
+    name: runBlueprintName(record.id),
+    limit: OCCURRENCES_MAX,
+  })) {
+    const scheduledFor = runViewOf(job)?.trigger.scheduledFor
+    if (scheduledFor !== undefined) count(scheduledFor, `the run ${job.id}`)
+  }
+  const { items } = await automations.audit({ subject: record.id, action: 'run.skipped', limit: OCCURRENCES_MAX })
+  for (const { id, details } of items) {
+    const { first, last, scheduled_for: one, reason } = details
+    if (typeof one === 'string') count(Date.parse(one), `the skip ${id} (${JSON.stringify(reason)})`)
+    if (typeof first !== 'string' || typeof last !== 'string') continue
+    for (const at of counted.keys()) {
+      if (at >= Date.parse(first) && at <= Date.parse(last)) count(at, `the skip ${id} (${JSON.stringify(reason)})`)
+    }
+  }
+  for (const [at, found] of counted) {
+    if (found.length !== 1) say(`the occurrence ${at} has ${found.length} instead of one: ${found.join(', ')}`)
+  }
+  return findings
+}
+
+/** Each event that was acknowledged has started one run of each automation that listens, and events are there once. */
+export async function checkEvents(
+  storage: Storage,
+  listeners: readonly string[],
+  events: readonly KnownEvent[],
+): Promise<readonly Finding[]> {
+  const findings: Finding[] = []
+  const stored = await storage.list('event', { limit: OCCURRENCES_MAX })
+  const known = new Set(events.map(({ id }) => id))
+  for (const { id } of stored) {
+    if (!known.has(id)) findings.push({ rule: 'one event', problem: `${id} is there beside the event of its key` })
+  }
+  for (const listener of listeners) {
+    const jobs = await storage.list('job', { name: runBlueprintName(listener), limit: OCCURRENCES_MAX })
+    const heard = jobs.map(({ value }) => runViewOf(value)?.trigger.eventId)
+    for (const { id } of events) {
+      const runs = heard.filter((one) => one === id).length
+      if (runs !== 1) findings.push({ rule: 'one run of an event', problem: `${listener} ran ${runs} times for ${id}` })
+    }
+  }
+  return findings
+}
+
+/** Runs end, and none stays behind in a gate. */
+export async function checkRuns(storage: Storage): Promise<readonly Finding[]> {
+  const jobs = await storage.list('job', { limit: OCCURRENCES_MAX })
+  return jobs
+    .filter(({ value }) => isOfAutomation(value) && !isEnded(value))
+    .map(({ id, value }) => ({ rule: 'runs end', problem: `${id} is ${value.status}` }))
+}
