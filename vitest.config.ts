@@ -14,6 +14,8 @@ export default defineConfig(({ mode }) => ({
   test: {
     reporters: ['default', new CountsReporter()],
     globalSetup: ['test/global-setup.ts'],
+    // These have a condition `source` of their own, which leads to TypeScript that Node cannot read.
+    server: { deps: { inline: [/@modelcontextprotocol\/client/, /eventsource/] } },
     // One for each core, and not one less: many tests wait for servers and disks most of the time.
     maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },

@@ -383,6 +383,10 @@ export const blueprintBody = z.looseObject({
   start: z.string(),
   endpoint: z.string().nullable(),
   api_version: z.string().nullable(),
+  input_schema: z
+    .looseObject({})
+    .nullable()
+    .describe('JSON Schema of the initial data; null where the blueprint has none, or one that cannot say it.'),
   states: z.array(
     z.looseObject({
       name: z.string(),

@@ -35,6 +35,7 @@ import type { IsClient } from './config/schedules.ts'
 import { SharedReload } from './shared-reload.ts'
 import { SharedRateLimiter } from './limits/shared-rate-limiter.ts'
 import { isShared, shownAddress } from './orchestrator/storage.ts'
+import { registerMcpRoutes } from './mcp/mcp-routes.ts'
 import { loadTls, reloadTls } from './http/tls.ts'
 import type { SocketBounds } from './worker-api/socket-bounds.ts'
 import type { Sockets } from './worker-api/sockets.ts'
@@ -359,6 +360,8 @@ function buildHttp(parts: Parts & HttpParts): {
         ? undefined
         : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
   })
+  const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, parts) : undefined
+  app.addHook('onClose', async () => closeMcp?.())
   return { app, routes, description, book, sockets: workerApi.sockets }
 }
 

@@ -59,6 +59,8 @@ export interface RunnableBlueprint extends Script {
   readonly apiVersion?: string
   /** Runs the handler of the job's state. Rejects with whatever user code threw. */
   perform(input: TurnInput): Promise<TurnOutput>
+  /** The JSON Schema of its input; empty where its schema cannot say it. */
+  readonly inputSchema?: Readonly<Record<string, unknown>>
   /** Returns what the input schema makes of the data, or what is wrong with it, one sentence per problem. */
   validateInput(data: JsonObject): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }>
   /** The events that its jobs may be sent, if it declares any. */

@@ -43,6 +43,7 @@ function historySchema(schema: Readonly<Record<string, unknown>>): object {
 }
 
 interface Converter {
+  readonly input: (options: object) => Readonly<Record<string, unknown>>
   readonly output: (options: object) => Readonly<Record<string, unknown>>
 }
 
@@ -53,10 +54,13 @@ function converterOf(schema: Schema | undefined): Converter | undefined {
 }
 
 /** What a schema says of itself, if it can: zod and others that follow Standard JSON Schema. An empty schema takes anything. */
-function jsonSchemaOf(schema: Schema | undefined): Readonly<Record<string, unknown>> {
+export function jsonSchemaOf(
+  schema: Schema | undefined,
+  side: 'input' | 'output' = 'output',
+): Readonly<Record<string, unknown>> {
   try {
     const options = { target: 'draft-2020-12', libraryOptions: { unrepresentable: 'any' } }
-    return converterOf(schema)?.output(options) ?? {}
+    return converterOf(schema)?.[side](options) ?? {}
   } catch {
     return {} // What has no JSON Schema is not known.
   }

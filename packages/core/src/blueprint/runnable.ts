@@ -2,7 +2,7 @@ import { ImpresarioError, isEventType, LIMITS, partProblems, validate } from '@i
 import type { EventType, JsonObject, Schema } from '@impresario/protocol'
 import type { Compensation, Job } from '../job/job.ts'
 import type { Migration, RunnableBlueprint, StateNode, TurnInput, TurnOutput } from './blueprint.ts'
-import { compileCondition } from './condition.ts'
+import { compileCondition, jsonSchemaOf } from './condition.ts'
 import { contextOf, undoContext, withoutResults } from './context.ts'
 import type { RawContext } from './context.ts'
 import { jsonCopy, jsonObjectCopy, jsonSize, storedCopy } from './json-copy.ts'
@@ -81,6 +81,9 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
         nodeOf({ name: state, isStart: state === parts.start, script, definition }),
       )
       return nodes
+    },
+    get inputSchema() {
+      return jsonSchemaOf(input, 'input')
     },
     perform: async (turn) => perform(name, states, parts.dataStores, turn),
     validateInput: async (data) => validateInput(parts.input, data),

@@ -233,6 +233,7 @@ export function blueprintBody(blueprint: RunnableBlueprint): BlueprintBody {
     start: blueprint.start,
     endpoint: blueprint.endpoint ?? null,
     api_version: blueprint.apiVersion ?? null,
+    input_schema: inputSchemaOf(blueprint),
     states: blueprint.nodes.map((node) => ({
       name: node.name,
       kind: node.kind,
@@ -242,6 +243,14 @@ export function blueprintBody(blueprint: RunnableBlueprint): BlueprintBody {
       transitions: node.links.map((link) => ({ to: link.to, label: link.label ?? null })),
     })),
   }
+}
+
+/** Schemas come from programs: one that JSON cannot hold, or that is huge, is not shown. */
+function inputSchemaOf({ inputSchema = {} }: RunnableBlueprint): JsonObject | null {
+  const { $schema: _, ...schema } = inputSchema
+  const text = JSON.stringify(schema)
+  const isShown = text !== '{}' && Buffer.byteLength(text) <= LIMITS.listedFieldBytesMax
+  return isShown ? (JSON.parse(text) as JsonObject) : null
 }
 
 /** Tasks of one job that are explained: each lists up to a hundred workers. */

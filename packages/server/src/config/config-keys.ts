@@ -15,11 +15,14 @@ import { REDIS_KEYS, storageUrlProblem } from './storage-choice.ts'
 import type { RedisField } from './storage-choice.ts'
 import { hostProblem, instanceProblem, publicUrlProblem, secretKeyProblem } from '../runtime/text-checks.ts'
 import type { TextCheck } from '../runtime/text-checks.ts'
+import { MCP_KEYS } from './mcp-keys.ts'
+import type { McpSettings } from './mcp-keys.ts'
 import { WEBHOOK_KEYS } from './webhook-keys.ts'
 import type { WebhookSettings } from './webhook-keys.ts'
 
 /** Everything that can be set, with the types that the program uses. */
-export interface Settings extends BackgroundSettings, FileSettings, HistorySettings, SecuritySettings, WebhookSettings {
+export interface Settings
+  extends BackgroundSettings, FileSettings, HistorySettings, McpSettings, SecuritySettings, WebhookSettings {
   readonly apiHost: string
   readonly apiPort: number
   readonly clientApiPrefix: string
@@ -327,4 +330,5 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
   ...REDIS_KEYS,
   ...SECURITY_KEYS,
   ...WEBHOOK_KEYS,
+  ...MCP_KEYS,
 }

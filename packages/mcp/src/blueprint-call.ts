@@ -1,0 +1,100 @@
+import type { JsonObject } from '@impresario/protocol'
+import { ApiError, pathTo } from './api.ts'
+import { BOUNDS } from './bounds.ts'
+import { isAtRest, isEnded, waitForJob } from './job-view.ts'
+import { pendingOf, resultOf } from './job-result.ts'
+import type { CallResult } from './job-result.ts'
+import { answer, questionsOf } from './question.ts'
+import type { Question } from './question.ts'
+import { faultOf, inputRequests, olderTask, taskOf } from './task-view.ts'
+import { objectOf, textOf } from './tool.ts'
+import type { ToolContext } from './tool.ts'
+
+/** A call of a blueprint as a tool: a new job, or the next round with a job that asked something. */
+export interface BlueprintCall {
+  readonly blueprint: string
+  readonly args: JsonObject
+  /** The job of an earlier round, from the state that we had signed. */
+  readonly jobId: string | undefined
+  /** Answers to what it asked, by the key of the question. */
+  readonly responses: Readonly<Record<string, unknown>>
+  /** How the client wants to follow a job that takes longer: as a task of which revision, or not at all. */
+  readonly tasks: 'none' | 'extension' | 'older'
+  readonly canAsk: boolean
+  /** Seals the id of the job, for the next round. */
+  readonly seal: (jobId: string) => Promise<string>
+}
+
+/** Starts the job, or answers its question, and gives what the caller can use: the result, a task, or a question. */
+export async function callBlueprint(call: BlueprintCall, context: ToolContext): Promise<CallResult | JsonObject> {
+  const jobId = call.jobId ?? (await start(call, context))
+  if (call.jobId !== undefined) await reply(call, context, call.jobId)
+  if (call.tasks === 'older') return { task: olderTask(await read(context, jobId), []) }
+  const waitMs = call.tasks === 'extension' ? BOUNDS.graceMs : BOUNDS.waitSecondsMax * 1_000
+  const job = await waitForJob(context, jobId, waitMs)
+  if (isEnded(job)) return resultOf(job)
+  if (call.tasks === 'extension') return { resultType: 'task', ...taskOf(job, []) }
+  if (job['status'] === 'quarantined') return faulty(job)
+  const questions = isAtRest(job) ? await questionsOf(context, job) : []
+  if (questions.length === 0) return pendingOf(job)
+  if (!call.canAsk) return withLink(context, job, questions)
+  return {
+    resultType: 'input_required',
+    inputRequests: inputRequests(questions),
+    requestState: await call.seal(jobId),
+  }
+}
+
+async function start({ blueprint, args }: BlueprintCall, { api, signal }: ToolContext): Promise<string> {
+  const { body } = await api.call({ method: 'POST', path: '/jobs', body: { blueprint, initial_data: args }, signal })
+  return textOf(objectOf(body)['job_id'])
+}
+
+/** Only what is still open is answered: the same round may come twice. */
+async function reply({ responses }: BlueprintCall, context: ToolContext, jobId: string): Promise<void> {
+  const questions = await questionsOf(context, await read(context, jobId))
+  try {
+    await answer(context, questions, responses)
+  } catch (error) {
+    if (!(error instanceof ApiError) || !ANSWERED.has(error.code)) throw error
+  }
+}
+
+const ANSWERED: ReadonlySet<string> = new Set(['NOT_WAITING', 'STALE_DECISION'])
+
+async function read({ api, signal }: ToolContext, jobId: string): Promise<JsonObject> {
+  return objectOf((await api.call({ method: 'GET', path: pathTo('jobs', jobId), signal })).body)
+}
+
+function faulty(job: JsonObject): CallResult {
+  const text = `${faultOf(job).message} Job: ${textOf(job['job_id'])}.`
+  return { content: [{ type: 'text', text }], structuredContent: pendingOf(job).structuredContent ?? {}, isError: true }
+}
+
+/** For clients that cannot show a form: the page on which a person decides. */
+async function withLink(
+  { api, signal, base }: ToolContext,
+  job: JsonObject,
+  questions: readonly Question[],
+): Promise<CallResult> {
+  const pending = pendingOf(job, questions)
+  const links: string[] = []
+  for (const { jobId } of questions) {
+    const url = await pageOf(api, signal, jobId)
+    if (url !== undefined) links.push(`${base}${url.replace(/^[a-z]+:\/\/[^/]+/i, '')}`)
+  }
+  if (links.length === 0) return pending
+  const text = `A person can decide on this page: ${links.join(' ')}`
+  return { ...pending, content: [...pending.content, { type: 'text', text }] }
+}
+
+/** Whoever may only start jobs gets no link to decide with. */
+async function pageOf(api: ToolContext['api'], signal: AbortSignal, jobId: string): Promise<string | undefined> {
+  try {
+    const { body } = await api.call({ method: 'GET', path: pathTo('jobs', jobId, 'approval'), signal })
+    return textOf(objectOf(body)['url'])
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,37 @@
+import { CLIENT_CAPABILITIES_META_KEY, MissingRequiredClientCapabilityError } from '@modelcontextprotocol/server'
+import type { ServerContext } from '@modelcontextprotocol/server'
+import { isJsonObject } from '@impresario/protocol'
+import type { JsonObject } from '@impresario/protocol'
+
+/** The extension under which clients of 2026-07-28 know tasks. */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
+
+/** Which revision of the protocol a request speaks. */
+export type Era = 'legacy' | 'modern'
+
+/** What a client says that it can do: on every request since 2026-07-28, once at the beginning before. */
+export function capabilitiesOf(ctx: ServerContext, initial: unknown): JsonObject {
+  // Boundary: what clients send is JSON, and the names of the envelope are not in its type.
+  const envelope = ctx.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined
+  const told = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? initial
+  return typeof told === 'object' && told !== null ? (told as JsonObject) : {}
+}
+
+export function knowsTasks(capabilities: JsonObject): boolean {
+  const { extensions } = capabilities
+  return isJsonObject(extensions) && isJsonObject(extensions[TASKS_EXTENSION])
+}
+
+/** Whether it can show a form to a person. A client that names no mode shows forms. */
+export function knowsForms(capabilities: JsonObject): boolean {
+  const { elicitation } = capabilities
+  if (!isJsonObject(elicitation)) return false
+  return Object.keys(elicitation).length === 0 || elicitation['form'] !== undefined
+}
+
+export function mustKnowTasks(capabilities: JsonObject): void {
+  if (knowsTasks(capabilities)) return
+  throw new MissingRequiredClientCapabilityError({
+    requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
+  })
+}
