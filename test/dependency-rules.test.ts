@@ -42,6 +42,10 @@ const IMPORT_RULES: Readonly<
     refused: ['@impresario/server', '@impresario/storage-embedded', '@impresario/tools', 'node:fs', 'zod'],
     allowed: ['@impresario/core', '@impresario/engine', '@impresario/recurrence', '../run/machine.ts'],
   },
+  'packages/mcp/src': {
+    refused: ['@impresario/server', '@impresario/client', '@impresario/core', '@impresario/tools'],
+    allowed: ['@impresario/protocol', '@modelcontextprotocol/server', 'zod', './api.ts'],
+  },
   'packages/engine/src': {
     refused: [
       '@impresario/server',

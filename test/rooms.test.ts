@@ -21,6 +21,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     orchestrator: ['runtime', 'config', 'worker-protocol', 'limits', 'automations', 'files'],
     'worker-api': ['runtime', 'config', 'worker-protocol', 'http', 'auth', 'files'],
     'client-api': ['runtime', 'worker-protocol', 'http', 'auth', 'limits', 'orchestrator', 'automations', 'files'],
+    mcp: ['runtime', 'config', 'http'],
     transfer: ['runtime', 'config', 'orchestrator'],
   },
   engine: {

@@ -7,6 +7,7 @@ import { addHistory } from './event-commands.ts'
 import { addFiles } from './file-commands.ts'
 import { EXIT, exitCodeOf, Failure } from './failure.ts'
 import { addJobs, addQuarantine } from './job-commands.ts'
+import { addMcp } from './mcp-commands.ts'
 import { addPreview } from './preview-command.ts'
 import type { Screen } from './screen.ts'
 import { addAccount, addCatalogue, addMigrate, addSchedules, addServers, addWebhooks } from './server-commands.ts'
@@ -78,6 +79,7 @@ function createProgram(end: End): Command {
   addWebhooks(program, end)
   addAccount(program, end)
   addDocuments(program, end)
+  addMcp(program, end)
   addCompletion(program, end)
   for (const group of program.commands) group.hook('preSubcommand', refuseUnknown)
   return program

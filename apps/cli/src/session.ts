@@ -49,7 +49,7 @@ export function done(screen: Screen, text: string, answer?: object): number {
 }
 
 /** Options go before the environment, and the environment before a development server in this directory. */
-async function addressOf(
+export async function addressOf(
   options: GlobalOptions,
 ): Promise<{ readonly url: string; readonly token: string | undefined }> {
   const { IMPRESARIO_URL, IMPRESARIO_TOKEN } = process.env

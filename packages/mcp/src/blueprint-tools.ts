@@ -24,13 +24,21 @@ export function describeBlueprint({ name, input, description }: Blueprint): Json
     name,
     description: `${said ?? `Runs the blueprint ${name} and gives its result.`} Runs as a durable job.`.slice(0, 500),
     inputSchema: schemaOf(input),
-    annotations: { title: name, readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    annotations: {
+      title: name,
+      readOnlyHint: false,
+      destructiveHint: true,
+      idempotentHint: false,
+      openWorldHint: true,
+    },
     execution: { taskSupport: 'optional' },
   }
 }
 
 function schemaOf(input: JsonObject | undefined): JsonObject {
   const isShown =
-    input !== undefined && input['type'] === 'object' && Buffer.byteLength(JSON.stringify(input)) <= BOUNDS.schemaBytesMax
+    input !== undefined &&
+    input['type'] === 'object' &&
+    Buffer.byteLength(JSON.stringify(input)) <= BOUNDS.schemaBytesMax
   return isShown ? input : { type: 'object' }
 }

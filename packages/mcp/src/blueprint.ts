@@ -13,7 +13,10 @@ export interface Blueprint {
 }
 
 /** The newest version of each blueprint, by name. */
-export async function blueprintsOf({ api, signal }: Pick<ToolContext, 'api' | 'signal'>): Promise<readonly Blueprint[]> {
+export async function blueprintsOf({
+  api,
+  signal,
+}: Pick<ToolContext, 'api' | 'signal'>): Promise<readonly Blueprint[]> {
   const { body } = await api.call({ method: 'GET', path: '/blueprints', signal })
   const newest = new Map<string, Blueprint>()
   for (const row of rowsOf(body)) {

@@ -27,7 +27,8 @@ export function createMcpEndpoint(options: McpEndpointOptions): McpEndpoint {
     return caller
   }
   const handler = createMcpHandler(
-    ({ era, authInfo }) => createMcpServer(options, era, callerOf(authInfo?.extra?.['caller'] as CallerInfo | undefined)),
+    ({ era, authInfo }) =>
+      createMcpServer(options, era, callerOf(authInfo?.extra?.['caller'] as CallerInfo | undefined)),
     { onerror: options.onError, maxSubscriptions: SUBSCRIPTIONS_MAX },
   )
   return {

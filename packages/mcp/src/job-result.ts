@@ -21,7 +21,11 @@ export function resultOf(job: JsonObject): CallResult {
     const said = typeof code === 'string' ? `${reason} (${code})` : reason
     return {
       content: [{ type: 'text', text: `${said} Job: ${textOf(id)}. Call get_job with include "explain" to see why.` }],
-      structuredContent: fitted({ ...ended, ...(result === undefined ? {} : { result }), error: { code: code ?? null, message: reason } }),
+      structuredContent: fitted({
+        ...ended,
+        ...(result === undefined ? {} : { result }),
+        error: { code: code ?? null, message: reason },
+      }),
       isError: true,
     }
   }

@@ -1,4 +1,4 @@
-import { createRequestStateCodec, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
+import { createRequestStateCodec, McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { CallToolResult, ListToolsResult, ServerContext } from '@modelcontextprotocol/server'
 import type { JsonObject } from '@impresario/protocol'
 import type { Api } from './api.ts'
@@ -40,14 +40,18 @@ const INSTRUCTIONS =
   'Lists have at most 20 rows and a cursor. Ask the user before you decide approvals or delete anything.'
 
 /** The server for one request, or for one session of an older client. */
-export function createMcpServer(options: McpServerOptions, era: Era, callerOf: (ctx: ServerContext) => CallerInfo): Server {
+export function createMcpServer(
+  options: McpServerOptions,
+  era: Era,
+  callerOf: (ctx: ServerContext) => CallerInfo,
+): McpServer {
   const { name, version } = options
   const codec = createRequestStateCodec<{ readonly jobId: string; readonly tool: string }>({
     key: options.stateKey,
     ttlSeconds: STATE_TTL_S,
     bind: (ctx) => `${ctx.mcpReq.method}\0${callerOf(ctx).callerId}`,
   })
-  const server = new Server(
+  const whole = new McpServer(
     { name, version, title: 'Impresario' },
     {
       capabilities: {
@@ -62,6 +66,8 @@ export function createMcpServer(options: McpServerOptions, era: Era, callerOf: (
       requestState: { verify: (state, ctx) => codec.verify(state, ctx) },
     },
   )
+  // Jobs as tasks need handlers of their own, which only the lower layer has.
+  const { server } = whole
   const contextOf: ContextOf = (ctx) => toolContext(ctx, callerOf(ctx))
   server.setRequestHandler('tools/list', async (_request, ctx) => {
     const context = contextOf(ctx)
@@ -75,7 +81,7 @@ export function createMcpServer(options: McpServerOptions, era: Era, callerOf: (
     if (own !== undefined) return asResult(own)
     const blueprint = (await toolsOf(context)).get(params.name)
     if (blueprint === undefined) throw unknownTool(params.name)
-    const capabilities = capabilitiesOf(ctx, server.getClientCapabilities())
+    const capabilities = capabilitiesOf(ctx, server)
     const state = ctx.mcpReq.requestState<{ readonly jobId: string; readonly tool: string }>()
     const call = {
       blueprint: blueprint.name,
@@ -97,7 +103,7 @@ export function createMcpServer(options: McpServerOptions, era: Era, callerOf: (
   else serveOlderTasks(server, contextOf)
   serveResources(server, contextOf)
   servePrompts(server)
-  return server
+  return whole
 }
 
 /** A person may take a while to answer. */

@@ -1,5 +1,5 @@
+import type { LowServer } from './session.ts'
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import type { Server } from '@modelcontextprotocol/server'
 
 /** Texts with which a person begins a task, filled with what they say. */
 interface Prompt {
@@ -43,7 +43,7 @@ const PROMPTS: readonly Prompt[] = [
 
 const VALUE_CHARS_MAX = 4_000
 
-export function servePrompts(server: Server): void {
+export function servePrompts(server: LowServer): void {
   server.setRequestHandler('prompts/list', () => ({
     prompts: PROMPTS.map(({ text: _, arguments: given, ...prompt }) => ({ ...prompt, arguments: [...given] })),
   }))

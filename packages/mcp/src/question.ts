@@ -47,10 +47,11 @@ function questionIn(job: JsonObject): Question | undefined {
   if (!isJsonObject(approval)) return undefined
   const { message, decisions, visit } = approval
   const jobId = textOf(job['job_id'])
+  const asked = typeof visit === 'number' ? visit : 0
   return {
-    key: `${jobId}:${String(visit)}`,
+    key: `${jobId}:${asked}`,
     jobId,
-    visit: typeof visit === 'number' ? visit : 0,
+    visit: asked,
     message: textOf(message),
     decisions: Array.isArray(decisions) ? decisions.map(String) : [],
   }
@@ -79,7 +80,7 @@ const NO: ReadonlySet<string> = new Set(['reject', 'rejected', 'deny', 'denied',
  * What a person chose in the form. Clients that show yes and no in place of the form send a single boolean: it counts where
  * the question has a decision of that meaning. `undefined`: nothing was decided, and the question stays open.
  */
-export function decisionIn(question: Question, response: Json | undefined): Answer | undefined {
+function decisionIn(question: Question, response: Json | undefined): Answer | undefined {
   if (!isJsonObject(response) || response['action'] !== 'accept') return undefined
   const content = objectOf(response['content'] ?? {})
   const comment = textOf(content['comment']).slice(0, 2_000)
@@ -92,7 +93,7 @@ export function decisionIn(question: Question, response: Json | undefined): Answ
   return decision === undefined ? undefined : { decision, comment }
 }
 
-export interface Answer {
+interface Answer {
   readonly decision: string
   readonly comment: string
 }

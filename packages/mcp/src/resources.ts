@@ -1,11 +1,11 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import type { Server } from '@modelcontextprotocol/server'
 import { writeJson } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { ApiError, pathTo } from './api.ts'
 import { blueprintsOf } from './blueprint.ts'
 import { BOUNDS } from './bounds.ts'
 import type { ContextOf } from './mcp-server.ts'
+import type { LowServer } from './session.ts'
 import { cutText, objectOf, rowsOf, textOf } from './tool.ts'
 import type { ToolContext } from './tool.ts'
 
@@ -14,7 +14,11 @@ import type { ToolContext } from './tool.ts'
 const SCHEME = 'impresario://'
 
 const TEMPLATES = [
-  { uriTemplate: `${SCHEME}blueprint/{name}`, name: 'blueprint', description: 'A blueprint: its states and its input.' },
+  {
+    uriTemplate: `${SCHEME}blueprint/{name}`,
+    name: 'blueprint',
+    description: 'A blueprint: its states and its input.',
+  },
   { uriTemplate: `${SCHEME}job/{job_id}`, name: 'job', description: 'A job with all its data.' },
   { uriTemplate: `${SCHEME}automation/{automation_id}`, name: 'automation', description: 'An automation.' },
   { uriTemplate: `${SCHEME}run/{run_id}`, name: 'run', description: 'A run with every step.' },
@@ -29,7 +33,7 @@ const PATHS: Readonly<Record<string, (id: string) => string>> = {
   document: (id) => pathTo('documents', id, 'text'),
 }
 
-export function serveResources(server: Server, contextOf: ContextOf): void {
+export function serveResources(server: LowServer, contextOf: ContextOf): void {
   server.setRequestHandler('resources/list', async ({ params }, ctx) => {
     const { resources, nextCursor } = await listResources(contextOf(ctx), params?.cursor)
     return { resources: [...resources], ...(nextCursor === undefined ? {} : { nextCursor }) }

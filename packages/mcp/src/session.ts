@@ -1,19 +1,23 @@
 import { CLIENT_CAPABILITIES_META_KEY, MissingRequiredClientCapabilityError } from '@modelcontextprotocol/server'
-import type { ServerContext } from '@modelcontextprotocol/server'
+import type { McpServer, ServerContext } from '@modelcontextprotocol/server'
 import { isJsonObject } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 
 /** The extension under which clients of 2026-07-28 know tasks. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
+/** The layer of the library on which requests have handlers. */
+export type LowServer = McpServer['server']
+
 /** Which revision of the protocol a request speaks. */
 export type Era = 'legacy' | 'modern'
 
 /** What a client says that it can do: on every request since 2026-07-28, once at the beginning before. */
-export function capabilitiesOf(ctx: ServerContext, initial: unknown): JsonObject {
+export function capabilitiesOf(ctx: ServerContext, server: LowServer): JsonObject {
   // Boundary: what clients send is JSON, and the names of the envelope are not in its type.
   const envelope = ctx.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined
-  const told = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? initial
+  // oxlint-disable-next-line typescript/no-deprecated -- the only place where an older client says it
+  const told: unknown = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities()
   return typeof told === 'object' && told !== null ? (told as JsonObject) : {}
 }
 

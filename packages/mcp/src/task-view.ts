@@ -9,7 +9,7 @@ import type { Question } from './question.ts'
 type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled'
 
 /** A task is a job: what the protocol calls its status. */
-export function taskStatus(job: JsonObject, questions: readonly Question[]): TaskStatus {
+function taskStatus(job: JsonObject, questions: readonly Question[]): TaskStatus {
   switch (job['status']) {
     case 'finished':
     case 'failed':
@@ -53,7 +53,7 @@ export function detailedTask(job: JsonObject, questions: readonly Question[]): J
   const task = taskOf(job, questions)
   switch (task['status']) {
     case 'completed':
-      return { ...task, result: { resultType: 'complete', ...resultOf(job) } as unknown as JsonObject }
+      return { ...task, result: { resultType: 'complete', ...resultOf(job) } }
     case 'failed':
       return { ...task, error: faultOf(job) }
     case 'input_required':

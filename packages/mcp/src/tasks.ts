@@ -1,5 +1,4 @@
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import type { Server } from '@modelcontextprotocol/server'
 import type { JsonObject } from '@impresario/protocol'
 import { z } from 'zod'
 import { ApiError, pathTo } from './api.ts'
@@ -8,6 +7,7 @@ import { isAtRest, isEnded, waitForJob } from './job-view.ts'
 import { pendingOf, resultOf } from './job-result.ts'
 import { answer, questionsOf } from './question.ts'
 import { capabilitiesOf, mustKnowTasks } from './session.ts'
+import type { LowServer } from './session.ts'
 import { detailedTask, faultOf, olderTask } from './task-view.ts'
 import { objectOf, rowsOf } from './tool.ts'
 import type { ToolContext } from './tool.ts'
@@ -21,18 +21,16 @@ const updateParams = z.looseObject({
 const listParams = z.looseObject({ cursor: z.string().max(1_000).optional() }).optional()
 
 /** Jobs as tasks of the extension, for clients of 2026-07-28. */
-export function serveTasks(server: Server, contextOf: ContextOf): void {
-  const initial = (): unknown => server.getClientCapabilities()
-
+export function serveTasks(server: LowServer, contextOf: ContextOf): void {
   server.setRequestHandler('tasks/get', { params: taskParams }, async ({ taskId }, ctx) => {
-    mustKnowTasks(capabilitiesOf(ctx, initial()))
+    mustKnowTasks(capabilitiesOf(ctx, server))
     const context = contextOf(ctx)
     const job = await readTask(context, taskId)
     return detailedTask(job, await questionsOf(context, job))
   })
 
   server.setRequestHandler('tasks/update', { params: updateParams }, async ({ taskId, inputResponses }, ctx) => {
-    mustKnowTasks(capabilitiesOf(ctx, initial()))
+    mustKnowTasks(capabilitiesOf(ctx, server))
     const context = contextOf(ctx)
     const job = await readTask(context, taskId)
     await asProtocol(async () => answer(context, await questionsOf(context, job), inputResponses))
@@ -40,14 +38,14 @@ export function serveTasks(server: Server, contextOf: ContextOf): void {
   })
 
   server.setRequestHandler('tasks/cancel', { params: taskParams }, async ({ taskId }, ctx) => {
-    mustKnowTasks(capabilitiesOf(ctx, initial()))
+    mustKnowTasks(capabilitiesOf(ctx, server))
     await cancelTask(contextOf(ctx), taskId)
     return {}
   })
 }
 
 /** The same jobs for clients of 2025-11-25, whose tasks are a part of the protocol itself. */
-export function serveOlderTasks(server: Server, contextOf: ContextOf): void {
+export function serveOlderTasks(server: LowServer, contextOf: ContextOf): void {
   server.setRequestHandler('tasks/get', { params: taskParams }, async ({ taskId }, ctx) => {
     const context = contextOf(ctx)
     const job = await readTask(context, taskId)
@@ -113,7 +111,7 @@ async function asProtocol<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** Refusals of the API in the words of the protocol. */
-export function asProtocolError(error: unknown): unknown {
+function asProtocolError(error: unknown): unknown {
   if (!(error instanceof ApiError)) return error
   if (error.status === 404) return new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no such task.')
   const code = error.status >= 500 ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams

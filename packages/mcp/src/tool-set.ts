@@ -15,7 +15,7 @@ import { JOB_TOOLS } from './tools/job-tools.ts'
 import { SEARCH_TOOLS } from './tools/search-tools.ts'
 
 /** In the order in which assistants see them, which never changes by itself. */
-export const TOOLS: readonly Tool[] = [...SEARCH_TOOLS, ...JOB_TOOLS, ...CATALOGUE_TOOLS, ...AUTOMATION_TOOLS]
+const TOOLS: readonly Tool[] = [...SEARCH_TOOLS, ...JOB_TOOLS, ...CATALOGUE_TOOLS, ...AUTOMATION_TOOLS]
 
 const BY_NAME: ReadonlyMap<string, Tool> = new Map(TOOLS.map((one) => [one.name, one]))
 export const TOOL_NAMES: ReadonlySet<string> = new Set(BY_NAME.keys())
@@ -92,7 +92,7 @@ export async function answered(work: () => Promise<ToolAnswer>): Promise<CallRes
   }
 }
 
-export function refused(text: string): CallResult {
+function refused(text: string): CallResult {
   return { content: [{ type: 'text', text }], isError: true }
 }
 

@@ -110,7 +110,10 @@ function bytesOf(value: Json): number {
 export function cutText(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= bytesMax) return text
-  return bytes.subarray(0, bytesMax).toString('utf8').replace(/\uFFFD+$/, '')
+  return bytes
+    .subarray(0, bytesMax)
+    .toString('utf8')
+    .replace(/\uFFFD+$/, '')
 }
 
 /** Unix seconds as people and assistants read them. */

@@ -383,10 +383,7 @@ export const blueprintBody = z.looseObject({
   start: z.string(),
   endpoint: z.string().nullable(),
   api_version: z.string().nullable(),
-  input_schema: z
-    .looseObject({})
-    .nullable()
-    .describe('JSON Schema of the initial data; null where the blueprint has none, or one that cannot say it.'),
+  input_schema: z.looseObject({}).nullable().describe('JSON Schema of the initial data, where the blueprint has one.'),
   states: z.array(
     z.looseObject({
       name: z.string(),

@@ -240,6 +240,7 @@ describe('every route against everybody', () => {
     const open = [...new Set(ofAccess('public').map(({ url }) => url.split('/').slice(0, 3).join('/')))].toSorted()
     expect(open).toEqual([
       '/',
+      '/.well-known/oauth-protected-resource',
       '/_public/docs',
       '/_public/hooks',
       '/_public/live',

@@ -4,7 +4,7 @@ import { pathTo } from '../api.ts'
 import type { ApiRequest } from '../api.ts'
 import { BOUNDS } from '../bounds.ts'
 import { page, pageInput, pageOutput } from '../page.ts'
-import { ADDS, CHANGES, fitted, objectOf, READS, rowsOf, tool, ToolRefusal, withTimes } from '../tool.ts'
+import { ADDS, CHANGES, fitted, objectOf, pick, READS, rowsOf, textOf, tool, ToolRefusal, withTimes } from '../tool.ts'
 import type { ToolContext } from '../tool.ts'
 
 const automationId = z.string().min(1).max(200).describe('Id of the automation.')
@@ -26,7 +26,9 @@ const definition = z
     pipeline: z
       .array(data)
       .max(100)
-      .describe('Steps {id, uses, with, save_as, if, retry, on_error}. `uses` is a name from list_tools. Templates: ${params.city}, ${steps.weather.status}.'),
+      .describe(
+        'Steps {id, uses, with, save_as, if, retry, on_error}. `uses` is a name from list_tools. Texts may have templates over params, event and steps.',
+      ),
     params: data.optional(),
   })
   .describe('The automation.')
@@ -145,7 +147,18 @@ function request({ action, automation_id: id, seconds, reason, params }: Command
   return { ...to, body: { seconds, ...why } }
 }
 
-const RUN_FIELDS = ['id', 'automation_id', 'title', 'status', 'trigger', 'attempt', 'output', 'error', 'created_at', 'ended_at']
+const RUN_FIELDS = [
+  'id',
+  'automation_id',
+  'title',
+  'status',
+  'trigger',
+  'attempt',
+  'output',
+  'error',
+  'created_at',
+  'ended_at',
+]
 
 const listRuns = tool({
   name: 'list_runs',
@@ -231,18 +244,18 @@ const listTools = tool({
     if (name !== undefined && found.length === 0) {
       throw new ToolRefusal(`There is no tool "${name}". Call list_tools without a name to see all of them.`)
     }
-    const from = cursor === undefined ? 0 : found.findIndex((one) => String(one['name']) > cursor)
+    const from = cursor === undefined ? 0 : found.findIndex((one) => textOf(one['name']) > cursor)
     const rows = from < 0 ? [] : found.slice(from, from + limit)
     const last = rows.at(-1)?.['name']
     const hasMore = from >= 0 && from + limit < found.length
-    const shown = name === undefined ? rows.map(({ name: id, description, kind }) => ({ name: id ?? '', description: description ?? '', kind: kind ?? '' })) : rows
+    const shown = name === undefined ? rows.map((one) => pick(one, ['name', 'description', 'kind'])) : rows
     return { data: fitted({ tools: shown, next_cursor: hasMore && typeof last === 'string' ? last : null }) }
   },
 })
 
 async function stepTools({ api, signal }: ToolContext): Promise<readonly JsonObject[]> {
   const { body } = await api.call({ method: 'GET', path: '/tools', signal })
-  return rowsOf(body).toSorted((a, b) => (String(a['name']) < String(b['name']) ? -1 : 1))
+  return rowsOf(body).toSorted((a, b) => (textOf(a['name']) < textOf(b['name']) ? -1 : 1))
 }
 
 export const AUTOMATION_TOOLS = [

@@ -94,7 +94,9 @@ const startJob = tool({
       idempotencyKey,
       signal,
     })
-    return { data: { job_id: objectOf(body)['job_id'] ?? '', status: 'pending', next: 'Call wait_job with this job_id.' } }
+    return {
+      data: { job_id: objectOf(body)['job_id'] ?? '', status: 'pending', next: 'Call wait_job with this job_id.' },
+    }
   },
 })
 
@@ -129,7 +131,11 @@ const manageJob = tool({
   output: job,
   run: async (args, context) => {
     await command(args, context)
-    const { body } = await context.api.call({ method: 'GET', path: pathTo('jobs', args.job_id), signal: context.signal })
+    const { body } = await context.api.call({
+      method: 'GET',
+      path: pathTo('jobs', args.job_id),
+      signal: context.signal,
+    })
     return { data: fitted(jobView(objectOf(body))) }
   },
 })
@@ -180,7 +186,10 @@ const decideApproval = tool({
     job_id: jobId,
     decision: z.string().min(1).max(200).optional(),
     comment: z.string().max(2_000).optional(),
-    visit: z.int().optional().describe('`approval.visit` of the question; a later question is then not answered by mistake.'),
+    visit: z
+      .int()
+      .optional()
+      .describe('`approval.visit` of the question; a later question is then not answered by mistake.'),
   }),
   output: job,
   run: async ({ job_id: id, decision, comment, visit }, context): Promise<ToolAnswer> => {

@@ -1,7 +1,8 @@
 import { writeJson } from '@impresario/protocol'
-import type { JsonObject } from '@impresario/protocol'
+import type { Json, JsonObject } from '@impresario/protocol'
 import { z } from 'zod'
 import { ApiError, pathTo } from '../api.ts'
+import type { ApiReply } from '../api.ts'
 import { BOUNDS } from '../bounds.ts'
 import { jobView, standing } from '../job-view.ts'
 import { cutText, objectOf, READS, rowsOf, textOf, tool, ToolRefusal, withTimes } from '../tool.ts'
@@ -34,9 +35,9 @@ async function foundDocuments({ api, signal, base }: ToolContext, q: string): Pr
   const query = { q, limit: 10 }
   const reply = await orNothing(api.call({ method: 'GET', path: '/documents/search', query, signal }))
   return rowsOf(objectOf(reply)['hits'] ?? []).map(({ id, title, name, path }) => ({
-    id: `document:${String(id)}`,
+    id: `document:${numberOf(id)}`,
     title: textOf(title) || textOf(name) || textOf(path),
-    url: `${base}/api/v1/documents/${String(id)}/text`,
+    url: `${base}/api/v1/documents/${numberOf(id)}/text`,
   }))
 }
 
@@ -61,13 +62,17 @@ async function foundJobs({ api, signal, base }: ToolContext, text: string): Prom
 }
 
 /** What the caller may not see, or what this server does not have, is left out. */
-async function orNothing(reply: Promise<{ readonly body: JsonObject | unknown }>): Promise<JsonObject> {
+async function orNothing(reply: Promise<ApiReply>): Promise<Json> {
   try {
-    return (await reply).body as JsonObject
+    return (await reply).body
   } catch (error) {
-    if (error instanceof ApiError && LEFT_OUT.has(error.status)) return {}
+    if (error instanceof ApiError && LEFT_OUT.has(error.status)) return null
     throw error
   }
+}
+
+function numberOf(value: Json | undefined): number {
+  return typeof value === 'number' ? value : 0
 }
 
 const LEFT_OUT: ReadonlySet<number> = new Set([400, 403, 404])

@@ -43,10 +43,14 @@ export function listIn(text: string): readonly string[] {
 
 function hostsProblem(text: string): string | undefined {
   const wrong = listIn(text).find((one) => !/^[a-z0-9.-]+(?::\d{1,5})?$/i.test(one))
-  return wrong === undefined ? undefined : `has ${JSON.stringify(wrong)}. It must be names such as impresario.example.com.`
+  return wrong === undefined
+    ? undefined
+    : `has ${JSON.stringify(wrong)}. It must be names such as impresario.example.com.`
 }
 
 function issuersProblem(text: string): string | undefined {
   const wrong = listIn(text).find((one) => !URL.canParse(one) || !/^https?:$/.test(new URL(one).protocol))
-  return wrong === undefined ? undefined : `has ${JSON.stringify(wrong)}. It must be addresses such as https://login.example.com.`
+  return wrong === undefined
+    ? undefined
+    : `has ${JSON.stringify(wrong)}. It must be addresses such as https://login.example.com.`
 }

@@ -16,7 +16,6 @@ export const TAGS = {
   schedules: 'Jobs that start by the calendar.',
   documents: 'Documents that are read from folders, and found.',
   automations: 'Standing orders: what runs when, its runs, and the events that start them.',
-  assistants: 'The Model Context Protocol, for assistants.',
   webhooks: 'Messages about jobs to the outside, and those who get them.',
   server: 'The server itself: health, overview, configuration, this document.',
   'worker protocol': 'What workers call. Existing workers of every generation are understood.',

@@ -37,7 +37,7 @@ export function hostCheck({ mcpHosts, publicUrl, corsOrigins }: HostRules): (hea
 
 /** A page of this server itself, or one of the own machine under its local name. */
 function isSameSite(origin: URL, host: string, isOwn: (name: string) => boolean): boolean {
-  const name = origin.hostname.replace(/^\[|\]$/g, '').toLowerCase()
+  const name = origin.hostname.replaceAll(/^\[|\]$/g, '').toLowerCase()
   return origin.host === host.toLowerCase() || (isOwn(name) && (name === 'localhost' || isLoopback(name)))
 }
 

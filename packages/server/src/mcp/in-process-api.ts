@@ -50,8 +50,9 @@ function carriedHeaders({ headers }: FastifyRequest): Record<string, string> {
 }
 
 function definedIn(query: Readonly<Record<string, string | number | undefined>>): Record<string, string> {
-  const texts = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
-  return Object.fromEntries(texts)
+  const texts: Record<string, string> = {}
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) texts[name] = String(value)
+  return texts
 }
 
 function bodyOf(text: string): Json {

@@ -1,16 +1,14 @@
 import { Readable } from 'node:stream'
-import type { ReadableStream as WebStream } from 'node:stream/web'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '@impresario/core'
 import type { McpEndpoint } from '@impresario/mcp'
 import { isImpresarioError, plainText } from '@impresario/protocol'
-import { z } from 'zod'
 import { listIn } from '../config/mcp-keys.ts'
 import type { McpSettings } from '../config/mcp-keys.ts'
 import type { SecretKey } from '../config/secret-key.ts'
 import { callerOf } from '../http/access.ts'
 import type { OpenWaits } from '../http/connection.ts'
-import { route } from '../http/route.ts'
+import type { RouteDeclaration } from '../http/route.ts'
 import { VERSION } from '../runtime/version.ts'
 import { errorFields } from '../runtime/log.ts'
 import { hostCheck } from './host-check.ts'
@@ -30,43 +28,10 @@ export interface McpRoutesOptions {
 const PATH = '/mcp'
 const METADATA_PATH = '/.well-known/oauth-protected-resource'
 
-const TAG = { tag: 'assistants' } as const
-const ANSWERED = {
-  200: { description: 'The answer as JSON, or a stream of messages.', types: ['application/json', 'text/event-stream'] },
-  202: { description: 'A notification was taken.' },
-}
-
-const POST = route({
-  ...TAG,
-  access: 'viewer',
-  id: 'mcpMessage',
-  summary: 'Model Context Protocol: one message of an assistant',
-  description:
-    'JSON-RPC 2.0 over streamable HTTP, in the revisions 2025-11-25 and 2026-07-28 of the protocol. What a tool may do is what the token may do on the routes of this API.',
-  body: z.unknown(),
-  isBodyReadByHandler: true,
-  replies: ANSWERED,
-  refusals: ['FORBIDDEN'],
-})
-
-const OTHERS = (method: string) =>
-  route({
-    ...TAG,
-    access: 'viewer',
-    id: `mcp${method}`,
-    summary: `Model Context Protocol: ${method === 'Stream' ? 'a stream of messages to the assistant' : 'the end of a session'}`,
-    replies: ANSWERED,
-    refusals: ['FORBIDDEN', 'METHOD_NOT_ALLOWED'],
-  })
-
-const METADATA = (id: string) =>
-  route({
-    ...TAG,
-    access: 'public',
-    id,
-    summary: 'What OAuth clients have to know of /mcp (RFC 9728)',
-    replies: { 200: { description: 'The metadata.', body: z.looseObject({ resource: z.string() }) } },
-  })
+/** Not in the document of the API: what goes through here is described by the protocol. */
+const MESSAGES: RouteDeclaration = { config: { access: 'viewer' }, schema: { hide: true } }
+/** What OAuth clients have to know (RFC 9728). */
+const METADATA: RouteDeclaration = { config: { access: 'public' }, schema: { hide: true } }
 
 /** The server for assistants. Its code is loaded with the first message, since many servers never get one. */
 export function registerMcpRoutes(app: FastifyInstance, options: McpRoutesOptions): () => Promise<void> {
@@ -84,12 +49,12 @@ export function registerMcpRoutes(app: FastifyInstance, options: McpRoutesOption
     answerProblems(scope, options)
     const handle = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
       serve(app, await endpoint(), options, request, reply)
-    scope.post(PATH, POST, handle)
-    scope.get(PATH, OTHERS('Stream'), handle)
-    scope.delete(PATH, OTHERS('End'), handle)
+    scope.post(PATH, MESSAGES, handle)
+    scope.get(PATH, MESSAGES, handle)
+    scope.delete(PATH, MESSAGES, handle)
     const metadata = async (request: FastifyRequest): Promise<object> => metadataOf(request, settings)
-    scope.get(METADATA_PATH, METADATA('mcpMetadata'), metadata)
-    scope.get(`${METADATA_PATH}${PATH}`, METADATA('mcpMetadataOfPath'), metadata)
+    scope.get(METADATA_PATH, METADATA, metadata)
+    scope.get(`${METADATA_PATH}${PATH}`, METADATA, metadata)
   })
   return async () => (await opening)?.close()
 }
@@ -113,7 +78,9 @@ async function serve(
 ): Promise<FastifyReply> {
   const caller = callerOf(request)
   const base = baseOf(request, settings.publicUrl)
-  const { signal, end } = waits.begin(reply)
+  const wait = waits.begin(reply)
+  const { signal } = wait
+  const end = (): void => wait.end()
   const api = inProcessApi(app, `/${settings.clientApiPrefix}/v1`, request, () => true)
   try {
     const { body } = request
@@ -151,9 +118,7 @@ async function send(reply: FastifyReply, response: Response, end: () => void): P
     end()
     return reply.send(text === '' ? undefined : text)
   }
-  // Boundary: the two declarations of the same stream differ in name only.
-  const events = response.body.pipeThrough(withPlainNumbers()) as unknown as WebStream<Uint8Array>
-  const stream = Readable.fromWeb(events)
+  const stream = Readable.fromWeb(response.body.pipeThrough(withPlainNumbers()))
   stream.once('close', end)
   return reply.header('cache-control', 'no-store').header('x-accel-buffering', 'no').send(stream)
 }
@@ -193,7 +158,10 @@ function challenge(request: FastifyRequest, { publicUrl }: McpRoutesOptions['set
   return `Bearer resource_metadata="${baseOf(request, publicUrl)}${METADATA_PATH}${PATH}"`
 }
 
-function metadataOf(request: FastifyRequest, { publicUrl, mcpAuthorizationServers }: McpRoutesOptions['settings']): object {
+function metadataOf(
+  request: FastifyRequest,
+  { publicUrl, mcpAuthorizationServers }: McpRoutesOptions['settings'],
+): object {
   const servers = listIn(mcpAuthorizationServers)
   return {
     resource: `${baseOf(request, publicUrl)}${PATH}`,
