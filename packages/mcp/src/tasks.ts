@@ -14,10 +14,6 @@ import type { ToolContext } from './tool.ts'
 import type { ContextOf } from './mcp-server.ts'
 
 const taskParams = z.looseObject({ taskId: z.string().min(1).max(200) })
-const updateParams = z.looseObject({
-  taskId: z.string().min(1).max(200),
-  inputResponses: z.record(z.string(), z.unknown()),
-})
 const listParams = z.looseObject({ cursor: z.string().max(1_000).optional() }).optional()
 
 /** Jobs as tasks of the extension, for clients of 2026-07-28. */
@@ -29,11 +25,11 @@ export function serveTasks(server: LowServer, contextOf: ContextOf): void {
     return detailedTask(job, await questionsOf(context, job))
   })
 
-  server.setRequestHandler('tasks/update', { params: updateParams }, async ({ taskId, inputResponses }, ctx) => {
+  server.setRequestHandler('tasks/update', { params: taskParams }, async ({ taskId }, ctx) => {
     mustKnowTasks(capabilitiesOf(ctx, server))
     const context = contextOf(ctx)
     const job = await readTask(context, taskId)
-    await asProtocol(async () => answer(context, await questionsOf(context, job), inputResponses))
+    await asProtocol(async () => answer(context, await questionsOf(context, job), ctx.mcpReq.inputResponses ?? {}))
     return {}
   })
 
