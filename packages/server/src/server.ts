@@ -36,6 +36,7 @@ import { SharedReload } from './shared-reload.ts'
 import { SharedRateLimiter } from './limits/shared-rate-limiter.ts'
 import { isShared, shownAddress } from './orchestrator/storage.ts'
 import { registerMcpRoutes } from './mcp/mcp-routes.ts'
+import { outsideServers } from './mcp/outside-tools.ts'
 import { loadTls, reloadTls } from './http/tls.ts'
 import type { SocketBounds } from './worker-api/socket-bounds.ts'
 import type { Sockets } from './worker-api/sockets.ts'
@@ -97,6 +98,8 @@ export class Server {
   #address: string | undefined
   readonly #stallWatch: StallWatch
   #unwatchCredentials: (() => void) | undefined
+  /** MCP servers of others whose tools pipelines use. */
+  readonly #outside: ReturnType<typeof outsideServers>
 
   constructor(options: ServerOptions) {
     const settings = settingsOf(options.settings)
@@ -116,6 +119,13 @@ export class Server {
     this.#waits = http.waits
     this.engine = this.#orchestrator.engine
     const { parts } = this.#orchestrator
+    const { automations, log } = parts
+    this.#outside = outsideServers({
+      path: settings.mcpServersConfigPath,
+      log,
+      tools: automations.tools,
+      onChange: () => automations.toolsChanged(),
+    })
     this.#stallWatch = new StallWatch(settings.stallLimitSeconds * 1_000)
     const limiter = options.rateLimiter ?? limiterFor(parts)
     if (isShared(settings.storageUrl)) this.#others = new SharedReload({ ...parts, reload: () => this.reload() })
@@ -152,6 +162,8 @@ export class Server {
     try {
       await this.#orchestrator.start()
       await this.#others?.start()
+      // One that hangs must not hold up the start.
+      void this.#outside?.start()
       await listen(this.#app, settings.apiHost, settings.apiPort)
     } catch (error) {
       await this.stop()
@@ -171,6 +183,7 @@ export class Server {
   stop(): Promise<void> {
     this.#unwatchCredentials?.()
     this.#stallWatch.stop()
+    void this.#outside?.stop()
     return this.#orchestrator.stopWith({ drain: () => this.#drain(), close: () => this.#closeFrontend() })
   }
 

@@ -102,6 +102,11 @@ export class AutomationService implements Service {
     return this.#attached.runs
   }
 
+  /** Tools have come or gone. */
+  toolsChanged(): void {
+    this.#attached.worker.toolsChanged()
+  }
+
   async start(): Promise<void> {
     const { services, worker } = this.#attached
     for (const service of services) await service.start()

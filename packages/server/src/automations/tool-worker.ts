@@ -84,11 +84,18 @@ export class ToolWorker implements Service {
     return Promise.resolve({ worked: 0 })
   }
 
+  /** There are other tools than before. */
+  toolsChanged(): void {
+    if (this.#stopping === undefined || this.#stopping.signal.aborted) return
+    const { log } = this.#options
+    this.#register().catch((error: unknown) => log.warn('tools cannot be registered', { error: String(error) }))
+  }
+
   async #register(): Promise<void> {
     const { engine, tools, clock } = this.#options
     const skills = tools
       .list()
-      .filter(({ kind }) => kind === 'built_in')
+      .filter(({ kind }) => kind === 'built_in' || kind === 'mcp')
       .map(({ name }) => toolTaskType(name))
     await engine.desk.register(
       newWorkerRecord({ id: this.#id, type: 'impresario-tools', skills, concurrencyMax: CONCURRENCY }, clock.now()),

@@ -5,6 +5,7 @@ export interface McpSettings {
   readonly mcpEnabled: boolean
   readonly mcpHosts: string
   readonly mcpAuthorizationServers: string
+  readonly mcpServersConfigPath: string
 }
 
 export const MCP_KEYS: Readonly<Record<keyof McpSettings, ConfigKey>> = {
@@ -31,6 +32,13 @@ export const MCP_KEYS: Readonly<Record<keyof McpSettings, ConfigKey>> = {
     description:
       'Addresses of the OAuth authorization servers that clients of /mcp are told about, separated by commas. A gateway in ' +
       'front of this server has to turn their tokens into tokens of this server.',
+  },
+  mcpServersConfigPath: {
+    names: ['MCP_SERVERS_CONFIG_PATH'],
+    type: 'path',
+    default: '',
+    description:
+      'JSON file with the MCP servers of others whose tools pipelines can use, as assistants have it: {"mcpServers": {…}}.',
   },
 }
 

@@ -192,9 +192,7 @@ describe('jobs as tasks', () => {
         Object.keys(((await taskCall(server, 'tasks/get', { taskId }))['inputRequests'] ?? {}) as object),
       )
       .toHaveLength(2)
-    const asked = (await taskCall(server, 'tasks/get', { taskId }))['inputRequests'] as Readonly<
-      Record<string, unknown>
-    >
+    const asked = (await taskCall(server, 'tasks/get', { taskId }))['inputRequests'] as object
     const [first = '', second = ''] = Object.keys(asked)
     const yes = { action: 'accept', content: { decision: 'approved' } }
     await taskCall(server, 'tasks/update', { taskId, inputResponses: { [first]: yes } })
