@@ -421,12 +421,6 @@ export const homeBody = z.looseObject({
   version: z.string(),
   links: z.record(z.string(), z.string()).describe('Paths on this server, by what is there.'),
 })
-export const statusBody = z.looseObject({ status: z.string() })
-export const readinessBody = z.looseObject({
-  status: z.enum(['ready', 'not_ready']),
-  components: z.record(z.string(), z.looseObject({ status: z.string(), reason: text })),
-})
-
 export const problem = z.looseObject({
   error: z.string().describe('For people; may change.'),
   code: z.string().describe('For programs; never renamed.'),

@@ -5,6 +5,7 @@ export * from './client-schemas.ts'
 export * from './file-schemas.ts'
 export * from './job-part-schemas.ts'
 export * from './history-schemas.ts'
+export * from './server-schemas.ts'
 
 /**
  * The schemas that the server validates requests with; the types are in `wire.ts`. These become JSON Schema, so they

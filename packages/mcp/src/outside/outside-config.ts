@@ -3,7 +3,7 @@ import { ImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 
 /** A server of others whose tools pipelines may use. */
-export type OutsideTarget =
+type OutsideTarget =
   | {
       readonly kind: 'stdio'
       readonly command: string

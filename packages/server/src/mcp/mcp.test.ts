@@ -188,9 +188,7 @@ describe('jobs as tasks', () => {
     await start()
     const taskId = String((await taskCall(server, 'tools/call', { name: 'both', arguments: {} }))['taskId'])
     await expect
-      .poll(async () =>
-        Object.keys(((await taskCall(server, 'tasks/get', { taskId }))['inputRequests'] ?? {}) as object),
-      )
+      .poll(async () => Object.keys((await taskCall(server, 'tasks/get', { taskId }))['inputRequests'] ?? {}))
       .toHaveLength(2)
     const asked = (await taskCall(server, 'tasks/get', { taskId }))['inputRequests'] as object
     const [first = '', second = ''] = Object.keys(asked)

@@ -47,7 +47,9 @@ async function toolNames(): Promise<readonly string[]> {
   return (body as unknown as readonly { readonly name: string }[]).map(({ name }) => name)
 }
 
-const connected = () => expect.poll(toolNames).toContain('mcp.small.die')
+async function connected(): Promise<void> {
+  await expect.poll(toolNames).toContain('mcp.small.die')
+}
 
 /** The run of an automation with this one step, once it has ended. */
 async function runOf(step: object): Promise<Readonly<Record<string, unknown>>> {
