@@ -219,3 +219,14 @@ test.each([
 ])('[K-02] what this server would not do is refused, and not kept in silence: %j', async (body, reason) => {
   await expect(new Office().create(body)).rejects.toThrow(reason)
 })
+
+test('[K-08] an owner with many firings at once does not hold up another', async () => {
+  const office = new Office()
+  office.isWorking = false
+  for (let count = 0; count < 150; count += 1) await office.create({ triggers: [{ every: 60 }], priority: 1 })
+  const { id } = await office.create({ triggers: [{ every: 60 }] }, BEN)
+  office.clock.time += 60_000
+  // One round takes a hundred of them.
+  await office.firings.tick()
+  expect(await office.runs(id)).toHaveLength(1)
+})

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { AUTOMATION_BUGS } from './automation-bugs.ts'
 import type { AutomationBugName } from './automation-bugs.ts'
-import { runAutomationWorld } from './automation-world.ts'
+import { SINGLE_FAULTS } from '../exhaustive/planned-link.ts'
+import { runAutomationWorld, runStruckWorld } from './automation-world.ts'
 
-const SEEDS = Array.from({ length: 6 }, (_, at) => 100 + at)
+const SEEDS = Array.from({ length: 4 }, (_, at) => 100 + at)
 const BUGS = Object.entries(AUTOMATION_BUGS) as [AutomationBugName, { readonly says: string }][]
 
 describe('[K-03] [K-04] [K-08] automations in a world with downtime, two processes, jumping clocks and crashes', () => {
@@ -20,6 +21,17 @@ describe('[K-03] [K-04] [K-08] automations in a world with downtime, two process
       expect(findings).toEqual([])
     },
   )
+
+  test('a crash or a lost call at any write loses nothing and doubles nothing (some of the calls here)', async () => {
+    const { calls, findings } = await runStruckWorld(new Map())
+    expect(findings).toEqual([])
+    for (let call = 0; call < calls; call += 34) {
+      for (const fault of SINGLE_FAULTS) {
+        const struck = await runStruckWorld(new Map([[call, fault]]))
+        expect({ call, fault, findings: struck.findings }).toEqual({ call, fault, findings: [] })
+      }
+    }
+  })
 
   test('the same seed is the same world', async () => {
     expect(await runAutomationWorld(7)).toEqual(await runAutomationWorld(7))

@@ -6,6 +6,8 @@ import type { Finding } from '../checkers/finding.ts'
 import { Connection } from '../connection.ts'
 import { calm, drawFaults, noFaults } from '../faults.ts'
 import type { Faults } from '../faults.ts'
+import { effectiveCalls, FaultPlan, plannedLink } from '../exhaustive/planned-link.ts'
+import type { SingleFault } from '../exhaustive/planned-link.ts'
 import { remoteLink } from '../links.ts'
 import { Node } from '../node.ts'
 import { Tally } from '../tally.ts'
@@ -32,6 +34,8 @@ const PROCESSES = 2
 const STORM_MS = 40 * 60_000
 const CALM_MS = 15 * 60_000
 const EVENTS = 12
+const STRUCK_MS = 2 * 60_000
+const STRUCK_CALM_MS = 6 * 60_000
 const MINUTE = 60_000
 
 const pipeline = (seconds: number): DataObject => ({ pipeline: [{ id: 'wait', uses: 'delay', with: { seconds } }] })
@@ -70,6 +74,22 @@ export async function runAutomationWorld(
   return town.judge(ids)
 }
 
+/** One fault at one call that changes something, in a short world that is quiet otherwise. Says how many such calls there are. */
+export async function runStruckWorld(
+  faults: ReadonlyMap<number, SingleFault>,
+): Promise<AutomationReport & { readonly calls: number }> {
+  const plan = new FaultPlan(faults)
+  const town = new Town(1, undefined, noFaults(), plan)
+  const { world } = town
+  const ids = await town.found()
+  town.start()
+  await world.run(() => world.age >= STRUCK_MS)
+  plan.isOver = true
+  town.calmDown()
+  await world.run(() => world.age >= STRUCK_MS + STRUCK_CALM_MS)
+  return { ...(await town.judge(ids)), calls: plan.calls }
+}
+
 class Town {
   readonly world: World
   readonly #truth: Storage
@@ -82,8 +102,12 @@ class Town {
   #isCalm = false
   #crashes = 0
 
-  constructor(seed: number, bug: AutomationBugName | undefined, faults: Faults) {
+  readonly #plan: FaultPlan | undefined
+  #events = 0
+
+  constructor(seed: number, bug: AutomationBugName | undefined, faults: Faults, plan?: FaultPlan) {
     this.world = new World(seed)
+    this.#plan = plan
     const { world } = this
     this.#truth = createMemoryStorage({ now: () => world.now })
     this.#faults = faults
@@ -104,12 +128,20 @@ class Town {
     return { standing: await create(STANDING), listening: await create(LISTENING) }
   }
 
-  boot(): void {
+  /** Starts the processes, and clients that publish events within this time. */
+  start(count = 2, withinMs = STRUCK_MS / 2): void {
     for (let slot = 0; slot < PROCESSES; slot += 1) this.#start(slot)
-    const chance = this.world.chance('town')
-    for (let count = 0; count < EVENTS; count += 1) {
-      this.world.after(chance.between(0, STORM_MS), () => this.#publish(`event ${count}`))
+    const chance = this.world.chance('clients begin')
+    this.#events = count
+    for (let number = 0; number < count; number += 1) {
+      this.world.after(chance.between(0, withinMs), () => this.#publish(`event ${number}`))
     }
+  }
+
+  /** Everything, with a time in which nothing runs, and clocks that jump. */
+  boot(): void {
+    this.start(EVENTS, STORM_MS)
+    const chance = this.world.chance('town')
     this.world.after(chance.between(MINUTE, STORM_MS / 2), () => this.#blackout(chance.between(1, 10) * MINUTE))
     this.#jumpSometimes()
   }
@@ -146,7 +178,9 @@ class Town {
       findings.push(...(await checkOccurrences(automations, this.#truth, record, mustReach)))
     }
     for (const problem of this.#troubles) findings.push({ rule: 'a person can release jobs', problem })
-    if (this.#known.length < EVENTS) findings.push({ rule: 'acknowledged', problem: 'an event was never acknowledged' })
+    if (this.#known.length < this.#events) {
+      findings.push({ rule: 'acknowledged', problem: 'an event was never acknowledged' })
+    }
     findings.push(...(await checkEvents(this.#truth, ids.listening, this.#known)), ...(await this.#stale()))
     const skips = await automations.audit({ action: 'run.skipped', limit: 100_000 })
     const { seed, steps } = this.world
@@ -172,10 +206,7 @@ class Town {
     const { world } = this
     const chance = world.chance('starts')
     const node = new Node(`${slot}.${world.steps}`, world, chance.between(-1_000, 1_000))
-    const link = remoteLink({ node, faults: this.#faults, chance: world.chance('link'), tally: new Tally() })
-    const connection = new Connection(this.#truth, link)
-    const storage = this.#bug === undefined ? connection : AUTOMATION_BUGS[this.#bug].plant(connection)
-    const running = automationNode(node, storage, this.#jumps[slot] ?? { ms: 0 }, this.#ids)
+    const running = automationNode(node, this.#connect(node), this.#jumps[slot] ?? { ms: 0 }, this.#ids)
     this.#nodes.set(slot, running)
     node.onDeath(() => {
       this.#crashes += 1
@@ -184,6 +215,16 @@ class Town {
     })
     this.#stops.set(slot, () => node.die())
     running.start().catch(() => node.die())
+  }
+
+  #connect(node: Node): Storage {
+    const truth = this.#truth
+    if (this.#plan !== undefined) {
+      return effectiveCalls(new Connection(truth, plannedLink(node, new FaultPlan(new Map()))), truth, node, this.#plan)
+    }
+    const link = remoteLink({ node, faults: this.#faults, chance: this.world.chance('link'), tally: new Tally() })
+    const connection = new Connection(truth, link)
+    return this.#bug === undefined ? connection : AUTOMATION_BUGS[this.#bug].plant(connection)
   }
 
   readonly #stops = new Map<number, () => void>()
