@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Gathering, namesLeft } from './gathering.ts'
 import { publishedManifest } from './manifest.ts'
 import { PUBLIC, readWorkspaces } from './workspace.ts'
 import type { Workspace } from './workspace.ts'
+
+/** Beside the module that looks for it. */
+const DASHBOARD_PLACE = 'dist/internal/dashboard/app'
 
 const TEXTS = ['README.md', 'LICENSE', 'NOTICE']
 
@@ -28,6 +31,9 @@ export function pack(root: string, outDirectory: string): string {
   put(join(stage, 'package.json'), json(manifest))
   // Parts of the program read their version beside what is built of them.
   put(join(stage, 'dist/internal/package.json'), json({ name, version, type }))
+  cpSync(join(directoryOf(workspaces, '@impresario/dashboard'), 'dist/app'), join(stage, DASHBOARD_PLACE), {
+    recursive: true,
+  })
   for (const text of TEXTS) copyFileSync(join(root, text), join(stage, text))
   return packed(stage, outDirectory)
 }

@@ -7,7 +7,7 @@ import { ensure } from './system/debian-packages.ts'
 export function setup(): (() => void) | undefined {
   // Every project runs the setup; the first does it for all, and cleans up when all are done.
   if (process.env[RUN_DIRECTORY] !== undefined) return undefined
-  ensure(['redis-server', 'postgresql', 'pgbouncer', 'python3', 'python3-dateutil', 'openssl', 'nginx'])
+  ensure(['redis-server', 'postgresql', 'pgbouncer', 'python3', 'python3-dateutil', 'openssl', 'nginx', 'chromium'])
   ensure(['poppler-utils', 'docx2txt', 'odt2txt', 'unrtf', 'catdoc'])
   ensure(['swift-proxy', 'swift-account', 'swift-container', 'swift-object'])
   const directory = newDirectory('tests')

@@ -22,6 +22,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     'worker-api': ['runtime', 'config', 'worker-protocol', 'http', 'auth', 'files'],
     'client-api': ['runtime', 'worker-protocol', 'http', 'auth', 'limits', 'orchestrator', 'automations', 'files'],
     mcp: ['runtime', 'config', 'http'],
+    dashboard: ['runtime', 'config', 'http', 'auth', 'client-api'],
     transfer: ['runtime', 'config', 'orchestrator'],
   },
   engine: {

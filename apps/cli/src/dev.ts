@@ -54,7 +54,8 @@ export async function dev(options: DevOptions): Promise<number> {
   const state: DevState = { url: address, clientToken: settings.clientToken, workerToken: settings.workerToken }
   await writeDevState(directory, state)
   if (options.json === true) screenFor(options).out(JSON.stringify(devStateBody(state)))
-  screen.out(greeting(screen, state, { directory, blueprintsDir: settings.blueprintsDir }))
+  const dashboard = server.dashboardLink('default')
+  screen.out(greeting(screen, state, { directory, blueprintsDir: settings.blueprintsDir, dashboard }))
 
   const client = createClient({ url: address, token: state.clientToken })
   const connection = { transport: server.localTransport(), log: screenLog(screen) }
@@ -151,10 +152,15 @@ function isFree(host: string, port: number): Promise<boolean> {
 function greeting(
   screen: Screen,
   state: DevState,
-  { directory, blueprintsDir }: { readonly directory: string; readonly blueprintsDir: string },
+  {
+    directory,
+    blueprintsDir,
+    dashboard,
+  }: { readonly directory: string; readonly blueprintsDir: string; readonly dashboard: string },
 ): string {
   const place = relative(process.cwd(), directory)
   const about = facts(screen, [
+    ['dashboard', `${screen.paint('cyan', dashboard)} (signs in, once)`],
     ['address', screen.paint('cyan', state.url)],
     ['API', `${screen.paint('cyan', `${state.url}/_public/docs`)} (every call, to read and to try)`],
     ['client token', state.clientToken],

@@ -16,6 +16,9 @@ import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
 import type { DocumentsPort } from './client-api/document-routes.ts'
 import { settingsOf } from './config/config.ts'
+import { registerDashboard } from './dashboard/dashboard.ts'
+import { dashboardLink } from './dashboard/session-routes.ts'
+import { Sessions } from './dashboard/sessions.ts'
 import { OpenWaits } from './http/connection.ts'
 import { loadCredentials } from './auth/credentials.ts'
 import type { Credentials } from './auth/credentials.ts'
@@ -93,6 +96,7 @@ export class Server {
   readonly #description: ApiDescription
   readonly #book: CredentialBook
   readonly #sockets: Sockets
+  readonly #sessions: Sessions
   /** Those on the same storage; none where it cannot be shared. */
   readonly #others: SharedReload | undefined
   #address: string | undefined
@@ -129,7 +133,8 @@ export class Server {
     this.#stallWatch = new StallWatch(settings.stallLimitSeconds * 1_000)
     const limiter = options.rateLimiter ?? limiterFor(parts)
     if (isShared(settings.storageUrl)) this.#others = new SharedReload({ ...parts, reload: () => this.reload() })
-    const { app, routes, description, book, sockets } = this.#frontendOf({ ...parts, ...http, limiter })
+    const { app, routes, description, book, sockets, sessions } = this.#frontendOf({ ...parts, ...http, limiter })
+    this.#sessions = sessions
     this.#app = app
     this.#book = book
     this.#sockets = sockets
@@ -241,6 +246,11 @@ export class Server {
     })
   }
 
+  /** Where the dashboard opens and signs in as this client, once; `page` is one of its paths, such as `jobs/<id>`. */
+  dashboardLink(clientId: string, page = ''): string {
+    return `${this.#address ?? ''}${dashboardLink(this.#sessions, clientId, page).path}`
+  }
+
   /** For workers of this process: `createWorker({ transport: server.localTransport() })`. */
   localTransport(): LocalTransport {
     return this.#orchestrator.localTransport()
@@ -333,6 +343,7 @@ function buildHttp(parts: Parts & HttpParts): {
   readonly description: ApiDescription
   readonly book: CredentialBook
   readonly sockets: Sockets
+  readonly sessions: Sessions
 } {
   const { settings, credentials, clock, log, blueprints } = parts
   const { clientApiPrefix, publicUrl } = settings
@@ -350,17 +361,24 @@ function buildHttp(parts: Parts & HttpParts): {
     workerApi.auth.replace(after.workers)
     workerApi.sockets.lookAgain()
     parts.waits.cut(({ caller, workerId, headers }) =>
-      caller === undefined ? workerId !== undefined && change.hasLostWorker(workerId) : !clientAuth.admits(headers),
+      caller === undefined ? workerId !== undefined && change.hasLostWorker(workerId) : !sessions.admits(headers),
     )
   })
-  const routes = guardRoutes(app, clientAuth)
+  const sessions = new Sessions({
+    auth: clientAuth,
+    secretKey: parts.secretKey,
+    clock,
+    storage: parts.storage,
+    publicUrl,
+  })
+  const routes = guardRoutes(app, sessions)
   collectRoutes(app, VERSION, publicUrl)
   const workerApi = registerWorkerApi(app, parts)
   const description = registerClientApi(app, {
     ...parts,
     clientApiPrefix,
     publicUrl,
-    gate: clientAuth,
+    gate: sessions,
     capabilities: new Capabilities(parts.secretKey, clock),
     reload: () => parts.reload(),
     reloadSchedules: () => parts.reloadSchedules(),
@@ -375,7 +393,8 @@ function buildHttp(parts: Parts & HttpParts): {
   })
   const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, parts) : undefined
   app.addHook('onClose', async () => closeMcp?.())
-  return { app, routes, description, book, sockets: workerApi.sockets }
+  registerDashboard(app, { ...parts, sessions, clientApiPrefix, publicUrl })
+  return { app, routes, description, book, sockets: workerApi.sockets, sessions }
 }
 
 /** Results and signs of life are taken to the last; connections close with their next answer. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ClientInfo } from '@impresario/core'
-import { HEADERS, ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import { HEADERS, ImpresarioError } from '@impresario/protocol'
 import type { Caller, ClientRole } from '../http/access.ts'
 import { hashToken, sameSecret } from '../runtime/secret.ts'
 import type { TokenHash } from '../runtime/secret.ts'
@@ -24,15 +24,18 @@ export interface ClientCredential {
 export class ClientAuth {
   #isOpen: boolean
   #byToken: ReadonlyMap<string, ClientCredential>
+  #byId: ReadonlyMap<string, ClientCredential>
 
   constructor(credentials: readonly ClientCredential[]) {
     this.#isOpen = credentials.length === 0
     this.#byToken = tokenIndex(credentials)
+    this.#byId = new Map(credentials.map((credential) => [credential.client.id, credential]))
   }
 
   /** From now on these. Tokens that are not among them are nobody's at once. */
   replace(credentials: readonly ClientCredential[]): void {
     this.#byToken = tokenIndex(credentials)
+    this.#byId = new Map(credentials.map((credential) => [credential.client.id, credential]))
     this.#isOpen &&= credentials.length === 0
   }
 
@@ -41,23 +44,37 @@ export class ClientAuth {
       mustBeLocal(headers)
       return OPEN_CALLER
     }
-    const token = headerOf(headers, HEADERS.clientToken) ?? bearerOf(headers)
+    const token = tokenIn(headers)
     if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Client-Token header')
+    return this.withToken(token)
+  }
+
+  /** Without any credentials everybody on this machine is let in. */
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  hasToken(headers: IncomingHttpHeaders): boolean {
+    return tokenIn(headers) !== undefined
+  }
+
+  /** Whose token this is. */
+  withToken(token: string): ClientCredential {
     const hash = hashToken(token)
     const found = this.#byToken.get(hash.toString('latin1'))
     if (found?.tokens.some((known) => sameSecret(known, hash)) !== true) throw unauthorised()
     return found
   }
 
-  /** Whether a request with these headers would be let in now. */
-  admits(headers: IncomingHttpHeaders): boolean {
-    try {
-      return this.authenticate(headers) !== undefined
-    } catch (error) {
-      if (isImpresarioError(error)) return false
-      throw error
-    }
+  /** The client of this id, as its credentials are now. */
+  credentialOf(clientId: string): ClientCredential | undefined {
+    if (this.#isOpen) return clientId === OPEN_CALLER.client.id ? { ...OPEN_CALLER, tokens: [] } : undefined
+    return this.#byId.get(clientId)
   }
+}
+
+function tokenIn(headers: IncomingHttpHeaders): string | undefined {
+  return headerOf(headers, HEADERS.clientToken) ?? bearerOf(headers)
 }
 
 function tokenIndex(credentials: readonly ClientCredential[]): ReadonlyMap<string, ClientCredential> {

@@ -34,6 +34,7 @@ import { registerPublicRoutes } from './public-routes.ts'
 import { registerOldQuarantineRoute, registerQuarantineRoutes } from './quarantine-routes.ts'
 import { registerTriggerRoutes } from './trigger-routes.ts'
 import { registerSecretRoutes } from './secret-routes.ts'
+import { registerQueueRoutes } from './queue-routes.ts'
 import { registerScheduleRoutes } from './schedule-routes.ts'
 import { registerWebhookRoutes } from './webhook-routes.ts'
 
@@ -75,6 +76,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerQuarantineRoutes(scope, options)
     registerWebhookRoutes(scope, options)
     registerCatalogueRoutes(scope, options)
+    registerQueueRoutes(scope, options)
     registerScheduleRoutes(scope, options)
     registerAutomationRoutes(scope, options)
     registerRunRoutes(scope, options)
@@ -109,7 +111,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
 
 /** Routes that exist under every version of the API that a blueprint belongs to. */
 const SHARED =
-  /^(?:jobs|automations|runs|audit|tools|calendars|hooks|secrets|quarantine|workers|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
+  /^(?:jobs|automations|runs|audit|tools|calendars|hooks|secrets|quarantine|workers|queues|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
 
 /**
  * A blueprint's own version of the API has the same routes around its endpoints: whoever starts a job under `/api/v2`

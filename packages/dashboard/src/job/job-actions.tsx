@@ -1,0 +1,260 @@
+import type { JobBody } from '@impresario/protocol'
+import { parseExact } from '@impresario/protocol'
+import { useNavigate } from '@tanstack/react-router'
+import { useMemo, useState } from 'react'
+import type { ReactNode } from 'react'
+import { useCancel, useDiscard, useRetry, useStart } from '../data/queries.ts'
+import { useMayCommand } from '../data/session.ts'
+import { useText } from '../text/text.tsx'
+import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { Input, TextArea } from '../ui/field.tsx'
+import { written } from '../ui/json.tsx'
+import { useKeys } from '../ui/keys.tsx'
+import { useSay } from '../ui/toast.tsx'
+
+type Asked = 'cancel' | 'edit' | 'discard' | 'again'
+
+/** What can be done with this job now. */
+export function JobActions({ job }: { readonly job: JobBody }): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const retry = useRetry()
+  const mayCommand = useMayCommand()
+  const [asked, setAsked] = useState<Asked>()
+  const isQuarantined = job.status === 'quarantined'
+  const isOpen = job.ended_at === undefined
+  const retryNow = (): void =>
+    retry.mutate(
+      { id: job.job_id },
+      { onSuccess: () => say(t('job.retried')), onError: (error) => say(error.message, true) },
+    )
+  const keys = useMemo(
+    () => ({
+      ...(isOpen && mayCommand ? { c: () => setAsked('cancel') } : {}),
+      ...(isQuarantined && mayCommand ? { r: retryNow } : {}),
+    }),
+    [isOpen, isQuarantined, mayCommand],
+  )
+  useKeys(keys)
+  if (!mayCommand) return null
+  const close = (): void => setAsked(undefined)
+  return (
+    <div className="flex flex-wrap gap-2">
+      {isQuarantined ? (
+        <>
+          <Button tone="primary" icon="retry" disabled={retry.isPending} onClick={retryNow}>
+            {t('job.retry')}
+          </Button>
+          <Button icon="edit" onClick={() => setAsked('edit')}>
+            {t('job.editRetry')}
+          </Button>
+          <Button tone="danger" icon="trash" onClick={() => setAsked('discard')}>
+            {t('job.discard')}
+          </Button>
+        </>
+      ) : null}
+      <Button icon="run" onClick={() => setAsked('again')}>
+        {t('job.again')}
+      </Button>
+      {isOpen && !isQuarantined ? (
+        <Button tone="danger" icon="stop" onClick={() => setAsked('cancel')}>
+          {t('job.cancel')}
+        </Button>
+      ) : null}
+      {asked === 'cancel' ? <CancelDialog job={job} close={close} /> : null}
+      {asked === 'discard' ? <DiscardDialog job={job} close={close} /> : null}
+      {asked === 'edit' ? <EditDialog job={job} close={close} /> : null}
+      {asked === 'again' ? <AgainDialog job={job} close={close} /> : null}
+    </div>
+  )
+}
+
+interface DialogProps {
+  readonly job: JobBody
+  readonly close: () => void
+}
+
+function CancelDialog({ job, close }: DialogProps): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const cancel = useCancel()
+  const [reason, setReason] = useState('')
+  return (
+    <Dialog title={t('job.cancelTitle')} close={close}>
+      <form
+        className="flex flex-col gap-4"
+        onSubmit={(event) => {
+          event.preventDefault()
+          cancel.mutate(
+            { id: job.job_id, reason: reason.trim() },
+            {
+              onSuccess: () => {
+                say(t('job.cancelled'))
+                close()
+              },
+              onError: (error) => say(error.message, true),
+            },
+          )
+        }}
+      >
+        <p className="text-soft">{t('job.cancelNote')}</p>
+        <Input
+          label={t('job.reason')}
+          value={reason}
+          maxLength={500}
+          autoFocus
+          onChange={({ target }) => setReason(target.value)}
+        />
+        <div className="flex justify-end gap-2">
+          <Button onClick={close}>{t('common.back')}</Button>
+          <Button type="submit" tone="danger" disabled={cancel.isPending}>
+            {t('job.cancel')}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+function DiscardDialog({ job, close }: DialogProps): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const discard = useDiscard()
+  return (
+    <Dialog title={t('job.discard')} close={close}>
+      <p className="mb-4 text-soft">{t('job.discardNote')}</p>
+      <div className="flex justify-end gap-2">
+        <Button onClick={close}>{t('common.back')}</Button>
+        <Button
+          tone="danger"
+          disabled={discard.isPending}
+          onClick={() => discard.mutate(job.job_id, { onSuccess: close, onError: (error) => say(error.message, true) })}
+        >
+          {t('job.discard')}
+        </Button>
+      </div>
+    </Dialog>
+  )
+}
+
+/** Text that is JSON, or what is wrong with it. */
+function readText(text: string): { readonly value?: unknown; readonly problem?: string } {
+  try {
+    const value = parseExact(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { value } : { problem: '{ … }' }
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function EditDialog({ job, close }: DialogProps): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const retry = useRetry()
+  const [input, setInput] = useState(() => written(job.initial_data))
+  const [history, setHistory] = useState(() => written(job.state_history))
+  const readInput = readText(input)
+  const readHistory = readText(history)
+  const isChanged = input !== written(job.initial_data) || history !== written(job.state_history)
+  return (
+    <Dialog title={t('job.editRetry')} close={close} isWide>
+      <div className="flex flex-col gap-4">
+        <p className="text-soft">{t('job.editNote')}</p>
+        <JsonField label={t('job.input')} text={input} change={setInput} problem={readInput.problem} />
+        <JsonField label={t('job.stateHistory')} text={history} change={setHistory} problem={readHistory.problem} />
+        <div className="flex items-center justify-end gap-2">
+          <Button onClick={close}>{t('common.back')}</Button>
+          <Button
+            tone="primary"
+            disabled={retry.isPending || readInput.problem !== undefined || readHistory.problem !== undefined}
+            onClick={() =>
+              retry.mutate(
+                {
+                  id: job.job_id,
+                  change: isChanged ? { initial_data: readInput.value, state_history: readHistory.value } : {},
+                },
+                {
+                  onSuccess: () => {
+                    say(t('job.retried'))
+                    close()
+                  },
+                  onError: (error) => say(error.message, true),
+                },
+              )
+            }
+          >
+            {t('job.retry')}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+export function JsonField({
+  label,
+  text,
+  change,
+  problem,
+  rows = 8,
+}: {
+  readonly label: string
+  readonly text: string
+  readonly change: (text: string) => void
+  readonly problem: string | undefined
+  readonly rows?: number
+}): ReactNode {
+  return (
+    <TextArea
+      label={label}
+      problem={problem}
+      rows={rows}
+      spellCheck={false}
+      dir="ltr"
+      value={text}
+      onChange={({ target }) => change(target.value)}
+      className="font-mono text-xs"
+    />
+  )
+}
+
+/** A new job with the same input, or with another. */
+function AgainDialog({ job, close }: DialogProps): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const start = useStart()
+  const navigate = useNavigate()
+  const [input, setInput] = useState(() => written(job.initial_data))
+  const read = readText(input)
+  return (
+    <Dialog title={t('job.againTitle', { name: job.blueprint_name })} close={close} isWide>
+      <div className="flex flex-col gap-4">
+        <p className="text-soft">{t('job.againNote')}</p>
+        <JsonField label={t('job.input')} text={input} change={setInput} problem={read.problem} rows={12} />
+        <div className="flex justify-end gap-2">
+          <Button onClick={close}>{t('common.back')}</Button>
+          <Button
+            tone="primary"
+            icon="run"
+            disabled={start.isPending || read.problem !== undefined}
+            onClick={() =>
+              start.mutate(
+                { blueprint: job.blueprint_name, initial_data: read.value },
+                {
+                  onSuccess: ({ job_id: id }) => {
+                    close()
+                    void navigate({ to: '/jobs/$id', params: { id } })
+                  },
+                  onError: (error) => say(error.message, true),
+                },
+              )
+            }
+          >
+            {t('job.startNew')}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}

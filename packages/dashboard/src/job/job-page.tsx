@@ -1,0 +1,208 @@
+import type { JobBody } from '@impresario/protocol'
+import { Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
+import type { ReactNode } from 'react'
+import { ApiError } from '../data/api.ts'
+import { duration, shortId, useNow } from '../data/format.ts'
+import { useBlueprint, useExplanation, useJob, useJobHistory } from '../data/queries.ts'
+import { useAddress, useParam } from '../data/search.ts'
+import { GraphView } from '../graph/graph-view.tsx'
+import { useText } from '../text/text.tsx'
+import { CopyButton, Empty, Failure, Loading, Panel, Tabs, Time } from '../ui/parts.tsx'
+import { StatusBadge } from '../ui/status.tsx'
+import { LinkButton } from '../ui/button.tsx'
+import { Icon } from '../ui/icon.tsx'
+import { ApprovalCard } from './approval-card.tsx'
+import { JobActions } from './job-actions.tsx'
+import { JobData } from './job-data.tsx'
+import { pathOf, spansOf } from './path.ts'
+import { EventLog, Timeline } from './timeline.tsx'
+import { TaskList, WhyItWaits } from './waiting.tsx'
+
+export function JobPage(): ReactNode {
+  const id = useParam('id')
+  const { t } = useText()
+  const { data: job, error, refetch } = useJob(id)
+  if (error !== null) {
+    if (error instanceof ApiError && error.status === 404) {
+      return (
+        <Empty icon="search" title={t('job.gone')}>
+          <p className="mb-4">{t('job.goneNote')}</p>
+          <LinkButton to="/jobs">{t('nav.jobs')}</LinkButton>
+        </Empty>
+      )
+    }
+    return <Failure error={error} retry={refetch} />
+  }
+  if (job === undefined) return <Loading rows={9} />
+  return <LoadedJob job={job} />
+}
+
+function LoadedJob({ job }: { readonly job: JobBody }): ReactNode {
+  return (
+    <div className="flex flex-col gap-4">
+      <JobHead job={job} />
+      {job.approval === undefined ? null : <ApprovalCard job={job} approval={job.approval} />}
+      <Trouble job={job} />
+      {job.ended_at === undefined ? <WhyItWaits job={job} /> : null}
+      <JobBodyView job={job} />
+    </div>
+  )
+}
+
+function JobHead({ job }: { readonly job: JobBody }): ReactNode {
+  const { t } = useText()
+  const now = useNow(job.ended_at === undefined ? 1_000 : 600_000)
+  const { parent_job_id: parent } = job
+  return (
+    <header className="flex flex-wrap items-start justify-between gap-x-4 gap-y-3">
+      <div className="min-w-0">
+        <nav aria-label={t('job.place')} className="mb-1 flex items-center gap-1 text-xs text-faint">
+          <Link to="/jobs" className="hover:text-ink hover:underline">
+            {t('nav.jobs')}
+          </Link>
+          <Icon name="right" className="size-3" />
+          {parent === undefined ? null : (
+            <>
+              <Link to="/jobs/$id" params={{ id: parent }} className="font-mono hover:text-ink hover:underline">
+                {shortId(parent)}
+              </Link>
+              <Icon name="right" className="size-3" />
+            </>
+          )}
+          <span className="font-mono">{shortId(job.job_id)}</span>
+          <CopyButton text={job.job_id} label={t('job.copyId')} />
+        </nav>
+        <div className="flex flex-wrap items-center gap-x-3 gap-y-1.5">
+          <h1 className="text-xl font-semibold tracking-tight [overflow-wrap:anywhere]">
+            <Link to="/blueprints/$name" params={{ name: job.blueprint_name }} className="hover:underline">
+              <bdi>{job.blueprint_name}</bdi>
+            </Link>
+          </h1>
+          <StatusBadge status={job.status} />
+        </div>
+        <p className="mt-1 flex flex-wrap gap-x-4 gap-y-1 text-soft">
+          <span>
+            {t('job.inState')} <bdi className="font-medium text-ink">{job.current_state}</bdi>
+          </span>
+          <span>
+            {t('job.created')} <Time at={job.created_at} />
+          </span>
+          <span className="num">
+            {t('jobs.column.took')} {duration(((job.ended_at ?? now / 1_000) - job.created_at) * 1_000)}
+          </span>
+          <span>v{job.blueprint_version}</span>
+          {job.owner === undefined ? null : (
+            <span>
+              {t('jobs.owner')} <bdi>{job.owner}</bdi>
+            </span>
+          )}
+        </p>
+      </div>
+      <JobActions job={job} />
+    </header>
+  )
+}
+
+/** What went wrong, where it did. */
+function Trouble({ job }: { readonly job: JobBody }): ReactNode {
+  const { t } = useText()
+  const { failure, error_message: message, error_code: code } = job
+  if (message === undefined && failure === undefined) return null
+  const isOver = job.status === 'finished'
+  return (
+    <section
+      className={`rounded-xl border px-4 py-3 ${isOver ? 'border-line bg-panel' : 'border-transparent bg-bad-tint'}`}
+      aria-label={t('job.trouble')}
+    >
+      <p className={`flex items-center gap-2 font-semibold ${isOver ? '' : 'text-bad'}`}>
+        <Icon name="alert" />
+        {code ?? failure?.code}
+        <span className="font-normal">
+          {failure === undefined ? '' : t('job.failedIn', { state: failure.state, n: failure.attempts })}
+        </span>
+      </p>
+      <p className="mt-1 max-h-40 overflow-y-auto [overflow-wrap:anywhere] whitespace-pre-wrap">
+        <bdi>{message ?? failure?.message}</bdi>
+      </p>
+      {failure?.child === undefined ? null : (
+        <Link to="/jobs/$id" params={{ id: failure.child.job_id }} className="mt-1 inline-block text-accent underline">
+          {failure.child.blueprint_name} {shortId(failure.child.job_id)}
+        </Link>
+      )}
+    </section>
+  )
+}
+
+const TABS = ['timeline', 'tasks', 'data', 'events', 'raw'] as const
+type Tab = (typeof TABS)[number]
+
+function JobBodyView({ job }: { readonly job: JobBody }): ReactNode {
+  const { t } = useText()
+  const [search, change] = useAddress()
+  const { data: blueprint } = useBlueprint(job.blueprint_name, job.blueprint_version)
+  const { data: events = [] } = useJobHistory(job.job_id, job.version)
+  const { data: why } = useExplanation(job.job_id, job.version)
+  const now = useNow(job.ended_at === undefined ? 1_000 : 600_000) / 1_000
+  const path = useMemo(() => pathOf(job, events, now), [job, events, now])
+  const spans = useMemo(() => spansOf(path, events), [path, events])
+  const tab = TABS.find((one) => one === search['tab']) ?? 'timeline'
+  const state = search['state']
+  const choose = (next: string | undefined): void => change({ state: next }, true)
+  return (
+    <div className="grid gap-4 xl:grid-cols-[minmax(0,5fr)_minmax(0,6fr)]">
+      <Panel flush title={t('job.graph')} className="overflow-hidden">
+        {blueprint === undefined ? (
+          <Loading rows={6} />
+        ) : (
+          <GraphView
+            blueprint={blueprint}
+            path={path}
+            current={{ state: job.current_state, status: job.status }}
+            chosen={state}
+            choose={choose}
+            className="h-[24rem] xl:h-[36rem]"
+          />
+        )}
+      </Panel>
+      <Panel flush className="overflow-hidden">
+        <div className="px-2 pt-1">
+          <Tabs<Tab>
+            label={t('job.parts')}
+            chosen={tab}
+            choose={(next) => change({ tab: next === 'timeline' ? undefined : next }, true)}
+            tabs={TABS.map((one) =>
+              one === 'events' && events.length > 0
+                ? [one, t(`job.tab.${one}`), events.length]
+                : one === 'tasks' && (why?.tasks.length ?? 0) > 0
+                  ? [one, t(`job.tab.${one}`), why?.tasks.length ?? 0]
+                  : [one, t(`job.tab.${one}`)],
+            )}
+          />
+        </div>
+        <div role="tabpanel" aria-label={t(`job.tab.${tab}`)}>
+          {state === undefined ? null : (
+            <p className="flex items-center gap-2 border-b border-line px-4 py-2 text-soft">
+              {t('job.onlyState')} <bdi className="font-medium text-ink">{state}</bdi>
+              <button type="button" className="text-accent underline" onClick={() => choose(undefined)}>
+                {t('job.allStates')}
+              </button>
+            </p>
+          )}
+          {tab === 'timeline' ? (
+            <Timeline spans={spans} from={job.created_at} until={job.ended_at ?? now} chosen={state} choose={choose} />
+          ) : null}
+          {tab === 'tasks' ? <TaskList why={why} /> : null}
+          {tab === 'data' ? <JobData job={job} /> : null}
+          {tab === 'events' ? (
+            <EventLog
+              events={state === undefined ? events : events.filter((event) => event.state === state)}
+              begin={job.created_at}
+            />
+          ) : null}
+          {tab === 'raw' ? <JobData job={job} isRaw /> : null}
+        </div>
+      </Panel>
+    </div>
+  )
+}

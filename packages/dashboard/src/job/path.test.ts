@@ -1,0 +1,59 @@
+import type { HistoryBody } from '@impresario/protocol'
+import { expect, test } from 'vitest'
+import { fingerprint } from './fingerprint.ts'
+import { pathOf, spansOf } from './path.ts'
+
+function event(type: string, state: string, timestamp: number, more: Partial<HistoryBody> = {}): HistoryBody {
+  return {
+    event_id: `${timestamp} ${type}`,
+    job_id: 'j',
+    timestamp,
+    time: '',
+    event_type: type,
+    state,
+    previous_state: null,
+    next_state: null,
+    worker_id: null,
+    task_id: null,
+    attempt_number: null,
+    duration_ms: null,
+    note: null,
+    context_snapshot: null,
+    ...more,
+  }
+}
+
+test('[M-02] the path of a job has its visits, how often each step was taken, and how long each state lasted', () => {
+  const events = [
+    event('job_created', 'plan', 10),
+    event('state_started', 'work', 11),
+    event('task_finished', 'work', 14, { duration_ms: 2_000, worker_id: 'w', note: 'render success by w' }),
+    event('state_started', 'plan', 15),
+    event('state_started', 'work', 16),
+  ]
+  const path = pathOf({ created_at: 10, current_state: 'work' }, events, 20)
+  expect([...path.steps]).toEqual([
+    ['plan → work', 2],
+    ['work → plan', 1],
+  ])
+  expect(path.byState.get('work')).toEqual({ count: 2, seconds: 8, isOpen: true })
+  const spans = spansOf(path, events)
+  expect(spans.map(({ kind, name, from, until }) => [kind, name, from, until])).toEqual([
+    ['state', 'plan', 10, 11],
+    ['state', 'work', 11, 15],
+    ['task', 'render', 12, 14],
+    ['state', 'plan', 15, 16],
+    ['state', 'work', 16, undefined],
+  ])
+})
+
+test('[M-02] a path whose oldest events are gone ends in the present state all the same', () => {
+  const path = pathOf({ created_at: 10, current_state: 'end', ended_at: 30 }, [], 40)
+  expect(path.visits).toEqual([{ state: 'end', from: 10, until: 30 }])
+})
+
+test('[C-07] errors of the same cause have the same fingerprint', () => {
+  const of = (order: string): string => fingerprint(`No rate for order "${order}" after 3 tries in 12.5 s.`)
+  expect(of('A-1')).toBe(of('B-77'))
+  expect(of('A-1')).not.toBe(fingerprint('Something else.'))
+})

@@ -1,0 +1,147 @@
+import type { ReactNode } from 'react'
+import { useAudit, useAutomation, usePreview, useRuns } from '../data/automation-queries.ts'
+import type { AutomationBody } from '../data/automation-queries.ts'
+import { absolute } from '../data/format.ts'
+import { usePost } from '../data/queries.ts'
+import { useMayCommand } from '../data/session.ts'
+import { useParam } from '../data/search.ts'
+import { useText } from '../text/text.tsx'
+import { Button } from '../ui/button.tsx'
+import { JsonView } from '../ui/json.tsx'
+import { Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
+import { StatusBadge } from '../ui/status.tsx'
+import { useSay } from '../ui/toast.tsx'
+import { RunRow } from './runs.tsx'
+
+export function AutomationPage(): ReactNode {
+  const id = useParam('id')
+  const { t } = useText()
+  const { data: automation, error } = useAutomation(id)
+  if (error !== null) return <Failure error={error} />
+  if (automation === undefined) return <Loading />
+  return (
+    <>
+      <PageHead
+        title={
+          <span className="flex flex-wrap items-center gap-3">
+            <bdi className="[overflow-wrap:anywhere]">{automation.title}</bdi>
+            <StatusBadge status={automation.status} />
+          </span>
+        }
+        note={automation.when.join('; ') || t('automations.byEvent')}
+      >
+        <Commands automation={automation} />
+      </PageHead>
+      <div className="grid gap-4 xl:grid-cols-2">
+        <Firings id={id} />
+        <History id={id} />
+        <Audit id={id} />
+        <Panel title={t('automations.definition')}>
+          <JsonView value={automation.definition} label={automation.title} />
+        </Panel>
+      </div>
+    </>
+  )
+}
+
+const HOUR_S = 3_600
+
+function Commands({ automation: { id, status, snoozed } }: { readonly automation: AutomationBody }): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const post = usePost()
+  const mayCommand = useMayCommand()
+  if (!mayCommand) return null
+  const command = (verb: string, body?: unknown) => () =>
+    post.mutate(
+      { path: `automations/${encodeURIComponent(id)}/${verb}`, ...(body === undefined ? {} : { body }) },
+      { onSuccess: () => say(t('common.done')), onError: (error) => say(error.message, true) },
+    )
+  return (
+    <>
+      <Button tone="primary" icon="run" onClick={command('run', {})}>
+        {t('automations.run')}
+      </Button>
+      <Button icon="clock" onClick={command('snooze', { seconds: HOUR_S })}>
+        {t('automations.snooze')}
+      </Button>
+      {status === 'paused' ? (
+        <Button onClick={command('resume')}>{t('automations.resume')}</Button>
+      ) : (
+        <Button onClick={command('pause')}>{t('automations.pause')}</Button>
+      )}
+      {snoozed === null ? null : (
+        <span className="text-xs text-warn">
+          {t('automations.snoozed')} <Time at={snoozed.until} />
+        </span>
+      )}
+    </>
+  )
+}
+
+/** The next ten firings, and those that are left out with the reason. */
+function Firings({ id }: { readonly id: string }): ReactNode {
+  const { t, language } = useText()
+  const { data } = usePreview(id)
+  const rows = [
+    ...(data?.firings ?? []).map(({ at, local, notes }) => ({ at, local, note: notes.join(' '), isLeftOut: false })),
+    ...(data?.left_out ?? []).map(({ at, local, reason }) => ({ at, local, note: reason, isLeftOut: true })),
+  ].toSorted((a, b) => a.at - b.at)
+  return (
+    <Panel flush title={t('automations.next')} className="overflow-hidden">
+      {rows.length === 0 ? <p className="px-4 py-5 text-soft">{t('automations.noNext')}</p> : null}
+      <ol>
+        {rows.map(({ at, local, note, isLeftOut }) => (
+          <li key={`${at} ${note}`} className="flex items-center gap-3 border-b border-line px-4 py-2 last:border-b-0">
+            <span className={`num flex-1 ${isLeftOut ? 'text-faint line-through' : ''}`} title={absolute(at, language)}>
+              {local}
+            </span>
+            <span className="text-xs text-warn">{note}</span>
+            <Time at={at} className="text-xs text-faint" />
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  )
+}
+
+function History({ id }: { readonly id: string }): ReactNode {
+  const { t } = useText()
+  const { data } = useRuns({ automation_id: id })
+  const runs = data?.pages[0]?.items.slice(0, 15) ?? []
+  return (
+    <Panel flush title={t('nav.runs')} className="overflow-hidden">
+      {runs.length === 0 ? <p className="px-4 py-5 text-soft">{t('runs.none')}</p> : null}
+      <ul>
+        {runs.map((run) => (
+          <li key={run.id} className="border-b border-line last:border-b-0">
+            <RunRow run={run} />
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}
+
+/** Who changed it, and which firings did not run. */
+function Audit({ id }: { readonly id: string }): ReactNode {
+  const { t } = useText()
+  const { data } = useAudit({ subject: id })
+  const entries = data?.pages[0]?.items.slice(0, 20) ?? []
+  return (
+    <Panel flush title={t('events.audit')} className="overflow-hidden">
+      {entries.length === 0 ? <p className="px-4 py-5 text-soft">{t('events.none')}</p> : null}
+      <ul className="max-h-80 overflow-y-auto">
+        {entries.map(({ id: entry, at, actor, action, details }) => (
+          <li key={entry} className="flex items-center gap-3 border-b border-line px-4 py-2 last:border-b-0">
+            <span className="font-medium whitespace-nowrap">{action}</span>
+            <bdi className="min-w-0 flex-1 truncate text-soft">
+              {[actor, typeof details['reason'] === 'string' ? details['reason'] : ''].filter(Boolean).join(' · ')}
+            </bdi>
+            <Time at={at} className="text-faint" />
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}

@@ -1,0 +1,54 @@
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { useAutomations } from '../data/automation-queries.ts'
+import { useAddress } from '../data/search.ts'
+import { useText } from '../text/text.tsx'
+import { Input } from '../ui/field.tsx'
+import { PagedList } from '../ui/list.tsx'
+import { PageHead, Time } from '../ui/parts.tsx'
+import { StatusBadge } from '../ui/status.tsx'
+
+export function AutomationsPage(): ReactNode {
+  const { t } = useText()
+  const [search, change] = useAddress()
+  const pages = useAutomations({ search: search['q'] })
+  return (
+    <>
+      <PageHead title={t('nav.automations')} note={t('automations.note')}>
+        <div className="w-56">
+          <Input
+            type="search"
+            label={t('automations.search')}
+            isLabelHidden
+            placeholder={t('automations.search')}
+            value={search['q'] ?? ''}
+            onChange={({ target }) => change({ q: target.value }, true)}
+          />
+        </div>
+      </PageHead>
+      <PagedList
+        pages={pages}
+        keyOf={({ id }) => id}
+        icon="bolt"
+        none={t('automations.none')}
+        noneNote={t('automations.noneNote')}
+        row={(one) => (
+          <Link
+            to="/automations/$id"
+            params={{ id: one.id }}
+            className="flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 hover:bg-raise"
+          >
+            <span className="min-w-0 flex-1 basis-60">
+              <bdi className="block truncate font-semibold">{one.title}</bdi>
+              <span className="block truncate text-xs text-soft">
+                {one.when.join('; ') || t('automations.byEvent')}
+              </span>
+            </span>
+            <span className="text-xs text-soft">{one.next_run_at === null ? '' : <Time at={one.next_run_at} />}</span>
+            <StatusBadge status={one.status} />
+          </Link>
+        )}
+      />
+    </>
+  )
+}

@@ -1,0 +1,122 @@
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { useAudit, usePublished } from '../data/automation-queries.ts'
+import { shortId } from '../data/format.ts'
+import { useEvents } from '../data/queries.ts'
+import { useAddress } from '../data/search.ts'
+import { useText } from '../text/text.tsx'
+import { PagedList } from '../ui/list.tsx'
+import { PageHead, Tabs, Time } from '../ui/parts.tsx'
+
+const TABS = ['history', 'published', 'audit'] as const
+type Tab = (typeof TABS)[number]
+
+/** What happened: to jobs and workers, what was published, and who changed what. */
+export function EventsPage(): ReactNode {
+  const { t } = useText()
+  const [search, change] = useAddress()
+  const tab = TABS.find((one) => one === search['tab']) ?? 'history'
+  return (
+    <>
+      <PageHead title={t('nav.events')} note={t('events.note')} />
+      <div className="mb-3">
+        <Tabs<Tab>
+          label={t('nav.events')}
+          chosen={tab}
+          choose={(next) => change({ tab: next === 'history' ? undefined : next })}
+          tabs={TABS.map((one) => [one, t(`events.${one}`)])}
+        />
+      </div>
+      {tab === 'history' ? <History /> : tab === 'published' ? <Published /> : <Audit />}
+    </>
+  )
+}
+
+const ROW = 'flex items-center gap-3 px-4 py-2'
+
+function History(): ReactNode {
+  const { t } = useText()
+  return (
+    <PagedList
+      pages={useEvents({})}
+      keyOf={({ event_id: id }) => id}
+      icon="event"
+      none={t('events.none')}
+      noneNote={t('events.noneNote')}
+      row={(event) => (
+        <div className={ROW}>
+          <span className="font-medium whitespace-nowrap">{event.event_type.replaceAll('_', ' ')}</span>
+          <bdi className="min-w-0 flex-1 truncate text-soft">
+            {[event.blueprint, event.state, event.note].filter((part) => part !== null && part !== '').join(' · ')}
+          </bdi>
+          {event.job_id === null ? null : (
+            <Link
+              to="/jobs/$id"
+              params={{ id: event.job_id }}
+              className="font-mono text-xs text-accent hover:underline"
+            >
+              {shortId(event.job_id)}
+            </Link>
+          )}
+          {event.worker_id === null ? null : (
+            <Link
+              to="/workers/$id"
+              params={{ id: event.worker_id }}
+              className="hidden text-xs text-accent hover:underline sm:inline"
+            >
+              <bdi>{event.worker_id}</bdi>
+            </Link>
+          )}
+          <Time at={event.timestamp} className="text-faint" />
+        </div>
+      )}
+    />
+  )
+}
+
+function Published(): ReactNode {
+  const { t } = useText()
+  return (
+    <PagedList
+      pages={usePublished({})}
+      keyOf={({ id }) => id}
+      icon="event"
+      none={t('events.none')}
+      noneNote={t('events.publishedNote')}
+      row={(event) => (
+        <div className={ROW}>
+          <bdi className="font-medium whitespace-nowrap">{event.topic}</bdi>
+          <bdi className="min-w-0 flex-1 truncate font-mono text-xs text-soft">
+            {JSON.stringify(event.payload)?.slice(0, 300)}
+          </bdi>
+          <span className="text-xs text-soft">
+            {event.runs === null ? '' : t('events.runs', { n: event.runs.length })}
+          </span>
+          <Time at={event.published_at} className="text-faint" />
+        </div>
+      )}
+    />
+  )
+}
+
+function Audit(): ReactNode {
+  const { t } = useText()
+  return (
+    <PagedList
+      pages={useAudit({})}
+      keyOf={({ id }) => id}
+      icon="doc"
+      none={t('events.none')}
+      noneNote={t('events.auditNote')}
+      row={(entry) => (
+        <div className={ROW}>
+          <span className="font-medium whitespace-nowrap">{entry.action}</span>
+          <bdi className="min-w-0 flex-1 truncate text-soft">
+            {entry.actor} · {entry.subject}
+          </bdi>
+          <Time at={entry.at} className="text-faint" />
+        </div>
+      )}
+    />
+  )
+}

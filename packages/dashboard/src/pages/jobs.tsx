@@ -1,0 +1,229 @@
+import type { ListedJobBody } from '@impresario/protocol'
+import { useNavigate } from '@tanstack/react-router'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useMemo, useRef, useState } from 'react'
+import type { ReactNode } from 'react'
+import { useAddress } from '../data/search.ts'
+import { useJobs } from '../data/queries.ts'
+import { BulkBar } from '../job/bulk.tsx'
+import { JobFilters, queryOf } from '../job/job-filters.tsx'
+import { JobRow, ROW_GRID } from '../job/job-row.tsx'
+import { useText } from '../text/text.tsx'
+import { Button, LinkButton } from '../ui/button.tsx'
+import { useKeys } from '../ui/keys.tsx'
+import { Code, Empty, Failure, Loading, PageHead, Panel } from '../ui/parts.tsx'
+
+export function JobsPage(): ReactNode {
+  const { t } = useText()
+  const [search] = useAddress()
+  const query = useMemo(() => queryOf(search), [search])
+  return (
+    <>
+      <PageHead title={t('nav.jobs')} note={t('jobs.note')}>
+        <LinkButton to="/blueprints" icon="plus" tone="primary">
+          {t('jobs.start')}
+        </LinkButton>
+      </PageHead>
+      <JobFilters />
+      <JobList key={JSON.stringify(query)} query={query} />
+    </>
+  )
+}
+
+/** Jobs, newest first. Those that come while somebody reads wait behind a button, so that no row moves away. */
+function JobList({ query }: { readonly query: ReturnType<typeof queryOf> }): ReactNode {
+  const { t } = useText()
+  const jobs = useJobs(query)
+  const { data, error, isPending, hasNextPage, fetchNextPage, isFetchingNextPage, refetch } = jobs
+  const all = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data])
+  const [top, setTop] = useState<string>()
+  const newest = all[0]?.job_id
+  useEffect(() => {
+    if (top === undefined && newest !== undefined) setTop(newest)
+  }, [top, newest])
+  const shown = useMemo(() => (top === undefined ? all : all.filter(({ job_id: id }) => id <= top)), [all, top])
+  const fresh = all.length - shown.length
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const showNew = (): void => setTop(newest)
+  const active = useRowKeys(shown, { choose: (id) => setChosen((before) => toggled(before, id)), showNew })
+  if (error !== null) return <Failure error={error} retry={refetch} />
+  if (isPending) {
+    return (
+      <Panel flush>
+        <Loading rows={8} />
+      </Panel>
+    )
+  }
+  if (shown.length === 0 && !hasNextPage) return <NoJobs isFiltered={Object.keys(query).length > 0} />
+  return (
+    <>
+      <Panel flush className="@container overflow-hidden">
+        <div
+          className={`${ROW_GRID} hidden border-b border-line bg-raise/50 py-2 pr-4 pl-12 text-xs font-medium text-faint @3xl:grid`}
+          aria-hidden="true"
+        >
+          {(['status', 'blueprint', 'state', 'doing', 'created', 'took'] as const).map((name) => (
+            <span key={name} className={name === 'took' ? 'text-right' : ''}>
+              {t(`jobs.column.${name}`)}
+            </span>
+          ))}
+        </div>
+        {fresh === 0 ? null : (
+          <button
+            type="button"
+            onClick={showNew}
+            className="w-full border-b border-line bg-tint py-1.5 font-medium text-accent"
+          >
+            {t('jobs.new', { n: fresh })}
+          </button>
+        )}
+        <Rows jobs={shown} active={active} chosen={chosen} choose={(id) => setChosen(toggled(chosen, id))} />
+        {hasNextPage ? (
+          <div className="border-t border-line p-2 text-center">
+            <Button
+              tone="quiet"
+              disabled={isFetchingNextPage}
+              onClick={() => {
+                void fetchNextPage()
+              }}
+            >
+              {t(isFetchingNextPage ? 'common.loading' : 'common.more')}
+            </Button>
+          </div>
+        ) : null}
+      </Panel>
+      {chosen.size === 0 ? null : (
+        <BulkBar jobs={shown.filter(({ job_id: id }) => chosen.has(id))} clear={() => setChosen(new Set())} />
+      )}
+    </>
+  )
+}
+
+function toggled(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(set)
+  if (!next.delete(id)) next.add(id)
+  return next
+}
+
+/** Only the rows that can be seen are in the page, however many there are. */
+function Rows({
+  jobs,
+  active,
+  chosen,
+  choose,
+}: {
+  readonly jobs: readonly ListedJobBody[]
+  readonly active: string | undefined
+  readonly chosen: ReadonlySet<string>
+  readonly choose: (id: string) => void
+}): ReactNode {
+  const { t } = useText()
+  const list = useRef<HTMLUListElement>(null)
+  const [margin, setMargin] = useState(0)
+  const isNarrow = matchMedia('(max-width: 767px)').matches
+  useEffect(() => {
+    const scroller = document.querySelector('#content')
+    const box = list.current?.getBoundingClientRect()
+    if (box !== undefined && scroller !== null) {
+      setMargin(box.top - scroller.getBoundingClientRect().top + scroller.scrollTop)
+    }
+  }, [])
+  const virtual = useVirtualizer({
+    count: jobs.length,
+    getScrollElement: () => document.querySelector('#content'),
+    estimateSize: () => (isNarrow ? 58 : 42),
+    overscan: 12,
+    scrollMargin: margin,
+    getItemKey: (index) => jobs[index]?.job_id ?? index,
+  })
+  useEffect(() => {
+    const index = jobs.findIndex(({ job_id: id }) => id === active)
+    if (index !== -1) virtual.scrollToIndex(index, { align: 'auto' })
+  }, [active])
+  return (
+    <ul ref={list} aria-label={t('nav.jobs')} className="relative" style={{ height: virtual.getTotalSize() }}>
+      {virtual.getVirtualItems().map(({ index, start, size, key }) => {
+        const job = jobs[index]
+        if (job === undefined) return null
+        return (
+          <li
+            key={key}
+            className="absolute inset-x-0 flex items-stretch border-b border-line last:border-b-0"
+            style={{ height: size, transform: `translateY(${start - margin}px)` }}
+          >
+            <label className="hidden w-8 shrink-0 cursor-pointer items-center justify-end md:flex">
+              <input
+                type="checkbox"
+                className="size-3.5 accent-(--fill)"
+                aria-label={`${t('keys.choose')} ${job.job_id}`}
+                checked={chosen.has(job.job_id)}
+                onChange={() => choose(job.job_id)}
+              />
+            </label>
+            <div className="min-w-0 flex-1">
+              <JobRow job={job} isActive={job.job_id === active} />
+            </div>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+/** `j` and `k` walk over the rows, `Enter` opens one, `x` chooses it, `n` shows what is new. */
+function useRowKeys(
+  jobs: readonly ListedJobBody[],
+  {
+    choose,
+    showNew,
+  }: {
+    readonly choose: (id: string) => void
+    readonly showNew: () => void
+  },
+): string | undefined {
+  const [active, setActive] = useState<string>()
+  const navigate = useNavigate()
+  const keys = useMemo(() => {
+    const place = jobs.findIndex(({ job_id: id }) => id === active)
+    const step = (by: number): void => setActive(jobs[Math.max(0, Math.min(jobs.length - 1, place + by))]?.job_id)
+    return {
+      j: () => step(1),
+      k: () => step(-1),
+      n: showNew,
+      ...(active === undefined
+        ? {}
+        : {
+            Enter: () => {
+              void navigate({ to: '/jobs/$id', params: { id: active } })
+            },
+            x: () => choose(active),
+          }),
+    }
+  }, [jobs, active, navigate, choose, showNew])
+  useKeys(keys)
+  return active
+}
+
+function NoJobs({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
+  const { t } = useText()
+  return (
+    <Panel flush>
+      {isFiltered ? (
+        <Empty icon="search" title={t('jobs.noneFit')}>
+          <p className="mb-4">{t('jobs.noneFitNote')}</p>
+          <LinkButton to="/jobs">{t('jobs.all')}</LinkButton>
+        </Empty>
+      ) : (
+        <Empty icon="jobs" title={t('jobs.none')}>
+          <p className="mb-3">{t('jobs.noneNote')}</p>
+          <p className="mb-4">
+            <Code>impresario jobs start &lt;blueprint&gt;</Code>
+          </p>
+          <LinkButton to="/blueprints" tone="primary">
+            {t('jobs.start')}
+          </LinkButton>
+        </Empty>
+      )}
+    </Panel>
+  )
+}

@@ -1,0 +1,101 @@
+import type { ScheduleBody } from '@impresario/protocol'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { usePost, useSchedules } from '../data/queries.ts'
+import { useMayCommand } from '../data/session.ts'
+import { useText } from '../text/text.tsx'
+import { Button } from '../ui/button.tsx'
+import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
+import { StatusBadge } from '../ui/status.tsx'
+import { useSay } from '../ui/toast.tsx'
+
+/** Jobs that start by the calendar, as the file of schedules says. */
+export function SchedulesPage(): ReactNode {
+  const { t } = useText()
+  const { data = [], error, isPending, refetch } = useSchedules()
+  return (
+    <>
+      <PageHead title={t('nav.schedules')} note={t('schedules.note')} />
+      {error === null ? null : <Failure error={error} retry={refetch} />}
+      <Panel flush className="overflow-hidden">
+        {isPending ? <Loading /> : null}
+        {!isPending && data.length === 0 ? (
+          <Empty icon="clock" title={t('schedules.none')}>
+            <p className="mb-3">{t('schedules.noneNote')}</p>
+            <Code>SCHEDULES_CONFIG_PATH=schedules.toml</Code>
+          </Empty>
+        ) : null}
+        <ul>
+          {data.map((schedule) => (
+            <Schedule key={schedule.name} schedule={schedule} />
+          ))}
+        </ul>
+      </Panel>
+    </>
+  )
+}
+
+function Schedule({ schedule }: { readonly schedule: ScheduleBody }): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const post = usePost()
+  const mayCommand = useMayCommand()
+  const { name, blueprint, enabled, next_at: next, last_at: last, last_job_id: job, timezone, misfire } = schedule
+  return (
+    <li className="flex flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-3 last:border-b-0">
+      <div className="min-w-0 flex-1 basis-60">
+        <p className="flex items-center gap-2">
+          <bdi className="truncate font-semibold">{name}</bdi>
+          <StatusBadge status={enabled ? 'active' : 'paused'} />
+        </p>
+        <p className="mt-0.5 text-xs text-soft">
+          <Link to="/blueprints/$name" params={{ name: blueprint }} className="hover:underline">
+            <bdi>{blueprint}</bdi>
+          </Link>
+          {` · ${triggerWords(schedule.trigger)} · ${timezone} · ${misfire}`}
+        </p>
+      </div>
+      <dl className="flex gap-6 text-xs">
+        <div>
+          <dt className="text-faint">{t('schedules.next')}</dt>
+          <dd>{next === null ? '–' : <Time at={next} />}</dd>
+        </div>
+        <div>
+          <dt className="text-faint">{t('schedules.last')}</dt>
+          <dd>
+            {last === null ? (
+              '–'
+            ) : job === null ? (
+              <Time at={last} />
+            ) : (
+              <Link to="/jobs/$id" params={{ id: job }} className="text-accent hover:underline">
+                <Time at={last} />
+              </Link>
+            )}
+          </dd>
+        </div>
+      </dl>
+      {mayCommand ? (
+        <Button
+          size="small"
+          icon="run"
+          disabled={post.isPending}
+          onClick={() =>
+            post.mutate(
+              { path: `schedules/${encodeURIComponent(name)}/run` },
+              { onSuccess: () => say(t('schedules.ran')), onError: (error) => say(error.message, true) },
+            )
+          }
+        >
+          {t('schedules.run')}
+        </Button>
+      ) : null}
+    </li>
+  )
+}
+
+function triggerWords(trigger: ScheduleBody['trigger']): string {
+  const { kind, ...rest } = trigger as Readonly<Record<string, unknown>>
+  const values = Object.values(rest).map((value) => (Array.isArray(value) ? value.join(', ') : String(value)))
+  return [String(kind), ...values].join(' ')
+}

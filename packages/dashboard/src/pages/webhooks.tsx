@@ -1,0 +1,115 @@
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { useDeliveries, useEndpoints } from '../data/automation-queries.ts'
+import type { DeliveryBody } from '../data/automation-queries.ts'
+import { shortId } from '../data/format.ts'
+import { usePost } from '../data/queries.ts'
+import { useAddress } from '../data/search.ts'
+import { useMayCommand } from '../data/session.ts'
+import { useText } from '../text/text.tsx'
+import { Button } from '../ui/button.tsx'
+import { PagedList } from '../ui/list.tsx'
+import { PageHead, Tabs, Time } from '../ui/parts.tsx'
+import { StatusBadge } from '../ui/status.tsx'
+import { useSay } from '../ui/toast.tsx'
+
+const TABS = ['deliveries', 'endpoints'] as const
+type Tab = (typeof TABS)[number]
+
+export function WebhooksPage(): ReactNode {
+  const { t } = useText()
+  const [search, change] = useAddress()
+  const tab = TABS.find((one) => one === search['tab']) ?? 'deliveries'
+  return (
+    <>
+      <PageHead title={t('nav.webhooks')} note={t('webhooks.note')} />
+      <div className="mb-3">
+        <Tabs<Tab>
+          label={t('nav.webhooks')}
+          chosen={tab}
+          choose={(next) => change({ tab: next === 'deliveries' ? undefined : next })}
+          tabs={TABS.map((one) => [one, t(`webhooks.${one}`)])}
+        />
+      </div>
+      {tab === 'deliveries' ? <Deliveries /> : <Endpoints />}
+    </>
+  )
+}
+
+function Deliveries(): ReactNode {
+  const { t } = useText()
+  return (
+    <PagedList
+      pages={useDeliveries({})}
+      keyOf={({ id }) => id}
+      icon="hook"
+      none={t('webhooks.none')}
+      noneNote={t('webhooks.noneNote')}
+      row={(delivery) => <Delivery delivery={delivery} />}
+    />
+  )
+}
+
+function Delivery({ delivery }: { readonly delivery: DeliveryBody }): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const post = usePost()
+  const mayCommand = useMayCommand()
+  const last = delivery.attempts.at(-1)
+  return (
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5">
+      <span className="min-w-0 flex-1 basis-60">
+        <span className="flex items-center gap-2">
+          <span className="font-medium">{delivery.event}</span>
+          <Link
+            to="/jobs/$id"
+            params={{ id: delivery.job_id }}
+            className="font-mono text-xs text-accent hover:underline"
+          >
+            {shortId(delivery.job_id)}
+          </Link>
+        </span>
+        <bdi className="block truncate text-xs text-soft">{last?.error ?? delivery.url}</bdi>
+      </span>
+      <StatusBadge status={delivery.status} />
+      <Time at={delivery.created_at} className="text-faint" />
+      {mayCommand ? (
+        <Button
+          size="small"
+          icon="retry"
+          onClick={() =>
+            post.mutate(
+              { path: `webhooks/deliveries/${encodeURIComponent(delivery.id)}/redeliver` },
+              { onSuccess: () => say(t('common.done')), onError: (error) => say(error.message, true) },
+            )
+          }
+        >
+          {t('webhooks.redeliver')}
+        </Button>
+      ) : null}
+    </div>
+  )
+}
+
+function Endpoints(): ReactNode {
+  const { t } = useText()
+  return (
+    <PagedList
+      pages={useEndpoints()}
+      keyOf={({ id }) => id}
+      icon="hook"
+      none={t('webhooks.noEndpoints')}
+      noneNote={t('webhooks.noneNote')}
+      row={(endpoint) => (
+        <div className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5">
+          <span className="min-w-0 flex-1 basis-60">
+            <bdi className="block truncate font-medium">{endpoint.address}</bdi>
+            <bdi className="block truncate text-xs text-bad">{endpoint.last_error}</bdi>
+          </span>
+          {endpoint.last_success_at === null ? null : <Time at={endpoint.last_success_at} className="text-faint" />}
+          <StatusBadge status={endpoint.status} />
+        </div>
+      )}
+    />
+  )
+}

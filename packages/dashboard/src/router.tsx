@@ -1,0 +1,75 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  parseSearchWith,
+  stringifySearchWith,
+} from '@tanstack/react-router'
+import type { AnyRoute, AnyRouter, RouteComponent } from '@tanstack/react-router'
+import { BASE } from './data/api.ts'
+import { HomePage } from './pages/home.tsx'
+import { JobsPage } from './pages/jobs.tsx'
+import { NotFound } from './pages/not-found.tsx'
+import { Shell } from './shell.tsx'
+
+/** What a page keeps in its address: texts by name. */
+export type Search = Readonly<Record<string, string>>
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: NotFound,
+  validateSearch: (search: Readonly<Record<string, unknown>>): Search =>
+    Object.fromEntries(Object.entries(search).map(([name, value]) => [name, String(value)])),
+})
+
+const page = (path: string, component: RouteComponent): AnyRoute =>
+  createRoute({ getParentRoute: () => root, path, component })
+
+/** A page that is loaded when somebody goes there, or is about to. */
+function later<Name extends string>(
+  path: string,
+  load: () => Promise<Readonly<Record<Name, RouteComponent>>>,
+  name: Name,
+): AnyRoute {
+  return page(path, lazyRouteComponent(load as () => Promise<Record<Name, RouteComponent>>, name) as RouteComponent)
+}
+
+const PAGES = [
+  page('/', HomePage),
+  page('/jobs', JobsPage),
+  later('/jobs/$id', () => import('./job/job-page.tsx'), 'JobPage'),
+  later('/approvals', () => import('./pages/approvals.tsx'), 'ApprovalsPage'),
+  later('/quarantine', () => import('./pages/quarantine.tsx'), 'QuarantinePage'),
+  later('/workers', () => import('./pages/workers.tsx'), 'WorkersPage'),
+  later('/workers/$id', () => import('./pages/worker.tsx'), 'WorkerPage'),
+  later('/blueprints', () => import('./pages/blueprints.tsx'), 'BlueprintsPage'),
+  later('/blueprints/$name', () => import('./pages/blueprint.tsx'), 'BlueprintPage'),
+  later('/queues', () => import('./pages/queues.tsx'), 'QueuesPage'),
+  later('/schedules', () => import('./pages/schedules.tsx'), 'SchedulesPage'),
+  later('/automations', () => import('./pages/automations.tsx'), 'AutomationsPage'),
+  later('/automations/$id', () => import('./pages/automation.tsx'), 'AutomationPage'),
+  later('/runs', () => import('./pages/runs.tsx'), 'RunsPage'),
+  later('/runs/$id', () => import('./pages/run.tsx'), 'RunPage'),
+  later('/documents', () => import('./pages/documents.tsx'), 'DocumentsPage'),
+  later('/events', () => import('./pages/events.tsx'), 'EventsPage'),
+  later('/webhooks', () => import('./pages/webhooks.tsx'), 'WebhooksPage'),
+  later('/settings', () => import('./pages/settings.tsx'), 'SettingsPage'),
+]
+
+/** Texts stay texts in the address: no quotes, no braces. */
+const parseSearch = parseSearchWith((text) => text)
+const stringifySearch = stringifySearchWith(String)
+
+export function createAppRouter(): AnyRouter {
+  return createRouter({
+    routeTree: root.addChildren(PAGES),
+    basepath: BASE.pathname,
+    parseSearch,
+    stringifySearch,
+    defaultPreload: 'intent',
+    scrollRestoration: true,
+    scrollToTopSelectors: ['#content'],
+    defaultNotFoundComponent: NotFound,
+  })
+}

@@ -1,0 +1,35 @@
+import { useEffect } from 'react'
+
+/** What a key does; `g j` is one key after another. */
+export type KeyMap = Readonly<Record<string, (event: KeyboardEvent) => void>>
+
+const SECOND_KEY_MS = 1_200
+let first: { readonly key: string; readonly at: number } | undefined
+
+/** Listens to keys while the page is shown. Nothing happens while somebody types, or while a dialog is open. */
+export function useKeys(keys: KeyMap): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      if (document.querySelector('dialog[open]') !== null) return
+      const { key } = event
+      const pair = first !== undefined && Date.now() - first.at < SECOND_KEY_MS ? `${first.key} ${key}` : undefined
+      const act = (pair === undefined ? undefined : keys[pair]) ?? keys[key]
+      if (act === undefined) {
+        if (key === 'g') first = { key, at: Date.now() }
+        return
+      }
+      first = undefined
+      event.preventDefault()
+      act(event)
+    }
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [keys])
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  )
+}

@@ -1,0 +1,48 @@
+// Pictures of every page in both themes and widths: npm run screenshots [-- <directory>]
+import { mkdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import process from 'node:process'
+import { newContext, openBrowser, PAGES, signIn, THEMES, WIDTHS } from './browser.ts'
+import type { Theme, Width } from './browser.ts'
+import { openStage } from './stage.ts'
+
+const directory = resolve(process.argv[2] ?? 'dist/screenshots')
+const only = process.argv[3]?.split(',')
+await mkdir(directory, { recursive: true })
+const stage = await openStage()
+const browser = await openBrowser()
+const pages = {
+  ...PAGES,
+  'job-finished': `jobs/${stage.finishedJob}`,
+  'job-asking': `jobs/${stage.askingJob}`,
+  'job-quarantined': `jobs/${stage.stuckJob}`,
+  'job-waiting': `jobs/${stage.waitingJob}?tab=tasks`,
+  'job-hostile': `jobs/${stage.hostileJob}?tab=data`,
+}
+try {
+  for (const theme of THEMES) {
+    for (const width of Object.keys(WIDTHS) as Width[]) await picture(theme, width)
+  }
+} finally {
+  await browser.close()
+  await stage.close()
+}
+process.stdout.write(`${directory}\n`)
+
+async function picture(theme: Theme, width: Width): Promise<void> {
+  const context = await newContext(browser, { theme, width })
+  const page = await context.newPage()
+  page.on('pageerror', (error) => process.stderr.write(`${error.message}\n`))
+  await page.goto(`${stage.address}/dashboard`)
+  await page.locator('input[type=password]').waitFor()
+  if (only === undefined) await page.screenshot({ path: join(directory, `sign-in-${theme}-${width}.png`) })
+  await signIn(page, stage.address)
+  for (const [name, path] of Object.entries(pages)) {
+    if (only?.includes(name) === false) continue
+    await page.goto(`${stage.address}/dashboard/${path}`)
+    await page.locator('main#content h1').waitFor()
+    await page.waitForLoadState('networkidle')
+    await page.screenshot({ path: join(directory, `${name}-${theme}-${width}.png`) })
+  }
+  await context.close()
+}

@@ -1,0 +1,242 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newContext, openBrowser, PAGES, signIn, WIDTHS } from '../browser/browser.ts'
+import type { Width } from '../browser/browser.ts'
+import { HOSTILE, openStage } from '../browser/stage.ts'
+import type { BrowserStage } from '../browser/stage.ts'
+import { ensure } from './debian-packages.ts'
+
+const missing = ensure(['chromium'])
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string
+    readonly help: string
+    readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[]
+  }[]
+}
+
+describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
+  let stage: BrowserStage
+  let browser: Browser
+  let axe = ''
+  beforeAll(async () => {
+    const path = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+    ;[stage, browser, axe] = await Promise.all([openStage(), openBrowser(), readFile(path, 'utf8')])
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await stage?.close()
+  })
+
+  /** A signed-in page, and all that went wrong on it. */
+  async function opened(
+    look: Parameters<typeof newContext>[1] = {},
+    who: Parameters<typeof signIn>[2] = 'admin',
+  ): Promise<{ readonly page: Page; readonly context: BrowserContext; readonly trouble: readonly string[] }> {
+    const context = await newContext(browser, look)
+    const page = await context.newPage()
+    const trouble: string[] = []
+    page.on('pageerror', (error) => trouble.push(error.message))
+    page.on('console', (message) => {
+      if (/content security policy/i.test(message.text())) trouble.push(message.text())
+    })
+    page.on('request', (request) => {
+      if (!request.url().startsWith(stage.address) && !request.url().startsWith('data:')) trouble.push(request.url())
+    })
+    await signIn(page, stage.address, who)
+    return { page, context, trouble }
+  }
+
+  const allPages = (): readonly string[] => [
+    ...Object.values(PAGES),
+    `jobs/${stage.finishedJob}`,
+    `jobs/${stage.askingJob}`,
+    `jobs/${stage.stuckJob}`,
+    `jobs/${stage.waitingJob}?tab=tasks`,
+    `jobs/${stage.hostileJob}?tab=data`,
+  ]
+
+  const rulesBroken = async (page: Page, options: string): Promise<readonly string[]> => {
+    const { violations } = await page.evaluate<AxeResult>(`axe.run(${options})`)
+    return violations.map(({ id, nodes: [node] }) => `${id}: ${node?.html ?? ''} ${node?.failureSummary ?? ''}`)
+  }
+
+  test.for(Object.keys(WIDTHS) as Width[])(
+    '[M-02] no page breaks a rule of accessibility, in both themes: %s',
+    async (width) => {
+      const { page, context, trouble } = await opened({ width })
+      const found: string[] = []
+      for (const path of allPages()) {
+        await page.goto(`${stage.address}/dashboard/${path}`, { waitUntil: 'domcontentloaded' })
+        await page.locator('main#content h1').waitFor()
+        await page.locator('#content [role=status]').first().waitFor({ state: 'detached' })
+        await page.evaluate(axe)
+        const broken = [
+          ...(await rulesBroken(page, '{ resultTypes: ["violations"] }')),
+          // The other theme has other colours, and nothing else.
+          ...(await page
+            .evaluate('document.documentElement.dataset.theme = "dark"')
+            .then(() => rulesBroken(page, '{ runOnly: ["color-contrast"], resultTypes: ["violations"] }'))),
+        ]
+        const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+        const overflow = await page.evaluate<number>(wider)
+        if (overflow > 0) broken.push(`${overflow} pixels too wide`)
+        found.push(...broken.map((what) => `${path}: ${what}`))
+      }
+      expect(found).toEqual([])
+      expect(trouble).toEqual([])
+      await context.close()
+    },
+  )
+
+  test('[M-02] everything can be done by keyboard: find a job, open it, cancel it, answer a question', async () => {
+    const { page, context } = await opened()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('g')
+    await page.keyboard.press('j')
+    await page.waitForURL(/\/jobs$/)
+    await page.locator('[data-row]').first().waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('remind_customer')
+    await page.waitForURL(/q=remind_customer/)
+    await page.getByRole('link', { name: /Sleeping/ }).waitFor()
+    await page.keyboard.press('Tab')
+    await page.evaluate('document.activeElement.blur()')
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/\/jobs\/[\w-]+$/)
+    await page.getByRole('heading', { name: 'remind_customer' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('appro')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/\/approvals$/)
+    const before = await page.getByRole('region', { name: 'Question' }).count()
+    expect(before).toBeGreaterThan(1)
+    await page.keyboard.press('j')
+    await page.keyboard.press('2')
+    await page.getByText('Recorded: Reject.').waitFor()
+    await expect.poll(() => page.getByRole('region', { name: 'Question' }).count()).toBe(before - 1)
+    await context.close()
+  })
+
+  test('[M-02] [C-07] a job in quarantine is mended and goes on, alone and with all of its kind', async () => {
+    const { page, context } = await opened()
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.stuckJob}`)
+    await page.getByRole('button', { name: 'Edit and retry' }).click()
+    const input = page.getByLabel('Input', { exact: true })
+    await input.fill((await input.inputValue()).replace('{', '{ "mended": true, '))
+    await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click()
+    await page.getByText('Working').first().waitFor()
+    await page.goto(`${stage.address}/dashboard/quarantine`)
+    await page.getByRole('button', { name: 'Discard' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Discard 2 jobs' }).click()
+    await page.getByText('Nothing is in quarantine').waitFor()
+    expect(await page.getByRole('button', { name: 'Discard' }).count()).toBe(0)
+    await context.close()
+  })
+
+  test('[M-02] [D-05] a job that waits says why, worker by worker', async () => {
+    const { page, context } = await opened()
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.waitingJob}?tab=tasks`)
+    await page.getByText("No live worker has the skill 'warehouse.pack'.").first().waitFor()
+    await page.getByRole('cell', { name: 'gpu-fast' }).waitFor()
+    expect(await page.getByRole('row').count()).toBeGreaterThanOrEqual(4)
+    await context.close()
+  })
+
+  test('[M-02] a job is started from its blueprint, and what the server refuses is said', async () => {
+    const { page, context } = await opened()
+    await page.goto(`${stage.address}/dashboard/blueprints/publish_video?start=1`)
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Input').fill('{"title": 1}')
+    await dialog.getByRole('button', { name: 'Start a job' }).click()
+    await dialog.getByRole('alert').waitFor()
+    await dialog.getByLabel('Input').fill('{"title": "Third light"}')
+    await dialog.getByRole('button', { name: 'Start a job' }).click()
+    await page.waitForURL(/\/jobs\/[\w-]+$/)
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('publish_video')
+    await context.close()
+  })
+
+  test('[M-02] [M-07] the language follows the browser, and can be changed', async () => {
+    const { page, context } = await opened({ locale: 'ru-RU' })
+    await page.getByRole('heading', { name: 'Главная' }).waitFor()
+    expect(await page.evaluate('document.documentElement.lang')).toBe('ru')
+    await page.getByLabel('Язык').selectOption('es')
+    await page.getByRole('heading', { name: 'Inicio' }).waitFor()
+    await page.reload()
+    await page.getByRole('heading', { name: 'Inicio' }).waitFor()
+    await context.close()
+  })
+
+  test('[M-02] the address keeps everything: filters, tabs and chosen states survive reload and going back', async () => {
+    const { page, context } = await opened()
+    await page.goto(`${stage.address}/dashboard/jobs?show=finished&blueprint=publish_video`)
+    await page.getByRole('button', { name: 'Finished', pressed: true }).waitFor()
+    const rows = page.locator('[data-row]')
+    await expect.poll(() => rows.count()).toBe(3)
+    await rows.first().click()
+    await page.getByRole('tab', { name: /Events/ }).click()
+    await page.waitForURL(/tab=events/)
+    await page.reload()
+    await page.getByRole('tab', { name: /Events/, selected: true }).waitFor()
+    await page.goBack()
+    await page.waitForURL(/show=finished/)
+    await expect.poll(() => rows.count()).toBe(3)
+    await context.close()
+  })
+
+  test('[M-02] what jobs say is shown and never run, and does not break the page', async () => {
+    const { page, context, trouble } = await opened()
+    for (const path of [`jobs/${stage.hostileJob}?tab=data`, 'approvals', 'jobs', '']) {
+      await page.goto(`${stage.address}/dashboard/${path}`)
+      await page.getByText(HOSTILE.html.slice(0, 12)).first().waitFor()
+      expect(await page.title()).toBe('Impresario')
+      expect(await page.locator('img[src="x"]').count()).toBe(0)
+    }
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] [H-01] a viewer sees, and finds no button that it may not press', async () => {
+    const { page, context } = await opened({}, 'viewer')
+    await page.goto(`${stage.address}/dashboard/blueprints/publish_video`)
+    await page.getByRole('heading', { name: 'publish_video' }).waitFor()
+    expect(await page.getByRole('button', { name: 'Start a job' }).count()).toBe(0)
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.askingJob}`)
+    await page.getByText('There is no such job').waitFor()
+    await context.close()
+  })
+
+  test('[M-02] a link signs in once; signing out ends the session in every tab', async () => {
+    const context = await newContext(browser)
+    const page = await context.newPage()
+    const link = stage.server.dashboardLink('admin', `jobs/${stage.finishedJob}`)
+    await page.goto(link)
+    await page.getByRole('heading', { name: 'publish_video' }).waitFor()
+    expect(page.url()).not.toContain('code=')
+    const other = await newContext(browser)
+    const thief = await other.newPage()
+    await thief.goto(link)
+    await thief.locator('input[type=password]').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.locator('input[type=password]').waitFor()
+    await page.goto(`${stage.address}/dashboard/jobs`)
+    await page.locator('input[type=password]').waitFor()
+    await Promise.all([context.close(), other.close()])
+  })
+
+  test('[M-02] [H-06] no other page may frame the dashboard', async () => {
+    const context = await newContext(browser)
+    const page = await context.newPage()
+    await page.setContent(`<iframe src="${stage.address}/dashboard"></iframe>`)
+    await expect.poll(() => page.frames()[1]?.url()).toMatch(/^chrome-error:/)
+    await context.close()
+  })
+})
