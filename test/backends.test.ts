@@ -29,6 +29,7 @@ const CHOSEN: Readonly<Record<string, string>> = {
   'packages/server/src/transfer/transfer.test.ts': 'from each storage to the next',
   'test/deploy.test.ts': 'a server that is made and not started',
   'test/history.test.ts': 'histories in memory, SQLite and PostgreSQL',
+  'test/monitoring.test.ts': 'a directory, whose disk is measured',
   'test/rolling-restart.test.ts': 'several instances on Redis',
   'test/security.test.ts': 'what the embedded file shows, and refusals',
 }

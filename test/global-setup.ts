@@ -9,7 +9,7 @@ export function setup(): (() => void) | undefined {
   if (process.env[RUN_DIRECTORY] !== undefined) return undefined
   ensure(['redis-server', 'postgresql', 'pgbouncer', 'python3', 'python3-dateutil', 'openssl', 'nginx', 'chromium'])
   ensure(['poppler-utils', 'docx2txt', 'odt2txt', 'unrtf', 'catdoc'])
-  ensure(['swift-proxy', 'swift-account', 'swift-container', 'swift-object'])
+  ensure(['swift-proxy', 'swift-account', 'swift-container', 'swift-object', 'prometheus'])
   const directory = newDirectory('tests')
   // PostgreSQL runs as a separate user and needs access to its data.
   chmodSync(directory, 0o711)

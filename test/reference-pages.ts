@@ -8,7 +8,8 @@ import {
   taskErrorKind,
 } from '@impresario/protocol'
 import type { TaskErrorCode, TaskErrorKind } from '@impresario/protocol'
-import { describeConfig } from '@impresario/server'
+import { describeConfig, METRICS } from '@impresario/server'
+import type { MetricSpec } from '@impresario/server'
 import { describeEnvironment } from '@impresario/worker'
 
 /*
@@ -50,6 +51,24 @@ export function configurationPage(): string {
     'A server that other machines can reach (`API_HOST` is not a loopback address) does not start without a token for its\n' +
       'clients, and takes no worker without a token.',
     'Numbers that are not here are [limits](limits.md); a blueprint sets [its own](../guide/blueprints.md#time-and-tries).',
+  ])
+}
+
+export function metricsPage(): string {
+  const rows = Object.entries<MetricSpec>(METRICS).map(([name, { type, labels, help, isShared }]) => [
+    `\`${name}\``,
+    type,
+    labels.map((label) => `\`${label}\``).join(', '),
+    isShared === true ? `${help} The same on every instance.` : help,
+  ])
+  return page('Metrics', [
+    'What a server shows at `/metrics` and `/_public/metrics`, in the text format of Prometheus. [Monitoring](../guide/monitoring.md)\n' +
+      'has the alerts and dashboards that use them.',
+    'Counters and histograms count what this instance has done: sum them over the instances. Gauges that are the same on every\n' +
+      'instance come from the shared storage: take their maximum. They are read every five seconds, and a scrape waits for nothing.',
+    'A metric has at most 200 series. Further combinations of labels are counted together, with `other` as their labels. Runs of\n' +
+      'automations have the blueprint `automation`.',
+    table(['name', 'type', 'labels', 'meaning'], rows),
   ])
 }
 
@@ -255,6 +274,14 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   fileWaitMs: 'How long an operation on a file waits for its place.',
   fileStallMs: 'Silence after which an upload or a download counts as broken off.',
   fileJsonBytesMax: 'A file that `readJson` reads.',
+  jobLogLinesMax: 'Lines of `context.log` and `task.log` that are kept with a job; the newest stay.',
+  jobLogBytesMax: 'The same, in bytes.',
+  jobLogMessageCharsMax: 'The message of one line; what is longer is cut.',
+  jobLogFieldsBytesMax: 'The fields of one line; larger ones are left out.',
+  jobLogPendingBytesMax:
+    'Lines of all jobs of one instance that wait to be stored. Further lines are only in the log of the server.',
+  taskLogLinesMax: 'Lines of `task.log` that are sent with a result; the newest stay.',
+  taskLogBytesMax: 'The same, in bytes.',
 }
 
 export function limitsPage(): string {

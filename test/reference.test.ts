@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { httpApiPage } from './http-api-page.ts'
-import { configurationPage, errorsPage, limitsPage, workerConfigurationPage } from './reference-pages.ts'
+import { configurationPage, errorsPage, limitsPage, metricsPage, workerConfigurationPage } from './reference-pages.ts'
 
 const REFERENCE = join(import.meta.dirname, '../docs/reference')
 
@@ -10,6 +10,7 @@ test.for([
   ['errors', errorsPage],
   ['http-api', httpApiPage],
   ['limits', limitsPage],
+  ['metrics', metricsPage],
   ['worker-configuration', workerConfigurationPage],
 ] as const)('[M-04] docs/reference/%s.md says what the code says; else run `npm run docs`', async ([name, page]) => {
   await expect(await page()).toMatchFileSnapshot(join(REFERENCE, `${name}.md`))

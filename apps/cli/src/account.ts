@@ -29,6 +29,17 @@ function accountPage(screen: Screen, { clientId: id, role, plan, quota, limits }
   ])
 }
 
+export function setLogLevel(level: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const changed = await client.admin.setLogLevel(level)
+    return done(
+      screen,
+      `The level of the log is ${changed.level} (it was ${changed.before}), until the next start.`,
+      changed,
+    )
+  })
+}
+
 export function reload(options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const reloaded = await client.admin.reload()

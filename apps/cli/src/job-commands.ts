@@ -44,6 +44,10 @@ function addViews(jobs: Command, end: End): void {
       act(end, async (options: HistoryOptions, job) => (await import('./job-history.ts')).showHistory(job, options)),
     )
   jobs
+    .command('log <job>')
+    .description('show what handlers and workers wrote about a job')
+    .action(act(end, async (options, job) => (await import('./job-history.ts')).showLog(job, options)))
+  jobs
     .command('watch <job>')
     .description('follow a job until it ends (exit code 0 if it finished, 3 if not)')
     .action(act(end, async (options, job) => (await load()).watchJob(job, options)))

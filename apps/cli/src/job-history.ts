@@ -25,6 +25,26 @@ export function showHistory(given: string, options: HistoryOptions): Promise<num
   })
 }
 
+/** What handlers and workers wrote about a job, oldest first. */
+export function showLog(given: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const lines = await client.job(await jobIdOf(client, given)).log()
+    if (screen.isJson) printJson(screen, lines)
+    else if (lines.length === 0) screen.out('Nothing was written about it.')
+    else {
+      const rows = table(screen, lines, [
+        { title: 'time', cell: ({ timestamp }) => localTime(timestamp) },
+        { title: 'level', cell: ({ level }) => level },
+        { title: 'by', cell: ({ state, workerId }) => workerId ?? state ?? '' },
+        { title: 'message', cell: ({ message }) => message },
+        { title: 'fields', cell: ({ fields }) => (fields === undefined ? '' : JSON.stringify(fields)) },
+      ])
+      screen.out(rows)
+    }
+    return EXIT.ok
+  })
+}
+
 function historyPage(screen: Screen, events: readonly HistoryEvent[]): string {
   const begin = events[0]?.timestamp ?? 0
   const rows = table(screen, events, [

@@ -178,9 +178,12 @@ export function addAccount(program: Command, end: End): void {
     .command('account')
     .description('show the client of the token and its remaining quota')
     .action(act(end, async (options) => (await load()).showAccount(options)))
-  program
-    .command('admin')
-    .description('administer the running server (admins only)')
+  const admin = program.command('admin').description('administer the running server (admins only)')
+  admin
+    .command('log-level <level>')
+    .description('change the level of the log until the next start: debug, info, warn, error or silent')
+    .action(act(end, async (options, level) => (await load()).setLogLevel(level, options)))
+  admin
     .command('reload')
     .description('reload the files of clients, workers and schedules')
     .action(act(end, async (options) => (await load()).reload(options)))

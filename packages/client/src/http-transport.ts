@@ -22,6 +22,7 @@ import type { ClientTransport, Waiting, WirePage } from './transport.ts'
 
 const ACCOUNT = `${CLIENT_API_PREFIX}/account`
 const RELOAD = `${CLIENT_API_PREFIX}/admin/reload`
+const LOG_LEVEL = `${CLIENT_API_PREFIX}/admin/log-level`
 const DELIVERIES = `${CLIENT_API_PREFIX}/webhooks/deliveries`
 const ENDPOINTS = `${CLIENT_API_PREFIX}/webhooks/endpoints`
 
@@ -58,6 +59,10 @@ export class HttpTransport implements ClientTransport {
 
   explainJob(id: string): Reply<'explainJob'> {
     return this.#get(CLIENT_PATHS.explain(id))
+  }
+
+  jobLog(id: string): Reply<'jobLog'> {
+    return this.#get(CLIENT_PATHS.log(id))
   }
 
   jobHistory(id: string, query: WireQuery): Reply<'jobHistory'> {
@@ -202,6 +207,11 @@ export class HttpTransport implements ClientTransport {
 
   reload(): Reply<'reload'> {
     return this.#post(RELOAD, undefined, true)
+  }
+
+  async setLogLevel(level: string): Reply<'setLogLevel'> {
+    const call = { method: 'PUT', repeatable: true, body: stringifyExact({ level }) } as const
+    return believed((await this.#connection.call(LOG_LEVEL, call)).body)
   }
 
   async #get<T>(path: string, query: WireQuery = {}): Promise<T> {

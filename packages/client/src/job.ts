@@ -14,7 +14,7 @@ import { Files } from './files.ts'
 import { listing, type Listing } from './listing.ts'
 import { sentEvent, type SendOptions } from './sent-event.ts'
 import type { ClientTransport, Waiting } from './transport.ts'
-import type { Approval, Explanation, HistoryEvent, Job, QuarantinedJob } from './views.ts'
+import type { Approval, Explanation, HistoryEvent, Job, LogLine, QuarantinedJob } from './views.ts'
 import { fromWire } from './wire-case.ts'
 
 export interface WaitOptions {
@@ -118,6 +118,11 @@ export class JobHandle<Output = unknown, State extends string = string> {
   /** What has happened to it, oldest first. */
   history({ limit, after: first }: HistoryQuery = {}): Listing<HistoryEvent> {
     return listing((after) => this.#transport.jobHistory(this.id, { limit, after }), fromWire, first)
+  }
+
+  /** What its handlers and workers wrote with `context.log` and `task.log`, oldest first. The newest lines are kept. */
+  async log(): Promise<readonly LogLine[]> {
+    return (await this.#transport.jobLog(this.id)).map((line) => fromWire(line))
   }
 
   /** Why its tasks are where they are, worker by worker. */

@@ -15,6 +15,7 @@ import type {
   JobListQuery,
   JobQuery,
   ListedJobBody,
+  LogLineBody,
   ListedQuarantinedBody,
   QuarantinedBody,
   RetryJobRequest,
@@ -50,6 +51,7 @@ export interface ClientTransport {
   listJobs(query: JobListQuery): Promise<WirePage<ListedJobBody>>
   cancelJob(id: string, request: CancelJobRequest): Promise<void>
   explainJob(id: string): Promise<wire.ExplanationBody>
+  jobLog(id: string): Promise<readonly LogLineBody[]>
   jobHistory(id: string, query: WireQuery): Promise<WirePage<HistoryBody>>
 
   sendEvent(id: string, event: JobEventRequest): Promise<void>
@@ -98,4 +100,5 @@ export interface ClientTransport {
   dashboard(): Promise<DashboardBody>
   account(): Promise<wire.AccountBody>
   reload(): Promise<wire.ReloadedBody>
+  setLogLevel(level: string): Promise<wire.LogLevelBody>
 }

@@ -11,6 +11,7 @@ import type {
   JobBody,
   ListedJobBody,
   ListedQuarantinedBody,
+  LogLineBody,
   QuarantinedBody,
   WorkerHistoryBody,
 } from '@impresario/protocol'
@@ -50,6 +51,8 @@ export interface FileGrant extends CamelCased<FileGrantBody> {}
 export interface UploadedFile extends Omit<JobFile, 'modifiedAt'> {
   readonly sha256: string
 }
+/** One line that a handler or a worker wrote about a job. */
+export interface LogLine extends CamelCased<LogLineBody> {}
 export type BulkReply = CamelCased<BulkReplyBody>
 /** A skill, as its providers offer it. */
 export interface CatalogueEntry extends CamelCased<CatalogueEntryBody> {}
@@ -58,6 +61,7 @@ export interface Dashboard extends CamelCased<DashboardBody> {}
 
 export interface Account extends CamelCased<wire.AccountBody> {}
 export interface Reloaded extends CamelCased<wire.ReloadedBody> {}
+export interface LogLevelChange extends CamelCased<wire.LogLevelBody> {}
 export interface Explanation extends CamelCased<wire.ExplanationBody> {}
 export interface ExplainedChild extends CamelCased<wire.ExplainedChildBody> {}
 export interface ExplainedTask extends CamelCased<wire.ExplainedTaskBody> {}

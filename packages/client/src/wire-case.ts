@@ -21,6 +21,7 @@ const OPAQUE = [
   'cost_per_skill',
   'decision_urls',
   'jobs',
+  'fields',
 ] as const
 type Opaque = (typeof OPAQUE)[number]
 

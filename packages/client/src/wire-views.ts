@@ -224,3 +224,9 @@ export interface WebhookSecretBody {
   /** Until then messages are signed with the secret before this one, too. */
   readonly old_secret_until: number | null
 }
+
+/** The level of the log of one instance. */
+export interface LogLevelBody {
+  readonly level: string
+  readonly before: string
+}

@@ -10,6 +10,7 @@ import type {
   Listing,
   ListQuery,
   Log,
+  LogsOfJobs,
   Random,
   Service,
   Storage,
@@ -73,6 +74,8 @@ export interface EngineOptions {
   readonly led?: readonly LedService[] | undefined
   /** Where handlers find the files of their jobs; without it they have none. */
   readonly files?: FilesOfJobs | undefined
+  /** Where handlers write about their jobs; without it their lines go nowhere. */
+  readonly logs?: LogsOfJobs | undefined
 }
 
 /** Gets every notable moment of jobs and workers after its commit; keeps it as it likes, and never makes anybody wait. */
@@ -186,7 +189,14 @@ export class Engine implements Service {
     const dispatcher = new Dispatcher({ storage, clock, log, ...places })
     this.dispatcher = dispatcher
     const jobLog = new JobLog({ clock, log })
-    const turns = new TurnTaker({ registry, clock, random, guard: options.guard, files: options.files })
+    const turns = new TurnTaker({
+      registry,
+      clock,
+      random,
+      guard: options.guard,
+      files: options.files,
+      logs: options.logs,
+    })
     const turnQueue = new TurnQueue({ storage, clock, waitMsMax: settings.turnWaitMsMax })
     const director = new Director({
       storage,

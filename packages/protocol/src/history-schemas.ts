@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { LOG_LINE_LEVELS } from './job-log.ts'
 import { LIMITS } from './limits.ts'
 
 /** Queries of the history and their results. The types are in `wire-client.ts`. */
@@ -38,6 +39,18 @@ export const jobEvent = z.looseObject({
   context_snapshot: z.unknown().describe('What the job looked like then, as far as it is small.'),
 })
 export const historyList = z.array(jobEvent)
+export const jobLogList = z.array(
+  z.looseObject({
+    timestamp: moment,
+    level: z.enum(LOG_LINE_LEVELS),
+    message: z.string(),
+    source: z.enum(['handler', 'worker']),
+    state: z.string().optional(),
+    task_id: z.string().optional(),
+    worker_id: z.string().optional(),
+    fields: z.record(z.string(), z.unknown()).optional(),
+  }),
+)
 
 const before = z
   .string()

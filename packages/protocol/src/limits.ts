@@ -212,4 +212,14 @@ export const LIMITS = {
   fileStallMs: 30_000,
   /** One file that is read as JSON, into memory. */
   fileJsonBytesMax: 16_777_216,
+  /** The newest lines of a job's log are kept with it. */
+  jobLogLinesMax: 200,
+  jobLogBytesMax: 65_536,
+  jobLogMessageCharsMax: 1_000,
+  jobLogFieldsBytesMax: 1_024,
+  /** What all jobs of one instance have written and that is not stored yet. Further lines are only in the server's own log. */
+  jobLogPendingBytesMax: 8_388_608,
+  /** Lines of one task that travel with its result. */
+  taskLogLinesMax: 50,
+  taskLogBytesMax: 8_192,
 } as const

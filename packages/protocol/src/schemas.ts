@@ -114,6 +114,7 @@ export const resultRequest = z.looseObject({
   result: z.looseObject(resultBody).nullish(),
   origin_worker_id: text,
   costs: z.unknown().optional(),
+  log: z.unknown().optional().describe('Lines for the log of the job: `{timestamp, level, message, fields?}`.'),
   ...resultBody,
   ...signed,
 })

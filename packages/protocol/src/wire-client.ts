@@ -17,6 +17,7 @@ export const CLIENT_PATHS = {
   /** Events by key, for all jobs that wait for them. */
   sentEvents: `${CLIENT_API_PREFIX}/events`,
   explain: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/explain`,
+  log: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/log`,
   history: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/history`,
   retry: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/retry`,
   discard: (jobId: string) => `${CLIENT_API_PREFIX}/jobs/${segment(jobId)}/discard`,

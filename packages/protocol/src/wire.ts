@@ -1,3 +1,4 @@
+import type { WireLogLine } from './job-log.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { ItemError } from './wire-client.ts'
 
@@ -243,6 +244,8 @@ export interface ResultRequest extends ResultBody, Signed {
   readonly result?: Maybe<ResultBody>
   readonly origin_worker_id?: Maybe<string>
   readonly costs?: Maybe<Json>
+  /** What the handler wrote with `task.log`. Older orchestrators do not read it. */
+  readonly log?: Maybe<readonly WireLogLine[]>
 }
 
 export interface ResultBatchRequest {

@@ -244,9 +244,11 @@ describe('every route against everybody', () => {
       '/_public/docs',
       '/_public/hooks',
       '/_public/live',
+      '/_public/metrics',
       '/_public/openapi.json',
       '/_public/ready',
       '/_public/status',
+      '/metrics',
     ])
     expect(routes.filter(({ url }) => /debug|flush/.test(url))).toEqual([])
     for (const path of ['/_public/debug/flush_db', '/debug', '/_public/metrics/../debug/flush_db', '/_public/debug']) {

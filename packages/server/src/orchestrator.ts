@@ -24,10 +24,14 @@ import { createHistoryReader } from './orchestrator/history.ts'
 import type { HistoryReader } from './orchestrator/history.ts'
 import { openHistoryService, retentionOf } from './orchestrator/history-service.ts'
 import type { HistoryService } from './orchestrator/history-service.ts'
+import { GaugeReader } from './metrics/gauge-reader.ts'
+import { countedHistory } from './metrics/job-metrics.ts'
+import { Metrics } from './metrics/metrics.ts'
 import { localClient } from './client-api/local-client.ts'
 import type { LocalClientOptions, LocalParts } from './client-api/local-client.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { QuotaCalendar } from './limits/quota-calendar.ts'
+import { JobLines } from './orchestrator/job-lines.ts'
 import { createLocalTransport } from './worker-protocol/local-transport.ts'
 import type { LocalTransport } from './worker-protocol/local-transport.ts'
 import { createLog, errorFields } from './runtime/log.ts'
@@ -98,6 +102,9 @@ export interface Parts extends WebhookService, FileParts {
   readonly history: HistoryReader
   readonly historyService: HistoryService
   readonly admissionService: AdmissionService
+  readonly jobLines: JobLines
+  readonly metrics: Metrics
+  readonly gauges: GaugeReader
 }
 
 /** An orchestrator inside this program, without a network: `createServer` adds the HTTP frontend to one. */
@@ -150,6 +157,8 @@ export class Orchestrator {
     }
     this.parts.admissionService.start()
     this.parts.probe?.start()
+    this.parts.gauges.start()
+    this.parts.jobLines.start()
     health.mark('ok')
   }
 
@@ -225,6 +234,7 @@ export class Orchestrator {
     log.info('stopping')
     this.parts.admissionService.stop()
     this.parts.probe?.stop()
+    await this.parts.gauges.stop()
     this.parts.waiting.abort()
     this.#unwatch?.()
     health.mark('draining')
@@ -240,6 +250,7 @@ export class Orchestrator {
       log.error('the engine did not stop cleanly', errorFields(error))
     }
     await frontend.close()
+    await this.parts.jobLines.stop()
     await this.#closeHistory()
     await this.parts.fileService.stop()
     if (this.#options.storage === undefined) await storage.close()
@@ -352,10 +363,14 @@ function composeWith(
   const vault = createVault(secretKey.derive('automations'))
   const automations = new AutomationService({ storage, clock, random, log, policy, timeZone, instanceId, vault })
   const isSharedStorage = isShared(settings.storageUrl)
-  const files = createFiles({ ...ground, isShared: isSharedStorage }, async (id) => engine.readJob(id))
+  const metrics = new Metrics()
+  const { endedJobMs } = retentionOf(settings).retention ?? {}
+  const jobLines = new JobLines({ storage, clock, log, endedJobMs })
+  const files = createFiles({ ...ground, metrics, isShared: isSharedStorage }, async (id) => engine.readJob(id))
   const engine: Engine = new Engine({
     storage,
     files: files.fileService,
+    logs: jobLines,
     led: [files.fileJanitor],
     blueprints: automations.blueprints(blueprints),
     clock,
@@ -372,14 +387,24 @@ function composeWith(
       ...backgroundSettings(settings),
       ...retentionOf(settings),
     },
-    history: historyService.sink,
+    history: countedHistory(metrics, historyService.sink),
     admission: admissionService.admission,
     guard,
     ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
   })
   automations.attach(engine)
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
-  const gateway = new WorkerGateway({ engine, clock, instanceId })
+  const gateway = new WorkerGateway({ engine, clock, instanceId, jobLines })
   const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })
-  return { ...ground, engine, automations, gateway, history, admissionService, ...files, ...webhooks }
+  const gauges = new GaugeReader({
+    metrics,
+    storage,
+    log,
+    workers: () => engine.dispatcher.workers(),
+    history: () => history.status,
+    dataDirectory: ground.dataDirectory,
+    certificatePath: settings.tlsEnabled ? settings.tlsCertPath : undefined,
+  })
+  const measured = { metrics, gauges, jobLines }
+  return { ...ground, engine, automations, gateway, history, admissionService, ...measured, ...files, ...webhooks }
 }

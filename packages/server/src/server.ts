@@ -24,6 +24,7 @@ import { loadCredentials } from './auth/credentials.ts'
 import type { Credentials } from './auth/credentials.ts'
 import { CredentialBook } from './auth/credential-book.ts'
 import type { Reloaded } from './auth/credential-book.ts'
+import { measureRequests } from './metrics/http-metrics.ts'
 import type { Health } from './orchestrator/health.ts'
 import { createHttp } from './http/http.ts'
 import type { LocalClientOptions } from './client-api/local-client.ts'
@@ -353,6 +354,7 @@ function buildHttp(parts: Parts & HttpParts): {
   const isOpen = credentials.clients.length === 0 && credentials.workers.isEmpty
   const { admission, isBusy } = parts.admissionService
   protectRoutes(app, { settings, limiter: parts.limiter, clock, log, isOpen, admission, pages: pageBounds(), isBusy })
+  measureRequests(app, parts.metrics)
   refuseWhileStopping(app, parts.health)
   const clientAuth = new ClientAuth(credentials.clients)
   const book = new CredentialBook(settings, log, credentials)
@@ -385,6 +387,7 @@ function buildHttp(parts: Parts & HttpParts): {
     announceReload: () => parts.announceReload(),
     quotas: new QuotaCalendar(clock, settings.timeZone),
     timeZone: settings.timeZone,
+    metricsToken: settings.metricsToken,
     bodyLimitBytes: settings.bodyLimitBytes,
     rateLimit:
       isOpen || !settings.rateLimitingEnabled

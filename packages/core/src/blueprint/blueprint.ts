@@ -1,3 +1,4 @@
+import type { Log } from '../ports/runtime.ts'
 import type { JsonObject, TaskFiles } from '@impresario/protocol'
 import type { Action } from '../job/action.ts'
 import type { Job } from '../job/job.ts'
@@ -32,6 +33,8 @@ export interface TurnInput {
   readonly signal: AbortSignal
   /** The files of the job. Nothing: whoever runs the handler keeps none. */
   readonly files?: TaskFiles | undefined
+  /** Where the handler's lines go; without it they go nowhere. */
+  readonly log?: Log | undefined
 }
 
 export interface TurnOutput {

@@ -1,6 +1,7 @@
 import { ImpresarioError } from '@impresario/protocol'
 import type { DataObject, EventType, JsonObject, SchemaOutput, TaskFiles } from '@impresario/protocol'
 import type { BranchOutcome, Compensation, Job, JobFailure, Outcome } from '../job/job.ts'
+import type { Log } from '../ports/runtime.ts'
 import type { TurnInput } from './blueprint.ts'
 import type { BranchResults, BranchSources, ResultReader } from './outcome.ts'
 import { storedCopy } from './json-copy.ts'
@@ -39,6 +40,8 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   readonly signal: AbortSignal
   /** The files of the job. Local copies go when the handler has answered. */
   readonly files: TaskFiles
+  /** Writes to the server's log, with the job and its state. The newest lines are kept with the job. */
+  readonly log: Log
 }
 
 export interface AggregatorContext<Data = DataObject, History = LooseHistory, Stores = object> extends Context<
@@ -119,6 +122,9 @@ export function contextOf(input: TurnInput, { dataStores, isState, gathers }: Co
     get files() {
       return input.files ?? NO_FILES
     },
+    get log() {
+      return input.log ?? NO_LOG
+    },
     aggregationResults: outcomesOf(storedCopy(storedOutcomes(job.aggregationResults ?? {}))),
   }
 }
@@ -147,6 +153,9 @@ export function withoutResults(context: RawContext): Readonly<Omit<RawContext, '
     },
     get files() {
       return context.files
+    },
+    get log() {
+      return context.log
     },
   })
 }
@@ -211,6 +220,9 @@ function payloadOf<T>(job: Job, { topic }: EventType): T {
 const noFiles = async (): Promise<never> => {
   throw new ImpresarioError('FILES_UNAVAILABLE', 'No store of files is configured.')
 }
+
+const unheard = (): void => undefined
+const NO_LOG: Log = { debug: unheard, info: unheard, warn: unheard, error: unheard }
 
 const NO_FILES: TaskFiles = {
   download: noFiles,

@@ -54,6 +54,7 @@ describe('[B-01] the context', () => {
       tracing: { traceparent: 't' },
       signal,
       files: expect.anything() as unknown,
+      log: expect.anything() as unknown,
       resultOf: expect.any(Function),
       outcomeOf: expect.any(Function),
       written: expect.any(Function),
@@ -82,6 +83,22 @@ describe('[B-01] the context', () => {
     const files = { download: answer, upload: answer, readJson: answer, writeJson: answer, list: answer }
     await reader.perform({ job, signal, files })
     expect(seen).toEqual(['kept', 'kept', 'kept', 'kept', 'kept'])
+  })
+
+  test('[I-05] hands on the log of its job, and drops lines where nobody reads them', async () => {
+    const seen: string[] = []
+    const writer = blueprint('writer', { start: 'a' }, (state) => ({
+      a: state.handler((context, actions) => {
+        for (const level of ['debug', 'info', 'warn', 'error'] as const) context.log[level](level)
+        return actions.transitionTo('b')
+      }),
+      b: state.end(),
+    }))
+    await writer.perform({ job, signal })
+    expect(seen).toEqual([])
+    const write = (message: string) => seen.push(message)
+    await writer.perform({ job, signal, log: { debug: write, info: write, warn: write, error: write } })
+    expect(seen).toEqual(['debug', 'info', 'warn', 'error'])
   })
 
   test('[B-10] says why a failure led to this state, as a copy; conditions as text read it too', async () => {

@@ -44,6 +44,11 @@ export interface FilesOfJobs {
   open(job: { readonly id: string; readonly clientId: string }): TurnFiles
 }
 
+/** Where handlers write what people shall know of their jobs. */
+export interface LogsOfJobs {
+  open(job: { readonly id: string; readonly blueprint: string; readonly state: string }): Log
+}
+
 /** A part of the engine that runs on its own. */
 export interface Service {
   readonly name: string

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@impresario/protocol'
+import type { Json, JsonObject, LogLineBody } from '@impresario/protocol'
 import type { Inbox, Listener } from '../job/inbox.ts'
 import type { Job } from '../job/job.ts'
 import type { WorkerRecord } from '../worker/worker.ts'
@@ -65,6 +65,8 @@ export interface Records {
   readonly secret: JsonObject
   /** What runs have used on one day; by automation or owner. */
   readonly spending: JsonObject
+  /** The newest lines that handlers and workers wrote about a job; by job id. */
+  readonly log: { readonly lines: readonly LogLineBody[] }
 }
 
 export interface ScheduleRecord {

@@ -158,6 +158,7 @@ const KINDS_TABLE: Readonly<Record<Kind, true>> = {
   hook: true,
   secret: true,
   spending: true,
+  log: true,
 }
 
 const QUEUES_TABLE: Readonly<Record<Queue, true>> = {

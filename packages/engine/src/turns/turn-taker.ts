@@ -1,5 +1,14 @@
 import { WOKEN } from '@impresario/core'
-import type { Clock, EventOf, FilesOfJobs, Job, Random, RunnableBlueprint, TurnFiles } from '@impresario/core'
+import type {
+  Clock,
+  EventOf,
+  FilesOfJobs,
+  Job,
+  LogsOfJobs,
+  Random,
+  RunnableBlueprint,
+  TurnFiles,
+} from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { ScriptRegistry } from '../job/script-registry.ts'
 import { excerpt } from '../job/excerpt.ts'
@@ -11,6 +20,7 @@ export interface TurnTakerOptions {
   readonly random: Random
   readonly guard?: TurnGuard | undefined
   readonly files?: FilesOfJobs | undefined
+  readonly logs?: LogsOfJobs | undefined
 }
 
 /** What a handler chose, or what it threw. */
@@ -99,7 +109,7 @@ export class TurnTaker {
 
   /** User code may throw anything, answer late or never answer. */
   #begin(blueprint: RunnableBlueprint, job: Job, isSuspect: boolean): Performance {
-    const { guard, files: store } = this.#options
+    const { guard, files: store, logs } = this.#options
     const strays = guard === undefined ? undefined : new Strays()
     const watched = <T>(code: () => T): T => {
       if (guard === undefined || strays === undefined) return code()
@@ -117,6 +127,9 @@ export class TurnTaker {
       get files() {
         opened ??= store?.open({ id: job.id, clientId: job.client.id })
         return opened?.files
+      },
+      get log() {
+        return logs?.open(job)
       },
     }
     const chosen = performed(() => watched(() => blueprint.perform(input)))

@@ -36,7 +36,7 @@ export class Signatures {
     const secrets = workerId === undefined ? undefined : this.#options.secretsOf(workerId)
     if (workerId === undefined || secrets === undefined) return 'unsigned'
     const { signature, signer, timestamp } = readSigned(body)
-    if (signer !== workerId) throw forbidden(`The message is signed by another worker than ${workerId}.`)
+    if (signer !== workerId) throw forbidden(`The message is signed by another worker than ${workerId}.`, 'identity')
     if (!(await isSignedByOne(text ?? '{}', secrets, signature, ignore))) {
       throw new ImpresarioError('UNAUTHENTICATED', 'The signature does not match the message.')
     }
@@ -60,7 +60,7 @@ export class Signatures {
 
 /** For messages that must not have an effect twice. */
 export function refuseRepeated(freshness: Freshness): void {
-  if (freshness === 'repeated') throw forbidden('The same signed message has been taken before.')
+  if (freshness === 'repeated') throw forbidden('The same signed message has been taken before.', 'replay')
 }
 
 interface Signed {
@@ -95,6 +95,6 @@ async function isSignedByOne(
   return verdicts.includes(true)
 }
 
-function forbidden(message: string): ImpresarioError {
-  return new ImpresarioError('FORBIDDEN', message)
+function forbidden(message: string, reason?: 'replay' | 'identity'): ImpresarioError {
+  return new ImpresarioError('FORBIDDEN', message, reason === undefined ? {} : { details: { reason } })
 }

@@ -96,14 +96,18 @@ export class WorkerAuth {
       case 'certificate':
         if (hinted === undefined) return proof.names[0]
         if (proof.names.includes(hinted)) return hinted
-        throw new ImpresarioError('FORBIDDEN', 'The certificate belongs to another worker.')
+        throw new ImpresarioError('FORBIDDEN', 'The certificate belongs to another worker.', {
+          details: { reason: 'identity' },
+        })
       case 'access token':
         if (hinted === undefined || hinted === proof.workerId) return proof.workerId
         if (proof.workerId === undefined) {
           if (this.isCurrent({ workerId: hinted, credential: proof.credential })) return hinted
           throw unauthorised()
         }
-        throw new ImpresarioError('FORBIDDEN', 'The access token belongs to another worker.')
+        throw new ImpresarioError('FORBIDDEN', 'The access token belongs to another worker.', {
+          details: { reason: 'identity' },
+        })
       case 'token':
         if (hinted === undefined) return this.#credentials.ownerOf(proof.hash)
         if (this.#credentials.accepts(hinted, proof.hash)) return hinted

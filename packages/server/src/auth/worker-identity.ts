@@ -55,7 +55,9 @@ export function hintedId(request: FastifyRequest): string | undefined {
   const [first] = hints
   if (typeof first !== 'string') return undefined
   if (hints.some((hint) => hint !== first)) {
-    throw new ImpresarioError('FORBIDDEN', 'The worker ids of the path, the header and the body differ.')
+    throw new ImpresarioError('FORBIDDEN', 'The worker ids of the path, the header and the body differ.', {
+      details: { reason: 'identity' },
+    })
   }
   return first
 }

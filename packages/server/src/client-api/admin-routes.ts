@@ -1,7 +1,11 @@
 import type { FastifyInstance } from 'fastify'
+import type { Log } from '@impresario/core'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
+import { z } from 'zod'
 import { route } from '../http/route.ts'
+import { isLeveled, LOG_LEVELS } from '../runtime/log.ts'
+import type { LogLevel } from '../runtime/log.ts'
 
 /** What came of reading the files of clients, workers and schedules anew. */
 type ReloadOutcome =
@@ -12,6 +16,7 @@ type ReloadOutcome =
 export type ReloadScope = 'all_instances' | 'this_instance'
 
 export interface AdminRoutesOptions {
+  readonly log: Log
   readonly reload: () => Promise<ReloadOutcome>
   /** Gives their number. */
   readonly reloadSchedules: () => Promise<number>
@@ -37,9 +42,41 @@ const RELOAD_SCHEDULES = route({
   refusals: ['INVALID_REQUEST'],
 })
 
+export const logLevelRequest = z.strictObject({
+  level: z.enum(LOG_LEVELS).describe('From this level on, lines are written. `silent`: none.'),
+})
+
+const LOG_LEVEL = route({
+  access: 'admin',
+  tag: 'server',
+  id: 'setLogLevel',
+  summary: 'Change the level of the log',
+  description:
+    'Until the next start, and only of the instance that gets the request. The level at the start is `LOG_LEVEL`.',
+  body: logLevelRequest,
+  replies: { 200: { description: 'The level before and now.', body: schemas.logLevelBody } },
+  refusals: ['INVALID_REQUEST'],
+})
+
+/** The same over HTTP and in the process. */
+export function setLogLevel(log: Log, level: LogLevel): { readonly level: LogLevel; readonly before: LogLevel } {
+  if (!isLeveled(log)) {
+    throw new ImpresarioError(
+      'INVALID_REQUEST',
+      'The program that runs this server has a log of its own: change it there.',
+    )
+  }
+  const { level: before } = log
+  log.setLevel(level)
+  return { level, before }
+}
+
 /** Changes of the running server. */
 export function registerAdminRoutes(app: FastifyInstance, options: AdminRoutesOptions): void {
-  const { reload, reloadSchedules, announceReload } = options
+  const { reload, reloadSchedules, announceReload, log } = options
+  app.put<{ Body: z.output<typeof logLevelRequest> }>('/admin/log-level', LOG_LEVEL, async ({ body }) =>
+    setLogLevel(log, body.level),
+  )
   for (const [path, id, summary, status] of ROUTES) {
     const declared = route({
       access: 'admin',

@@ -27,8 +27,11 @@ import { registerEventRoutes } from './event-routes.ts'
 import { registerHookAddresses, registerHookRoutes } from './hook-routes.ts'
 import { registerHistoryRoutes } from './history-routes.ts'
 import type { HistoryReader } from '../orchestrator/history.ts'
+import type { JobLines } from '../orchestrator/job-lines.ts'
 import { registerJobCreationRoutes } from './job-creation-routes.ts'
 import { registerJobRoutes } from './job-routes.ts'
+import { registerMetricsRoutes } from './metrics-routes.ts'
+import type { MetricsRoutesOptions } from './metrics-routes.ts'
 import { registerHome } from './home-page.ts'
 import { registerPublicRoutes } from './public-routes.ts'
 import { registerOldQuarantineRoute, registerQuarantineRoutes } from './quarantine-routes.ts'
@@ -38,7 +41,7 @@ import { registerQueueRoutes } from './queue-routes.ts'
 import { registerScheduleRoutes } from './schedule-routes.ts'
 import { registerWebhookRoutes } from './webhook-routes.ts'
 
-export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptions {
+export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptions, MetricsRoutesOptions {
   readonly engine: Engine
   readonly automations: AutomationService
   readonly storage: Storage
@@ -58,6 +61,7 @@ export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptio
   readonly documents?: DocumentsPort | undefined
   readonly fileService: FileService
   readonly fileLinks: FileLinks
+  readonly jobLines: JobLines
 }
 
 /** The version of this API in its paths. */
@@ -94,6 +98,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     markAliases(scope)
     registerAll(scope, undefined)
   }, bare)
+  void app.register(async (scope) => registerMetricsRoutes(scope, options))
   const description = new ApiDescription(app, blueprints, clientApiPrefix)
   const open = { prefix: '/_public' }
   void app.register(async (scope) => {

@@ -2,15 +2,16 @@ import type { Clock, Storage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import type { PageBounds, StoredEvent } from '@impresario/history'
 import { ImpresarioError, LIMITS, writeJson } from '@impresario/protocol'
-import type { EventCountBody } from '@impresario/protocol'
+import type { EventCountBody, LogLineBody } from '@impresario/protocol'
 import type * as schemas from '@impresario/protocol/schemas'
 import { isAdmin } from '../http/access.ts'
 import type { Caller } from '../http/access.ts'
 import { JsonPage } from '../http/page.ts'
 import { eventBody, historyBody, placeOf, placeText, workerHistoryBody } from '../orchestrator/history.ts'
 import type { HistoryReader } from '../orchestrator/history.ts'
+import type { JobLines } from '../orchestrator/job-lines.ts'
 import { countQueryOf, listQueryOf } from './history-query.ts'
-import { JOB_ID_CHARS_MAX, isVisible, jobNotFound, storedJobId } from './job-access.ts'
+import { JOB_ID_CHARS_MAX, isVisible, jobNotFound, storedJobId, visibleJob } from './job-access.ts'
 import type { WrittenPage } from './job-operations.ts'
 
 /* What clients may see of what has happened. */
@@ -21,6 +22,11 @@ export interface HistoryParts {
   readonly history: HistoryReader
   readonly clock: Clock
   readonly timeZone: string
+}
+
+export interface JobLogParts {
+  readonly engine: Engine
+  readonly jobLines: JobLines
 }
 
 export async function jobHistory(
@@ -35,6 +41,12 @@ export async function jobHistory(
   const write = (entry: (typeof found)[number]): object => historyBody(jobId, entry, history.timeText(entry.at))
   const { page, last } = written(found, limit, write)
   return { page, next: last === undefined ? undefined : String(last.id) }
+}
+
+/** What handlers and workers wrote about a job, oldest first. */
+export async function jobLog(parts: JobLogParts, caller: Caller, named: string): Promise<readonly LogLineBody[]> {
+  const { value: job } = await visibleJob(parts.engine, caller, named)
+  return parts.jobLines.read(job.id)
 }
 
 export async function workerHistory(

@@ -3,8 +3,8 @@ import * as schemas from '@impresario/protocol/schemas'
 import { callerOf } from '../http/access.ts'
 import { linkNextPage } from '../http/page.ts'
 import { route, readQuery } from '../http/route.ts'
-import { countEvents, jobHistory, listEvents, workerHistory } from './history-operations.ts'
-import type { HistoryParts } from './history-operations.ts'
+import { countEvents, jobHistory, jobLog, listEvents, workerHistory } from './history-operations.ts'
+import type { HistoryParts, JobLogParts } from './history-operations.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import type { JobParams } from './job-routes.ts'
 
@@ -20,6 +20,18 @@ const OF_JOB = route({
   query: schemas.historyQuery,
   replies: { 200: { description: 'The events.', body: schemas.historyList, headers: PAGE_HEADERS } },
   refusals: ['INVALID_REQUEST', 'JOB_NOT_FOUND'],
+})
+
+const LOG = route({
+  access: 'viewer',
+  tag: 'jobs',
+  id: 'getJobLog',
+  summary: 'What handlers and workers wrote about a job, oldest first',
+  description:
+    'The newest lines of `context.log` and `task.log`: see the [limits](limits.md). A worker’s lines come with its result.',
+  params: schemas.jobParams,
+  replies: { 200: { description: 'The lines.', body: schemas.jobLogList } },
+  refusals: ['JOB_NOT_FOUND'],
 })
 
 const OF_WORKER = route({
@@ -62,7 +74,11 @@ const COUNTS = route({
 })
 
 /** What has happened. The routes are there whatever the configuration says of the history. */
-export function registerHistoryRoutes(app: FastifyInstance, options: HistoryParts): void {
+export function registerHistoryRoutes(app: FastifyInstance, options: HistoryParts & JobLogParts): void {
+  app.get<{ Params: JobParams }>('/jobs/:job_id/log', LOG, async (request) =>
+    jobLog(options, callerOf(request), request.params.job_id),
+  )
+
   app.get<{ Params: JobParams }>('/jobs/:job_id/history', OF_JOB, async (request, reply) => {
     const query = readQuery(schemas.historyQuery, request.query)
     const { page, next } = await jobHistory(options, callerOf(request), request.params.job_id, query)

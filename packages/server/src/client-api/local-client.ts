@@ -1,5 +1,5 @@
 import { shownJobId, storedCopy } from '@impresario/core'
-import type { ClientInfo } from '@impresario/core'
+import type { ClientInfo, Log } from '@impresario/core'
 import { Client } from '@impresario/client'
 import type { Engine } from '@impresario/engine'
 import type { ClientTransport, Waiting, wire, WirePage, WireQuery } from '@impresario/client'
@@ -35,13 +35,14 @@ import { decodeCursor, encodeCursor } from '../http/page.ts'
 import { readQuery } from '../http/route.ts'
 import { accountBody } from './account-routes.ts'
 import type { AccountRoutesOptions } from './account-routes.ts'
+import { logLevelRequest, setLogLevel } from './admin-routes.ts'
 import type { ReloadScope } from './admin-routes.ts'
 import * as approvals from './approval-operations.ts'
 import type { ApprovalParts } from './approval-operations.ts'
 import * as catalogue from './catalogue-operations.ts'
 import type { CatalogueParts } from './catalogue-operations.ts'
 import * as history from './history-operations.ts'
-import type { HistoryParts } from './history-operations.ts'
+import type { HistoryParts, JobLogParts } from './history-operations.ts'
 import { LocalFiles } from './local-files.ts'
 import type { LocalFileParts } from './local-files.ts'
 import { ownerFilter, storedJobId, visibleJob } from './job-access.ts'
@@ -70,6 +71,8 @@ export interface LocalParts
     LocalFileParts {
   readonly history: HistoryParts['history']
   readonly automations: Pick<AutomationService, 'events'>
+  readonly jobLines: JobLogParts['jobLines']
+  readonly log: Log
   readonly webhooks: Webhooks
   readonly webhookPolicy: OutboundPolicy
   readonly reload: () => Promise<Omit<wire.ReloadedBody, 'status' | 'scope'> & { readonly scope: ReloadScope }>
@@ -132,6 +135,10 @@ class LocalTransport implements ClientTransport {
 
   async explainJob(id: string): Reply<'explainJob'> {
     return seen(await jobs.explainJob(this.#parts.engine, this.#as('viewer'), id))
+  }
+
+  async jobLog(id: string): Reply<'jobLog'> {
+    return history.jobLog(this.#parts, this.#as('viewer'), id)
   }
 
   async jobHistory(id: string, query: WireQuery): Reply<'jobHistory'> {
@@ -322,6 +329,11 @@ class LocalTransport implements ClientTransport {
   async reload(): Reply<'reload'> {
     this.#as('admin')
     return { status: 'configs_reloaded', ...(await this.#parts.reload()) }
+  }
+
+  async setLogLevel(level: string): Reply<'setLogLevel'> {
+    this.#as('admin')
+    return setLogLevel(this.#parts.log, readRequest(logLevelRequest, { level }).level)
   }
 
   /** The caller, if its role is high enough. */

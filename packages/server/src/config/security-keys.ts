@@ -15,6 +15,7 @@ export interface SecuritySettings {
   readonly rateLimitFailedAuth: number
   readonly requestsAtOnceMax: number
   readonly connectionsPerAddressMax: number
+  readonly metricsToken: string
   readonly compressionEnabled: boolean
   readonly compressionMinBytes: number
 }
@@ -124,6 +125,12 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     description:
       'Open connections from one address (of IPv6, from one network of 64 bits). Those from the own machine and from ' +
       'TRUST_PROXY are not counted.',
+  },
+  metricsToken: {
+    names: ['METRICS_TOKEN'],
+    type: 'secret',
+    default: '',
+    description: 'Bearer token for `/metrics` and `/_public/metrics`. Empty: the metrics need no token.',
   },
   compressionEnabled: {
     names: ['COMPRESSION_ENABLED'],

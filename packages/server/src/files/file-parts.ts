@@ -1,6 +1,7 @@
 import type { Clock, Job, Log, Storage, Stored } from '@impresario/core'
 import type { Settings } from '../config/config.ts'
 import type { SecretKey } from '../config/secret-key.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { FileJanitor } from './file-janitor.ts'
 import { FileLinks } from './file-links.ts'
 import { FileService } from './file-service.ts'
@@ -19,6 +20,7 @@ export interface FileGround {
   readonly log: Log
   readonly storage: Storage
   readonly secretKey: SecretKey
+  readonly metrics: Metrics
   /** The directory of the storage; undefined if it is elsewhere or in memory. */
   readonly dataDirectory: string | undefined
   /** Whether several instances share the storage. */
@@ -26,11 +28,11 @@ export interface FileGround {
 }
 
 export function createFiles(
-  { settings, clock, log, storage, secretKey, dataDirectory, isShared }: FileGround,
+  { settings, clock, log, storage, secretKey, metrics, dataDirectory, isShared }: FileGround,
   readJob: (jobId: string) => Promise<Stored<Job> | undefined>,
 ): FileParts {
   const jobOf = async (jobId: string): Promise<Job | undefined> => (await readJob(jobId))?.value
-  const fileService = new FileService({ settings, dataDirectory, isShared, readJob: jobOf, log })
+  const fileService = new FileService({ settings, dataDirectory, isShared, readJob: jobOf, log, metrics })
   const fileJanitor = new FileJanitor({
     service: fileService,
     clock,

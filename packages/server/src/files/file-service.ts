@@ -8,7 +8,9 @@ import type { FileStore } from '@impresario/files'
 import { ImpresarioError } from '@impresario/protocol'
 import type { Settings } from '../config/config.ts'
 import { makeDirectory } from '../config/data-directory.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { errorFields } from '../runtime/log.ts'
+import { observedStore } from './observed-store.ts'
 
 export interface FileServiceOptions {
   readonly settings: Settings
@@ -18,6 +20,7 @@ export interface FileServiceOptions {
   readonly isShared: boolean
   readonly readJob: (jobId: string) => Promise<Job | undefined>
   readonly log: Log
+  readonly metrics: Metrics
 }
 
 /**
@@ -57,7 +60,7 @@ export class FileService implements FilesOfJobs {
     const { settings, log } = this.#options
     if (!this.isConfigured || this.#files !== undefined) return
     if (settings.taskFilesDir !== '') makeDirectory('TASK_FILES_DIR', settings.taskFilesDir)
-    const store = await this.#open()
+    const store = observedStore(await this.#open(), this.#options.metrics)
     this.#files = new JobFiles(store, {
       fileBytesMax: settings.fileBytesMax,
       jobFilesMax: settings.jobFilesMax,

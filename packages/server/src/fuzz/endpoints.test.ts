@@ -98,7 +98,7 @@ afterAll(async () => {
   process.off('unhandledRejection', onRejection)
 })
 
-/** What needs more than an input: an upgrade to a socket, a token that was given out before, a message that was sent, a signed link. */
+/** What needs more than an input: an upgrade to a socket, a token that was given out before, a message or a file that was sent, a task, a signed link. */
 const UNREACHED: ReadonlySet<string> = new Set([
   'post /_worker/auth/token/refresh',
   'get /_worker/ws',
@@ -107,6 +107,15 @@ const UNREACHED: ReadonlySet<string> = new Set([
   'post /api/v1/webhooks/deliveries/{delivery_id}/redeliver',
   'get /_public/webhooks/approval/{job_id}',
   'post /_public/hooks/{address}',
+  'get /_worker/tasks/{taskId}/files',
+  'get /_worker/tasks/{taskId}/files/content',
+  'put /_worker/tasks/{taskId}/files/content',
+  'get /api/v1/jobs/{job_id}/files/link',
+  'get /api/v1/jobs/{job_id}/files/content/{filename}',
+  'delete /api/v1/jobs/{job_id}/files/content/{filename}',
+  'get /api/v1/jobs/{job_id}/files/download/{filename}',
+  'get /_public/files/{job_id}/{filename}',
+  'put /_public/files/{job_id}/{filename}',
 ])
 
 /** A definition of an automation has many fields that must fit, which few inputs do not meet. The many in memory must. */

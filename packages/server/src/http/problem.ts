@@ -44,12 +44,25 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, error:
     .send(JSON.stringify(problemBody(error)))
 }
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Why it was refused, for the metrics. */
+    refusal: { readonly code: ErrorCode; readonly reason: string | undefined } | undefined
+  }
+}
+
+function reasonOf({ details }: ImpresarioError): string | undefined {
+  const { reason } = details
+  return typeof reason === 'string' ? reason : undefined
+}
+
 /** Errors of a connection whose other side has gone. The answer reaches nobody, and the caller is not a failure of ours. */
 const GONE: ReadonlySet<string> = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
 export function createErrorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const refusal = refusalOf(error)
+    request.refusal = { code: refusal.code, reason: reasonOf(refusal) }
     // Too much work is told once in a while by whoever refuses it, and not for each request: that would be more work.
     if (refusal.status >= 500 && refusal.code !== 'OVERLOADED') {
       log.error('a request failed', { method: request.method, path: pathOf(request), ...errorFields(error) })

@@ -14,12 +14,23 @@ export interface LogOptions {
   readonly destination?: DestinationStream
 }
 
+/** A log whose level can be changed while the process runs. */
+export interface LeveledLog extends Log {
+  readonly level: LogLevel
+  setLevel(level: LogLevel): void
+}
+
+export function isLeveled(log: Log): log is LeveledLog {
+  return 'setLevel' in log
+}
+
 /** What must never be read in a log, wherever a field of that name stands. */
 const SECRETS = ['token', 'authorization', 'password', 'secret', 'access_token', 'refresh_token', 'signature']
 
 /** One JSON object per line. Written synchronously: the last lines of a process that dies are the ones that matter. */
-export function createLog(options: LogOptions): Log {
-  const { level, format, timeZone, instance } = options
+export function createLog(options: LogOptions): LeveledLog {
+  const { format, timeZone, instance } = options
+  let { level } = options
   const stamp = createTimestamp(timeZone)
   const out = options.destination ?? pino.destination({ dest: 1, sync: true })
   const logger = pino(
@@ -34,7 +45,16 @@ export function createLog(options: LogOptions): Log {
     format === 'json' ? out : { write: (line: string) => out.write(textLine(line)) },
   )
   return {
-    isDebug: level === 'debug',
+    get isDebug() {
+      return level === 'debug'
+    },
+    get level() {
+      return level
+    },
+    setLevel(wanted) {
+      level = wanted
+      logger.level = wanted
+    },
     debug: (message, fields) => logger.debug(fields ?? {}, message),
     info: (message, fields) => logger.info(fields ?? {}, message),
     warn: (message, fields) => logger.warn(fields ?? {}, message),

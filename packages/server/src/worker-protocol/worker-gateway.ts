@@ -1,4 +1,4 @@
-import { newWorkerRecord } from '@impresario/core'
+import { newWorkerRecord, parseDeliveryId } from '@impresario/core'
 import type { Clock, WorkerRecord } from '@impresario/core'
 import type { Engine, PollOptions, Receipt, Report } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
@@ -33,6 +33,12 @@ export interface WorkerGatewayOptions {
   readonly clock: Clock
   /** What an event that came through here is marked with. */
   readonly instanceId: string
+  /** Takes what workers wrote about their tasks. */
+  readonly jobLines?: LinesOfWorkers
+}
+
+interface LinesOfWorkers {
+  addFromWorker(jobId: string, names: { readonly taskId: string; readonly workerId: string }, lines: unknown): void
 }
 
 /** Tasks for a worker, as it sees them. */
@@ -133,6 +139,7 @@ export class WorkerGateway {
       }
       const receipt = receipts[next]
       next += 1
+      if (receipt?.type === 'accepted') this.#keepLines(workerId, item.taskId, items[index])
       replies.push(
         receipt === undefined ||
           (receipt.type === 'ignored' && receipt.job === undefined && !(await this.#hasJob(items[index])))
@@ -141,6 +148,12 @@ export class WorkerGateway {
       )
     }
     return replies
+  }
+
+  #keepLines(workerId: string, taskId: string, item: unknown): void {
+    const ref = isJsonObject(item) && item['log'] !== undefined ? parseDeliveryId(taskId) : undefined
+    if (ref === undefined || !isJsonObject(item)) return
+    this.#options.jobLines?.addFromWorker(ref.jobId, { taskId, workerId }, item['log'])
   }
 
   /** A result may name a task of ours that never was, of a job that never was. */

@@ -9,6 +9,7 @@ import type {
   SchemaOutput,
   SkillInfo,
 } from '@impresario/protocol'
+import type { Log } from '../runtime/log.ts'
 import { InvalidInputError, TaskFailure } from './failure.ts'
 import type { WorkerFiles } from './worker-files.ts'
 
@@ -40,6 +41,8 @@ export interface Task {
   sendEvent(type: string, payload?: JsonObject): Promise<void>
   /** The files of the job, and a directory for local ones, which is deleted when the task has ended. */
   readonly files: WorkerFiles
+  /** Writes to the worker's own log, with the task and its job. The newest lines travel with the result and are kept with the job. */
+  readonly log: Log
   /** Says that a skill or a model is loaded here, so that work for it comes here first. */
   setHot(name: string): void
   unsetHot(name: string): void

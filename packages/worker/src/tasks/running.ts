@@ -3,6 +3,7 @@ import { isUnexpected, TaskAborted, TaskFailure, taskErrorOf, type AbortCause } 
 import { check, type Ending, type Skill, type Task } from './handler.ts'
 import type { Log } from '../runtime/log.ts'
 import type { FileTransport } from '../transport/transport.ts'
+import { TaskLog } from './task-log.ts'
 import { LocalFiles } from './worker-files.ts'
 
 /** Where a task came from, and where news of it go. */
@@ -44,6 +45,7 @@ export class RunningTask implements Task {
   #aborted: AbortCause | undefined
   #ended = false
   #files: LocalFiles | undefined
+  #lines: TaskLog | undefined
 
   constructor(options: RunningOptions) {
     this.wire = options.wire
@@ -112,6 +114,12 @@ export class RunningTask implements Task {
       signal: () => this.signal,
     })
     return this.#files
+  }
+
+  get log(): Log {
+    const { job_id, task_id, type } = this.wire
+    this.#lines ??= new TaskLog(this.#options.log, { job_id, task_id, type })
+    return this.#lines
   }
 
   /** Whether there are local files of it. */
@@ -216,8 +224,9 @@ export class RunningTask implements Task {
     if (this.#ended) return
     this.#ended = true
     this.origin.ended(this.wire.task_id)
-    if (this.#events === undefined) this.origin.result(result)
-    else this.origin.result(result, Promise.all(this.#events))
+    const told = this.#lines === undefined ? result : { ...result, log: this.#lines.lines }
+    if (this.#events === undefined) this.origin.result(told)
+    else this.origin.result(told, Promise.all(this.#events))
   }
 }
 

@@ -1,0 +1,84 @@
+import type { Job, TrailEntry } from '@impresario/core'
+import type { HistorySink } from '@impresario/engine'
+import type { Metrics } from './metrics.ts'
+
+/** Outcomes of jobs by the event that tells of them. */
+const ENDS: Readonly<Record<string, string>> = {
+  job_finished: 'finished',
+  job_failed: 'failed',
+  job_error: 'error',
+  job_cancelled: 'cancelled',
+}
+const TASK_ENDS: Readonly<Record<string, string>> = {
+  task_finished: 'finished',
+  task_failed: 'failed',
+  task_expired: 'expired',
+  task_abandoned: 'abandoned',
+}
+
+/** Counts what happens to jobs. Each moment is told to the instance that committed it, so the sum over instances is right. */
+export function countedHistory(metrics: Metrics, history: HistorySink): HistorySink {
+  return {
+    append(jobId, job, entries) {
+      for (const entry of entries) countEntry(metrics, job, entry)
+      history.append(jobId, job, entries)
+    },
+    appendWorker: (moment) => history.appendWorker(moment),
+  }
+}
+
+function countEntry(metrics: Metrics, job: Job | undefined, { event, code, durationMs }: TrailEntry): void {
+  const blueprint = blueprintLabel(job)
+  if (event === 'job_created') {
+    metrics.count('orchestrator_jobs_total', { blueprint })
+    if (isScheduled(job)) metrics.count('orchestrator_scheduler_jobs_triggered_total', { blueprint })
+  }
+  const outcome = own(ENDS, event)
+  if (outcome !== undefined) {
+    metrics.count('impresario_jobs_ended_total', { blueprint, outcome })
+    if (outcome === 'failed' || outcome === 'error') metrics.count('orchestrator_jobs_failed_total', { blueprint })
+    if (durationMs !== undefined) {
+      metrics.observe('orchestrator_job_duration_seconds', { blueprint }, durationMs / 1_000)
+    }
+    if (job?.error?.code === 'EXECUTION_TIMEOUT') {
+      metrics.count('orchestrator_jobs_timeouts_total', { blueprint, type: 'execution' })
+    }
+  }
+  if (event === 'job_quarantined') {
+    metrics.count('orchestrator_jobs_failed_total', { blueprint })
+    metrics.count('impresario_jobs_quarantined_total', { blueprint })
+  }
+  if (event === 'result_ignored') {
+    metrics.count('orchestrator_tasks_ignored_total', { blueprint, reason: code ?? 'unknown' })
+  }
+  countTask(metrics, blueprint, { event, code, durationMs })
+}
+
+function countTask(
+  metrics: Metrics,
+  blueprint: string,
+  { event, code, durationMs }: Pick<TrailEntry, 'event' | 'code' | 'durationMs'>,
+): void {
+  const outcome = own(TASK_ENDS, event)
+  if (outcome === undefined) return
+  metrics.count('impresario_tasks_ended_total', { blueprint, outcome })
+  if (durationMs !== undefined) metrics.observe('impresario_task_duration_seconds', { blueprint }, durationMs / 1_000)
+  if (outcome === 'expired') metrics.count('orchestrator_jobs_timeouts_total', { blueprint, type: 'dispatch' })
+  else if (code === 'TIMEOUT_ERROR') {
+    metrics.count('orchestrator_jobs_timeouts_total', { blueprint, type: 'execution' })
+  }
+}
+
+function own(table: Readonly<Record<string, string>>, event: string): string | undefined {
+  return Object.hasOwn(table, event) ? table[event] : undefined
+}
+
+/** Each automation has a blueprint of its own, named after its id: they count as one. */
+function blueprintLabel(job: Job | undefined): string {
+  const name = job?.blueprint ?? 'unknown'
+  return name.startsWith('automation/') ? 'automation' : name
+}
+
+function isScheduled(job: Job | undefined): boolean {
+  return job?.metadata?.['scheduled_for'] !== undefined
+}

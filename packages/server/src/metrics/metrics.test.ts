@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { METRICS } from './metric-catalogue.ts'
+import { Metrics, SERIES_MAX } from './metrics.ts'
+
+test('[I-03] counters, gauges and histograms are written as Prometheus reads them', () => {
+  const metrics = new Metrics()
+  metrics.count('orchestrator_jobs_total', { blueprint: 'a"b\\c\nd' })
+  metrics.count('orchestrator_jobs_total', { blueprint: 'a"b\\c\nd' }, 2)
+  metrics.set('orchestrator_active_workers', {}, 3)
+  metrics.observe('impresario_task_duration_seconds', { blueprint: 'p' }, 0.04)
+  metrics.observe('impresario_task_duration_seconds', { blueprint: 'p' }, 99_999)
+  const text = metrics.text()
+  expect(text).toContain('# TYPE orchestrator_jobs_total counter\n')
+  expect(text).toContain(String.raw`orchestrator_jobs_total{blueprint="a\"b\\c\nd"} 3`)
+  expect(text).toContain('\norchestrator_active_workers 3\n')
+  expect(text).toContain('impresario_task_duration_seconds_bucket{blueprint="p",le="0.01"} 0\n')
+  expect(text).toContain('impresario_task_duration_seconds_bucket{blueprint="p",le="0.05"} 1\n')
+  expect(text).toContain('impresario_task_duration_seconds_bucket{blueprint="p",le="7200"} 1\n')
+  expect(text).toContain('impresario_task_duration_seconds_bucket{blueprint="p",le="+Inf"} 2\n')
+  expect(text).toContain('impresario_task_duration_seconds_sum{blueprint="p"} 99999.04\n')
+  expect(text).toContain('impresario_task_duration_seconds_count{blueprint="p"} 2\n')
+})
+
+test('[I-03] the number of series is bounded, and nothing is lost beyond it', () => {
+  const metrics = new Metrics()
+  for (let index = 0; index < 10_000; index += 1) {
+    metrics.count('orchestrator_jobs_timeouts_total', { blueprint: `made-up-${index}`, type: 'dispatch' })
+  }
+  metrics.count('orchestrator_jobs_total', { blueprint: 'x'.repeat(100_000) })
+  const lines = metrics.text().split('\n')
+  const series = lines.filter((line) => line.startsWith('orchestrator_jobs_timeouts_total{'))
+  expect(series).toHaveLength(SERIES_MAX + 1)
+  expect(series.at(-1)).toBe(`orchestrator_jobs_timeouts_total{blueprint="other",type="other"} ${10_000 - SERIES_MAX}`)
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(400)
+})
+
+test('[I-03] a gauge by label shows only what there is now', () => {
+  const metrics = new Metrics()
+  metrics.setAll('impresario_jobs', [
+    [{ status: 'running' }, 2],
+    [{ status: 'finished' }, 1],
+  ])
+  metrics.setAll('impresario_jobs', [[{ status: 'finished' }, 3]])
+  expect(metrics.text()).toContain('impresario_jobs{status="finished"} 3')
+  expect(metrics.text()).not.toContain('running')
+})
+
+test('[I-03] names follow the rules of Prometheus: counters end with _total, times are in seconds, sizes in bytes', () => {
+  for (const [name, { type, labels }] of Object.entries(METRICS)) {
+    expect({ name, isTotal: name.endsWith('_total') }).toEqual({ name, isTotal: type === 'counter' })
+    expect(name).toMatch(/^[a-z][a-z0-9_]*$/)
+    expect(name).not.toMatch(/_(?:ms|milliseconds|mb|kb)(?:_|$)/)
+    expect(labels.filter((label) => /id$|token|client/.test(label))).toEqual([])
+  }
+})
