@@ -56,7 +56,13 @@ function codeOf(body: Json): ErrorCode | 'UNKNOWN' {
   return isJsonObject(body) && typeof body['code'] === 'string' ? (body['code'] as ErrorCode) : 'UNKNOWN'
 }
 
-/** A path from its parts; each part that is a name is escaped. */
+/** A path from its parts; each part that is a name is escaped. Two dots would lead to another route, escaped or not. */
 export function pathTo(...parts: readonly string[]): string {
-  return parts.map((part) => `/${encodeURIComponent(part)}`).join('')
+  if (parts.some((part) => part === '.' || part === '..' || part === '')) {
+    throw new ApiError(404, { error: 'There is nothing of this name.', code: 'NOT_FOUND' })
+  }
+  return parts.map((part) => `/${encodeURIComponent(part.replaceAll(LONE_SURROGATES, '\uFFFD'))}`).join('')
 }
+
+/** Half a character, which no address can hold. */
+const LONE_SURROGATES = /\p{Cs}/gu

@@ -29,7 +29,8 @@ export interface BlueprintCall {
 export async function callBlueprint(call: BlueprintCall, context: ToolContext): Promise<CallResult | JsonObject> {
   const jobId = call.jobId ?? (await start(call, context))
   if (call.jobId !== undefined) await reply(call, context, call.jobId)
-  if (call.tasks === 'older') return { task: olderTask(await read(context, jobId), []) }
+  // The library asks for content in every answer to a call; clients of that revision read `task`.
+  if (call.tasks === 'older') return { task: olderTask(await read(context, jobId), []), content: [] }
   const waitMs = call.tasks === 'extension' ? BOUNDS.graceMs : BOUNDS.waitSecondsMax * 1_000
   const job = await waitForJob(context, jobId, waitMs)
   if (isEnded(job)) return resultOf(job)

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { CLIENT_TOKEN, startTestServer } from '../server.fixture.ts'
 import type { TestServer } from '../server.fixture.ts'
+import { startTenantServer, TENANTS } from '../tenants.fixture.ts'
 import { connectClient, rawMcp, taskCall } from './mcp-client.fixture.ts'
 
 const double = blueprint(
@@ -39,7 +40,6 @@ const panic = blueprint('panic', { start: 'panic', handlerAttemptsMax: 1 }, (sta
   done: state.end(),
 }))
 
-const SECOND = 'another-client-of-the-tests'
 let server: TestServer
 
 async function start(): Promise<TestServer> {
@@ -201,14 +201,44 @@ describe('jobs as tasks', () => {
     expect(await taskCall(server, 'tasks/get', { taskId })).toMatchObject({ status: 'completed' })
   })
 
-  test('[K-12] the task of another client is no task', async () => {
+  test('[K-12] clients of 2025-11-25 have tasks too: get, result, list and cancel', async () => {
     await start()
-    const id = await server.createJob('deploy')
-    const other = { ...server, address: server.address }
-    const known = await taskCall(other, 'tasks/get', { taskId: id })
-    expect(known).toMatchObject({ taskId: id })
-    await expect(taskCall(other, 'tasks/get', { taskId: 'of-nobody' })).rejects.toThrow('-32602')
-    await expect(taskCall(other, 'tasks/get', { taskId: id }, SECOND)).rejects.toThrow('Unauthorized')
+    const call = async (method: string, params: object): Promise<Readonly<Record<string, unknown>>> => {
+      const text = await rawMcp(server, '2025-11-25', method, JSON.stringify(params))
+      return (JSON.parse(text) as { readonly result: Readonly<Record<string, unknown>> }).result
+    }
+    const made = await call('tools/call', { name: 'double', arguments: { number: 4 }, task: { ttl: 60_000 } })
+    const { taskId } = made['task'] as { readonly taskId: string }
+    expect(await call('tasks/result', { taskId })).toMatchObject({ structuredContent: { result: { twice: 8 } } })
+    expect(await call('tasks/get', { taskId })).toMatchObject({ taskId, status: 'completed' })
+    expect(await call('tasks/list', {})).toMatchObject({ tasks: [{ taskId }] })
+    const open = await call('tools/call', { name: 'deploy', arguments: {}, task: {} })
+    const cancelled = await call('tasks/cancel', open['task'] as object)
+    expect(cancelled).toMatchObject({ status: 'cancelled' })
+  })
+
+  test('[K-12] the task of another client is no task', async () => {
+    const tenants = await startTenantServer()
+    server = tenants
+    const taskId = await tenants.jobIn('alpha', 'ask', 'waiting_for_human')
+    expect(await taskCall(server, 'tasks/get', { taskId }, TENANTS.alpha)).toMatchObject({ status: 'input_required' })
+    for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
+      const params = { taskId, inputResponses: {} }
+      await expect(taskCall(server, method, params, TENANTS.beta)).rejects.toThrow('-32602')
+    }
+    await expect(taskCall(server, 'tasks/cancel', { taskId }, TENANTS.viewer)).rejects.toThrow('-32602')
+  })
+
+  test('[K-12] a client that shows forms is asked in the call itself, over two requests that any instance can answer', async () => {
+    await start()
+    const client = await connectClient(server, '2026-07-28', { capabilities: { elicitation: { form: {} } } })
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      expect(params.message).toBe('Deploy?')
+      return { action: 'accept', content: { decision: 'approved' } }
+    })
+    const result = await client.callTool({ name: 'deploy', arguments: {} })
+    expect(structured(result)).toMatchObject({ status: 'finished', result: { deployed: true } })
+    await client.close()
   })
 })
 
