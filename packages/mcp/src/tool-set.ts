@@ -25,7 +25,7 @@ export const TOOL_NAMES: ReadonlySet<string> = new Set(BY_NAME.keys())
  * reads on every turn, so it has a bound; blueprints beyond it are started by `start_job`.
  */
 export function describeTools(api: Api, blueprints: Iterable<Blueprint>): readonly JsonObject[] {
-  const described = TOOLS.filter(({ scope }) => api.allows(scope)).map(describeTool)
+  const described = TOOLS.filter(({ scopes }) => scopes.some((scope) => api.allows(scope))).map(describeTool)
   if (!api.allows('jobs:write')) return described
   let bytes = described.reduce((sum, one) => sum + Buffer.byteLength(JSON.stringify(one)), 0)
   for (const blueprint of blueprints) {

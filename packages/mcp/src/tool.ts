@@ -31,8 +31,8 @@ export interface Tool {
   readonly name: string
   readonly title: string
   readonly description: string
-  /** What a caller needs to use it. */
-  readonly scope: string
+  /** Any of these is enough to use it for something. What each call needs is decided by the routes behind it. */
+  readonly scopes: readonly string[]
   readonly traits: ToolTraits
   readonly input: z.ZodObject
   readonly output: z.ZodObject

@@ -8,7 +8,7 @@ const listBlueprints = tool({
   name: 'list_blueprints',
   title: 'List blueprints',
   description: 'Lists the blueprints that start_job can run. With `name` it shows one with the schema of its input.',
-  scope: 'jobs:read',
+  scopes: ['jobs:read'],
   traits: READS,
   input: z.strictObject({ name: z.string().max(200).optional(), ...pageInput }),
   output: pageOutput('blueprints'),

@@ -16,7 +16,7 @@ const listJobs = tool({
   name: 'list_jobs',
   title: 'List jobs',
   description: 'Lists jobs, newest first.',
-  scope: 'jobs:read',
+  scopes: ['jobs:read'],
   traits: READS,
   input: z.strictObject({
     status: z.enum(JOB_STATUSES).optional(),
@@ -38,7 +38,7 @@ const getJob = tool({
   title: 'Read a job',
   description:
     'Shows a job: status, result, error, open question. `explain` tells what it waits for and why; `history` lists its steps.',
-  scope: 'jobs:read',
+  scopes: ['jobs:read'],
   traits: READS,
   input: z.strictObject({ job_id: jobId, include: z.enum(['data', 'explain', 'history']).optional() }),
   output: job,
@@ -73,7 +73,7 @@ const startJob = tool({
   title: 'Start a job',
   description:
     'Starts a job of a blueprint and answers at once with its id. Then call wait_job. `list_blueprints` shows which input a blueprint takes.',
-  scope: 'jobs:write',
+  scopes: ['jobs:write'],
   traits: ADDS,
   input: z.strictObject({
     blueprint: z.string().min(1).max(200),
@@ -104,7 +104,7 @@ const waitJob = tool({
   name: 'wait_job',
   title: 'Wait for a job',
   description: `Waits until a job ends or needs a person, at most ${BOUNDS.waitSecondsMax} seconds. Call it again while is_ended is false.`,
-  scope: 'jobs:read',
+  scopes: ['jobs:read'],
   traits: READS,
   input: z.strictObject({ job_id: jobId, seconds: z.int().min(0).max(BOUNDS.waitSecondsMax).optional() }),
   output: job,
@@ -119,7 +119,7 @@ const manageJob = tool({
   title: 'Cancel, retry, discard or message a job',
   description:
     'cancel ends a job. retry and discard are for quarantined jobs. send_event sends `topic` and `payload` to a job that waits for them.',
-  scope: 'jobs:write',
+  scopes: ['jobs:write', 'events:publish'],
   traits: CHANGES,
   input: z.strictObject({
     action: z.enum(['cancel', 'retry', 'discard', 'send_event']),
@@ -163,7 +163,7 @@ const listApprovals = tool({
   name: 'list_approvals',
   title: 'List open questions',
   description: 'Lists jobs that wait for the decision of a person, with the question and the possible decisions.',
-  scope: 'jobs:read',
+  scopes: ['jobs:read'],
   traits: READS,
   input: z.strictObject(pageInput),
   output: pageOutput('approvals'),
@@ -180,7 +180,7 @@ const decideApproval = tool({
   title: 'Answer a question of a job',
   description:
     'Gives the decision of a person to a job that waits for it. Ask the person first and pass on what they said. Without `decision` it answers with the question and a link to a page where a person can decide.',
-  scope: 'approvals:decide',
+  scopes: ['approvals:decide'],
   traits: CHANGES,
   input: z.strictObject({
     job_id: jobId,

@@ -19,7 +19,7 @@ const search = tool({
   name: 'search',
   title: 'Search',
   description: 'Finds documents, jobs and automations by words. Use `fetch` with an id of the results to read one.',
-  scope: 'documents:search',
+  scopes: ['documents:search', 'jobs:read', 'automations:read'],
   traits: READS,
   input: z.strictObject({ query: z.string().min(1).max(500) }),
   output: z.object({ results: z.array(z.object({ id: z.string(), title: z.string(), url: z.string() })) }),
@@ -81,7 +81,7 @@ const fetchOne = tool({
   name: 'fetch',
   title: 'Read a search result',
   description: 'Reads one result of `search` by its id.',
-  scope: 'documents:search',
+  scopes: ['documents:search', 'jobs:read', 'automations:read'],
   traits: READS,
   input: z.strictObject({ id: z.string().min(1).max(300) }),
   output: z.object({

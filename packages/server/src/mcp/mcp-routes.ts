@@ -7,6 +7,7 @@ import { listIn } from '../config/mcp-keys.ts'
 import type { McpSettings } from '../config/mcp-keys.ts'
 import type { SecretKey } from '../config/secret-key.ts'
 import { callerOf } from '../http/access.ts'
+import type { Caller } from '../http/access.ts'
 import type { OpenWaits } from '../http/connection.ts'
 import type { RouteDeclaration } from '../http/route.ts'
 import { VERSION } from '../runtime/version.ts'
@@ -81,7 +82,7 @@ async function serve(
   const wait = waits.begin(reply)
   const { signal } = wait
   const end = (): void => wait.end()
-  const api = inProcessApi(app, `/${settings.clientApiPrefix}/v1`, request, () => true)
+  const api = inProcessApi(app, `/${settings.clientApiPrefix}/v1`, request, (scope) => mayUse(caller, scope))
   try {
     const { body } = request
     const response = await endpoint.handle(
@@ -94,6 +95,13 @@ async function serve(
     end()
     throw error
   }
+}
+
+/** Which tools are shown. The routes decide what may be done: here it only matters that nobody reads what is of no use. */
+function mayUse(caller: Caller & { readonly scopes?: readonly string[] }, scope: string): boolean {
+  const { role, scopes } = caller
+  if (role === 'viewer' && !/:(?:read|search)$/.test(scope)) return false
+  return scopes === undefined || scopes.includes(scope) || scopes.includes('admin')
 }
 
 /** The request in the form of the web; its body was read already. */

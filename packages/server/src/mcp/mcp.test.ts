@@ -243,6 +243,18 @@ describe('jobs as tasks', () => {
 })
 
 describe('the door of /mcp', () => {
+  test('[K-12] whoever may only read sees the tools that read, and is refused by the others', async () => {
+    server = await startTenantServer()
+    const client = await connectClient(server, '2026-07-28', { token: TENANTS.viewer })
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    expect(names).toEqual(expect.arrayContaining(['list_jobs', 'get_job', 'search']))
+    expect(names).not.toContain('start_job')
+    const refused = await client.callTool({ name: 'start_job', arguments: { blueprint: 'ask' } })
+    expect(refused.isError).toBe(true)
+    expect(JSON.stringify(refused.content)).toContain('FORBIDDEN')
+    await client.close()
+  })
+
   test('[K-12] [H-03] without a token nobody comes in, and is told where OAuth clients look', async () => {
     await start()
     const reply = await server.call('POST', '/mcp', { body: { jsonrpc: '2.0', id: 1, method: 'ping' } })
