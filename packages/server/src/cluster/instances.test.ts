@@ -8,6 +8,7 @@ import { createOrchestrator } from '../orchestrator.ts'
 import type { Orchestrator } from '../orchestrator.ts'
 import { CLIENT_TOKEN, WORKER_TOKEN } from '../server.fixture.ts'
 import type { Answer, TestServer } from '../server.fixture.ts'
+import { taskCall } from '../mcp/mcp-client.fixture.ts'
 import { Backends, BACKENDS, Cluster, openStorage, until, withoutSafetyNet } from './cluster.fixture.ts'
 
 const backends = new Backends()
@@ -30,7 +31,20 @@ const LIMITED = {
   rateLimitHeartbeat: 20,
   rateLimitPublic: 160,
 } as const
-const blueprints = [asking('wake'), asking('follow'), asking('cancel'), asking('fill'), asking('rotate', 'round_robin')]
+const approve = blueprint('approve', { start: 'ask' }, (state) => ({
+  ask: state.handler((_context, actions) =>
+    actions.awaitHumanApproval({ message: 'Go on?', transitions: { approved: 'done' } }),
+  ),
+  done: state.end(),
+}))
+const blueprints = [
+  approve,
+  asking('wake'),
+  asking('follow'),
+  asking('cancel'),
+  asking('fill'),
+  asking('rotate', 'round_robin'),
+]
 
 interface Task {
   readonly task_id: string
@@ -64,6 +78,18 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     expect(seen).toMatchObject({ status: 'waiting_for_worker', work: { waiting: 0, running: 1, workers: ['waking'] } })
     await b!.worker('POST', '/_worker/tasks/result', result(task.body), { 'x-worker-id': 'waking' })
     expect((await waiting).body).toMatchObject({ status: 'finished', state_history: { said: 'yes' } })
+  })
+
+  test('[K-12] [I-01] a task of an assistant that one instance gave is answered by every other one', async () => {
+    const made = await taskCall(a!, 'tools/call', { name: 'approve', arguments: {} })
+    const taskId = String(made['taskId'])
+    await until(async () => (await taskCall(b!, 'tasks/get', { taskId }))['status'] === 'input_required')
+    const asked = (await taskCall(b!, 'tasks/get', { taskId }))['inputRequests'] ?? {}
+    const [key = ''] = Object.keys(asked)
+    const yes = { action: 'accept', content: { decision: 'approved' } }
+    await taskCall(c!, 'tasks/update', { taskId, inputResponses: { [key]: yes } })
+    await b!.ended(taskId)
+    expect(await taskCall(a!, 'tasks/get', { taskId })).toMatchObject({ status: 'completed' })
   })
 
   test('[I-01] whoever waits for the next version of a job hears of it from any instance', async () => {
