@@ -118,6 +118,8 @@ const UNREACHED: ReadonlySet<string> = new Set([
   'put /_public/files/{job_id}/{filename}',
 ])
 
+const ICS = 'BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART;VALUE=DATE:20260303\r\nEND:VEVENT\r\nEND:VCALENDAR'
+
 /** A definition of an automation has many fields that must fit, which few inputs do not meet. The many in memory must. */
 const RARELY_REACHED: ReadonlySet<string> = new Set([
   'post /api/v1/automations',
@@ -221,6 +223,7 @@ async function populate(): Promise<Sampler['known']> {
     run_id: [textIn(run.body, 'run_id')],
     event_id: [textIn(event.body, 'id')],
     calendar: ['holidays'],
+    ics: [ICS],
     hook: ['github'],
     secret: ['API_KEY'],
     topic: ['a.b', 'github.push'],
