@@ -5,7 +5,7 @@ import { LIMITS } from '@impresario/protocol'
 import { createLog, createServer } from '@impresario/server'
 import type { Server } from '@impresario/server'
 import { createWorker } from '@impresario/worker'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { newStorageUrl } from './servers/storage-ground.ts'
 
 /* What handlers and workers write about a job: from `context.log` and `task.log` to the client. */
@@ -70,7 +70,11 @@ test('[I-05] lines of handlers and workers carry their ids, and are kept with th
   for (const client of [createClient({ url }), server.client()]) {
     const job = await client.start('talk', { question: 'why' })
     await job.wait()
-    const lines = await job.log()
+    // The job may end before the answer to the worker's result, with which its lines are kept.
+    const lines = await vi.waitUntil(async () => {
+      const found = await job.log()
+      return found.some(({ source }) => source === 'worker') ? found : undefined
+    })
     expect(lines[0]).toMatchObject({
       level: 'info',
       message: 'asking',

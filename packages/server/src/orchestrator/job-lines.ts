@@ -129,7 +129,9 @@ export class JobLines implements LogsOfJobs {
     const expires = endedJobMs === undefined ? {} : { expiresMs: endedJobMs + OPEN_JOB_MS }
     for (let tries = 0; tries < TRIES; tries += 1) {
       const stored = await storage.read('log', jobId)
-      const value = { lines: newest([...(stored?.value.lines ?? []), ...lines]) }
+      // Lines of a worker come with its result, which may be after what the next handler wrote.
+      const all = [...(stored?.value.lines ?? []), ...lines].toSorted((a, b) => a.timestamp - b.timestamp)
+      const value = { lines: newest(all) }
       const put = { kind: 'log', id: jobId, value, version: (stored?.version ?? 0) + 1, ...expires } as const
       if ((await storage.commit({ put: [put] })) === 'committed') return
     }
