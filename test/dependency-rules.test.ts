@@ -117,6 +117,10 @@ const IMPORT_RULES: Readonly<
     refused: ['@impresario/engine', '@impresario/storage-embedded', '@impresario/simulator', 'node:fs', 'zod'],
     allowed: ['@impresario/core', '@impresario/server', '@impresario/server/embedded', './embedded.ts'],
   },
+  'packages/testing/src': {
+    refused: ['@impresario/engine', '@impresario/server', '@impresario/simulator', 'node:fs', 'zod'],
+    allowed: ['@impresario/core', '@impresario/server/embedded', '@impresario/storage-embedded', '@impresario/worker'],
+  },
   'examples/src': {
     refused: ['@impresario/core', '@impresario/engine', '@impresario/server', '@impresario/worker'],
     allowed: ['impresario', 'impresario/client', 'impresario/server', 'impresario/worker', 'zod'],

@@ -35,6 +35,12 @@ test('[M-04] the snippets of the guide to blueprints compile together, as it say
   expect(await complaintsOf(directory)).toMatchObject({ stdout: '' })
 })
 
+test('[M-04] [M-05] the snippets of the guide to tests compile', async () => {
+  const { directory, count } = programOf('docs/guide/testing.md')
+  expect(count).toBe(2)
+  expect(await complaintsOf(directory)).toMatchObject({ stdout: '' })
+})
+
 test('[M-04] the example of the README compiles', async () => {
   const { directory, count } = programOf('README.md')
   expect(count).toBe(3)

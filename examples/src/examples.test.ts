@@ -32,3 +32,11 @@ test('[B-04] 04-approval: a job goes on as a person decides, and as its blueprin
 test('[E-07, C-09] 06-embedded: an order that was taken before the program ended is served after it starts again', async () => {
   expect(await printed(() => import('./06-embedded.ts'))).toEqual(['a plate of soup'])
 })
+
+test('[M-05] 08-testing: a blueprint is tested over two weeks, two retries and a crash', async () => {
+  expect(await printed(() => import('./08-testing.ts'))).toEqual([
+    '1 mail, and then it is wait',
+    '1 reminder on 2026-03-15',
+    'attempts: 1, 1, 2, 3',
+  ])
+})

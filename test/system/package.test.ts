@@ -103,7 +103,7 @@ test('[M-06] the types of every entry are found and are those of its code', PATI
 
 test('[M-06] every entry is imported, from modules and with require', PATIENCE, async () => {
   const entries = Object.keys(manifest.exports).filter((entry) => entry !== './package.json')
-  expect(entries).toEqual(expect.arrayContaining(['.', './client', './worker', './server', './embedded']))
+  expect(entries).toEqual(expect.arrayContaining(['.', './client', './worker', './server', './embedded', './testing']))
   const names = entries.map((entry) => `impresario${entry.slice(1)}`)
   await writeFile(
     join(consumer.folder, 'entries.mjs'),
@@ -185,6 +185,13 @@ test(
     expect(output).toMatch(/^\{"embedded":"Hello, Grace!".*"picture":"<svg"\}$/m)
   },
 )
+
+test('[M-05] [M-06] a blueprint is tested with the kit of the package', PATIENCE, async () => {
+  expect(await consumer.run(process.execPath, ['--import', 'tsx', 'testing.ts'])).toEqual({
+    code: 0,
+    output: 'Hello, Edsger! 1\n',
+  })
+})
 
 test.for([
   ['postgres://nobody@localhost/nothing', 'npm install pg'],

@@ -1,4 +1,5 @@
-import type { Client } from '@impresario/client'
+import { Client } from '@impresario/client'
+import type { ClientTransport } from '@impresario/client'
 import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy } from '@impresario/core'
 import { Engine } from '@impresario/engine'
 import type { OutboundPolicy } from '@impresario/webhooks'
@@ -27,7 +28,7 @@ import type { HistoryService } from './orchestrator/history-service.ts'
 import { GaugeReader } from './metrics/gauge-reader.ts'
 import { countedHistory } from './metrics/job-metrics.ts'
 import { Metrics } from './metrics/metrics.ts'
-import { localClient } from './client-api/local-client.ts'
+import { localClientTransport } from './client-api/local-client.ts'
 import type { LocalClientOptions, LocalParts } from './client-api/local-client.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { QuotaCalendar } from './limits/quota-calendar.ts'
@@ -175,10 +176,18 @@ export class Orchestrator {
   }
 
   /**
-   * A client of this process, with everything that one over HTTP has: in the name of `options.id`, else of a client called
-   * `default`. `frontend`: what a server around the orchestrator adds.
+   * A client of this process, with everything that one over HTTP has. It acts as the client `options.id`, which is `default`
+   * if it is not given. `frontend`: what a server around the orchestrator adds.
    */
   client(options: LocalClientOptions = {}, frontend: Partial<Pick<LocalParts, 'base' | 'reload'>> = {}): Client {
+    return new Client(this.clientTransport(options, frontend))
+  }
+
+  /** What `client` stands on: for programs that want to see or to repeat its calls. */
+  clientTransport(
+    options: LocalClientOptions = {},
+    frontend: Partial<Pick<LocalParts, 'base' | 'reload'>> = {},
+  ): ClientTransport {
     const { parts } = this
     const { clock, settings } = parts
     const local: LocalParts = {
@@ -197,7 +206,7 @@ export class Orchestrator {
       }),
       ...frontend,
     }
-    return localClient(local, options)
+    return localClientTransport(local, options)
   }
 
   /** For workers of this process: `createWorker({ transport: orchestrator.localTransport() })`. */

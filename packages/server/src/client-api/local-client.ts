@@ -1,6 +1,5 @@
 import { shownJobId, storedCopy } from '@impresario/core'
 import type { ClientInfo, Log } from '@impresario/core'
-import { Client } from '@impresario/client'
 import type { Engine } from '@impresario/engine'
 import type { ClientTransport, Waiting, wire, WirePage, WireQuery } from '@impresario/client'
 import {
@@ -78,12 +77,12 @@ export interface LocalParts
   readonly reload: () => Promise<Omit<wire.ReloadedBody, 'status' | 'scope'> & { readonly scope: ReloadScope }>
 }
 
-/** Asks the orchestrator of this process. What it may, and how it is refused, is as over HTTP; there is no quota. */
-export function localClient(
+/** For a client of this process. Permissions and refusals are as over HTTP; there is no quota. */
+export function localClientTransport(
   parts: LocalParts,
   { role = 'client', id = 'default', ...info }: LocalClientOptions = {},
-): Client {
-  return new Client(new LocalTransport(parts, { client: { ...info, id }, role }))
+): ClientTransport {
+  return new LocalTransport(parts, { client: { ...info, id }, role })
 }
 
 const NEVER = new AbortController().signal

@@ -1,0 +1,5 @@
+export type { Faults } from './faults.ts'
+export { startTestKit } from './test-kit.ts'
+export type { RunOptions, TestKit, TestKitOptions } from './test-kit.ts'
+export type { TestWorker, TestWorkerOptions } from './test-worker.ts'
+export type { Delivery } from './worker-line.ts'
