@@ -78,7 +78,7 @@ export interface EngineOptions {
   readonly logs?: LogsOfJobs | undefined
 }
 
-/** Gets every notable moment of jobs and workers after its commit; keeps it as it likes, and never makes anybody wait. */
+/** Gets every notable moment of jobs and workers after its commit. Must never block its caller. */
 export interface HistorySink {
   /** `job`: as the moment left it, if it is there at all. */
   append(jobId: string, job: Job | undefined, entries: readonly TrailEntry[]): void
@@ -97,7 +97,7 @@ export interface EngineSettings extends BackgroundSettings {
   readonly pickupMs: number
   /** Other instances work on the same storage. */
   readonly isShared: boolean
-  /** Workers below it get only what nobody better has room for. */
+  /** Workers below it get only what no better worker has room for. */
   readonly reputationMin: number
   readonly retention: Retention
   /**
@@ -406,7 +406,7 @@ export class Engine implements Service {
 
   /**
    * Calls `listener` with what workers say of tasks that they hold, once it is durable. Only what reached this instance;
-   * after a crash between the two it is not told again: whoever must hear everything has a webhook or the history.
+   * after a crash between the two it is not repeated: for complete information use a webhook or the history.
    */
   onWorkerEvent(listener: (news: WorkerEventNews) => void): () => void {
     return this.desk.onEvent(listener)

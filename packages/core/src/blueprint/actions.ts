@@ -47,7 +47,7 @@ interface ChildTransitions {
   /** Do not wait until a person has mended the child. */
   readonly quarantined?: string
 }
-/** By decision; `expired` is the way when nobody decides in time. */
+/** By decision; `expired` is the transition when no decision is made in time. */
 type HumanTransitions = { readonly expired?: string } & { readonly [decision: string]: string }
 
 interface EventTransitions {
@@ -119,7 +119,7 @@ export interface Actions<History = LooseData> {
   ) => ActionToken<Into, FanOut<Into, Calls>>
 
   /**
-   * Pauses until a person decides. When nobody has after `expires`, the way `expired` is taken. Reminders go to the
+   * Pauses until a person decides. Without a decision after `expires`, the transition `expired` is taken. Reminders go to the
    * job's webhook and its trail: the first one after `remindAfter`, then one every `remindEvery`, at most 30.
    */
   readonly awaitHumanApproval: <const On extends HumanTransitions>(options: {
@@ -131,7 +131,7 @@ export interface Actions<History = LooseData> {
   }) => ActionToken<TargetsIn<On>, never>
 
   /**
-   * Waits for an event that somebody outside sends: to this job by its id, or to everybody who waits for the topic and the
+   * Waits for an event from outside: sent to this job by its id, or to all jobs that wait for the topic and the
    * key that `match` names. An event that came before is there already. After `timeout` the way `timeout` is taken.
    */
   readonly waitForEvent: <const On extends EventTransitions>(

@@ -4,7 +4,7 @@ import type { Action } from '../job/action.ts'
 import type { InitialDataOf, LooseData, NamedBlueprint } from './actions.ts'
 import { childCallOf, optionsOf, taskCallOf } from './calls.ts'
 
-/** What an undo returns when somebody else does it. */
+/** What an undo returns when a worker or a child job does it. */
 export interface UndoToken {
   readonly undo: 'task' | 'child'
 }

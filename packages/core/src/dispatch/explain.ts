@@ -56,7 +56,7 @@ export interface ExplainOptions {
   /** Who got the last task of this type, for strategies that rotate. */
   readonly last?: string | undefined
   readonly strategies?: Strategies
-  /** Workers listed at most; 100, because an answer about 10,000 workers is 2 MB and nobody reads it. */
+  /** Workers listed at most; 100, because a reply about 10,000 workers is 2 MB, too long to read. */
   readonly workersMax?: number
 }
 

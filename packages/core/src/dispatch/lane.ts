@@ -88,7 +88,7 @@ export function laneMatchesWorker(lane: string | WaitingLane, worker: WorkerReco
   )
 }
 
-/** Reads lanes and remembers them, because every poll looks at all of them again. Begins anew when it is full. */
+/** Parses lanes and caches them, because every poll looks at all of them again. The cache is cleared when it is full. */
 export class LaneReader {
   readonly #lanesMax: number
   readonly #read = new Map<string, WaitingLane | undefined>()

@@ -43,7 +43,7 @@ const warm: Criterion = {
   because: (_candidate, next) => `is warm and '${next.worker.id}' is not`,
 }
 
-/** An unknown price comes after every known one: nobody should get work for keeping quiet about its price. */
+/** An unknown price sorts after every known one: a worker must not get work because it hides its price. */
 const cost: Criterion = {
   name: 'cost',
   isSteady: true,
@@ -70,7 +70,7 @@ const load: Criterion = {
   because: (candidate, next) => `has ${candidate.load} tasks and '${next.worker.id}' has ${next.load}`,
 }
 
-/** Cost for reputation. Whoever has no reputation left comes last, whatever it costs, because `reputation` follows. */
+/** Cost divided by reputation. A worker without reputation comes last, whatever it costs, because `reputation` follows. */
 const value: Criterion = {
   name: 'value',
   isSteady: true,
@@ -81,7 +81,7 @@ const value: Criterion = {
 
 /**
  * Who comes next in rotation: the ids form a ring, and the next one after the last is chosen. Unlike
- * a counter taken modulo the number of candidates, this skips nobody when workers come and go.
+ * a counter taken modulo the number of candidates, this skips no worker when workers come and go.
  */
 const rotation: Criterion = {
   // The name is in answers of the explain route, and stays.

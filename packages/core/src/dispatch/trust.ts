@@ -4,7 +4,7 @@ import type { Criterion, Strategies, Strategy } from './strategies.ts'
 
 /**
  * The strategies of a program: those that are built in and its own, whose names must be new. Where a least reputation is
- * asked for, workers below it come after all others in each of them: they get what nobody better has room for, so they
+ * asked for, workers below it come after all others in each of them: they get what no better worker has room for, so they
  * can still win back what they lost.
  */
 export function strategiesWith(own: readonly Strategy[], reputationMin: number): Strategies {

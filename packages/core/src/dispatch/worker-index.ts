@@ -147,7 +147,7 @@ export class WorkerIndex {
     this.#settle(entry)
   }
 
-  /** For whoever has counted anew, after a restart or when a worker comes back. */
+  /** Sets the load after a recount: after a restart, or when a worker comes back. */
   setLoad(id: string, load: number): void {
     this.addLoad(id, load - this.load(id))
   }
@@ -162,7 +162,7 @@ export class WorkerIndex {
     return this.#skills.get(type)?.last
   }
 
-  /** The worker for this task, or nobody. Does not change its load: that follows once the task is really given. */
+  /** The worker for this task, if any. Does not change its load: that follows once the task is really given. */
   choose(call: TaskCall, exclude: readonly string[] = []): Candidate | undefined {
     const strategy = strategyNamed(call.strategy, this.#strategies)
     const skill = this.#skills.get(call.type)
@@ -256,7 +256,7 @@ function sit(seat: Seat): void {
   seat.at = seat.skill.open.push(seat) - 1
 }
 
-/** The last one takes the place that becomes free, so that nobody else has to move. */
+/** The last one takes the free place, so that no other one has to move. */
 function rise(seat: Seat): void {
   const { open } = seat.skill
   const moved = lastOf(open)

@@ -36,6 +36,6 @@ export type Action =
   /** Of the two moments one is there: so long from now, or that moment (milliseconds since 1970). */
   | { readonly type: 'sleep'; readonly afterMs?: number; readonly until?: number; readonly to: string }
   | { readonly type: 'child'; readonly call: ChildCall; readonly transitions: Transitions }
-  /** An undo is done, without anybody's help. */
+  /** An undo is done; no task or child is needed. */
   | { readonly type: 'undone' }
   | { readonly type: 'end'; readonly result?: Json }

@@ -9,7 +9,7 @@ import type { EventOf } from './event.ts'
 import type { HumanWait, JobError, JobFailure } from './job.ts'
 import { approvalDetails, approvalIn, isDecision } from './outbox.ts'
 
-/** Asks a person. The job waits until somebody decides or, where the blueprint says so, until nobody has for too long. */
+/** Asks a person. The job waits for a decision or, if the blueprint sets a limit, until it has waited too long. */
 export function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human' }>): void {
   const { visit } = draft.job
   const { message, transitions, expiresMs, remindAfterMs, remindEveryMs } = action
@@ -31,7 +31,7 @@ export function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human'
   announce(draft, 'approval_requested', 'approval', approvalDetails(approvalIn(visit, wait)))
 }
 
-/** A reminder at the moment when it is too late, or after it, helps nobody. */
+/** A reminder at the moment of expiry or later is useless. */
 function nextReminder(at: number, afterMs: number | undefined, expiresAt: number | undefined): number | undefined {
   if (afterMs === undefined) return undefined
   const remindAt = at + afterMs
@@ -84,7 +84,7 @@ export function expireApproval(draft: Draft, event: EventOf<'approvalExpired'>):
   return undefined
 }
 
-/** Nobody has decided yet: says so again, and once more after a while, but not for ever. */
+/** There is no decision yet: reminds of the question, and again after a while, a limited number of times. */
 export function remindPerson(draft: Draft, event: EventOf<'reminderDue'>): IgnoredReason | undefined {
   const { wait, visit } = draft.job
   if (wait?.kind !== 'human' || visit !== event.visit || wait.remindAt === undefined) return 'not_waiting_for_human'

@@ -212,7 +212,7 @@ function settleTask(draft: Draft, task: OpenTask, outcome: BranchOutcome): void 
   follow(draft, wait.transitions, outcome.status, task)
 }
 
-/** A worker or a child has done what undoes a state. Whoever cancels that has not. */
+/** A worker or a child has finished the undo of a state. A cancelled one has not. */
 function settleUndo(draft: Draft, status: string): void {
   const { state } = draft.job
   if (status === 'cancelled') fail(draft, { code: 'CANCELLED', message: 'The worker cancelled the undo.', state })

@@ -4,7 +4,7 @@ import type { Draft } from './draft.ts'
 import type { EventOf } from './event.ts'
 import type { Job } from './job.ts'
 
-/** What somebody has told a job to do. */
+/** A command from outside. */
 export interface Command {
   readonly kind: 'decision' | 'retry' | 'discard'
   /** The visit that it ended. */
@@ -16,7 +16,7 @@ export interface Command {
 
 export type CommandEvent = EventOf<'decisionMade'> | EventOf<'retried'> | EventOf<'discarded'> | EventOf<'cancelled'>
 
-/** A repetition comes soon after the first; nobody repeats what was said eight commands ago. */
+/** A repetition comes soon after the first: a command is not repeated after eight others. */
 const COMMANDS_KEPT = 8
 
 export function remember(draft: Draft, event: Exclude<CommandEvent, EventOf<'cancelled'>>): void {
@@ -62,7 +62,7 @@ function whatOf(event: Exclude<CommandEvent, EventOf<'cancelled'>>): string {
   }
 }
 
-/** Tells two versions of a caller's own data apart; nothing depends on nobody finding another text with the same one. */
+/** Tells two versions of a caller's own data apart. Not a cryptographic hash: collisions on purpose harm only the caller. */
 export function digest(data: JsonObject | undefined): string {
   if (data === undefined) return '-'
   const text = JSON.stringify(data)

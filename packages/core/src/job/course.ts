@@ -63,7 +63,7 @@ export function end(draft: Draft, outcome: Outcome, ending: Ending): void {
   if (!beginCompensation(draft, outcome, ending)) closeJob(draft, outcome, ending)
 }
 
-/** The job stands aside for a person. Nothing moves it until somebody retries or discards it, its time limit included. */
+/** The job goes to quarantine. Nothing moves it until a person retries or discards it; its time limit stops too. */
 export function quarantine(draft: Draft, error: JobError): void {
   leaveVisit(draft)
   dropLife(draft)
@@ -76,7 +76,7 @@ export function quarantine(draft: Draft, error: JobError): void {
   announce(draft, 'job_quarantined', 'quarantined')
 }
 
-/** Fails the job: through the blueprint's own `failed` state, which is there even when nobody wrote it. */
+/** Fails the job: through the blueprint's own `failed` state, which exists even when the blueprint does not declare it. */
 export function fail(draft: Draft, error: JobError, failure = failureOf(error)): void {
   if (draft.job.compensation !== undefined) {
     quarantine(draft, error)

@@ -44,8 +44,8 @@ export function expiryOf(branch: Branch, call: TaskCall, expiry: Expiry): { limi
 type Limit = 'dispatch' | 'result' | 'run'
 
 /**
- * The storage says that a try has expired and whether somebody had it. Which limit that was follows from those that it
- * has. Where two are left, the shorter one of a try that nobody took, and the time that has passed of one in a worker's
+ * The storage says that an attempt has expired and whether a worker held it. Which limit that was follows from those that it
+ * has. Where two are left, the shorter one of an attempt that was not claimed, and the time that has passed of one in a worker's
  * hands: there nothing but the words depends on it.
  */
 function limitOf({ sentAt, deadlineAt }: Branch, call: TaskCall, { at, wasTaken }: Expiry): Limit {
@@ -71,8 +71,8 @@ function sentenceOf(limit: Limit, call: TaskCall, { wasTaken, workerId }: Expiry
     }
     case 'result': {
       const since = retryTimeouts === true ? 'the dispatch of this try' : 'its first dispatch'
-      const nobody = wasTaken ? '' : ' No worker had it at the end.'
-      return `No result of "${type}" came within its result timeout${spanText(resultTimeoutMs)} from ${since}.${nobody}`
+      const unheld = wasTaken ? '' : ' No worker had it at the end.'
+      return `No result of "${type}" came within its result timeout${spanText(resultTimeoutMs)} from ${since}.${unheld}`
     }
   }
 }

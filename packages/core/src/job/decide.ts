@@ -8,7 +8,7 @@
  *
  *   J1. A job that has ended never changes again.
  *   J2. A job that is open has something that will move it: a turn, a task, a child, mail on its
- *       way, the timer of a sleep, or somebody outside who was asked: a person, or who sends events. A quarantined job waits for a person.
+ *       way, the timer of a sleep, or a party outside: a person, or a sender of events. A quarantined job waits for a person.
  *   J3. A task's ending counts once. What an older visit or try sends is ignored.
  *   J4. A visit runs its handler to one accepted choice. A turn of an older visit is ignored.
  *   J5. A fan-out enters its aggregator once, after every branch has an outcome.
@@ -173,7 +173,7 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
     return undefined
   }
   enter(draft, job.state, job.failure, job.event)
-  // Time stood still while the job was in quarantine, and begins anew like the count of its transitions.
+  // The time limit was paused while the job was in quarantine. It restarts, like the count of transitions.
   if (draft.job.status === 'running') armLife(draft)
   return undefined
 }

@@ -33,7 +33,7 @@ export type Effect =
       /** What this try has of the time for the result, from the moment it is due. */
       readonly resultMs: number | undefined
     }
-  /** `attempt`: the try that is dropped. An older one may still be counted as in somebody's hands. */
+  /** `attempt`: the attempt that is dropped. An older one may still be counted as held by a worker. */
   | { readonly type: 'dropTask'; readonly visit: number; readonly branch: string; readonly attempt: number }
   | { readonly type: 'timer'; readonly timer: TimerName; readonly visit: number; readonly afterMs: number }
   | { readonly type: 'dropTimer'; readonly timer: TimerName }
@@ -77,7 +77,7 @@ export type IgnoredReason =
   | 'stale_decision'
   | 'repeated_event'
   | 'too_many_events'
-  /** What it brings does not fit into the job. Whoever brought it may bring less: it still has its task. */
+  /** The result does not fit into the job. The worker may send a smaller one: it still holds its task. */
   | 'too_large'
   | 'no_time_limit'
   | 'not_sleeping'

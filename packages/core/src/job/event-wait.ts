@@ -37,7 +37,7 @@ export function awaitEvent(draft: Draft, action: Extract<Action, { type: 'event'
 }
 
 /**
- * Somebody sent an event. A job that waits for it takes it; one that does not keeps it, within bounds, until it does. What
+ * An event was sent. A job that waits for it takes it; one that does not keeps it, within bounds, until it does. What
  * came by key was sent to a certain wait: once that is over, the event is for others.
  */
 export function receiveEvent(draft: Draft, { event, visit }: EventOf<'eventSent'>): IgnoredReason | undefined {

@@ -100,7 +100,7 @@ export type JobEvent = { readonly at: number } & (
     }
   | { readonly type: 'approvalExpired'; readonly visit: number }
   | { readonly type: 'reminderDue'; readonly visit: number }
-  /** Somebody outside sent the job an event. `visit`: it came by key, to that wait and no other. */
+  /** An event was sent to the job. `visit`: it came by key, for that wait only. */
   | { readonly type: 'eventSent'; readonly event: SentEvent; readonly visit?: number | undefined }
   | { readonly type: 'eventWaitExpired'; readonly visit: number }
   | { readonly type: 'sleepEnded'; readonly visit: number }

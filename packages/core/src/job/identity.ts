@@ -38,7 +38,7 @@ export function shownJobId(id: string): string {
 
 /**
  * Where a parent's word to its child lies in the mail. There is one place for it, so that a cancellation takes the
- * place of a creation that was not delivered yet: delivered after it, it would find nobody to cancel.
+ * place of a creation that was not delivered yet: delivered after it, it would find no job to cancel.
  */
 export function orderId(childId: string): string {
   return `${childId}.order`

@@ -4,7 +4,7 @@ import { childJobId, endedId, orderId, taskId, timerId, turnId } from './identit
 import { isEnded } from './job.ts'
 import type { Job } from './job.ts'
 
-/** An item that the storage must hold for a job, claimed by somebody or not. */
+/** An item that the storage must hold for a job, claimed or not. */
 export interface WakeUpItem {
   readonly queue: Queue
   readonly id: string
@@ -25,13 +25,13 @@ export interface WakeUps {
   /** Ends of patience. They come on top: a job that had nothing but its time limit would be stuck until then. */
   readonly timers: readonly WakeUpItem[]
   readonly children: readonly AwaitedChild[]
-  /** It is up to the outside: a decision, an event, or somebody who looks at a quarantined job. */
+  /** It waits for the outside: a decision, an event, or a person who looks at a quarantined job. */
   readonly isUpToPerson: boolean
 }
 
 /**
  * Says what the storage must hold so that this job goes on (J2). After every commit, the tasks and timers of a job are
- * exactly these. A turn may outlive its job for a moment: whoever claims it finds that it is stale and drops it.
+ * exactly these. A turn may outlive its job for a moment: the executor that claims it finds it stale and drops it.
  */
 export function wakeUps(job: Job): WakeUps {
   const nothing = { items: [], timers: [], children: [] }

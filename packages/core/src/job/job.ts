@@ -117,7 +117,7 @@ export interface HumanWait {
   readonly reminders?: number
 }
 
-/** What somebody outside told a job, or all jobs that wait for it by its key. */
+/** An event that was sent to a job, or to all jobs that wait for it by its key. */
 export interface SentEvent {
   /** Its sender's own id for it, by which a repeated one is known. */
   readonly id: string
@@ -194,7 +194,7 @@ export interface Undo {
   readonly state: string
   /** When it was done. */
   readonly visit: number
-  /** False: nobody knows whether it was done. Its task timed out, or the job ended while it was under way. */
+  /** False: it is not known whether it was done. Its task timed out, or the job ended while it was under way. */
   readonly isCertain: boolean
 }
 

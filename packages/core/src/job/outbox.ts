@@ -49,7 +49,7 @@ export function outboxMessage(job: Job, effect: Extract<Effect, { type: 'webhook
   return tracing === undefined ? message : { ...message, tracing }
 }
 
-/** The record of a message in the log of deliveries as it begins: nobody has tried to send it. */
+/** The record of a message in the log of deliveries before the first attempt to send it. */
 export type PendingDelivery = OutboxMessage & {
   readonly status: 'pending'
   readonly attempts: readonly []
@@ -98,7 +98,7 @@ export function approvalIn(visit: number, wait: HumanWait): Approval {
   return { visit, message, decisions: Object.keys(transitions).filter(isDecision), expiresAt, reminders }
 }
 
-/** `expired` is what happens when nobody decides; nobody can choose it. */
+/** `expired` is what happens without a decision; it cannot be chosen. */
 export function isDecision(name: string): boolean {
   return name !== 'expired'
 }

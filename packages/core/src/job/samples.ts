@@ -211,7 +211,7 @@ export const decides =
   (decision: string, comment?: string, visit?: number): Cue =>
   (job) => ({ type: 'decisionMade', at: at(job), decision, by: 'bob', comment, visit })
 
-/** Somebody outside sends an event. */
+/** An event from outside. */
 export const sends =
   (topic: string, over: Partial<SentEvent> = {}, visit?: number): Cue =>
   (job) => ({

@@ -13,7 +13,7 @@ export function asksForTurnNow({ effects }: Decision): boolean {
 
 /**
  * Two decisions of which the second answers the turn that the first asked for, as one: the same as if both had been written
- * one after the other and nobody had looked in between.
+ * one after the other, and no reader had seen the state in between.
  */
 export function followedBy(first: Decision, second: Decision): Decision {
   const touched = new Set(second.effects.map(keyOf))

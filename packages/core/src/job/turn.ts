@@ -15,7 +15,7 @@ import { childJobId, orderId, taskId } from './identity.ts'
 import type { Branch, Call, ChildCall, Job, JobError, JobStatus, TaskCall, Wait } from './job.ts'
 
 /**
- * Counts a run before it begins. A handler that ends the process, or keeps it from everything else until somebody ends it,
+ * Counts a run before it begins. A handler that ends the process, or blocks it until it is killed,
  * would do so after every start; after a few times a person is asked.
  */
 export function beginTurn(draft: Draft, event: EventOf<'turnBegun'>): IgnoredReason | undefined {

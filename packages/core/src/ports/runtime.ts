@@ -24,7 +24,7 @@ export interface Random {
 
 export type LogFields = Readonly<Record<string, unknown>>
 export interface Log {
-  /** Whether `debug` lines go anywhere, so that nobody makes them for nothing. Without it they may not. */
+  /** Whether `debug` lines are written, so that callers can skip building them. Without it they may not be. */
   readonly isDebug?: boolean
   debug(message: string, fields?: LogFields): void
   info(message: string, fields?: LogFields): void

@@ -41,7 +41,7 @@ export interface Records {
   }
   /** A signed message that was taken once and must not be taken again; by signer and signature. */
   readonly nonce: { readonly at: number }
-  /** How often somebody may still ask, for all instances together: when all that he asked for is paid off; by his name. */
+  /** The state of a rate limit for all instances together: when all requests so far are paid off; by the caller's key. */
   readonly limit: { readonly paidOffAt: number }
   /** What a worker got that several instances hand tasks to, as it knows them; by worker id. Some may have ended since. */
   readonly hands: { readonly held: readonly string[] }
@@ -74,7 +74,7 @@ export interface ScheduleRecord {
   readonly firedFor: number
   readonly firedAt: number
   readonly jobId: string | undefined
-  /** Names the trigger that this record belongs to: another trigger under the same name begins anew. */
+  /** Identifies the trigger that this record belongs to: another trigger under the same name starts over. */
   readonly trigger: string
 }
 export type Kind = keyof Records
@@ -103,7 +103,7 @@ export type Put = {
     readonly facets?: Facets
     /**
      * The record is gone so long after this commit, on the storage's clock: reads, lists and counts do not find it, and its
-     * id is free again. Each put sets it anew; without it the record stays.
+     * id is free again. Each put sets it again; without it the record stays.
      */
     readonly expiresMs?: number
   }
@@ -111,7 +111,7 @@ export type Put = {
 
 /**
  * `outbox`: messages to the outside, such as webhooks. `leaders`: one item for each process that runs once in a cluster.
- * `signals`: what instances tell each other. Nobody claims these: the hint that such an item is there is the message.
+ * `signals`: messages between instances. They are never claimed: the hint that such an item exists is the message.
  * `firings`: the next run of each automation. `events`: what was published and has not been matched.
  */
 export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'outbox' | 'leaders' | 'signals' | 'firings' | 'events'
@@ -138,7 +138,7 @@ export interface Item {
   readonly payload: Json
   /** Not claimed for `afterMs` once due: claimable through this second lane too (work stealing). */
   readonly fallback?: { readonly lane: string; readonly afterMs: number }
-  /** Expired when nobody has claimed it for so long. */
+  /** Expired when it has not been claimed for this long. */
   readonly unclaimedMs?: number
   /** Expired when it is not settled in so long, claimed or not. */
   readonly settleMs?: number
@@ -212,10 +212,10 @@ export interface LaneView {
   readonly ready: number
 }
 
-/** Applied in this order: settle, remove, drop, put, enqueue. So one batch can take an item back and send it out anew. */
+/** Applied in this order: settle, remove, drop, put, enqueue. So one batch can take an item back and enqueue it again. */
 export interface Batch {
   readonly put?: readonly Put[]
-  /** Replaces an item of the same queue and id; whoever had claimed the old one has lost it. */
+  /** Replaces an item of the same queue and id; a claim of the old one is lost. */
   readonly enqueue?: readonly Item[]
   readonly remove?: readonly { readonly queue: Queue; readonly id: string }[]
   /** The claim that this batch answers; its item is removed. If the claim was lost, or the item has expired under it, nothing happens. */
@@ -243,7 +243,7 @@ export interface ListQuery extends Omit<Facets, 'text'> {
   readonly bytesMax?: number
   /**
    * So many records may be looked through that a filter then leaves out; a page may end before, even without any record. A
-   * storage whose looks hold nobody else up need not count.
+   * storage whose scans block no other call need not count.
    */
   readonly looksMax?: number
 }
@@ -262,7 +262,7 @@ export interface Listing<K extends Kind> extends ReadonlyArray<Listed<K>> {
  *
  * `commit` orders and shows; `sync` makes durable. Between the two, later commits may build on
  * what is not yet on disk, because a crash loses the newest commits first and never one in the
- * middle. Whoever tells the outside (an answer to a client, a task to a worker) awaits `sync` first.
+ * middle. Await `sync` before you tell the outside (a reply to a client, a task to a worker).
  */
 export interface Storage {
   /** The storage's clock, in milliseconds since 1970: the same for all instances, however their own clocks differ. */
@@ -286,13 +286,13 @@ export interface Storage {
   lanes(queue: Queue): Promise<readonly LaneView[]>
   /** Leases due items. Each is hidden from everybody else until the lease ends. */
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed>
-  /** Leases items that have expired (`unclaimedMs`, `settleMs`, `runMs`), also those that somebody holds: he loses them. */
+  /** Leases items that have expired (`unclaimedMs`, `settleMs`, `runMs`), also those that are held: their holders lose them. */
   claimExpired(queue: Queue, options: { readonly limit: number; readonly leaseMs: number }): Promise<Claimed>
   /**
-   * Sets the lease's end anew, counted from now. False for each lease that was lost.
+   * Sets the end of the lease, counted from now. False for each lease that was lost.
    *
    * Zero hands the item back as if that claim had not been: its token names nothing any more, `deliveries` goes
-   * down by one, `runMs` counts no longer, and if nobody else has claimed the item, `unclaimedMs` counts again from
+   * down by one, `runMs` counts no longer, and if the item has not been claimed again, `unclaimedMs` counts again from
    * the moment it was due. The claim of an expiry that is handed back leaves the item expired.
    */
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>

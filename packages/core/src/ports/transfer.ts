@@ -2,7 +2,7 @@ import { ImpresarioError } from '@impresario/protocol'
 import type { Kind, Queue } from './storage.ts'
 
 /**
- * What is needed to carry everything from one storage to another while nobody works on either.
+ * What is needed to copy everything from one storage to another while no instance works on either.
  *
  * All times of a transfer are spans from one moment, which each of the two storages has on its own clock. So nothing shifts
  * against anything else however long the transfer takes, the same entry reads the same on both sides, and clocks that differ do
@@ -32,7 +32,7 @@ export interface TransferRecord {
   readonly value: string
 }
 
-/** An item. What a process had in its own hands is free; what somebody outside holds stays in his. */
+/** An item. Claims without a named holder are released; claims of named holders stay. */
 export interface TransferItem {
   readonly queue: Queue
   readonly id: string
@@ -48,7 +48,7 @@ export interface TransferItem {
   readonly settleMs: number | null
   readonly runMs: number | null
   readonly deliveries: number
-  /** The newest claim, if somebody outside made it. Less than zero: it ended so long ago, and nobody has claimed since. */
+  /** The newest claim, if it has a named holder. Less than zero: it ended so long ago, and there was no claim since. */
   readonly lease: {
     readonly token: number
     readonly holder: string
@@ -56,7 +56,7 @@ export interface TransferItem {
     /** When that claim runs out of time. */
     readonly runEndsMs: number | null
   } | null
-  /** It ran out of time in somebody's hands at that moment, and has been taken from him since: it stays expired. */
+  /** It expired at that moment while it was held, and was taken from its holder: it stays expired. */
   readonly ranOutMs: number | null
   /** JSON, as text. */
   readonly payload: string
@@ -102,14 +102,14 @@ export interface EntryCounts {
 export interface Outline {
   /** This storage's clock. */
   readonly now: number
-  /** No item's number is less than the first of these or greater than the second. Stays the same while nobody adds items. */
+  /** No item's number is less than the first of these or greater than the second. Constant while no items are added. */
   readonly firstOrder: number
   readonly lastOrder: number
   /** No claim ever had a greater token. */
   readonly lastToken: number
 }
 
-/** A storage from below: everything that is in it, as it is, for nobody but a transfer. */
+/** The raw contents of a storage, for transfers only. */
 export interface Transferable {
   mark(): Promise<TransferMark | undefined>
   setMark(mark: TransferMark | undefined): Promise<void>

@@ -11,7 +11,7 @@ export type Trigger =
   | { readonly kind: 'monthly'; readonly dates: readonly (number | 'last')[]; readonly at: MinuteOfDay }
 
 /**
- * What becomes of firings that nobody served in time, because no orchestrator was running: none of them (`skip`), the
+ * What becomes of firings that were not served in time, because no orchestrator was running: none of them (`skip`), the
  * newest alone (`run_once`), or each of them, oldest first (`catch_up`).
  */
 export type Misfire = 'skip' | 'run_once' | 'catch_up'
@@ -36,7 +36,7 @@ export interface Schedule {
   readonly webhookUrl?: string | undefined
 }
 
-/** Who owns the jobs of a schedule that names nobody. */
+/** The owner of the jobs of a schedule that names no client. */
 export const SCHEDULER_CLIENT = 'scheduler'
 
 export const CATCH_UP_DEFAULT = 10

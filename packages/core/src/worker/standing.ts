@@ -39,7 +39,7 @@ export interface ReputationRules {
 
 export const REPUTATION_RULES: ReputationRules = { violationPenalty: 0.2, failurePenalty: 0.05, successReward: 0.001 }
 
-/** Nobody falls lower: with zero a worker would come after everybody for ever. */
+/** The lowest score: with zero a worker would come after all others for ever. */
 const SCORE_MIN = 0.1
 /** How much the rate of the window counts against the score as it is. */
 const RATE_SHARE = 0.7
@@ -48,7 +48,7 @@ export const STANDING_WINDOW_MS = 7 * 86_400_000
 const STRETCH_MS = 6 * 3_600_000
 /** With fewer outcomes in the window a single failure would decide; only the immediate changes count until then. */
 const OUTCOMES_MIN = 5
-/** A worker that nobody has asked for a day gets this much back in an hour, so that it is tried again. */
+/** A worker that got no task for a day gets this much back per hour, so that it is tried again. */
 const FORGIVEN_AFTER_MS = 86_400_000
 const FORGIVEN_PER_HOUR = 0.01
 const HOUR_MS = 3_600_000
@@ -92,7 +92,7 @@ export function countDeeds(
   }
 }
 
-/** The score worked out anew: the rate of the window and the score so far, where there is news; some trust back where not. */
+/** The new score: the rate of the window and the score so far, where there is news; some trust back where there is none. */
 export function judge(standing: Standing, now: number): Standing {
   const tallies = within(standing.tallies, now)
   return { ...standing, tallies, score: asScore(judgedScore(standing, tallies, now)), judgedAt: now }

@@ -19,7 +19,7 @@ const PAGE_BYTES = 2_097_152
 /**
  * Removes the records of workers that have been silent for long.
  *
- * Tasks are safe without it: a silent worker is given none, and those in its own lane are open to whoever fits as soon as
+ * Tasks are safe without it: a silent worker is given none, and those in its own lane are open to all workers that fit as soon as
  * they have waited for their pickup time. What is left there is only counted and told.
  */
 export class HealthChecker implements LedService {

@@ -24,7 +24,7 @@ export interface ReputationOptions {
   readonly rules: ReputationRules
   /** News are gathered for so long: a worker that ends a thousand tasks in a second is still one write. */
   readonly flushMs: number
-  /** How often the scores are worked out anew. */
+  /** How often the scores are computed. */
   readonly judgeMs: number
   /** A worker's record has another score. */
   readonly onScored: (worker: WorkerRecord) => void

@@ -38,7 +38,7 @@ interface Entry {
   nextAt: number
 }
 
-/** Clocks are set while programs run, so nobody sleeps until a time of day without looking at the clock. */
+/** Clocks are set while programs run, so the scheduler never sleeps until a time of day without looking at the clock. */
 const IDLE_MS = 1_000
 /** A schedule whose job cannot be created is tried again so often. */
 const RETRY_MS = 30_000
@@ -47,7 +47,7 @@ const RETRY_MS = 30_000
  * Starts jobs by the calendar.
  *
  * The record of a schedule names the firing that was served last. It is written in the commit that creates the job, and
- * under the guard of the lead: so each firing has one job, whatever crashes, and whoever else believes to be the leader.
+ * under the guard of the lead: so each firing has one job, whatever crashes, and whichever instances believe to be the leader.
  */
 export class Scheduler implements LedService {
   readonly name = 'scheduler'
@@ -213,7 +213,7 @@ export class Scheduler implements LedService {
     return { put: { kind: 'schedule', id: entry.schedule.name, value, version }, stored: { value, version } }
   }
 
-  /** Being off is not being down: a schedule that is switched on again begins anew. */
+  /** Being off is not being down: a schedule that is switched on again starts over. */
   async #forget(entry: Entry, term: Term): Promise<number> {
     entry.nextAt = Number.POSITIVE_INFINITY
     if (entry.stored === undefined) return 0
@@ -221,7 +221,7 @@ export class Scheduler implements LedService {
     return 1
   }
 
-  /** What is asked of the engine. Blueprints may have been replaced since the schedule was taken, so each time anew. */
+  /** The request for the engine. Built each time, because blueprints may have been replaced since the schedule was loaded. */
   async #request(schedule: Schedule, more: JsonObject = {}): Promise<JobRequest> {
     const { clientId, priority, dispatchTimeoutMs, resultTimeoutMs, metadata, webhookUrl } = schedule
     const checked = await this.#options.creation.check({

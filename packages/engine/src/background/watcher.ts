@@ -81,7 +81,7 @@ export class Watcher implements Service {
       branch,
       attempt,
       wasTaken: isTaken,
-      // The next try shall go to somebody else.
+      // The next attempt should go to another worker.
       workerId: isTaken ? workerOf(lease.id) : undefined,
       chance: random.next(),
     }

@@ -9,7 +9,7 @@ export interface Admission {
 
 /** A request from when it is let in to when it is answered. */
 export interface Pass {
-  /** Its data fits: from now on it waits for nobody but the storage. */
+  /** Its data fits: from now on it waits only for the storage. */
   begin(): void
   /** It is answered. Safe to call twice. */
   leave(): void

@@ -39,11 +39,11 @@ const SHARE = 16
 const RETRY_AFTER_S = 5
 /** How far children may exceed the bounds. */
 const CHILDREN_FACTOR = 2
-/** Clients that are remembered. Whoever is forgotten is looked up again. */
+/** Clients that are cached. Others are read from the storage again. */
 const CLIENTS_MAX = 10_000
 const SETTLED: ReadonlySet<string> = new Set(['finished', 'failed', 'cancelled', 'error', 'quarantined'])
 
-/** Refuses new jobs where too many are open already: a queue without a bound only hides that nobody keeps up with it. */
+/** Refuses new jobs where too many are open already: an unbounded queue only hides that the workers cannot keep up. */
 export class Backlog {
   readonly #options: BacklogOptions
   readonly #clients = new Map<string, Count>()

@@ -19,7 +19,7 @@ import { batchOf, deliveryNotes } from './batch.ts'
 import type { PlacementOf, Retention } from './batch.ts'
 import { JobMemory } from './job-memory.ts'
 
-/** What came of an event. `lost`: the claim that it answered is somebody else's by now. */
+/** The outcome of an event. `lost`: another holder has claimed the item meanwhile. */
 export type Applied =
   | { readonly type: 'applied'; readonly job: Job; readonly before: Job | undefined; readonly version: number }
   | { readonly type: 'ignored'; readonly reason: IgnoredReason; readonly job: Job | undefined }
@@ -67,7 +67,7 @@ const CONFLICTS_MAX = 100
 /**
  * The only door into a job: load, decide, commit — all of it or nothing.
  *
- * A commit that loses against another writer is decided anew on what that writer left. A commit
+ * A commit that loses against another writer is decided again on what that writer left. A commit
  * that loses because its claim was taken away changes nothing and is told so.
  *
  * Events of one job that come at the same time wait for each other: 500 results of one fan-out would
@@ -109,7 +109,7 @@ export class Director {
     }
   }
 
-  /** The job as it was last seen here if that will do, else as it is: whoever asks has a step of it in hand, and will write it. */
+  /** The cached job if there is one, else the stored one: the caller is about to write the job, which detects a stale version. */
   async cached(jobId: string, isEnough: (job: Job) => boolean): Promise<Stored<Job> | undefined> {
     const known = this.#memory.get(jobId)
     if (known !== undefined && isEnough(known.value)) return known

@@ -27,7 +27,7 @@ export interface EventPostOptions {
   readonly random: Random
 }
 
-/** What somebody sends to a job, or to all that wait for it by key. */
+/** An event for a job, or for all jobs that wait for it by key. */
 export interface EventRequest {
   readonly topic: string
   readonly payload: JsonObject

@@ -254,7 +254,7 @@ export class JobCreation {
     throw tooManyConflicts()
   }
 
-  /** The id is taken. That another client has a job of this id is nobody's business: the caller gets its own beside it. */
+  /** The id is taken by another client, which must stay hidden: the caller gets a job of its own beside it. */
   #knownAs(id: string, known: Job | undefined, wanted: Checked): Promise<Created> | Created {
     const { client } = wanted.request
     const beside = besideJobIdOf(id, client.id)

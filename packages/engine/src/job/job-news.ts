@@ -7,12 +7,12 @@ export interface NewsOptions {
   readonly signal: AbortSignal
 }
 
-/** What somebody waits for: a version beyond this one; without it, that the job has ended or stands aside in quarantine. */
+/** What a caller waits for: a version beyond this one; without it, that the job has ended or is in quarantine. */
 export interface Awaited {
   readonly afterVersion?: number | undefined
 }
 
-/** What is to be known of a job to tell whether somebody has waited for that. */
+/** The part of a job that decides whether a wait is over. */
 interface Moment {
   readonly version: number
   readonly isEnded: boolean
@@ -27,17 +27,17 @@ interface Ear {
 /** Jobs that others wait for, and those that changed here lately: some 2 MB each at most. */
 const REMEMBERED_MAX = 20_000
 
-/** Whether the job has come to where somebody waits for it to be. */
+/** Whether the job has reached what is waited for. */
 export function isAwaited(job: Job, version: number, awaited: Awaited): boolean {
   return answers(momentOf(job, version), awaited)
 }
 
 /**
- * Tells whoever waits for a job that it has changed. A hint: callers read the job themselves.
+ * Tells callers that wait for a job that it has changed. A hint: they read the job themselves.
  *
  * Where several instances share the storage, one that begins to wait says so to the others (`wait`), and the one that
  * changes the job accordingly says it once (`news`). Both may cross: so each instance also remembers what has changed there
- * lately, and answers a wait that comes too late. Nothing is said about jobs that nobody waits for.
+ * lately, and answers a wait that comes too late. Nothing is published about jobs without waiting callers.
  */
 export class JobNews {
   readonly #ears = new Map<string, Set<Ear>>()
@@ -114,13 +114,13 @@ function answers({ version, isEnded: hasEnded, isResting }: Moment, { afterVersi
   return hasEnded || (afterVersion === undefined ? isResting : version > afterVersion)
 }
 
-/** What both are answered by: whoever waits for any change hears of the end too. */
+/** What both are answered by: a wait for any change ends with the job too. */
 function broader(a: Awaited, b: Awaited): Awaited {
   if (a.afterVersion === undefined) return b
   return b.afterVersion === undefined ? a : { afterVersion: Math.min(a.afterVersion, b.afterVersion) }
 }
 
-/** Set anew, so that the order of the map is the order of use; the oldest goes first. */
+/** Deleted and set, so that the order of the map is the order of use; the oldest goes first. */
 function remember<T>(map: Map<string, T>, key: string, value: T): void {
   map.delete(key)
   map.set(key, value)

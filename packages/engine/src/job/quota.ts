@@ -20,7 +20,7 @@ export interface QuotaUse {
  * asks for a job that is there already, pays nothing, and no two jobs are paid for as one.
  *
  * Creations of one client wait for each other here, since each changes the same record; 500 of one batch would otherwise
- * be 125,000 tries. Other instances conflict, and whoever loses counts anew on what the other left.
+ * be 125,000 tries. Other instances conflict, and the loser counts again on what the winner left.
  */
 export class QuotaBook {
   readonly #storage: Storage

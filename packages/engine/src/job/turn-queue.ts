@@ -10,7 +10,7 @@ export interface TurnQueueOptions {
   readonly waitMsMax: number
 }
 
-/** A turn that is followed until somebody takes it, in the name of all behind it. */
+/** A turn that is observed until it is claimed, as a sample for all turns behind it. */
 interface Sample {
   readonly turn: string
   readonly visit: number
@@ -20,9 +20,9 @@ interface Sample {
   isWaiting: boolean
 }
 
-/** A turn that was asked for so lately says nothing; and nobody looks more often than that. */
+/** A younger turn says nothing about the wait, and the queue is not sampled more often than this. */
 const LOOK_MS = 1_000
-/** Clients that are followed. Whoever is forgotten is followed again with its next job. */
+/** Clients that are observed. A forgotten client is observed again with its next job. */
 const CLIENTS_MAX = 10_000
 const RETRY_AFTER_S = 5
 

@@ -4,7 +4,7 @@ import { earlier, Pump } from './pump.ts'
 
 /** One instance's time at the head of one process. */
 export interface Term {
-  /** Goes into every commit that is made in this term: whoever has lost the lead without noticing writes nothing. */
+  /** Part of every commit of this term: a leader that has lost the lead without noticing writes nothing. */
   readonly guard: LeaseRef
   /** Whether it is over, or could be by the clock: nothing more is begun then. */
   readonly isOver: () => boolean
@@ -52,7 +52,7 @@ const RENEWALS_PER_LEASE = 3
 /**
  * Lets each of its services run on one instance at a time.
  *
- * For each service there is one item in the queue `leaders`. *Following*: the item is somebody else's, or nobody has
+ * For each service there is one item in the queue `leaders`. *Following*: another instance holds the item, or none has
  * claimed it yet; this instance tries to. *Leading*: it is ours, is renewed at a third of its time, and the service runs.
  * A term ends at once when a renewal says that the lease is lost, when the clock says that it could be, when the service
  * has nothing to lead any more, and with `stop`, which hands the lead back so that the next instance need not wait.

@@ -7,11 +7,11 @@ export interface PumpOptions {
   readonly log: Log
   /** One round. `nextInMs`: when there may be more to do without being woken; zero: at once. */
   readonly round: () => Promise<{ readonly worked: number; readonly nextInMs: number | undefined }>
-  /** Longest sleep between two rounds: hints may be lost, so nobody sleeps for ever. */
+  /** Longest sleep between two rounds, because hints may be lost. */
   readonly idleMs: number
 }
 
-/** For sleeps that nobody ends early. */
+/** For sleeps that cannot be ended early. */
 const NEVER = new AbortController().signal
 
 /** A pause after a round that failed, so that a broken storage is not asked in a tight loop. */

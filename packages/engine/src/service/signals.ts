@@ -7,8 +7,8 @@ export type Signal = readonly [topic: Topic, ...words: string[]]
 /**
  * `hello`, `bye`: who is there. `turn`: a worker got its turn for a type of task. `took`: a worker has a task now. `ended`: its
  * result is here. `drop`: a task was taken back. `recall`: a worker shall stop a task. `worker`: one is new, or accepts tasks
- * again or no longer. `anew`: a worker has begun anew, with empty hands. `wait`: somebody waits for a job. `news`: a job has
- * changed that somebody waits for.
+ * again or no longer. `anew`: a worker has restarted and holds nothing. `wait`: a caller waits for a job. `news`: a job has
+ * changed that is waited for.
  */
 export type Topic =
   | 'hello'
@@ -39,9 +39,9 @@ const HELLO_MS = 5_000
  * after this, and twice that, and so on.
  */
 const FIRST_HELLO_MS = 50
-/** Said with a hello by who knows of nobody: it is answered. */
+/** Sent with a hello by an instance that knows no other: it is answered. */
 const ALONE = 'alone'
-/** Whoever has said nothing for so long is gone. */
+/** An instance that has been silent for this long is gone. */
 const PEER_MS = 3 * HELLO_MS
 /**
  * A lane is a key of an index in every storage, so it is kept short: these are at most 1,800 bytes. About 14 signals about
@@ -71,7 +71,7 @@ interface Sender {
  * The storage tells every instance which lane of a queue has got an item; here the lane itself is the message. Each commit
  * replaces older items, so that all of it stays a handful of rows, and nothing is ever claimed.
  *
- * An instance is *alone* until it hears another one, *in company* until it has not heard anybody for fifteen seconds, and
+ * An instance is *alone* until it hears another one, *in company* until it has heard none for fifteen seconds, and
  * then alone again. Alone it says nothing but `hello`, every five seconds: a single instance on a shared storage pays for
  * one small commit in that time. What is sent while a commit is on its way goes with the next one, so that the load on the
  * storage has a bound whatever happens.
@@ -98,7 +98,7 @@ export class Signals implements Service {
     this.#pump = new Pump({ name: this.name, clock, log, idleMs: HELLO_MS, round: () => this.#greet() })
   }
 
-  /** Whether there is anybody to tell. */
+  /** Whether there are other instances. */
   get hasPeers(): boolean {
     return this.#options.clock.now() < this.#companyUntil
   }
@@ -124,7 +124,7 @@ export class Signals implements Service {
     return this.#pump.tick()
   }
 
-  /** Tells the other instances, if there are any. Never fails and never makes anybody wait. */
+  /** Tells the other instances, if there are any. Never fails and never blocks its caller. */
   send(signal: Signal): void {
     if (this.#unwatch !== undefined && this.hasPeers) this.#add(signal)
   }
@@ -153,7 +153,7 @@ export class Signals implements Service {
 
   async #sendAll(): Promise<void> {
     const { storage, log } = this.#options
-    // Whoever has more to say in this moment says it with the same commit.
+    // Signals of the same tick go into the same commit.
     await Promise.resolve()
     while (this.#pending.length > 0) {
       const enqueue = this.#takeLanes().map((lane, index): Item => {

@@ -26,7 +26,7 @@ export interface ExecutorOptions {
   readonly handlerMs: number
 }
 
-/** A turn's lease outlives its handler's time by this much, so that nobody runs it a second time meanwhile. */
+/** A turn's lease outlives its handler's time limit by this much, so that it is not run a second time meanwhile. */
 const LEASE_MARGIN_MS = 15_000
 /** Longer leases are renewed instead: when this process dies, its turns shall not wait longer for another. */
 const LEASE_MS_MAX = 30_000
@@ -106,7 +106,7 @@ export class Executor implements Service {
     await this.#drained()
   }
 
-  /** The job is over: whoever still works for it may stop. What its handler answers is ignored in any case. */
+  /** The job is over: its running handler may stop. Its action is ignored in any case. */
   interrupt(jobId: string): void {
     for (const turn of this.#running.values()) {
       if (turn.lease.id !== jobId) continue
@@ -211,7 +211,7 @@ export class Executor implements Service {
       return
     }
     this.#room.take(lease.token, jsonWeight(stored.value))
-    // Claimed before, without an end that anybody knows of: it may be what ended a process.
+    // Claimed before, without a known end: it may have ended a process.
     const wasClaimed = (lease.deliveries > 1 || lease.settledBy !== undefined) && this.#returned.get(jobId) !== visit
     const isSuspect = wasClaimed || stored.value.begun !== undefined || this.#suspects.has(jobId)
     if (isSuspect) await this.#repeat(stored.value, turn)

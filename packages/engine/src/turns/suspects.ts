@@ -42,7 +42,7 @@ export class SuspectGate {
     this.#isClosed = false
   }
 
-  /** Nobody is admitted any more. */
+  /** No more turns are admitted. */
   close(): void {
     this.#isClosed = true
     for (const { admit } of this.#waiting.splice(0)) admit(undefined)

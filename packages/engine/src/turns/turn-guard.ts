@@ -8,8 +8,8 @@ export interface HandlerRun {
 }
 
 /**
- * Watches over user code. What escapes from a handler (a rejection that nobody awaits, an error in a timer that it left
- * behind) is known to nobody but the process, which the engine does not name.
+ * Watches over user code. What escapes from a handler (a rejection without a handler, an error in a timer that it left
+ * behind) reaches only the process, which the engine does not name.
  */
 export interface TurnGuard {
   /** Runs `code` and all that follows from it. What escapes is told to `onStray`, also after the run has ended. */

@@ -42,7 +42,7 @@ const PROMPT_MIN = 3
 const WAITS = Number.NEGATIVE_INFINITY
 /** Steps of promises that wait for nothing. A handler that awaits what is there already has about ten of them. */
 const STEPS_MAX = 40
-/** Handlers that were begun here and whose turn nobody here came for: some other instance has it. */
+/** Runs that were begun here and whose turn was not claimed here: another instance has it. */
 const BEGUN_MAX = 1_000
 /** After a turn was found that may have ended a process, every turn passes through its queue for so long, and is counted. */
 const CAUTION_MS = 60_000
@@ -51,7 +51,7 @@ const CAUTION_MS = 60_000
  * Runs handlers, and learns which of them answer at once: those that only choose, and wait for nothing outside. Their turns
  * can be taken in the very commit that asks for them, which saves that job a way through the queue and a commit.
  *
- * A handler that turns out to wait after all goes on, and whoever claims its turn here gets its answer. It is taken for
+ * A handler that turns out to wait after all goes on, and the claim of its turn on this instance gets its action. It is taken for
  * a waiting one from then on.
  */
 export class TurnTaker {
@@ -191,7 +191,7 @@ async function promptChoice(choice: Promise<Choice>): Promise<Choice | undefined
   return found[0]
 }
 
-/** An AbortSignal that is made when somebody asks for it. Most handlers do not, and thousands run in a second. */
+/** An AbortSignal that is created on first access. Most handlers do not use it, and thousands run in a second. */
 export class LateSignal {
   readonly #watched: <T>(code: () => T) => T
   #controller: AbortController | undefined = undefined

@@ -110,7 +110,7 @@ export class Desk {
     this.#isOpen = true
   }
 
-  /** Durable when this resolves. Whoever registers begins anew: nobody keeps for it what an earlier life of it held. */
+  /** Durable when this resolves. A worker that registers starts over: what an earlier life of it held is not kept for it. */
   async register(worker: WorkerRecord): Promise<WorkerRecord> {
     this.#anew.add(worker.id)
     this.#holdings.clear(worker.id)
@@ -182,7 +182,7 @@ export class Desk {
     }
   }
 
-  /** What a worker brings to another instance frees its hands, and nobody says so here. */
+  /** A result that a worker brings to another instance frees capacity, and this instance is not told. */
   #relookMs(workerId: string): number {
     return this.#custody.isWaitingForRoom(workerId) && this.#options.signals.hasPeers
       ? FULL_RELOOK_MS
@@ -307,7 +307,7 @@ export class Desk {
     }
   }
 
-  /** First of all nobody keeps the leases alive any longer: should the storage refuse, they end by themselves. */
+  /** Heartbeats stop keeping the leases alive first: should the storage refuse, they end by themselves. */
   async #giveBack(workerId: string, leases: readonly Lease[]): Promise<void> {
     for (const lease of leases) this.#custody.release(workerId, lease)
     await this.#options.storage.renew(leases, 0)
@@ -344,7 +344,7 @@ export class Desk {
     return this.#recalls.listen(listener)
   }
 
-  /** A decision took tasks back: whoever holds one of them is told. A task that ended by its result is in no hands any more. */
+  /** A decision took tasks back: the workers that hold them are told. A task that ended by its result is no longer held. */
   onDecided(decision: Decision, event: JobEvent): void {
     this.#recalls.onDecided(decision, event)
   }

@@ -68,8 +68,8 @@ type TaskEffect = Extract<Effect, { type: 'task' }>
 /**
  * Chooses who does what.
  *
- * A task goes straight to the queue of the worker that the strategy picks; when nobody fits or has
- * room, it waits in a lane named by what it asks for, and whoever fits and has room takes it from
+ * A task goes straight to the queue of the worker that the strategy picks. When no worker fits or has
+ * room, it waits in a lane named by what it asks for, and a worker that fits and has room takes it from
  * there. What a chosen worker does not pick up in time is open to that lane as well.
  *
  * The load of a worker counts the tasks that were placed with it and have not ended. It is kept in
@@ -206,7 +206,7 @@ export class Dispatcher implements Service {
     this.#index.addLoad(workerId, -1)
   }
 
-  /** Frees the places of tasks that a decision ended or took back. One that it sent out anew has its place already. */
+  /** Frees the places of tasks that a decision ended or took back. One that it sent out again has its place already. */
   onDecided(decision: Decision, before: Job | undefined, event: JobEvent): void {
     if (before === undefined) return
     const sent = decision.effects.filter((effect) => effect.type === 'task')
@@ -218,7 +218,7 @@ export class Dispatcher implements Service {
       // What is taken back is told by the desk, which tells the worker as well.
       if (isResultOf(event, effect)) this.#options.signals.send(['ended', id])
     }
-    // Nobody hints at what becomes due later: whoever sleeps must learn until when.
+    // There is no hint for what becomes due later: a sleeping poll must learn until when.
     if (sent.some(({ delayMs }) => delayMs > 0)) this.#pump.wake()
   }
 
@@ -248,7 +248,7 @@ export class Dispatcher implements Service {
     if (!this.#waiting.has(lane)) this.#waiting = new Set([...this.#waiting, lane])
   }
 
-  /** Excluded workers stand back only while somebody else who lives could take the task. */
+  /** Excluded workers are passed over only while another live worker could take the task. */
   #mayTake(lane: string, worker: WorkerRecord): boolean {
     const waiting = this.#lanes.read(lane)
     if (waiting === undefined) return false

@@ -63,7 +63,7 @@ export class Holdings {
     return true
   }
 
-  /** The worker has brought the result of this delivery: whatever becomes of it, nobody tells the worker to stop it. */
+  /** The worker has brought the result of this delivery: it is not told to stop it any more. */
   answer(workerId: string, deliveryId: string): void {
     const answered = this.#answered
     answered.add(answerKey(workerId, deliveryId))
@@ -102,7 +102,7 @@ export class Holdings {
     return () => change(-places)
   }
 
-  /** A task was taken back. Gives whom to tell, if somebody holds it. */
+  /** A task was taken back. Returns the worker to tell, if one holds it. */
   recall(workerId: string, id: string): Recall | undefined {
     const holding = this.of(workerId).get(id)
     if (holding === undefined) return undefined
@@ -113,7 +113,7 @@ export class Holdings {
     return recall
   }
 
-  /** The worker is to be told, whoever had handed the task to it. */
+  /** The worker is to be told, whichever instance had handed the task to it. */
   addRecall({ workerId, taskId }: Recall): void {
     const recalled = this.#recalled.get(workerId) ?? new Set<string>()
     this.#recalled.set(workerId, recalled)

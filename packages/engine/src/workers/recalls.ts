@@ -21,7 +21,7 @@ export interface RecallsOptions {
  *
  * Who decides may be another instance than the one that handed the task out, and the worker's socket or its next poll may be
  * at a third one. So a decision about a task that is not in any hands here is told to the others (`drop`); the one that knows
- * the hands finds out who it is, and tells everybody (`recall`), because anybody may have a way to that worker. Signals can
+ * the hands finds out who it is, and tells all instances (`recall`), because any may be connected to that worker. Signals can
  * be lost: a worker that names its tasks in its heartbeats learns it from these too.
  */
 export class Recalls {
@@ -70,7 +70,7 @@ export class Recalls {
     }
   }
 
-  /** Somebody else took it back. If it was in hands that are known here, and was taken from them, its worker shall stop it. */
+  /** Another instance took it back. If a worker that is known here held it and lost it, that worker is told to stop. */
   async #lookUp(id: string): Promise<void> {
     const { dispatcher, holdings, storage, custody, renewal } = this.#options
     const [view] = await storage.peek('tasks', [id])

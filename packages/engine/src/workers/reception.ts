@@ -94,7 +94,7 @@ export class Reception {
   }
 
   /**
-   * After a restart the desk does not know who holds what; the storage does. `own` also for what nobody
+   * After a restart the desk does not know who holds what; the storage does. `own` also for what no worker
    * holds now: the rules decide about it. `stale` for a delivery or a try that another one has followed,
    * and for an id that we never gave out: nothing may be settled by it.
    */
@@ -122,7 +122,7 @@ export class Reception {
     const { visit, branch, attempt } = ref
     const at = this.#options.clock.now()
     const progressed = { type: 'progressed', at, visit, branch, attempt, fraction, message } as const
-    // Only whoever holds the task speaks for it, as with events: it may lie in a queue again.
+    // Only the holder of the task may report on it, as with events: it may be in a queue again.
     const applied = await this.#options.director.apply(ref.jobId, progressed, { guard: leaseOf(ref) })
     return applied.type === 'lost' ? STALE : receiptOf(applied)
   }
@@ -144,7 +144,7 @@ export class Reception {
     const { type: name, payload, eventId } = event
     const at = clock.now()
     const raised = { type: 'eventRaised', at, visit, branch, attempt, workerId, name, payload, eventId } as const
-    // Only whoever holds the task speaks for it: the claim guards the commit.
+    // Only the holder of the task may report on it: the claim guards the commit.
     const applied = await director.apply(jobId, raised, { guard: leaseOf(ref) })
     await storage.sync()
     if (applied.type === 'lost') {

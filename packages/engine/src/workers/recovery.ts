@@ -4,14 +4,14 @@ import { readTask } from '../job/payload.ts'
 /** Tasks that are looked at together. */
 const PAGE = 500
 
-/** A task in somebody's hands. */
+/** A task that a worker holds. */
 export interface Held {
   readonly holder: string
   readonly ref: DeliveryRef
 }
 
 /**
- * What tasks somebody outside holds, asked for after a start. Workers that name their tasks in every heartbeat would tell by
+ * The tasks that workers hold, read after a start. Workers that name their tasks in every heartbeat would tell by
  * themselves what they hold; the oldest do not, and without this their leases would end while they work.
  */
 export async function* heldTasks(storage: Storage): AsyncGenerator<Held> {

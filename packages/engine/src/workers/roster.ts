@@ -22,7 +22,7 @@ export interface RosterOptions {
   readonly onMoment?: ((moment: WorkerMoment) => void) | undefined
 }
 
-/** Whoever is silent leaves within minutes. */
+/** A silent worker is removed within minutes. */
 const FULL_S = 60
 
 /** What a log line shows of a worker's skills. */

@@ -119,7 +119,7 @@ export class SharedCapacity {
     return known
   }
 
-  /** Set anew, so that the order of the map is the order of use; the oldest goes first. */
+  /** Deleted and set, so that the order of the map is the order of use; the oldest goes first. */
   #remember(id: string, known: Known): void {
     this.#known.delete(id)
     this.#known.set(id, known)
