@@ -75,7 +75,7 @@ export function showStatus(options: GlobalOptions): Promise<number> {
   })
 }
 
-/** Only what somebody should look at; the server tells it to admins. */
+/** Only what needs attention; the server shows it to admins. */
 function historyLines(history: Dashboard['history']): readonly string[] {
   if (history === undefined) return []
   const { isAway, waiting, dropped } = history

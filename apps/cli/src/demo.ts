@@ -22,7 +22,7 @@ interface DemoOptions {
 }
 
 interface RunOptions {
-  /** Nobody is asked; without it the demo waits for a person. */
+  /** Questions are answered by the demo; without it the demo waits for a person. */
   readonly approveAfterSeconds: number | undefined
   readonly signal: AbortSignal
 }

@@ -17,7 +17,7 @@ export async function readDevState(directory: string): Promise<DevState | undefi
   return text === undefined ? undefined : parseDevState(text)
 }
 
-/** A file that somebody has spoiled counts as none: new tokens are made. */
+/** A damaged file counts as none: new tokens are created. */
 function parseDevState(text: string): DevState | undefined {
   try {
     const fields = JSON.parse(text) as Partial<Record<string, unknown>> | null
@@ -43,7 +43,7 @@ export function devStateBody({ url, clientToken, workerToken }: DevState): Reado
   return { url, client_token: clientToken, worker_token: workerToken }
 }
 
-/** Written beside and renamed, so that nobody reads half of it. Only its owner may read it: it holds tokens. */
+/** Written beside and renamed, so that it is never read half-written. Only its owner may read it: it holds tokens. */
 export async function writeDevState(directory: string, state: DevState): Promise<void> {
   await mkdir(directory, { recursive: true })
   const file = join(directory, FILE)

@@ -111,7 +111,7 @@ function devEnvironment(
     ...env,
     API_HOST: env['API_HOST'] ?? '127.0.0.1',
     API_PORT: options.port === undefined ? env['API_PORT'] : String(options.port),
-    // The demo tells its own story; with blueprints of your own you want to see that they were read anew.
+    // The demo tells its own story; with blueprints of your own you want to see that they were reloaded.
     LOG_LEVEL: env['LOG_LEVEL'] ?? (blueprints === undefined || blueprints === '' ? 'warn' : 'info'),
     LOG_FORMAT: env['LOG_FORMAT'] ?? 'text',
     BLUEPRINTS_DIR: blueprints,

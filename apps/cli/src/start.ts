@@ -14,7 +14,7 @@ export async function start(options: GlobalOptions): Promise<number> {
   const settings = loadSettings({ environment: process.env, directory: process.cwd() })
   const { createServer, loadBlueprints } = await import('@impresario/server')
   const screen = screenFor(options)
-  // Before the storage is opened: blueprints that cannot be loaded must not keep anybody from it.
+  // Before the storage is opened: blueprints that cannot be loaded must not lock it.
   const loaded = settings.blueprintsDir === '' ? [] : await loadBlueprints(settings.blueprintsDir)
   const signals = new StopSignals()
   const documents = await documentsOf(settings)
@@ -66,7 +66,7 @@ function end(error: Error, screen: Screen): void {
   void endProcess(EXIT.storageFailed)
 }
 
-/** Reads the certificate, and clients, workers and schedules anew. Files that are wrong change nothing; the log says so. */
+/** Reloads the certificate, clients, workers and schedules. Files with errors change nothing; the log says so. */
 async function reload(server: Server, screen: Screen): Promise<void> {
   try {
     server.reloadTls()

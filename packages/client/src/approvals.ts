@@ -31,7 +31,7 @@ export class Approvals {
     return listing(fetch, fromWire, first)
   }
 
-  /** What a job asks, with links to decide it. Whoever has a link may decide, once, without a token. */
+  /** What a job asks, with links to decide it. A link decides once, without a token. */
   async get(jobId: string): Promise<Approval> {
     return fromWire(await this.#transport.readApproval(jobId))
   }

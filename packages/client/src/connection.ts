@@ -161,7 +161,7 @@ function queryOf(query: Call['query'] = {}): string {
   return fields.length === 0 ? '' : `?${new URLSearchParams(fields).toString()}`
 }
 
-/** Graphs and pages of proxies are not JSON; whoever expects JSON finds `undefined`. */
+/** Graphs and pages of proxies are not JSON; where JSON is expected, that is `undefined`. */
 function parse(text: string): unknown {
   try {
     return parseExact(text)

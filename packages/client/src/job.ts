@@ -130,7 +130,7 @@ export class JobHandle<Output = unknown, State extends string = string> {
     return fromWire(await this.#transport.explainJob(this.id))
   }
 
-  /** What it asks a person, with links to decide it. Whoever has a link may decide, once, without a token. */
+  /** What it asks a person, with links to decide it. A link decides once, without a token. */
   async approval(): Promise<Approval> {
     const question = fromWire(await this.#transport.readApproval(this.id))
     this.#seenVisit = question.visit

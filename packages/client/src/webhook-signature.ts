@@ -91,7 +91,7 @@ function timeOf(timestamp: string, { toleranceMs = TOLERANCE_MS, now = Date.now(
   return new Date(at)
 }
 
-/** More than anybody sends; a header full of them must not keep us busy. */
+/** More than any sender uses; a header full of them must not keep us busy. */
 const SIGNATURES_MAX = 10
 
 /** Only `v1`; other versions may stand beside it. */

@@ -9,7 +9,7 @@ export interface RenderOptions {
 }
 
 const thread = new DrawingThread()
-/** Drawings by their DOT, the one used last at the end. Whoever asks for one that is under way gets that one. */
+/** Drawings by their DOT, the one used last at the end. Callers share a drawing that is under way. */
 const drawings = new Map<string, Promise<string>>()
 /** One for each state that a graph may highlight, of many blueprints; a drawing of fifty states has about 50 kB. */
 const DRAWINGS_MAX = 100

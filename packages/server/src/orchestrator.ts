@@ -58,11 +58,11 @@ export interface OrchestratorOptions {
   readonly loaded?: readonly LoadedBlueprint[]
   /** Ways to choose a worker beside those that are built in. */
   readonly strategies?: readonly Strategy[]
-  /** Read the blueprints' directory anew when it changes. For development. */
+  /** Reload the blueprints' directory when it changes. For development. */
   readonly watch?: boolean
   /** With `watch`: check the types of the blueprints after each load, where TypeScript is installed, and log the errors. */
   readonly checksTypes?: boolean
-  /** Instead of the one that `storageUrl` names. Whoever gives it closes it. */
+  /** Instead of the one that `storageUrl` names. The caller closes it. */
   readonly storage?: Storage
   readonly log?: Log
   readonly clock?: Clock
@@ -70,7 +70,7 @@ export interface OrchestratorOptions {
   /** Whether schedules may name this client; without it, any. */
   readonly isClient?: (clientId: string) => boolean
   /**
-   * Catches what escapes from handlers (a rejection that nobody awaits, an error in a timer, `process.exit`) and fails their
+   * Catches what escapes from handlers (an unhandled rejection, an error in a timer, `process.exit`) and fails their
    * turn instead of the process. Listens to the whole process, so that a program that brings an orchestrator along has to
    * ask for it. `impresario start` and `impresario dev` do.
    */
@@ -169,7 +169,7 @@ export class Orchestrator {
     return this.#stopped
   }
 
-  /** The same for whoever has given the orchestrator a frontend. */
+  /** The same with a frontend around the orchestrator. */
   stopWith(frontend: Frontend): Promise<void> {
     this.#stopped ??= this.#shutDown(frontend)
     return this.#stopped
@@ -214,7 +214,7 @@ export class Orchestrator {
     return createLocalTransport(this.parts.gateway, this.parts.taskFiles)
   }
 
-  /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. Gives their number. */
+  /** Reloads the file of schedules: all of it, or nothing when something in it is wrong. Returns their number. */
   async reloadSchedules(isClient: IsClient | undefined = this.#options.isClient): Promise<number> {
     const { settings, webhookPolicy: policy, log } = this.parts
     const schedules = readSchedules(settings, policy, isClient)

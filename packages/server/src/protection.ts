@@ -20,7 +20,7 @@ export interface ProtectionOptions {
   readonly limiter: RateLimiter
   readonly clock: Clock
   readonly log: Log
-  /** Nobody needs a token, because only the own machine can call: then nobody is limited either. */
+  /** No token is needed, because only this machine can call: then there are no limits either. */
   readonly isOpen: boolean
   readonly admission: Admission
   readonly pages: PageBounds

@@ -51,7 +51,7 @@ import { within } from './runtime/within.ts'
 import { registerWorkerApi } from './worker-api/worker-api.ts'
 
 export interface ServerOptions extends OrchestratorOptions {
-  /** The documents app, for its routes. Whoever gives it starts it after the server and stops it before. */
+  /** The documents app, for its routes. The caller starts it after the server and stops it before. */
   readonly documents?: DocumentsPort
   /** Instead of the one in memory, or the one that counts for all instances on a shared storage. */
   readonly rateLimiter?: RateLimiter
@@ -73,7 +73,7 @@ interface HttpParts {
   readonly announceReload: () => Promise<ReloadScope>
 }
 
-/** What came of reading all files anew. */
+/** The outcome of a reload of all files. */
 type ServerReloaded =
   | (Extract<Reloaded, { status: 'reloaded' }> & { readonly schedules: number })
   | Extract<Reloaded, { status: 'refused' }>
@@ -195,7 +195,7 @@ export class Server {
 
   /**
    * It is not ready any more, sockets and waits end, and every answer closes its connection; everything else is served as
-   * before. So whoever balances between instances has time to notice, and nobody meets a door that is shut.
+   * before. So load balancers have time to notice, and no request meets a closed port.
    */
   async #drain(): Promise<void> {
     const { settings, clock, log } = this.#orchestrator.parts
@@ -212,8 +212,8 @@ export class Server {
   }
 
   /**
-   * Whoever knocks from now on finds nobody, and goes to another instance before anything has been sent; who kept a connection
-   * without using it finds it closed. Those who are in are served, and leave with their answer.
+   * New connections are refused, so that clients go to another instance before they have sent anything. Idle connections
+   * are closed. Requests that are under way are served, and their connections are closed with the reply.
    */
   async #shutDoor(): Promise<void> {
     const { clock } = this.#orchestrator.parts
@@ -258,26 +258,26 @@ export class Server {
   }
 
   /**
-   * Reads the files of clients and workers anew. Tokens that are gone stop working at once; files that are wrong change
+   * Reloads the files of clients and workers. Tokens that are gone stop working at once; files with errors change
    * nothing.
    */
   reloadCredentials(): Reloaded {
     return this.#book.reload()
   }
 
-  /** Reads certificate and key anew, for all connections from now on. Those that are open stay. */
+  /** Reloads certificate and key, for all new connections. Those that are open stay. */
   reloadTls(): TlsReloaded {
     const { settings, log } = this.#orchestrator.parts
     return reloadTls(this.#app.server, settings, log)
   }
 
-  /** Reads the file of schedules anew: all of it, or nothing when something in it cannot work. Gives their number. */
+  /** Reloads the file of schedules: all of it, or nothing when something in it is wrong. Returns their number. */
   reloadSchedules(): Promise<number> {
     return this.#orchestrator.reloadSchedules()
   }
 
   /**
-   * Reads the files of clients, workers and schedules anew. Schedules may name clients that come with the same reload, so
+   * Reloads the files of clients, workers and schedules. Schedules may name clients that come with the same reload, so
    * they are looked at first; when any of the files is wrong, all of them stay as they were.
    */
   async reload(): Promise<ServerReloaded> {

@@ -12,17 +12,17 @@ export interface SharedReloadOptions {
 }
 
 const ID = 'reload'
-/** Its version counts how often somebody has asked. */
+/** Its version counts the requests for a reload. */
 const RECORD = { kind: 'limit', id: ID, value: { paidOffAt: 0 } } as const
-/** Nobody claims it: that it comes is the message. */
+/** It is never claimed: its arrival is the message. */
 const ITEM: Item = { queue: 'signals', id: ID, lane: ID, priority: 0, delayMs: 0, payload: null }
 /** A hint may be lost; with this, everybody has heard of it after five seconds. */
 const LOOK_MS = 4_000
 const TRIES_MAX = 8
 
 /**
- * Lets a reload that one instance was asked for reach all that share its storage. Each reads its own files: these are of its
- * machine, and whoever changes them has put them there before. Others hear of it at once by a hint of the storage, and find
+ * Lets a reload that one instance was asked for reach all that share its storage. Each reads the files of
+ * its own machine, which must be in place before the request. Others hear of it at once by a hint of the storage, and find
  * it within four seconds without one.
  */
 export class SharedReload {

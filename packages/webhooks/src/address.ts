@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 
 /**
- * What an address is, for somebody who connects to it on behalf of others:
+ * The kind of an address, for connections on behalf of others:
  *
  * - `public`: a host of the open Internet.
  * - `private`: this machine, or a network of one's own. Only who runs the server can say whether clients may reach it.

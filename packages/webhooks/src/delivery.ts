@@ -15,8 +15,8 @@ export type Attempt = {
 }
 
 /**
- * A message and what became of it: `pending` → `delivered`, or `failed` when its attempts are used up or nobody is there to
- * take it. A redelivery makes it `pending` again, with all attempts anew. It is kept for `retentionMs` after its last change.
+ * A message and its state: `pending` → `delivered`, or `failed` when its attempts are used up or there is no receiver to
+ * take it. A redelivery makes it `pending` again, with all attempts. It is kept for `retentionMs` after its last change.
  */
 export type Delivery = OutgoingMessage & {
   readonly endpointId: string
@@ -26,7 +26,7 @@ export type Delivery = OutgoingMessage & {
   /** Since it was enqueued last. */
   readonly tries: number
   readonly nextAttemptAt: number | null
-  /** Somebody asked for it by name: the next attempt is made whatever the state of the endpoint. */
+  /** It was requested by its id: the next attempt is made whatever the state of the endpoint. */
   readonly isForced: boolean
   /** Why it waits, or why it failed. */
   readonly note: string | null
@@ -36,7 +36,7 @@ export type Delivery = OutgoingMessage & {
 /** As a list shows it: without what is sent. */
 export type DeliverySummary = Omit<Delivery, 'body'>
 
-/** Three redeliveries of ten attempts each can be told apart; nobody reads more. */
+/** Three redeliveries of ten attempts each; older ones are of no use. */
 const ATTEMPTS_KEPT = 40
 
 export function newDelivery(message: OutgoingMessage): Delivery {

@@ -10,7 +10,7 @@ import { jittered } from './schedule.ts'
  * `closed` → `open` after `FAILURES_MAX` failures in a row: nothing is sent until `waitUntil`, and what comes meanwhile waits
  * without using up its attempts. Then one message is the probe; all others wait for what becomes of it. If it arrives,
  * the endpoint is `closed`; if not, the wait doubles up to an hour. Whatever the circuit, an endpoint is disabled when it
- * says that it is gone (410), or when for three days nothing has arrived; its messages then fail at once. Somebody has to
+ * says that it is gone (410), or when for three days nothing has arrived; its messages then fail at once. A person has to
  * enable it again, or a redelivery that arrives does.
  */
 export type Endpoint = {
@@ -42,13 +42,13 @@ const FAILING_MS_MAX = 3 * DAY_MS
 /** What a receiver asks for by Retry-After holds up all its messages, but no longer than this. */
 const PAUSE_MS_MAX = 3_600_000
 
-/** How long a probe counts as under way if nobody tells what became of it: longer than any attempt can last. */
+/** How long a probe counts as under way if its outcome is not reported: longer than any attempt can last. */
 const PROBE_LIFE_MS = 30_000
 
 /** A success is written so often while nothing changes; each is in the log of deliveries anyway. */
 const SUCCESS_NOTE_MS = 60_000
 
-/** An endpoint that nobody sends to is forgotten, unless it holds something that somebody decided. */
+/** An endpoint without messages is forgotten, unless it holds a setting that a person made. */
 const ENDPOINT_EXPIRES_MS = 90 * DAY_MS
 
 /** How long a replaced secret is still used beside the new one. */
@@ -141,7 +141,7 @@ export type Admission =
   | { readonly type: 'wait'; readonly ms: number; readonly spreadMs: number }
   | { readonly type: 'disabled'; readonly reason: 'gone' | 'failing' }
 
-/** Whether a message may be sent now. One that somebody asked for by name is sent whatever the state. */
+/** Whether a message may be sent now. One that was requested by its id is sent whatever the state. */
 export function admit(
   endpoint: Endpoint | undefined,
   { messageId, isForced, now }: { readonly messageId: string; readonly isForced: boolean; readonly now: number },

@@ -164,7 +164,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate is for another name.',
 }
 
-/** In our words: messages of the system name addresses, which are nobody's business. */
+/** In our words: messages of the system contain addresses, which must stay private. */
 function describeError(error: unknown): string {
   const code = codeOf(error)
   return REASONS[code] ?? `The message could not be sent (${code}).`

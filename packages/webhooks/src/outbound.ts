@@ -5,11 +5,11 @@ import { ImpresarioError } from '@impresario/protocol'
 import { classOfAddress } from './address.ts'
 
 /*
- * The way out for requests whose address somebody else has chosen: webhooks, and whatever fetches on behalf of users.
+ * Guards requests whose address was chosen by others: webhooks, and whatever fetches on behalf of users.
  *
- * 1. `checkUrl`: what can be said without asking anybody. Cheap, so that a wrong address is refused when it is given.
+ * 1. `checkUrl`: what can be checked without a lookup. Cheap, so that a wrong address is refused when it is given.
  * 2. `resolveTarget`: the name is resolved once, and every address that comes back is checked.
- * 3. The connection goes to one of these very addresses. Nobody resolves the name again: a name that points elsewhere a
+ * 3. The connection goes to one of these very addresses. The name is not resolved again: a name that points elsewhere a
  *    moment later (DNS rebinding) changes nothing.
  */
 
@@ -45,7 +45,7 @@ export interface Target {
 }
 
 export interface Refusal {
-  /** A sentence for whoever gave the address. */
+  /** A sentence for the user who gave the address. */
   readonly problem: string
 }
 
@@ -91,7 +91,7 @@ function addressProblem(addresses: readonly string[], allowPrivate: boolean): st
 }
 
 /**
- * One answer for a name that nobody knows and for one that leads inside: whoever may name receivers must not learn which
+ * One answer for an unknown name and for one that leads inside: a user who may name receivers must not learn which
  * names exist in the network of this server. A literal address tells nothing that its sender did not know.
  */
 const UNREACHABLE: Refusal = { problem: 'has a name that leads to no address that messages may be sent to' }

@@ -41,7 +41,7 @@ export interface WebhookSenderOptions {
 /** How long a delivery stays in the log after its last change. */
 export const RETENTION_MS = 30 * 86_400_000
 
-/** Six times as long as an attempt may last: whoever holds a claim is done with it before anybody else can get it. */
+/** Six times as long as an attempt may last: the holder of a claim is done with it before another one can get it. */
 const LEASE_MS = 60_000
 /** A claim that is older than this is renewed before anything is sent under it. */
 const FRESH_MS = 10_000
@@ -218,7 +218,7 @@ export class WebhookSender implements Service {
   async #send(claim: Claim, { endpoint }: Found): Promise<number | undefined> {
     const { storage, clock, deliver, deriveSecret } = this.#options
     const { lease, message, claimedAt } = claim
-    // What a message tells must be durable before anybody hears of it.
+    // What a message says must be durable before it is sent.
     await storage.sync()
     if (clock.now() - claimedAt > FRESH_MS) {
       const [isHeld] = await storage.renew([lease], LEASE_MS)
@@ -278,7 +278,7 @@ export class WebhookSender implements Service {
     await this.#settle(claim, ({ delivery }) => ({ delivery: waiting(delivery.value, nextAttemptAt, note), delayMs }))
   }
 
-  /** Settles the claim with what `change` makes of the records, in one commit. Decided anew when somebody else has written. */
+  /** Settles the claim with the records that `change` returns, in one commit. Decided again after a conflict. */
   async #settle(claim: Claim, change: (found: Found) => Change): Promise<void> {
     const { storage, log } = this.#options
     for (let tries = 0; tries < COMMITS_MAX; tries += 1) {

@@ -120,8 +120,8 @@ export class Webhooks {
   }
 
   /**
-   * Sends a message once more, under its old id and with all attempts anew, whatever the state of its endpoint. One that
-   * is about to be sent anyway stays as it is: nobody sends the same message twice at a time.
+   * Sends a message once more, under its old id and with all attempts, whatever the state of its endpoint. One that
+   * is about to be sent anyway stays as it is: a message is never sent twice at a time.
    */
   async redeliver(owner: Owner, messageId: string): Promise<Delivery> {
     const { storage, clock, retentionMs = RETENTION_MS } = this.#options
@@ -170,7 +170,7 @@ export class Webhooks {
     })
   }
 
-  /** Sends to an endpoint again, whatever its state, and at once what waits for it: somebody knows that it is repaired. */
+  /** Sends to an endpoint again, whatever its state, and at once what waits for it: a person has repaired it. */
   async enable(owner: Owner, id: string): Promise<Enabled> {
     const endpoint = await this.#change(owner, id, enabled)
     return { endpoint, released: await this.#release(endpoint.clientId, id) }
@@ -200,7 +200,7 @@ export class Webhooks {
     return released
   }
 
-  /** All in one commit; one by one where somebody has changed one of them meanwhile, and that one is left out. */
+  /** All in one commit; after a conflict one by one, and those that have changed meanwhile are left out. */
   async #releaseAll(deliveries: readonly Stored<Delivery>[], now: number): Promise<number> {
     const { storage, retentionMs = RETENTION_MS } = this.#options
     if (deliveries.length === 0) return 0
@@ -285,7 +285,7 @@ function isOf(owner: Owner, { clientId }: { readonly clientId: string }): boolea
   return owner === undefined || clientId === owner
 }
 
-/** Tries again when somebody else has written meanwhile. */
+/** Tries again after a conflict. */
 async function insist<T>(work: () => Promise<T | undefined>): Promise<T> {
   for (let tries = 0; tries < COMMITS_MAX; tries += 1) {
     const result = await work()

@@ -29,7 +29,7 @@ import type { Command, WorkerTransport } from './transport/transport.ts'
 
 /** Finished work that could not be delivered holds back new work beyond this. */
 const UNDELIVERED_MAX = 10_000
-/** How long until it is looked again whether there is room, where nobody announces it. */
+/** How long until capacity is checked again, where it is not announced. */
 const FULL_PAUSE_MS = 500
 /** How long the last words may take when the orchestrator does not answer. */
 const FAREWELL_MS = 5_000

@@ -26,12 +26,12 @@ export interface AccessTokensOptions {
  * Short-lived tokens of workers. Only hashes are stored, so that who reads the storage cannot use them.
  *
  * A sign-in begins a family: an access token and a refresh token. A refresh token is used once and gives the next pair of
- * its family. Used a second time, somebody has a copy of it, and nobody can tell who: the whole family ends, and the
- * worker signs in anew with its own credential.
+ * its family. A second use means that there is a copy, and it is not known which one is stolen: the whole family ends, and the
+ * worker signs in again with its own credential.
  *
  * Workers of the releases that know no refresh tokens forget the credential with which they signed in, and ask for the
  * next access token with the present one. Their families get no refresh tokens; an access token gives the next one while it
- * lasts. They end with their credential, with `DELETE /auth/token`, and with the lifetime of a token that nobody renews.
+ * lasts. They end with their credential, with `DELETE /auth/token`, and with the lifetime of a token that is not renewed.
  */
 export class AccessTokens {
   readonly #options: AccessTokensOptions

@@ -17,9 +17,9 @@ export interface ClientCredential {
 }
 
 /**
- * Who a client is. Without any credentials at the start everybody is the one client; the server then listens to its own
+ * Who a client is. Without any credentials at the start all callers are one client; the server then listens to its own
  * machine only. With the first credentials that a reload brings this ends. Credentials that all go away later leave
- * nobody who may call: what was closed never opens by itself.
+ * no permitted callers: what was closed never opens by itself.
  */
 export class ClientAuth {
   #isOpen: boolean
@@ -32,7 +32,7 @@ export class ClientAuth {
     this.#byId = new Map(credentials.map((credential) => [credential.client.id, credential]))
   }
 
-  /** From now on these. Tokens that are not among them are nobody's at once. */
+  /** Replaces all credentials. Tokens that are not among them stop working at once. */
   replace(credentials: readonly ClientCredential[]): void {
     this.#byToken = tokenIndex(credentials)
     this.#byId = new Map(credentials.map((credential) => [credential.client.id, credential]))
@@ -94,7 +94,7 @@ export const OPEN_CALLER: Caller = { client: { id: 'default' }, role: 'admin' }
  *
  * - A web page in a browser of this machine. It may let its own name point here, and then its requests carry that name;
  *   or it calls this machine by a form, an image or a socket, and then the browser says where the page is from.
- * - Whoever comes through a proxy or a tunnel that runs here. Nearly all of them say that they pass something on.
+ * - Requests through a proxy or a tunnel that runs here. Nearly all proxies say that they forward a request.
  */
 export function mustBeLocal(headers: IncomingHttpHeaders): void {
   const { host = '', origin, 'sec-fetch-site': site } = headers

@@ -5,7 +5,7 @@ import { ImpresarioError } from '@impresario/protocol'
 import { sameSecret } from '../runtime/secret.ts'
 import type { SecretKey } from '../config/secret-key.ts'
 
-/** Who has decided, where it was somebody without a token. */
+/** Recorded as the decider when a person without a token used a link. */
 export const LINK_HOLDER = 'somebody with a link'
 
 /** What a capability permits: to decide one question of one job, once; perhaps in one way only. */

@@ -7,7 +7,7 @@ import type { Settings } from '../config/config.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Credentials } from './credentials.ts'
 
-/** What a reload has done. Counts only: names of clients are nobody else's business. */
+/** The outcome of a reload. Counts only: names of clients are private. */
 interface ReloadReport {
   readonly clients: number
   readonly workers: number
@@ -25,7 +25,7 @@ export interface CredentialChange {
 }
 
 /**
- * The credentials in force. Read at the start, when a broken file stops it; read anew on request, when a broken file
+ * The credentials in force. Read at the start, when a broken file stops it; reloaded on request, when a broken file
  * changes nothing. A reload takes effect for the next request, whole or not at all.
  */
 export class CredentialBook {
@@ -49,7 +49,7 @@ export class CredentialBook {
     this.#listeners.add(listener)
   }
 
-  /** Never throws: whoever asks for a reload gets to know why it was refused. */
+  /** Never throws: the caller of a reload is told why it was refused. */
   reload(): Reloaded {
     let after: Credentials
     try {

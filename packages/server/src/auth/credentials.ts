@@ -20,7 +20,7 @@ type CredentialSettings = Pick<
   'apiHost' | 'clientsConfigPath' | 'workersConfigPath' | 'clientToken' | 'workerToken'
 >
 
-/** Reads who may call, and refuses a server that anybody on the network could use. */
+/** Reads who may call, and refuses a configuration that lets anyone on the network in. */
 export function loadCredentials(settings: CredentialSettings): Credentials {
   const book = new TokenBook(!isLoopback(settings.apiHost))
   const clients = [...fileClients(settings.clientsConfigPath, book)]
@@ -60,7 +60,7 @@ function credentialTables(path: string, setting: string): readonly (readonly [st
 const CLIENT_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'role', 'plan', 'monthly_attempts', 'params'])
 const WORKER_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'description', 'signed'])
 
-/** Jobs and their histories name who acted: nobody may pass for the schedules, for a person with a link, or for the server. */
+/** Jobs and their histories name the actor: no client may pass for the schedules, a person with a link, or the server. */
 const RESERVED_CLIENTS: ReadonlySet<string> = new Set([SCHEDULER_CLIENT, LINK_HOLDER, 'system', 'impresario'])
 
 function* fileClients(path: string, book: TokenBook): Generator<ClientCredential> {
@@ -86,7 +86,7 @@ function* fileClients(path: string, book: TokenBook): Generator<ClientCredential
   }
 }
 
-/** A pattern of many stars takes long to hold against an id, and nobody needs one. */
+/** Matching a pattern with many stars takes long, and three are enough for any name. */
 const STARS_MAX = 3
 
 function* fileWorkers(path: string, book: TokenBook): Generator<WorkerCredential> {

@@ -39,7 +39,7 @@ export interface WorkerAuthOptions {
  * request names. In this order: a certificate, a short-lived token, the worker's own token, the global one. A worker that
  * has a token of its own never gets in with the global one.
  *
- * 401 says "who are you", 403 "you are somebody, but not the one for this".
+ * 401 means that the caller is not known, 403 that it is known and not permitted.
  */
 export class WorkerAuth {
   readonly #options: WorkerAuthOptions
@@ -52,13 +52,13 @@ export class WorkerAuth {
     this.#isOpen = options.allowOpen && options.mode !== 'mtls-only' && credentials.isEmpty
   }
 
-  /** From now on these. Tokens that are not among them are nobody's at once, nor are the short-lived ones they gave. */
+  /** Replaces all credentials. Tokens that are not among them stop working at once, and the short-lived ones they gave too. */
   replace(credentials: WorkerCredentials): void {
     this.#credentials = credentials
     this.#isOpen &&= credentials.isEmpty
   }
 
-  /** Refuses what is nobody's. */
+  /** Refuses unknown tokens. */
   async recognise(headers: IncomingHttpHeaders, socket: Socket): Promise<Proof> {
     const { mode } = this.#options
     if (mode !== 'token-only') {

@@ -13,7 +13,7 @@ export interface WorkerCredential {
 
 /**
  * Who may be which worker. A worker with a table of its own must use a token of that table; one that fits a pattern, a
- * token of the pattern; all others, the global one. Nobody falls through to the next: a mismatch is final.
+ * token of the pattern; all others, the global one. There is no fallback to the next: a mismatch is final.
  */
 export class WorkerCredentials {
   readonly global: TokenHash | undefined
@@ -67,7 +67,7 @@ export class WorkerCredentials {
     return this.tokensOf(workerId).some((known) => sameSecret(known, token))
   }
 
-  /** Whether the token is anybody's. */
+  /** Whether the token is known. */
   knows(token: TokenHash): boolean {
     return this.#byToken.has(keyOf(token))
   }

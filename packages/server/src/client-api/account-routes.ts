@@ -14,7 +14,7 @@ export interface AccountRoutesOptions {
   readonly clock: Clock
   readonly quotas: QuotaCalendar
   readonly bodyLimitBytes: number
-  /** Requests in so many seconds; `undefined` while nobody is limited. */
+  /** Requests in so many seconds; `undefined` without limits. */
   readonly rateLimit: { readonly limit: number; readonly periodSeconds: number } | undefined
 }
 

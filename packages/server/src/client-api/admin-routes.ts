@@ -7,7 +7,7 @@ import { route } from '../http/route.ts'
 import { isLeveled, LOG_LEVELS } from '../runtime/log.ts'
 import type { LogLevel } from '../runtime/log.ts'
 
-/** What came of reading the files of clients, workers and schedules anew. */
+/** The outcome of a reload of the files of clients, workers and schedules. */
 type ReloadOutcome =
   | { readonly status: 'reloaded'; readonly clients: number; readonly workers: number; readonly schedules: number }
   | { readonly status: 'refused'; readonly error: string }

@@ -119,7 +119,7 @@ const SHARED =
   /^(?:jobs|automations|runs|audit|tools|calendars|hooks|secrets|quarantine|workers|queues|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
 
 /**
- * A blueprint's own version of the API has the same routes around its endpoints: whoever starts a job under `/api/v2`
+ * A blueprint's own version of the API has the same routes around its endpoints: a client that starts a job under `/api/v2`
  * looks for it there too.
  */
 export function apiVersionRewriter(clientApiPrefix: string, blueprints: ReloadableRegistry): (url: string) => string {

@@ -46,7 +46,7 @@ const REDELIVER = route({
   id: 'redeliver',
   summary: 'Send a webhook message once more',
   description:
-    'Under the same id, at once and with all its attempts anew, also to an endpoint that is disabled; when it arrives there, the endpoint is enabled. A message that is about to be sent anyway is left as it is.',
+    'Sends the message again under the same id, at once and with all its attempts, also to an endpoint that is disabled. When it arrives, the endpoint is enabled. A message that is about to be sent anyway is left as it is.',
   params: wire.deliveryParams,
   replies: { 202: { description: 'The message is on its way.', body: wire.deliveryBody } },
   refusals: ['NOT_FOUND', 'CONFLICT'],

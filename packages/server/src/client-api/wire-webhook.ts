@@ -74,7 +74,7 @@ export const webhookEndpointList = z.array(webhookEndpointBody)
 
 export const declareEndpointRequest = z.strictObject({ url: z.string().min(1).max(4_096) })
 
-/** A week: whoever needs longer to change a receiver rotates once more. */
+/** A week. If a receiver needs longer to change, rotate once more. */
 const OVERLAP_S_MAX = 604_800
 
 export const rotateSecretRequest = z.strictObject({

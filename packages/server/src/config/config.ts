@@ -58,7 +58,7 @@ function asSettings(values: Partial<Record<SettingName, Raw>>): Settings & Redis
   return values as unknown as Settings & RedisSettings
 }
 
-/** A value that somebody has set, and where. */
+/** A value that was set, and where. */
 interface Given {
   readonly value: unknown
   readonly from: string

@@ -54,7 +54,7 @@ function keptKey(directory: string): Buffer {
   if (!KEY_TEXT.test(text)) {
     throw invalid(`${path} does not hold a key. Restore it from a backup, or delete it: links made before then fail.`)
   }
-  // Whoever copied it may have left it open to others.
+  // A copied file may be readable by others.
   chmodSync(path, 0o600)
   return Buffer.from(text, 'hex')
 }

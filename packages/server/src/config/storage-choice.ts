@@ -43,7 +43,7 @@ export const REDIS_KEYS: Readonly<Record<RedisField, ConfigKey>> = {
   },
 }
 
-/** Kubernetes sets `REDIS_PORT=tcp://10.0.0.1:6379` in every pod beside a service named redis. Nobody has chosen that. */
+/** Kubernetes sets `REDIS_PORT=tcp://10.0.0.1:6379` in every pod beside a service named redis. It is not a choice. */
 export function isInjectedPort(field: string, value: unknown): boolean {
   return field === 'redisPort' && typeof value === 'string' && value.startsWith('tcp://')
 }
@@ -81,7 +81,7 @@ function redisPartOf(storageUrl: string, field: RedisField): string | number | u
   return { redisHost: only.host, redisPort: only.port, redisDb: database }[field]
 }
 
-/** Whether the address names a storage, without asking anybody. Refusals never repeat it: it may hold a password. */
+/** Whether the address names a storage, without connecting. Errors never repeat it: it may contain a password. */
 export function storageUrlProblem(url: string): string | undefined {
   if (url === 'memory:' || url === 'memory') return undefined
   if (url.startsWith('file:')) {

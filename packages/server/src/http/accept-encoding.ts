@@ -47,7 +47,7 @@ function read(header: string): Accepted {
   return { encodings, refusesPlain: plain === 0 }
 }
 
-/** From 0 to 1; what is no weight counts as refused, so that nobody gets what he may not understand. */
+/** From 0 to 1; an invalid weight counts as refused, so that no client gets an encoding that it may not understand. */
 function weightOf(parameters: readonly string[]): number {
   const given = parameters.find((parameter) => parameter.startsWith('q='))
   if (given === undefined) return 1

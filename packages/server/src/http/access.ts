@@ -10,7 +10,7 @@ export const CLIENT_ROLES = ['viewer', 'client', 'admin'] as const
 export type ClientRole = (typeof CLIENT_ROLES)[number]
 
 /**
- * Who may call a route: anybody, workers, or clients from this role upwards. `capability`: clients, and whoever has a
+ * Who may call a route: everyone, workers, or clients from this role upwards. `capability`: clients, and holders of a
  * signed permission for this one thing, which the handler then checks.
  */
 export type Access = 'public' | 'worker' | 'capability' | ClientRole
@@ -18,7 +18,7 @@ export type Access = 'public' | 'worker' | 'capability' | ClientRole
 /** Which rate limit counts a route. */
 export type RateKind = 'general' | 'heartbeat' | 'poll'
 
-/** Whoever makes a request with a client's token. */
+/** The sender of a request with a client's token. */
 export interface Caller {
   readonly client: ClientInfo
   readonly role: ClientRole
@@ -39,14 +39,14 @@ declare module 'fastify' {
     /** `general` where it is not named. */
     readonly rate?: RateKind
   }
-  /** As the plugin that makes the API's document declares it, so that whoever reads this file alone knows it too. */
+  /** As the plugin that makes the API document declares it, repeated for programs that load this file alone. */
   interface FastifySchema {
     hide?: boolean
     summary?: string
   }
 }
 
-/** Whether somebody of role `has` may do what `needs` asks for. */
+/** Whether the role `has` includes the role `needs`. */
 export function isAllowed(has: ClientRole, needs: ClientRole): boolean {
   return CLIENT_ROLES.indexOf(has) >= CLIENT_ROLES.indexOf(needs)
 }
@@ -68,7 +68,7 @@ export interface DeclaredRoute {
 }
 
 export interface Gate {
-  /** Who calls; refuses whoever cannot say. */
+  /** The caller; refuses requests without valid credentials. */
   authenticate(headers: FastifyRequest['headers']): Caller
 }
 

@@ -17,7 +17,7 @@ const SHRINKS = /^(?:text\/(?!event-stream)|application\/(?:[\w.-]+\+)?(?:json|x
 const NO_TRANSFORM = /\bno-transform\b/i
 
 /**
- * Compresses answers for those who ask for it. Whoever does not pays for one look at a header and at a length; workers of
+ * Compresses replies for clients that ask for it. Others cost one look at a header and at a length; workers of
  * the SDK are among them, since tasks are small and their way is mostly short.
  */
 export function compressAnswers(app: FastifyInstance, options: CompressionOptions): void {
@@ -96,7 +96,7 @@ function streamed(payload: Readable, reply: FastifyReply, accepted: Accepted): R
   const compressor = createCompressor(accepted.encodings)
   if (compressor === undefined) return payload
   markEncoded(reply, compressor.encoding)
-  // Whoever reads the compressor sees its end or its error; nothing is left to do for the pipeline's own callback.
+  // The reader of the compressor sees its end or its error; the callback of the pipeline has nothing left to do.
   return pipeline(payload, compressor.stream, () => {})
 }
 

@@ -14,7 +14,7 @@ declare module 'fastify' {
 export interface PageBounds {
   /** Pages that are made at the same time. */
   readonly pagesMax: number
-  /** Bytes of long answers that nobody has read yet; beyond it no page is begun. */
+  /** Bytes of long replies that have not been read yet; beyond it no page is begun. */
   readonly unreadBytesMax: number
   /** How long a request waits until it may enter. */
   readonly waitMs: number
@@ -35,8 +35,8 @@ interface Waiting {
 /**
  * Lets lists be read a few at a time, in the order in which they were asked for. While a page is made, its records and its text
  * are in memory, some tens of megabytes at the worst, and requests of one connection are all begun at once. Most pages
- * are short, so that nobody notices; who waits too long is refused. A long page is also the most work that a request can ask for,
- * so while the event loop is late everything else goes first, for a while.
+ * are short and not noticed; a request that waits too long is refused. A long page is the most work that a request can
+ * ask for, so while the event loop is late everything else goes first, for a while.
  */
 export class PageGate {
   readonly #bounds: PageBounds
@@ -73,7 +73,7 @@ export class PageGate {
     if (this.#under.delete(raw)) this.look()
   }
 
-  /** Lets in whoever has room, and sends away whoever has waited too long. */
+  /** Admits waiting requests that have room, and refuses those that have waited too long. */
   look(now: number = performance.now()): void {
     for (let [first] = this.#waiting; first !== undefined; [first] = this.#waiting) {
       const isGone = isOver(first.raw)

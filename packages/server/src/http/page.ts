@@ -90,7 +90,7 @@ export interface Walk {
 const PIECES_MAX = LIMITS.pageReadBytesMax / LIMITS.pagePieceBytes
 
 /**
- * Goes through jobs until the page is full, piece by piece, so that neither much is in memory at once nor anybody else waits
+ * Reads jobs until the page is full, in pieces, so that neither much is in memory at once nor other requests wait
  * for long. It looks through a bounded number of records and bytes: a page may come short of its limit, and then says where
  * to go on. Gives the place where the next page begins; `undefined` when there is none.
  */

@@ -16,7 +16,7 @@ const MALFORMED = new ImpresarioError('INVALID_REQUEST', 'This is not a valid HT
 
 /**
  * Answers what never became a request: a malformed request line, headers that are too long, a head or a body that comes too
- * slowly. Nothing is logged, because anybody can cause it as often as he likes.
+ * slowly. Nothing is logged, because any client can cause it as often as it likes.
  */
 export function answerParserError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return

@@ -71,7 +71,7 @@ export function createErrorHandler(log: Log) {
   }
 }
 
-/** Without the query: it may hold what is nobody else's business. */
+/** Without the query: it may contain private data. */
 export function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? request.url
 }

@@ -12,7 +12,7 @@ export interface TlsOptions extends SecureContextOptions {
   readonly minVersion: 'TLSv1.2'
   /** Ask workers for a certificate. */
   readonly requestCert: boolean
-  /** End the connection of whoever shows none, or one that is not valid. */
+  /** End connections without a client certificate, or with one that is not valid. */
   readonly rejectUnauthorized: boolean
 }
 
@@ -51,7 +51,7 @@ export type TlsReloaded =
   | { readonly status: 'off' }
 
 /**
- * Reads the files anew and uses them for every connection from now on; those that are open stay as they are. Files that
+ * Reloads the files and uses them for every new connection; those that are open stay as they are. Files that
  * cannot work change nothing. What came of it is in the log too.
  */
 export function reloadTls(server: object, settings: Settings, log: Log): TlsReloaded {

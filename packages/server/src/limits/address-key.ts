@@ -13,7 +13,7 @@ interface Addressed {
 const UNREADABLE = 'unreadable'
 
 /**
- * The address as far as it tells callers apart: whoever has an IPv6 address has 2⁶⁴ of them. `undefined` for the own
+ * The part of an address that tells callers apart: a client with an IPv6 address has 2⁶⁴ of them. `undefined` for the own
  * machine.
  *
  * Behind a trusted proxy the address is what X-Forwarded-For says, which may be any text. Only a connection that comes

@@ -9,7 +9,7 @@ export interface AdmissionBounds {
   readonly jobBytesMax: number
   /** Bytes of bodies that have arrived and are not yet answered. Those that start jobs may have half of it. */
   readonly bodyBytesMax: number
-  /** Longer than that nobody should wait for the storage. Zero: waiting is never a reason to refuse. */
+  /** The longest acceptable wait for the storage. Zero: waiting is never a reason to refuse. */
   readonly waitMsMax: number
 }
 
@@ -29,7 +29,7 @@ export interface BodyPass {
   leave(): void
 }
 
-/** A wait that passes by itself is no overload: so long nobody may have been served in time. */
+/** A short wait is no overload: for this long, no request may have been served in time. */
 const PATIENCE_MS = 3_000
 /** For bytes that are on their way: they are written in a moment. */
 const RETRY_SOON_S = 1
@@ -54,7 +54,7 @@ export class Admission implements EngineAdmission {
   readonly #waiting = new Map<object, number>()
   #jobBytes = 0
   #bodyBytes = 0
-  /** When somebody was last served in time, or nobody waited. */
+  /** When a request was last served in time, or none was waiting. */
   #goodAt = Number.NEGATIVE_INFINITY
   #refused = 0
   #toldAt = Number.NEGATIVE_INFINITY

@@ -14,12 +14,12 @@ declare module 'fastify' {
   }
 }
 
-/** A body up to here counts as a whole at once: nobody takes up much by sending it slowly, and nothing has to be counted. */
+/** A body up to here counts as a whole at once: sending it slowly takes up little, and nothing has to be counted. */
 const SMALL_BYTES_MAX = 16_384
 
 /**
  * Lets bodies in as far as there is memory for them, after the caller is known and before anything is read. A large one counts
- * as it arrives, so that nobody takes up room by sending slowly; and all count until their request is answered.
+ * as it arrives, so that slow senders take up no room in advance; and all count until their request is answered.
  */
 export function admitBodies(app: FastifyInstance, admission: Admission): void {
   app.decorateRequest('bodyPass', undefined)
@@ -28,7 +28,7 @@ export function admitBodies(app: FastifyInstance, admission: Admission): void {
       const isNewWork = request.routeOptions.config.isNewWork === true
       // A file goes on piece by piece and takes up no memory.
       const expected = request.routeOptions.config.isFile === true ? 0 : expectedBytes(request)
-      // The connection closed while the caller was looked up: nothing more comes, and nobody would say when it is over.
+      // The connection closed while the caller was looked up: nothing more comes, and no event would report the end.
       if (expected === 0 || isOver(reply.raw)) {
         if (isNewWork) admission.mustHaveTime()
         done(null, payload)
@@ -63,14 +63,14 @@ function counted(payload: RequestPayload, pass: BodyPass): RequestPayload {
         pass.add(chunk.length)
         done(null, chunk)
       } catch (error) {
-        // What is left is read and thrown away: whoever cannot send it would never read the answer.
+        // The rest is read and discarded: a client that cannot send it would never read the reply.
         payload.unpipe(counter)
         payload.resume()
         done(error instanceof Error ? error : new Error(String(error)))
       }
     },
   })
-  // A body that nobody reads, as of a path that is not there, may break too: an error without a listener ends the process.
+  // A body that is not read, as of an unknown path, may break too: an error without a listener ends the process.
   counter.on('error', () => {})
   payload.once('error', (error) => counter.destroy(error))
   payload.once('close', () => {

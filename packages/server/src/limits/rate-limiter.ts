@@ -32,7 +32,7 @@ export const KEYS_MAX = 100_000
  * The generic cell rate algorithm: for every key one number, the moment when all that it has asked for is paid off. Each
  * request puts that moment off by period ÷ limit; it may lie one period ahead. So a whole burst is allowed at once, and
  * afterwards one request after the other as time goes by: there is no window at whose end everything is possible again,
- * and none that a refused request would begin anew.
+ * and none that a refused request would restart.
  *
  * A key whose moment has passed is as good as one never seen. Those go first when there are too many, then the ones that
  * were not used for the longest time.
@@ -54,7 +54,7 @@ export class MemoryRateLimiter implements RateLimiter {
     if (!verdict.isAllowed) return verdict
     const spacing = rule.periodMs / rule.limit
     const paidOffAt = Math.max(this.#paidOffAt.get(key) ?? 0, nowMs) + spacing
-    // Set anew, so that the order of the map is the order of use.
+    // Deleted and set, so that the order of the map is the order of use.
     this.#paidOffAt.delete(key)
     this.#paidOffAt.set(key, paidOffAt)
     if (this.#paidOffAt.size > this.#keysMax) this.#makeRoom(nowMs)
@@ -78,7 +78,7 @@ export class MemoryRateLimiter implements RateLimiter {
   }
 }
 
-/** Sums of fractions are off by some millionths of a millisecond; whoever has waited long enough must not meet that. */
+/** Sums of fractions are off by some millionths of a millisecond, which must not refuse a request that waited long enough. */
 export const ROUNDING_MS = 1e-3
 
 function retryOf(paidOffAt: number, { limit, periodMs }: RateRule, nowMs: number): number {

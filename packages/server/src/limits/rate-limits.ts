@@ -18,7 +18,7 @@ export interface RateLimitOptions {
 }
 
 interface RateRules extends Readonly<Record<RateKind, RateRule>> {
-  /** Whoever shows no token; by address. */
+  /** Callers without a token; by address. */
   readonly public: RateRule
   /** Wrong tokens; by address. */
   readonly failed: RateRule
@@ -35,11 +35,11 @@ function rateRules(settings: SecuritySettings): RateRules {
   }
 }
 
-/** Whoever has come in from an address lately; more than this are forgotten, the oldest first. */
+/** Addresses with a recent sign-in; more than this are forgotten, the oldest first. */
 const GUESTS_MAX = 50_000
 
 /**
- * Limits per client, per worker and, for whoever shows no token, per address. They are counted when the caller is known
+ * Limits per client, per worker and, for callers without a token, per address. They are counted when the caller is known
  * and before the body is read.
  *
  * Wrong tokens are counted per address, always. Once there were too many of them, that address gets the same answer for
@@ -121,7 +121,7 @@ export function limitRates(app: FastifyInstance, options: RateLimitOptions): voi
   })
 }
 
-/** A token that is shown in a body is answered with 403 when it is nobody's, as workers expect it. */
+/** An unknown token in a body is answered with 403, as workers expect it. */
 function isWrongToken({ routeOptions }: FastifyRequest, status: number): boolean {
   return status === 401 || (status === 403 && routeOptions.config.isProvenByBody === true)
 }
@@ -148,7 +148,7 @@ class AtOnce {
     this.#max = max
   }
 
-  /** False when there are too many of his. Whoever is let in leaves when his answer is through or he is gone. */
+  /** False when the caller has too many requests open. Each counts until its reply is sent or its connection is gone. */
   enter(who: string | undefined, raw: ServerResponse): boolean {
     if (who === undefined || isOver(raw)) return true
     const count = (this.#counts.get(who) ?? 0) + 1
@@ -206,7 +206,7 @@ class Credits {
  * A client by its id. A worker by its token and the id that it names: a token may be shared by many workers; where it
  * names none, as the older ones do with results, by its address.
  *
- * Nobody who has not shown who he is: whoever could make up keys would have a new limit with each of them, and push
+ * No caller without a verified identity: one that could invent keys would have a new limit with each of them, and push
  * the counts of others out of the memory.
  */
 function callerKey(request: FastifyRequest): string | undefined {

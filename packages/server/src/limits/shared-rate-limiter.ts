@@ -14,7 +14,7 @@ export interface SharedRateLimiterOptions {
 /** Drawn at once: so much of the limit, and of what is left of it. Rules up to 31 are drawn one by one. */
 const SHARE_OF_LIMIT = 16
 const SHARE_OF_ROOM = 8
-/** Each conflict means that somebody else has got something, so that there is an end; this is far beyond it. */
+/** Each conflict means that another instance has made progress, so there is an end; this is far beyond it. */
 const CONFLICTS_MAX = 100
 const CONTENDED_MS = 100
 /** A storage that takes longer is as good as gone, and is asked again so much later. */
@@ -42,7 +42,7 @@ interface Draw {
  * take the same; it expires when all is paid off. Most requests are served from what was drawn before and cost no call.
  *
  * While the storage does not answer, each instance counts for itself: a limit that is a few times too wide does less harm
- * than a server that nobody can reach.
+ * than a server that cannot be reached.
  */
 export class SharedRateLimiter implements RateLimiter {
   readonly #options: SharedRateLimiterOptions
@@ -151,7 +151,7 @@ export class SharedRateLimiter implements RateLimiter {
     this.#keep(key, { from: 0, until: 0, offset: 0, refusedUntil: nowMs + CONTENDED_MS })
   }
 
-  /** How it stands with the key now. Rules may have changed: nobody has to wait for more than the period of his own. */
+  /** The present state of the key. Rules may have changed: a wait is never longer than the period of the present rule. */
   async #read(
     key: string,
     { periodMs }: RateRule,
@@ -191,7 +191,7 @@ export class SharedRateLimiter implements RateLimiter {
     else this.#asking.set(key, count)
   }
 
-  /** Set anew, so that the order of the map is the order of use; the oldest eighth goes when there are too many. */
+  /** Deleted and set, so that the order of the map is the order of use; the oldest eighth goes when there are too many. */
   #keep(key: string, draw: Draw): void {
     const { keysMax = KEYS_MAX } = this.#options
     this.#draws.delete(key)

@@ -9,9 +9,9 @@ import type { Register } from 'tsx/esm/api'
 type Import = (file: string) => Promise<unknown>
 
 export interface LoadOptions {
-  /** Read every module anew, also those that the blueprints import. For development. */
+  /** Load every module again, also those that the blueprints import. For development. */
   readonly isFresh?: boolean
-  /** Is told every file that is read, also those that the blueprints import, while they are read anew. */
+  /** Called with every file that a reload reads, also those that the blueprints import. */
   readonly onImport?: (file: string) => void
 }
 
@@ -61,7 +61,7 @@ function isSource(name: string): boolean {
 
 /**
  * Node reads what it can read by itself: JavaScript, and TypeScript where it strips types or a loader was given to the
- * process. Whoever reads anew needs a loader with modules of its own for each time, which is a tool for development.
+ * process. A reload needs a loader with its own modules each time, which is a tool for development.
  */
 async function importer({ isFresh = false, onImport }: LoadOptions): Promise<Import> {
   if (!isFresh) return (file) => import(pathToFileURL(file).href)

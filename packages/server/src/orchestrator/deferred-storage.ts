@@ -2,10 +2,10 @@ import type { Storage } from '@impresario/core'
 
 /**
  * A storage that is still being opened: every call waits for it, and is refused with its reason if it cannot be opened.
- * So that whoever only needs a storage to talk to does not have to wait for a network before it is composed.
+ * Parts that only need a storage to talk to can be composed without waiting for a network.
  */
 export function deferredStorage(opening: Promise<Storage>): Storage {
-  // Whoever calls hears of a failure; the promise itself must not end the process before the first call.
+  // Callers get the failure; the promise itself must not end the process before the first call.
   opening.catch(() => undefined)
   return {
     now: async () => (await opening).now(),

@@ -28,7 +28,7 @@ interface Listener {
 /**
  * Keeps what escapes from handlers away from the process.
  *
- * Everything that a handler sets going carries the run that it belongs to. A rejection that nobody awaits, an error that is
+ * Everything that a handler starts carries the run that it belongs to. An unhandled rejection, an error that is
  * thrown in a timer or an emitter, and a call of `process.exit` fail that run, with its blueprint and state in the log.
  * What belongs to no handler is left to other listeners; where there are none, the process ends with exit code 1, as Node
  * does by itself.
@@ -48,12 +48,12 @@ export class HandlerGuard implements TurnGuard {
 
   run<T>(run: HandlerRun, code: () => T, onStray: (error: unknown) => void): T {
     const watched = run.isSuspect ? () => withoutStall(run, code) : code
-    // To carry the run along costs something with every promise of the process; nobody would ask for it.
+    // Carrying the run along costs something with every promise of the process, and is not used without the guard.
     if (this.#exit === undefined) return watched()
     return this.#runs.run({ ...run, onStray }, watched)
   }
 
-  /** What is run here belongs to no handler, whoever asked for it. */
+  /** What runs here belongs to no handler, wherever it was called from. */
   outside<T>(code: () => T): T {
     return this.#runs.exit(code)
   }

@@ -15,7 +15,7 @@ export interface HealthReport {
   readonly components: Readonly<Record<string, Component>>
 }
 
-/** Whoever asks for readiness mostly waits no longer than that himself. */
+/** Most readiness probes wait no longer than this. */
 const ANSWER_MS = 2_000
 /** A replica refuses more than writes, and a person looks for the same cause. */
 export const REFUSES_WRITES = 'it refuses writes'
@@ -28,7 +28,7 @@ export class Health {
   #writeProblem: () => string | undefined = () => undefined
   #storageFailure: string | undefined
 
-  /** About to stop, and from then on: whoever asks is served, and told to come no more. */
+  /** About to stop, and from then on: requests are served, and their connections are closed. */
   get isLeaving(): boolean {
     return this.#engine === 'stopping'
   }

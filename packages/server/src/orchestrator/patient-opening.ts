@@ -18,7 +18,7 @@ const TOLD_EVERY = 10
 
 /**
  * Opens a storage, and waits for one that is not ready: a database that is still starting, a replica that is about to be
- * promoted, a disk that somebody is about to clear. What waiting does not mend, such as a wrong password, is refused at once.
+ * promoted, a disk that is about to be cleared. What waiting does not mend, such as a wrong password, is refused at once.
  */
 export async function openPatiently(open: () => Promise<Storage>, patience: Patience): Promise<Storage> {
   const { address, waitMs, log, signal } = patience

@@ -18,7 +18,7 @@ interface Watched {
  * Says when the files of a directory, or files that these import from elsewhere, have changed.
  *
  * What is watched are directories, never files: an editor that writes beside and renames leaves another file under the old
- * name, and whoever watches the old one hears of nothing any more. After every change directories that are new, or were
+ * name, and a watch on the old one reports nothing any more. After every change directories that are new, or were
  * replaced, are watched too.
  */
 export class SourceWatch {

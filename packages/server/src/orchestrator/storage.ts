@@ -10,7 +10,7 @@ import { directoryOf, storageUrlProblem } from '../config/storage-choice.ts'
 export interface StorageOptions {
   readonly clock: Clock
   readonly log: Log
-  /** Names this process among those that share the storage, also after a restart. The host's name is nobody's own. */
+  /** Names this process among those that share the storage, also after a restart. The host's name may be shared. */
   readonly instanceId: string
   /** How long to wait for a server that is not ready. */
   readonly waitMs: number
@@ -25,7 +25,7 @@ export function openStorage(url: string, options: StorageOptions): Storage {
   const { clock, log, instanceId, onFailure } = options
   const problem = storageUrlProblem(url)
   if (problem !== undefined) throw invalid(`STORAGE_URL ${problem}`)
-  // Its items have spans, which must not change when somebody sets the clock.
+  // Its items have durations, which must not change when the clock is set.
   const now = (): number => clock.steady?.() ?? clock.now()
   if (url === 'memory:' || url === 'memory') return createMemoryStorage({ now })
   if (url.startsWith('file:')) {

@@ -8,13 +8,13 @@ const EVERY_MS = 5_000
 /** A storage that was not ready may be so again in a moment. */
 const AGAIN_MS = 1_000
 const PATIENCE_MS = 4_000
-/** Longer than any storage lives: nobody is told of it, and nobody finds it due. One for all instances. */
+/** Longer than any storage lives: it never becomes due, and there is no hint for it. One for all instances. */
 const SPAN_MS = 100 * 365 * 86_400_000
 const ITEM: Item = { queue: 'signals', id: 'probe', lane: 'probe', priority: 0, delayMs: SPAN_MS, payload: null }
 
 /**
  * Finds out whether a storage elsewhere takes writes: one that is full, read-only or a replica answers every question and
- * refuses every job. Writes one small item over and over, on its own time; whoever asks gets what was found last.
+ * refuses every job. Writes one small item repeatedly, in the background; callers get the latest finding.
  *
  * `new` → `start` → probing → `stop`.
  */

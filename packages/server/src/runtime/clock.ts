@@ -8,14 +8,14 @@ const PACE_AHEAD = 0.9
 
 interface TimeSources {
   readonly wall: () => number
-  /** Since any moment. Nobody sets it, and it may stand still while the machine sleeps. */
+  /** Since any moment. It is never set, and may stand still while the machine sleeps. */
   readonly passed: () => number
 }
 
 const MACHINE: TimeSources = { wall: () => Date.now(), passed: () => performance.now() }
 
 /**
- * `steady` is the wall clock as it was at the start, carried on by the one that nobody sets. `now` follows the wall clock: at
+ * `steady` is the wall clock as it was at the start, carried on by the monotonic one. `now` follows the wall clock: at
  * once when that was set forward or the machine slept, and little by little when it was set back, because it may not go back.
  */
 export function createClock({ wall, passed }: TimeSources = MACHINE): Clock {

@@ -15,7 +15,7 @@ interface Side {
 export interface TransferOptions {
   readonly from: Side
   readonly to: Side
-  /** Go on although somebody seems to be at work on one of the two. */
+  /** Continue although an instance seems to be running on one of the two. */
   readonly force?: boolean
   /** Leave the source as usable as it was: a copy. */
   readonly keepSource?: boolean
@@ -137,7 +137,7 @@ interface Before {
   readonly isOwnRest: boolean
 }
 
-/** Marks both sides first and looks whether that was right afterwards, because whoever starts does it the other way round. */
+/** Marks both sides first and checks afterwards, because an instance that starts does it the other way round. */
 async function begin(job: Job, before: Before): Promise<Progress> {
   const { from, to } = job
   const outline = await from.storage.outline()
@@ -236,7 +236,7 @@ async function mustBeUnused({ from, to, force = false }: Job): Promise<void> {
   }
 }
 
-/** Somebody who was faster than the mark would have changed what had been read. */
+/** An instance that was faster than the mark would have changed what had been read. */
 async function mustBeUnchanged(job: Job, { lastOrder }: Progress): Promise<void> {
   await mustBeUnused(job)
   const { from } = job

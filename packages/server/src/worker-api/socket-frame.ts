@@ -65,7 +65,7 @@ function progressEvent(message: JsonObject): EventRequest {
   }
 }
 
-/** Fields of the wrong type count as absent; what is then missing is said by whoever needs it. */
+/** Fields of the wrong type count as absent; the part that needs them reports what is missing. */
 function asEvent(eventType: string, message: JsonObject): EventRequest {
   const { payload, bubbling_chain: chain } = message
   return {

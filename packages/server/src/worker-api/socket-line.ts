@@ -3,7 +3,7 @@ import type { WebSocket } from 'ws'
 import type { Proof } from '../auth/worker-auth.ts'
 
 const SECOND_MS = 1_000
-/** Frames over the limit in one second, in limits: beyond it nobody is at the other end who listens. */
+/** Frames over the limit in one second, in limits: beyond it the other end does not listen. */
 const FLOOD = 20
 
 /** One open socket, and what is known of it. */

@@ -174,7 +174,7 @@ export class Sockets {
     this.lookAgain()
   }
 
-  /** Shows out whoever may no longer come in. */
+  /** Closes connections whose credentials are no longer valid. */
   lookAgain(): void {
     for (const line of this.#lines) {
       this.#lookAgain(line).catch((error: unknown) => {
@@ -188,7 +188,7 @@ export class Sockets {
     this.#end(line, POLICY, 'The credential was removed')
   }
 
-  /** Whatever comes counts, whether anybody has asked for it or not. */
+  /** Any frame counts, whether it was asked for or not. */
   #heard(line: Line): boolean {
     if (!this.#lines.has(line)) return false
     line.heard()
@@ -197,7 +197,7 @@ export class Sockets {
     return pace === 'good'
   }
 
-  /** By us and not by the library, which would answer every one of a flood, also to whoever does not read the answers. */
+  /** By us and not by the library, which would answer every ping of a flood, also to a client that does not read the answers. */
   #answerPing(line: Line, data: Buffer): void {
     const { socket } = line
     if (!this.#heard(line) || socket.readyState !== socket.OPEN) return

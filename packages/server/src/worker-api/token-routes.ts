@@ -57,7 +57,7 @@ export function registerTokenRoutes(app: FastifyInstance, { auth, tokens, socket
       const renewed = await tokens.renew(hashToken(token), (record) => auth.isCurrent(record))
       if (renewed !== undefined) return renewed
       if (request.body?.refresh_token === undefined) {
-        // A token that is nobody's is told as that, and counted: here too somebody may be guessing.
+        // An unknown token is reported as such, and counted: this route can be used for guessing too.
         await auth.recognise(request.headers, request.raw.socket)
         throw new ImpresarioError('INVALID_REQUEST', 'refresh_token is required.')
       }

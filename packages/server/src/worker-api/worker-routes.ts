@@ -191,7 +191,7 @@ function sendJson(reply: FastifyReply, body: unknown): FastifyReply {
   return reply.header('content-type', 'application/json; charset=utf-8').send(writeJson(body))
 }
 
-/** A signed result that comes again is no harm: each delivery of a task counts once, whoever repeats its result. */
+/** A signed result may be repeated without harm: each delivery of a task counts once. */
 function registerResultRoutes(app: FastifyInstance, { gateway }: WorkerRoutesOptions): void {
   app.route({
     ...WORKER_ROUTES.result,

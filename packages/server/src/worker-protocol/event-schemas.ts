@@ -94,7 +94,7 @@ function compile(schema: JsonObject, text: string): ValidateFunction | string {
 
 /**
  * Two references back to the beginning, below one property, are tried twice as often with every level of the payload: at
- * 60 levels for longer than anybody waits. Without circles the bound on references bounds the work as well.
+ * 60 levels for longer than any caller waits. Without cycles the bound on references bounds the work as well.
  */
 function isCircular(schema: JsonObject): boolean {
   const open = new Set<string>()

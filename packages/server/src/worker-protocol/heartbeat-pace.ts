@@ -3,7 +3,7 @@ import type { Clock } from '@impresario/core'
 const WINDOW_MS = 1_000
 /** More heartbeats than this in a second are a crowd: at 15 s between two of them, it is 1,500 workers well spread. */
 const CROWD = 100
-/** Workers that a restart has brought together beat together from then on, unless somebody spreads them. */
+/** Workers that a restart has synchronised send their heartbeats together from then on, unless they are spread. */
 const SETTLING_MS = 60_000
 const SETTLING_CROWD = 20
 const JITTER_MS_MAX = 5_000

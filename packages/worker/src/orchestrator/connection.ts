@@ -49,8 +49,8 @@ const BEAT_RETRY_MS = 250
  *
  * Unregistered at first, and again whenever the orchestrator says that it does not know this worker; it then registers
  * until it succeeds, however long that takes. Registered, it sends heartbeats. A failed heartbeat or poll changes
- * nothing but the time of the next: an orchestrator that comes back in time still knows its workers. While nobody is
- * there, only heartbeats are tried, so that other orchestrators are asked for work meanwhile; a poll that is under way is
+ * nothing but the time of the next: an orchestrator that comes back in time still knows its workers. While it cannot be
+ * reached, only heartbeats are tried, so that other orchestrators are asked for work meanwhile; a poll that is under way is
  * given up. The first heartbeat that is answered makes it ready again.
  */
 export class Connection implements TaskOrigin {
@@ -66,7 +66,7 @@ export class Connection implements TaskOrigin {
   #batched = false
   #tasksMax = 1
   #readyAt = 0
-  /** The last poll found nobody there. */
+  /** The last poll could not connect. */
   #unreached = false
   #givePollUp: (() => void) | undefined
   /** The next heartbeat holds everything, as a registration does. */
@@ -117,7 +117,7 @@ export class Connection implements TaskOrigin {
     return this.#registered
   }
 
-  /** Milliseconds until it may be asked for work; `undefined` while it is not registered, or nobody is there. */
+  /** Milliseconds until it may be asked for work; `undefined` while it is not registered or not reachable. */
   get readyInMs(): number | undefined {
     return this.#registered && !this.#unreached ? Math.max(0, this.#readyAt - performance.now()) : undefined
   }
@@ -189,7 +189,7 @@ export class Connection implements TaskOrigin {
       if (!isFirst) this.#readyAt = performance.now() + waitMs
       return this.#forgotten()
     }
-    // Once is no reason to wait longer than until somebody is there again.
+    // One failure is no reason to wait longer than until it can be reached again.
     this.#unreached = isUnreached(error)
     this.#readyAt = this.#unreached && isFirst ? 0 : performance.now() + waitMs
     this.#outage.failed('The orchestrator could not be asked for work.', error, { wait_ms: Math.round(waitMs) })
@@ -279,7 +279,7 @@ export class Connection implements TaskOrigin {
       log.info('Registered.', { orchestrator: transport.name, worker_id: this.workerId, batched: this.#batched })
       if (reply.warning !== undefined && reply.warning !== null) log.warn(reply.warning)
       if (settings.webSockets) this.#socket ??= transport.socket?.(this.workerId, this.#options.onCommand)
-      // Who forgot the worker forgot its leases: what is running here is named before somebody else gets it.
+      // An orchestrator that forgot the worker forgot its leases: running tasks are named before other workers get them.
       if (this.#options.running(this).length + this.results.size > 0) this.#bell.ring()
       this.#registrationDone()
       this.#options.onReady()
@@ -322,7 +322,7 @@ export class Connection implements TaskOrigin {
     this.#reachable()
   }
 
-  /** It has answered; if the last poll found nobody there, that is over. */
+  /** It has answered: it is reachable again, if the last poll could not connect. */
   #reachable(): void {
     if (!this.#unreached) return
     this.#unreached = false

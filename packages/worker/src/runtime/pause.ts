@@ -5,7 +5,7 @@ export function nextTick(): Promise<void> {
   })
 }
 
-/** Something that one loop waits for and others announce. An announcement that nobody awaits is kept, once. */
+/** Something that one loop waits for and others announce. An announcement that is not awaited is kept, once. */
 export class Bell {
   #rung = false
   #wake: (() => void) | undefined

@@ -135,7 +135,7 @@ export function isUnexpected(error: unknown): boolean {
   return !(error instanceof Error && hasTaskCode(error))
 }
 
-/** Causes that are told. More of them are a loop, or nothing that anybody reads. */
+/** Causes that are reported. More of them are a cycle, or too long to read. */
 const CAUSES_MAX = 5
 
 /** Where it came from, with what caused it. A failure that a handler chose itself tells only of its causes. */

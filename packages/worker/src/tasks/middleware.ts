@@ -44,7 +44,7 @@ async function through(
   const next = (): Promise<unknown> => {
     if (inner !== undefined) throw new TypeError('A middleware called next() twice.')
     inner = through(middlewares, place + 1, context, skill)
-    // Whoever does not await it still gets the failure: it is awaited below.
+    // A middleware that does not await it still gets the failure: it is awaited below.
     inner.catch(() => undefined)
     return inner
   }

@@ -26,8 +26,8 @@ const SWEEP_MS = 250
  * Runs tasks within the worker's limits.
  *
  * A task that has been taken either runs or waits here, when its type is at its limit; both hold one of the worker's
- * slots. It leaves when its handler is done, or when the worker gives it up at shutdown; a handler that goes on after
- * that speaks to nobody.
+ * slots. It leaves when its handler is done, or when the worker gives it up at shutdown; what a handler does
+ * after that is ignored.
  */
 export class TaskRunner {
   readonly #skills = new Map<string, Skill>()

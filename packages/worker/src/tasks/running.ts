@@ -32,7 +32,7 @@ export interface RunningOptions {
 
 const NO_TRACING = {}
 
-/** One task at this worker, as its handler sees it. The signal is made when somebody asks for it: most never do. */
+/** One task at this worker, as its handler sees it. The signal is created on first access: most handlers never use it. */
 export class RunningTask implements Task {
   readonly wire: WireTask
   readonly skill: Skill
@@ -147,7 +147,7 @@ export class RunningTask implements Task {
   sendEvent(type: string, payload: JsonObject = {}): Promise<void> {
     if (this.#ended) return Promise.reject(new TypeError('The task has ended; its events mean nothing any more.'))
     const sent = this.#checkedEvent(type, payload)
-    // The result waits for it, and a handler that does not is not to be ended by a rejection that nobody handles.
+    // The result waits for it, and a handler that does not await it must not fail by an unhandled rejection.
     this.#events ??= []
     this.#events.push(sent.catch(() => undefined))
     return sent

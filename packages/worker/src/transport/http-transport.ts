@@ -50,7 +50,7 @@ const RESULTS_BYTES_MAX = 900_000
 interface Call {
   readonly method: 'GET' | 'POST' | 'PATCH'
   readonly path: string
-  /** Written anew for every try: a signed message may be sent only once. */
+  /** Built for every attempt: a signed message may be sent only once. */
   readonly body?: () => string | Promise<string>
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
@@ -60,7 +60,7 @@ interface Call {
  * Speaks the wire protocol over kept-alive connections.
  *
  * Whether calls are batched is decided by the last answer to `register`: an orchestrator that was replaced by an
- * older one is asked anew, because it does not know this worker.
+ * older one is asked again, because it does not know this worker.
  */
 export class HttpTransport implements WorkerTransport {
   readonly name: string
@@ -183,7 +183,7 @@ export class HttpTransport implements WorkerTransport {
     return this.#sealedText(stringifyExact(message), unsigned)
   }
 
-  /** Signed with the time and something that never repeats, so that whoever overhears it cannot send it again. */
+  /** Signed with the time and a nonce, so that an intercepted message cannot be sent again. */
   async #signed(text: string, secret: string, unsigned: readonly string[] | undefined): Promise<string> {
     const message = messageIn(text)
     const metadata = { ...(message['metadata'] as DataObject | undefined), nonce: randomUUID() }

@@ -64,7 +64,7 @@ export class SignIn {
     return this.#notOffered ? token : this.#access
   }
 
-  /** After an answer that this token is nobody's. Says whether there is another one to try with. */
+  /** After a reply that this token is unknown. Returns whether there is another one to try. */
   async renew(refused: string | undefined): Promise<boolean> {
     if (this.#options.sts === 'no' || this.#notOffered) return false
     if (this.#access === refused) this.#access = undefined
@@ -75,7 +75,7 @@ export class SignIn {
     const { line, token, sts, log } = this.#options
     if (this.#refresh !== undefined) {
       const body = JSON.stringify({ refresh_token: this.#refresh })
-      // Whoever uses a refresh token twice is taken for a thief, so it is spent before the answer is known.
+      // A second use of a refresh token counts as theft, so it is spent before the reply is known.
       this.#refresh = undefined
       const answer = await line.request({ method: 'POST', path: WORKER_PATHS.tokenRefresh, token, body })
       if (answer.status < 300) return this.#take(answer)

@@ -17,10 +17,10 @@ export interface SocketOptions {
 
 const RECONNECT_MS = 1_000
 const RECONNECT_MS_MAX = 60_000
-/** A line that lasted so long was a good one: after it the waits begin anew. */
+/** A connection that lasted this long was a good one: after it the backoff starts over. */
 const GOOD_MS = 10_000
 const HANDSHAKE_MS = 10_000
-/** Without an answer to the last ping when the next is due, the line is dead although nobody closed it. */
+/** Without an answer to the last ping when the next is due, the connection is dead although it was not closed. */
 const PING_MS = 20_000
 const ACKNOWLEDGE_MS = 5_000
 /** More than this waiting to be sent: the line is slower than what it is given, and HTTP is the better way. */

@@ -34,7 +34,7 @@ export type Delivered = 'accepted' | 'refused' | 'unknown'
 export interface WorkerSocket {
   readonly isOpen: boolean
   /**
-   * Sends an event if the line is open. `unknown`: nobody has said that it arrived, so that another way must be taken.
+   * Sends an event if the line is open. `unknown`: its arrival was not confirmed, so another way must be taken.
    * With `mayBeLost`, being sent is enough on a line whose other side never answers.
    */
   send(event: EventRequest, mayBeLost: boolean): Promise<Delivered>
@@ -115,7 +115,7 @@ export function peaceMs(error: unknown, rateLimitMs: number): number {
   return error.retryAfterMs ?? (error.status === 429 ? rateLimitMs : 0)
 }
 
-/** Whether nobody answered at all. */
+/** Whether there was no reply at all. */
 export function isUnreached(error: unknown): boolean {
   return error instanceof TransportError && error.status === undefined
 }
