@@ -33,10 +33,22 @@ export interface LineParts {
   readonly call: <T>(run: (transport: WorkerTransport) => Promise<T>) => Promise<T>
 }
 
+type Files = NonNullable<WorkerTransport['files']>
+
+function filesOf({ files }: WorkerTransport): Files {
+  if (files === undefined) throw new TransportError('refused', 'There are no files here.')
+  return files
+}
+
 /** The connection of one worker. Knows what the worker holds, and fails when it is told to. */
 export class WorkerLine implements WorkerTransport {
   readonly name = 'the test kit'
   readonly deliveries: Delivery[] = []
+  readonly files: Files = {
+    read: (...given) => this.#call((transport) => filesOf(transport).read(...given)),
+    write: (...given) => this.#call((transport) => filesOf(transport).write(...given)),
+    list: (...given) => this.#call((transport) => filesOf(transport).list(...given)),
+  }
   readonly #parts: LineParts
   /** By id: tasks that were handed over and whose results have not been accepted. */
   readonly #held = new Set<string>()

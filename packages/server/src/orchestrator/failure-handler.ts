@@ -3,7 +3,7 @@ import { isImpresarioError } from '@impresario/protocol'
 import { errorFields } from '../runtime/log.ts'
 import type { Health } from './health.ts'
 
-/** Nobody catches it there, so it ends the process. */
+/** It is not caught there, so it ends the process. */
 export function throwOutside(error: Error): void {
   setImmediate(() => {
     throw error
@@ -13,7 +13,7 @@ export function throwOutside(error: Error): void {
 /**
  * A write that failed ends the process: the next one finds what was acknowledged. Files that were deleted underneath are
  * different. The next process would begin with nothing, while this one still holds what there is: it stays, refuses
- * everything and says so, until somebody has saved what can be saved.
+ * everything and says so, until an operator has saved what can be saved.
  */
 export function failureHandler(health: Health, log: Log, stop: (error: Error) => void): (error: Error) => void {
   return (error) => {
