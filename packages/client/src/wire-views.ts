@@ -144,6 +144,8 @@ export interface BlueprintView {
     readonly outcome: string | null
     /** What it waits for beside tasks, children and people, such as `after 3d`. */
     readonly waits: readonly string[]
+    /** Whether the blueprint says how to undo it. */
+    readonly has_undo: boolean
     readonly transitions: readonly { readonly to: string; readonly label: string | null }[]
   }[]
 }

@@ -356,6 +356,7 @@ export const workerBody = z.looseObject({
     gpus: z.array(z.looseObject({ model: z.string(), vram_gb: z.number() })),
     properties: object,
   }),
+  installed_models: z.array(z.string()),
   installed_software: z.record(z.string(), z.string()),
   cost_per_second: z.number().nullable(),
   cost_per_skill: z.record(z.string(), z.number()),

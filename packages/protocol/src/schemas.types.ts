@@ -21,7 +21,7 @@ type Frozen<T> = T extends (infer One)[]
 type RequiredOf<T> = { [Key in keyof T]-?: object extends Pick<T, Key> ? never : Key }[keyof T]
 
 /** `true`, or the names of the fields in which the two differ. */
-type Same<Interface, Schema> = [
+export type Same<Interface, Schema> = [
   Exclude<keyof Named<Interface>, keyof Named<Schema>>,
   Exclude<keyof Named<Schema>, keyof Named<Interface>>,
   Exclude<RequiredOf<Named<Interface>>, RequiredOf<Named<Schema>>>,
@@ -74,6 +74,13 @@ export const ANSWERS: {
   readonly workerEvent: Same<wire.WorkerHistoryBody, Out<'workerEvent'>>
   readonly eventCount: Same<wire.EventCountBody, Out<'eventCount'>>
   readonly catalogueEntry: Same<wire.CatalogueEntry, Out<'catalogueEntry'>>
+  readonly work: Same<wire.WireWork, Out<'jobWork'>>
+  readonly quarantined: Same<
+    Required<Pick<wire.QuarantinedBody, 'owner'>> & Omit<wire.QuarantinedBody, 'owner'>,
+    Out<'quarantinedBody'>
+  >
+  readonly dashboard: Same<wire.DashboardBody, Out<'dashboardBody'>>
+  readonly problem: Same<wire.ErrorBody, Out<'problem'>>
   readonly schedule: Same<Omit<wire.ScheduleBody, 'trigger'>, Omit<Named<Out<'scheduleBody'>>, 'trigger'>>
 } = {
   job: true,
@@ -100,6 +107,10 @@ export const ANSWERS: {
   workerEvent: true,
   eventCount: true,
   catalogueEntry: true,
+  work: true,
+  quarantined: true,
+  dashboard: true,
+  problem: true,
   schedule: true,
 }
 
@@ -119,4 +130,5 @@ export const WORKERS: {
   readonly heartbeat: Same<Unsealed<worker.HeartbeatRequest>, Unsealed<In<'heartbeatRequest'>>>
   readonly event: Same<Unsealed<worker.EventRequest>, Unsealed<In<'eventRequest'>>>
   readonly taskBatch: Same<worker.TaskBatchRequest, In<'taskBatchRequest'>>
-} = { register: true, heartbeat: true, event: true, taskBatch: true }
+  readonly result: Same<Unsealed<worker.ResultRequest>, Unsealed<In<'resultRequest'>>>
+} = { register: true, heartbeat: true, event: true, taskBatch: true, result: true }

@@ -18,7 +18,7 @@ export interface AccountRoutesOptions {
   readonly rateLimit: { readonly limit: number; readonly periodSeconds: number } | undefined
 }
 
-const accountReply = z.object({
+export const accountReply = z.object({
   client_id: z.string(),
   role: z.enum(CLIENT_ROLES),
   plan: z.string().nullable(),

@@ -1,3 +1,4 @@
+import { setImmediate as immediate } from 'node:timers/promises'
 import { KINDS, QUEUES } from '@impresario/core'
 import type { Batch, Item, ItemView, Put, Queue, Storage } from '@impresario/core'
 import type { Json } from '@impresario/protocol'
@@ -89,9 +90,15 @@ export async function fill(storage: Storage, seed: number, count: number): Promi
     const { leases } = await storage.claim(queue, { limit: 3, leaseMs: HOUR_MS, holder: 'gives back' })
     await storage.renew(leases, 0)
   }
-  await new Promise((resolve) => setTimeout(resolve, 3 * SOON_MS))
+  await untilPassed(storage, 3 * SOON_MS)
   for (const queue of QUEUES) await storage.claimExpired(queue, { limit: 5, leaseMs: HOUR_MS })
   await storage.sync()
+}
+
+/** Waits until this much time has passed on the storage's own clock. */
+async function untilPassed(storage: Storage, ms: number): Promise<void> {
+  const until = (await storage.now()) + ms
+  while ((await storage.now()) < until) await immediate()
 }
 
 /** What can be seen of a storage through its port, but for moments. */
