@@ -51,7 +51,7 @@ type Schemas = Readonly<Record<string, Schema>>
 const WHO: Readonly<Record<string, string>> = {
   public: 'everybody',
   worker: 'workers',
-  capability: 'clients, and whoever has a signed link',
+  capability: 'clients, and holders of a signed link',
   viewer: 'viewers, clients and admins',
   client: 'clients and admins',
   admin: 'admins',

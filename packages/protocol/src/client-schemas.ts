@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 import { JOB_STATUSES, WAIT_KINDS, LARGE_JOB_FIELDS, WORKER_STATUSES } from './wire-client.ts'
-import { jobCompensation, jobFailure } from './job-part-schemas.ts'
+import { jobCompensation, jobFailure, jobWork } from './job-part-schemas.ts'
 
 /**
  * The messages that clients send and receive. The types are in `wire-client.ts`. Requests are validated with these
@@ -226,15 +226,6 @@ export const trailEntry = z.looseObject({
   event: z.string(),
   state: z.string().optional(),
   note: z.string().optional(),
-})
-
-export const jobWork = z.looseObject({
-  waiting: z.int().describe('Tasks that no worker has picked up yet.'),
-  delayed: z.int().describe('Tasks that are tried again later.'),
-  running: z.int().describe('Tasks that workers have in their hands.'),
-  workers: z.array(z.string()).describe('Ids of these workers, each once, ten at most.'),
-  children: z.array(z.string()).describe('Ids of children that have not ended, ten at most.'),
-  unseen: z.int().optional().describe('Tasks beyond those that were looked up; absent when all were.'),
 })
 
 export const jobWait = z.looseObject({

@@ -21,3 +21,12 @@ export const jobFailure = z.looseObject({
     })
     .optional(),
 })
+
+export const jobWork = z.looseObject({
+  waiting: z.int().describe('Tasks that no worker has picked up yet.'),
+  delayed: z.int().describe('Tasks that are tried again later.'),
+  running: z.int().describe('Tasks that workers have in their hands.'),
+  workers: z.array(z.string()).describe('Ids of these workers, each once, ten at most.'),
+  children: z.array(z.string()).describe('Ids of children that have not ended, ten at most.'),
+  unseen: z.int().optional().describe('Tasks beyond those that were looked up; absent when all were.'),
+})

@@ -42,7 +42,11 @@ declare module 'fastify' {
   /** As the plugin that makes the API document declares it, repeated for programs that load this file alone. */
   interface FastifySchema {
     hide?: boolean
+    tags?: readonly string[]
+    description?: string
     summary?: string
+    security?: readonly { [scheme: string]: readonly string[] }[]
+    operationId?: string
   }
 }
 

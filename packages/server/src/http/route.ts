@@ -1,5 +1,3 @@
-// Adds `tags` and others to the schemas of routes.
-import type {} from '@fastify/swagger'
 import type { FastifyContextConfig, FastifySchema } from 'fastify'
 import { ERROR_MEANINGS, ImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { ErrorCode } from '@impresario/protocol'
