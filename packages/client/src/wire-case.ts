@@ -16,6 +16,7 @@ const OPAQUE = [
   'worker_info_snapshot',
   'body',
   'contract',
+  'input_schema',
   'properties',
   'installed_software',
   'cost_per_skill',

@@ -138,6 +138,8 @@ export interface BlueprintView {
   readonly start: string
   readonly endpoint: string | null
   readonly api_version: string | null
+  /** JSON Schema of the initial data, where the blueprint has one. */
+  readonly input_schema: Readonly<Record<string, Json>> | null
   readonly states: readonly {
     readonly name: string
     readonly kind: string
