@@ -38,7 +38,7 @@ export const createJobRequest = z.looseObject({
   ),
   execution_timeout: seconds.describe('Longest life of the job, in seconds.'),
   metadata: nullable.describe('Kept with the job and shown with it; nothing is decided by it.'),
-  webhook_url: text.describe('Where the end of the job is told.'),
+  webhook_url: text.describe('Gets a message when the job ends.'),
   tracing_context: z
     .looseObject({
       traceparent: z.string().max(128),
@@ -309,9 +309,9 @@ export const explainedTask = z.looseObject({
   type: z.string(),
   where: z.enum(['waiting', 'assigned', 'running', 'delayed', 'ended']),
   worker: z.string().nullable(),
-  attempt: z.int().describe('Which try it is.'),
+  attempt: z.int().describe('Number of the attempt, from 1.'),
   deadline: z.number().nullable().describe('When its result must be there, in Unix seconds.'),
-  last_error: object.nullable().describe('Why the try before failed: `code` and `message`.'),
+  last_error: object.nullable().describe('Why the attempt before failed: `code` and `message`.'),
   explanation: object
     .nullable()
     .describe(
@@ -326,7 +326,7 @@ export const explanationBody = z.looseObject({
   children: z
     .array(z.looseObject({ job_id: z.string(), blueprint_name: z.string(), status: z.string().nullable() }))
     .describe('The jobs that it waits for, a hundred at most. The status is null beyond the first twenty.'),
-  summary: z.string().nullable().describe('What it stands still for, in a sentence; null for a job that does not.'),
+  summary: z.string().nullable().describe('What it waits for, in a sentence; null for a job that does not wait.'),
   waits_for: jobWait.nullable().describe('While it waits for a moment or an event.'),
   tasks: z.array(explainedTask),
 })
@@ -339,8 +339,8 @@ export const workerBody = z.looseObject({
   available_skills: z.array(z.string()).describe('Those that it can start now.'),
   hot_skills: z.array(z.string()),
   hot_cache: z.array(z.string()).describe('Models that are loaded.'),
-  max_concurrent_tasks: z.number().nullable().describe('Null for one that does not say.'),
-  load: z.int().describe('Tasks in its hands.'),
+  max_concurrent_tasks: z.number().nullable().describe('Null for a worker without a limit.'),
+  load: z.int().describe('Tasks that it holds.'),
   resources: z.looseObject({
     cpu_cores: z.number(),
     ram_gb: z.number(),
