@@ -1,7 +1,8 @@
 import { Automations, Conditions, EventLog, EventPump, FiringPump, RunBook, withRuns } from '@impresario/automations'
-import type { RunBlueprintOptions, ToolCheck, ToolRoute, Vault } from '@impresario/automations'
+import type { Actor, RunBlueprintOptions, ToolCheck, ToolRoute, Vault } from '@impresario/automations'
 import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
 import type { BlueprintSource, Engine } from '@impresario/engine'
+import { hasScope, readScopes } from '@impresario/protocol'
 import { httpRequest, log as logTool, ToolRegistry, transform } from '@impresario/tools'
 import type { BuiltInTool } from '@impresario/tools'
 import type { OutboundPolicy } from '@impresario/webhooks'
@@ -66,7 +67,7 @@ export class AutomationService implements Service {
   attach(engine: Engine): void {
     const { timeZone: timezone, ...base } = this.#options
     const whole = { ...base, engine }
-    const automations = new Automations({ ...whole, timezone, tools: () => this.#check() })
+    const automations = new Automations({ ...whole, timezone, tools: (actor) => this.#check(actor) })
     const secrets = (owner: string, names: readonly string[]) => automations.secrets.values(owner, names)
     const worker = new ToolWorker({ ...whole, tools: this.tools, secrets })
     const { launcher, zones, calendars } = automations
@@ -129,10 +130,15 @@ export class AutomationService implements Service {
     return this.#parts
   }
 
-  #check(): ToolCheck {
-    const registered = this.tools.checkFor(() => true)
+  #check({ scopes }: Actor): ToolCheck {
+    const may = (needed: readonly string[]): boolean =>
+      scopes === undefined || readScopes(needed).scopes.every((scope) => hasScope(scopes, scope))
+    const registered = this.tools.checkFor(may)
     return {
-      named: (name) => (prefixOf(name) === undefined ? registered.named(name) : KEEPING),
+      named: (name) => {
+        if (prefixOf(name) === undefined) return registered.named(name)
+        return may(['jobs:write']) ? KEEPING : undefined
+      },
       similar: (name) => registered.similar(name),
     }
   }

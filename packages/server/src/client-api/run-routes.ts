@@ -13,6 +13,7 @@ const TAG = { tag: 'automations' } as const
 const LIST_RUNS = route({
   ...TAG,
   access: 'viewer',
+  scope: 'runs:read',
   isList: true,
   id: 'listRuns',
   summary: 'List runs of automations, newest first',
@@ -25,6 +26,7 @@ const LIST_RUNS = route({
 const READ_RUN = route({
   ...TAG,
   access: 'viewer',
+  scope: 'runs:read',
   id: 'getRun',
   summary: 'Read a run, with every step of it',
   params: wire.runParams,
@@ -35,6 +37,7 @@ const READ_RUN = route({
 const CANCEL_RUN = route({
   ...TAG,
   access: 'client',
+  scope: 'runs:cancel',
   id: 'cancelRun',
   summary: 'Cancel a run',
   description: 'Also one that waits for its place. One that has ended stays as it is.',
@@ -48,6 +51,7 @@ const CANCEL_RUN = route({
 const PUBLISH = route({
   ...TAG,
   access: 'client',
+  scope: 'events:publish',
   isNewWork: true,
   id: 'publishAutomationEvent',
   summary: 'Publish an event to automations',
@@ -61,6 +65,7 @@ const PUBLISH = route({
 const LIST_EVENTS = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   isList: true,
   id: 'listPublishedEvents',
   summary: 'List events that were published to automations, newest first',
@@ -72,6 +77,7 @@ const LIST_EVENTS = route({
 const READ_EVENT = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   id: 'getPublishedEvent',
   summary: 'Read an event, and what automations made of it',
   params: wire.eventParams,
@@ -82,6 +88,7 @@ const READ_EVENT = route({
 const AUDIT = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   isList: true,
   id: 'listAuditEntries',
   summary: 'Who changed which automation, and which occurrences did not run',
@@ -93,6 +100,7 @@ const AUDIT = route({
 const TOOLS = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   id: 'listTools',
   summary: 'List the tools that steps can use, with their schemas',
   replies: { 200: { description: 'The tools, by name.', body: wire.toolList } },

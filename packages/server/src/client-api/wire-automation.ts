@@ -140,6 +140,7 @@ export const auditEntryBody = z.object({
   id: z.string(),
   at: moment,
   actor: z.string(),
+  on_behalf_of: z.string().nullable().describe('The person for whom an agent did it.'),
   action: z.string(),
   subject: z.string(),
   owner: z.string(),
@@ -273,12 +274,22 @@ export function wireAudit({
   id,
   at,
   actor,
+  onBehalfOf,
   action,
   subject,
   owner,
   details,
 }: AuditEntry): z.infer<typeof auditEntryBody> {
-  return { id, at: at / 1_000, actor, action, subject, owner, details: kept(details) }
+  return {
+    id,
+    at: at / 1_000,
+    actor,
+    on_behalf_of: onBehalfOf ?? null,
+    action,
+    subject,
+    owner,
+    details: kept(details),
+  }
 }
 
 function seconds(ms: number | undefined): number | null {
