@@ -1,4 +1,13 @@
-import { Automations, Conditions, EventLog, EventPump, FiringPump, RunBook, withRuns } from '@impresario/automations'
+import {
+  Automations,
+  Conditions,
+  EventLog,
+  EventPump,
+  FiringPump,
+  Reruns,
+  RunBook,
+  withRuns,
+} from '@impresario/automations'
 import type { Actor, RunBlueprintOptions, ToolCheck, ToolRoute, Vault } from '@impresario/automations'
 import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
 import type { BlueprintSource, Engine } from '@impresario/engine'
@@ -76,12 +85,14 @@ export class AutomationService implements Service {
     const others = { ...conditions.served, ...calendars.served }
     const firings = new FiringPump({ ...whole, launcher, zones, calendars, others })
     const pumps = [firings, new EventPump({ ...whole, launcher })]
+    const reruns = new Reruns({ ...whole, launcher })
     this.#parts = {
       engine,
       automations,
       conditions,
       events,
       runs: new RunBook(whole),
+      reruns,
       worker,
       services: [worker, ...pumps],
     }
@@ -97,6 +108,10 @@ export class AutomationService implements Service {
 
   get events(): EventLog {
     return this.#attached.events
+  }
+
+  get reruns(): Reruns {
+    return this.#attached.reruns
   }
 
   get runs(): RunBook {
@@ -161,6 +176,7 @@ interface Parts {
   readonly conditions: Conditions
   readonly events: EventLog
   readonly runs: RunBook
+  readonly reruns: Reruns
   readonly worker: ToolWorker
   readonly services: readonly Service[]
 }

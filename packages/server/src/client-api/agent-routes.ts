@@ -4,7 +4,7 @@ import type { Clock } from '@impresario/core'
 import { LIMITS, SCOPES } from '@impresario/protocol'
 import { z } from 'zod'
 import { isExpired } from '../auth/agent-book.ts'
-import type { AgentBook } from '../auth/agent-book.ts'
+import type { AgentBook, NewToken } from '../auth/agent-book.ts'
 import type { AgentRecord, AgentToken } from '../auth/agent-record.ts'
 import type { AutomationService } from '../automations/automation-service.ts'
 import { readQuery, route } from '../http/route.ts'
@@ -32,9 +32,9 @@ const agentFields = {
   scopes,
   on_behalf_of: person.optional().describe('The person for whom it acts. Recorded in every audit entry.'),
 }
-const agentRequest = z.object(agentFields)
-const agentChange = z.object({ ...agentFields, name: name.optional(), scopes: scopes.optional() })
-const tokenRequest = z.object({
+export const agentRequest = z.object(agentFields)
+export const agentChange = z.object({ ...agentFields, name: name.optional(), scopes: scopes.optional() })
+export const tokenRequest = z.object({
   name: name.describe('What it is for, such as the machine that has it.'),
   expires_in_seconds: z
     .number()
@@ -78,7 +78,7 @@ const tokenParams = z.object({
   agent_id: z.string().describe('Id of an agent.'),
   token_id: z.string().describe('Id of a token.'),
 })
-const listQuery = z.looseObject({
+export const agentListQuery = z.looseObject({
   search: z.string().min(1).max(200).optional().describe('Only those whose id or name contains this.'),
   limit: z.coerce.number().int().min(1).max(LIMITS.pageSizeMax).optional().describe('Entries on one page.'),
   cursor: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),
@@ -102,7 +102,7 @@ const LIST = route({
   isList: true,
   id: 'listAgents',
   summary: 'List agents, newest first',
-  query: listQuery,
+  query: agentListQuery,
   replies: { 200: { description: 'One page of agents.', body: z.array(agentBody), headers: PAGE_HEADERS } },
 })
 const READ = route({
@@ -170,11 +170,11 @@ export function registerAgentRoutes(app: FastifyInstance, options: AgentRoutesOp
   const body = (record: AgentRecord) => wireAgent(record, wallTime(clock))
 
   app.post<{ Body: z.infer<typeof agentRequest> }>('/agents', CREATE, async (request, reply) =>
-    reply.code(201).send(body(await agents.create(fieldsOf(request.body), actorOf(request)))),
+    reply.code(201).send(body(await agents.create(agentFieldsOf(request.body), actorOf(request)))),
   )
 
   app.get('/agents', LIST, async (request, reply) => {
-    const { search, ...query } = readQuery(listQuery, request.query)
+    const { search, ...query } = readQuery(agentListQuery, request.query)
     const { items, next } = await agents.list({ ...pageOf(request, query), search })
     return paged(request, reply, next, items.map(body))
   })
@@ -184,7 +184,7 @@ export function registerAgentRoutes(app: FastifyInstance, options: AgentRoutesOp
   )
 
   app.patch<{ Params: AgentParams; Body: z.infer<typeof agentChange> }>('/agents/:agent_id', UPDATE, async (request) =>
-    body(await agents.update(request.params.agent_id, fieldsOf(request.body), actorOf(request))),
+    body(await agents.update(request.params.agent_id, agentFieldsOf(request.body), actorOf(request))),
   )
 
   app.delete<{ Params: AgentParams }>('/agents/:agent_id', DELETE, async (request, reply) => {
@@ -199,9 +199,8 @@ function registerTokenRoutes(app: FastifyInstance, { agents, clock }: AgentRoute
     '/agents/:agent_id/tokens',
     ADD_TOKEN,
     async (request, reply) => {
-      const { name: given, expires_in_seconds: expiresInSeconds, on_behalf_of: onBehalfOf } = request.body
-      const said = { name: given, expiresInSeconds, onBehalfOf }
-      const { token, secret } = await agents.addToken(request.params.agent_id, said, actorOf(request))
+      const given = newTokenOf(request.body)
+      const { token, secret } = await agents.addToken(request.params.agent_id, given, actorOf(request))
       void reply.header('cache-control', 'no-store')
       return reply.code(201).send({ ...wireToken(token, wallTime(clock)), token: secret })
     },
@@ -222,8 +221,13 @@ function registerTokenRoutes(app: FastifyInstance, { agents, clock }: AgentRoute
   )
 }
 
+export function newTokenOf(body: z.infer<typeof tokenRequest>): NewToken {
+  const { name: given, expires_in_seconds: expiresInSeconds, on_behalf_of: onBehalfOf } = body
+  return { name: given, expiresInSeconds, onBehalfOf }
+}
+
 /** Only what was said. */
-function fieldsOf<T extends z.infer<typeof agentChange>>({ on_behalf_of: onBehalfOf, ...fields }: T) {
+export function agentFieldsOf<T extends z.infer<typeof agentChange>>({ on_behalf_of: onBehalfOf, ...fields }: T) {
   return { ...fields, ...(onBehalfOf === undefined ? {} : { onBehalfOf }) }
 }
 

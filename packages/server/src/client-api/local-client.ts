@@ -45,6 +45,8 @@ import * as history from './history-operations.ts'
 import type { HistoryParts, JobLogParts } from './history-operations.ts'
 import { LocalFiles } from './local-files.ts'
 import type { LocalFileParts } from './local-files.ts'
+import { LocalRequests } from './local-requests.ts'
+import type { LocalRequestParts } from './local-requests.ts'
 import { ownerFilter, storedJobId, visibleJob } from './job-access.ts'
 import * as jobs from './job-operations.ts'
 import type { WrittenPage } from './job-operations.ts'
@@ -68,7 +70,8 @@ export interface LocalParts
     CatalogueParts,
     Omit<HistoryParts, 'history'>,
     AccountRoutesOptions,
-    LocalFileParts {
+    LocalFileParts,
+    LocalRequestParts {
   readonly history: HistoryParts['history']
   readonly automations: Pick<AutomationService, 'events'>
   readonly jobLines: JobLogParts['jobLines']
@@ -88,10 +91,11 @@ export function localClient(
 
 const NEVER = new AbortController().signal
 
-type Reply<K extends Exclude<keyof ClientTransport, 'files'>> = ReturnType<ClientTransport[K]>
+type Reply<K extends Exclude<keyof ClientTransport, 'files' | 'requests'>> = ReturnType<ClientTransport[K]>
 
 class LocalTransport implements ClientTransport {
   readonly files: LocalFiles
+  readonly requests: LocalRequests
   readonly #parts: LocalParts
   readonly #caller: Caller
 
@@ -99,6 +103,7 @@ class LocalTransport implements ClientTransport {
     this.#parts = parts
     this.#caller = caller
     this.files = new LocalFiles(parts, (needs) => this.#as(needs))
+    this.requests = new LocalRequests(parts, (needs) => this.#as(needs))
   }
 
   async createJob({ initial_data: data, metadata, ...rest }: CreateJobRequest): Promise<string> {
