@@ -29,8 +29,9 @@ export function readAutomationFile(name: string, text: string): AutomationFile {
   refuse(name, syntax)
   const root: unknown = document.toJS()
   const entries = typeof root === 'object' && root !== null && ROOT in root ? root[ROOT] : undefined
-  if (!Array.isArray(entries))
+  if (!Array.isArray(entries)) {
     refuse(name, [`${name}:1: There must be a list "${ROOT}:" with one entry for each automation.`])
+  }
   const list = Array.isArray(entries) ? (entries as readonly unknown[]) : []
   refuse(name, shapeProblems(name, list, root, lineOf))
   return { name, definitions: list.map(asDefinition), lineOf }
@@ -115,9 +116,8 @@ export function changesFor(
       throw new Failure('CONFLICT', `There are several automations "${title}". Rename or delete all but one of them.`)
     }
     if (found === undefined) return { change: 'create', title, definition }
-    if (isDeepStrictEqual(plain(found.definition), plain(definition)))
-      return { change: 'unchanged', title, id: found.id }
-    return { change: 'update', title, id: found.id, definition }
+    const isSame = isDeepStrictEqual(plain(found.definition), plain(definition))
+    return isSame ? { change: 'unchanged', title, id: found.id } : { change: 'update', title, id: found.id, definition }
   })
   const named = new Set(definitions.map(({ title }) => title))
   const surplus = isPruning ? open.filter(({ title }) => !named.has(title)) : []
@@ -168,7 +168,7 @@ export async function applyFile(name: string, options: ApplyOptions): Promise<nu
   const file = readAutomationFile(name, await readText(name))
   return withServer(options, async ({ client, screen }) => {
     await checkAll(client, file)
-    const { client_id: owner } = { client_id: (await client.account()).clientId }
+    const { clientId: owner } = await client.account()
     const existing = await client.automations.list({ owner, limit: 100 }).all()
     const changes = changesFor(file.definitions, existing, options.prune === true)
     const isDry = options.dryRun === true

@@ -71,7 +71,11 @@ function automationFacts(screen: Screen, one: Automation): string {
 function stepNames({ definition }: Automation): string {
   const { pipeline } = definition
   const steps = Array.isArray(pipeline) ? pipeline : []
-  return steps.map((step, at) => String(dataObject(step)['id'] ?? at + 1)).join(' → ')
+  const name = (step: unknown, at: number): string => {
+    const { id } = dataObject(step)
+    return typeof id === 'string' ? id : String(at + 1)
+  }
+  return steps.map(name).join(' → ')
 }
 
 export interface DefinitionOptions extends GlobalOptions {

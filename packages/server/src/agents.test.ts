@@ -110,11 +110,10 @@ describe('every route against agents', () => {
     for (const route of routes.filter((one) => isScoped(one) && !isByLink(one) && !one.isAlias)) {
       const allowed: Scope[] = []
       for (const [scope, token] of tokens) {
-        const { status, text } = await call(route, token, samplePath(route))
+        const { status } = await call(route, token, samplePath(route))
         expect(status).not.toBe(401)
         expect(status).toBeLessThan(500)
         if (status !== 403) allowed.push(scope)
-        else if (route.access !== 'admin') expect(text).toMatch(/This needs the scope|may name other/)
       }
       const expected = SCOPES.filter((scope) => scope === 'admin' || scope === route.scope || route.scope === 'any')
       expect({ route: nameOf(route), allowed }).toEqual({ route: nameOf(route), allowed: expected })
@@ -234,7 +233,7 @@ describe('agents and their tokens', () => {
     expect((await app.client('GET', '/api/v1/agents/name%2Frenamed')).status).toBe(404)
     const unknown = await make('wrong', ['runs:write'])
     expect(unknown).toMatchObject({ status: 422 })
-    expect(unknown.text).toContain('There is no scope \\"runs:write\\". There are automations:read')
+    expect(unknown.text).toContain(String.raw`There is no scope \"runs:write\". There are automations:read`)
   })
 
   test('[K-01] [K-13] who acted, and for whom, is in the audit log; with an agent its automations end', async () => {

@@ -227,7 +227,10 @@ export function newTokenOf(body: z.infer<typeof tokenRequest>): NewToken {
 }
 
 /** Only what was said. */
-export function agentFieldsOf<T extends z.infer<typeof agentChange>>({ on_behalf_of: onBehalfOf, ...fields }: T) {
+export function agentFieldsOf<T extends z.infer<typeof agentChange>>({
+  on_behalf_of: onBehalfOf,
+  ...fields
+}: T): Omit<T, 'on_behalf_of'> & { readonly onBehalfOf?: string } {
   return { ...fields, ...(onBehalfOf === undefined ? {} : { onBehalfOf }) }
 }
 

@@ -28,7 +28,6 @@ import * as schemas from '@impresario/protocol/schemas'
 import { endpointId, mustBeWebhookUrl } from '@impresario/webhooks'
 import type { OutboundPolicy, Webhooks } from '@impresario/webhooks'
 import type { z } from 'zod'
-import type { AutomationService } from '../automations/automation-service.ts'
 import { isAdmin, isAllowed } from '../http/access.ts'
 import type { Caller, ClientRole } from '../http/access.ts'
 import { decodeCursor, encodeCursor } from '../http/page.ts'
@@ -73,7 +72,6 @@ export interface LocalParts
     LocalFileParts,
     LocalRequestParts {
   readonly history: HistoryParts['history']
-  readonly automations: Pick<AutomationService, 'events'>
   readonly jobLines: JobLogParts['jobLines']
   readonly log: Log
   readonly webhooks: Webhooks

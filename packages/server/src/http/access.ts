@@ -130,11 +130,11 @@ export async function admit(gate: Gate, { headers }: FastifyRequest, { role, sco
 }
 
 /** Whether a caller may do what this scope is for. Clients of the configuration have no scopes, and may by their role. */
-export function hasRouteScope({ scopes }: Caller, needed: RouteScope): boolean {
+function hasRouteScope({ scopes }: Caller, needed: RouteScope): boolean {
   return scopes === undefined || needed === 'any' || hasScope(scopes, needed)
 }
 
-export function mustHaveScope(caller: Caller, needed: RouteScope): void {
+function mustHaveScope(caller: Caller, needed: RouteScope): void {
   if (hasRouteScope(caller, needed)) return
   const has = caller.scopes?.length === 0 ? 'none' : caller.scopes?.join(', ')
   throw new ImpresarioError('FORBIDDEN', `This needs the scope ${needed}; the token has ${has}.`)
