@@ -177,7 +177,7 @@ export class AgentBook {
   /** From the next request on it is worth nothing, on every instance within seconds. */
   async revokeToken(id: string, named: string, actor: Actor): Promise<void> {
     await this.#change(id, actor, (before) => {
-      const [revoked] = before.tokens.filter(({ id: each }) => each === named)
+      const revoked = before.tokens.find(({ id: each }) => each === named)
       if (revoked === undefined) throw new ImpresarioError('NOT_FOUND', 'Token not found')
       const tokens = before.tokens.filter(({ id: each }) => each !== named)
       return { record: { ...before, tokens }, action: 'agent.token_revoked', details: { token: revoked.name } }
