@@ -38,6 +38,7 @@ interface Operation {
     >
   >
   readonly 'x-access': string
+  readonly 'x-scope'?: string
 }
 
 interface Document {
@@ -100,6 +101,12 @@ export async function httpApiPage(): Promise<string> {
   ])
 }
 
+/** What an agent needs, where the role alone does not say it. */
+function scopeOf(operation: Operation): string {
+  const scope = operation['x-scope']
+  return scope === undefined || scope === 'any' || scope === 'admin' ? '' : `; agents with \`${scope}\``
+}
+
 /** The names of the response schemas and of the schemas that they use, in alphabetical order. */
 function answerTypes(all: readonly Entry[], schemas: Schemas): readonly string[] {
   const found = new Set<string>()
@@ -151,7 +158,7 @@ function sectionOf({ method, path, operation }: Entry, schemas: Schemas): readon
   const body = bodyOf(requestBody, schemas)
   return [
     `### ${method} ${path}`,
-    `${summary}. For ${WHO[operation['x-access']] ?? operation['x-access']}.${description === undefined ? '' : ` ${description}`}`,
+    `${summary}. For ${WHO[operation['x-access']] ?? operation['x-access']}${scopeOf(operation)}.${description === undefined ? '' : ` ${description}`}`,
     ...(inQuery.length === 0
       ? []
       : [

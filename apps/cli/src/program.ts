@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Argument, Command, CommanderError } from 'commander'
 import type { End } from './action.ts'
+import { addAgents, addAutomations, addPublishedEvents, addRuns, addToolsAndAudit } from './automation-commands.ts'
 import { printCompletion, SHELLS } from './completion.ts'
 import { addDocuments } from './document-commands.ts'
 import { addHistory } from './event-commands.ts'
@@ -75,6 +76,11 @@ function createProgram(end: End): Command {
   addQuarantine(program, end)
   addCatalogue(program, end)
   addSchedules(program, end)
+  addAutomations(program, end)
+  addRuns(program, end)
+  addPublishedEvents(program, end)
+  addAgents(program, end)
+  addToolsAndAudit(program, end)
   addPreview(program, end)
   addWebhooks(program, end)
   addAccount(program, end)

@@ -1,5 +1,8 @@
 import type { CreateJobRequest, DataObject, EventPayload, EventType, TraceContext } from '@impresario/protocol'
 import { Admin } from './admin.ts'
+import { Agents, Audit, Tools } from './agents.ts'
+import { Automations } from './automations.ts'
+import { Runs } from './runs.ts'
 import { Approvals, type ApproveOptions } from './approvals.ts'
 import { Connection, given, type Fetch } from './connection.ts'
 import { Events, timeText } from './events.ts'
@@ -101,6 +104,11 @@ export class Client {
   readonly webhooks: Webhooks
   readonly schedules: Schedules
   readonly events: Events
+  readonly automations: Automations
+  readonly runs: Runs
+  readonly agents: Agents
+  readonly tools: Tools
+  readonly audit: Audit
   readonly admin: Admin
   readonly #transport: ClientTransport
 
@@ -111,6 +119,12 @@ export class Client {
     this.webhooks = new Webhooks(transport)
     this.schedules = new Schedules(transport, (id) => this.job(id))
     this.events = new Events(transport)
+    const { requests } = transport
+    this.automations = new Automations(requests)
+    this.runs = new Runs(requests)
+    this.agents = new Agents(requests)
+    this.tools = new Tools(requests)
+    this.audit = new Audit(requests)
     this.admin = new Admin(transport)
   }
 

@@ -1,7 +1,11 @@
 import { given } from './connection.ts'
-import { listing, type Listing } from './listing.ts'
+import type { Data } from '@impresario/protocol'
+import { ask, askAll } from './asking.ts'
+import { newJobId } from './job-id.ts'
+import { listing, type Listing, type PageQuery } from './listing.ts'
 import type { ClientTransport } from './transport.ts'
-import type { EventCount, StoredEvent } from './views.ts'
+import type { EventCount, PublishedEvent, StoredEvent } from './views.ts'
+import type { PublishedEventBody } from './wire-automations.ts'
 import { fromWire } from './wire-case.ts'
 
 export interface EventFilter {
@@ -30,7 +34,7 @@ export interface EventCountQuery extends EventFilter {
   readonly per?: 'hour' | 'day' | undefined
 }
 
-/** What has happened to all jobs and workers, as far as the server keeps it. */
+/** What has happened to all jobs and workers, as far as the server keeps it; and events for automations. */
 export class Events {
   readonly #transport: ClientTransport
 
@@ -44,15 +48,51 @@ export class Events {
     return listing((before) => this.#transport.listEvents({ ...query, before }), fromWire, first)
   }
 
+  /** Publishes an event to automations: each whose topic and filter fit runs once for it. */
+  async publish(
+    topic: string,
+    payload: Data = null,
+    { idempotencyKey, audience }: PublishOptions = {},
+  ): Promise<PublishedEvent> {
+    return ask<PublishedEventBody>(this.#transport.requests, {
+      method: 'POST',
+      path: PUBLISHED,
+      body: given<unknown>({ topic, payload, audience }),
+      key: idempotencyKey ?? newJobId(),
+    })
+  }
+
+  /** Events that were published to automations, newest first. */
+  published({
+    cursor,
+    ...query
+  }: PageQuery & { readonly topic?: string; readonly owner?: string } = {}): Listing<PublishedEvent> {
+    return askAll<PublishedEventBody>(this.#transport.requests, PUBLISHED, query, cursor)
+  }
+
+  /** A published event, with what automations made of it. */
+  async get(id: string): Promise<PublishedEvent> {
+    return ask<PublishedEventBody>(this.#transport.requests, { method: 'GET', path: [...PUBLISHED, id] })
+  }
+
   /** How many there were, by name; of the last 24 hours, and per day of the last 30 days, unless the filter says more. */
   async counts({ per, ...filter }: EventCountQuery = {}): Promise<readonly EventCount[]> {
     return fromWire(await this.#transport.countEvents(given({ ...filterOf(filter), per })))
   }
 }
 
+const PUBLISHED = ['automations', 'events']
+
 function filterOf({ event, since, until, ...names }: EventFilter): Readonly<Record<string, string | undefined>> {
   const events = typeof event === 'string' ? event : event?.join(',')
   return { event: events, since: timeText(since), until: timeText(until), ...names }
+}
+
+export interface PublishOptions {
+  /** The same key is the same event, however often it is sent. */
+  readonly idempotencyKey?: string | undefined
+  /** `all`: automations of every owner. For admins. */
+  readonly audience?: 'own' | 'all' | undefined
 }
 
 /** As queries name a moment. */

@@ -18,6 +18,7 @@ import type { Connection } from './connection.ts'
 import { JobCreator } from './creator.ts'
 import type { WireQuery } from './file-transport.ts'
 import { HttpFiles } from './http-files.ts'
+import { HttpRequests } from './http-requests.ts'
 import type { ClientTransport, Waiting, WirePage } from './transport.ts'
 
 const ACCOUNT = `${CLIENT_API_PREFIX}/account`
@@ -26,11 +27,12 @@ const LOG_LEVEL = `${CLIENT_API_PREFIX}/admin/log-level`
 const DELIVERIES = `${CLIENT_API_PREFIX}/webhooks/deliveries`
 const ENDPOINTS = `${CLIENT_API_PREFIX}/webhooks/endpoints`
 
-type Reply<K extends Exclude<keyof ClientTransport, 'files'>> = ReturnType<ClientTransport[K]>
+type Reply<K extends Exclude<keyof ClientTransport, 'files' | 'requests'>> = ReturnType<ClientTransport[K]>
 
 /** Asks a server over HTTP. What may be sent twice without harm is sent again when no answer comes. */
 export class HttpTransport implements ClientTransport {
   readonly files: HttpFiles
+  readonly requests: HttpRequests
   readonly #connection: Connection
   readonly #creator: JobCreator
 
@@ -38,6 +40,7 @@ export class HttpTransport implements ClientTransport {
     this.#connection = connection
     this.#creator = new JobCreator(connection)
     this.files = new HttpFiles(connection)
+    this.requests = new HttpRequests(connection)
   }
 
   createJob(request: CreateJobRequest): Promise<string> {

@@ -23,6 +23,7 @@ import type {
   WorkerHistoryBody,
 } from '@impresario/protocol'
 import type { FileTransport, WireQuery } from './file-transport.ts'
+import type { RequestTransport } from './request-transport.ts'
 import type * as wire from './wire-views.ts'
 
 /** One page of a list, as it comes over the wire. */
@@ -44,6 +45,7 @@ export interface Waiting {
  */
 export interface ClientTransport {
   readonly files: FileTransport
+  readonly requests: RequestTransport
 
   /** Gives the job's id, once the job is safe. */
   createJob(request: CreateJobRequest): Promise<string>

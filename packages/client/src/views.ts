@@ -16,6 +16,7 @@ import type {
   WorkerHistoryBody,
 } from '@impresario/protocol'
 import type { CamelCased } from './wire-case.ts'
+import type * as automations from './wire-automations.ts'
 import type * as wire from './wire-views.ts'
 
 /* What clients give to programs. Times are Unix seconds, spans without a unit in their name are seconds. */
@@ -76,3 +77,21 @@ export interface WholeDelivery extends CamelCased<wire.WholeDeliveryBody> {}
 export interface WebhookEndpoint extends CamelCased<wire.EndpointBody> {}
 export interface EnabledEndpoint extends CamelCased<wire.EnabledEndpointBody> {}
 export interface WebhookSecret extends CamelCased<wire.WebhookSecretBody> {}
+
+/** A standing order. `definition` is as it was written. */
+export interface Automation extends CamelCased<automations.AutomationBody> {}
+export interface TimePreview extends CamelCased<automations.PreviewBody> {}
+export interface Launched extends CamelCased<automations.LaunchedBody> {}
+export interface ListedRun extends CamelCased<automations.ListedRunBody> {}
+/** A run with its steps. */
+export interface Run extends CamelCased<automations.RunBody> {}
+export interface RunStep extends CamelCased<automations.RunStepBody> {}
+export interface RunStatistics extends CamelCased<automations.RunStatisticsBody> {}
+/** An event that was published to automations. */
+export interface PublishedEvent extends CamelCased<automations.PublishedEventBody> {}
+export interface AuditEntry extends CamelCased<automations.AuditEntryBody> {}
+export interface Tool extends CamelCased<automations.ToolBody> {}
+export interface Agent extends CamelCased<automations.AgentBody> {}
+export interface AgentToken extends CamelCased<automations.AgentTokenBody> {}
+/** With the token itself. */
+export interface NewAgentToken extends CamelCased<automations.NewAgentTokenBody> {}

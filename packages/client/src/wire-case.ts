@@ -23,6 +23,16 @@ const OPAQUE = [
   'decision_urls',
   'jobs',
   'fields',
+  'definition',
+  'params',
+  'with',
+  'input',
+  'output',
+  'payload',
+  'values',
+  'details',
+  'input_schema',
+  'output_schema',
 ] as const
 type Opaque = (typeof OPAQUE)[number]
 

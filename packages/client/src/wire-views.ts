@@ -1,4 +1,4 @@
-import type { Data, JobStatusName, Json, ScheduleBody, WireWait, WorkerStatusName } from '@impresario/protocol'
+import type { Scope, Data, JobStatusName, Json, ScheduleBody, WireWait, WorkerStatusName } from '@impresario/protocol'
 
 /* What the server answers beside jobs, as it stands on the wire. Times are Unix seconds, spans are seconds. */
 
@@ -7,6 +7,10 @@ export interface AccountBody {
   readonly client_id: string
   readonly role: 'viewer' | 'client' | 'admin'
   readonly plan: string | null
+  /** What an agent may do; `null` for clients, who go by their role. */
+  readonly scopes: readonly Scope[] | null
+  /** The person for whom an agent acts. */
+  readonly on_behalf_of: string | null
   /** Jobs that may be started in a month; `null` without a limit. */
   readonly quota: {
     readonly period: string

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { CLIENT_ROLES, isAllowed } from './http/access.ts'
 import type { DeclaredRoute } from './http/access.ts'
+import { SAMPLE_AUTOMATION, sampleBody } from './route-samples.fixture.ts'
 import { startTestServer } from './server.fixture.ts'
 import type { Answer, TestServer } from './server.fixture.ts'
 
@@ -18,9 +19,6 @@ const WORKER_TOKENS = { own: 'token-own', second: 'token-second', global: 'token
 /** The worker that the requests are about. */
 const WORKER = 'own-worker'
 const FREE_WORKER = 'free-worker'
-
-/** Its run stays open until somebody decides. */
-const AUTOMATION = { title: 'Ask', pipeline: [{ id: 'ask', approval: { message: 'Go on?' } }] }
 
 type Headers = Readonly<Record<string, string>>
 const client = (token: string): Headers => ({ 'x-client-token': token })
@@ -77,7 +75,7 @@ beforeAll(async () => {
   samples.set('endpoint_id', await first('/api/v1/webhooks/endpoints'))
   for (const name of ['worker_id', 'workerId']) samples.set(name, WORKER)
   samples.set('schedule', 'nightly_feed')
-  const automation = await app.call('POST', '/api/v1/automations', { headers: as, body: AUTOMATION })
+  const automation = await app.call('POST', '/api/v1/automations', { headers: as, body: SAMPLE_AUTOMATION })
   samples.set('automation_id', String(automation.body['id']))
   const run = await app.call('POST', `/api/v1/automations/${String(automation.body['id'])}/run`, {
     headers: as,
@@ -86,6 +84,12 @@ beforeAll(async () => {
   samples.set('run_id', String(run.body['run_id']))
   const event = await app.call('POST', '/api/v1/automations/events', { headers: as, body: { topic: 'a.b' } })
   samples.set('event_id', String(event.body['id']))
+  const agent = await app.call('POST', '/api/v1/agents', {
+    headers: client(CLIENT_TOKENS.admin),
+    body: { name: 'sample', scopes: [] },
+  })
+  samples.set('agent_id', String(agent.body['id']))
+  samples.set('token_id', 'no-such-token')
   samples.set('name', 'echo')
   samples.set('calendar', 'holidays')
   samples.set('hook', 'github')
@@ -110,12 +114,13 @@ function parametersOf(url: string): readonly string[] {
 
 function pathOf(url: string, given: ReadonlyMap<string, string> = samples): string {
   const path = url.replaceAll(/:(\w+)|\*/g, (all, name: string | undefined) => given.get(name ?? all) ?? 'NO-SAMPLE')
+  if (/\/files\/(?:upload|link)$/.test(path)) return `${path}?filename=a.txt`
   return path.includes('tasks/next') ? `${path}?timeout=0` : path
 }
 
-/** The automation that is deleted here is never there: the samples are needed to the end. */
+/** What is deleted here is never there: the samples are needed to the end. */
 function samplePath({ method, url }: DeclaredRoute): string {
-  return method === 'DELETE' && url.includes('automation') ? `${pathOf(url)}x` : pathOf(url)
+  return method === 'DELETE' && /automation|agents/.test(url) ? `${pathOf(url)}x` : pathOf(url)
 }
 
 async function statusOf(route: DeclaredRoute, headers: Headers, path = samplePath(route)): Promise<number> {
@@ -124,20 +129,8 @@ async function statusOf(route: DeclaredRoute, headers: Headers, path = samplePat
 
 function call({ method, url }: DeclaredRoute, headers: Headers, path: string): Promise<Answer> {
   const hasBody = method !== 'GET' && method !== 'HEAD'
-  const body = bodyOf(method, url)
+  const body = sampleBody(method, url)
   return app.call(method, path, { headers, ...(hasBody ? { body } : {}) })
-}
-
-function bodyOf(method: string, url: string): object {
-  if (url.includes('approval')) return { decision: 'nonsense' }
-  if (url.endsWith('tasks/batch')) return { limit: 1, timeout: 0 }
-  if (url.endsWith('/snooze')) return { seconds: 1 }
-  if (url.endsWith('/observe')) return { values: {} }
-  if (url.endsWith('/:job_id/events')) return { topic: 'a.b' }
-  if (method === 'PUT' && url.includes('secrets')) return { value: 'a value of the tests' }
-  if (method === 'PUT' && url.includes('hooks')) return { preset: 'github' }
-  if (method === 'PUT' && url.includes('calendar')) return { entries: [{ date: '2026-12-25' }] }
-  return method === 'PUT' && url.includes('automation') ? AUTOMATION : {}
 }
 
 /** What a caller gets who may come in: anything but a refusal of his person. */

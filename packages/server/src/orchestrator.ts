@@ -3,6 +3,7 @@ import type { ClientTransport } from '@impresario/client'
 import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy } from '@impresario/core'
 import { Engine } from '@impresario/engine'
 import type { OutboundPolicy } from '@impresario/webhooks'
+import { AgentBook } from './auth/agent-book.ts'
 import { AutomationService } from './automations/automation-service.ts'
 import { createVault } from './automations/vault.ts'
 import type { AdmissionBounds } from './limits/admission.ts'
@@ -90,6 +91,7 @@ export interface Parts extends WebhookService, FileParts {
   readonly blueprints: ReloadableRegistry
   readonly engine: Engine
   readonly automations: AutomationService
+  readonly agents: AgentBook
   readonly gateway: WorkerGateway
   readonly health: Health
   readonly guard: HandlerGuard
@@ -402,6 +404,7 @@ function composeWith(
     ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
   })
   automations.attach(engine)
+  const agents = new AgentBook({ storage, clock, random })
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
   const gateway = new WorkerGateway({ engine, clock, instanceId, jobLines })
   const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })
@@ -415,5 +418,16 @@ function composeWith(
     certificatePath: settings.tlsEnabled ? settings.tlsCertPath : undefined,
   })
   const measured = { metrics, gauges, jobLines }
-  return { ...ground, engine, automations, gateway, history, admissionService, ...measured, ...files, ...webhooks }
+  return {
+    ...ground,
+    engine,
+    automations,
+    agents,
+    gateway,
+    history,
+    admissionService,
+    ...measured,
+    ...files,
+    ...webhooks,
+  }
 }

@@ -11,6 +11,7 @@ import type { DeclaredRoute } from './http/access.ts'
 import { collectRoutes } from './client-api/api-document.ts'
 import type { ApiDescription, ApiDocument } from './client-api/api-document.ts'
 import type { ReloadScope } from './client-api/admin-routes.ts'
+import { AgentAuth } from './auth/agent-auth.ts'
 import { ClientAuth, OPEN_CALLER } from './auth/auth.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
@@ -46,6 +47,7 @@ import type { SocketBounds } from './worker-api/socket-bounds.ts'
 import type { Sockets } from './worker-api/sockets.ts'
 import type { TlsOptions, TlsReloaded } from './http/tls.ts'
 import { VERSION } from './runtime/version.ts'
+import { errorFields } from './runtime/log.ts'
 import { StallWatch } from './runtime/stall-watch.ts'
 import { within } from './runtime/within.ts'
 import { registerWorkerApi } from './worker-api/worker-api.ts'
@@ -96,6 +98,7 @@ export class Server {
   readonly #routes: () => readonly DeclaredRoute[]
   readonly #description: ApiDescription
   readonly #book: CredentialBook
+  readonly #gate: AgentAuth
   readonly #sockets: Sockets
   readonly #sessions: Sessions
   /** Those on the same storage; none where it cannot be shared. */
@@ -134,10 +137,11 @@ export class Server {
     this.#stallWatch = new StallWatch(settings.stallLimitSeconds * 1_000)
     const limiter = options.rateLimiter ?? limiterFor(parts)
     if (isShared(settings.storageUrl)) this.#others = new SharedReload({ ...parts, reload: () => this.reload() })
-    const { app, routes, description, book, sockets, sessions } = this.#frontendOf({ ...parts, ...http, limiter })
+    const { app, routes, description, book, gate, sockets, sessions } = this.#frontendOf({ ...parts, ...http, limiter })
     this.#sessions = sessions
     this.#app = app
     this.#book = book
+    this.#gate = gate
     this.#sockets = sockets
     this.#routes = routes
     this.#description = description
@@ -170,6 +174,7 @@ export class Server {
       await this.#others?.start()
       // One that hangs must not hold up the start.
       void this.#outside?.start()
+      this.#gate.start()
       await listen(this.#app, settings.apiHost, settings.apiPort)
     } catch (error) {
       await this.stop()
@@ -201,6 +206,7 @@ export class Server {
     const { settings, clock, log } = this.#orchestrator.parts
     const drainMs = settings.shutdownDrainSeconds * 1_000
     await this.#others?.stop()
+    this.#gate.stop()
     this.#sockets.stop()
     if (drainMs > 0 && this.#address !== undefined) {
       log.info('draining', { drain_ms: drainMs })
@@ -343,6 +349,7 @@ function buildHttp(parts: Parts & HttpParts): {
   readonly routes: () => readonly DeclaredRoute[]
   readonly description: ApiDescription
   readonly book: CredentialBook
+  readonly gate: AgentAuth
   readonly sockets: Sockets
   readonly sessions: Sessions
 } {
@@ -363,7 +370,9 @@ function buildHttp(parts: Parts & HttpParts): {
     workerApi.auth.replace(after.workers)
     workerApi.sockets.lookAgain()
     parts.waits.cut(({ caller, workerId, headers }) =>
-      caller === undefined ? workerId !== undefined && change.hasLostWorker(workerId) : !sessions.admits(headers),
+      caller === undefined
+        ? workerId !== undefined && change.hasLostWorker(workerId)
+        : caller.scopes === undefined && !sessions.admits(headers),
     )
   })
   const sessions = new Sessions({
@@ -373,14 +382,18 @@ function buildHttp(parts: Parts & HttpParts): {
     storage: parts.storage,
     publicUrl,
   })
-  const routes = guardRoutes(app, sessions)
+  const gate = new AgentAuth({ ...parts, clients: sessions })
+  gate.onChange((agentId) => {
+    void cutRevoked(gate, parts, agentId)
+  })
+  const routes = guardRoutes(app, gate)
   collectRoutes(app, VERSION, publicUrl)
   const workerApi = registerWorkerApi(app, parts)
   const description = registerClientApi(app, {
     ...parts,
     clientApiPrefix,
     publicUrl,
-    gate: sessions,
+    gate,
     capabilities: new Capabilities(parts.secretKey, clock),
     reload: () => parts.reload(),
     reloadSchedules: () => parts.reloadSchedules(),
@@ -397,7 +410,19 @@ function buildHttp(parts: Parts & HttpParts): {
   const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, parts) : undefined
   app.addHook('onClose', async () => closeMcp?.())
   registerDashboard(app, { ...parts, sessions, clientApiPrefix, publicUrl })
-  return { app, routes, description, book, sockets: workerApi.sockets, sessions }
+  return { app, routes, description, book, gate, sockets: workerApi.sockets, sessions }
+}
+
+/** Waits of an agent end with the token that they came with. */
+async function cutRevoked(gate: AgentAuth, { waits, log }: Parts & HttpParts, agentId: string): Promise<void> {
+  try {
+    const isValid = await gate.validFor(agentId)
+    waits.cut(
+      ({ caller, headers }) => caller?.client.id === agentId && caller.scopes !== undefined && !isValid(headers),
+    )
+  } catch (error) {
+    log.warn('an agent that was changed could not be read; its open waits stay', errorFields(error))
+  }
 }
 
 /** Results and signs of life are taken to the last; connections close with their next answer. */

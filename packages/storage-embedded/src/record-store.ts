@@ -60,6 +60,7 @@ export class RecordStore {
       secret: table('secret'),
       spending: table('spending'),
       log: table('log'),
+      agent: table('agent'),
     }
     for (const row of opened?.counts ?? []) this.#tables[kindOf(row.kind)].counts.load(row)
     // Records that had expired by the last write are neither counted nor found, and are deleted with the next writes.

@@ -1,12 +1,21 @@
 import { jsonObjectCopy, storedCopy } from '@impresario/core'
 import type { Put } from '@impresario/core'
-import type { DataObject, JsonObject } from '@impresario/protocol'
+import type { DataObject, JsonObject, Scope } from '@impresario/protocol'
 
 /** Who does something: a client or an agent. */
 export interface Actor {
   readonly id: string
   /** Sees and changes what belongs to others too. */
   readonly isAdmin: boolean
+  /** What an agent may do; absent for clients, who may use every tool. */
+  readonly scopes?: readonly Scope[]
+  /** The person for whom an agent acts. */
+  readonly onBehalfOf?: string
+}
+
+/** Who did it, as audit entries say. */
+export function authorOf({ id, onBehalfOf }: Actor): Pick<AuditEntry, 'actor' | 'onBehalfOf'> {
+  return { actor: id, ...(onBehalfOf === undefined ? {} : { onBehalfOf }) }
 }
 
 /** The orchestrator itself, in audit entries. */
@@ -17,6 +26,8 @@ export interface AuditEntry {
   readonly id: string
   readonly at: number
   readonly actor: string
+  /** The person for whom an agent did it. */
+  readonly onBehalfOf?: string
   /** Such as `automation.created` or `run.skipped`. */
   readonly action: string
   /** The automation that it is about; the event's id for events. */

@@ -9,7 +9,7 @@ import { readDefinition } from '../automation/definition.ts'
 import type { AutomationDefinition } from '../automation/definition.ts'
 import type { ToolCheck } from '../pipeline/compile.ts'
 import { refused } from '../pipeline/problem.ts'
-import { asAudit, putAudit } from './audit.ts'
+import { asAudit, authorOf, putAudit } from './audit.ts'
 import type { Actor, AuditEntry } from './audit.ts'
 import { Calendars } from './calendars.ts'
 import { conditionChanges, conditionId, conditionItemIds, conditionsOf } from './condition.ts'
@@ -222,7 +222,13 @@ export class Automations {
       if (open !== undefined) {
         throw new ImpresarioError('CONFLICT', `The run ${open.id} is open. Cancel it or wait for its end, then delete.`)
       }
-      const entry = { id: nearId(random.id(), id), at: this.#now(), actor: actor.id, subject: id, owner: record.owner }
+      const entry = {
+        id: nearId(random.id(), id),
+        at: this.#now(),
+        ...authorOf(actor),
+        subject: id,
+        owner: record.owner,
+      }
       const details = { title: record.definition.title }
       const drop = [
         { kind: 'automation', id } as const,
@@ -308,7 +314,7 @@ export class Automations {
     const { record, action, details = {}, put = [] } = change
     const { id, owner, next } = record
     const now = this.#now()
-    const entry = { id: nearId(this.#options.random.id(), id), at: now, actor: actor.id, action, subject: id, owner }
+    const entry = { id: nearId(this.#options.random.id(), id), at: now, ...authorOf(actor), action, subject: id, owner }
     const firing: readonly Item[] = next === undefined ? [] : [firingItem(record, next.runAt - now)]
     const conditions = conditionChanges(before, record)
     return {

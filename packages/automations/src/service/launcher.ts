@@ -10,6 +10,7 @@ import type { Gate } from './gate.ts'
 import { jobPriority, nearId } from './record.ts'
 import type { AutomationRecord } from './record.ts'
 import { runBlueprintName, startData } from './run-start.ts'
+import type { RunProgress } from '../run/progress.ts'
 import type { RunTrigger } from './run-start.ts'
 
 export interface LauncherOptions {
@@ -37,6 +38,10 @@ export interface Launch {
   readonly auditId?: string
   /** It has waited for its place: overlap and dedupe were looked at before. */
   readonly isNext?: boolean
+  /** A person wants it again: that it was there before is no reason against it. */
+  readonly isRepeated?: boolean
+  /** Where it begins, if not at the first step. */
+  readonly begins?: RunProgress
 }
 
 export type SkipReason = 'overlap' | 'deduplicated' | 'budget' | 'cooldown'
@@ -63,7 +68,7 @@ export class Launcher {
 
   async launch(launch: Launch): Promise<Launched> {
     const { record, runId } = launch
-    const dedupe = launch.isNext === true ? undefined : this.#dedupeOf(launch)
+    const dedupe = launch.isNext === true || launch.isRepeated === true ? undefined : this.#dedupeOf(launch)
     if (dedupe !== undefined) {
       const known = (await this.#options.storage.read('key', dedupe.id))?.value
       if (known !== undefined) return this.skip(launch, 'deduplicated', known.jobId)
@@ -137,7 +142,7 @@ export class Launcher {
   }
 
   #audit({ record, trigger, runId, auditId }: Launch, action: string, more: DataObject): Put {
-    const { kind, scheduledFor, eventId, by } = trigger
+    const { kind, scheduledFor, eventId, by, rerunOf } = trigger
     return putAudit({
       id: auditId ?? nearId(this.#options.random.id(), record.id),
       at: this.#now(),
@@ -150,6 +155,7 @@ export class Launcher {
         trigger: kind,
         ...(scheduledFor === undefined ? {} : { scheduled_for: isoInstant(scheduledFor) }),
         ...(eventId === undefined ? {} : { event_id: eventId }),
+        ...(rerunOf === undefined ? {} : { rerun_of: rerunOf }),
         ...more,
       },
     })
@@ -194,14 +200,17 @@ export interface WaitingRun {
   readonly trigger: RunTrigger
   readonly event: Data
   readonly params: DataObject
+  readonly begins?: RunProgress
 }
 
 export function waitItemId(runId: string): string {
   return `${runId}.wait`
 }
 
-function waitItem({ record, runId, trigger, event, params = {} }: Launch, gate: string, delayMs: number): Item {
-  const waiting: WaitingRun = { kind: 'waiting', automationId: record.id, runId, gate, trigger, event, params }
+function waitItem(launch: Launch, gate: string, delayMs: number): Item {
+  const { record, runId, trigger, event, params = {}, begins } = launch
+  const base = { kind: 'waiting', automationId: record.id, runId, gate, trigger, event, params } as const
+  const waiting: WaitingRun = begins === undefined ? base : { ...base, begins }
   const payload = jsonObjectCopy(waiting, 'The run that waits')
   return {
     queue: 'firings',
@@ -219,7 +228,7 @@ export function asWaitingRun(payload: JsonObject): WaitingRun {
 }
 
 function requestOf(launch: Launch, gate: string | undefined, now: number): JobRequest {
-  const { record, runId, trigger, event, params = {} } = launch
+  const { record, runId, trigger, event, params = {}, begins } = launch
   const { id, owner, definition } = record
   const { timeoutSeconds, pipeline, retry, title } = definition
   const input = {
@@ -234,7 +243,13 @@ function requestOf(launch: Launch, gate: string | undefined, now: number): JobRe
   return {
     blueprint: runBlueprintName(id),
     client: { id: owner },
-    initialData: startData({ input, retry, trigger, ...(gate === undefined ? {} : { gate }) }),
+    initialData: startData({
+      input,
+      retry,
+      trigger,
+      ...(gate === undefined ? {} : { gate }),
+      ...(begins === undefined ? {} : { begins }),
+    }),
     priority: jobPriority(definition),
     metadata: { automation: id, title, trigger: trigger.kind },
     ...(timeoutSeconds === undefined ? {} : { executionTimeoutMs: timeoutSeconds * 1_000 }),

@@ -140,7 +140,7 @@ function repetition(
   const { attempt, attempts, progress } = state
   if (retry === undefined || attempt > retry.maxRetries || isFinal(error)) return undefined
   const failed = { attempt, records: progress.records, error, endedAt: at }
-  const next: RunState = { attempt: attempt + 1, attempts: [...attempts, failed], progress: BEGINNING }
+  const next: RunState = { attempt: attempt + 1, attempts: [...attempts, failed], progress: start.begins ?? BEGINNING }
   const afterMs = pauseMs(retry, attempt, options.random.next())
   return { action: { type: 'sleep', afterMs, to: STEP }, stateHistory: stateData(next) }
 }

@@ -8,6 +8,9 @@ import { putGate, readGate, withoutRun } from './gate.ts'
 import { asWaitingRun, waitItemId } from './launcher.ts'
 import { asAutomation } from './record.ts'
 import { PART_BLUEPRINT, automationOf, runBlueprintName } from './run-start.ts'
+import type { RunTrigger } from './run-start.ts'
+import { statisticsOf } from './run-statistics.ts'
+import type { RunStatistics } from './run-statistics.ts'
 import { runViewOf } from './run-view.ts'
 import type { RunStatus, RunView } from './run-view.ts'
 
@@ -15,6 +18,11 @@ export interface RunQuery {
   readonly owner?: string | undefined
   readonly automationId?: string | undefined
   readonly status?: RunStatus | undefined
+  /** What set them off. */
+  readonly trigger?: RunTrigger['kind'] | undefined
+  /** Milliseconds since 1970. */
+  readonly createdAfter?: number | undefined
+  readonly createdBefore?: number | undefined
   readonly before?: string | undefined
   readonly limit: number
 }
@@ -38,6 +46,8 @@ const PAGE_BYTES = 2_097_152
 const LOOKS = 2_000
 const READS_MAX = 10
 const CONFLICTS_MAX = 20
+const STATISTICS_PAGE = 500
+const STATISTICS_MAX = 10_000
 
 /** Whether the job belongs to an automation: a run, or a part of one. */
 export function isOfAutomation(job: Pick<Job, 'blueprint'>): boolean {
@@ -55,7 +65,8 @@ export class RunBook {
   }
 
   /** Newest first. A page may have fewer runs than were asked for, and yet not be the last. */
-  async list({ owner, automationId, status, before, limit }: RunQuery): Promise<Page<RunView>> {
+  async list(wanted: RunQuery): Promise<Page<RunView>> {
+    const { owner, automationId, status, trigger, createdAfter, createdBefore, limit } = wanted
     const query: ListQuery = {
       limit,
       bytesMax: PAGE_BYTES,
@@ -63,21 +74,36 @@ export class RunBook {
       ...(owner === undefined ? {} : { owner }),
       ...(automationId === undefined ? { search: runBlueprintName('') } : { name: runBlueprintName(automationId) }),
       ...(status === undefined ? {} : { statuses: [...STATUSES[status]] }),
+      ...(createdAfter === undefined ? {} : { from: firstIdAt(createdAfter) }),
     }
     const items: RunView[] = []
-    let last = before
+    const ends = [wanted.before, createdBefore === undefined ? undefined : firstIdAt(createdBefore)]
+    let last = ends.filter((end) => end !== undefined).toSorted()[0]
     for (let reads = 0; reads < READS_MAX; reads += 1) {
       const found = await this.#storage.list('job', { ...query, ...(last === undefined ? {} : { before: last }) })
       // Other jobs may have such words in their texts.
       for (const { value } of found) {
         const view = runViewOf(value)
-        if (view !== undefined) items.push(view)
+        if (view !== undefined && (trigger === undefined || view.trigger.kind === trigger)) items.push(view)
       }
       last = nextPage(found, limit)
       if (last === undefined || items.length >= limit) break
     }
     if (items.length > limit) return { items: items.slice(0, limit), next: items[limit - 1]?.id }
     return { items, next: last }
+  }
+
+  /** What became of the runs of a span of time: at most the newest ten thousand. */
+  async statistics(query: Omit<RunQuery, 'before' | 'limit' | 'status'>, until: number): Promise<RunStatistics> {
+    const { createdAfter: since = 0 } = query
+    const runs: RunView[] = []
+    let before: string | undefined
+    do {
+      const page = await this.list({ ...query, before, limit: STATISTICS_PAGE })
+      runs.push(...page.items)
+      before = page.next
+    } while (before !== undefined && runs.length < STATISTICS_MAX)
+    return statisticsOf(runs, { since, until, isPartial: before !== undefined })
   }
 
   async read(id: string, actor: Actor): Promise<RunView> {
@@ -111,6 +137,12 @@ export class RunBook {
     }
     throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The run could not be cancelled: others changed its line.')
   }
+}
+
+/** Ids begin with their time in milliseconds. The first twelve digits sort before every id of theirs. */
+function firstIdAt(ms: number): string {
+  const hex = Math.max(0, Math.ceil(ms)).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`
 }
 
 function isVisible(owner: string, actor: Actor): boolean {

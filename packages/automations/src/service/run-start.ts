@@ -13,6 +13,8 @@ export interface RunTrigger {
   readonly eventId?: string
   /** Who asked for it, or published the event. */
   readonly by?: string
+  /** The run that it repeats. */
+  readonly rerunOf?: string
 }
 
 /** What the job of a run begins with. */
@@ -23,6 +25,8 @@ export interface RunStart {
   readonly trigger?: RunTrigger
   /** The gate that counts it as open. */
   readonly gate?: string
+  /** Where each attempt begins, if not at the first step: with what another run has done before. */
+  readonly begins?: RunProgress
 }
 
 /** One attempt of a run that failed and was repeated. */
@@ -69,12 +73,12 @@ export function startData(start: RunStart): JsonObject {
 }
 
 /** Boundary: only `stateData` has written it. */
-export function runStateOf(job: Pick<Job, 'stateHistory'>): RunState {
+export function runStateOf(job: Pick<Job, 'stateHistory' | 'initialData'>): RunState {
   const state = storedCopy(job.stateHistory) as unknown as Partial<RunState>
   return {
     ...state,
     attempt: state.attempt ?? 1,
-    progress: state.progress ?? BEGINNING,
+    progress: state.progress ?? startOf(job).begins ?? BEGINNING,
     attempts: state.attempts ?? [],
   }
 }

@@ -67,6 +67,8 @@ export interface Records {
   readonly spending: JsonObject
   /** The newest lines that handlers and workers wrote about a job; by job id. */
   readonly log: { readonly lines: readonly LogLineBody[] }
+  /** An agent with the hashes of its tokens; by its id. Beside it, under its name, which agent has that name. */
+  readonly agent: JsonObject
 }
 
 export interface ScheduleRecord {

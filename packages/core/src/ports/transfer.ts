@@ -159,6 +159,7 @@ const KINDS_TABLE: Readonly<Record<Kind, true>> = {
   secret: true,
   spending: true,
   log: true,
+  agent: true,
 }
 
 const QUEUES_TABLE: Readonly<Record<Queue, true>> = {

@@ -1,7 +1,17 @@
-import { Automations, Conditions, EventLog, EventPump, FiringPump, RunBook, withRuns } from '@impresario/automations'
-import type { RunBlueprintOptions, ToolCheck, ToolRoute, Vault } from '@impresario/automations'
+import {
+  Automations,
+  Conditions,
+  EventLog,
+  EventPump,
+  FiringPump,
+  Reruns,
+  RunBook,
+  withRuns,
+} from '@impresario/automations'
+import type { Actor, RunBlueprintOptions, ToolCheck, ToolRoute, Vault } from '@impresario/automations'
 import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
 import type { BlueprintSource, Engine } from '@impresario/engine'
+import { hasScope, readScopes } from '@impresario/protocol'
 import { httpRequest, log as logTool, ToolRegistry, transform } from '@impresario/tools'
 import type { BuiltInTool } from '@impresario/tools'
 import type { OutboundPolicy } from '@impresario/webhooks'
@@ -66,7 +76,7 @@ export class AutomationService implements Service {
   attach(engine: Engine): void {
     const { timeZone: timezone, ...base } = this.#options
     const whole = { ...base, engine }
-    const automations = new Automations({ ...whole, timezone, tools: () => this.#check() })
+    const automations = new Automations({ ...whole, timezone, tools: (actor) => this.#check(actor) })
     const secrets = (owner: string, names: readonly string[]) => automations.secrets.values(owner, names)
     const worker = new ToolWorker({ ...whole, tools: this.tools, secrets })
     const { launcher, zones, calendars } = automations
@@ -75,12 +85,14 @@ export class AutomationService implements Service {
     const others = { ...conditions.served, ...calendars.served }
     const firings = new FiringPump({ ...whole, launcher, zones, calendars, others })
     const pumps = [firings, new EventPump({ ...whole, launcher })]
+    const reruns = new Reruns({ ...whole, launcher })
     this.#parts = {
       engine,
       automations,
       conditions,
       events,
       runs: new RunBook(whole),
+      reruns,
       worker,
       services: [worker, ...pumps],
     }
@@ -96,6 +108,10 @@ export class AutomationService implements Service {
 
   get events(): EventLog {
     return this.#attached.events
+  }
+
+  get reruns(): Reruns {
+    return this.#attached.reruns
   }
 
   get runs(): RunBook {
@@ -129,10 +145,15 @@ export class AutomationService implements Service {
     return this.#parts
   }
 
-  #check(): ToolCheck {
-    const registered = this.tools.checkFor(() => true)
+  #check({ scopes }: Actor): ToolCheck {
+    const may = (needed: readonly string[]): boolean =>
+      scopes === undefined || readScopes(needed).scopes.every((scope) => hasScope(scopes, scope))
+    const registered = this.tools.checkFor(may)
     return {
-      named: (name) => (prefixOf(name) === undefined ? registered.named(name) : KEEPING),
+      named: (name) => {
+        if (prefixOf(name) === undefined) return registered.named(name)
+        return may(['jobs:write']) ? KEEPING : undefined
+      },
       similar: (name) => registered.similar(name),
     }
   }
@@ -155,6 +176,7 @@ interface Parts {
   readonly conditions: Conditions
   readonly events: EventLog
   readonly runs: RunBook
+  readonly reruns: Reruns
   readonly worker: ToolWorker
   readonly services: readonly Service[]
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
-import { LIMITS } from '@impresario/protocol'
+import { LIMITS, SCOPES } from '@impresario/protocol'
 import { z } from 'zod'
 import { callerOf, CLIENT_ROLES } from '../http/access.ts'
 import type { Caller } from '../http/access.ts'
@@ -22,6 +22,8 @@ export const accountReply = z.object({
   client_id: z.string(),
   role: z.enum(CLIENT_ROLES),
   plan: z.string().nullable(),
+  scopes: z.array(z.enum(SCOPES)).nullable().describe('What an agent may do; null for clients, who go by their role.'),
+  on_behalf_of: z.string().nullable().describe('The person for whom an agent acts.'),
   quota: z
     .object({
       period: z.string().describe('The month that is counted, in the time zone of the server.'),
@@ -42,6 +44,7 @@ export const accountReply = z.object({
 
 const ACCOUNT = route({
   access: 'viewer',
+  scope: 'any',
   tag: 'server',
   id: 'getAccount',
   summary: 'Who the token belongs to, and what is left of its quota',
@@ -65,6 +68,8 @@ export async function accountBody(
     client_id: caller.client.id,
     role: caller.role,
     plan: caller.client.plan ?? null,
+    scopes: caller.scopes === undefined ? null : [...caller.scopes],
+    on_behalf_of: caller.onBehalfOf ?? null,
     quota:
       quota === undefined || use === undefined
         ? null

@@ -34,6 +34,7 @@ const SCOPE =
 
 const RELOAD_SCHEDULES = route({
   access: 'admin',
+  scope: 'admin',
   tag: 'server',
   id: 'reloadSchedules',
   summary: 'Reload the file of schedules',
@@ -48,6 +49,7 @@ export const logLevelRequest = z.strictObject({
 
 const LOG_LEVEL = route({
   access: 'admin',
+  scope: 'admin',
   tag: 'server',
   id: 'setLogLevel',
   summary: 'Change the level of the log',
@@ -80,6 +82,7 @@ export function registerAdminRoutes(app: FastifyInstance, options: AdminRoutesOp
   for (const [path, id, summary, status] of ROUTES) {
     const declared = route({
       access: 'admin',
+      scope: 'admin',
       tag: 'server',
       id,
       summary,

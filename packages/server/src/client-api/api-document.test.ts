@@ -1,3 +1,4 @@
+import type { RouteShorthandOptions } from 'fastify'
 import { ERROR_CODES, JOB_STATUSES, WORKER_STATUSES } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { guardRoutes } from '../http/access.ts'
@@ -153,10 +154,12 @@ describe('the page', () => {
 })
 
 describe('[H-01] a route that does not say enough stops the start', () => {
-  test.each([
+  test.each<readonly [RouteShorthandOptions, string]>([
     [{}, 'config.access and no schema.summary'],
     [{ schema: { summary: 'Something' } }, 'config.access'],
-    [{ config: { access: 'viewer' } } as const, 'schema.summary'],
+    [{ config: { access: 'viewer' } }, 'config.scope and no schema.summary'],
+    [{ config: { access: 'viewer', scope: 'any' } }, 'schema.summary'],
+    [{ config: { access: 'admin' }, schema: { summary: 'Something' } }, 'config.scope'],
   ])('%j', async (options, missing) => {
     const http = createHttp({ bodyLimitBytes: 1_000, log: SILENT })
     guardRoutes(http, { authenticate: () => ({ client: { id: 'a' }, role: 'client' }) })

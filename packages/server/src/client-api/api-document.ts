@@ -75,7 +75,7 @@ function nameOf(id: unknown, index: number): string {
 function described(given: FastifySchema | undefined, url: string, { config }: RouteOptions) {
   const schema = given ?? {}
   if (config?.isAlias === true) return { schema: { ...schema, hide: true }, url }
-  const access = { 'x-access': config?.access }
+  const access = { 'x-access': config?.access, ...(config?.scope === undefined ? {} : { 'x-scope': config.scope }) }
   return { schema: { ...schema, ...config?.documented, ...access }, url: url.replace(/\*$/, ':endpoint') }
 }
 

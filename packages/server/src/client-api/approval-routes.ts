@@ -24,6 +24,7 @@ export interface ApprovalRoutesOptions {
 
 const QUESTION = route({
   access: 'client',
+  scope: 'approvals:decide',
   tag: 'approvals',
   id: 'getApproval',
   summary: 'What a job asks a person, with links to decide it',
@@ -36,6 +37,7 @@ const QUESTION = route({
 
 const DECIDE = route({
   access: 'capability',
+  scope: 'approvals:decide',
   tag: 'approvals',
   id: 'decideApproval',
   summary: 'Decide what a job asks',
@@ -50,6 +52,7 @@ const DECIDE = route({
 
 const PAGE = route({
   access: 'capability',
+  scope: 'approvals:decide',
   tag: 'approvals',
   id: 'showApproval',
   summary: 'The page on which a person decides',
@@ -128,7 +131,8 @@ async function decide(
   if (capability !== undefined) return decideByLink(engine, capabilities.check(capability, jobId), request.body)
   // A web page elsewhere can make a browser send a form, but neither a token nor JSON.
   if (isForm(request)) throw new ImpresarioError('UNAUTHENTICATED', 'A form needs a capability.')
-  return decideApproval(engine, admit(gate, request, 'client'), jobId, request.body)
+  const caller = await admit(gate, request, { role: 'client', scope: 'approvals:decide' })
+  return decideApproval(engine, caller, jobId, request.body)
 }
 
 /** People get every answer as a page, refusals too. */

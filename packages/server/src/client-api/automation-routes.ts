@@ -6,6 +6,7 @@ import { LIMITS } from '@impresario/protocol'
 import type { DataObject, JsonObject } from '@impresario/protocol'
 import { ownerFilter } from './job-access.ts'
 import { callerOf, isAdmin } from '../http/access.ts'
+import type { Caller } from '../http/access.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { decodeCursor, encodeCursor, linkNextPage } from '../http/page.ts'
 import { readQuery, route } from '../http/route.ts'
@@ -27,6 +28,7 @@ const AUTOMATION = { 200: { description: 'The automation.', body: wire.automatio
 const LIST = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   isList: true,
   id: 'listAutomations',
   summary: 'List automations, newest first',
@@ -38,6 +40,7 @@ const LIST = route({
 const CREATE = route({
   ...TAG,
   access: 'client',
+  scope: 'automations:write',
   isNewWork: true,
   id: 'createAutomation',
   summary: 'Create an automation',
@@ -51,6 +54,7 @@ const CREATE = route({
 const PREVIEW_NEW = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   id: 'previewDefinition',
   summary: 'Check a definition without keeping it, and see when it would run',
   query: wire.previewQuery,
@@ -64,6 +68,7 @@ const one = (id: string, summary: string) => ({ ...TAG, id, summary, params: wir
 const READ = route({
   ...one('getAutomation', 'Read an automation: how it stands, and when it runs next'),
   access: 'viewer',
+  scope: 'automations:read',
   replies: AUTOMATION,
   refusals: ['NOT_FOUND'],
 })
@@ -71,6 +76,7 @@ const READ = route({
 const PREVIEW = route({
   ...one('previewAutomation', 'When an automation runs next by the clock, in times and in words'),
   access: 'viewer',
+  scope: 'automations:read',
   query: wire.previewQuery,
   replies: { 200: { description: 'The next firings.', body: wire.previewBody } },
   refusals: ['NOT_FOUND', 'INVALID_REQUEST'],
@@ -79,6 +85,7 @@ const PREVIEW = route({
 const UPDATE = route({
   ...one('updateAutomation', 'Replace the definition of an automation'),
   access: 'client',
+  scope: 'automations:write',
   description: 'Runs that are open keep the pipeline they began with. Other times count from now on.',
   body: wire.automationRequest,
   replies: AUTOMATION,
@@ -88,6 +95,7 @@ const UPDATE = route({
 const DELETE = route({
   ...one('deleteAutomation', 'Delete an automation that has no open runs'),
   access: 'client',
+  scope: 'automations:write',
   replies: { 204: { description: 'It is gone. Its runs and its audit log stay.' } },
   refusals: ['NOT_FOUND', 'CONFLICT'],
 })
@@ -95,6 +103,7 @@ const DELETE = route({
 const RUN = route({
   ...one('runAutomation', 'Run an automation now'),
   access: 'client',
+  scope: 'automations:run',
   isNewWork: true,
   description: 'Its own times go on as if nothing had been. A paused one runs too.',
   body: wire.runNowRequest,
@@ -106,6 +115,7 @@ const RUN = route({
 const SNOOZE = route({
   ...one('snoozeAutomation', 'Put the next run off'),
   access: 'client',
+  scope: 'automations:write',
   description: 'Moves the run that stands in the queue by so many seconds. Who did it and why is on record.',
   body: wire.snoozeRequest,
   replies: AUTOMATION,
@@ -115,6 +125,7 @@ const SNOOZE = route({
 const PAUSE = route({
   ...one('pauseAutomation', 'Stop an automation for a while'),
   access: 'client',
+  scope: 'automations:write',
   replies: AUTOMATION,
   refusals: ['NOT_FOUND', 'CONFLICT'],
 })
@@ -122,6 +133,7 @@ const PAUSE = route({
 const RESUME = route({
   ...one('resumeAutomation', 'Let a paused automation go on'),
   access: 'client',
+  scope: 'automations:write',
   description: 'What it left out while it was paused is written into the audit log as skipped.',
   replies: AUTOMATION,
   refusals: ['NOT_FOUND', 'CONFLICT'],
@@ -130,6 +142,7 @@ const RESUME = route({
 const CANCEL = route({
   ...one('cancelAutomation', 'End an automation for good'),
   access: 'client',
+  scope: 'automations:write',
   body: wire.reasonRequest,
   isBodyOptional: true,
   replies: AUTOMATION,
@@ -138,8 +151,17 @@ const CANCEL = route({
 
 /** Who calls, as automations know it. */
 export function actorOf(request: FastifyRequest): Actor {
-  const caller = callerOf(request)
-  return { id: caller.client.id, isAdmin: isAdmin(caller) }
+  return actorFor(callerOf(request))
+}
+
+export function actorFor(caller: Caller): Actor {
+  const { client, scopes, onBehalfOf } = caller
+  return {
+    id: client.id,
+    isAdmin: isAdmin(caller),
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+  }
 }
 
 /** Links the next page, if there is one. */

@@ -19,6 +19,7 @@ import { blueprintBody } from './wire-job.ts'
 
 const WORKERS = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'workers',
   id: 'listWorkers',
   isList: true,
@@ -31,6 +32,7 @@ const WORKERS = route({
 
 const WORKER = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'workers',
   id: 'getWorker',
   summary: 'Read a worker',
@@ -41,6 +43,7 @@ const WORKER = route({
 
 const CATALOGUE = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'workers',
   id: 'getSkillCatalogue',
   isList: true,
@@ -53,6 +56,7 @@ const CATALOGUE = route({
 
 const DASHBOARD = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'server',
   id: 'getDashboard',
   summary: 'Counts of workers and jobs',
@@ -62,6 +66,7 @@ const DASHBOARD = route({
 
 const BLUEPRINTS = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'blueprints',
   id: 'listBlueprints',
   summary: 'List the blueprints in all their versions',
@@ -70,6 +75,7 @@ const BLUEPRINTS = route({
 
 const BLUEPRINT = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'blueprints',
   id: 'getBlueprint',
   summary: 'Read a blueprint: its states and where they lead',
@@ -81,6 +87,7 @@ const BLUEPRINT = route({
 
 const GRAPH = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'blueprints',
   id: 'getBlueprintGraph',
   summary: 'Draw a blueprint',

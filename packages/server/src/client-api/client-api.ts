@@ -2,6 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Clock, Storage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import type { OutboundPolicy, Webhooks } from '@impresario/webhooks'
+import { registerAgentRoutes } from './agent-routes.ts'
+import type { AgentBook } from '../auth/agent-book.ts'
 import { registerAutomationRoutes } from './automation-routes.ts'
 import type { AutomationService } from '../automations/automation-service.ts'
 import { registerRunRoutes } from './run-routes.ts'
@@ -44,6 +46,7 @@ import { registerWebhookRoutes } from './webhook-routes.ts'
 export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptions, MetricsRoutesOptions {
   readonly engine: Engine
   readonly automations: AutomationService
+  readonly agents: AgentBook
   readonly storage: Storage
   readonly clock: Clock
   readonly blueprints: ReloadableRegistry
@@ -87,6 +90,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerTriggerRoutes(scope, options)
     registerHookRoutes(scope, options)
     registerSecretRoutes(scope, options)
+    registerAgentRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)
     if (options.documents !== undefined) registerDocumentRoutes(scope, options.documents)
@@ -116,7 +120,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
 
 /** Routes that exist under every version of the API that a blueprint belongs to. */
 const SHARED =
-  /^(?:jobs|automations|runs|audit|tools|calendars|hooks|secrets|quarantine|workers|queues|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
+  /^(?:jobs|automations|runs|agents|audit|tools|calendars|hooks|secrets|quarantine|workers|queues|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
 
 /**
  * A blueprint's own version of the API has the same routes around its endpoints: a client that starts a job under `/api/v2`

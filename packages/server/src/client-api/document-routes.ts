@@ -82,6 +82,7 @@ const file = z.looseObject({
 
 const SEARCH = route({
   access: 'viewer',
+  scope: 'documents:search',
   tag: 'documents',
   id: 'searchDocuments',
   summary: 'Find documents',
@@ -97,6 +98,7 @@ const SEARCH = route({
 })
 const TEXT = route({
   access: 'viewer',
+  scope: 'documents:search',
   tag: 'documents',
   id: 'getDocumentText',
   summary: 'Read the whole text of a document',
@@ -106,6 +108,7 @@ const TEXT = route({
 })
 const FILES = route({
   access: 'viewer',
+  scope: 'documents:search',
   tag: 'documents',
   id: 'listDocumentFiles',
   summary: 'List files with their status',
@@ -114,6 +117,7 @@ const FILES = route({
 })
 const STATUS = route({
   access: 'viewer',
+  scope: 'documents:search',
   tag: 'documents',
   id: 'getDocumentsStatus',
   summary: 'The state of the documents app: progress, queue, statistics, health',
@@ -121,6 +125,7 @@ const STATUS = route({
 })
 const SUBMIT = route({
   access: 'client',
+  scope: 'admin',
   isNewWork: true,
   tag: 'documents',
   id: 'submitDocument',
@@ -132,6 +137,7 @@ const SUBMIT = route({
 })
 const RETRY = route({
   access: 'client',
+  scope: 'admin',
   isNewWork: true,
   tag: 'documents',
   id: 'retryDocuments',

@@ -13,6 +13,7 @@ import type { JobParams } from './job-routes.ts'
 
 const SEND = route({
   access: 'client',
+  scope: 'events:publish',
   tag: 'events',
   id: 'sendJobEvent',
   summary: 'Send a job an event',
@@ -33,6 +34,7 @@ const SEND = route({
 
 const PUBLISH = route({
   access: 'client',
+  scope: 'events:publish',
   tag: 'events',
   id: 'publishEvent',
   summary: 'Publish an event, for automations and for jobs that wait for its key',

@@ -1,6 +1,6 @@
 import * as schemas from '@impresario/protocol/schemas'
 import { route } from '../http/route.ts'
-import type { RouteDeclaration, RouteDescription } from '../http/route.ts'
+import type { RouteDeclaration, UntaggedRoute } from '../http/route.ts'
 
 const BYTES = ['application/octet-stream']
 const PART_HEADERS = {
@@ -12,12 +12,12 @@ const RANGES =
 const SENT =
   'The body is the file, of any type and size. It is kept as it comes, when all of it has come. A `Content-Length` and an `X-Content-SHA256` are checked.'
 
-function fileRoute(given: Omit<RouteDescription, 'tag'>): RouteDeclaration {
+function fileRoute(given: UntaggedRoute): RouteDeclaration {
   return route({ ...given, tag: 'files' })
 }
 
 /** Bodies of these are handed on piece by piece. */
-function uploadRoute(given: Omit<RouteDescription, 'tag'>): RouteDeclaration {
+function uploadRoute(given: UntaggedRoute): RouteDeclaration {
   const declared = fileRoute(given)
   return { ...declared, config: { ...declared.config, isFile: true } }
 }
@@ -25,6 +25,7 @@ function uploadRoute(given: Omit<RouteDescription, 'tag'>): RouteDeclaration {
 export const FILE_ROUTES = {
   list: fileRoute({
     access: 'viewer',
+    scope: 'jobs:read',
     id: 'listFiles',
     summary: 'List the files of a job',
     params: schemas.jobParams,
@@ -34,6 +35,7 @@ export const FILE_ROUTES = {
   }),
   read: fileRoute({
     access: 'viewer',
+    scope: 'jobs:read',
     id: 'readFile',
     summary: 'Read a file of a job',
     description: RANGES,
@@ -47,6 +49,7 @@ export const FILE_ROUTES = {
   }),
   download: fileRoute({
     access: 'viewer',
+    scope: 'jobs:read',
     id: 'downloadFile',
     summary: 'Read a file of a job, from the store itself where that is possible',
     description: `This path stays the same as long as the file is there. ${RANGES}`,
@@ -60,6 +63,7 @@ export const FILE_ROUTES = {
   }),
   write: uploadRoute({
     access: 'client',
+    scope: 'jobs:write',
     id: 'writeFile',
     summary: 'Keep a file with a job',
     description: `${SENT} A file of the same name is replaced.`,
@@ -76,6 +80,7 @@ export const FILE_ROUTES = {
   }),
   delete: fileRoute({
     access: 'client',
+    scope: 'jobs:write',
     id: 'deleteFile',
     summary: 'Delete a file of a job',
     params: schemas.fileParams,
@@ -84,6 +89,7 @@ export const FILE_ROUTES = {
   }),
   grantUpload: fileRoute({
     access: 'client',
+    scope: 'jobs:write',
     id: 'grantUpload',
     summary: 'An address that takes one file of a job, without a token',
     description:
@@ -95,6 +101,7 @@ export const FILE_ROUTES = {
   }),
   link: fileRoute({
     access: 'viewer',
+    scope: 'jobs:read',
     id: 'linkFile',
     summary: 'A link that reads one file of a job, without a token',
     description:
@@ -106,6 +113,7 @@ export const FILE_ROUTES = {
   }),
   signedRead: fileRoute({
     access: 'capability',
+    scope: 'jobs:read',
     id: 'readLinkedFile',
     summary: 'Read a file by a link',
     description: `Needs a capability. ${RANGES}`,
@@ -120,6 +128,7 @@ export const FILE_ROUTES = {
   }),
   signedWrite: uploadRoute({
     access: 'capability',
+    scope: 'jobs:write',
     id: 'writeLinkedFile',
     summary: 'Send a file by a link',
     description: `Needs a capability. ${SENT}`,

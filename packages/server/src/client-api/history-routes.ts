@@ -10,6 +10,7 @@ import type { JobParams } from './job-routes.ts'
 
 const OF_JOB = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'jobs',
   id: 'getJobHistory',
   isList: true,
@@ -24,6 +25,7 @@ const OF_JOB = route({
 
 const LOG = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'jobs',
   id: 'getJobLog',
   summary: 'What handlers and workers wrote about a job, oldest first',
@@ -36,6 +38,7 @@ const LOG = route({
 
 const OF_WORKER = route({
   access: 'client',
+  scope: 'jobs:read',
   tag: 'workers',
   id: 'getWorkerHistory',
   isList: true,
@@ -50,6 +53,7 @@ const OF_WORKER = route({
 
 const LIST = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'jobs',
   id: 'listEvents',
   isList: true,
@@ -63,6 +67,7 @@ const LIST = route({
 
 const COUNTS = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'jobs',
   id: 'countEvents',
   summary: 'How many events there were, by name and by hour or day',

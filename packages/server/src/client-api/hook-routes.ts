@@ -25,6 +25,7 @@ const MESSAGE_BYTES_MAX = 1_048_576
 const LIST = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   isList: true,
   id: 'listHooks',
   summary: 'List sources of inbound webhooks',
@@ -36,6 +37,7 @@ const LIST = route({
 const READ = route({
   ...named('getHook', 'Read a source of inbound webhooks'),
   access: 'viewer',
+  scope: 'automations:read',
   description: 'Its secret is never given out again.',
   replies: HOOK,
   refusals: ['NOT_FOUND'],
@@ -44,6 +46,7 @@ const READ = route({
 const PUT = route({
   ...named('putHook', 'Create or change a source of inbound webhooks'),
   access: 'client',
+  scope: 'automations:write',
   description:
     'The answer has the URL for the sender, and the secret if it was made here. A change without `secret` keeps the old one.',
   body: wire.hookRequest,
@@ -54,6 +57,7 @@ const PUT = route({
 const DELETE = route({
   ...named('deleteHook', 'Delete a source of inbound webhooks'),
   access: 'client',
+  scope: 'automations:write',
   replies: { 204: { description: 'It is gone, and its address with it.' } },
   refusals: ['NOT_FOUND', 'CONFLICT'],
 })

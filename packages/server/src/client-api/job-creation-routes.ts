@@ -32,6 +32,7 @@ const ACCEPTED = { 202: { description: 'The job is stored and will run.', body: 
 
 const CREATE = route({
   access: 'client',
+  scope: 'jobs:write',
   isNewWork: true,
   tag: 'jobs',
   id: 'createJob',
@@ -45,6 +46,7 @@ const CREATE = route({
 
 const CREATE_BATCH = route({
   access: 'client',
+  scope: 'jobs:write',
   isNewWork: true,
   tag: 'jobs',
   id: 'createJobs',
@@ -56,6 +58,7 @@ const CREATE_BATCH = route({
 
 const CREATE_BY_ENDPOINT = route({
   access: 'client',
+  scope: 'jobs:write',
   isNewWork: true,
   tag: 'jobs',
   id: 'createJobByEndpoint',

@@ -25,6 +25,7 @@ export const PAGE_HEADERS = {
 
 const READ = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'jobs',
   id: 'getJob',
   summary: 'Read a job, or wait for it',
@@ -38,6 +39,7 @@ const READ = route({
 
 const LIST = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'jobs',
   id: 'listJobs',
   isList: true,
@@ -50,6 +52,7 @@ const LIST = route({
 
 const EXPLAIN = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'jobs',
   id: 'explainJob',
   summary: 'Why a job’s tasks are where they are',
@@ -62,6 +65,7 @@ const EXPLAIN = route({
 
 const CANCEL = route({
   access: 'client',
+  scope: 'jobs:write',
   tag: 'jobs',
   id: 'cancelJob',
   summary: 'Cancel a job',

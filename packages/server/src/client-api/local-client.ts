@@ -27,7 +27,6 @@ import * as schemas from '@impresario/protocol/schemas'
 import { endpointId, mustBeWebhookUrl } from '@impresario/webhooks'
 import type { OutboundPolicy, Webhooks } from '@impresario/webhooks'
 import type { z } from 'zod'
-import type { AutomationService } from '../automations/automation-service.ts'
 import { isAdmin, isAllowed } from '../http/access.ts'
 import type { Caller, ClientRole } from '../http/access.ts'
 import { decodeCursor, encodeCursor } from '../http/page.ts'
@@ -44,6 +43,8 @@ import * as history from './history-operations.ts'
 import type { HistoryParts, JobLogParts } from './history-operations.ts'
 import { LocalFiles } from './local-files.ts'
 import type { LocalFileParts } from './local-files.ts'
+import { LocalRequests } from './local-requests.ts'
+import type { LocalRequestParts } from './local-requests.ts'
 import { ownerFilter, storedJobId, visibleJob } from './job-access.ts'
 import * as jobs from './job-operations.ts'
 import type { WrittenPage } from './job-operations.ts'
@@ -67,9 +68,9 @@ export interface LocalParts
     CatalogueParts,
     Omit<HistoryParts, 'history'>,
     AccountRoutesOptions,
-    LocalFileParts {
+    LocalFileParts,
+    LocalRequestParts {
   readonly history: HistoryParts['history']
-  readonly automations: Pick<AutomationService, 'events'>
   readonly jobLines: JobLogParts['jobLines']
   readonly log: Log
   readonly webhooks: Webhooks
@@ -87,10 +88,11 @@ export function localClientTransport(
 
 const NEVER = new AbortController().signal
 
-type Reply<K extends Exclude<keyof ClientTransport, 'files'>> = ReturnType<ClientTransport[K]>
+type Reply<K extends Exclude<keyof ClientTransport, 'files' | 'requests'>> = ReturnType<ClientTransport[K]>
 
 class LocalTransport implements ClientTransport {
   readonly files: LocalFiles
+  readonly requests: LocalRequests
   readonly #parts: LocalParts
   readonly #caller: Caller
 
@@ -98,6 +100,7 @@ class LocalTransport implements ClientTransport {
     this.#parts = parts
     this.#caller = caller
     this.files = new LocalFiles(parts, (needs) => this.#as(needs))
+    this.requests = new LocalRequests(parts, (needs) => this.#as(needs))
   }
 
   async createJob({ initial_data: data, metadata, ...rest }: CreateJobRequest): Promise<string> {

@@ -20,6 +20,7 @@ import type { QuarantineParts } from './quarantine-operations.ts'
 
 const LISTED: RouteDescription = {
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'quarantine',
   id: 'listQuarantine',
   isList: true,
@@ -40,6 +41,7 @@ const LIST_OLD = route({
 
 const INSPECT = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'quarantine',
   id: 'getQuarantined',
   summary: 'A job in quarantine with its whole error',
@@ -50,6 +52,7 @@ const INSPECT = route({
 
 const RETRY = route({
   access: 'client',
+  scope: 'jobs:write',
   tag: 'quarantine',
   id: 'retryJob',
   summary: 'Send a job back into the state where it failed',
@@ -63,6 +66,7 @@ const RETRY = route({
 
 const DISCARD = route({
   access: 'client',
+  scope: 'jobs:write',
   tag: 'quarantine',
   id: 'discardJob',
   summary: 'Give a job in quarantine up',
@@ -76,6 +80,7 @@ const DISCARD = route({
 
 const BULK = {
   access: 'client',
+  scope: 'jobs:write',
   tag: 'quarantine',
   description: `Up to ${LIMITS.batchItemsMax} jobs, by their ids or by a filter. Each is answered for itself.`,
   body: schemas.bulkRequest,

@@ -14,6 +14,7 @@ const queueBody = z.object({
 
 const QUEUES = route({
   access: 'admin',
+  scope: 'admin',
   tag: 'workers',
   id: 'listQueues',
   summary: 'Tasks that wait, by kind of work',

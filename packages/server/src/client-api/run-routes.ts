@@ -1,6 +1,12 @@
 import type { FastifyInstance } from 'fastify'
-import { storedCopy } from '@impresario/core'
-import type { Json } from '@impresario/protocol'
+import type { RunQuery } from '@impresario/automations'
+import { storedCopy, wallTime } from '@impresario/core'
+import type { Json, JsonObject } from '@impresario/protocol'
+import type { Tool } from '@impresario/tools'
+import type { z } from 'zod'
+import { callerOf } from '../http/access.ts'
+import { ownerFilter } from './job-access.ts'
+import { momentOf } from './job-query.ts'
 import { keyOf } from './request-key.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { readQuery, route } from '../http/route.ts'
@@ -13,6 +19,7 @@ const TAG = { tag: 'automations' } as const
 const LIST_RUNS = route({
   ...TAG,
   access: 'viewer',
+  scope: 'runs:read',
   isList: true,
   id: 'listRuns',
   summary: 'List runs of automations, newest first',
@@ -25,6 +32,7 @@ const LIST_RUNS = route({
 const READ_RUN = route({
   ...TAG,
   access: 'viewer',
+  scope: 'runs:read',
   id: 'getRun',
   summary: 'Read a run, with every step of it',
   params: wire.runParams,
@@ -35,6 +43,7 @@ const READ_RUN = route({
 const CANCEL_RUN = route({
   ...TAG,
   access: 'client',
+  scope: 'runs:cancel',
   id: 'cancelRun',
   summary: 'Cancel a run',
   description: 'Also one that waits for its place. One that has ended stays as it is.',
@@ -45,9 +54,37 @@ const CANCEL_RUN = route({
   refusals: ['NOT_FOUND'],
 })
 
+const STATISTICS = route({
+  ...TAG,
+  access: 'viewer',
+  scope: 'runs:read',
+  id: 'getRunStatistics',
+  summary: 'How many runs there were, what became of them, and how long they took',
+  query: wire.runStatisticsQuery,
+  replies: { 200: { description: 'Of the last days.', body: wire.runStatisticsBody } },
+  refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
+})
+
+const RERUN = route({
+  ...TAG,
+  access: 'client',
+  scope: 'automations:run',
+  isNewWork: true,
+  id: 'rerunRun',
+  summary: 'Run again what a run was for',
+  description:
+    'With its event and params, and the pipeline that the automation has now. With `from`, the steps before that one are not run again: their outputs are taken from the run.',
+  params: wire.runParams,
+  body: wire.rerunRequest,
+  isBodyOptional: true,
+  replies: { 202: { description: 'What became of it.', body: wire.launchedBody } },
+  refusals: ['NOT_FOUND', 'CONFLICT', 'INPUT_REFUSED'],
+})
+
 const PUBLISH = route({
   ...TAG,
   access: 'client',
+  scope: 'events:publish',
   isNewWork: true,
   id: 'publishAutomationEvent',
   summary: 'Publish an event to automations',
@@ -61,6 +98,7 @@ const PUBLISH = route({
 const LIST_EVENTS = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   isList: true,
   id: 'listPublishedEvents',
   summary: 'List events that were published to automations, newest first',
@@ -72,6 +110,7 @@ const LIST_EVENTS = route({
 const READ_EVENT = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   id: 'getPublishedEvent',
   summary: 'Read an event, and what automations made of it',
   params: wire.eventParams,
@@ -82,6 +121,7 @@ const READ_EVENT = route({
 const AUDIT = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   isList: true,
   id: 'listAuditEntries',
   summary: 'Who changed which automation, and which occurrences did not run',
@@ -93,10 +133,25 @@ const AUDIT = route({
 const TOOLS = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   id: 'listTools',
   summary: 'List the tools that steps can use, with their schemas',
   replies: { 200: { description: 'The tools, by name.', body: wire.toolList } },
 })
+
+const DAY_MS = 86_400_000
+
+/** What a list of runs is narrowed down to. */
+export function runFilter(query: z.output<typeof wire.runListQuery>): Omit<RunQuery, 'limit'> {
+  const { automation_id: automationId, status, trigger, created_after: after, created_before: before } = query
+  return {
+    automationId,
+    status,
+    trigger,
+    createdAfter: after === undefined ? undefined : momentOf('created_after', after),
+    createdBefore: before === undefined ? undefined : momentOf('created_before', before),
+  }
+}
 
 interface PublishBody {
   readonly topic: string
@@ -106,14 +161,36 @@ interface PublishBody {
 }
 
 /** Runs, the events that start them, the tools of their steps, and the audit log. */
-export function registerRunRoutes(app: FastifyInstance, { automations: service }: AutomationRoutesOptions): void {
-  const { runs, events, automations, tools } = service
+export function registerRunRoutes(
+  app: FastifyInstance,
+  { automations: service, clock }: AutomationRoutesOptions,
+): void {
+  const { runs, reruns, events, automations, tools } = service
 
   app.get('/runs', LIST_RUNS, async (request, reply) => {
-    const { automation_id: automationId, status, ...query } = readQuery(wire.runListQuery, request.query)
-    const { items, next } = await runs.list({ ...pageOf(request, query), automationId, status })
+    const query = readQuery(wire.runListQuery, request.query)
+    const { items, next } = await runs.list({ ...pageOf(request, query), ...runFilter(query) })
     return paged(request, reply, next, items.map(wire.wireListedRun))
   })
+
+  app.get('/runs/statistics', STATISTICS, async (request) => {
+    const { automation_id: automationId, days = 7, trigger, owner } = readQuery(wire.runStatisticsQuery, request.query)
+    const now = wallTime(clock)
+    const query = { owner: ownerFilter(callerOf(request), owner).owner, automationId, trigger }
+    return wire.wireStatistics(await runs.statistics({ ...query, createdAfter: now - days * DAY_MS }, now))
+  })
+
+  app.post<{ Params: { run_id: string }; Body: { from?: string; params?: JsonObject } | null }>(
+    '/runs/:run_id/rerun',
+    RERUN,
+    async (request, reply) => {
+      const { from, params } = request.body ?? {}
+      const wanted = { from, params: params && storedCopy(params) }
+      return reply
+        .code(202)
+        .send(wire.wireLaunched(await reruns.rerun(request.params.run_id, actorOf(request), wanted)))
+    },
+  )
 
   app.get<{ Params: { run_id: string } }>('/runs/:run_id', READ_RUN, async (request) =>
     wire.wireRun(await runs.read(request.params.run_id, actorOf(request))),
@@ -150,15 +227,17 @@ export function registerRunRoutes(app: FastifyInstance, { automations: service }
     return paged(request, reply, next, items.map(wire.wireAudit))
   })
 
-  app.get('/tools', TOOLS, async () =>
-    tools.list().map((tool) => ({
-      name: tool.name,
-      description: tool.description,
-      kind: tool.kind,
-      input_schema: tool.input,
-      output_schema: tool.output,
-      timeout_seconds: tool.timeoutSeconds,
-      is_read_only: tool.isReadOnly,
-    })),
-  )
+  app.get('/tools', TOOLS, async () => wireTools(tools.list()))
+}
+
+export function wireTools(tools: readonly Tool[]): z.infer<typeof wire.toolList> {
+  return tools.map((tool) => ({
+    name: tool.name,
+    description: tool.description,
+    kind: tool.kind,
+    input_schema: tool.input,
+    output_schema: tool.output,
+    timeout_seconds: tool.timeoutSeconds,
+    is_read_only: tool.isReadOnly,
+  }))
 }

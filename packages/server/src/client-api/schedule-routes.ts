@@ -16,6 +16,7 @@ interface ScheduleParams {
 
 const LIST = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'schedules',
   id: 'listSchedules',
   summary: 'List the schedules',
@@ -25,6 +26,7 @@ const LIST = route({
 
 const READ = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'schedules',
   id: 'getSchedule',
   summary: 'Read a schedule: when it fires next, and what it started last',
@@ -35,6 +37,7 @@ const READ = route({
 
 const RUN = route({
   access: 'admin',
+  scope: 'admin',
   tag: 'schedules',
   id: 'runSchedule',
   summary: 'Start the job of a schedule now',

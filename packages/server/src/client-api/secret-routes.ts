@@ -23,6 +23,7 @@ const named = (id: string, summary: string) => ({ ...TAG, id, summary, params })
 const LIST = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   isList: true,
   id: 'listSecrets',
   summary: 'List the names of secrets',
@@ -34,6 +35,7 @@ const LIST = route({
 const PUT = route({
   ...named('putSecret', 'Create or replace a secret'),
   access: 'client',
+  scope: 'automations:write',
   description: 'Steps read it as `secrets.NAME`. It is stored encrypted, and no answer has it.',
   body: secretRequest,
   replies: { 200: { description: 'The secret is kept.', body: secretBody } },
@@ -43,6 +45,7 @@ const PUT = route({
 const DELETE = route({
   ...named('deleteSecret', 'Delete a secret'),
   access: 'client',
+  scope: 'automations:write',
   description: 'Steps that read it fail from now on.',
   replies: { 204: { description: 'It is gone.' } },
   refusals: ['NOT_FOUND'],

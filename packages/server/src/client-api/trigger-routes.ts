@@ -13,6 +13,7 @@ const TAG = { tag: 'automations' } as const
 const CONDITIONS = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   id: 'listConditions',
   summary: 'How the conditions of an automation stand',
   description: 'Their state, the values that were read last, and when they crossed last.',
@@ -24,6 +25,7 @@ const CONDITIONS = route({
 const OBSERVE = route({
   ...TAG,
   access: 'client',
+  scope: 'automations:write',
   isNewWork: true,
   id: 'reportValues',
   summary: 'Report values to the conditions of an automation',
@@ -41,6 +43,7 @@ const CALENDAR = { 200: { description: 'The calendar.', body: wire.calendarBody 
 const LIST_CALENDARS = route({
   ...TAG,
   access: 'viewer',
+  scope: 'automations:read',
   isList: true,
   id: 'listCalendars',
   summary: 'List calendars',
@@ -52,6 +55,7 @@ const LIST_CALENDARS = route({
 const READ_CALENDAR = route({
   ...named('getCalendar', 'Read a calendar'),
   access: 'viewer',
+  scope: 'automations:read',
   replies: CALENDAR,
   refusals: ['NOT_FOUND'],
 })
@@ -59,6 +63,7 @@ const READ_CALENDAR = route({
 const PUT_CALENDAR = route({
   ...named('putCalendar', 'Create or replace a calendar'),
   access: 'client',
+  scope: 'automations:write',
   description:
     'The automations that use it are planned again. What of an iCalendar file could not be read is in `unread`.',
   body: wire.calendarRequest,
@@ -69,6 +74,7 @@ const PUT_CALENDAR = route({
 const DELETE_CALENDAR = route({
   ...named('deleteCalendar', 'Delete a calendar that no automation uses'),
   access: 'client',
+  scope: 'automations:write',
   replies: { 204: { description: 'It is gone.' } },
   refusals: ['NOT_FOUND', 'CONFLICT'],
 })

@@ -21,6 +21,7 @@ export interface WebhookRoutesOptions {
 
 const LIST_DELIVERIES = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'webhooks',
   id: 'listDeliveries',
   isList: true,
@@ -32,6 +33,7 @@ const LIST_DELIVERIES = route({
 
 const READ_DELIVERY = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'webhooks',
   id: 'getDelivery',
   summary: 'A webhook message with its body and its attempts',
@@ -42,6 +44,7 @@ const READ_DELIVERY = route({
 
 const REDELIVER = route({
   access: 'client',
+  scope: 'jobs:write',
   tag: 'webhooks',
   id: 'redeliver',
   summary: 'Send a webhook message once more',
@@ -54,6 +57,7 @@ const REDELIVER = route({
 
 const LIST_ENDPOINTS = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'webhooks',
   id: 'listWebhookEndpoints',
   isList: true,
@@ -65,6 +69,7 @@ const LIST_ENDPOINTS = route({
 
 const DECLARE = route({
   access: 'client',
+  scope: 'jobs:write',
   tag: 'webhooks',
   id: 'declareWebhookEndpoint',
   summary: 'Name an address that will get webhooks, to learn its secret beforehand',
@@ -75,6 +80,7 @@ const DECLARE = route({
 
 const READ_ENDPOINT = route({
   access: 'viewer',
+  scope: 'jobs:read',
   tag: 'webhooks',
   id: 'getWebhookEndpoint',
   summary: 'A receiver of webhooks and how it fares',
@@ -85,6 +91,7 @@ const READ_ENDPOINT = route({
 
 const ENABLE = route({
   access: 'client',
+  scope: 'jobs:write',
   tag: 'webhooks',
   id: 'enableWebhookEndpoint',
   summary: 'Send to an endpoint again that was disabled or has a pause',
@@ -97,6 +104,7 @@ const ENABLE = route({
 
 const SECRET = route({
   access: 'client',
+  scope: 'jobs:write',
   tag: 'webhooks',
   id: 'getWebhookSecret',
   summary: 'The secret that messages to an endpoint are signed with',
@@ -107,6 +115,7 @@ const SECRET = route({
 
 const ROTATE = route({
   access: 'client',
+  scope: 'jobs:write',
   tag: 'webhooks',
   id: 'rotateWebhookSecret',
   summary: 'Replace the secret of an endpoint',

@@ -1,5 +1,12 @@
 import { AUTOMATION_STATUSES, RUN_STATUSES } from '@impresario/automations'
-import type { AuditEntry, AutomationRecord, Launched, PublishedEvent, RunView } from '@impresario/automations'
+import type {
+  AuditEntry,
+  AutomationRecord,
+  Launched,
+  PublishedEvent,
+  RunStatistics,
+  RunView,
+} from '@impresario/automations'
 import { jsonObjectCopy } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
@@ -9,6 +16,7 @@ import { z } from 'zod'
 
 const moment = z.number().describe('Unix seconds.')
 const perhaps = moment.nullable()
+const TRIGGER_KINDS = ['time', 'event', 'condition', 'webhook', 'manual', 'rerun'] as const
 const object = z.record(z.string(), z.unknown())
 
 export const automationParams = z.object({ automation_id: z.string().describe('Id of an automation.') })
@@ -26,9 +34,21 @@ export const automationListQuery = z.looseObject({
   search: z.string().min(1).max(200).optional().describe('Only those whose id or title contains this.'),
   ...page,
 })
+const runSpan = {
+  trigger: z.enum(TRIGGER_KINDS).optional().describe('Only runs that this kind of trigger set off.'),
+  created_after: z.string().optional().describe('ISO 8601 with its offset, or Unix seconds.'),
+  created_before: z.string().optional().describe('ISO 8601 with its offset, or Unix seconds.'),
+}
+export const runStatisticsQuery = z.looseObject({
+  automation_id: z.string().min(1).max(200).optional().describe('Only runs of this automation.'),
+  days: z.coerce.number().min(0.01).max(365).optional().describe('Of so many days; 7 without it.'),
+  trigger: z.enum(TRIGGER_KINDS).optional().describe('Only runs that this kind of trigger set off.'),
+  owner: z.string().optional().describe('Only those of this client. Admins may name any, others themselves.'),
+})
 export const runListQuery = z.looseObject({
   automation_id: z.string().min(1).max(200).optional().describe('Only runs of this automation.'),
   status: z.enum(RUN_STATUSES).optional().describe('Only runs that are so.'),
+  ...runSpan,
   ...page,
 })
 export const eventListQuery = z.looseObject({
@@ -121,6 +141,28 @@ export const runBody = z.object({
   steps: z.array(stepBody),
   attempts: z.array(z.looseObject({})).describe('Attempts before this one, with their steps.'),
 })
+export const runStatisticsBody = z.object({
+  since: moment,
+  until: moment,
+  total: z.int(),
+  by_status: z.object(Object.fromEntries(RUN_STATUSES.map((status) => [status, z.int()]))),
+  automations: z.int().describe('How many automations had runs.'),
+  success_rate: z.number().nullable().describe('Of the runs that succeeded or failed.'),
+  duration_seconds: z.object({ mean: z.number(), p50: z.number(), p95: z.number() }).nullable(),
+  last_run_at: perhaps,
+  last_success_at: perhaps,
+  last_failure_at: perhaps,
+  is_partial: z.boolean().describe('There were more runs than the newest 10,000, which are counted.'),
+})
+export const rerunRequest = z.object({
+  from: z
+    .string()
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('The step to begin with. The outputs of the steps before it are kept.'),
+  params: object.optional().describe('In place of single params.'),
+})
 export const launchedBody = z.object({
   status: z.enum(['started', 'waiting', 'skipped']).describe('`waiting`: until its concurrency key has a place.'),
   run_id: z.string().nullable().describe('The run; for a skip the one that stands for it, if there is one.'),
@@ -140,6 +182,7 @@ export const auditEntryBody = z.object({
   id: z.string(),
   at: moment,
   actor: z.string(),
+  on_behalf_of: z.string().nullable().describe('The person for whom an agent did it.'),
   action: z.string(),
   subject: z.string(),
   owner: z.string(),
@@ -203,7 +246,7 @@ export function wirePreview(
 }
 
 export function wireListedRun(run: RunView): z.infer<typeof listedRun> {
-  const { kind, scheduledFor, eventId, by } = run.trigger
+  const { kind, scheduledFor, eventId, by, rerunOf } = run.trigger
   return {
     id: run.id,
     automation_id: run.automationId,
@@ -215,6 +258,7 @@ export function wireListedRun(run: RunView): z.infer<typeof listedRun> {
       ...(scheduledFor === undefined ? {} : { scheduled_for: scheduledFor / 1_000 }),
       ...(eventId === undefined ? {} : { event_id: eventId }),
       ...(by === undefined ? {} : { by }),
+      ...(rerunOf === undefined ? {} : { rerun_of: rerunOf }),
     },
     attempt: run.attempt,
     output: kept({ output: run.output })['output'] ?? null,
@@ -247,6 +291,26 @@ function wireStep(step: RunView['steps'][number]): z.infer<typeof stepBody> {
   }
 }
 
+export function wireStatistics(found: RunStatistics): z.infer<typeof runStatisticsBody> {
+  const { durationMs, successRate } = found
+  return {
+    since: found.since / 1_000,
+    until: found.until / 1_000,
+    total: found.total,
+    by_status: found.byStatus,
+    automations: found.automations,
+    success_rate: successRate ?? null,
+    duration_seconds:
+      durationMs === undefined
+        ? null
+        : { mean: durationMs.mean / 1_000, p50: durationMs.p50 / 1_000, p95: durationMs.p95 / 1_000 },
+    last_run_at: seconds(found.lastRunAt),
+    last_success_at: seconds(found.lastSuccessAt),
+    last_failure_at: seconds(found.lastFailureAt),
+    is_partial: found.isPartial,
+  }
+}
+
 export function wireLaunched(launched: Exclude<Launched, { type: 'lost' }>): z.infer<typeof launchedBody> {
   const { type, runId } = launched
   return { status: type, run_id: runId ?? null, ...(type === 'skipped' ? { reason: launched.reason } : {}) }
@@ -273,12 +337,22 @@ export function wireAudit({
   id,
   at,
   actor,
+  onBehalfOf,
   action,
   subject,
   owner,
   details,
 }: AuditEntry): z.infer<typeof auditEntryBody> {
-  return { id, at: at / 1_000, actor, action, subject, owner, details: kept(details) }
+  return {
+    id,
+    at: at / 1_000,
+    actor,
+    on_behalf_of: onBehalfOf ?? null,
+    action,
+    subject,
+    owner,
+    details: kept(details),
+  }
 }
 
 function seconds(ms: number | undefined): number | null {

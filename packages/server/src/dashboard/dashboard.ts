@@ -24,7 +24,8 @@ export function registerDashboard(app: FastifyInstance, options: DashboardOption
     registerSessionRoutes(scope, options)
     registerAppRoutes(scope, {
       clientApiPrefix,
-      counts: (request) => dashboard(options, admit(sessions, request, 'viewer')),
+      counts: async (request) =>
+        dashboard(options, await admit(sessions, request, { role: 'viewer', scope: 'jobs:read' })),
     })
   })
   void app.register(async (scope) => registerLinkRoute(scope, options), { prefix: `/${clientApiPrefix}/v1` })

@@ -22,6 +22,7 @@ const codeBody = z.object({
 
 const CODE = route({
   access: 'viewer',
+  scope: 'admin',
   tag: 'server',
   id: 'createDashboardLink',
   summary: 'A link that opens the dashboard and signs in, once',

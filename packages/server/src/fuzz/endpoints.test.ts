@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request as httpRequest, Agent } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -218,8 +219,18 @@ async function populate(): Promise<Sampler['known']> {
   await put('/api/v1/calendars/holidays', { entries })
   await put('/api/v1/hooks/github', { preset: 'github' })
   await put('/api/v1/secrets/API_KEY', { value: 'a value of the tests' })
+  const agents: string[] = []
+  const agentTokens: string[] = []
+  for (const name of [randomUUID(), randomUUID()]) {
+    const id = textIn((await post('/api/v1/agents', { name, scopes: ['runs:read'] })).body, 'id')
+    agents.push(id)
+    agentTokens.push(textIn((await post(`/api/v1/agents/${id}/tokens`, { name: 'first' })).body, 'id'))
+  }
   return {
     automation_id: [automation, textIn(timed.body, 'id'), idle, textIn(watched.body, 'id')],
+    agent_id: agents,
+    token_id: agentTokens,
+    scopes: ['runs:read', 'jobs:*'],
     run_id: [textIn(run.body, 'run_id')],
     event_id: [textIn(event.body, 'id')],
     calendar: ['holidays'],

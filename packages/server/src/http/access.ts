@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ClientInfo } from '@impresario/core'
-import { ImpresarioError } from '@impresario/protocol'
+import { hasScope, ImpresarioError } from '@impresario/protocol'
+import type { Scope } from '@impresario/protocol'
 
 /**
  * What a client's token lets it do. `viewer` reads its own jobs; `client` also starts and commands them; `admin` sees and
@@ -15,6 +16,9 @@ export type ClientRole = (typeof CLIENT_ROLES)[number]
  */
 export type Access = 'public' | 'worker' | 'capability' | ClientRole
 
+/** What an agent's token must have for a route. `any`: every valid token will do. */
+export type RouteScope = Scope | 'any'
+
 /** Which rate limit counts a route. */
 export type RateKind = 'general' | 'heartbeat' | 'poll'
 
@@ -24,6 +28,10 @@ export interface Caller {
   readonly role: ClientRole
   /** Jobs that it may start in a month; without it, as many as it likes. */
   readonly monthlyAttempts?: number
+  /** What an agent may do. Absent for clients of the configuration, for whom the role says everything. */
+  readonly scopes?: readonly Scope[]
+  /** The person for whom an agent acts. */
+  readonly onBehalfOf?: string
 }
 
 declare module 'fastify' {
@@ -36,6 +44,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Every route names it; registration refuses one that does not. */
     readonly access?: Access
+    /** Every route that clients may call names it too. */
+    readonly scope?: RouteScope
     /** `general` where it is not named. */
     readonly rate?: RateKind
   }
@@ -65,6 +75,7 @@ export interface DeclaredRoute {
   /** With its parameters as `:name`. */
   readonly url: string
   readonly access: Access
+  readonly scope: RouteScope | undefined
   /** The same route is described under another path. */
   readonly isAlias: boolean
   /** Not in the API document. */
@@ -73,7 +84,7 @@ export interface DeclaredRoute {
 
 export interface Gate {
   /** The caller; refuses requests without valid credentials. */
-  authenticate(headers: FastifyRequest['headers']): Caller
+  authenticate(headers: FastifyRequest['headers']): Caller | Promise<Caller>
 }
 
 /**
@@ -90,36 +101,63 @@ export function guardRoutes(app: FastifyInstance, gate: Gate): () => readonly De
     for (const route of routes) checkRoute(route)
   })
   app.addHook('onRequest', async (request) => {
-    const { access } = request.routeOptions.config
-    if (access === 'viewer' || access === 'client' || access === 'admin') request.caller = admit(gate, request, access)
+    const { access, scope } = request.routeOptions.config
+    if (access === 'viewer' || access === 'client' || access === 'admin') {
+      request.caller = await admit(gate, request, { role: access, scope })
+    }
   })
   return () => routes.flatMap(rowsOf)
 }
 
 function rowsOf({ method, url, config, schema }: RouteOptions): readonly DeclaredRoute[] {
-  const { access = 'public', isAlias = false } = config ?? {}
-  return [method].flat().map((one) => ({ method: one, url, access, isAlias, isHidden: isHiddenSchema(schema) }))
+  const { access = 'public', scope, isAlias = false } = config ?? {}
+  const isHidden = isHiddenSchema(schema)
+  return [method].flat().map((one) => ({ method: one, url, access, scope, isAlias, isHidden }))
 }
 
 function isHiddenSchema(schema: RouteOptions['schema']): boolean {
   return schema !== undefined && 'hide' in schema && schema.hide
 }
 
-/** Who calls, if the role is high enough. */
-export function admit(gate: Gate, { headers }: FastifyRequest, needs: ClientRole): Caller {
-  const caller = gate.authenticate(headers)
-  if (isAllowed(caller.role, needs)) return caller
-  throw new ImpresarioError('FORBIDDEN', `This needs the role ${needs}; the token has the role ${caller.role}.`)
+/** What a caller must have. */
+interface Needs {
+  readonly role: ClientRole
+  readonly scope: RouteScope | undefined
+}
+
+/** Who calls, if the role is high enough and an agent has the scope. */
+export async function admit(gate: Gate, { headers }: FastifyRequest, { role, scope }: Needs): Promise<Caller> {
+  const caller = await gate.authenticate(headers)
+  mustHaveScope(caller, scope ?? 'admin')
+  if (isAllowed(caller.role, role)) return caller
+  throw new ImpresarioError('FORBIDDEN', `This needs the role ${role}; the token has the role ${caller.role}.`)
+}
+
+/** Whether a caller may do what this scope is for. Clients of the configuration have no scopes, and may by their role. */
+function hasRouteScope({ scopes }: Caller, needed: RouteScope): boolean {
+  return scopes === undefined || needed === 'any' || hasScope(scopes, needed)
+}
+
+function mustHaveScope(caller: Caller, needed: RouteScope): void {
+  if (hasRouteScope(caller, needed)) return
+  const has = caller.scopes?.length === 0 ? 'none' : caller.scopes?.join(', ')
+  throw new ImpresarioError('FORBIDDEN', `This needs the scope ${needed}; the token has ${has}.`)
 }
 
 function checkRoute({ method, url, config, schema }: RouteOptions): void {
   const isHidden = isHiddenSchema(schema)
   const missing = [
     ...(config?.access === undefined ? ['config.access'] : []),
+    ...(needsScope(config?.access) && config?.scope === undefined ? ['config.scope'] : []),
     ...(isHidden || schema?.summary !== undefined ? [] : ['schema.summary']),
   ]
   if (missing.length === 0) return
   throw new Error(`The route ${[method].flat().join(', ')} ${url} has no ${missing.join(' and no ')}.`)
+}
+
+/** Routes that agents may reach say which scope they need. */
+function needsScope(access: Access | undefined): boolean {
+  return access !== undefined && access !== 'public' && access !== 'worker'
 }
 
 /** Who calls. Only for routes that need a client. */

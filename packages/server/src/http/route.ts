@@ -2,7 +2,7 @@ import type { FastifyContextConfig, FastifySchema } from 'fastify'
 import { ERROR_MEANINGS, ImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { ErrorCode } from '@impresario/protocol'
 import type { z } from 'zod'
-import type { Access, RateKind } from './access.ts'
+import type { Access, RateKind, RouteScope } from './access.ts'
 import { jsonSchema } from './json-schema.ts'
 
 export const TAGS = {
@@ -16,6 +16,7 @@ export const TAGS = {
   schedules: 'Jobs that start by the calendar.',
   documents: 'Documents that are read from folders, and their search.',
   automations: 'Standing orders: what runs when, its runs, and the events that start them.',
+  agents: 'Programs that act on their own or for a person, with scopes and tokens.',
   webhooks: 'Messages about jobs to other systems, and their receivers.',
   server: 'The server itself: health, overview, configuration, this document.',
   'worker protocol': 'What workers call. Existing workers of every generation are understood.',
@@ -31,8 +32,24 @@ interface Reply {
 }
 
 /** Everything that is said about a route in one place: who may call it, what it takes and what it answers. */
-export interface RouteDescription {
-  readonly access: Access
+export type RouteDescription = RouteFields & (OpenRoute | ScopedRoute)
+
+/** One to which the caller adds the tag. */
+export type UntaggedRoute = Untagged<RouteDescription>
+type Untagged<Route> = Route extends unknown ? Omit<Route, 'tag'> : never
+
+interface OpenRoute {
+  readonly access: 'public' | 'worker'
+  readonly scope?: undefined
+}
+
+/** A route that clients may call says which scope an agent needs. */
+interface ScopedRoute {
+  readonly access: Exclude<Access, 'public' | 'worker'>
+  readonly scope: RouteScope
+}
+
+interface RouteFields {
   readonly rate?: RateKind
   /** It asks for more work to be done: refused first when there is too much. */
   readonly isNewWork?: boolean
@@ -72,11 +89,12 @@ export interface RouteDeclaration {
 
 /** What Fastify needs for a route. The body is checked by it; answers are described and never changed. */
 export function route(given: RouteDescription): RouteDeclaration {
-  const { access, rate, isNewWork, isList, tag, id, summary, description, params, query } = given
+  const { access, scope, rate, isNewWork, isList, tag, id, summary, description, params, query } = given
   const body = bodyOf(given)
   return {
     config: {
       access,
+      ...(scope === undefined ? {} : { scope }),
       ...(rate === undefined ? {} : { rate }),
       ...(isNewWork === true ? { isNewWork } : {}),
       ...(isList === true ? { isList } : {}),

@@ -30,7 +30,7 @@ const PATH = '/mcp'
 const METADATA_PATH = '/.well-known/oauth-protected-resource'
 
 /** Not in the document of the API: what goes through here is described by the protocol. */
-const MESSAGES: RouteDeclaration = { config: { access: 'viewer' }, schema: { hide: true } }
+const MESSAGES: RouteDeclaration = { config: { access: 'viewer', scope: 'any' }, schema: { hide: true } }
 /** What OAuth clients have to know (RFC 9728). */
 const METADATA: RouteDeclaration = { config: { access: 'public' }, schema: { hide: true } }
 

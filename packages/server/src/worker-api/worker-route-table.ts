@@ -49,7 +49,7 @@ declare module 'fastify' {
   }
 }
 
-interface WorkerRouteGiven extends Omit<RouteDescription, 'access' | 'tag' | 'rate' | 'isBodyReadByHandler'> {
+interface WorkerRouteGiven extends Omit<RouteDescription, 'access' | 'scope' | 'tag' | 'rate' | 'isBodyReadByHandler'> {
   readonly at: `${HTTPMethods} ${string}`
   readonly rate: NonNullable<FastifyContextConfig['rate']>
   readonly signed?: FastifyContextConfig['signed']

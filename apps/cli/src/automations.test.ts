@@ -1,0 +1,165 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '@impresario/client'
+import type { Client } from '@impresario/client'
+import { createServer } from '@impresario/server'
+import type { Server } from '@impresario/server'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { runCli } from './run-cli.fixture.ts'
+import type { Ended } from './run-cli.fixture.ts'
+
+const TOKEN = 'token-of-the-only-client'
+
+let folder = ''
+let server: Server
+let client: Client
+let env: Readonly<Record<string, string>> = {}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'impresario-cli-automations-'))
+  server = createServer({
+    settings: { apiHost: '127.0.0.1', apiPort: 0, storageUrl: 'memory:', logLevel: 'silent', clientToken: TOKEN },
+  })
+  const { address } = await server.start()
+  client = createClient({ url: address, token: TOKEN })
+  env = { IMPRESARIO_URL: address, IMPRESARIO_TOKEN: TOKEN }
+})
+
+afterAll(async () => {
+  await server.stop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const cli = (...args: readonly string[]): Promise<Ended> => runCli(args, { cwd: folder, env })
+
+async function json(...args: readonly string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await cli(...args, '--json')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return JSON.parse(stdout) as Record<string, unknown>
+}
+
+const FILE = `automations:
+  - title: Briefing
+    timezone: Europe/Berlin
+    triggers:
+      - cron: 0 9 * * 1-5
+    pipeline:
+      - id: tell
+        uses: log
+        with: { message: Good morning }
+  - title: Reminder
+    pipeline:
+      - id: tell
+        uses: log
+        with: { message: '\${params.text}' }
+    params: { text: Tea }
+`
+
+test('[K-02] a file of automations is checked, compared, applied and exported, and applied again changes nothing', async () => {
+  await writeFile(join(folder, 'automations.yaml'), FILE)
+  const dry = await cli('automations', 'apply', 'automations.yaml', '--dry-run')
+  expect(dry.stdout).toContain('+ Briefing')
+  expect(dry.stdout).toContain('2 would change.')
+  expect(await client.automations.list().all()).toEqual([])
+  expect((await cli('automations', 'apply', 'automations.yaml')).stdout).toContain('2 changed.')
+  expect((await cli('automations', 'apply', 'automations.yaml')).stdout).toContain('Nothing to change.')
+  const exported = await cli('automations', 'export')
+  await writeFile(join(folder, 'exported.yaml'), exported.stdout)
+  expect((await cli('automations', 'apply', 'exported.yaml', '--prune')).stdout).toContain('Nothing to change.')
+  await client.automations.create({ title: 'Surplus', pipeline: [{ id: 'a', uses: 'log', with: { message: 'x' } }] })
+  await writeFile(join(folder, 'automations.yaml'), FILE.replace('Tea', 'Coffee'))
+  const changed = await json('automations', 'apply', 'automations.yaml', '--prune')
+  expect(changed).toEqual({
+    dry_run: false,
+    changes: [
+      { change: 'unchanged', title: 'Briefing' },
+      { change: 'update', title: 'Reminder' },
+      { change: 'delete', title: 'Surplus' },
+    ],
+  })
+  expect((await client.automations.list().all()).map(({ title }) => title).toSorted()).toEqual(['Briefing', 'Reminder'])
+})
+
+test('[K-02] every problem of a file is named with its line, and nothing is changed', async () => {
+  const refused = async (text: string): Promise<string> => {
+    await writeFile(join(folder, 'wrong.yaml'), text)
+    const { code, stderr } = await cli('automations', 'apply', 'wrong.yaml')
+    expect(code).not.toBe(0)
+    return stderr
+  }
+  expect(await refused('automations: [\n')).toMatch(/wrong\.yaml:\d+: /)
+  expect(await refused('jobs: []\n')).toContain('There must be a list "automations:"')
+  const twice = await refused(`${FILE}  - title: Reminder\n    pipeline: []\n  - pipeline: []\n`)
+  expect(twice).toContain('wrong.yaml:16: automations[2].title is the same as that of automations[1]')
+  expect(twice).toContain('wrong.yaml:18: automations[3].title is missing')
+  const wrong = await refused(FILE.replace('0 9 * * 1-5', 'banana').replace('uses: log', 'uses: logg'))
+  expect(wrong).toMatch(/wrong\.yaml:5: triggers\[0\]/)
+  expect(wrong).toMatch(/wrong\.yaml:8: pipeline\[0\]\.uses/)
+})
+
+test('[K-05] [K-11] people run, snooze, pause, resume and cancel automations, and look at runs', async () => {
+  const definition = {
+    title: 'By hand',
+    triggers: [{ every: 3_600 }],
+    pipeline: [{ id: 'tell', uses: 'log', with: { message: 'hi' } }],
+  }
+  await writeFile(join(folder, 'one.json'), JSON.stringify(definition))
+  expect(
+    (await cli('automations', 'preview', '--file', 'one.json', '--count', '2')).stdout.split('\n').length,
+  ).toBeGreaterThan(2)
+  const id = String((await json('automations', 'create', '--file', 'one.json'))['id'])
+  expect((await cli('automations', 'show', id)).stdout).toContain('By hand')
+  expect((await cli('automations', 'list', '--status', 'active')).stdout).toContain(id)
+  const launched = await json('automations', 'run', id)
+  const run = String(launched['run_id'])
+  await vi.waitFor(async () => expect((await client.runs.get(run)).status).toBe('succeeded'), 30_000)
+  expect((await cli('runs', 'show', run)).stdout).toMatch(/tell\s+succeeded/)
+  expect(await json('runs', 'rerun', run)).toMatchObject({ status: 'started' })
+  expect((await cli('runs', 'list', '--automation', id, '--trigger', 'manual')).stdout).toContain(run)
+  expect(await json('runs', 'stats', '--automation', id)).toMatchObject({ total: 2 })
+  expect((await cli('automations', 'snooze', id, '--for', '2h', '--reason', 'lunch')).stdout).toContain(
+    'put off by 2 h',
+  )
+  expect((await cli('automations', 'show', id)).stdout).toContain('lunch')
+  for (const [verb, text] of [
+    ['pause', 'is paused'],
+    ['resume', 'goes on'],
+    ['cancel', 'canceled for good'],
+  ] as const) {
+    expect((await cli('automations', verb, id)).stdout).toContain(text)
+  }
+  expect((await cli('audit', 'list', '--subject', id)).stdout).toContain('automation.snoozed')
+  const lines = (await cli('audit', 'export', '--subject', id)).stdout.trim().split('\n')
+  expect(lines.map((line) => (JSON.parse(line) as { subject: string }).subject)).toEqual(lines.map(() => id))
+})
+
+test('[K-01] [K-04] [K-10] people make agents, publish events and look at tools', async () => {
+  const agent = await json(
+    'agents',
+    'create',
+    'helper',
+    '--scope',
+    'runs:read',
+    '--scope',
+    'events:publish',
+    '--on-behalf-of',
+    'ada',
+  )
+  expect(agent).toMatchObject({ name: 'helper', scopes: ['events:publish', 'runs:read'], on_behalf_of: 'ada' })
+  const made = await cli('agents', 'token', String(agent['id']), 'laptop', '--expires', '30d')
+  const token = made.stdout.trim()
+  expect(token).toMatch(/^agt_/)
+  const published = await runCli(['events', 'publish', 'a.b', '--data', '{"n": 1}', '--json'], {
+    env: { ...env, IMPRESARIO_TOKEN: token },
+  })
+  expect(published.code).toBe(0)
+  const event = (JSON.parse(published.stdout) as { id: string }).id
+  expect((await cli('events', 'show', event)).stdout).toContain('"n": 1')
+  expect((await cli('events', 'list', '--topic', 'a.b')).stdout).toContain(event)
+  expect((await cli('agents', 'show', String(agent['id']))).stdout).toContain('laptop')
+  expect((await cli('agents', 'delete', String(agent['id']))).code).toBe(0)
+  expect((await cli('tools', 'list')).stdout).toContain('http.request')
+  expect((await cli('tools', 'show', 'log')).stdout).toContain('"message"')
+  expect((await cli('tools', 'show', 'none')).code).not.toBe(0)
+})

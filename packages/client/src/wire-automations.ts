@@ -1,0 +1,171 @@
+import type { Data, DataObject, Scope } from '@impresario/protocol'
+
+/* What the server tells of automations, as it comes over the wire. Times are Unix seconds. */
+
+export type AutomationStatusName = 'active' | 'paused' | 'canceled'
+export type RunStatusName = 'running' | 'succeeded' | 'failed' | 'canceled' | 'quarantined'
+export type RunTriggerKind = 'time' | 'event' | 'condition' | 'webhook' | 'manual' | 'rerun'
+
+export interface AutomationBody {
+  readonly id: string
+  readonly owner: string
+  readonly status: AutomationStatusName
+  /** Counts the changes of its definition. */
+  readonly revision: number
+  readonly title: string
+  /** As it was written. */
+  readonly definition: DataObject
+  /** Its triggers in words. */
+  readonly when: readonly string[]
+  readonly next_run_at: number | null
+  /** The occurrence that this run stands for. */
+  readonly next_run_for: number | null
+  /** Who put the next run off, and why. */
+  readonly snoozed: {
+    readonly until: number
+    readonly by: string
+    readonly reason: string | null
+    readonly at: number
+  } | null
+  readonly created_at: number
+  readonly created_by: string
+  readonly updated_at: number
+  readonly updated_by: string
+}
+
+/** When something runs next by the clock. */
+export interface PreviewBody {
+  readonly words: readonly string[]
+  readonly firings: readonly { readonly at: number; readonly local: string; readonly notes: readonly string[] }[]
+  readonly left_out: readonly { readonly at: number; readonly local: string; readonly reason: string }[]
+  /** The series ends with the last of these firings. */
+  readonly is_complete: boolean
+}
+
+/** What became of a wish to run. */
+export interface LaunchedBody {
+  readonly status: 'started' | 'waiting' | 'skipped'
+  readonly run_id: string | null
+  /** Why it was skipped. */
+  readonly reason?: string
+}
+
+export interface ListedRunBody {
+  readonly id: string
+  readonly automation_id: string
+  readonly title: string
+  readonly owner: string
+  readonly status: RunStatusName
+  readonly trigger: {
+    readonly kind: RunTriggerKind
+    readonly scheduled_for?: number
+    readonly event_id?: string
+    readonly by?: string
+    readonly rerun_of?: string
+  }
+  readonly attempt: number
+  readonly output: Data
+  readonly error: { readonly code: string; readonly message: string } | null
+  readonly created_at: number
+  readonly ended_at: number | null
+}
+
+export interface RunStepBody {
+  readonly id: string
+  readonly status: 'running' | 'succeeded' | 'failed' | 'skipped'
+  readonly input: Data
+  readonly condition: { readonly source: string; readonly values: DataObject; readonly holds: boolean } | null
+  readonly output: Data
+  readonly attempts: number
+  /** ISO 8601. */
+  readonly started_at: string
+  readonly ended_at: string | null
+  readonly error: { readonly code: string; readonly message: string } | null
+}
+
+export interface RunBody extends ListedRunBody {
+  readonly steps: readonly RunStepBody[]
+  /** Attempts before this one. */
+  readonly attempts: readonly {
+    readonly attempt: number
+    readonly error: { readonly code: string; readonly message: string }
+    readonly steps: readonly RunStepBody[]
+  }[]
+}
+
+export interface RunStatisticsBody {
+  readonly since: number
+  readonly until: number
+  readonly total: number
+  readonly by_status: Readonly<Record<RunStatusName, number>>
+  readonly automations: number
+  readonly success_rate: number | null
+  readonly duration_seconds: { readonly mean: number; readonly p50: number; readonly p95: number } | null
+  readonly last_run_at: number | null
+  readonly last_success_at: number | null
+  readonly last_failure_at: number | null
+  /** There were more runs than were counted. */
+  readonly is_partial: boolean
+}
+
+export interface PublishedEventBody {
+  readonly id: string
+  readonly topic: string
+  readonly payload: Data
+  readonly owner: string
+  readonly published_at: number
+  /** What automations made of it; null until all have heard it. */
+  readonly runs:
+    | readonly { readonly automation_id: string; readonly run_id: string | null; readonly outcome: string }[]
+    | null
+}
+
+export interface AuditEntryBody {
+  readonly id: string
+  readonly at: number
+  readonly actor: string
+  /** The person for whom an agent did it. */
+  readonly on_behalf_of: string | null
+  readonly action: string
+  readonly subject: string
+  readonly owner: string
+  readonly details: DataObject
+}
+
+export interface ToolBody {
+  readonly name: string
+  readonly description: string
+  readonly kind: string
+  readonly input_schema: DataObject
+  readonly output_schema: DataObject
+  readonly timeout_seconds: number
+  readonly is_read_only: boolean
+}
+
+export interface AgentTokenBody {
+  readonly id: string
+  readonly name: string
+  readonly created_at: number
+  readonly created_by: string
+  readonly expires_at: number | null
+  readonly is_expired: boolean
+  readonly on_behalf_of: string | null
+}
+
+export interface NewAgentTokenBody extends AgentTokenBody {
+  /** The token itself. It is shown this once. */
+  readonly token: string
+}
+
+export interface AgentBody {
+  readonly id: string
+  readonly name: string
+  readonly description: string | null
+  readonly scopes: readonly Scope[]
+  readonly on_behalf_of: string | null
+  readonly tokens: readonly AgentTokenBody[]
+  readonly created_at: number
+  readonly created_by: string
+  readonly updated_at: number
+  readonly updated_by: string
+}

@@ -1,0 +1,75 @@
+import { jsonObjectCopy, storedCopy } from '@impresario/core'
+import type { Put, Stored } from '@impresario/core'
+import { SCOPES } from '@impresario/protocol'
+import type { JsonObject, Scope } from '@impresario/protocol'
+
+/** A token of an agent. The secret itself is shown once and never kept. */
+export interface AgentToken {
+  readonly id: string
+  readonly name: string
+  /** SHA-256 of the whole token, in hex. */
+  readonly hash: string
+  readonly createdAt: number
+  readonly createdBy: string
+  /** Absent: until it is revoked. */
+  readonly expiresAt?: number
+  /** The person for whom its bearer acts, instead of the one that the agent names. */
+  readonly onBehalfOf?: string
+}
+
+/** A client that is a program with rights of its own. Times are milliseconds since 1970. */
+export interface AgentRecord {
+  readonly id: string
+  readonly name: string
+  readonly description?: string
+  readonly scopes: readonly Scope[]
+  readonly onBehalfOf?: string
+  /** Kept for clients of the old interface; nothing is sent there. */
+  readonly webhookUrl?: string
+  readonly tokens: readonly AgentToken[]
+  readonly createdAt: number
+  readonly createdBy: string
+  readonly updatedAt: number
+  readonly updatedBy: string
+}
+
+const ACTIVE = 'active'
+/** Only agents have a status; the records of their names are never listed. */
+export const LISTED = { status: ACTIVE } as const
+
+/** Boundary: only `putAgent` has written it. */
+export function asAgent({ value, version }: Stored<JsonObject>): Stored<AgentRecord> {
+  const record = storedCopy(value) as unknown as AgentRecord
+  // A scope that this release does not know gives nothing.
+  return { value: { ...record, scopes: SCOPES.filter((scope) => record.scopes.includes(scope)) }, version }
+}
+
+export function putAgent(record: AgentRecord, version: number): Put {
+  const { id, name } = record
+  const facets = { owner: id, name, status: ACTIVE, text: `${id} ${name}` }
+  return { kind: 'agent', id, value: jsonObjectCopy(record, 'The agent'), version, facets }
+}
+
+/** No two agents have one name: whoever comes second finds this record. */
+export function putName({ id, name }: Pick<AgentRecord, 'id' | 'name'>): Put {
+  return { kind: 'agent', id: nameId(name), value: { agentId: id }, version: 1 }
+}
+
+export function nameId(name: string): string {
+  return `name/${name}`
+}
+
+const TOKEN = /^agt_(?<id>[\da-f]{32})_(?<secret>[\w-]{43})$/
+
+/** A token names its agent, so that it is found without a list of tokens; the secret behind it is what counts. */
+export function tokenText(agentId: string, secret: string): string {
+  return `agt_${agentId.replaceAll('-', '')}_${secret}`
+}
+
+/** The agent that a token claims to be of; nothing for what is no token of an agent. */
+export function agentIdIn(token: string): string | undefined {
+  const id = TOKEN.exec(token)?.groups?.['id']
+  if (id === undefined) return undefined
+  const parts = [id.slice(0, 8), id.slice(8, 12), id.slice(12, 16), id.slice(16, 20), id.slice(20)]
+  return parts.join('-')
+}

@@ -1,0 +1,147 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '@impresario/client'
+import type { Client, Run } from '@impresario/client'
+import { createServer } from '@impresario/server'
+import type { Server } from '@impresario/server'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { newStorageUrl } from './servers/storage-ground.ts'
+
+/* Automations, runs, events, agents, tools and audit log through the client: over HTTP and in the server's own process. */
+
+const CLIENTS = `
+[acme]
+token = "token-of-acme-77c1"
+[root]
+token = "token-of-root-90d2"
+role = "admin"
+`
+
+const PIPELINE = [
+  { id: 'make', uses: 'transform', with: { value: { userName: '${params.userName}' } }, saveAs: 'made' },
+  { id: 'tell', uses: 'log', with: { message: 'Hello ${steps.made.userName}' }, timeoutSeconds: 5 },
+]
+
+let directory = ''
+let server: Server
+let url = ''
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'impresario-client-automations-'))
+  await writeFile(join(directory, 'clients.toml'), CLIENTS)
+  server = createServer({
+    settings: {
+      apiHost: '127.0.0.1',
+      apiPort: 0,
+      storageUrl: newStorageUrl(),
+      logLevel: 'silent',
+      clientsConfigPath: join(directory, 'clients.toml'),
+    },
+  })
+  url = (await server.start()).address
+})
+
+afterAll(async () => {
+  await server.stop()
+  await rm(directory, { recursive: true, force: true })
+})
+
+const WAYS: readonly (readonly [string, (id: 'acme' | 'root') => Client])[] = [
+  ['over HTTP', (id) => createClient({ url, token: id === 'acme' ? 'token-of-acme-77c1' : 'token-of-root-90d2' })],
+  ['in the same process', (id) => server.client(id === 'acme' ? { id } : { id, role: 'admin' })],
+]
+
+describe.each(WAYS)('automations through the client %s', (way, clientOf) => {
+  const ended = (client: Client, runId: string | null): Promise<Run> =>
+    vi.waitFor(async () => {
+      const run = await client.runs.get(runId ?? '')
+      expect(run.endedAt).not.toBeNull()
+      return run
+    }, 60_000)
+
+  test('[K-02] [K-05] an automation is created, changed, steered, run and deleted', async () => {
+    const client = clientOf('acme')
+    const { automations } = client
+    const made = await automations.create({
+      title: `Greet ${way}`,
+      params: { userName: 'Ada' },
+      triggers: [{ cron: '0 9 * * 1-5', timezone: 'Europe/Berlin' }],
+      pipeline: PIPELINE,
+      retry: { maxRetries: 1, initialSeconds: 1 },
+    })
+    expect(made).toMatchObject({
+      status: 'active',
+      revision: 1,
+      owner: 'acme',
+      nextRunAt: expect.any(Number) as unknown,
+    })
+    expect(made.definition).toMatchObject({ retry: { max_retries: 1 }, params: { userName: 'Ada' } })
+    expect((await automations.preview(made.id, 3)).firings).toHaveLength(3)
+    expect(
+      (await automations.preview({ title: 'x', pipeline: PIPELINE, triggers: [{ every: 60 }] }, 2)).firings,
+    ).toHaveLength(2)
+    const snoozed = await automations.snooze(made.id, 60, 'a holiday')
+    expect(snoozed.snoozed).toMatchObject({ by: 'acme', reason: 'a holiday' })
+    expect((await automations.pause(made.id)).status).toBe('paused')
+    expect((await automations.resume(made.id)).status).toBe('active')
+    const changed = await automations.update(made.id, { ...made.definition, title: `Greet ${way}`, pipeline: PIPELINE })
+    expect(changed.revision).toBe(2)
+    const launched = await automations.run(made.id, { userName: 'Bob' })
+    const run = await ended(client, launched.runId)
+    expect(run).toMatchObject({ status: 'succeeded', automationId: made.id, output: { message: 'Hello Bob' } })
+    const again = await client.runs.rerun(run.id, { from: 'tell' })
+    expect(await ended(client, again.runId)).toMatchObject({ trigger: { kind: 'rerun', rerunOf: run.id } })
+    expect(await client.runs.list({ automationId: made.id, trigger: 'manual' }).all()).toHaveLength(1)
+    expect(await client.runs.statistics({ automationId: made.id })).toMatchObject({ total: 2, successRate: 1 })
+    const audit = await client.audit.list({ subject: made.id }).all()
+    expect(audit.map(({ action }) => action)).toContain('automation.snoozed')
+    const titles = (await automations.list({ search: way }).all()).map(({ title }) => title)
+    expect(titles).toEqual([`Greet ${way}`])
+    expect((await automations.cancel(made.id, 'enough')).status).toBe('canceled')
+    await automations.delete(made.id)
+    await expect(automations.get(made.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(automations.create({ title: '', pipeline: [] })).rejects.toMatchObject({
+      status: expect.any(Number) as unknown,
+    })
+  })
+
+  test('[K-04] an event is published once for a key, and listed with what came of it', async () => {
+    const client = clientOf('acme')
+    const topic = `order.${way.includes('HTTP') ? 'http' : 'local'}`
+    const made = await client.automations.create({ title: topic, triggers: [{ event: topic }], pipeline: PIPELINE })
+    const event = await client.events.publish(topic, { orderId: 7 }, { idempotencyKey: topic })
+    expect(await client.events.publish(topic, { orderId: 7 }, { idempotencyKey: topic })).toMatchObject({
+      id: event.id,
+    })
+    await vi.waitFor(async () => {
+      const { runs, payload } = await client.events.get(event.id)
+      expect(payload).toEqual({ orderId: 7 })
+      expect(runs).toMatchObject([{ automationId: made.id, outcome: 'started' }])
+    }, 60_000)
+    expect(await client.events.published({ topic }).all()).toHaveLength(1)
+    expect((await client.tools.get('http.request'))?.inputSchema).toMatchObject({ type: 'object' })
+  })
+
+  test('[K-01] an admin makes agents and tokens; others may not', async () => {
+    const client = clientOf('root')
+    const agent = await client.agents.create({
+      name: `agent ${way}`,
+      scopes: ['jobs:*', 'runs:read'],
+      onBehalfOf: 'ada',
+    })
+    expect(agent.scopes).toEqual(['runs:read', 'jobs:read', 'jobs:write'])
+    const { token, id } = await client.agents.createToken(agent.id, { name: 'first', expiresInSeconds: 60 })
+    const own = createClient({ url, token })
+    expect(await own.account()).toMatchObject({ clientId: agent.id, onBehalfOf: 'ada', scopes: agent.scopes })
+    await expect(own.agents.list().all()).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    expect(await client.agents.tokens(agent.id)).toMatchObject([{ id, name: 'first', isExpired: false }])
+    expect((await client.agents.update(agent.id, { scopes: [] })).scopes).toEqual([])
+    await client.agents.revokeToken(agent.id, id)
+    await expect(own.account()).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+    expect((await client.agents.list({ search: way }).all()).map(({ id: one }) => one)).toEqual([agent.id])
+    await client.agents.delete(agent.id)
+    await expect(client.agents.get(agent.id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(clientOf('acme').agents.list().all()).rejects.toMatchObject({ code: 'FORBIDDEN' })
+  })
+})
