@@ -40,8 +40,11 @@ test('[M-06] the tarball holds licence, notice and readme, and nothing of the re
   const files = createPackageFromTarballData(bytes).listFiles()
   const inside = files.map((file) => file.replace(/^\/node_modules\/impresario\//, '')).toSorted()
   expect(inside).toEqual(expect.arrayContaining(['LICENSE', 'NOTICE', 'README.md', 'package.json', 'dist/index.js']))
+  const app = 'dist/internal/dashboard/app/'
+  expect(inside).toEqual(expect.arrayContaining([`${app}index.html`, `${app}licenses.md`]))
+  const built = inside.filter((file) => !file.startsWith(app))
   expect(
-    inside.filter((file) => !/^(?:LICENSE|NOTICE|README\.md|package\.json|dist\/.*\.(?:js|d\.ts|json))$/.test(file)),
+    built.filter((file) => !/^(?:LICENSE|NOTICE|README\.md|package\.json|dist\/.*\.(?:js|d\.ts|json))$/.test(file)),
   ).toEqual([])
   expect(inside.filter((file) => /\.test\.|\.fixture\.|\.types\./.test(file))).toEqual([])
 })
