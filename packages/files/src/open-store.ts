@@ -2,7 +2,7 @@ import type { FileStore } from './file-store.ts'
 import { Gate } from './gate.ts'
 import { LocalStore } from './local-store.ts'
 import { connectS3 } from './s3-client.ts'
-import type { S3Options } from './s3-client.ts'
+import type { S3Options } from './s3-options.ts'
 import { S3Store } from './s3-store.ts'
 
 export interface StoreOptions {

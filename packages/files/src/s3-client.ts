@@ -1,16 +1,7 @@
 import type * as S3Sdk from '@aws-sdk/client-s3'
 import type * as Presigner from '@aws-sdk/s3-request-presigner'
 import { LIMITS, missingPackage } from '@impresario/protocol'
-
-export interface S3Options {
-  readonly endpoint?: string | undefined
-  readonly region: string
-  readonly bucket: string
-  /** Without them the SDK looks where AWS keeps them: environment, profile, the role of the machine. */
-  readonly accessKey?: string | undefined
-  readonly secretKey?: string | undefined
-  readonly concurrencyMax: number
-}
+import type { S3Options } from './s3-options.ts'
 
 type S3Module = typeof S3Sdk
 type S3Client = InstanceType<S3Module['S3Client']>

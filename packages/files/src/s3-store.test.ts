@@ -7,7 +7,7 @@ import type { StoreOnTest } from './describe-store.fixture.ts'
 import type { FileStore } from './file-store.ts'
 import { openStore } from './open-store.ts'
 import { connectS3 } from './s3-client.ts'
-import type { S3Options } from './s3-client.ts'
+import type { S3Options } from './s3-options.ts'
 import { missingSwift, startSwift } from './swift-server.fixture.ts'
 import type { SwiftServer } from './swift-server.fixture.ts'
 
