@@ -98,7 +98,7 @@ test('[K-02] every problem of a file is named with its line, and nothing is chan
   expect(wrong).toMatch(/wrong\.yaml:8: pipeline\[0\]\.uses/)
 })
 
-test('[K-05] [K-11] people run, snooze, pause, resume and cancel automations, and look at runs', async () => {
+test('[K-05] [K-11] [K-13] people run, snooze, pause, resume and cancel automations, and look at runs', async () => {
   const definition = {
     title: 'By hand',
     triggers: [{ every: 3_600 }],
