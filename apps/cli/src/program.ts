@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Argument, Command, CommanderError } from 'commander'
+import { act } from './action.ts'
 import type { End } from './action.ts'
 import { addAgents, addAutomations, addPublishedEvents, addRuns, addToolsAndAudit } from './automation-commands.ts'
 import { printCompletion, SHELLS } from './completion.ts'
@@ -9,6 +10,7 @@ import { addFiles } from './file-commands.ts'
 import { EXIT, exitCodeOf, Failure } from './failure.ts'
 import { addJobs, addQuarantine } from './job-commands.ts'
 import { addMcp } from './mcp-commands.ts'
+import type { OpenOptions } from './open.ts'
 import { addPreview } from './preview-command.ts'
 import type { Screen } from './screen.ts'
 import { addAccount, addCatalogue, addMigrate, addSchedules, addServers, addWebhooks } from './server-commands.ts'
@@ -86,9 +88,22 @@ function createProgram(end: End): Command {
   addAccount(program, end)
   addDocuments(program, end)
   addMcp(program, end)
+  addOpen(program, end)
   addCompletion(program, end)
   for (const group of program.commands) group.hook('preSubcommand', refuseUnknown)
   return program
+}
+
+function addOpen(program: Command, end: End): void {
+  program
+    .command('open [job]')
+    .description('open the dashboard in a browser, signed in')
+    .option('--no-browser', 'only print the link')
+    .action(
+      act(end, async (options: OpenOptions, job: string | undefined) =>
+        (await import('./open.ts')).openDashboard(job, options),
+      ),
+    )
 }
 
 function addCompletion(program: Command, end: End): void {

@@ -149,7 +149,14 @@ test('[K-01] clients cannot start the blueprint of runs by themselves', async ()
 
 test('[K-10] the tools and their schemas are listed', async () => {
   const tools = listIn(await app.as('viewer', 'GET', '/api/v1/tools'))
-  expect(tools.map((tool) => tool['name'])).toEqual(['delay', 'http.request', 'log', 'transform'])
+  expect(tools.map((tool) => tool['name'])).toEqual([
+    'delay',
+    'event.publish',
+    'http.request',
+    'job.start',
+    'log',
+    'transform',
+  ])
 })
 
 test('[K-02] every automation of the guide is accepted', async () => {
