@@ -46,6 +46,8 @@ const QUIET_TICKS = 20
 const HANDLER_TIMEOUT_MS = 10_000
 /** The orchestrator looks for due work at least this often, so it is served at most this long after its time. */
 const LOOK_MS = 1_000
+/** By the clock of the machine. */
+const STOP_MS = 500
 const SILENT: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore }
 /** Not a secret: nothing leaves the process. */
 const SECRET_KEY = 'test-kit-test-kit-test-kit-test-kit-test-kit'
@@ -214,7 +216,7 @@ export class TestKit {
   /** Stops everything. */
   async close(): Promise<void> {
     const alive = this.#workers.filter(({ line }) => !line.isCut)
-    await this.#passing(Promise.all(alive.map((worker) => worker.stop())))
+    await this.#stopped(Promise.all(alive.map((worker) => worker.stop())))
     await this.#stop()
     await this.#storage.close()
   }
@@ -257,7 +259,7 @@ export class TestKit {
       this.#orchestrator = orchestrator
       // The timers of the one before end. Its calls of the storage do not return.
       void dead?.stop()
-      await this.#passing(orchestrator.start(), life)
+      await life.reach(orchestrator.start()).catch(rejectUnlessOver(life))
       isOver = life.isOver
     }
   }
@@ -286,24 +288,24 @@ export class TestKit {
   async #stop(): Promise<void> {
     const orchestrator = this.#orchestrator
     if (orchestrator === undefined) return
-    await this.#passing(orchestrator.stop())
+    await this.#stopped(orchestrator.stop())
     this.#life?.end()
     this.#orchestrator = undefined
     this.#life = undefined
   }
 
-  /** Waits for work that may sleep: time passes as long as it takes, or until the life that it belongs to is over. */
-  async #passing(work: Promise<unknown>, life?: Life): Promise<void> {
+  /** Waits for a stop, which may sleep. Time passes only if it takes longer than a stop that does not. */
+  async #stopped(stopping: Promise<unknown>): Promise<void> {
+    const begunAt = performance.now()
     const progress = { isDone: false }
-    const done = work.finally(() => {
+    const done = stopping.finally(() => {
       progress.isDone = true
     })
     done.catch(ignore)
     while (!progress.isDone) {
-      if (life?.isOver === true) return
-      for (let tick = 0; tick < QUIET_TICKS && !progress.isDone; tick += 1) await nextTick()
+      await (performance.now() - begunAt < STOP_MS ? nextTick() : pause(1))
       const at = this.#clock.nextAt
-      if (progress.isDone || !this.#activity.isQuiet || at === undefined) continue
+      if (progress.isDone || performance.now() - begunAt < STOP_MS || at === undefined) continue
       this.#clock.set(at)
       this.#clock.wakeDue()
     }
@@ -354,6 +356,12 @@ function isSettled(status: string): boolean {
 /** Type boundary: the orchestrator has checked the result by the blueprint's schema. */
 function resultOf<Output>(job: Job<Output>): Output {
   return job.result as Output
+}
+
+function rejectUnlessOver(life: Life): (error: unknown) => void {
+  return (error) => {
+    if (!life.isOver) throw error
+  }
 }
 
 /** Type boundary: the overloads of `addWorker` are those of `handle`. */
