@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { blueprint } from '@impresario/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newStorageUrl, storageGround } from '../../../../test/servers/storage-ground.ts'
-import { createServer } from '../index.ts'
+import { createLog, createServer } from '../index.ts'
 import type { Server } from '../index.ts'
 import { Chance } from './chance.fixture.ts'
 import { ReplyChecker } from './replies.fixture.ts'
@@ -76,11 +76,18 @@ beforeAll(async () => {
   writeFileSync(schedulesConfigPath, '[nightly]\nblueprint = "ask"\ndaily_at = "03:00"\nenabled = false\n')
   server = createServer({
     blueprints: [hello, ask, broken],
+    // Generated input changes the level. What is logged then must not flood the output of the tests.
+    log: createLog({
+      level: 'silent',
+      format: 'json',
+      timeZone: 'UTC',
+      instance: 'fuzz',
+      destination: { write: () => undefined },
+    }),
     settings: {
       apiHost: '127.0.0.1',
       apiPort: 0,
       storageUrl: newStorageUrl(),
-      logLevel: 'silent',
       clientToken: TOKENS['x-client-token'],
       workerToken: TOKENS['x-worker-token'],
       rateLimitingEnabled: false,
