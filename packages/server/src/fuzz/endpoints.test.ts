@@ -92,6 +92,8 @@ beforeAll(async () => {
       workerToken: TOKENS['x-worker-token'],
       rateLimitingEnabled: false,
       schedulesConfigPath,
+      // Shared storages have no directory of their own.
+      filesDir: join(directory, 'files'),
       // A poll that names no sensible time waits for this one.
       workerPollTimeoutSeconds: 0,
     },
