@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { SCOPES } from '@impresario/protocol'
 import type { Scope } from '@impresario/protocol'
@@ -13,6 +16,7 @@ import type { Answer, TestServer } from './server.fixture.ts'
  */
 
 const BEYOND_ADMIN = SCOPES.filter((scope) => scope !== 'admin')
+let directory = ''
 let app: TestServer
 let routes: readonly DeclaredRoute[] = []
 const tokens = new Map<Scope, string>()
@@ -40,7 +44,9 @@ const idOf = async (token: string): Promise<string> =>
   String((await app.call('GET', '/api/v1/account', { headers: as(token) })).body['client_id'])
 
 beforeAll(async () => {
-  app = await startTestServer()
+  // Shared storages have no directory of their own.
+  directory = await mkdtemp(join(tmpdir(), 'impresario-agents-'))
+  app = await startTestServer({ settings: { filesDir: directory } })
   routes = await app.server.routes()
   for (const scope of SCOPES) tokens.set(scope, await agentWith(`only ${scope}`, [scope]))
   owner = await agentWith('owner', BEYOND_ADMIN)
@@ -68,7 +74,10 @@ beforeAll(async () => {
   }
 })
 
-afterAll(() => app.server.stop())
+afterAll(async () => {
+  await app.server.stop()
+  await rm(directory, { recursive: true, force: true })
+})
 
 function pathOf(url: string): string {
   const path = url.replaceAll(
