@@ -75,7 +75,8 @@ export async function startTenantServer(options: ServerOptions = {}): Promise<Te
   })
   await writeFile(clientsConfigPath, tables.join('\n'))
   const { clientToken: _, ...given } = options.settings ?? {}
-  const settings = { clientToken: '', clientsConfigPath, ...given }
+  // Shared storages have no directory of their own for files.
+  const settings = { clientToken: '', clientsConfigPath, filesDir: join(directory, 'files'), ...given }
   const app = await startTestServer({
     blueprints: [echo, ask, broken, second],
     ...options,
