@@ -130,15 +130,6 @@ const UNREACHED: ReadonlySet<string> = new Set([
 
 const ICS = 'BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART;VALUE=DATE:20260303\r\nEND:VEVENT\r\nEND:VCALENDAR'
 
-/** A definition of an automation has many fields that must fit, which few inputs do not meet. The many in memory must. */
-const RARELY_REACHED: ReadonlySet<string> = new Set([
-  'post /api/v1/automations',
-  'post /api/v1/automations/preview',
-  'put /api/v1/automations/{automation_id}',
-  'put /api/v1/calendars/{calendar}',
-  'put /api/v1/hooks/{hook}',
-])
-
 interface Answer extends Reply {
   readonly tookMs: number
 }
@@ -372,8 +363,10 @@ test(
     expect(findings.slice(0, 20)).toEqual([])
     // Inputs that never get past the first check would prove little.
     const unreached = operations.map(({ method, path }) => `${method} ${path}`).filter((one) => !reached.has(one))
-    const isExcused = (one: string): boolean => UNREACHED.has(one) || (INPUTS < 1_000 && RARELY_REACHED.has(one))
-    expect(unreached.filter((one) => !isExcused(one))).toEqual([])
+    const missed = unreached.filter((one) => !UNREACHED.has(one))
+    // With few inputs it is chance whether each is reached; that all can be, the thousand in memory show.
+    if (INPUTS >= 1_000) expect(missed).toEqual([])
+    else expect(missed.length / operations.length).toBeLessThan(0.2)
     expect(rejections).toEqual([])
     const { status } = await send({ method: 'get', url: '/_public/status', headers: {}, body: undefined })
     expect(status).toBe(200)
