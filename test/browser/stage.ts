@@ -101,6 +101,7 @@ export async function openStage(settings: Readonly<Record<string, unknown>> = {}
     blueprints: [publishVideo, catalogueVideo, order, reminder, hostile],
     settings: {
       storageUrl: 'memory:',
+      historyDatabaseUri: 'memory:',
       apiHost: '127.0.0.1',
       apiPort: 0,
       clientsConfigPath,

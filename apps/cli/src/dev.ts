@@ -118,6 +118,8 @@ function devEnvironment(
     CLIENT_TOKEN: env['CLIENT_TOKEN'] ?? tokens.clientToken,
     WORKER_TOKEN: env['WORKER_TOKEN'] ?? tokens.workerToken,
     STORAGE_URL: `file:${directory}`,
+    // Everything that happened, for the dashboard and `jobs history`.
+    HISTORY_DATABASE_URI: env['HISTORY_DATABASE_URI'] ?? `sqlite:${join(directory, 'history.db')}`,
     REDIS_HOST: undefined,
     REDIS_PORT: undefined,
     REDIS_DB: undefined,

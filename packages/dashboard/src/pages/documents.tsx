@@ -60,7 +60,7 @@ export function DocumentsPage(): ReactNode {
         <Panel flush>
           <Empty icon="doc" title={t('documents.absent')}>
             <p className="mb-3">{t('documents.absentNote')}</p>
-            <Code>impresario docs start</Code>
+            <Code>DOCUMENTS_CONFIG_PATH=documents.yaml impresario start</Code>
           </Empty>
         </Panel>
       ) : (
