@@ -17,6 +17,7 @@ import { createClock } from './runtime/clock.ts'
 import { settingsOf } from './config/config.ts'
 import type { Settings } from './config/config.ts'
 import { makeDirectory } from './config/data-directory.ts'
+import { checkFileSettings } from './files/file-settings.ts'
 import { createFiles } from './files/file-parts.ts'
 import type { FileParts } from './files/file-parts.ts'
 import { failureHandler, throwOutside } from './orchestrator/failure-handler.ts'
@@ -295,6 +296,7 @@ function compose(options: OrchestratorOptions): Parts {
   const blueprints = createRegistry(options, settings, log)
   const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
   if (directory !== undefined) makeDirectory('STORAGE_URL', directory)
+  checkFileSettings(settings)
   const secretKey = loadSecretKey(settings.secretKey, directory)
   const historyService = openHistoryService(settings, { clock, log, directory })
   try {

@@ -16,6 +16,7 @@ import { ClientAuth, OPEN_CALLER } from './auth/auth.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
 import type { DocumentsPort } from './client-api/document-routes.ts'
+import { readOutsideFile } from '@impresario/mcp/outside'
 import { settingsOf } from './config/config.ts'
 import { registerDashboard } from './dashboard/dashboard.ts'
 import { dashboardLink } from './dashboard/session-routes.ts'
@@ -122,6 +123,8 @@ export class Server {
       reloadSchedules: () => this.reloadSchedules(),
       announceReload: () => this.#announceReload(),
     }
+    const { mcpServersConfigPath: outsidePath } = settings
+    const outside = outsidePath === '' ? [] : readOutsideFile(outsidePath)
     const isClient: IsClient = (id) => knowsClient(this.#book?.current ?? http.credentials, id)
     this.#orchestrator = createOrchestrator({ ...options, settings, isClient })
     this.#waits = http.waits
@@ -129,7 +132,8 @@ export class Server {
     const { parts } = this.#orchestrator
     const { automations, log } = parts
     this.#outside = outsideServers({
-      path: settings.mcpServersConfigPath,
+      path: outsidePath,
+      configs: outside,
       log,
       tools: automations.tools,
       onChange: () => automations.toolsChanged(),

@@ -1,3 +1,3 @@
 export { OutsideError } from './outside-server.ts'
-export { OutsideServers } from './outside-servers.ts'
+export { OutsideServers, readOutsideFile } from './outside-servers.ts'
 export type { OutsideServersOptions, OutsideTool } from './outside-servers.ts'

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { ImpresarioError } from '@impresario/protocol'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { fingerprintOf, readOutsideConfig } from './outside-config.ts'
-import type { ToldTool } from './outside-config.ts'
+import type { OutsideConfig, ToldTool } from './outside-config.ts'
 import { OutsideServer } from './outside-server.ts'
 import { Pins } from './pins.ts'
 
@@ -19,6 +19,8 @@ export interface OutsideTool {
 export interface OutsideServersOptions {
   /** The file that names the servers. */
   readonly path: string
+  /** What `readOutsideFile` found there. */
+  readonly configs: readonly OutsideConfig[]
   readonly version: string
   /** All tools of this server, in place of those that it had. Gives those that could not be taken, with the reason. */
   readonly replaceTools: (server: string, tools: readonly OutsideTool[]) => readonly string[]
@@ -33,11 +35,10 @@ export class OutsideServers {
   readonly #servers: readonly OutsideServer[]
   readonly #pins: Pins
 
-  /** Refuses a file that cannot be used. */
   constructor(options: OutsideServersOptions) {
     this.#options = options
     this.#pins = new Pins(`${options.path}.pins`)
-    this.#servers = readOutsideConfig(options.path, textIn(options.path)).map((config) => {
+    this.#servers = options.configs.map((config) => {
       const server: OutsideServer = new OutsideServer({
         config,
         version: options.version,
@@ -81,6 +82,11 @@ export class OutsideServers {
       warn('a tool of an MCP server cannot be used', { server: name, problem })
     }
   }
+}
+
+/** The servers that the file names. Refuses a file that cannot be used. */
+export function readOutsideFile(path: string): readonly OutsideConfig[] {
+  return readOutsideConfig(path, textIn(path))
 }
 
 function textIn(path: string): string {

@@ -48,7 +48,13 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     description: 'Access key of the store. Empty: where AWS keeps it (environment, profile, role of the machine).',
   },
   s3SecretKey: { names: ['S3_SECRET_KEY'], type: 'secret', default: '', description: 'The secret key to it.' },
-  s3Region: { names: ['S3_REGION'], type: 'text', default: 'us-east-1', description: 'Region of the store.' },
+  s3Region: {
+    names: ['S3_REGION'],
+    type: 'text',
+    check: regionProblem,
+    default: 'us-east-1',
+    description: 'Region of the store.',
+  },
   s3DefaultBucket: {
     names: ['S3_DEFAULT_BUCKET'],
     type: 'text',
@@ -118,6 +124,11 @@ function endpointProblem(text: string): string | undefined {
   } catch {
     return problem
   }
+}
+
+function regionProblem(text: string): string | undefined {
+  if (/^[a-z\d](?:[a-z\d-]{0,62})$/i.test(text)) return undefined
+  return `is ${JSON.stringify(text)}. It must be the name of a region, such as eu-central-1.`
 }
 
 function bucketProblem(text: string): string | undefined {

@@ -1,5 +1,5 @@
 import type { ConfigKey } from './config-keys.ts'
-import { originsProblem, proxiesProblem } from '../runtime/text-checks.ts'
+import { headerTokenProblem, originsProblem, proxiesProblem } from '../runtime/text-checks.ts'
 
 /** Settings of what stands between the network and the routes. */
 export interface SecuritySettings {
@@ -129,6 +129,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
   metricsToken: {
     names: ['METRICS_TOKEN'],
     type: 'secret',
+    check: headerTokenProblem,
     default: '',
     description: 'Bearer token for `/metrics` and `/_public/metrics`. Empty: the metrics need no token.',
   },

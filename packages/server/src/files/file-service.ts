@@ -7,7 +7,6 @@ import { HandlerFiles, JobFiles, openStore } from '@impresario/files'
 import type { FileStore } from '@impresario/files'
 import { ImpresarioError } from '@impresario/protocol'
 import type { Settings } from '../config/config.ts'
-import { makeDirectory } from '../config/data-directory.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { errorFields } from '../runtime/log.ts'
 import { observedStore } from './observed-store.ts'
@@ -59,7 +58,6 @@ export class FileService implements FilesOfJobs {
   async start(): Promise<void> {
     const { settings, log } = this.#options
     if (!this.isConfigured || this.#files !== undefined) return
-    if (settings.taskFilesDir !== '') makeDirectory('TASK_FILES_DIR', settings.taskFilesDir)
     const store = observedStore(await this.#open(), this.#options.metrics)
     this.#files = new JobFiles(store, {
       fileBytesMax: settings.fileBytesMax,
@@ -117,10 +115,7 @@ export class FileService implements FilesOfJobs {
 
   async #directory(): Promise<string> {
     const { settings, dataDirectory } = this.#options
-    if (settings.filesDir !== '') {
-      makeDirectory('FILES_DIR', settings.filesDir)
-      return settings.filesDir
-    }
+    if (settings.filesDir !== '') return settings.filesDir
     if (dataDirectory !== undefined) return join(dataDirectory, 'files')
     const directory = await mkdtemp(join(tmpdir(), 'impresario-files-'))
     this.#temporary.push(directory)

@@ -365,8 +365,7 @@ test(
     const unreached = operations.map(({ method, path }) => `${method} ${path}`).filter((one) => !reached.has(one))
     const missed = unreached.filter((one) => !UNREACHED.has(one))
     // With few inputs it is chance whether each is reached; that all can be, the thousand in memory show.
-    if (INPUTS >= 1_000) expect(missed).toEqual([])
-    else expect(missed.length / operations.length).toBeLessThan(0.2)
+    expect(missed.slice(INPUTS >= 1_000 ? 0 : Math.floor(operations.length / 5))).toEqual([])
     expect(rejections).toEqual([])
     const { status } = await send({ method: 'get', url: '/_public/status', headers: {}, body: undefined })
     expect(status).toBe(200)

@@ -1,6 +1,6 @@
 import type { Log } from '@impresario/core'
 import { OutsideError, OutsideServers } from '@impresario/mcp/outside'
-import type { OutsideTool } from '@impresario/mcp/outside'
+import type { OutsideServersOptions, OutsideTool } from '@impresario/mcp/outside'
 import { readJson, stringifyExact } from '@impresario/protocol'
 import type { Data, JsonObject } from '@impresario/protocol'
 import { ToolError } from '@impresario/tools'
@@ -10,6 +10,7 @@ import { VERSION } from '../runtime/version.ts'
 export interface OutsideToolsOptions {
   /** The file that names the servers; empty where there are none. */
   readonly path: string
+  readonly configs: OutsideServersOptions['configs']
   readonly log: Log
   readonly tools: ToolRegistry
   /** The worker of this process has to know of other tools. */
@@ -18,10 +19,11 @@ export interface OutsideToolsOptions {
 
 /** Connects the MCP servers of others, so that their tools stand among those of pipelines. */
 export function outsideServers(options: OutsideToolsOptions): OutsideServers | undefined {
-  const { path, log, tools, onChange } = options
+  const { path, configs, log, tools, onChange } = options
   if (path === '') return undefined
   return new OutsideServers({
     path,
+    configs,
     version: VERSION,
     warn: (message, details) => log.warn(message, details),
     replaceTools: (server, told) => {

@@ -24,6 +24,14 @@ export function instanceProblem(text: string): string | undefined {
   return `is ${JSON.stringify(text.slice(0, INSTANCE_CHARS_MAX))}. It must be 1 to ${INSTANCE_CHARS_MAX} letters, digits, ".", "_", ":", "@" or "-".`
 }
 
+const HEADER_TOKEN_CHARS_MAX = 1_024
+
+/** It travels in a header. */
+export function headerTokenProblem(text: string): string | undefined {
+  if (text === '' || (text.length <= HEADER_TOKEN_CHARS_MAX && /^[\u0021-\u007E]+$/.test(text))) return undefined
+  return `must be at most ${HEADER_TOKEN_CHARS_MAX} plain characters (no spaces, no letters beyond ASCII), because it travels in a header.`
+}
+
 const SECRET_CHARS_MIN = 16
 
 export function secretKeyProblem(text: string): string | undefined {
