@@ -246,7 +246,7 @@ export class Orchestrator {
     log.info('stopping')
     this.parts.admissionService.stop()
     this.parts.probe?.stop()
-    await this.parts.gauges.stop()
+    await this.#stopInTime(this.parts.gauges.stop(), 'the last reading of the metrics was cut')
     this.parts.waiting.abort()
     this.#unwatch?.()
     health.mark('draining')
@@ -262,12 +262,22 @@ export class Orchestrator {
       log.error('the engine did not stop cleanly', errorFields(error))
     }
     await frontend.close()
-    await this.parts.jobLines.stop()
+    await this.#stopInTime(this.parts.jobLines.stop(), 'the newest lines of jobs were not stored')
     await this.#closeHistory()
     await this.parts.fileService.stop()
     if (this.#options.storage === undefined) await storage.close()
     guard.uninstall()
     log.info('stopped')
+  }
+
+  /** A storage that hangs does not keep the process. */
+  async #stopInTime(stopping: Promise<void>, otherwise: string): Promise<void> {
+    const { settings, log } = this.parts
+    try {
+      if (!(await within(settings.shutdownTimeoutSeconds * 1_000, stopping))) log.warn(otherwise)
+    } catch (error) {
+      log.warn(otherwise, errorFields(error))
+    }
   }
 
   /** Everything that has happened is written first. A disk that hangs does not keep the process. */

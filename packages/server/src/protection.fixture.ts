@@ -82,7 +82,7 @@ function addRoutes(app: FastifyInstance): void {
     await new Promise<void>((resolve) => held.add(resolve))
     return {}
   }
-  app.get('/hold', { config: { access: 'viewer' }, schema: hide }, hold)
+  app.get('/hold', { config: { access: 'viewer', scope: 'any' }, schema: hide }, hold)
   app.get('/open-hold', { config: { access: 'public' }, schema: hide }, hold)
   const open = { config: { access: 'public' }, schema: hide } as const
   app.get('/long', open, async () => LONG)
@@ -101,11 +101,11 @@ function addRoutes(app: FastifyInstance): void {
   app.get('/keep', open, async (_request, reply) => reply.header('cache-control', 'no-transform').send(LONG))
   app.get('/large', open, async () => ({ text: 'lorem ipsum '.repeat(30_000) }))
   app.post('/echo', open, async (request) => ({ got: request.body }))
-  app.get('/mine', { config: { access: 'viewer' }, schema: hide }, async (request) => ({
+  app.get('/mine', { config: { access: 'viewer', scope: 'any' }, schema: hide }, async (request) => ({
     me: request.caller?.client.id,
   }))
-  app.get('/beat', { config: { access: 'viewer', rate: 'heartbeat' }, schema: hide }, async () => ({}))
-  app.get('/poll', { config: { access: 'viewer', rate: 'poll' }, schema: hide }, async (request) => {
+  app.get('/beat', { config: { access: 'viewer', scope: 'any', rate: 'heartbeat' }, schema: hide }, async () => ({}))
+  app.get('/poll', { config: { access: 'viewer', scope: 'any', rate: 'poll' }, schema: hide }, async (request) => {
     request.hasBrought = request.url.includes('brings')
     return {}
   })
