@@ -157,6 +157,7 @@ DECLARE
   seen integer;
   cap integer;
   n integer;
+  asked integer;
   more boolean;
   rang boolean;
 BEGIN
@@ -175,8 +176,9 @@ BEGIN
     found_lanes := q.lanes;
     FOR round IN 1..6 LOOP
       n := q.amount - got;
+      asked := greatest(n, 1);
       IF q.lanes IS NULL AND NOT q.expired THEN
-        found_lanes := {schema}.lanes_from(q.queue, q.after, greatest(n, 1));
+        found_lanes := {schema}.lanes_from(q.queue, q.after, asked);
       END IF;
       EXIT WHEN cardinality(found_lanes) = 0;
       IF q.expired THEN
@@ -188,8 +190,9 @@ BEGIN
         ${lockStatement(IN_ROTATION, 1)};
       END IF;
       n := coalesce(cardinality(places), 0);
-      more := seen > n;
       got := got + n;
+      -- An item with a fallback stands in two lanes, so as many lanes as were asked for may hold fewer items.
+      more := seen > n OR (q.lanes IS NULL AND NOT q.expired AND n > 0 AND got < q.amount AND cardinality(found_lanes) >= asked);
       IF n > 0 AND q.expired THEN
         RETURN QUERY UPDATE {schema}.items i SET token = nextval('{schema}.tokens'), holder = NULL, session = p_session,
           closing = true, state = 4, leased_until = v_now + q.lease, alarm_at = v_now + q.lease
