@@ -81,7 +81,7 @@ function lockStatement(found: string, state: number): string {
 
 /** Claims, and the functions that they use. */
 export const CLAIM_FUNCTIONS = `
-CREATE FUNCTION {schema}.ring(p_queue text, v_now bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {schema}.ring(p_queue text, v_now bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   WITH due AS MATERIALIZED (
     SELECT i.ctid AS place, now.state, {schema}.expiry_of(i.leased_until, i.settle_at, i.unclaimed_at, i.run_at, i.deliveries) AS expiry
@@ -98,7 +98,7 @@ END $$;
 
 -- Up to so many lanes with ready items, in the order of their names, beginning after the given one (null: at the first) and
 -- going round.
-CREATE FUNCTION {schema}.lanes_from(p_queue text, p_after text, p_limit integer) RETURNS text[] LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {schema}.lanes_from(p_queue text, p_after text, p_limit integer) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
   found text[] := '{}';
   l text COLLATE "C" := p_after;
@@ -130,7 +130,7 @@ BEGIN
 END $$;
 
 -- When the state of an item of a queue may change next.
-CREATE FUNCTION {schema}.first_alarm(p_queue text) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {schema}.first_alarm(p_queue text) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (SELECT i.alarm_at FROM {schema}.items i WHERE i.queue = p_queue AND i.alarm_at IS NOT NULL ORDER BY i.alarm_at LIMIT 1);
 END $$;
@@ -139,7 +139,7 @@ END $$;
 -- id: it says when to come again. Where no lanes are named, a row tells through whose turn it came.
 --
 -- Nobody waits for a row here: what another has locked is passed over.
-CREATE FUNCTION {schema}.claim_all(p_requests json, p_session bigint)
+CREATE OR REPLACE FUNCTION {schema}.claim_all(p_requests json, p_session bigint)
 RETURNS TABLE (r integer, id text, token bigint, lane text, priority double precision, payload text, deliveries integer,
   expires_in bigint, turn text, next_in bigint) LANGUAGE plpgsql ${BY_KEY} AS $$
 #variable_conflict use_column
@@ -238,7 +238,7 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE FUNCTION {schema}.lanes(p_queue text) RETURNS TABLE (lane text, ready bigint) LANGUAGE plpgsql ${BY_KEY} AS $$
+CREATE OR REPLACE FUNCTION {schema}.lanes(p_queue text) RETURNS TABLE (lane text, ready bigint) LANGUAGE plpgsql ${BY_KEY} AS $$
 #variable_conflict use_column
 DECLARE
   v_now bigint := {schema}.now_ms();
@@ -260,7 +260,7 @@ BEGIN
 END $$;
 
 -- For the poll: which lanes have something, without counting.
-CREATE FUNCTION {schema}.ready_lanes(p_queue text, p_limit integer) RETURNS text[] LANGUAGE plpgsql ${BY_KEY} AS $$
+CREATE OR REPLACE FUNCTION {schema}.ready_lanes(p_queue text, p_limit integer) RETURNS text[] LANGUAGE plpgsql ${BY_KEY} AS $$
 DECLARE
   v_now bigint := {schema}.now_ms();
 BEGIN

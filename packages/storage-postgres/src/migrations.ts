@@ -29,6 +29,8 @@ export const MIGRATIONS: readonly Migration[] = [
   { sql: [TABLES, ITEM_RULES, ...FUNCTIONS, TRANSFER].join('\n'), oldest: 1 },
   // A commit under a claim whose item has expired is a conflict. Earlier programs treat it as a lost claim.
   { sql: COMMIT_FUNCTION, oldest: 1 },
+  // A claim over all lanes takes as many items as there are, also where an item stands in two lanes.
+  { sql: CLAIM_FUNCTIONS, oldest: 1 },
 ]
 
 /** The lock under which instances that start at the same time migrate the tables one after the other. */
