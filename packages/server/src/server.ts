@@ -173,6 +173,8 @@ export class Server {
 
   async start(): Promise<{ readonly address: string }> {
     const { settings, health, log, blueprints } = this.#orchestrator.parts
+    // Before the engine, whose first turn may be the one that never ends.
+    this.#stallWatch.start()
     try {
       await this.#orchestrator.start()
       await this.#others?.start()
@@ -188,7 +190,6 @@ export class Server {
     if (settings.credentialsWatch) this.#unwatchCredentials = this.#book.watch()
     const address = addressOf(this.#app)
     this.#address = address
-    this.#stallWatch.start()
     health.mark('ok')
     log.info('listening', { address, storage: shownAddress(settings.storageUrl), blueprints: blueprints.list().length })
     return { address }
