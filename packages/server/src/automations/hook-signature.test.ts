@@ -105,7 +105,7 @@ const CASES: Readonly<Record<string, Case>> = {
 }
 
 const TIMED = ['slack', 'standard', 'stripe', 'hmac']
-const SIGNED = new Set([...TIMED, 'github', 'grafana'])
+const SIGNED = [...TIMED, 'github', 'grafana']
 
 function check({ hook: source, secret, body, headers, now = NOW }: Case, more: Partial<Case> = {}): boolean {
   const { body: text = body, now: at = now, secret: key = secret, headers: sent = headers } = more
@@ -117,7 +117,7 @@ function altered(text = ''): string {
   return text.replace(/[A-Za-z0-9](?=[^A-Za-z0-9]*$)/, (letter) => (letter === '0' ? '1' : '0'))
 }
 
-describe.each(Object.entries(CASES))('[K-15] a message of %s', (name, one) => {
+describe.each(Object.entries(CASES))('[K-15] a message of %s', (_name, one) => {
   test('is known by its secret, and by no other; without a signature it is refused', () => {
     expect(check(one)).toBe(true)
     expect(check(one, { secret: 'another-secret' })).toBe(false)
@@ -127,15 +127,21 @@ describe.each(Object.entries(CASES))('[K-15] a message of %s', (name, one) => {
       expect({ header, isGenuine: check(one, { headers }) }).toEqual({ header, isGenuine: false })
     }
   })
+})
 
-  test.runIf(SIGNED.has(name))('is refused when one byte of it has changed', () => {
-    expect(check(one, { body: `${one.body} ` })).toBe(false)
-  })
+const casesOf = (names: readonly string[]): [string, Case][] =>
+  Object.entries(CASES).filter(([name]) => names.includes(name))
 
-  test.runIf(TIMED.includes(name))('is refused when it is older than five minutes, or from the future', () => {
+test.each(casesOf(SIGNED))('[K-15] a message of %s is refused when one byte of it has changed', (_name, one) => {
+  expect(check(one, { body: `${one.body} ` })).toBe(false)
+})
+
+test.each(casesOf(TIMED))(
+  '[K-15] a message of %s is refused when it is older than five minutes, or from the future',
+  (_name, one) => {
     const { now = NOW } = one
     expect(check(one, { now: now + 299_000 })).toBe(true)
     expect(check(one, { now: now + 301_000 })).toBe(false)
     expect(check(one, { now: now - 301_000 })).toBe(false)
-  })
-})
+  },
+)
