@@ -58,7 +58,6 @@ export class RecordStore {
       calendar: table('calendar'),
       hook: table('hook'),
       secret: table('secret'),
-      spending: table('spending'),
       log: table('log'),
       agent: table('agent'),
     }

@@ -63,8 +63,6 @@ export interface Records {
   readonly hook: JsonObject
   /** A named secret, encrypted; by owner and name. */
   readonly secret: JsonObject
-  /** What runs have used on one day; by automation or owner. */
-  readonly spending: JsonObject
   /** The newest lines that handlers and workers wrote about a job; by job id. */
   readonly log: { readonly lines: readonly LogLineBody[] }
   /** An agent with the hashes of its tokens; by its id. Beside it, under its name, which agent has that name. */

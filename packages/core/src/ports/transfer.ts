@@ -157,7 +157,6 @@ const KINDS_TABLE: Readonly<Record<Kind, true>> = {
   calendar: true,
   hook: true,
   secret: true,
-  spending: true,
   log: true,
   agent: true,
 }
