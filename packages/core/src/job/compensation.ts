@@ -1,4 +1,4 @@
-import { announce, dropLife, leaveVisit, mailParent, note } from './draft.ts'
+import { announce, beginVisit, dropLife, leaveVisit, mailParent, note } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
 import type { Job, JobError, JobFailure, Outcome, Undo } from './job.ts'
@@ -66,21 +66,7 @@ export function nextUndo(draft: Draft): void {
     closeJob(draft, outcome, { ...(error === undefined ? {} : { error }), ...(result === undefined ? {} : { result }) })
     return
   }
-  draft.job.status = 'running'
-  draft.job.state = next.state
-  draft.job.visit = visit + 1
-  draft.job.enteredAt = draft.at
-  draft.job.failures = 0
-  draft.job.begun = undefined
-  draft.job.begunBy = undefined
-  draft.job.lost = undefined
-  draft.job.wait = undefined
-  draft.job.branches = {}
-  draft.job.aggregationResults = undefined
-  draft.job.progress = undefined
-  draft.job.workerEvents = undefined
-  draft.job.failure = undefined
-  draft.job.event = undefined
+  beginVisit(draft, next.state)
   note(draft, 'undo_started', next.state)
   draft.effects.push({ type: 'turn', visit: visit + 1, delayMs: 0 })
 }

@@ -1,6 +1,6 @@
 import { beginCompensation, closeJob, rememberDone } from './compensation.ts'
 import type { Ending } from './compensation.ts'
-import { announce, dropLife, failureOf, finishState, leaveVisit, mailParent, note } from './draft.ts'
+import { announce, beginVisit, dropLife, failureOf, finishState, leaveVisit, mailParent, note } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { JobError, JobFailure, Outcome, SentEvent } from './job.ts'
 
@@ -29,21 +29,10 @@ export function enter(draft: Draft, state: string, failure?: JobFailure, event?:
   const previousState = job.state
   const visit = job.visit + 1
   const keepResults = target.kind === 'aggregator' ? job.aggregationResults : undefined
-  draft.job.status = 'running'
-  draft.job.state = state
-  draft.job.visit = visit
-  draft.job.enteredAt = draft.at
-  draft.job.failures = 0
+  beginVisit(draft, state)
   draft.job.failure = failure
   draft.job.event = event
-  draft.job.begun = undefined
-  draft.job.begunBy = undefined
-  draft.job.lost = undefined
-  draft.job.wait = undefined
-  draft.job.branches = {}
   draft.job.aggregationResults = keepResults
-  draft.job.progress = undefined
-  draft.job.workerEvents = undefined
   if (visit - (job.loopFrom ?? 0) > script.policy.transitionsMax) {
     quarantine(draft, {
       code: 'LOOP_LIMIT',

@@ -202,6 +202,25 @@ function leaveEvent({ job, effects }: Draft, { topic, key, expiresAt }: EventWai
   if (key !== undefined) effects.push({ type: 'unlisten', visit: job.visit, topic, key })
 }
 
+/** The job is in this state now, and nothing of the visit before is left with it. */
+export function beginVisit(draft: Draft, state: string): void {
+  draft.job.status = 'running'
+  draft.job.state = state
+  draft.job.visit += 1
+  draft.job.enteredAt = draft.at
+  draft.job.failures = 0
+  draft.job.failure = undefined
+  draft.job.event = undefined
+  draft.job.begun = undefined
+  draft.job.begunBy = undefined
+  draft.job.lost = undefined
+  draft.job.wait = undefined
+  draft.job.branches = {}
+  draft.job.aggregationResults = undefined
+  draft.job.progress = undefined
+  draft.job.workerEvents = undefined
+}
+
 export function dropBranch(draft: Draft, name: string, branch: Branch): void {
   if (branch.outcome !== undefined) return
   const { job } = draft
