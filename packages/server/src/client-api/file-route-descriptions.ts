@@ -12,6 +12,28 @@ const RANGES =
 const SENT =
   'The body is the file, of any type and size. It is kept as it comes, when all of it has come. A `Content-Length` and an `X-Content-SHA256` are checked.'
 
+/** A file in a directory comes from here, one in S3 from there. */
+const FROM_STORE = {
+  200: { description: 'The file, where it is kept in a directory.', types: BYTES, headers: PART_HEADERS },
+  206: { description: 'The part that `Range` asked for.', types: BYTES, headers: PART_HEADERS },
+  302: { description: 'To an address of S3 that is good for a minute.', headers: { Location: 'The address.' } },
+}
+const READ_REFUSALS = [
+  'INVALID_REQUEST',
+  'JOB_NOT_FOUND',
+  'FILE_NOT_FOUND',
+  'RANGE_NOT_SATISFIABLE',
+  'FILES_UNAVAILABLE',
+] as const
+const WRITE_REFUSALS = [
+  'INVALID_REQUEST',
+  'JOB_NOT_FOUND',
+  'FILE_TOO_LARGE',
+  'FILE_MISMATCH',
+  'LIMIT_EXCEEDED',
+  'FILES_UNAVAILABLE',
+] as const
+
 function fileRoute(given: UntaggedRoute): RouteDeclaration {
   return route({ ...given, tag: 'files' })
 }
@@ -45,7 +67,7 @@ export const FILE_ROUTES = {
       206: { description: 'The part that `Range` asked for.', types: BYTES, headers: PART_HEADERS },
       304: { description: 'The file is the one that `If-None-Match` names.' },
     },
-    refusals: ['INVALID_REQUEST', 'JOB_NOT_FOUND', 'FILE_NOT_FOUND', 'RANGE_NOT_SATISFIABLE', 'FILES_UNAVAILABLE'],
+    refusals: READ_REFUSALS,
   }),
   download: fileRoute({
     access: 'viewer',
@@ -54,12 +76,8 @@ export const FILE_ROUTES = {
     summary: 'Read a file of a job, from the store itself where that is possible',
     description: `This path stays the same as long as the file is there. ${RANGES}`,
     params: schemas.fileParams,
-    replies: {
-      200: { description: 'The file, where it is kept in a directory.', types: BYTES, headers: PART_HEADERS },
-      206: { description: 'The part that `Range` asked for.', types: BYTES, headers: PART_HEADERS },
-      302: { description: 'To an address of S3 that is good for a minute.', headers: { Location: 'The address.' } },
-    },
-    refusals: ['INVALID_REQUEST', 'JOB_NOT_FOUND', 'FILE_NOT_FOUND', 'RANGE_NOT_SATISFIABLE', 'FILES_UNAVAILABLE'],
+    replies: FROM_STORE,
+    refusals: READ_REFUSALS,
   }),
   write: uploadRoute({
     access: 'client',
@@ -69,14 +87,7 @@ export const FILE_ROUTES = {
     description: `${SENT} A file of the same name is replaced.`,
     params: schemas.fileParams,
     replies: { 200: { description: 'The file is kept.', body: schemas.fileUploadReply } },
-    refusals: [
-      'INVALID_REQUEST',
-      'JOB_NOT_FOUND',
-      'FILE_TOO_LARGE',
-      'FILE_MISMATCH',
-      'LIMIT_EXCEEDED',
-      'FILES_UNAVAILABLE',
-    ],
+    refusals: WRITE_REFUSALS,
   }),
   delete: fileRoute({
     access: 'client',
@@ -119,12 +130,8 @@ export const FILE_ROUTES = {
     description: `Needs a capability. ${RANGES}`,
     params: schemas.fileParams,
     query: schemas.fileCapabilityQuery,
-    replies: {
-      200: { description: 'The file, where it is kept in a directory.', types: BYTES, headers: PART_HEADERS },
-      206: { description: 'The part that `Range` asked for.', types: BYTES, headers: PART_HEADERS },
-      302: { description: 'To an address of S3 that is good for a minute.', headers: { Location: 'The address.' } },
-    },
-    refusals: ['INVALID_REQUEST', 'JOB_NOT_FOUND', 'FILE_NOT_FOUND', 'RANGE_NOT_SATISFIABLE', 'FILES_UNAVAILABLE'],
+    replies: FROM_STORE,
+    refusals: READ_REFUSALS,
   }),
   signedWrite: uploadRoute({
     access: 'capability',
@@ -135,13 +142,6 @@ export const FILE_ROUTES = {
     params: schemas.fileParams,
     query: schemas.fileCapabilityQuery,
     replies: { 200: { description: 'The file is kept.', body: schemas.fileUploadReply } },
-    refusals: [
-      'INVALID_REQUEST',
-      'JOB_NOT_FOUND',
-      'FILE_TOO_LARGE',
-      'FILE_MISMATCH',
-      'LIMIT_EXCEEDED',
-      'FILES_UNAVAILABLE',
-    ],
+    refusals: WRITE_REFUSALS,
   }),
 } as const
