@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { listIn, startTenantServer } from '../tenants.fixture.ts'
 import type { TenantServer } from '../tenants.fixture.ts'
+import { AUTOMATION, createAutomation, endedRun } from './automations.fixture.ts'
 
 let app: TenantServer
 
@@ -10,26 +11,8 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const PIPELINE = [
-  { id: 'make', uses: 'transform', with: { value: { greeting: 'Hello ${params.name}' } }, save_as: 'made' },
-  { id: 'tell', uses: 'log', with: { message: '${steps.made.greeting}' } },
-]
-const BODY = { title: 'Greet', params: { name: 'Ada' }, pipeline: PIPELINE }
-
-async function create(more: object = {}): Promise<string> {
-  const { status, body, text } = await app.as('alpha', 'POST', '/api/v1/automations', { ...BODY, ...more })
-  expect({ status, text }).toMatchObject({ status: 201 })
-  return String(body['id'])
-}
-
-/** A run, once it has ended. */
-function ended(runId: string): Promise<Readonly<Record<string, unknown>>> {
-  return vi.waitFor(async () => {
-    const { body } = await app.as('alpha', 'GET', `/api/v1/runs/${runId}`)
-    expect(body['ended_at']).toEqual(expect.any(Number))
-    return body
-  }, 60_000)
-}
+const create = (more: object = {}): Promise<string> => createAutomation(app, more)
+const ended = (runId: string): Promise<Readonly<Record<string, unknown>>> => endedRun(app, runId)
 
 test('[K-10] [K-11] a run calls the tools of this process, and each step is on record', async () => {
   const id = await create()
@@ -54,7 +37,7 @@ test('[K-10] [K-11] a run calls the tools of this process, and each step is on r
 
 test('[K-10] a tool refuses an input that does not fit, and a request into the private network', async () => {
   const wrong = { pipeline: [{ id: 'a', uses: 'log', with: { text: 'x' } }] }
-  const refused = await app.as('alpha', 'POST', '/api/v1/automations', { ...BODY, ...wrong })
+  const refused = await app.as('alpha', 'POST', '/api/v1/automations', { ...AUTOMATION, ...wrong })
   expect(refused.status).toBe(422)
   expect(refused.text).toContain('message')
   const id = await create({ pipeline: [{ id: 'get', uses: 'http.request', with: { url: 'http://127.0.0.1:1/' } }] })
@@ -68,14 +51,14 @@ test('[K-02] [K-03] an automation says at once when it runs next, in words too; 
   const { body } = await app.as('alpha', 'GET', `/api/v1/automations/${id}`)
   expect(body['next_run_at']).toBeGreaterThan(Date.now() / 1_000)
   expect(JSON.stringify(body['when'])).toContain('Berlin')
-  expect(body['definition']).toEqual({ ...BODY, triggers })
+  expect(body['definition']).toEqual({ ...AUTOMATION, triggers })
   const preview = await app.as('alpha', 'GET', `/api/v1/automations/${id}/preview?count=3`)
   expect(preview.body['firings']).toHaveLength(3)
   const wrong = { title: 'x', triggers: [{ cron: 'banana' }], pipeline: [{ id: 'a' }], timezone: 'Mars/Base' }
   const refused = await app.as('alpha', 'POST', '/api/v1/automations', wrong)
   expect(refused.status).toBe(422)
   for (const field of ['timezone', 'triggers[0]', 'pipeline[0]']) expect(refused.text).toContain(field)
-  const checked = await app.as('alpha', 'POST', '/api/v1/automations/preview', { ...BODY, triggers })
+  const checked = await app.as('alpha', 'POST', '/api/v1/automations/preview', { ...AUTOMATION, triggers })
   expect(checked.body['firings']).toHaveLength(10)
 })
 
@@ -195,7 +178,7 @@ test('[K-06] a condition calls a tool of this process', async () => {
   }, 60_000)
   await ended(String(state?.['run_id']))
   const wrong = { condition: 'output.a > 1', uses: 'log', with: { text: 'x' } }
-  const refused = await app.as('alpha', 'POST', '/api/v1/automations', { ...BODY, triggers: [wrong] })
+  const refused = await app.as('alpha', 'POST', '/api/v1/automations', { ...AUTOMATION, triggers: [wrong] })
   expect({ status: refused.status, text: refused.text }).toMatchObject({ status: 422 })
   expect(refused.text).toContain('triggers[0].with')
 })
@@ -218,7 +201,7 @@ test('[K-14] calendars over HTTP: kept for their owner, used by automations, sho
   expect((await app.as('beta', 'GET', '/api/v1/calendars/closed')).status).toBe(404)
   expect(listIn(await app.as('beta', 'GET', '/api/v1/calendars'))).toEqual([])
   expect(listIn(await app.as('alpha', 'GET', '/api/v1/calendars'))).toHaveLength(1)
-  const missing = { ...BODY, triggers, calendars: { only: ['nope'] } }
+  const missing = { ...AUTOMATION, triggers, calendars: { only: ['nope'] } }
   expect((await app.as('alpha', 'POST', '/api/v1/automations/preview', missing)).status).toBe(422)
 })
 

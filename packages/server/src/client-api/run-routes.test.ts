@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listIn, startTenantServer } from '../tenants.fixture.ts'
 import type { TenantServer } from '../tenants.fixture.ts'
+import { AUTOMATION, createAutomation, endedRun } from './automations.fixture.ts'
 
 let app: TenantServer
 
@@ -9,26 +10,8 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const PIPELINE = [
-  { id: 'make', uses: 'transform', with: { value: { greeting: 'Hello ${params.name}' } }, save_as: 'made' },
-  { id: 'tell', uses: 'log', with: { message: '${steps.made.greeting}' } },
-]
-const BODY = { title: 'Greet', params: { name: 'Ada' }, pipeline: PIPELINE }
-
-async function create(more: object = {}): Promise<string> {
-  const { status, body, text } = await app.as('alpha', 'POST', '/api/v1/automations', { ...BODY, ...more })
-  expect({ status, text }).toMatchObject({ status: 201 })
-  return String(body['id'])
-}
-
-/** A run, once it has ended. */
-function ended(runId: string): Promise<Readonly<Record<string, unknown>>> {
-  return vi.waitFor(async () => {
-    const { body } = await app.as('alpha', 'GET', `/api/v1/runs/${runId}`)
-    expect(body['ended_at']).toEqual(expect.any(Number))
-    return body
-  }, 60_000)
-}
+const create = (more: object = {}): Promise<string> => createAutomation(app, more)
+const ended = (runId: string): Promise<Readonly<Record<string, unknown>>> => endedRun(app, runId)
 
 test('[K-11] a run is repeated from its beginning or from a step, with what the steps before it gave', async () => {
   const steps = [
@@ -42,7 +25,7 @@ test('[K-11] a run is repeated from its beginning or from a step, with what the 
   expect(failed).toMatchObject({ status: 'failed', steps: [{ status: 'succeeded' }, { status: 'failed' }] })
   // Mended, and then from the step that failed.
   const mended = [steps[0], { id: 'get', uses: 'transform', with: { value: '${steps.made}' } }]
-  await app.as('alpha', 'PUT', `/api/v1/automations/${id}`, { ...BODY, pipeline: mended })
+  await app.as('alpha', 'PUT', `/api/v1/automations/${id}`, { ...AUTOMATION, pipeline: mended })
   const path = `/api/v1/runs/${first}/rerun`
   const again = await app.as('alpha', 'POST', path, { from: 'get' })
   expect(again).toMatchObject({ status: 202, body: { status: 'started' } })
