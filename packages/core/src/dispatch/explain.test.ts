@@ -34,7 +34,7 @@ test('[D-05] every worker is filtered out with reasons or scored with its place'
   expect(explanation).toEqual({
     type: 'render',
     strategy: 'default',
-    criteria: ['warm', 'cost', 'reputation', 'load', 'id'],
+    criteria: ['warm', 'cost', 'reputation', 'load', 'seniority', 'id'],
     chosen: 'a',
     summary: "'a' is chosen of 2 candidates by 'default': it is warm and 'b' is not.",
     live: 7,

@@ -3,6 +3,7 @@ import type { TaskCall } from '../job/job.ts'
 import { newWorkerRecord } from '../worker/registration.ts'
 import type { WorkerPatch } from '../worker/registration.ts'
 import { choose, rank } from './rank.ts'
+import { explain } from './explain.ts'
 import { CRITERIA, STRATEGIES, isStrategyName, questionOf, strategyNamed, strategySet } from './strategies.ts'
 
 function aWorker(id: string, said: WorkerPatch = {}) {
@@ -79,6 +80,16 @@ test('[D-03] best_value: cost for reputation, and nobody without reputation unle
   ]
   expect(order({ strategy: 'best_value' }, workers)).toEqual(['good', 'cheap', 'priceless', 'gone'])
   expect(order({ strategy: 'best_value' }, workers.slice(0, 1))).toEqual(['gone'])
+})
+
+test('[D-03] among equals the one that registered first goes before a newcomer; only rotation goes by id', () => {
+  const workers = [{ ...aWorker('a-newcomer'), registeredAt: 9 }, aWorker('long-here')]
+  for (const strategy of ['default', 'least_connections', 'cheapest', 'best_value']) {
+    expect(order({ strategy }, workers)).toEqual(['long-here', 'a-newcomer'])
+  }
+  expect(order({ strategy: 'round_robin' }, workers)).toEqual(['a-newcomer', 'long-here'])
+  const candidates = workers.map((worker) => ({ worker, load: 0 }))
+  expect(explain(aCall(), candidates).summary).toContain("it has been registered for longer than 'a-newcomer'")
 })
 
 test('[D-03] [J-14] workers that are equal in everything are told apart by their ids', () => {

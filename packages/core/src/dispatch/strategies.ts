@@ -80,6 +80,17 @@ const value: Criterion = {
 }
 
 /**
+ * Who has been registered for longer. A worker that crashes at every task and comes back under a new name is always the
+ * newest, so it does not get a task again and again while others wait for one.
+ */
+const seniority: Criterion = {
+  name: 'seniority',
+  isSteady: true,
+  measure: ({ worker }) => worker.registeredAt,
+  because: (_candidate, next) => `has been registered for longer than '${next.worker.id}'`,
+}
+
+/**
  * Who comes next in rotation: the ids form a ring, and the next one after the last is chosen. Unlike
  * a counter taken modulo the number of candidates, this skips no worker when workers come and go.
  */
@@ -91,15 +102,15 @@ const rotation: Criterion = {
 }
 
 /** What strategies are made of, for those that are added from outside. */
-export const CRITERIA = { warm, cost, reputation, load, value, rotation } as const
+export const CRITERIA = { warm, cost, reputation, load, value, seniority, rotation } as const
 
 /** Every strategy there is. A new one is a new line here. */
 export const STRATEGIES: Strategies = strategySet([
-  { name: 'default', criteria: [warm, cost, reputation, load] },
+  { name: 'default', criteria: [warm, cost, reputation, load, seniority] },
   { name: 'round_robin', criteria: [rotation] },
-  { name: 'least_connections', criteria: [load, warm, cost, reputation] },
-  { name: 'cheapest', criteria: [cost, warm, reputation, load] },
-  { name: 'best_value', criteria: [value, reputation, warm, load] },
+  { name: 'least_connections', criteria: [load, warm, cost, reputation, seniority] },
+  { name: 'cheapest', criteria: [cost, warm, reputation, load, seniority] },
+  { name: 'best_value', criteria: [value, reputation, warm, load, seniority] },
 ])
 
 export function strategySet(list: readonly Strategy[]): Strategies {
