@@ -1,9 +1,8 @@
-import { isTrue } from '@impresario/protocol'
+import { invalidExpression, isTrue } from '@impresario/protocol'
 import { evaluate } from './evaluate.ts'
 import { partsOf } from './node.ts'
 import type { Node } from './node.ts'
 import { parse } from './parse.ts'
-import { invalid } from './token.ts'
 
 /** An expression that was parsed and checked. */
 export interface Expression {
@@ -31,7 +30,7 @@ export function compileExpression(source: string, roots: readonly string[]): Exp
   for (const [root = ''] of paths) {
     if (!roots.includes(root)) {
       const hint = `Known names: ${roots.join(', ')}; put quotes around text`
-      throw invalid(text, Math.max(0, text.indexOf(root)), `"${root}" is not known here`, hint)
+      throw invalidExpression(text, Math.max(0, text.indexOf(root)), `"${root}" is not known here`, hint)
     }
   }
   const value = (scope: object): unknown => evaluate(node, text, scope)

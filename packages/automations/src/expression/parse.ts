@@ -1,9 +1,9 @@
-import { LIMITS, numberFrom } from '@impresario/protocol'
+import { invalidExpression, LIMITS, numberFrom } from '@impresario/protocol'
 import type { Data } from '@impresario/protocol'
 import { FUNCTIONS } from './functions.ts'
 import type { Arithmetic, Comparison, Node, Over } from './node.ts'
-import { invalid, tokenize } from './token.ts'
-import type { Token } from './token.ts'
+import { pipelineTokens } from './token.ts'
+import type { PipelineToken } from './token.ts'
 
 const LITERALS: ReadonlyMap<string, boolean | null> = new Map([
   ['true', true],
@@ -46,32 +46,32 @@ const OPERATORS: ReadonlyMap<string, Operator> = new Map<string, Operator>([
 
 interface Parser {
   readonly source: string
-  readonly tokens: readonly Token[]
+  readonly tokens: readonly PipelineToken[]
   next: number
   depth: number
 }
 
 /** Reads a whole expression. */
 export function parse(source: string): Node {
-  const parser: Parser = { source, tokens: tokenize(source), next: 0, depth: 0 }
-  if (parser.tokens.length === 0) throw invalid(source, 0, 'it is empty', 'Write a path such as params.name')
+  const parser: Parser = { source, tokens: pipelineTokens(source), next: 0, depth: 0 }
+  if (parser.tokens.length === 0) throw invalidExpression(source, 0, 'it is empty', 'Write a path such as params.name')
   const node = parseFrom(parser, 0)
   const rest = peek(parser)
   if (rest.kind !== 'end') throw unexpected(parser, rest, 'Join parts with an operator, or quote text')
   return node
 }
 
-function peek(parser: Parser, ahead = 0): Token {
+function peek(parser: Parser, ahead = 0): PipelineToken {
   return parser.tokens[parser.next + ahead] ?? { kind: 'end', text: '', value: 0, at: parser.source.length }
 }
 
-function take(parser: Parser): Token {
+function take(parser: Parser): PipelineToken {
   const token = peek(parser)
   if (token.kind !== 'end') parser.next += 1
   return token
 }
 
-function isSymbol(token: Token, text: string): boolean {
+function isSymbol(token: PipelineToken, text: string): boolean {
   return token.kind === 'symbol' && token.text === text
 }
 
@@ -86,9 +86,9 @@ function expect(parser: Parser, text: string, hint: string): void {
   if (!isSymbol(token, text)) throw unexpected(parser, token, hint)
 }
 
-function unexpected(parser: Parser, token: Token, hint: string): Error {
+function unexpected(parser: Parser, token: PipelineToken, hint: string): Error {
   const shown = token.kind === 'end' ? 'it ends too early' : `unexpected "${token.text}"`
-  return invalid(parser.source, token.at, shown, hint)
+  return invalidExpression(parser.source, token.at, shown, hint)
 }
 
 /** Pratt's loop: an operand, then every operator that binds more tightly than the caller's. */
@@ -96,7 +96,7 @@ function parseFrom(parser: Parser, power: number): Node {
   parser.depth += 1
   if (parser.depth > LIMITS.expressionDepthMax) {
     const problem = `it is nested deeper than ${LIMITS.expressionDepthMax} levels`
-    throw invalid(parser.source, peek(parser).at, problem, 'Split it over several steps')
+    throw invalidExpression(parser.source, peek(parser).at, problem, 'Split it over several steps')
   }
   let left = parseOperand(parser)
   for (let found = operatorAt(parser); found !== undefined && found.power > power; found = operatorAt(parser)) {
@@ -132,7 +132,7 @@ function parseOperation(parser: Parser, left: Node, { kind, power, length }: Ope
       return { kind: 'arithmetic', operator: kind, left, right }
     default:
       if (operatorAt(parser)?.power === POWER.compare) {
-        throw invalid(parser.source, at, 'comparisons cannot be chained', 'Join two of them with "and"')
+        throw invalidExpression(parser.source, at, 'comparisons cannot be chained', 'Join two of them with "and"')
       }
       return { kind: 'compare', operator: kind, left, right }
   }
@@ -158,17 +158,22 @@ function parseOperand(parser: Parser): Node {
   }
 }
 
-function jsonLiteral(parser: Parser, token: Token): Data {
+function jsonLiteral(parser: Parser, token: PipelineToken): Data {
   try {
     return JSON.parse(token.text) as Data
   } catch {
     const number = numberFrom(token.text)
     if (typeof number === 'number') return number
-    throw invalid(parser.source, token.at, 'the literal is not JSON', 'Write text as "…" inside the backquotes')
+    throw invalidExpression(
+      parser.source,
+      token.at,
+      'the literal is not JSON',
+      'Write text as "…" inside the backquotes',
+    )
   }
 }
 
-function parseName(parser: Parser, token: Token): Node {
+function parseName(parser: Parser, token: PipelineToken): Node {
   if (token.text === 'not') return { kind: 'not', operand: parseFrom(parser, POWER.not) }
   const literal = LITERALS.get(token.text)
   if (literal !== undefined) return { kind: 'literal', value: literal }
@@ -177,22 +182,22 @@ function parseName(parser: Parser, token: Token): Node {
   return parsePath(parser, field(parser, CURRENT, token))
 }
 
-function field(parser: Parser, of: Node, token: Token): Node {
+function field(parser: Parser, of: Node, token: PipelineToken): Node {
   if (REFUSED_NAMES.has(token.text)) throw unexpected(parser, token, 'This name cannot be read')
   return { kind: 'field', of, name: token.text }
 }
 
-function parseCall(parser: Parser, name: Token): Node {
+function parseCall(parser: Parser, name: PipelineToken): Node {
   const known = FUNCTIONS.get(name.text)
   if (known === undefined) {
     const all = [...FUNCTIONS.keys()].toSorted().join(', ')
-    throw invalid(parser.source, name.at, `there is no function "${name.text}"`, `Functions: ${all}`)
+    throw invalidExpression(parser.source, name.at, `there is no function "${name.text}"`, `Functions: ${all}`)
   }
   parser.next += 1
   const args = parseItems(parser, ')')
   if (args.length < known.argsMin || args.length > known.argsMax) {
     const wanted = known.argsMin === known.argsMax ? `${known.argsMin}` : `${known.argsMin} to ${known.argsMax}`
-    throw invalid(parser.source, name.at, `${name.text}() takes ${wanted} arguments`, `It got ${args.length}`)
+    throw invalidExpression(parser.source, name.at, `${name.text}() takes ${wanted} arguments`, `It got ${args.length}`)
   }
   return { kind: 'call', name: name.text, args, at: name.at }
 }
@@ -207,7 +212,7 @@ function parseItems(parser: Parser, end: string): readonly Node[] {
   return items
 }
 
-function parseSymbol(parser: Parser, token: Token): Node {
+function parseSymbol(parser: Parser, token: PipelineToken): Node {
   switch (token.text) {
     case '(': {
       const inner = parseFrom(parser, 0)
@@ -289,7 +294,7 @@ function parseBracket(parser: Parser, of: Node, isEach: boolean): Node {
     const to = takeInteger(parser)
     const step = takeSymbol(parser, ':') ? (takeInteger(parser) ?? 1) : 1
     expect(parser, ']', 'Close it with "]"')
-    if (step === 0) throw invalid(parser.source, token.at, 'the step of a slice cannot be 0', 'Use 1 or -1')
+    if (step === 0) throw invalidExpression(parser.source, token.at, 'the step of a slice cannot be 0', 'Use 1 or -1')
     return project(parser, of, { by: 'slice', from, to, step }, isEach)
   }
   if (from === undefined) throw unexpected(parser, token, 'Write [0], [*], [?condition], [1:3] or ["name"]')

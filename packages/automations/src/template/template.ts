@@ -1,8 +1,7 @@
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, invalidExpression } from '@impresario/protocol'
 import type { Data } from '@impresario/protocol'
 import { compileExpression } from '../expression/expression.ts'
 import type { Expression } from '../expression/expression.ts'
-import { invalid } from '../expression/token.ts'
 import { textOf } from '../expression/values.ts'
 
 /** Data with `${…}` in its texts, parsed and checked. */
@@ -102,5 +101,10 @@ function endOf(source: string, start: number): number {
       depth -= 1
     }
   }
-  throw invalid(source, start - 2, '"${" is not closed', 'Close it with "}", or write "$${" for the plain characters')
+  throw invalidExpression(
+    source,
+    start - 2,
+    '"${" is not closed',
+    'Close it with "}", or write "$${" for the plain characters',
+  )
 }

@@ -189,7 +189,7 @@ describe('[A-04] [J-21] values and operators', () => {
         data: { a: 2n ** 60n, b: new ExactNumber('1e-400') },
       }),
     ).toBe(true)
-    expect(refusalOf('context.initial_data.tags[9007199254740993]').message).toMatch(/no index/)
+    expect(refusalOf('context.initial_data.tags[9007199254740993]').message).toMatch(/not an index/)
   })
 
   test('strings know escapes', () => {
@@ -216,10 +216,10 @@ describe('[A-04] what cannot be read is refused with its position and a hint', (
     ['(true', 5, /Close the parenthesis/],
     ['[1 2]', 3, /Put "," between/],
     ['[1', 2, /Put ","/],
-    ["'open", 0, /no end.*Close it with '/],
+    ["'open", 0, /not closed.*Close it with '/],
     [String.raw`'\q'`, 1, /unknown escape/],
-    ['007', 0, /no number.*Quote it/],
-    ['1.', 0, /no number/],
+    ['007', 0, /not a number.*Quote it/],
+    ['1.', 0, /not a number/],
     ['1e999', 0, /too large/],
     ['-true', 1, /minus stands only before a number/],
     ['quality == 1', 0, /"quality" is not known here.*Begin with context/],
@@ -227,7 +227,7 @@ describe('[A-04] what cannot be read is refused with its position and a hint', (
     ['context.', 8, /A name follows a dot/],
     ['context[true', 12, /Close the bracket/],
     ['context[(', 8, /belongs in brackets/],
-    ['context.initial_data[1.5]', 21, /no index/],
+    ['context.initial_data[1.5]', 21, /not an index/],
     ['context.initial_data.size()', 25, /cannot be called/],
     ['context.__proto__', 8, /"__proto__" is not allowed/],
     ["context.initial_data['constructor']", 21, /"constructor" is not allowed/],

@@ -1,7 +1,5 @@
-import { ExactNumber, isExactNumber, LIMITS } from '@impresario/protocol'
-import type { AnyNumber, Data } from '@impresario/protocol'
-import { invalid, tokenize } from './token.ts'
-import type { Token } from './token.ts'
+import { ExactNumber, invalidExpression, isExactNumber, LIMITS, tokenize } from '@impresario/protocol'
+import type { AnyNumber, Data, Token, TokenDialect } from '@impresario/protocol'
 
 export type Comparison = '==' | '!=' | '<' | '<=' | '>' | '>=' | 'in' | 'not in'
 export type Key = string | number
@@ -49,18 +47,37 @@ const OPERATORS: ReadonlyMap<string, Operator> = new Map<string, Operator>([
   ]),
 ])
 
+const HINTS: Readonly<Record<string, string>> = {
+  '=': 'Use "==" to compare',
+  '&': 'Use "and"',
+  '|': 'Use "or"',
+  '+': 'Expressions compare, they do not calculate',
+  '*': 'Expressions compare, they do not calculate',
+  '/': 'Expressions compare, they do not calculate',
+  '%': 'Expressions compare, they do not calculate',
+  '{': 'Objects cannot be written here; compare their fields',
+  '`': 'Use single or double quotes',
+}
+
+const DIALECT: TokenDialect = {
+  symbols: ['==', '!=', '<=', '>=', '&&', '||', '<', '>', '!', '(', ')', '[', ']', ',', '.', '-'],
+  name: /[A-Za-z_$][\w$]*/y,
+  numberHint: 'Quote it if it is text',
+  hintFor: (char) => HINTS[char] ?? 'Remove it',
+}
+
 /** Reads a whole expression. Checks the name that each path begins with through `checkPath`. */
 export function parse(source: string, checkPath: CheckPath): Expression {
   if (source.length > LIMITS.expressionCharsMax) {
     const { expressionCharsMax } = LIMITS
-    throw invalid(
+    throw invalidExpression(
       source,
       expressionCharsMax,
       `it is longer than ${expressionCharsMax} characters`,
       'Use a function instead',
     )
   }
-  const parser: Parser = { source, tokens: tokenize(source), next: 0, depth: 0, checkPath }
+  const parser: Parser = { source, tokens: tokenize(source, DIALECT), next: 0, depth: 0, checkPath }
   const expression = parseFrom(parser, 0)
   const rest = peek(parser)
   if (rest.kind !== 'end') throw unexpected(parser, rest, 'Join conditions with "and" or "or"')
@@ -106,7 +123,7 @@ function expect(parser: Parser, text: string, hint: string): void {
 
 function unexpected(parser: Parser, token: Token, hint: string): Error {
   const shown = token.kind === 'end' ? 'it ends too early' : `unexpected "${token.text}"`
-  return invalid(parser.source, token.at, shown, hint)
+  return invalidExpression(parser.source, token.at, shown, hint)
 }
 
 /** Pratt's loop: an operand, then every operator that binds more tightly than the caller's. */
@@ -114,7 +131,7 @@ function parseFrom(parser: Parser, power: number): Expression {
   parser.depth += 1
   if (parser.depth > LIMITS.expressionDepthMax) {
     const problem = `it is nested deeper than ${LIMITS.expressionDepthMax} levels`
-    throw invalid(parser.source, peek(parser).at, problem, 'Split it over several states')
+    throw invalidExpression(parser.source, peek(parser).at, problem, 'Split it over several states')
   }
   let left = parseOperand(parser)
   for (let found = operatorAt(parser); found !== undefined && found.power > power; found = operatorAt(parser)) {
@@ -138,7 +155,7 @@ function parseOperation(parser: Parser, left: Expression, { kind, power, length 
   const right = parseFrom(parser, power)
   if (kind === 'and' || kind === 'or') return { kind, left, right }
   if (operatorAt(parser)?.power === POWER.compare) {
-    throw invalid(parser.source, at, 'comparisons cannot be chained', 'Join two of them with "and"')
+    throw invalidExpression(parser.source, at, 'comparisons cannot be chained', 'Join two of them with "and"')
   }
   return { kind: 'compare', operator: kind, left, right }
 }
@@ -168,7 +185,7 @@ function parseName(parser: Parser, token: Token): Expression {
   return {
     kind: 'path',
     keys: parser.checkPath(keys, (problem, hint) => {
-      throw invalid(parser.source, token.at, problem, hint)
+      throw invalidExpression(parser.source, token.at, problem, hint)
     }),
   }
 }
@@ -230,7 +247,7 @@ function negated(value: AnyNumber): AnyNumber {
 
 function indexOf(parser: Parser, token: Token): number {
   if (typeof token.value === 'number' && Number.isSafeInteger(token.value)) return token.value
-  throw invalid(parser.source, token.at, `${token.text} is no index`, 'Use 0, 1, 2, …')
+  throw invalidExpression(parser.source, token.at, `${token.text} is not an index`, 'Use 0, 1, 2, …')
 }
 
 function checkedKey(parser: Parser, token: Token): string {
@@ -238,5 +255,10 @@ function checkedKey(parser: Parser, token: Token): string {
     throw unexpected(parser, token, 'A number or a quoted key belongs in brackets')
   }
   if (!REFUSED_KEYS.has(token.text)) return token.text
-  throw invalid(parser.source, token.at, `"${token.text}" is not allowed as a key`, 'Name a field of the data')
+  throw invalidExpression(
+    parser.source,
+    token.at,
+    `"${token.text}" is not allowed as a key`,
+    'Name a field of the data',
+  )
 }
