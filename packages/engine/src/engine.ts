@@ -1,5 +1,6 @@
 import { isEnded, isRepeated, strategiesWith, taskId } from '@impresario/core'
 import type {
+  Put,
   Batch,
   Clock,
   CommandEvent,
@@ -361,8 +362,9 @@ export class Engine implements Service {
     }
   }
 
-  cancelJob(jobId: string, by: string, reason?: string): Promise<Commanded> {
-    return this.#command(jobId, { type: 'cancelled', at: this.#options.clock.now(), by, reason })
+  /** `extra` is written in the same commit, or not at all. With it, `lost` means that another writer was first. */
+  cancelJob(jobId: string, by: string, reason?: string, extra?: readonly Put[]): Promise<Commanded> {
+    return this.#command(jobId, { type: 'cancelled', at: this.#options.clock.now(), by, reason }, extra)
   }
 
   /** `visit` says which question it answers; without it, the one that is open. */
@@ -397,8 +399,8 @@ export class Engine implements Service {
     return this.#command(jobId, { type: 'discarded', at: this.#options.clock.now(), by })
   }
 
-  async #command(jobId: string, event: CommandEvent): Promise<Commanded> {
-    const applied = await this.#director.apply(jobId, event)
+  async #command(jobId: string, event: CommandEvent, extra?: readonly Put[]): Promise<Commanded> {
+    const applied = await this.#director.apply(jobId, event, extra === undefined ? {} : { extra })
     await this.#storage.sync()
     if (applied.type !== 'ignored' || applied.job === undefined || !isRepeated(applied.job, event)) return applied
     return { type: 'repeated', job: applied.job }

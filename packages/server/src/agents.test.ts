@@ -270,6 +270,50 @@ describe('agents and their tokens', () => {
     ])
   })
 
+  test('[K-01] [K-10] an agent that has lost a scope, or is gone, runs its tools no more', async () => {
+    const scopes = ['automations:*', 'events:publish', 'jobs:write', 'runs:read']
+    const token = await agentWith('shrinking', scopes)
+    const id = await idOf(token)
+    const pipelines = [
+      [{ id: 'say', uses: 'event.publish', with: { topic: 'a.b' } }],
+      [{ id: 'job', uses: 'blueprint.echo' }],
+    ]
+    const made = await Promise.all(
+      pipelines.map((pipeline) =>
+        app.call('POST', '/api/v1/automations', { headers: as(token), body: { title: 'x', pipeline } }),
+      ),
+    )
+    const runOf = async (at: number): Promise<Answer['body']> => {
+      const path = `/api/v1/automations/${String(made[at]?.body['id'])}/run`
+      const { body } = await app.client('POST', path, {})
+      return vi.waitFor(async () => {
+        const run = (await app.client('GET', `/api/v1/runs/${String(body['run_id'])}`)).body
+        expect(run['ended_at']).not.toBeNull()
+        return run
+      }, 60_000)
+    }
+    expect(await runOf(0)).toMatchObject({ status: 'succeeded' })
+    await app.client('PATCH', `/api/v1/agents/${id}`, { scopes: ['automations:*', 'runs:read'] })
+    expect(await runOf(0)).toMatchObject({ status: 'failed', error: { code: 'SCOPE_MISSING' } })
+    const failed = await runOf(1)
+    expect(failed).toMatchObject({ status: 'failed', error: { code: 'SCOPE_MISSING' } })
+    expect(JSON.stringify(failed['error'])).toContain('needs the scope jobs:write')
+    const body = { title: 'x', pipeline: [{ id: 'wait', approval: { message: 'Go?' } }, ...(pipelines[0] ?? [])] }
+    await app.client('PATCH', `/api/v1/agents/${id}`, { scopes })
+    const late = await app.call('POST', '/api/v1/automations', { headers: as(token), body })
+    const { body: run } = await app.client('POST', `/api/v1/automations/${String(late.body['id'])}/run`, {})
+    await vi.waitFor(async () => {
+      const path = `/api/v1/jobs/${String(run['run_id'])}`
+      expect((await app.client('GET', path)).body['status']).toBe('waiting_for_human')
+    }, 60_000)
+    await app.client('DELETE', `/api/v1/agents/${id}`)
+    await app.client('POST', `/_public/webhooks/approval/${String(run['run_id'])}`, { decision: 'approved' })
+    await vi.waitFor(async () => {
+      const { body: ended } = await app.client('GET', `/api/v1/runs/${String(run['run_id'])}`)
+      expect(ended).toMatchObject({ status: 'failed', error: { code: 'SCOPE_MISSING' } })
+    }, 60_000)
+  })
+
   test('[K-01] [K-10] an agent builds pipelines only of tools that its scopes allow', async () => {
     const token = await agentWith('modest', ['automations:write'])
     const body = { title: 'Job', pipeline: [{ id: 'job', uses: 'blueprint.echo' }] }

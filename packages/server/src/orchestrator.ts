@@ -384,7 +384,10 @@ function composeWith(
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
   const { timeZone, instanceId } = settings
   const vault = createVault(secretKey.derive('automations'))
-  const automations = new AutomationService({ storage, clock, random, log, policy, timeZone, instanceId, vault })
+  const agents = new AgentBook({ storage, clock, random })
+  const scopesOf = (owner: string): ReturnType<AgentBook['scopesOf']> => agents.scopesOf(owner)
+  const outside = { policy, timeZone, instanceId, vault, scopesOf }
+  const automations = new AutomationService({ storage, clock, random, log, ...outside })
   const isSharedStorage = isShared(settings.storageUrl)
   const metrics = new Metrics()
   const { endedJobMs } = retentionOf(settings).retention ?? {}
@@ -416,7 +419,6 @@ function composeWith(
     ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
   })
   automations.attach(engine)
-  const agents = new AgentBook({ storage, clock, random })
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
   const gateway = new WorkerGateway({ engine, clock, instanceId, jobLines })
   const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })

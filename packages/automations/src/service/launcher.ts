@@ -9,6 +9,7 @@ import { gateIdOf, isFull, opened, putGate, queued, readGate, WAITING_MAX } from
 import type { Gate } from './gate.ts'
 import { jobPriority, nearId } from './record.ts'
 import type { AutomationRecord } from './record.ts'
+import { cancelRun } from './run-cancellation.ts'
 import { runBlueprintName, startData } from './run-start.ts'
 import type { RunProgress } from '../run/progress.ts'
 import type { RunTrigger } from './run-start.ts'
@@ -94,11 +95,13 @@ export class Launcher {
     if (overlap === 'skip' || gate.waiting.length >= WAITING_MAX) return this.skip(launch, 'overlap', gate.open[0])
     if (overlap === 'restart' && gate.waiting.length === 0) {
       for (const one of gate.open) {
-        await this.#options.engine.cancelJob(
-          one,
-          SYSTEM_ACTOR,
-          `A newer run of the automation (${runId}) takes its place.`,
-        )
+        await cancelRun(this.#options, {
+          runId: one,
+          automationId: record.id,
+          owner: record.owner,
+          author: { actor: SYSTEM_ACTOR },
+          reason: `A newer run of the automation (${runId}) takes its place.`,
+        })
       }
       const emptied = await readGate(this.#options.storage, gate.id, gate.limit)
       return isFull(emptied) ? { type: 'lost' } : this.#start(launch, beside, emptied)

@@ -13,6 +13,7 @@ import { EventPump } from './event-pump.ts'
 import { FiringPump } from './firing-pump.ts'
 import type { AutomationRecord } from './record.ts'
 import { withRuns } from './run-blueprint.ts'
+import type { RunBookOptions } from './run-book.ts'
 import { TOOL_OUTPUT } from './run-outcome.ts'
 import { runBlueprintName } from './run-start.ts'
 import { runViewOf } from './run-view.ts'
@@ -87,6 +88,7 @@ export class Office {
   readonly log = new ListLog()
   readonly engine: Engine
   readonly automations: Automations
+  readonly parts: RunBookOptions
   readonly events: EventLog
   readonly conditions: Conditions
   readonly firings: FiringPump
@@ -94,6 +96,8 @@ export class Office {
   /** What the tool `echo` was called with. */
   readonly calls: JsonObject[] = []
   answer: Answer = (input) => ({ output: input })
+  /** Scopes that the owners of runs have lost. */
+  lost: readonly string[] = []
   /** Whether calls of tools are answered at once. */
   isWorking = true
   #hasWorker = false
@@ -110,6 +114,7 @@ export class Office {
       {
         clock,
         random,
+        missingScopes: () => this.lost,
         route: (tool) => {
           if (tool === 'gone') return undefined
           if (tool === 'delay') return { kind: 'sleep', ms: (input) => Number(input['seconds']) * 1_000 }
@@ -124,6 +129,7 @@ export class Office {
       similar: () => ['echo'],
     }
     const base = { storage: this.storage, engine, clock, random, log }
+    this.parts = base
     this.automations = new Automations({ ...base, tools: () => tools, timezone: 'UTC', vault: VAULT })
     const { launcher, zones, calendars } = this.automations
     this.events = new EventLog(base)

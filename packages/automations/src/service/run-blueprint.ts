@@ -35,6 +35,8 @@ export interface RunBlueprintOptions {
   readonly random: Random
   /** `undefined` when there is no such tool any more. */
   readonly route: (tool: string) => ToolRoute | undefined
+  /** The scopes that a tool needs and this owner does not have now: they may have changed since the automation was written. */
+  readonly missingScopes: (tool: string, owner: string) => readonly string[] | Promise<readonly string[]>
 }
 
 const STEP = 'step'
@@ -82,7 +84,10 @@ export function withRuns(source: BlueprintSource, options: RunBlueprintOptions):
   }
 }
 
-function turnOf(job: Job, options: RunBlueprintOptions): TurnOutput {
+/** A promise only where one is needed: what is answered at once is part of the commit before it. */
+type Soon<T> = T | Promise<T>
+
+function turnOf(job: Job, options: RunBlueprintOptions): Soon<TurnOutput> {
   if (job.state !== STEP) return { action: { type: 'end', result: resultOf(job) }, stateHistory: job.stateHistory }
   const start = startOf(job)
   const state = runStateOf(job)
@@ -95,9 +100,12 @@ function turnOf(job: Job, options: RunBlueprintOptions): TurnOutput {
   const next: RunState = { attempt: state.attempt, attempts: state.attempts, progress: advanced.progress }
   const turn = { job, start, state: next, at }
   const output = outputOf(turn, advanced, options)
-  if (jsonSize(output.stateHistory) <= LIMITS.contextBytesMax) return output
-  const message = `The steps of a run may keep ${LIMITS.contextBytesMax} bytes together. Let a step pick what later steps need.`
-  return ended({ ...turn, state }, 'failed', { code: 'LIMIT_EXCEEDED', message })
+  const bounded = (one: TurnOutput): TurnOutput => {
+    if (jsonSize(one.stateHistory) <= LIMITS.contextBytesMax) return one
+    const message = `The steps of a run may keep ${LIMITS.contextBytesMax} bytes together. Let a step pick what later steps need.`
+    return ended({ ...turn, state }, 'failed', { code: 'LIMIT_EXCEEDED', message })
+  }
+  return output instanceof Promise ? output.then(bounded) : bounded(output)
 }
 
 interface Turn {
@@ -107,11 +115,11 @@ interface Turn {
   readonly at: string
 }
 
-function outputOf(turn: Turn, { command, progress }: Advanced, options: RunBlueprintOptions): TurnOutput {
+function outputOf(turn: Turn, { command, progress }: Advanced, options: RunBlueprintOptions): Soon<TurnOutput> {
   const { state } = turn
   switch (command.do) {
     case 'call':
-      return called(turn, command, options)
+      return allowed(turn, command, options)
     case 'ask':
       return { action: question(command), stateHistory: stateData(state) }
     case 'wait':
@@ -151,7 +159,22 @@ function pauseMs({ backoff, initialSeconds, maxSeconds }: RunRetry, attempt: num
   return Math.round(backoff === 'exponential_jitter' ? ms * (0.5 + chance / 2) : ms)
 }
 
-function called(turn: Turn, command: Extract<Command, { do: 'call' }>, options: RunBlueprintOptions): TurnOutput {
+/** The scopes of the owner are looked at for each call: an agent that has lost one runs the tool no more. */
+function allowed(turn: Turn, command: ToolCommand, options: RunBlueprintOptions): Soon<TurnOutput> {
+  const { tool } = command
+  const owner = turn.job.client.id
+  const judged = (missing: readonly string[]): TurnOutput => {
+    if (missing.length === 0) return called(turn, command, options)
+    const message = `The tool "${tool}" needs the scope ${missing.join(', ')}, which the agent ${owner} does not have any more. Give it the scope, or change the automation.`
+    return ended(turn, 'failed', { code: 'SCOPE_MISSING', message })
+  }
+  const missing = options.missingScopes(tool, owner)
+  return missing instanceof Promise ? missing.then(judged) : judged(missing)
+}
+
+type ToolCommand = Extract<Command, { do: 'call' }>
+
+function called(turn: Turn, command: ToolCommand, options: RunBlueprintOptions): TurnOutput {
   const { state } = turn
   const { tool, timeoutSeconds } = command
   const route = options.route(tool)

@@ -1,12 +1,14 @@
 import { nextPage } from '@impresario/core'
-import type { Job, JobStatus, ListQuery, Storage } from '@impresario/core'
-import type { Engine } from '@impresario/engine'
+import type { Clock, Job, JobStatus, ListQuery, Random, Storage } from '@impresario/core'
+import type { Commanded, Engine } from '@impresario/engine'
 import { ImpresarioError, isJsonObject } from '@impresario/protocol'
+import { authorOf } from './audit.ts'
 import type { Actor } from './audit.ts'
 import type { Page } from './automations.ts'
 import { putGate, readGate, withoutRun } from './gate.ts'
 import { asWaitingRun, waitItemId } from './launcher.ts'
 import { asAutomation } from './record.ts'
+import { cancellationEntry, cancelRun } from './run-cancellation.ts'
 import { PART_BLUEPRINT, automationOf, runBlueprintName } from './run-start.ts'
 import type { RunTrigger } from './run-start.ts'
 import { statisticsOf } from './run-statistics.ts'
@@ -54,14 +56,21 @@ export function isOfAutomation(job: Pick<Job, 'blueprint'>): boolean {
   return job.blueprint === PART_BLUEPRINT || automationOf(job) !== undefined
 }
 
+export interface RunBookOptions {
+  readonly storage: Storage
+  readonly engine: Engine
+  readonly clock: Clock
+  readonly random: Random
+}
+
 /** Runs, for those whom they belong to. What is another's is not there. */
 export class RunBook {
   readonly #storage: Storage
-  readonly #engine: Engine
+  readonly #options: RunBookOptions
 
-  constructor({ storage, engine }: { readonly storage: Storage; readonly engine: Engine }) {
-    this.#storage = storage
-    this.#engine = engine
+  constructor(options: RunBookOptions) {
+    this.#storage = options.storage
+    this.#options = options
   }
 
   /** Newest first. A page may have fewer runs than were asked for, and yet not be the last. */
@@ -115,22 +124,33 @@ export class RunBook {
 
   /** Also one that still waits for its place. One that has ended stays as it is. */
   async cancel(id: string, actor: Actor, reason?: string): Promise<void> {
-    if (await this.#cancelWaiting(id, actor)) return
-    await this.read(id, actor)
-    await this.#engine.cancelJob(id, actor.id, reason)
+    if (await this.#cancelWaiting(id, actor, reason)) return
+    const { automationId, owner } = await this.read(id, actor)
+    await cancelRun(this.#options, { runId: id, automationId, owner, author: authorOf(actor), reason })
+  }
+
+  /** The same for one who found the run among the jobs. */
+  cancelJob(job: Job, actor: Actor, reason?: string): Promise<Commanded> {
+    const automationId = automationOf(job)
+    if (automationId === undefined) return this.#options.engine.cancelJob(job.id, actor.id, reason)
+    const { id: runId, client } = job
+    return cancelRun(this.#options, { runId, automationId, owner: client.id, author: authorOf(actor), reason })
   }
 
   /** Whether it was waiting. */
-  async #cancelWaiting(id: string, actor: Actor): Promise<boolean> {
+  async #cancelWaiting(id: string, actor: Actor, reason: string | undefined): Promise<boolean> {
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const [item] = await this.#storage.peek('firings', [waitItemId(id)])
       if (item === undefined || !isJsonObject(item.payload)) return false
       const { automationId, gate: gateId } = asWaitingRun(item.payload)
       const stored = await this.#storage.read('automation', automationId)
-      if (!isVisible(stored === undefined ? '' : asAutomation(stored).value.owner, actor)) throw notFound()
+      const owner = stored === undefined ? '' : asAutomation(stored).value.owner
+      if (!isVisible(owner, actor)) throw notFound()
       const gate = await readGate(this.#storage, gateId, 1)
       if (!gate.waiting.includes(id)) return false
-      const batch = { put: [putGate(withoutRun(gate, id))], remove: [{ queue: 'firings', id: item.id }] } as const
+      const cancellation = { runId: id, automationId, owner, author: authorOf(actor), reason }
+      const put = [putGate(withoutRun(gate, id)), cancellationEntry(this.#options, cancellation)]
+      const batch = { put, remove: [{ queue: 'firings', id: item.id }] } as const
       if ((await this.#storage.commit(batch)) === 'conflict') continue
       await this.#storage.sync()
       return true

@@ -16,6 +16,7 @@ const FINAL: ReadonlySet<string> = new Set([
   'INPUT_REFUSED',
   'LIMIT_EXCEEDED',
   'TOOL_GONE',
+  'SCOPE_MISSING',
 ])
 
 export function isFinal({ code }: StepError): boolean {

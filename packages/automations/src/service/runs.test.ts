@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { ADMIN, ANNA, Office } from './office.fixture.ts'
+import { RunBook } from './run-book.ts'
 
 const TWO_STEPS = [
   { id: 'first', uses: 'echo', with: { text: '${params.name}' }, save_as: 'said' },
@@ -115,6 +116,50 @@ test('[K-11] a run that is cancelled stops at its step, and says so', async () =
     status: 'canceled',
     steps: [{ id: 'say', status: 'failed', error: { code: 'CANCELLED' } }],
   })
+})
+
+test('[K-11] [K-13] a run that is cancelled is in the audit log with who and why, once, whichever way it was cancelled', async () => {
+  const office = new Office()
+  const runs = new RunBook(office.parts)
+  const { id } = await office.create({})
+  office.isWorking = false
+  const first = (await office.automations.runNow(id, ANNA)).runId ?? ''
+  const second = (await office.automations.runNow(id, ANNA)).runId ?? ''
+  await office.settle()
+  const forAda = { ...ANNA, onBehalfOf: 'ada' }
+  await runs.cancel(second, forAda, 'not needed')
+  await runs.cancel(first, forAda)
+  await runs.cancel(first, forAda)
+  const entries = (await office.audit(id)).filter(({ action }) => action === 'run.canceled')
+  expect(entries).toMatchObject([
+    { actor: 'anna', onBehalfOf: 'ada', owner: 'anna', details: { run_id: second, reason: 'not needed' } },
+    { actor: 'anna', onBehalfOf: 'ada', owner: 'anna', details: { run_id: first } },
+  ])
+  const third = (await office.automations.runNow(id, ANNA)).runId ?? ''
+  const stored = await office.engine.readJob(third)
+  if (stored === undefined) throw new Error('There is no third run.')
+  expect(await runs.cancelJob(stored.value, ADMIN, 'stop')).toMatchObject({ type: 'applied' })
+  expect((await office.audit(id)).at(-1)).toMatchObject({
+    action: 'run.canceled',
+    actor: 'admin',
+    details: { run_id: third, reason: 'stop' },
+  })
+})
+
+test('[K-01] [K-10] an owner that has lost the scope of a tool does not run it: the run fails and says which scope', async () => {
+  const office = new Office()
+  const { id } = await office.create({ pipeline: [{ id: 'a', uses: 'echo', on_error: 'continue' }] })
+  office.lost = ['jobs:write']
+  await office.automations.runNow(id, ANNA)
+  await office.settle()
+  expect(office.calls).toEqual([])
+  const [run] = await office.runs(id)
+  expect(run).toMatchObject({ status: 'failed', attempt: 1, error: { code: 'SCOPE_MISSING' } })
+  expect(run?.error?.message).toContain('The tool "echo" needs the scope jobs:write')
+  office.lost = []
+  await office.automations.runNow(id, ANNA)
+  await office.settle()
+  expect((await office.runs(id))[1]).toMatchObject({ status: 'succeeded' })
 })
 
 test('[K-10] a run whose tool is gone fails and says which, and one with an unknown tool is refused', async () => {

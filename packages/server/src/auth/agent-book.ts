@@ -6,7 +6,18 @@ import type { Batch, Clock, Item, Put, Random, Storage, Stored } from '@impresar
 import { ImpresarioError, readScopes, SCOPES } from '@impresario/protocol'
 import type { DataObject, Scope } from '@impresario/protocol'
 import { hashToken } from '../runtime/secret.ts'
-import { asAgent, LISTED, nameId, putAgent, putName, tokenText } from './agent-record.ts'
+import {
+  AGENT_ID,
+  asAgent,
+  goneId,
+  isAgentKey,
+  LISTED,
+  nameId,
+  putAgent,
+  putGone,
+  putName,
+  tokenText,
+} from './agent-record.ts'
 import type { AgentRecord, AgentToken } from './agent-record.ts'
 
 export interface AgentBookOptions {
@@ -88,7 +99,21 @@ export class AgentBook {
   /** The agent, or nothing. */
   async find(id: string): Promise<AgentRecord | undefined> {
     const stored = await this.#options.storage.read('agent', id)
-    return stored === undefined || id.startsWith(nameId('')) ? undefined : asAgent(stored).value
+    return stored === undefined || !isAgentKey(id) ? undefined : asAgent(stored).value
+  }
+
+  /**
+   * What the owner of something may do now: nothing once the agent was deleted, and `undefined` for clients, who are no agents.
+   * Ids of agents look like ours, so that for most clients nothing is read.
+   */
+  scopesOf(id: string): readonly Scope[] | undefined | Promise<readonly Scope[] | undefined> {
+    return AGENT_ID.test(id) ? this.#scopesOf(id) : undefined
+  }
+
+  async #scopesOf(id: string): Promise<readonly Scope[] | undefined> {
+    const record = await this.find(id)
+    if (record !== undefined) return record.scopes
+    return (await this.#options.storage.read('agent', goneId(id))) === undefined ? undefined : []
   }
 
   /** Newest first. */
@@ -137,7 +162,7 @@ export class AgentBook {
       { kind: 'agent', id },
       { kind: 'agent', id: nameId(record.name) },
     ] as const
-    const put = [this.#audit({ record, action: 'agent.deleted', details: { name: record.name } }, actor)]
+    const put = [this.#audit({ record, action: 'agent.deleted', details: { name: record.name } }, actor), putGone(id)]
     await storage.commit({ put, drop, enqueue: [agentSignal(id)] })
     await this.#done(record)
   }
@@ -185,7 +210,7 @@ export class AgentBook {
   }
 
   async #read(id: string): Promise<Stored<AgentRecord>> {
-    const stored = id.startsWith(nameId('')) ? undefined : await this.#options.storage.read('agent', id)
+    const stored = isAgentKey(id) ? await this.#options.storage.read('agent', id) : undefined
     if (stored === undefined) throw new ImpresarioError('NOT_FOUND', 'Agent not found')
     return asAgent(stored)
   }

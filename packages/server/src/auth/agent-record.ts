@@ -59,6 +59,22 @@ export function nameId(name: string): string {
   return `name/${name}`
 }
 
+/** What an agent leaves behind: its runs may still be open, and must not be taken for those of a client. */
+export function putGone(id: string): Put {
+  return { kind: 'agent', id: goneId(id), value: { agentId: id }, version: 1 }
+}
+
+export function goneId(id: string): string {
+  return `gone/${id}`
+}
+
+/** Whether a record of an agent can lie under this id, and not one of a name. */
+export function isAgentKey(id: string): boolean {
+  return !id.includes('/')
+}
+
+export const AGENT_ID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
+
 const TOKEN = /^agt_(?<id>[\da-f]{32})_(?<secret>[\w-]{43})$/
 
 /** A token names its agent, so that it is found without a list of tokens; the secret behind it is what counts. */

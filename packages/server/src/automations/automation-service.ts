@@ -12,6 +12,7 @@ import type { Actor, RunBlueprintOptions, ToolCheck, ToolRoute, Vault } from '@i
 import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
 import type { BlueprintSource, Engine } from '@impresario/engine'
 import { hasScope, readScopes } from '@impresario/protocol'
+import type { Scope } from '@impresario/protocol'
 import { httpRequest, log as logTool, ToolRegistry, transform } from '@impresario/tools'
 import type { BuiltInTool } from '@impresario/tools'
 import type { OutboundPolicy } from '@impresario/webhooks'
@@ -27,7 +28,11 @@ export interface AutomationServiceOptions {
   readonly timeZone: string
   readonly instanceId: string
   readonly vault: Vault
+  /** What an agent may do now; nothing for clients, whose role says everything. */
+  readonly scopesOf: (owner: string) => ScopesNow | Promise<ScopesNow>
 }
+
+type ScopesNow = readonly Scope[] | undefined
 
 /** Waits without holding anything: the run itself sleeps, however long. */
 const delay: BuiltInTool = {
@@ -68,7 +73,8 @@ export class AutomationService implements Service {
   /** The blueprints that the engine runs: those of users, and runs of automations. */
   blueprints(source: BlueprintSource): BlueprintSource {
     const { clock, random } = this.#options
-    const options: RunBlueprintOptions = { clock, random, route: (tool) => this.#route(tool) }
+    const missingScopes = this.#missingScopes.bind(this)
+    const options: RunBlueprintOptions = { clock, random, route: (tool) => this.#route(tool), missingScopes }
     return withRuns(source, options)
   }
 
@@ -78,7 +84,12 @@ export class AutomationService implements Service {
     const whole = { ...base, engine }
     const automations = new Automations({ ...whole, timezone, tools: (actor) => this.#check(actor) })
     const secrets = (owner: string, names: readonly string[]) => automations.secrets.values(owner, names)
-    const worker = new ToolWorker({ ...whole, tools: this.tools, secrets })
+    const worker = new ToolWorker({
+      ...whole,
+      tools: this.tools,
+      secrets,
+      missingScopes: this.#missingScopes.bind(this),
+    })
     const { launcher, zones, calendars } = automations
     const events = new EventLog(whole)
     const conditions = new Conditions({ ...whole, launcher, read: (id, actor) => automations.read(id, actor) })
@@ -152,10 +163,19 @@ export class AutomationService implements Service {
     return {
       named: (name) => {
         if (prefixOf(name) === undefined) return registered.named(name)
-        return may(['jobs:write']) ? KEEPING : undefined
+        return may(WORK_SCOPES) ? KEEPING : undefined
       },
       similar: (name) => registered.similar(name),
     }
+  }
+
+  #missingScopes(name: string, owner: string): readonly Scope[] | Promise<readonly Scope[]> {
+    const needed = prefixOf(name) === undefined ? (this.tools.named(name)?.tool.scopes ?? []) : WORK_SCOPES
+    if (needed.length === 0) return []
+    const missing = (scopes: ScopesNow): readonly Scope[] =>
+      scopes === undefined ? [] : readScopes(needed).scopes.filter((scope) => !hasScope(scopes, scope))
+    const scopes = this.#options.scopesOf(owner)
+    return scopes instanceof Promise ? scopes.then(missing) : missing(scopes)
   }
 
   #route(name: string): ToolRoute | undefined {
@@ -180,6 +200,9 @@ interface Parts {
   readonly worker: ToolWorker
   readonly services: readonly Service[]
 }
+
+/** What an agent needs to give work to workers and other blueprints. */
+const WORK_SCOPES: readonly Scope[] = ['jobs:write']
 
 /** What goes to workers and other jobs is kept in their records. */
 const KEEPING = { check: () => [], takesSecrets: false }

@@ -14,7 +14,6 @@ export interface KernelToolsOptions {
 const PLAIN = {
   kind: 'built_in',
   timeoutSeconds: 30,
-  scopes: [],
   isIdempotent: true,
   isReadOnly: false,
   isKeeping: true,
@@ -25,6 +24,7 @@ export function kernelTools({ engine, events }: KernelToolsOptions): readonly Bu
   const startJob: BuiltInTool = {
     ...PLAIN,
     name: 'job.start',
+    scopes: ['jobs:write'],
     description: 'Starts a job and does not wait for it. Use blueprint.<name> to wait for its result.',
     input: {
       type: 'object',
@@ -53,6 +53,7 @@ export function kernelTools({ engine, events }: KernelToolsOptions): readonly Bu
   const publish: BuiltInTool = {
     ...PLAIN,
     name: 'event.publish',
+    scopes: ['events:publish'],
     description: 'Publishes an event, for automations and for jobs that wait for its key.',
     input: {
       type: 'object',

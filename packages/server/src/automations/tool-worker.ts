@@ -13,6 +13,8 @@ export interface ToolWorkerOptions {
   readonly clock: Clock
   readonly log: Log
   readonly instanceId: string
+  /** The scopes that a tool needs and the owner of a run does not have now. */
+  readonly missingScopes: (tool: string, owner: string) => readonly string[] | Promise<readonly string[]>
   /** The values of these secrets of an owner; those that are not there are left out. */
   readonly secrets: (owner: string, names: readonly string[]) => Promise<Readonly<Record<string, string>>>
 }
@@ -161,6 +163,8 @@ export class ToolWorker implements Service {
       if (registered === undefined) throw new ToolError('PERMANENT_ERROR', `There is no tool "${name}".`)
       const owner = (await engine.readJob(jobId))?.value.client.id
       if (owner === undefined) throw new ToolError('PERMANENT_ERROR', 'The run is gone.')
+      const [missing] = await this.#options.missingScopes(name, owner)
+      if (missing !== undefined) throw new ToolError('PERMANENT_ERROR', `${name} needs the scope ${missing}.`)
       const input = asSeen(call.params)
       const names = marksIn(input)
       const output = await runTool(input, {

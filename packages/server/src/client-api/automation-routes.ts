@@ -1,12 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Actor } from '@impresario/automations'
 import { storedCopy, wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { DataObject, JsonObject } from '@impresario/protocol'
 import { ownerFilter } from './job-access.ts'
-import { callerOf, isAdmin } from '../http/access.ts'
-import type { Caller } from '../http/access.ts'
+import { callerOf } from '../http/access.ts'
+import { actorOf } from './actor.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { decodeCursor, encodeCursor, linkNextPage } from '../http/page.ts'
 import { readQuery, route } from '../http/route.ts'
@@ -148,21 +147,6 @@ const CANCEL = route({
   replies: AUTOMATION,
   refusals: ['NOT_FOUND'],
 })
-
-/** Who calls, as automations know it. */
-export function actorOf(request: FastifyRequest): Actor {
-  return actorFor(callerOf(request))
-}
-
-export function actorFor(caller: Caller): Actor {
-  const { client, scopes, onBehalfOf } = caller
-  return {
-    id: client.id,
-    isAdmin: isAdmin(caller),
-    ...(scopes === undefined ? {} : { scopes }),
-    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
-  }
-}
 
 /** Links the next page, if there is one. */
 export function paged<T>(request: FastifyRequest, reply: FastifyReply, next: string | undefined, items: T): T {

@@ -7,7 +7,8 @@ import { HookDelivery } from '../automations/hook-delivery.ts'
 import { checkJsonText } from '../http/json-guard.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { readQuery, route } from '../http/route.ts'
-import { actorOf, paged, pageOf } from './automation-routes.ts'
+import { actorOf } from './actor.ts'
+import { paged, pageOf } from './automation-routes.ts'
 import * as wire from './wire-hook.ts'
 
 export interface HookRoutesOptions {

@@ -4,8 +4,10 @@ import type { Engine } from '@impresario/engine'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { CancelJobReply, CancelJobRequest, JobBody, JsonObject } from '@impresario/protocol'
 import type * as schemas from '@impresario/protocol/schemas'
+import type { AutomationService } from '../automations/automation-service.ts'
 import type { Caller } from '../http/access.ts'
 import { encodeCursor, JsonPage, walkJobs } from '../http/page.ts'
+import { actorFor } from './actor.ts'
 import { isVisible, storedJobId, visibleJob } from './job-access.ts'
 import { jobListing } from './job-query.ts'
 import { explanationBody, fieldPicker, hasField, jobBody, listedWriter, workBody } from './wire-job.ts'
@@ -113,7 +115,7 @@ async function childrenOf(engine: Engine, { id, visit, branches }: Job): Promise
 
 /** One that is cancelled already has what was asked for: the first answer was perhaps lost. */
 export async function cancelJob(
-  engine: Engine,
+  { engine, automations }: { readonly engine: Engine; readonly automations: AutomationService },
   caller: Caller,
   jobId: string,
   request: CancelJobRequest,
@@ -121,7 +123,7 @@ export async function cancelJob(
   const id = await storedJobId(engine, caller, jobId)
   const stored = await engine.readJob(id)
   if (stored === undefined || !isVisible(caller, stored.value)) throw notCancellable()
-  const applied = await engine.cancelJob(id, caller.client.id, request.reason ?? undefined)
+  const applied = await automations.runs.cancelJob(stored.value, actorFor(caller), request.reason ?? undefined)
   if (applied.type !== 'applied' && applied.type !== 'repeated') throw notCancellable()
   return { status: 'cancellation_request_accepted', job_id: shownJobId(id), job_status: applied.job.status }
 }

@@ -7,10 +7,12 @@ import { callerOf } from '../http/access.ts'
 import type { OpenWaits } from '../http/connection.ts'
 import { linkNextPage } from '../http/page.ts'
 import { route, readQuery } from '../http/route.ts'
+import type { AutomationService } from '../automations/automation-service.ts'
 import { cancelJob, explainJob, listJobs, readJob } from './job-operations.ts'
 
 export interface JobRoutesOptions {
   readonly engine: Engine
+  readonly automations: AutomationService
   readonly waits: OpenWaits
 }
 
@@ -78,7 +80,8 @@ const CANCEL = route({
   refusals: ['JOB_NOT_FOUND'],
 })
 
-export function registerJobRoutes(app: FastifyInstance, { engine, waits }: JobRoutesOptions): void {
+export function registerJobRoutes(app: FastifyInstance, options: JobRoutesOptions): void {
+  const { engine, waits } = options
   app.get<{ Params: JobParams }>('/jobs/:job_id', READ, (request, reply) => {
     const query = readQuery(schemas.jobQuery, request.query)
     return readJob(engine, callerOf(request), { ...query, id: request.params.job_id }, () => waits.begin(reply))
@@ -97,6 +100,6 @@ export function registerJobRoutes(app: FastifyInstance, { engine, waits }: JobRo
   app.post<{ Params: JobParams; Body: CancelJobRequest | null | undefined }>(
     '/jobs/:job_id/cancel',
     CANCEL,
-    (request) => cancelJob(engine, callerOf(request), request.params.job_id, request.body ?? {}),
+    (request) => cancelJob(options, callerOf(request), request.params.job_id, request.body ?? {}),
   )
 }

@@ -132,7 +132,7 @@ class LocalTransport implements ClientTransport {
   }
 
   async cancelJob(id: string, request: CancelJobRequest): Promise<void> {
-    await jobs.cancelJob(this.#parts.engine, this.#as('client'), id, request)
+    await jobs.cancelJob(this.#parts, this.#as('client'), id, request)
   }
 
   async explainJob(id: string): Reply<'explainJob'> {
