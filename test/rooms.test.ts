@@ -33,6 +33,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'metrics',
     ],
     mcp: ['runtime', 'config', 'http'],
+    'old-api': ['runtime', 'http', 'auth', 'orchestrator', 'automations', 'client-api'],
     dashboard: ['runtime', 'config', 'http', 'auth', 'client-api'],
     transfer: ['runtime', 'config', 'orchestrator'],
   },

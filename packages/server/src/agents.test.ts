@@ -58,6 +58,7 @@ beforeAll(async () => {
   await made(`/jobs/${ended.job_id}/cancel`, {})
   samples.set('job_id', (await made('/jobs', { blueprint: 'ask' })).job_id)
   samples.set('automation_id', String((await made('/automations', SAMPLE_AUTOMATION))['id']))
+  samples.set('task_id', samples.get('automation_id') ?? '')
   samples.set('run_id', String((await made(`/automations/${samples.get('automation_id')}/run`, {}))['run_id']))
   samples.set('event_id', String((await made('/automations/events', { topic: 'a.b' }))['id']))
   for (const [name, path] of [
@@ -89,7 +90,7 @@ function pathOf(url: string): string {
 
 /** What is deleted is never there: the samples are needed to the end. */
 function samplePath({ method, url }: DeclaredRoute): string {
-  return method === 'DELETE' ? `${pathOf(url)}x` : pathOf(url)
+  return method === 'DELETE' && url.includes(':') ? `${pathOf(url)}x` : pathOf(url)
 }
 
 function call({ method, url }: DeclaredRoute, token: string, path: string): Promise<Answer> {

@@ -374,6 +374,23 @@ function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
   }
 }
 
+function createAutomations({
+  storage,
+  clock,
+  random,
+  log,
+  settings,
+  webhookPolicy: policy,
+  secretKey,
+}: Ground & Pick<Parts, 'storage'> & { readonly random: Random }): Pick<Parts, 'agents' | 'automations'> {
+  const { timeZone, instanceId } = settings
+  const vault = createVault(secretKey.derive('automations'))
+  const agents = new AgentBook({ storage, clock, random })
+  const scopesOf = (owner: string): ReturnType<AgentBook['scopesOf']> => agents.scopesOf(owner)
+  const parts = { storage, clock, random, log, policy, timeZone, instanceId, vault, scopesOf }
+  return { agents, automations: new AutomationService(parts) }
+}
+
 function composeWith(
   options: OrchestratorOptions,
   base: Ground & Pick<Parts, 'storage' | 'health' | 'guard' | 'probe' | 'waiting'> & { readonly random: Random },
@@ -383,11 +400,7 @@ function composeWith(
   const { overloadWaitSeconds } = settings
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
   const { timeZone, instanceId } = settings
-  const vault = createVault(secretKey.derive('automations'))
-  const agents = new AgentBook({ storage, clock, random })
-  const scopesOf = (owner: string): ReturnType<AgentBook['scopesOf']> => agents.scopesOf(owner)
-  const outside = { policy, timeZone, instanceId, vault, scopesOf }
-  const automations = new AutomationService({ storage, clock, random, log, ...outside })
+  const { agents, automations } = createAutomations({ ...ground, random })
   const isSharedStorage = isShared(settings.storageUrl)
   const metrics = new Metrics()
   const { endedJobMs } = retentionOf(settings).retention ?? {}

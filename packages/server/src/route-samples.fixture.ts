@@ -5,6 +5,7 @@ export const SAMPLE_AUTOMATION = { title: 'Ask', pipeline: [{ id: 'ask', approva
 
 /** A body that a route takes, as far as it needs one. */
 export function sampleBody(method: string, url: string): object {
+  if (/^\/tasks\/.*\/snooze$/.test(url)) return { delay_seconds: 1 }
   if (url.includes('approval')) return { decision: 'nonsense' }
   if (url.endsWith('tasks/batch')) return { limit: 1, timeout: 0 }
   if (url.endsWith('/snooze')) return { seconds: 1 }

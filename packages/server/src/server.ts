@@ -12,6 +12,7 @@ import { collectRoutes } from './client-api/api-document.ts'
 import type { ApiDescription, ApiDocument } from './client-api/api-document.ts'
 import type { ReloadScope } from './client-api/admin-routes.ts'
 import { AgentAuth } from './auth/agent-auth.ts'
+import { AgentSessions } from './auth/agent-sessions.ts'
 import { ClientAuth, OPEN_CALLER } from './auth/auth.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
@@ -43,6 +44,7 @@ import { SharedRateLimiter } from './limits/shared-rate-limiter.ts'
 import { isShared, shownAddress } from './orchestrator/storage.ts'
 import { registerMcpRoutes } from './mcp/mcp-routes.ts'
 import { outsideServers } from './mcp/outside-tools.ts'
+import { registerOldApi } from './old-api/old-api.ts'
 import { loadTls, reloadTls } from './http/tls.ts'
 import type { SocketBounds } from './worker-api/socket-bounds.ts'
 import type { Sockets } from './worker-api/sockets.ts'
@@ -387,7 +389,8 @@ function buildHttp(parts: Parts & HttpParts): {
     storage: parts.storage,
     publicUrl,
   })
-  const gate = new AgentAuth({ ...parts, clients: sessions })
+  const agentSessions = new AgentSessions(parts)
+  const gate = new AgentAuth({ ...parts, clients: sessions, agentSessions })
   gate.onChange((agentId) => {
     void cutRevoked(gate, parts, agentId)
   })
@@ -414,6 +417,7 @@ function buildHttp(parts: Parts & HttpParts): {
   })
   const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, parts) : undefined
   app.addHook('onClose', async () => closeMcp?.())
+  if (settings.oldApiEnabled) registerOldApi(app, { ...parts, agentSessions })
   registerDashboard(app, { ...parts, sessions, clientApiPrefix, publicUrl })
   return { app, routes, description, book, gate, sockets: workerApi.sockets, sessions }
 }

@@ -8,7 +8,6 @@ import type { MisfirePlan } from '@impresario/recurrence'
 import { readDefinition } from '../automation/definition.ts'
 import type { AutomationDefinition } from '../automation/definition.ts'
 import type { ToolCheck } from '../pipeline/compile.ts'
-import { refused } from '../pipeline/problem.ts'
 import { asAudit, authorOf, putAudit } from './audit.ts'
 import type { Actor, AuditEntry } from './audit.ts'
 import { Calendars } from './calendars.ts'
@@ -18,6 +17,7 @@ import { Launcher } from './launcher.ts'
 import type { Launched } from './launcher.ts'
 import { asAutomation, firingItem, nearId, putAutomation, subscriptionIds, subscriptionsOf } from './record.ts'
 import type { AutomationRecord, AutomationStatus } from './record.ts'
+import { canceled, mustBePossible, mustFire, notActive, tooManyConflicts } from './refusals.ts'
 import { runBlueprintName } from './run-start.ts'
 import { Secrets } from './secrets.ts'
 import { skipEntries } from './skips.ts'
@@ -43,6 +43,15 @@ export interface AutomationQuery {
   readonly search?: string | undefined
   readonly before?: string | undefined
   readonly limit: number
+}
+
+/** What belongs to a new automation beside its definition. */
+export interface CreatedBeside {
+  /** Whose it is; without it, of who creates it. */
+  readonly owner?: string
+  readonly extra?: DataObject | undefined
+  /** Written in the same commit; by the id of the automation. */
+  readonly put?: (automationId: string) => readonly Put[]
 }
 
 export interface AuditQuery {
@@ -107,22 +116,24 @@ export class Automations {
     return definition
   }
 
-  /** `id`: given by who declares automations in a file; else a new one. */
-  async create(body: DataObject, actor: Actor): Promise<AutomationRecord> {
+  async create(body: DataObject, actor: Actor, beside: CreatedBeside = {}): Promise<AutomationRecord> {
+    const { owner = actor.id, extra, put = () => [] } = beside
     const { storage, random } = this.#options
     const now = this.#now()
     const definition = this.check(body, actor, now)
-    await this.#mustKnow(definition, actor.id)
-    const { active = 0, paused = 0 } = await storage.counts('automation', { owner: actor.id })
+    await this.#mustKnow(definition, owner)
+    const { active = 0, paused = 0 } = await storage.counts('automation', { owner })
     if (active + paused >= AUTOMATIONS_MAX) {
       throw new ImpresarioError('LIMIT_EXCEEDED', `There can be ${AUTOMATIONS_MAX} automations of one owner.`)
     }
-    const who = { owner: actor.id, createdBy: actor.id, updatedBy: actor.id }
+    const who = { owner, createdBy: actor.id, updatedBy: actor.id }
     const times = { createdAt: now, updatedAt: now, handledUpTo: now }
-    const base = { id: random.id(), status: 'active', revision: 1, given: body, definition } as const
-    const record = await this.#scheduled({ ...base, ...who, ...times }, now)
+    const said = { given: body, definition, ...(extra === undefined ? {} : { extra }) }
+    const base = { id: random.id(), status: 'active', revision: 1 } as const
+    const record = await this.#scheduled({ ...base, ...said, ...who, ...times }, now)
     mustFire(record)
-    const outcome = await storage.commit(this.#batch(undefined, { record, action: 'automation.created' }, actor, 1))
+    const change = { record, action: 'automation.created', put: put(record.id) }
+    const outcome = await storage.commit(this.#batch(undefined, change, actor, 1))
     if (outcome === 'conflict') throw tooManyConflicts()
     await storage.sync()
     return record
@@ -130,6 +141,12 @@ export class Automations {
 
   async read(id: string, actor: Actor): Promise<AutomationRecord> {
     return (await this.#read(id, actor)).value
+  }
+
+  /** Whoever asks; nothing if there is none. */
+  async find(id: string): Promise<AutomationRecord | undefined> {
+    const stored = await this.#options.storage.read('automation', id)
+    return stored === undefined ? undefined : asAutomation(stored).value
   }
 
   /** Newest first. */
@@ -146,15 +163,17 @@ export class Automations {
   }
 
   /** Takes another definition. What was due before the change is served by the old one, what comes after by the new one. */
-  update(id: string, body: DataObject, actor: Actor): Promise<AutomationRecord> {
+  update(id: string, body: DataObject, actor: Actor, extra?: DataObject): Promise<AutomationRecord> {
     return this.#change(id, actor, async (before, now) => {
       if (before.status === 'canceled') throw canceled(before)
       const definition = this.check(body, actor, before.createdAt)
       await this.#mustKnow(definition, before.owner)
       const isSameTime = JSON.stringify(timesOf(before.definition)) === JSON.stringify(timesOf(definition))
-      const { snooze: _, next: __, catchUpUntil: ___, ...rest } = before
-      const base = isSameTime ? before : { ...rest, handledUpTo: Math.max(now, before.handledUpTo) }
-      const record = await this.#scheduled({ ...base, given: body, definition, revision: before.revision + 1 }, now)
+      const { extra: _, ...kept } = before
+      const { snooze: __, next: ___, catchUpUntil: ____, ...rest } = kept
+      const base = isSameTime ? kept : { ...rest, handledUpTo: Math.max(now, before.handledUpTo) }
+      const said = { given: body, definition, ...(extra === undefined ? {} : { extra }) }
+      const record = await this.#scheduled({ ...base, ...said, revision: before.revision + 1 }, now)
       mustFire(record)
       return { record, action: 'automation.updated', details: { revision: record.revision } }
     })
@@ -355,34 +374,4 @@ export class Automations {
 /** What decides when an automation runs. */
 function timesOf({ triggers, misfire, jitterSeconds, calendars }: AutomationDefinition): readonly unknown[] {
   return [triggers.filter(({ kind }) => kind === 'time'), misfire, jitterSeconds, calendars]
-}
-
-/** A definition may ask for what this server does not do. Better to refuse it now than to run without it. */
-function mustBePossible({ budget }: AutomationDefinition): void {
-  const { usdPerDay, tokensPerDay, gpuSecondsPerDay } = budget
-  if (usdPerDay !== undefined || tokensPerDay !== undefined || gpuSecondsPerDay !== undefined) {
-    throw refused('budget', 'Only runs_per_day is counted. Leave the others out.')
-  }
-}
-
-function mustFire({ definition, next, status }: AutomationRecord): void {
-  if (status !== 'active' || next !== undefined) return
-  if (definition.triggers.every(({ kind }) => kind === 'time')) {
-    throw refused('triggers', 'It never fires after now. Give a time that is still to come.')
-  }
-}
-
-function canceled({ id }: AutomationRecord): ImpresarioError {
-  return new ImpresarioError('CONFLICT', `The automation ${id} was canceled for good. Create a new one.`)
-}
-
-function notActive({ id, status }: AutomationRecord): ImpresarioError {
-  return new ImpresarioError('CONFLICT', `The automation ${id} is ${status}. Resume it first.`)
-}
-
-function tooManyConflicts(): ImpresarioError {
-  return new ImpresarioError(
-    'STORAGE_UNAVAILABLE',
-    'The automation could not be written: others changed it all the time.',
-  )
 }

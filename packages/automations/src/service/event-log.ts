@@ -1,12 +1,14 @@
-import { jsonObjectCopy, jsonSize, nextPage, sha256, storedCopy, wallTime } from '@impresario/core'
+import { isoInstant, jsonObjectCopy, jsonSize, nextPage, sha256, storedCopy, wallTime } from '@impresario/core'
 import type { Batch, Clock, Put, Random, Storage } from '@impresario/core'
 import { KeyBook } from '@impresario/engine'
 import type { Engine, KeyUse } from '@impresario/engine'
 import { ImpresarioError, isJsonObject } from '@impresario/protocol'
 import type { Data, Json, JsonObject } from '@impresario/protocol'
 import { checkTopic } from '../trigger/topic.ts'
+import { authorOf, putAudit } from './audit.ts'
 import type { Actor } from './audit.ts'
 import type { Page } from './automations.ts'
+import { firstIdAt } from './record.ts'
 
 /** Something that was published. */
 export interface PublishedEvent {
@@ -49,6 +51,12 @@ export interface EventQuery {
   readonly owner?: string | undefined
   readonly topic?: string | undefined
   readonly before?: string | undefined
+  readonly limit: number
+}
+
+export interface EventRemoval {
+  readonly owner: string | undefined
+  readonly before: number
   readonly limit: number
 }
 
@@ -148,6 +156,28 @@ export class EventLog {
     return event
   }
 
+  /**
+   * Removes events that are older than `before`, in milliseconds since 1970, and that all automations have heard. Gives how
+   * many there were.
+   */
+  async remove({ owner, before, limit }: EventRemoval, actor: Actor): Promise<number> {
+    const { storage, random, clock } = this.#options
+    const of = owner === undefined ? {} : { owner }
+    let removed = 0
+    while (removed < limit) {
+      const page = { limit: Math.min(REMOVED_AT_ONCE, limit - removed), bytesMax: PAGE_BYTES }
+      const found = await storage.list('event', { ...of, status: 'matched', before: firstIdAt(before), ...page })
+      if (found.length === 0) break
+      const entry = { id: random.id(), at: wallTime(clock), ...authorOf(actor), owner: owner ?? actor.id }
+      const details = { count: found.length, before: isoInstant(before) }
+      const put = [putAudit({ ...entry, action: 'events.removed', subject: actor.id, details })]
+      await storage.commit({ put, drop: found.map(({ id }) => ({ kind: 'event', id }) as const) })
+      removed += found.length
+    }
+    await storage.sync()
+    return removed
+  }
+
   /** Newest first. */
   async list({ owner, topic, before, limit }: EventQuery): Promise<Page<PublishedEvent>> {
     const found = await this.#options.storage.list('event', {
@@ -162,6 +192,7 @@ export class EventLog {
 }
 
 const PAGE_BYTES = 1_048_576
+const REMOVED_AT_ONCE = 100
 
 export function putEvent(event: PublishedEvent, version: number): Put {
   const { id, owner, topic, runs } = event

@@ -1,15 +1,11 @@
-import { isoInstant, nextPage } from '@impresario/core'
-import type { Clock, Lease, ListQuery, Log, Service, Storage } from '@impresario/core'
+import type { Clock, Lease, Log, Service, Storage } from '@impresario/core'
 import { Pump } from '@impresario/engine'
-import { isImpresarioError } from '@impresario/protocol'
-import type { DataObject } from '@impresario/protocol'
-import { compileExpression } from '../expression/expression.ts'
-import { topicPattern } from '../trigger/topic.ts'
+import { EventListeners, seenEvent } from './event-listeners.ts'
 import { asEvent, putEvent } from './event-log.ts'
 import type { EventRun, PublishedEvent } from './event-log.ts'
 import type { Launcher, Launched } from './launcher.ts'
-import { asAutomation, asSubscription, bucketsFor, derivedId, hookBucket } from './record.ts'
-import type { AutomationRecord, Subscription } from './record.ts'
+import { asAutomation, derivedId } from './record.ts'
+import type { Subscription } from './record.ts'
 
 export interface EventPumpOptions {
   readonly storage: Storage
@@ -21,7 +17,6 @@ export interface EventPumpOptions {
 const LEASE_MS = 60_000
 const BATCH = 50
 const IDLE_MS = 1_000
-const PAGE = 200
 const CONFLICTS_MAX = 20
 /** Runs of one event that its record names; there may be more. */
 const RUNS_SHOWN_MAX = 100
@@ -34,10 +29,12 @@ export class EventPump implements Service {
   readonly name = 'events'
   readonly #options: EventPumpOptions
   readonly #pump: Pump
+  readonly #listeners: EventListeners
   #unwatch: (() => void) | undefined
 
   constructor(options: EventPumpOptions) {
     this.#options = options
+    this.#listeners = new EventListeners(options)
     const { clock, log } = options
     this.#pump = new Pump({ name: this.name, clock, log, idleMs: IDLE_MS, round: () => this.#round() })
   }
@@ -80,7 +77,7 @@ export class EventPump implements Service {
     const event = asEvent(stored.value)
     const runs: EventRun[] = []
     const heard = new Set<string>()
-    for await (const subscription of this.#listeners(event)) {
+    for await (const subscription of this.#listeners.of(event)) {
       if (heard.has(subscription.automationId)) continue
       const run = await this.#offer(event, subscription, lease.deliveries > 1)
       if (run === undefined) continue
@@ -88,25 +85,6 @@ export class EventPump implements Service {
       if (runs.length < RUNS_SHOWN_MAX) runs.push(run)
     }
     await storage.commit({ settle: lease, put: [putEvent({ ...event, runs }, stored.version + 1)] })
-  }
-
-  /** Every trigger whose topic fits, a page at a time. */
-  async *#listeners(event: PublishedEvent): AsyncGenerator<Subscription> {
-    const { storage } = this.#options
-    const bySource = event.source === undefined ? [] : [hookBucket(event.source)]
-    for (const name of [...bucketsFor(event.topic), ...bySource]) {
-      let before: string | undefined
-      do {
-        const owner = event.audience === 'all' ? {} : { owner: event.owner }
-        const query: ListQuery = { name, limit: PAGE, ...owner, ...(before === undefined ? {} : { before }) }
-        const found = await storage.list('subscription', query)
-        for (const { value } of found) {
-          const subscription = asSubscription(value)
-          if (topicPattern(subscription.topic).matches(event.topic)) yield subscription
-        }
-        before = nextPage(found, PAGE)
-      } while (before !== undefined)
-    }
   }
 
   async #offer(event: PublishedEvent, subscription: Subscription, isAgain: boolean): Promise<EventRun | undefined> {
@@ -121,7 +99,7 @@ export class EventPump implements Service {
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const stored = await storage.read('automation', automationId)
       const record = stored === undefined ? undefined : asAutomation(stored).value
-      if (record?.status !== 'active' || !this.#fits(event, subscription, record)) return undefined
+      if (record?.status !== 'active' || !this.#listeners.fits(event, subscription, record)) return undefined
       const kind = event.source === undefined ? 'event' : 'webhook'
       const trigger = { kind, eventId: event.id, by: event.owner } as const
       const launched = await launcher.launch({ record, runId, trigger, event: seenEvent(event), auditId })
@@ -129,29 +107,6 @@ export class EventPump implements Service {
     }
     throw new Error(`The run of ${automationId} could not be written: others changed it all the time.`)
   }
-
-  /** A filter that cannot be computed for an event does not hold, and that is said in the log. */
-  #fits(event: PublishedEvent, { filter }: Subscription, record: AutomationRecord): boolean {
-    if (filter === undefined) return true
-    try {
-      const scope = { event: seenEvent(event), params: record.definition.params, now: isoInstant(event.at) }
-      return compileExpression(filter, ['event', 'params', 'now']).test(scope)
-    } catch (error) {
-      if (!isImpresarioError(error)) throw error
-      this.#options.log.warn('the filter of an automation could not be computed', {
-        automation: record.id,
-        event: event.id,
-        error: error.message,
-      })
-      return false
-    }
-  }
-}
-
-/** What a pipeline reads as `event`. */
-function seenEvent({ id, topic, payload, at, owner, source }: PublishedEvent): DataObject {
-  const base = { id, topic, payload, published_at: isoInstant(at), published_by: owner }
-  return source === undefined ? base : { ...base, source }
 }
 
 function shown(launched: Exclude<Launched, { type: 'lost' }>): Omit<EventRun, 'automationId'> {

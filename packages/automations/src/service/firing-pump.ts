@@ -44,6 +44,7 @@ export class FiringPump implements Service {
   readonly #options: FiringPumpOptions
   readonly #pump: Pump
   #unwatch: (() => void) | undefined
+  #lookedAt: number | undefined
   /** Gates that a run has left. */
   readonly #left = new Set<string>()
   /** Items that wait for a job that has ended. */
@@ -65,6 +66,11 @@ export class FiringPump implements Service {
     this.#unwatch?.()
     this.#unwatch = undefined
     await this.#pump.stop()
+  }
+
+  /** When this process looked for due runs last, on its own clock; `undefined` before the first time. */
+  get lookedAt(): number | undefined {
+    return this.#lookedAt
   }
 
   tick(): Promise<{ readonly worked: number }> {
@@ -92,6 +98,7 @@ export class FiringPump implements Service {
     this.#called.clear()
     for (const item of called) await this.#call(item)
     const { leases, nextInMs } = await this.#options.storage.claim('firings', { limit: BATCH, leaseMs: LEASE_MS })
+    this.#lookedAt = this.#options.clock.now()
     await Promise.all(leases.map((lease) => this.#serve(lease)))
     return { worked: leases.length + left.length + called.length, nextInMs }
   }

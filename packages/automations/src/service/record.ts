@@ -28,6 +28,8 @@ export interface AutomationRecord {
   /** As it was written. */
   readonly given: DataObject
   readonly definition: AutomationDefinition
+  /** What clients of the old interface said beside it. Only they see it, until the definition is replaced by others. */
+  readonly extra?: DataObject
   readonly createdAt: number
   readonly createdBy: string
   readonly updatedAt: number
@@ -179,4 +181,10 @@ export function derivedId(at: number, words: string, automationId: string): stri
   const hash = sha256(words)
   const id = `${time.slice(0, 8)}-${time.slice(8)}-7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
   return nearId(id, automationId)
+}
+
+/** Ids begin with their time in milliseconds. The first twelve digits sort before every id of theirs. */
+export function firstIdAt(ms: number): string {
+  const hex = Math.max(0, Math.ceil(ms)).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`
 }

@@ -7,7 +7,7 @@ import type { Actor } from './audit.ts'
 import type { Page } from './automations.ts'
 import { putGate, readGate, withoutRun } from './gate.ts'
 import { asWaitingRun, waitItemId } from './launcher.ts'
-import { asAutomation } from './record.ts'
+import { asAutomation, firstIdAt } from './record.ts'
 import { cancellationEntry, cancelRun } from './run-cancellation.ts'
 import { PART_BLUEPRINT, automationOf, runBlueprintName } from './run-start.ts'
 import type { RunTrigger } from './run-start.ts'
@@ -157,12 +157,6 @@ export class RunBook {
     }
     throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The run could not be cancelled: others changed its line.')
   }
-}
-
-/** Ids begin with their time in milliseconds. The first twelve digits sort before every id of theirs. */
-function firstIdAt(ms: number): string {
-  const hex = Math.max(0, Math.ceil(ms)).toString(16).padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}`
 }
 
 function isVisible(owner: string, actor: Actor): boolean {

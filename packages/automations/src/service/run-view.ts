@@ -2,13 +2,23 @@ import { isEnded, isoInstant, storedCopy } from '@impresario/core'
 import type { Job } from '@impresario/core'
 import type { Data, DataObject } from '@impresario/protocol'
 import { isObject } from '../pipeline/reader.ts'
-import type { Pending, RunProgress, StepError, StepRecord } from '../run/progress.ts'
+import type { Pending, RunInput, RunProgress, StepError, StepRecord } from '../run/progress.ts'
 import { withoutMarks } from '../run/secrets.ts'
 import { automationOf, runStateOf, startOf } from './run-start.ts'
 import type { RunTrigger } from './run-start.ts'
 
 export const RUN_STATUSES = ['running', 'succeeded', 'failed', 'canceled', 'quarantined'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
+
+interface RunContext {
+  readonly now: string
+  readonly params: DataObject
+  readonly event: Data
+  /** By the names of `save_as`. */
+  readonly saved: DataObject
+  /** How many steps the pipeline has. */
+  readonly steps: number
+}
 
 /** A run as people see it. */
 export interface RunView {
@@ -27,6 +37,8 @@ export interface RunView {
   }[]
   readonly steps: readonly StepRecord[]
   readonly output: Data
+  /** What its templates could read: what it began with, and the outputs that steps saved under a name. */
+  readonly context: RunContext
   readonly error: StepError | undefined
   readonly createdAt: number
   readonly endedAt: number | undefined
@@ -49,10 +61,17 @@ export function runViewOf(job: Job): RunView | undefined {
     attempts: attempts.map((one) => ({ attempt: one.attempt, error: one.error, steps: one.records })),
     steps: stepsOf(job, progress),
     output: status === undefined ? null : (output ?? outputIn(job)),
+    context: contextOf(input, progress),
     error: error ?? errorOf(job),
     createdAt: job.createdAt,
     endedAt: job.endedAt,
   })
+}
+
+function contextOf({ now, params, event, pipeline: { steps } }: RunInput, { outputs }: RunProgress): RunContext {
+  const names = steps.flatMap(({ saveAs }) => (saveAs !== undefined && Object.hasOwn(outputs, saveAs) ? [saveAs] : []))
+  const saved = Object.fromEntries(names.map((name) => [name, outputs[name] ?? null]))
+  return { now, params, event, saved, steps: steps.length }
 }
 
 function statusOf(job: Job): RunStatus {

@@ -8,6 +8,7 @@ import { agentOfSignal, isExpired } from './agent-book.ts'
 import type { AgentBook } from './agent-book.ts'
 import { agentIdIn } from './agent-record.ts'
 import type { AgentRecord, AgentToken } from './agent-record.ts'
+import type { AgentSessions, SessionClaims } from './agent-sessions.ts'
 import { bearerOf, headerOf, unauthorised } from './auth.ts'
 
 export interface AgentAuthOptions {
@@ -16,6 +17,8 @@ export interface AgentAuthOptions {
   readonly agents: AgentBook
   /** Who else may come. */
   readonly clients: Gate
+  /** Short-lived tokens of agents. */
+  readonly agentSessions: AgentSessions
 }
 
 interface Known {
@@ -63,9 +66,16 @@ export class AgentAuth implements Gate {
 
   authenticate(headers: IncomingHttpHeaders): Caller | Promise<Caller> {
     const token = tokenOf(headers)
-    const agentId = token === undefined ? undefined : agentIdIn(token)
-    if (token === undefined || agentId === undefined) return this.#options.clients.authenticate(headers)
-    return this.#agent(agentId, token)
+    if (token === undefined) return this.#options.clients.authenticate(headers)
+    const agentId = agentIdIn(token)
+    if (agentId !== undefined) return this.#agent(agentId, token)
+    const session = this.#options.agentSessions.read(token, 'access')
+    return session === undefined ? this.#options.clients.authenticate(headers) : this.#inSession(session, token)
+  }
+
+  async #inSession(session: SessionClaims, token: string): Promise<Caller> {
+    if (await this.#options.agentSessions.isRevoked(session)) throw unauthorised()
+    return this.#agent(session.sub, token)
   }
 
   /** Tells of headers of this agent whether they would be let in now. */
@@ -89,8 +99,13 @@ export class AgentAuth implements Gate {
   }
 
   #tokenOf({ tokens }: AgentRecord, text: string): AgentToken | undefined {
+    const session = this.#options.agentSessions.read(text, 'access')
     const hash = hashToken(text)
-    const found = tokens.find((one) => sameSecret(Buffer.from(one.hash, 'hex'), hash))
+    const found = tokens.find((one) =>
+      session === undefined
+        ? one.salt === undefined && sameSecret(Buffer.from(one.hash, 'hex'), hash)
+        : one.id === session.cred,
+    )
     return found === undefined || isExpired(found, wallTime(this.#options.clock)) ? undefined : found
   }
 

@@ -6,6 +6,7 @@ import type { Batch, Clock, Item, Put, Random, Storage, Stored } from '@impresar
 import { ImpresarioError, readScopes, SCOPES } from '@impresario/protocol'
 import type { DataObject, Scope } from '@impresario/protocol'
 import { hashToken } from '../runtime/secret.ts'
+import { isSecretOf, saltedHash } from './agent-password.ts'
 import {
   AGENT_ID,
   asAgent,
@@ -33,6 +34,7 @@ export interface AgentFields {
   readonly scopes: readonly string[]
   readonly onBehalfOf?: string | undefined
   readonly webhookUrl?: string | undefined
+  readonly oldScopes?: readonly string[] | undefined
 }
 
 export type AgentChange = { readonly [K in keyof AgentFields]?: AgentFields[K] | undefined }
@@ -42,6 +44,10 @@ export interface NewToken {
   /** `null`: it is valid until it is revoked. */
   readonly expiresInSeconds?: number | null | undefined
   readonly onBehalfOf?: string | undefined
+  /** Takes the place of the token that has this name. */
+  readonly isReplacing?: boolean
+  /** Instead of a secret of ours. */
+  readonly password?: string | undefined
 }
 
 interface AgentQuery {
@@ -140,6 +146,7 @@ export class AgentBook {
         description: fields.description ?? before.description,
         onBehalfOf: fields.onBehalfOf ?? before.onBehalfOf,
         webhookUrl: fields.webhookUrl ?? before.webhookUrl,
+        oldScopes: fields.scopes === undefined ? before.oldScopes : fields.oldScopes,
       })
       const { id: same, tokens, createdAt, createdBy, updatedAt, updatedBy } = before
       const record = { id: same, ...known, tokens, createdAt, createdBy, updatedAt, updatedBy }
@@ -169,20 +176,22 @@ export class AgentBook {
 
   /** A new token. Its text is in this answer and nowhere else. */
   async addToken(id: string, given: NewToken, actor: Actor): Promise<{ token: AgentToken; secret: string }> {
-    const secret = tokenText(id, randomBytes(32).toString('base64url'))
+    const secret = given.password ?? tokenText(id, randomBytes(32).toString('base64url'))
+    const hashed = given.password === undefined ? { hash: hashToken(secret).toString('hex') } : await saltedHash(secret)
     const now = this.#now()
     const seconds = given.expiresInSeconds === undefined ? TOKEN_SECONDS_DEFAULT : given.expiresInSeconds
     const token: AgentToken = {
       id: this.#options.random.id(),
       name: given.name,
-      hash: hashToken(secret).toString('hex'),
+      ...hashed,
       createdAt: now,
       createdBy: actor.id,
       ...(seconds === null ? {} : { expiresAt: now + seconds * 1_000 }),
       ...(given.onBehalfOf === undefined ? {} : { onBehalfOf: given.onBehalfOf }),
     }
     await this.#change(id, actor, (before) => {
-      const valid = before.tokens.filter((one) => !isExpired(one, now))
+      const { isReplacing = false } = given
+      const valid = before.tokens.filter((one) => !isExpired(one, now) && !(isReplacing && one.name === given.name))
       if (valid.some(({ name }) => name === given.name)) {
         throw new ImpresarioError(
           'CONFLICT',
@@ -197,6 +206,17 @@ export class AgentBook {
       return { record: { ...before, tokens: [...valid, token] }, action: 'agent.token_created', details }
     })
     return { token, secret }
+  }
+
+  /** The agent and the token that a secret belongs to; nothing for a wrong one. */
+  async signIn(id: string, secret: string): Promise<{ record: AgentRecord; token: AgentToken } | undefined> {
+    const record = await this.find(id)
+    const now = this.#now()
+    for (const token of record?.tokens ?? []) {
+      if (record === undefined || isExpired(token, now) || !(await isSecretOf(token, secret))) continue
+      return { record, token }
+    }
+    return undefined
   }
 
   /** From the next request on it is worth nothing, on every instance within seconds. */
@@ -274,12 +294,13 @@ export function isExpired({ expiresAt }: AgentToken, now: number): boolean {
   return expiresAt !== undefined && expiresAt <= now
 }
 
-function knownFields({ name, description, scopes: given, onBehalfOf, webhookUrl }: AgentFields): {
+function knownFields({ name, description, scopes: given, onBehalfOf, webhookUrl, oldScopes }: AgentFields): {
   readonly name: string
   readonly scopes: readonly Scope[]
   readonly description?: string
   readonly onBehalfOf?: string
   readonly webhookUrl?: string
+  readonly oldScopes?: readonly string[]
 } {
   const { scopes, unknown } = readScopes(given)
   const [first] = unknown
@@ -292,6 +313,7 @@ function knownFields({ name, description, scopes: given, onBehalfOf, webhookUrl 
     ...(description === undefined ? {} : { description }),
     ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
     ...(webhookUrl === undefined ? {} : { webhookUrl }),
+    ...(oldScopes === undefined ? {} : { oldScopes }),
   }
 }
 

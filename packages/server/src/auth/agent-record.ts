@@ -7,8 +7,10 @@ import type { JsonObject, Scope } from '@impresario/protocol'
 export interface AgentToken {
   readonly id: string
   readonly name: string
-  /** SHA-256 of the whole token, in hex. */
+  /** SHA-256 of the whole token, in hex; of a password with a salt its scrypt. */
   readonly hash: string
+  /** Only of a password, which a person chose. It is worth nothing but a session. */
+  readonly salt?: string
   readonly createdAt: number
   readonly createdBy: string
   /** Absent: until it is revoked. */
@@ -24,6 +26,8 @@ export interface AgentRecord {
   readonly description?: string
   readonly scopes: readonly Scope[]
   readonly onBehalfOf?: string
+  /** As a client of the old interface wrote them. Those that are not ours are shown to it, and give nothing. */
+  readonly oldScopes?: readonly string[]
   /** Kept for clients of the old interface; nothing is sent there. */
   readonly webhookUrl?: string
   readonly tokens: readonly AgentToken[]

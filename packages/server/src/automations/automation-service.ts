@@ -1,6 +1,7 @@
 import {
   Automations,
   Conditions,
+  EventListeners,
   EventLog,
   EventPump,
   FiringPump,
@@ -96,12 +97,15 @@ export class AutomationService implements Service {
     const others = { ...conditions.served, ...calendars.served }
     const firings = new FiringPump({ ...whole, launcher, zones, calendars, others })
     const pumps = [firings, new EventPump({ ...whole, launcher })]
+    const listeners = new EventListeners(whole)
     const reruns = new Reruns({ ...whole, launcher })
     this.#parts = {
       engine,
       automations,
       conditions,
       events,
+      listeners,
+      firings,
       runs: new RunBook(whole),
       reruns,
       worker,
@@ -119,6 +123,16 @@ export class AutomationService implements Service {
 
   get events(): EventLog {
     return this.#attached.events
+  }
+
+  /** Who hears an event. */
+  get listeners(): EventListeners {
+    return this.#attached.listeners
+  }
+
+  /** When this process looked for due runs last. */
+  get lookedAt(): number | undefined {
+    return this.#attached.firings.lookedAt
   }
 
   get reruns(): Reruns {
@@ -195,6 +209,8 @@ interface Parts {
   readonly automations: Automations
   readonly conditions: Conditions
   readonly events: EventLog
+  readonly listeners: EventListeners
+  readonly firings: FiringPump
   readonly runs: RunBook
   readonly reruns: Reruns
   readonly worker: ToolWorker

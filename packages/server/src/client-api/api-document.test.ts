@@ -62,8 +62,9 @@ describe('the document', () => {
       if (isHidden) hidden.push(path)
       else declared.add(`${method} ${isAlias ? path.replace(/^\/api/, '/api/v1') : path}`)
     }
-    // Pages for people, and the protocol of assistants, which describes itself.
-    const isApart = /^\/(_public\/docs|dashboard|mcp|\.well-known\/oauth-protected-resource)(\/|$)/
+    // Pages for people, the protocol of assistants, which describes itself, and the old interface, which has a page.
+    const isApart =
+      /^\/(tasks|runs|events|agents|health|tools|extensions|_public\/docs|dashboard|mcp|\.well-known\/oauth-protected-resource)(\/|$)/
     expect(hidden.filter((path) => !isApart.test(path))).toEqual([])
     const own = ['POST /api/v1/echo', 'POST /api/v2/echo']
     expect(operations.map(([name]) => name).toSorted()).toEqual([...declared, ...own].toSorted())

@@ -17,12 +17,21 @@ import { hostProblem, instanceProblem, publicUrlProblem, secretKeyProblem } from
 import type { TextCheck } from '../runtime/text-checks.ts'
 import { MCP_KEYS } from './mcp-keys.ts'
 import type { McpSettings } from './mcp-keys.ts'
+import { OLD_API_KEYS } from './old-api-keys.ts'
+import type { OldApiSettings } from './old-api-keys.ts'
 import { WEBHOOK_KEYS } from './webhook-keys.ts'
 import type { WebhookSettings } from './webhook-keys.ts'
 
 /** Everything that can be set, with the types that the program uses. */
 export interface Settings
-  extends BackgroundSettings, FileSettings, HistorySettings, McpSettings, SecuritySettings, WebhookSettings {
+  extends
+    BackgroundSettings,
+    FileSettings,
+    HistorySettings,
+    McpSettings,
+    OldApiSettings,
+    SecuritySettings,
+    WebhookSettings {
   readonly apiHost: string
   readonly apiPort: number
   readonly clientApiPrefix: string
@@ -331,4 +340,5 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
   ...SECURITY_KEYS,
   ...WEBHOOK_KEYS,
   ...MCP_KEYS,
+  ...OLD_API_KEYS,
 }

@@ -76,7 +76,8 @@ export function pathOf(request: FastifyRequest): string {
   return request.url.split('?', 1)[0] ?? request.url
 }
 
-function refusalOf(error: FastifyError): ImpresarioError {
+/** The refusal that an error is, whoever threw it. */
+export function refusalOf(error: FastifyError): ImpresarioError {
   if (isImpresarioError(error)) return error
   if (error.validation !== undefined) return new ImpresarioError('INVALID_REQUEST', error.message)
   if (GONE.has(error.code)) {
