@@ -34,7 +34,12 @@ export function automationNode(
   const random = randomOf(world, world.chance(`automations ${node.name}`), ids)
   const blueprints = withRuns(
     { get: () => undefined, latest: () => undefined },
-    { clock, random, missingScopes: () => [], route: () => ({ kind: 'sleep', ms: ({ seconds }) => Number(seconds) * 1_000 }) },
+    {
+      clock,
+      random,
+      missingScopes: () => [],
+      route: () => ({ kind: 'sleep', ms: ({ seconds }) => Number(seconds) * 1_000 }),
+    },
   )
   const engine = new Engine({ storage, blueprints, clock, random, log: SILENT, settings: SETTINGS })
   const parts = { storage, engine, clock, random, log: SILENT }
