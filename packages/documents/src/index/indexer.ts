@@ -40,6 +40,17 @@ export interface FileQuery {
   readonly under?: string
 }
 
+/** How long a deleted document may come back under another path and still be the same one. */
+export const GONE_MS = 60_000
+export const PAGE_MAX = 1_000
+export const NO_COUNTS: Readonly<Record<FileStatus, number>> = {
+  pending: 0,
+  running: 0,
+  completed: 0,
+  failed: 0,
+  retry: 0,
+}
+
 export interface IndexCounts {
   readonly documents: number
   readonly byStatus: Readonly<Record<FileStatus, number>>
@@ -57,6 +68,8 @@ export interface IndexRequest {
  * searches once its promise resolves.
  */
 export interface Indexer {
+  /** Every machine that shares the storage has this index; otherwise it is on this machine alone. */
+  readonly isShared?: boolean
   file(path: string): Promise<FileRecord | undefined>
   files(query: FileQuery): Promise<readonly FileRecord[]>
   /** Other files with this content, those that are just gone included. */

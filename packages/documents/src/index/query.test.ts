@@ -1,24 +1,38 @@
 import { expect, test } from 'vitest'
 import { termOf } from '../text/stemming.ts'
+import { fts5Match } from './fts5-match.ts'
 import { parseQuery } from './query.ts'
 import { snippetOf } from './snippet.ts'
+import { tsqueryMatch } from './tsquery-match.ts'
 
 const t = termOf
+const match = (text: string): string => fts5Match(parseQuery(text))
+const tsquery = (text: string): string => tsqueryMatch(parseQuery(text))
 
 test('[L-04] words, phrases, exclusion, alternatives, prefixes and fields', () => {
-  expect(parseQuery('договоры аренды').match).toBe(`"${t('договор')}" AND "${t('аренда')}"`)
-  expect(parseQuery('"договор аренды"').match).toBe(`"${t('договор')} ${t('аренда')}"`)
-  expect(parseQuery('договор -черновик').match).toBe(`("${t('договор')}") NOT ("${t('черновик')}")`)
-  expect(parseQuery('cat OR dog bird').match).toBe(`("${t('cat')}" OR "${t('dog')}") AND "${t('bird')}"`)
-  expect(parseQuery('name:отчет title:plan').match).toBe(`name : "${t('отчет')}" AND title : "${t('plan')}"`)
-  expect(parseQuery('документаци*').match).toBe(`("документаци" * OR "${t('документаци')}" *)`)
-  expect(parseQuery('AB-123').match).toBe('("ab-123" OR "ab 123")')
+  expect(match('договоры аренды')).toBe(`"${t('договор')}" AND "${t('аренда')}"`)
+  expect(match('"договор аренды"')).toBe(`"${t('договор')} ${t('аренда')}"`)
+  expect(match('договор -черновик')).toBe(`("${t('договор')}") NOT ("${t('черновик')}")`)
+  expect(match('cat OR dog bird')).toBe(`("${t('cat')}" OR "${t('dog')}") AND "${t('bird')}"`)
+  expect(match('name:отчет title:plan')).toBe(`name : "${t('отчет')}" AND title : "${t('plan')}"`)
+  expect(match('документаци*')).toBe(`("документаци" * OR "${t('документаци')}" *)`)
+  expect(match('AB-123')).toBe('("ab-123" OR "ab 123")')
+})
+
+test('[L-04] the same in the language of PostgreSQL', () => {
+  expect(tsquery('договоры аренды')).toBe(`'${t('договор')}' & '${t('аренда')}'`)
+  expect(tsquery('"договор аренды"')).toBe(`('${t('договор')}' <-> '${t('аренда')}')`)
+  expect(tsquery('договор -черновик')).toBe(`'${t('договор')}' & !('${t('черновик')}')`)
+  expect(tsquery('cat OR dog bird')).toBe(`('${t('cat')}' | '${t('dog')}') & '${t('bird')}'`)
+  expect(tsquery('name:отчет title:plan')).toBe(`'${t('отчет')}':A & '${t('plan')}':B`)
+  expect(tsquery('name:документаци*')).toBe(`('документаци':*A | '${t('документаци')}':*A)`)
+  expect(tsquery('AB-123')).toBe("('ab-123' | ('ab' <-> '123'))")
 })
 
 test('[L-04] filters by kind, path and date', () => {
   const now = new Date(2_026, 10, 17)
   const query = parseQuery('type:pdf,docx path:"my docs/" date:2024-01..2024-02', now)
-  expect(query).toMatchObject({ match: '', kinds: ['pdf', 'docx'], paths: ['my docs/'] })
+  expect(query).toMatchObject({ wanted: [], kinds: ['pdf', 'docx'], paths: ['my docs/'] })
   expect([query.from, query.to]).toEqual([new Date(2_024, 0, 1).getTime(), new Date(2_024, 2, 1).getTime()])
   expect(parseQuery('date:>2024-05-17').from).toBe(new Date(2_024, 4, 18).getTime())
   expect(parseQuery('date:today', now).from).toBe(now.getTime())

@@ -2,13 +2,28 @@ import { ImpresarioError } from '@impresario/protocol'
 import { foldedForm } from '../text/stemming.ts'
 import { termsOf, tokensOf } from '../text/tokens.ts'
 
-/** What a query asks for, ready for the index. */
+/** Terms that follow each other. */
+export interface Phrase {
+  readonly terms: readonly string[]
+  /** The last term is the beginning of one. */
+  readonly isPrefix: boolean
+}
+
+/** A document fits if it has one of the phrases. */
+export interface Clause {
+  readonly anyOf: readonly Phrase[]
+  /** Where they have to stand. */
+  readonly field: 'name' | 'title' | undefined
+}
+
+/** What a query asks for, in no index's language. */
 export interface Query {
-  /** For the full text; empty when only filters are given. */
-  readonly match: string
+  /** One of each group has to hold. */
+  readonly wanted: readonly (readonly Clause[])[]
+  /** None of these may. */
+  readonly excluded: readonly Clause[]
   /** Terms to highlight; a prefix ends with `*`. */
   readonly terms: readonly string[]
-  readonly isOnlyExcluding: boolean
   readonly kinds: readonly string[]
   readonly paths: readonly string[]
   /** Times of the last change, in milliseconds. */
@@ -27,9 +42,7 @@ const FIELDS: Readonly<Record<string, 'name' | 'title' | 'type' | 'path' | 'date
   date: 'date', дата: 'date',
 } // prettier-ignore
 
-interface Clause {
-  readonly match: string
-  readonly terms: readonly string[]
+interface Asked extends Clause {
   readonly isExcluded: boolean
   readonly isAlternative: boolean
 }
@@ -40,7 +53,7 @@ interface Clause {
  */
 export function parseQuery(text: string, now: Date = new Date()): Query {
   if (text.length > QUERY_CHARS_MAX) throw refused(`it is longer than ${QUERY_CHARS_MAX} characters.`)
-  const clauses: Clause[] = []
+  const clauses: Asked[] = []
   const filters = {
     kinds: [] as string[],
     paths: [] as string[],
@@ -71,59 +84,46 @@ export function parseQuery(text: string, now: Date = new Date()): Query {
 }
 
 /** Alternatives belong together, everything else must hold, what is excluded must not. */
-function joined(clauses: readonly Clause[]): Pick<Query, 'match' | 'terms' | 'isOnlyExcluding'> {
-  const groups: string[][] = []
-  const wanted = clauses.filter(({ isExcluded }) => !isExcluded)
-  for (const { match, isAlternative } of wanted) {
-    const last = groups.at(-1)
-    if (isAlternative && last !== undefined) last.push(match)
-    else groups.push([match])
+function joined(clauses: readonly Asked[]): Pick<Query, 'wanted' | 'excluded' | 'terms'> {
+  const wanted: Clause[][] = []
+  for (const { isExcluded, isAlternative, ...clause } of clauses) {
+    if (isExcluded) continue
+    const last = wanted.at(-1)
+    if (isAlternative && last !== undefined) last.push(clause)
+    else wanted.push([clause])
   }
-  const positive = groups
-    .map((group) => (group.length === 1 ? (group[0] ?? '') : `(${group.join(' OR ')})`))
-    .join(' AND ')
-  const negative = clauses
-    .filter(({ isExcluded }) => isExcluded)
-    .map(({ match }) => match)
-    .join(' OR ')
-  const terms = [...new Set(wanted.flatMap((clause) => clause.terms))]
-  const isOnlyExcluding = positive === '' && negative !== ''
-  if (isOnlyExcluding) return { match: negative, terms, isOnlyExcluding }
-  return { match: negative === '' ? positive : `(${positive}) NOT (${negative})`, terms, isOnlyExcluding }
+  const excluded = clauses.filter(({ isExcluded }) => isExcluded).map(({ anyOf, field }): Clause => ({ anyOf, field }))
+  return { wanted, excluded, terms: [...new Set(wanted.flat().flatMap(highlighted))] }
 }
 
-function clauseOf(
-  value: string,
-  isPhrase: boolean,
-  field: 'name' | 'title' | undefined,
-): Pick<Clause, 'match' | 'terms'> | undefined {
-  const scope = field === undefined ? '' : `${field} : `
+/** The words as they were asked for: the last form of a prefix is the shortest, and the parts of a code are no words. */
+function highlighted({ anyOf }: Clause): readonly string[] {
+  const phrase = anyOf[0]?.isPrefix === true ? anyOf.at(-1) : anyOf[0]
+  const terms = phrase?.terms ?? []
+  return phrase?.isPrefix === true ? [...terms.slice(0, -1), `${terms.at(-1) ?? ''}*`] : terms
+}
+
+function clauseOf(value: string, isPhrase: boolean, field: Clause['field']): Clause | undefined {
   const isPrefix = !isPhrase && /[\p{L}\p{N}]\*$/u.test(value)
-  if (isPrefix) return prefixClause(value.slice(0, -1), scope)
+  if (isPrefix) return prefixClause(value.slice(0, -1), field)
   const terms = [...tokensOf(value)].map(({ term }) => term)
   if (terms.length === 0) return undefined
-  const whole = quoted(terms)
+  const whole = { terms, isPrefix }
   // A code may be written with spaces in the text.
   const { parts } = termsOf(value)
-  const match = parts === '' || terms.length > 1 ? whole : `(${whole} OR ${quoted(parts.split(' '))})`
-  return { match: `${scope}${match}`, terms }
+  const anyOf = parts === '' || terms.length > 1 ? [whole] : [whole, { terms: parts.split(' '), isPrefix }]
+  return { anyOf, field }
 }
 
 /** Terms in the index have no endings: the beginning of a word may be longer than its term. */
-function prefixClause(value: string, scope: string): Pick<Clause, 'match' | 'terms'> | undefined {
+function prefixClause(value: string, field: Clause['field']): Clause | undefined {
   const tokens = [...tokensOf(value)]
   const last = tokens.at(-1)
   if (last === undefined) return undefined
   const before = tokens.slice(0, -1).map(({ term }) => term)
   const typed = foldedForm(value.slice(last.start, last.end))
   const endings = typed === last.term || !typed.startsWith(last.term) ? [typed] : [typed, last.term]
-  const variants = endings.map((ending) => `${quoted([...before, ending])} *`)
-  const match = variants.length === 1 ? (variants[0] ?? '') : `(${variants.join(' OR ')})`
-  return { match: `${scope}${match}`, terms: [...before, `${endings.at(-1) ?? typed}*`] }
-}
-
-function quoted(terms: readonly string[]): string {
-  return `"${terms.join(' ').replaceAll('"', '""')}"`
+  return { anyOf: endings.map((ending) => ({ terms: [...before, ending], isPrefix: true })), field }
 }
 
 /** `2024`, `2024-05`, `2024-05-17`, each from its first moment to its last, or two of them with `..` between. */

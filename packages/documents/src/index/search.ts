@@ -1,4 +1,5 @@
 import { inflateRawSync } from 'node:zlib'
+import { fts5Excluded, fts5Match } from './fts5-match.ts'
 import { parseQuery } from './query.ts'
 import type { Query } from './query.ts'
 import { openForReading } from './schema.ts'
@@ -34,13 +35,13 @@ const LIMIT_DEFAULT = 10
 const LIMIT_MAX = 100
 const OFFSET_MAX = 10_000
 /** Documents that are ranked: words that nearly every document has tell none from another, and ranking all takes long. */
-const RANKED_MAX = 20_000
+export const RANKED_MAX = 20_000
 /** Enough of a text for its snippet. */
 const UNPACKED_MAX = 33_554_432
 
 const COLUMNS = 'f.id, f.path, f.name, f.kind, f.title, f.size, f.mtime_ms AS mtimeMs'
 
-interface Row {
+export interface HitRow {
   readonly id: number
   readonly path: string
   readonly name: string
@@ -48,27 +49,34 @@ interface Row {
   readonly title: string
   readonly size: number
   readonly mtimeMs: number
+  /** Lower is better. */
   readonly rank: number
+}
+
+/** The limits of a page, whatever was asked for. */
+export function pageOf({ limit = LIMIT_DEFAULT, offset = 0 }: SearchOptions): Required<SearchOptions> {
+  return { limit: Math.min(Math.max(1, limit), LIMIT_MAX), offset: Math.min(Math.max(0, offset), OFFSET_MAX) }
 }
 
 /** Finds documents in an open index. */
 export function searchIn(db: Database, text: string, options: SearchOptions = {}): SearchResult {
   const query = parseQuery(text)
-  const limit = Math.min(Math.max(1, options.limit ?? LIMIT_DEFAULT), LIMIT_MAX)
-  const offset = Math.min(Math.max(0, options.offset ?? 0), OFFSET_MAX)
+  const { limit, offset } = pageOf(options)
   const rows = rowsFor(db, query, limit + 1, offset)
   const textOf = db.prepare('SELECT packed FROM texts WHERE id = ?')
-  const hits = rows.slice(0, limit).map((row) => hitOf(row, unpacked(textOf.get(row.id)), query))
+  const hits = rows.slice(0, limit).map((row) => hitOf(row, unpacked(packedIn(textOf.get(row.id))), query))
   return { hits, hasMore: rows.length > limit }
 }
 
-function rowsFor(db: Database, query: Query, limit: number, offset: number): readonly Row[] {
+function rowsFor(db: Database, query: Query, limit: number, offset: number): readonly HitRow[] {
   const { where, values } = filtersOf(query)
-  if (query.match === '' || query.isOnlyExcluding) {
-    const excluded = query.isOnlyExcluding ? ' AND f.id NOT IN (SELECT rowid FROM terms WHERE terms MATCH ?)' : ''
+  const match = fts5Match(query)
+  if (match === '') {
+    const unwanted = fts5Excluded(query.excluded)
+    const excluded = unwanted !== '' ? ' AND f.id NOT IN (SELECT rowid FROM terms WHERE terms MATCH ?)' : ''
     const sql = `SELECT ${COLUMNS}, 0 AS rank FROM files f WHERE f.status = 'completed' AND f.gone_at IS NULL${where}${excluded}
       ORDER BY f.mtime_ms DESC, f.id LIMIT ? OFFSET ?`
-    return rowsOf(db.prepare(sql).all(...values, ...(query.isOnlyExcluding ? [query.match] : []), limit, offset))
+    return rowsOf(db.prepare(sql).all(...values, ...(unwanted === '' ? [] : [unwanted]), limit, offset))
   }
   // Without filters only the best are looked up; with them every match is, before the best are chosen.
   const sql =
@@ -79,7 +87,7 @@ function rowsFor(db: Database, query: Query, limit: number, offset: number): rea
          JOIN files f ON f.id = t.rowid ORDER BY t.rank, f.id`
       : `SELECT ${COLUMNS}, terms.rank FROM terms JOIN files f ON f.id = terms.rowid
          WHERE terms MATCH ?${where} ORDER BY terms.rank, f.id LIMIT ? OFFSET ?`
-  return rowsOf(db.prepare(sql).all(query.match, ...values, limit, offset))
+  return rowsOf(db.prepare(sql).all(match, ...values, limit, offset))
 }
 
 function filtersOf({ kinds, paths, from, to }: Query): {
@@ -107,7 +115,7 @@ function filtersOf({ kinds, paths, from, to }: Query): {
   return { where: parts.join(''), values }
 }
 
-function hitOf(row: Row, text: string, { terms }: Query): Hit {
+export function hitOf(row: HitRow, text: string, { terms }: Query): Hit {
   const { id, path, name, kind, title, size, mtimeMs, rank } = row
   const snippet = snippetOf(text, terms)
   return {
@@ -125,19 +133,24 @@ function hitOf(row: Row, text: string, { terms }: Query): Hit {
 }
 
 /** Boundaries: the statements above name the columns. */
-function rowsOf(rows: unknown): readonly Row[] {
-  return rows as readonly Row[]
+function rowsOf(rows: unknown): readonly HitRow[] {
+  return rows as readonly HitRow[]
 }
 
-function unpacked(row: unknown): string {
-  const packed = (row as { readonly packed: Uint8Array } | undefined)?.packed
+function packedIn(row: unknown): Uint8Array | undefined {
+  return (row as { readonly packed: Uint8Array } | undefined)?.packed
+}
+
+export function unpacked(packed: Uint8Array | undefined): string {
   return packed === undefined ? '' : inflateRawSync(packed, { maxOutputLength: UNPACKED_MAX }).toString('utf8')
 }
 
 export function textIn(db: Database, id: number): { readonly path: string; readonly text: string } | undefined {
   const sql = 'SELECT f.path, t.packed FROM texts t JOIN files f ON f.id = t.id WHERE t.id = ?'
   const row: unknown = db.prepare(sql).get(id)
-  return row === undefined ? undefined : { path: (row as { readonly path: string }).path, text: unpacked(row) }
+  return row === undefined
+    ? undefined
+    : { path: (row as { readonly path: string }).path, text: unpacked(packedIn(row)) }
 }
 
 /** SQLite lowers ASCII letters only. */

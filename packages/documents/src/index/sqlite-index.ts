@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 import type { Fingerprint, ParsedDocument } from '../parsing/parser.ts'
 import { shownPath } from '../paths.ts'
 import { TOKENIZER_VERSION } from '../text/tokens.ts'
+import { GONE_MS, NO_COUNTS, PAGE_MAX } from './indexer.ts'
 import type { FileChange, FileQuery, FileRecord, FileStatus, IndexCounts, Indexer, IndexRequest } from './indexer.ts'
 import { openForWriting } from './schema.ts'
 import type { Database } from './schema.ts'
@@ -11,10 +12,6 @@ import { WriteBatch } from './write-batch.ts'
 
 type Statement = ReturnType<Database['prepare']>
 type Value = string | number | null | Uint8Array
-
-/** How long a deleted document may come back under another path and still be the same one. */
-const GONE_MS = 60_000
-const PAGE_MAX = 1_000
 
 const COLUMNS = `id, path, status, priority, attempts, code, error, kind, title, size, mtime_ms AS mtimeMs, hash,
   text_chars AS textChars, is_truncated AS isTruncated, tokenizer, updated_at AS updatedAt`
@@ -216,8 +213,6 @@ export class SqliteIndex implements Indexer {
     return statement
   }
 }
-
-const NO_COUNTS: Readonly<Record<FileStatus, number>> = { pending: 0, running: 0, completed: 0, failed: 0, retry: 0 }
 
 export function countsIn(db: Database): IndexCounts {
   const rows: unknown = db
