@@ -51,13 +51,15 @@ export async function start(options: GlobalOptions): Promise<number> {
 async function documentsOf({
   documentsConfigPath,
   documentsDirectory,
+  storageUrl,
 }: Settings): Promise<ClientDocuments | undefined> {
   if (documentsConfigPath === '') return undefined
   const { ClientDocuments: Documents, loadDocumentsConfig } = await import('@impresario/documents')
   const { makeDirectory } = await import('@impresario/server')
   const config = loadDocumentsConfig(documentsConfigPath)
   makeDirectory('DOCUMENTS_DIR', documentsDirectory)
-  return new Documents({ directory: documentsDirectory, config })
+  const shared = /^postgres(?:ql)?:/.test(storageUrl) ? { postgresUrl: storageUrl } : {}
+  return new Documents({ directory: documentsDirectory, config, ...shared })
 }
 
 /** The storage has failed. Nothing more can be acknowledged; what was acknowledged is on disk. */

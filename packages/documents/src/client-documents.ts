@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Log, RunnableBlueprint } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
@@ -9,12 +10,15 @@ import { Documents } from './documents.ts'
 import { documentBlueprint } from './engine/blueprint.ts'
 import { SharedHost } from './engine/host.ts'
 import type { FileRecord, FileStatus } from './index/indexer.ts'
+import { openPostgresIndex } from './index/postgres-index.ts'
 import type { SearchOptions, SearchResult } from './index/search.ts'
 import type { DocumentParser } from './parsing/parser.ts'
 
 export interface ClientDocumentsOptions {
   /** Where the indexes are kept, one directory for each client. */
   readonly directory: string
+  /** The address of a storage in PostgreSQL: the indexes are kept there, and every machine that shares it has them. */
+  readonly postgresUrl?: string
   /** Its `clients` say which folders are whose. */
   readonly config?: DocumentsConfig
   readonly log?: Log
@@ -47,7 +51,8 @@ export class ClientDocuments {
 
   async start(orchestrator: Pick<Orchestrator, 'client' | 'localTransport'>): Promise<void> {
     const { parser } = this.#options
-    const options = { config: this.#config, log: this.#log, shutdownMs: SHUTDOWN_MS }
+    const instance = instanceIn(this.#options.directory)
+    const options = { config: this.#config, log: this.#log, shutdownMs: SHUTDOWN_MS, instance }
     const openOwner = async (owner: string): Promise<void> => {
       await this.of(owner)
     }
@@ -115,7 +120,10 @@ export class ClientDocuments {
   async #start(clientId: string): Promise<Documents> {
     const host = this.#host
     if (host === undefined) throw new ImpresarioError('SHUTTING_DOWN', 'The documents app does not run.')
+    const { postgresUrl: url } = this.#options
+    const indexer = url === undefined ? {} : { indexer: await openPostgresIndex({ url, owner: clientId }) }
     const documents = new Documents({
+      ...indexer,
       directory: join(this.#options.directory, directoryName(clientId)),
       folders: this.#foldersOf(clientId),
       config: { ...this.#config, folders: [] },
@@ -126,6 +134,18 @@ export class ClientDocuments {
     await documents.start()
     return documents
   }
+}
+
+/** The name of this machine's documents among all that share the storage; it stays the same when the process restarts. */
+function instanceIn(directory: string): string {
+  const file = join(resolve(directory), 'instance')
+  mkdirSync(resolve(directory), { recursive: true })
+  try {
+    writeFileSync(file, randomUUID(), { flag: 'wx' })
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+  return readFileSync(file, 'utf8').trim()
 }
 
 /** Ids of clients are any text; names of directories are not. */

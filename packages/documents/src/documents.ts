@@ -88,14 +88,19 @@ export class Documents {
     const { parser } = host
     const parts = { parser, indexer: this.indexer, statistics: this.#statistics, log }
     // A file that is added by hand is taken as it is.
-    const pipeline = new Pipeline({ ...parts, freshMs: folders.length === 0 ? 0 : FRESH_MS })
+    const pipeline = new Pipeline({ ...parts, freshMs: folders.length === 0 ? 0 : FRESH_MS, instance: host.instance })
     const owner = options.owner ?? 'default'
     this.#workers = workersOf(config)
+    const queueOptions = {
+      owner,
+      maxSize: config.engine.queue.max_size,
+      ...(options.host === undefined || this.indexer.isShared === true ? {} : { home: host.instance }),
+    }
     this.engine = new DocumentEngine({
       ...parts,
       config,
       monitor: options.monitor ?? this.#openMonitor(config, log),
-      queue: options.queue ?? new JobQueue(host.client(owner), owner, config.engine.queue.max_size),
+      queue: options.queue ?? new JobQueue(host.client(owner), queueOptions),
       pool: options.pool ?? host.pool(owner, pipeline.handlers()),
     })
   }

@@ -13,6 +13,8 @@ import type { TaskHandlers, WorkerPool } from './worker-pool.ts'
 /** What an index needs to be kept up to date: somewhere to keep its jobs, workers that do them, and a parser. */
 export interface Host {
   readonly parser: DocumentParser
+  /** The name of this process among all that share the storage. */
+  readonly instance: string
   client(owner: string): Client
   /** Workers for the tasks of one owner. */
   pool(owner: string, handlers: TaskHandlers): WorkerPool
@@ -31,6 +33,8 @@ export interface HostOptions {
 /** One index with an orchestrator of its own, in the same directory. */
 export class OwnHost implements Host {
   readonly parser: DocumentParser
+  /** Nobody else has its storage. */
+  readonly instance = String(process.pid)
   readonly #options: HostOptions
   readonly #orchestrator: Orchestrator
 
@@ -45,7 +49,7 @@ export class OwnHost implements Host {
   }
 
   pool(_owner: string, handlers: TaskHandlers): WorkerPool {
-    return openPool(this.#orchestrator, handlers, this.#options)
+    return openPool(this.#orchestrator, handlers, this.instance, this.#options)
   }
 
   start(): Promise<void> {
@@ -64,13 +68,19 @@ type OpenOwner = (owner: string) => Promise<void>
 /** Many indexes on one orchestrator: they share its workers and the parser, and each task goes to the index of its owner. */
 export class SharedHost implements Host {
   readonly parser: DocumentParser
+  readonly instance: string
   readonly #orchestrator: Pick<Orchestrator, 'client' | 'localTransport'>
   readonly #handlers = new Map<string, TaskHandlers>()
   readonly #open: OpenOwner
   readonly #pool: WorkerPool
 
-  constructor(orchestrator: Pick<Orchestrator, 'client' | 'localTransport'>, open: OpenOwner, options: HostOptions) {
+  constructor(
+    orchestrator: Pick<Orchestrator, 'client' | 'localTransport'>,
+    open: OpenOwner,
+    options: HostOptions & { readonly instance: string },
+  ) {
     this.#orchestrator = orchestrator
+    this.instance = options.instance
     this.#open = open
     this.parser = options.parser ?? openParser(options.config)
     this.#pool = openPool(
@@ -81,6 +91,7 @@ export class SharedHost implements Host {
         update: async (input, task) => (await this.#of(input.owner)).update(input, task),
         delete: async (input, task) => (await this.#of(input.owner)).delete(input, task),
       },
+      options.instance,
       options,
     )
   }
@@ -128,9 +139,11 @@ export function workersOf({ engine: { workers, limits } }: DocumentsConfig): num
 function openPool(
   orchestrator: Pick<Orchestrator, 'localTransport'>,
   handlers: TaskHandlers,
+  instance: string,
   { config, log, shutdownMs }: HostOptions,
 ): WorkerPool {
   return new LocalWorkerPool({
+    instance,
     transport: orchestrator.localTransport(),
     concurrency: workersOf(config),
     handlers,

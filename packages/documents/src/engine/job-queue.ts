@@ -7,6 +7,13 @@ import type { EndedTask, FileTask, QueueStats, TaskQueue } from './task.ts'
 const OPEN = ['pending', 'running', 'waiting_for_worker'] as const
 const PAGE = 100
 
+export interface JobQueueOptions {
+  readonly owner: string
+  /** The process that alone has the index. */
+  readonly home?: string
+  readonly maxSize: number
+}
+
 /**
  * The queue of files: each is a job of the orchestrator, which keeps it, hands it out by priority and tries it again. What is
  * bounded is the number of jobs that have not ended.
@@ -14,6 +21,8 @@ const PAGE = 100
 export class JobQueue implements TaskQueue {
   readonly #client: Client
   readonly #owner: string
+  /** The process whose tasks these are; `undefined` where every process has the index. */
+  readonly #home: string | undefined
   readonly #maxSize: number
   readonly #open = new Map<string, FileTask>()
   readonly #listeners: ((task: EndedTask) => void)[] = []
@@ -23,9 +32,10 @@ export class JobQueue implements TaskQueue {
   #completed = 0
   #failed = 0
 
-  constructor(client: Client, owner: string, maxSize: number) {
+  constructor(client: Client, { owner, home, maxSize }: JobQueueOptions) {
     this.#client = client
     this.#owner = owner
+    this.#home = home
     this.#maxSize = maxSize
     // One for each job that is waited for.
     setMaxListeners(0, this.#closing.signal)
@@ -36,6 +46,8 @@ export class JobQueue implements TaskQueue {
     const query = { blueprint: BLUEPRINT_NAME, status: OPEN, limit: PAGE, fields: ['id', 'initialData'] as const }
     for await (const job of this.#client.list(query)) {
       const task = taskOf(job.initialData ?? {})
+      // One from another machine, which has an index of its own.
+      if (task.home !== undefined && task.home !== this.#home) continue
       found.push(task)
       this.#follow(job.id, task)
     }
@@ -53,8 +65,9 @@ export class JobQueue implements TaskQueue {
     this.#open.set(place, task)
     try {
       const { path, change, priority } = task
-      const owner = this.#owner
-      const job = await this.#client.start(BLUEPRINT_NAME, { owner, path, change, priority }, { priority })
+      const home = this.#home === undefined ? {} : { home: this.#home }
+      const input = { owner: this.#owner, path, change, priority, ...home }
+      const job = await this.#client.start(BLUEPRINT_NAME, input, { priority })
       this.#follow(job.id, task)
       return job.id
     } finally {
@@ -115,6 +128,6 @@ export class JobQueue implements TaskQueue {
 }
 
 /** Boundary: the blueprint's schema has checked it. */
-function taskOf(initialData: object): FileTask {
+function taskOf(initialData: object): FileTask & { readonly home?: string } {
   return initialData as FileTask
 }

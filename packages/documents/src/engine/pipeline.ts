@@ -19,6 +19,8 @@ export interface PipelineParts {
   readonly log: Log
   /** A file that changed so short a time ago may still be written, and is tried again when it cannot be read. */
   readonly freshMs: number
+  /** The name of this process, which keeps what it reads until it is indexed. */
+  readonly instance: string
 }
 
 /** Texts that were read and wait for their place in a transaction. */
@@ -71,7 +73,8 @@ export class Pipeline {
       throw new ParseFailure('CHANGED', 'The file changed while it was read.')
     }
     this.#staging.put(task.jobId, { print, document, moved })
-    return isIndexed || moved !== undefined ? outcome('known', {}) : {}
+    const result = { by: this.#parts.instance }
+    return isIndexed || moved !== undefined ? outcome('known', result) : result
   }
 
   /** The document with this content whose file is no longer where it was: it has been moved. */

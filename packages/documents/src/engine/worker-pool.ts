@@ -1,6 +1,7 @@
 import type { Log } from '@impresario/core'
 import { createWorker } from '@impresario/worker'
 import type { HandlersFor, Worker, WorkerOptions } from '@impresario/worker'
+import { PLACE_PROPERTY } from './blueprint.ts'
 import { documentTasks } from './contract.ts'
 
 /** Takes tasks and does them, so many at a time. Replaceable: an option of `createDocuments`. */
@@ -15,6 +16,8 @@ export type TaskHandlers = HandlersFor<typeof documentTasks>
 export interface PoolOptions {
   readonly transport: NonNullable<WorkerOptions['transport']>
   readonly concurrency: number
+  /** The name of this process among all that share the storage. */
+  readonly instance: string
   readonly handlers: TaskHandlers
   /** Longest wait for what is under way at the end. */
   readonly shutdownMs: number
@@ -28,14 +31,15 @@ export interface PoolOptions {
 export class LocalWorkerPool implements WorkerPool {
   readonly #workers: readonly Worker[]
 
-  constructor({ transport, concurrency, handlers, shutdownMs, log }: PoolOptions) {
+  constructor({ transport, concurrency, instance, handlers, shutdownMs, log }: PoolOptions) {
     const { parse, index, update, delete: remove } = documentTasks
     const named = (name: string): Worker =>
       createWorker({
         transport,
         concurrency,
-        id: `documents-${name}-${process.pid}`,
+        id: `documents-${name}-${instance}`,
         type: 'documents',
+        extra: { [PLACE_PROPERTY]: instance },
         telemetry: false,
         shutdownMs,
         log,
