@@ -23,12 +23,12 @@ let schemas = 0
 beforeAll(async () => {
   postgres = await startPostgres()
 })
-afterAll(() => postgres.stop())
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'impresario-index-'))
   schemas += 1
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
+afterAll(() => postgres.stop())
 
 const OPENERS: readonly (readonly [name: string, open: (owner?: string) => Promise<Indexer>])[] = [
   ['SQLite', async () => new SqliteIndex(directory)],

@@ -29,7 +29,7 @@ function phraseText({ terms, isPrefix }: Phrase, weight: string): string {
 
 /** A term as a literal of tsquery and tsvector. */
 export function lexeme(term: string): string {
-  return `'${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+  return `'${term.replaceAll('\\', String.raw`\\`).replaceAll("'", "''")}'`
 }
 
 function joined(texts: readonly string[], operator: string): string {
