@@ -8,7 +8,7 @@ import { GONE_MS, NO_COUNTS, PAGE_MAX } from './indexer.ts'
 import type { FileChange, FileQuery, FileRecord, FileStatus, IndexCounts, Indexer, IndexRequest } from './indexer.ts'
 import { PostgresConnections } from './postgres-connections.ts'
 import type { Values } from './postgres-connections.ts'
-import { mustBeKnown, postgresPlace, schemaStatements } from './postgres-schema.ts'
+import { mustBeKnown, postgresAddress, schemaStatements } from './postgres-schema.ts'
 import { parseQuery } from './query.ts'
 import type { Query } from './query.ts'
 import { hitOf, pageOf, RANKED_MAX, unpacked } from './search.ts'
@@ -35,7 +35,7 @@ type Row = Readonly<Record<string, unknown>>
 
 /** Makes the tables where there are none, and opens the index of one owner. */
 export async function openPostgresIndex({ url, owner }: PostgresIndexOptions): Promise<PostgresIndex> {
-  const { url: address, schema } = postgresPlace(url)
+  const { url: address, schema } = postgresAddress(url)
   const setup = new PostgresConnections(address, `impresario documents ${schema}`)
   try {
     await setup.write(async (client) => {

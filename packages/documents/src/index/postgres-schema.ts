@@ -4,14 +4,14 @@ const SCHEMA_VERSION = 1
 const NAMESPACE_DEFAULT = 'impresario'
 
 /** Where the index is: beside the storage in the same database, in a schema of its own. */
-export interface PostgresPlace {
+export interface PostgresAddress {
   readonly url: string
   /** Quoted. */
   readonly schema: string
 }
 
 /** From the address of the storage. Its own parameters mean nothing to the driver. */
-export function postgresPlace(storageUrl: string): PostgresPlace {
+export function postgresAddress(storageUrl: string): PostgresAddress {
   let url: URL
   try {
     url = new URL(storageUrl)
