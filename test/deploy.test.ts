@@ -54,7 +54,7 @@ function amountOf(text: string, name: string): number {
   return Number(found[0])
 }
 
-test('[I-02] every variable that files of the deployment set is a key of the configuration', () => {
+test('[I-02] [K-17] defect 24: every variable that files of the deployment set is a key of the configuration', () => {
   const named = [
     ...Object.values(compose.services).flatMap(({ environment }) => Object.keys(environment ?? {})),
     ...matchesOf(read('Containerfile'), /^(?:ENV| {4})\s*([A-Z_]+)=/gm),

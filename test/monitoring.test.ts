@@ -92,7 +92,7 @@ describe('a server under load', () => {
     await rm(directory, { recursive: true, force: true })
   }, 60_000)
 
-  test('[I-03] [I-06] every expression of every dashboard has a series in Prometheus', async () => {
+  test('[I-03] [I-06] [K-17] defect 18: every expression of every dashboard has a series in Prometheus', async () => {
     const { expressions, sources } = await dashboards()
     expect(expressions.length).toBeGreaterThan(30)
     let missing = expressions

@@ -104,21 +104,27 @@ test('[M-06] the types of every entry are found and are those of its code', PATI
   expect(Object.keys(result.entrypoints).toSorted()).toEqual(Object.keys(manifest.exports).toSorted())
 })
 
-test('[M-06] every entry is imported, from modules and with require', PATIENCE, async () => {
-  const entries = Object.keys(manifest.exports).filter((entry) => entry !== './package.json')
-  expect(entries).toEqual(expect.arrayContaining(['.', './client', './worker', './server', './embedded', './testing']))
-  const names = entries.map((entry) => `impresario${entry.slice(1)}`)
-  await writeFile(
-    join(consumer.folder, 'entries.mjs'),
-    names.map((name) => `console.log(Object.keys(await import('${name}')).length > 0)\n`).join(''),
-  )
-  expect(await consumer.run(process.execPath, ['entries.mjs'])).toEqual({
-    code: 0,
-    output: 'true\n'.repeat(names.length),
-  })
-  await writeFile(join(consumer.folder, 'entries.cjs'), names.map((name) => `require('${name}')\n`).join(''))
-  expect(await consumer.run(process.execPath, ['--no-warnings', 'entries.cjs'])).toEqual({ code: 0, output: '' })
-})
+test(
+  '[M-06] [K-17] every entry is imported, from modules and with require (defect 1 of the old automation system)',
+  PATIENCE,
+  async () => {
+    const entries = Object.keys(manifest.exports).filter((entry) => entry !== './package.json')
+    expect(entries).toEqual(
+      expect.arrayContaining(['.', './client', './worker', './server', './embedded', './testing']),
+    )
+    const names = entries.map((entry) => `impresario${entry.slice(1)}`)
+    await writeFile(
+      join(consumer.folder, 'entries.mjs'),
+      names.map((name) => `console.log(Object.keys(await import('${name}')).length > 0)\n`).join(''),
+    )
+    expect(await consumer.run(process.execPath, ['entries.mjs'])).toEqual({
+      code: 0,
+      output: 'true\n'.repeat(names.length),
+    })
+    await writeFile(join(consumer.folder, 'entries.cjs'), names.map((name) => `require('${name}')\n`).join(''))
+    expect(await consumer.run(process.execPath, ['--no-warnings', 'entries.cjs'])).toEqual({ code: 0, output: '' })
+  },
+)
 
 /** Options that are off by default; declarations must be correct with and without them. */
 const STRICTEST = {

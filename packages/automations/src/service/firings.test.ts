@@ -98,7 +98,7 @@ test('[K-03] jitter delays a run by the same time whenever it is asked, and the 
   expect(new Set(await ranAt(office, id)).size).toBe((await office.runs(id)).length)
 })
 
-test('[K-08] two instances share what is due, and each occurrence has one run', async () => {
+test('[K-08] [K-17] defect 10: two instances share what is due, and each occurrence has one run', async () => {
   const first = new Office()
   const second = new Office({ storage: first.storage, clock: first.clock, instance: 1 })
   const ids: string[] = []
@@ -112,7 +112,7 @@ test('[K-08] two instances share what is due, and each occurrence has one run', 
   expect([...first.log.errors, ...second.log.errors]).toEqual([])
 })
 
-test('[K-08] a crash before the commit of a firing loses nothing: another instance serves it when the lease ends', async () => {
+test('[K-08] [K-17] defect 10: a crash before the commit of a firing loses nothing: another instance serves it when the lease ends', async () => {
   const office = new Office()
   const { id } = await office.create(HOURLY)
   office.clock.time += HOUR

@@ -35,7 +35,7 @@ test('[K-10] [K-11] a run calls the tools of this process, and each step is on r
   expect(listIn(await app.as('beta', 'GET', '/api/v1/runs'))).toEqual([])
 })
 
-test('[K-10] a tool refuses an input that does not fit, and a request into the private network', async () => {
+test('[K-10] [K-17] defect 11: a tool refuses an input that does not fit, and a request into the private network', async () => {
   const wrong = { pipeline: [{ id: 'a', uses: 'log', with: { text: 'x' } }] }
   const refused = await app.as('alpha', 'POST', '/api/v1/automations', { ...AUTOMATION, ...wrong })
   expect(refused.status).toBe(422)
@@ -142,7 +142,7 @@ test('[K-10] the tools and their schemas are listed', async () => {
   ])
 })
 
-test('[K-02] every automation of the guide is accepted', async () => {
+test('[K-02] [K-17] defect 17: every automation of the guide is accepted', async () => {
   const guide = await readFile(new URL('../../../../docs/guide/automations.md', import.meta.url), 'utf8')
   const blocks = [...guide.matchAll(/```json\n(\{[\s\S]*?)```/g)].map(([, text = '']) => text)
   const definitions = blocks.filter((text) => text.includes('"pipeline"'))

@@ -95,7 +95,7 @@ describe.each(['2025-11-25', '2026-07-28'] as const)('MCP over HTTP, revision %s
     await client.close()
   })
 
-  test('[K-12] automations are made, listed, run, snoozed, paused and read', async () => {
+  test('[K-12] [K-17] defect 16: a client of the protocol makes, lists, runs, snoozes, pauses and reads automations', async () => {
     const client = await connectClient(await start(), revision)
     const call = async (name: string, args: object): Promise<Readonly<Record<string, unknown>>> => {
       const result = await client.callTool({ name, arguments: { ...args } })
