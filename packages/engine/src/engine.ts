@@ -402,7 +402,8 @@ export class Engine implements Service {
   async #command(jobId: string, event: CommandEvent, extra?: readonly Put[]): Promise<Commanded> {
     const applied = await this.#director.apply(jobId, event, extra === undefined ? {} : { extra })
     await this.#storage.sync()
-    if (applied.type !== 'ignored' || applied.job === undefined || !isRepeated(applied.job, event)) return applied
+    if (applied.type !== 'ignored' || applied.job === undefined || applied.reason === 'state_missing') return applied
+    if (!isRepeated(applied.job, event)) return applied
     return { type: 'repeated', job: applied.job }
   }
 

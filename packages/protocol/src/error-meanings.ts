@@ -60,6 +60,10 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     meaning: 'The job is not waiting for this decision, retry or discard.',
     fix: 'Read the job. Its state has changed, or another request came first.',
   },
+  STATE_MISSING: {
+    meaning: 'The blueprint does not have the state that a retry of the job leads to.',
+    fix: 'Add the state to the blueprint, or load a new version with a `migrate` function and without the old version.',
+  },
   STALE_DECISION: {
     meaning: 'The decision is for a question that is no longer open.',
     fix: 'Read the open question with `GET /api/v1/jobs/{job_id}/approval` and answer it.',

@@ -13,6 +13,7 @@ const CATALOGUE = {
   REQUEST_TIMEOUT: { status: 408, retry: 'later' },
   CONFLICT: { status: 409, retry: 'now' },
   NOT_WAITING: { status: 409, retry: 'never' },
+  STATE_MISSING: { status: 409, retry: 'never' },
   STALE_DECISION: { status: 409, retry: 'never' },
   BODY_TOO_LARGE: { status: 413, retry: 'never' },
   FILE_TOO_LARGE: { status: 413, retry: 'never' },

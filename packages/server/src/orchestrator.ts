@@ -44,6 +44,7 @@ import type { IsClient } from './config/schedules.ts'
 import { loadSecretKey } from './config/secret-key.ts'
 import type { SecretKey } from './config/secret-key.ts'
 import { isShared, openStorage } from './orchestrator/storage.ts'
+import { tellStranded } from './orchestrator/stranded-jobs.ts'
 import { directoryOf } from './config/storage-choice.ts'
 import { createWebhooks, webhookPolicy } from './orchestrator/webhook-service.ts'
 import type { WebhookService } from './orchestrator/webhook-service.ts'
@@ -164,6 +165,7 @@ export class Orchestrator {
     this.parts.gauges.start()
     this.parts.jobLines.start()
     health.mark('ok')
+    void tellStranded(this.parts, this.parts.waiting.signal)
   }
 
   /** Takes no more work, lets what is running finish within the time limit, and makes everything durable. */

@@ -21,13 +21,13 @@ import { endChild, expireTask, abandonTask, endTask, progressTask } from './bran
 import { remember } from './command.ts'
 import { expireEventWait, receiveEvent } from './event-wait.ts'
 import { abandonCompensation, compensationRefusal, nextUndo } from './compensation.ts'
-import { end, enter, quarantine } from './course.ts'
+import { choose, end, enter, quarantine } from './course.ts'
 import { armLife, conclude, leaveVisit, note, openDraft, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { Decision, Ignored, IgnoredReason } from './effect.ts'
 import type { EventOf, JobEvent } from './event.ts'
 import { taskId } from './identity.ts'
-import type { Job, TrailEntry } from './job.ts'
+import type { Job, Onward, TrailEntry } from './job.ts'
 import { isEnded } from './job.ts'
 import { endSleep } from './sleep.ts'
 import { beginTurn, failTurn, takeTurn } from './turn.ts'
@@ -160,11 +160,17 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
     else abandonCompensation(draft)
     return undefined
   }
-  if (event.type !== 'retried') return 'job_quarantined'
+  return event.type === 'retried' ? retry(draft, event) : 'job_quarantined'
+}
+
+function retry(draft: Draft, event: EventOf<'retried'>): IgnoredReason | undefined {
+  const { job, script } = draft
+  const { state, failure, event: sent, error } = job.onward ?? again(job)
+  if (job.compensation === undefined && script.state(state) === undefined) return 'state_missing'
   draft.job.initialData = event.initialData ?? job.initialData
   draft.job.stateHistory = event.stateHistory ?? job.stateHistory
   draft.isEdited = true
-  draft.job.error = undefined
+  draft.job.error = error
   draft.job.loopFrom = job.visit
   note(draft, 'job_retried', `by ${event.by}`)
   remember(draft, event)
@@ -172,10 +178,15 @@ function applyToQuarantined(draft: Draft, event: Exclude<JobEvent, { type: 'crea
     nextUndo(draft)
     return undefined
   }
-  enter(draft, job.state, job.failure, job.event)
+  enter(draft, state, failure, sent)
   // The time limit was paused while the job was in quarantine. It restarts, like the count of transitions.
   if (draft.job.status === 'running') armLife(draft)
   return undefined
+}
+
+/** Where a retry leads unless something has come of the present state: once more into that state. */
+function again({ state, failure, event }: Job): Onward {
+  return { state, failure, event }
 }
 
 function cancel(draft: Draft, event: EventOf<'cancelled'>): undefined {
@@ -204,5 +215,5 @@ function migrate(draft: Draft, event: EventOf<'migrated'>): undefined {
     nextUndo(draft)
     return
   }
-  enter(draft, event.state, job.failure, job.event)
+  choose(draft, event.state, job.failure, job.event)
 }

@@ -84,6 +84,7 @@ function copyOf(job: Job): Mutable<Job> {
     failure: job.failure,
     event: job.event,
     events: job.events,
+    onward: job.onward,
     undos: job.undos,
     compensation: job.compensation,
     result: job.result,
@@ -211,6 +212,7 @@ export function beginVisit(draft: Draft, state: string): void {
   draft.job.failures = 0
   draft.job.failure = undefined
   draft.job.event = undefined
+  draft.job.onward = undefined
   draft.job.begun = undefined
   draft.job.begunBy = undefined
   draft.job.lost = undefined

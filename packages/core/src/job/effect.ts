@@ -69,6 +69,8 @@ export type IgnoredReason =
   | 'job_ended'
   | 'job_quarantined'
   | 'job_not_quarantined'
+  /** The blueprint does not have the state that a retry leads to. */
+  | 'state_missing'
   | 'stale_turn'
   | 'stale_task'
   | 'stale_child'

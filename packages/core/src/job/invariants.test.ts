@@ -79,6 +79,7 @@ test.each<[string, Job, readonly string[]]>([
   ['ended too early', { ...pending, endedAt: 5 }, ['It is "pending" and ended at 5.']],
   ['never ended', { ...finished, endedAt: undefined }, ['It is "finished" and ended at no time.']],
   ['has no reason', { ...quarantined, error: undefined }, ['It is quarantined without a reason.']],
+  ['is held and open', { ...pending, onward: { state: 'x' } }, ['It is "pending" and held before a state.']],
   ['is finished in spite of an error', { ...finished, error }, ['It is finished with an error.']],
 ])('[C-09] a record that %s is found', (_, job, found) => {
   expect(contradictions(job)).toEqual(found)

@@ -123,6 +123,7 @@ export function contradictions(job: Job): readonly string[] {
   const isSingle = wait?.kind === 'task' || wait?.kind === 'child'
   if (isSingle && calls !== 1) found.push(`It waits for ${calls} calls at once.`)
   if (status === 'quarantined' && job.error === undefined) found.push('It is quarantined without a reason.')
+  if (job.onward !== undefined && status !== 'quarantined') found.push(`It is "${status}" and held before a state.`)
   if (!isOpen && (job.compensation?.left ?? []).length > 0) found.push('It has ended and not undone what it did.') // J7
   if (status === 'finished' && job.error !== undefined) found.push('It is finished with an error.')
   return found

@@ -189,6 +189,15 @@ export interface JobFailure {
   }
 }
 
+/** The state that a result, a decision or an event led to, when the blueprint did not have it. A retry goes on there. */
+export interface Onward {
+  readonly state: string
+  readonly failure?: JobFailure | undefined
+  readonly event?: SentEvent | undefined
+  /** The job's error by then, which the quarantine's own error replaced. */
+  readonly error?: JobError | undefined
+}
+
 /** A state that was done and can be undone. */
 export interface Undo {
   readonly state: string
@@ -297,6 +306,8 @@ export interface Job {
   /** The event that led to the present state, if one did. */
   readonly event?: SentEvent | undefined
   readonly events?: JobEvents | undefined
+  /** Only while it is quarantined: its present state is done, and must not be repeated. */
+  readonly onward?: Onward | undefined
   /** What has to be undone if the job does not finish, oldest first. */
   readonly undos?: readonly Undo[] | undefined
   readonly compensation?: Compensation | undefined

@@ -3,7 +3,7 @@ import { backoffMs } from '../retry/backoff.ts'
 import type { Action } from './action.ts'
 import { awaitHuman } from './approval.ts'
 import { deadlineOf } from './deadline.ts'
-import { end, enter, quarantine } from './course.ts'
+import { choose, end, quarantine } from './course.ts'
 import { finishState, keep, note, remark } from './draft.ts'
 import type { Draft } from './draft.ts'
 import type { IgnoredReason } from './effect.ts'
@@ -100,7 +100,7 @@ function isTurnOf(job: Job, visit: number): boolean {
 function applyAction(draft: Draft, action: Action): void {
   switch (action.type) {
     case 'transition':
-      enter(draft, action.to)
+      choose(draft, action.to)
       break
     case 'task':
       startTask(draft, action)
@@ -146,7 +146,7 @@ function startParallel(draft: Draft, action: Extract<Action, { type: 'parallel' 
   if (action.calls.length === 0) {
     // Nothing to wait for: the aggregator still runs, once, with no results.
     draft.job.aggregationResults = {}
-    enter(draft, action.into)
+    choose(draft, action.into)
     return
   }
   const wait: Wait = { kind: 'parallel', into: action.into, policy: action.policy }

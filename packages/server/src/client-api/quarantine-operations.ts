@@ -130,7 +130,15 @@ function commanded(applied: Commanded, status: string): CommandReply {
     return { status, job_id: shownJobId(applied.job.id), job_status: applied.job.status }
   }
   if (applied.type === 'ignored' && applied.reason === 'job_not_found') throw jobNotFound()
+  if (applied.type === 'ignored' && applied.reason === 'state_missing') throw stateMissing(applied.job)
   throw notQuarantined()
+}
+
+function stateMissing(job: Job | undefined): ImpresarioError {
+  const state = job?.onward?.state ?? job?.state
+  const of = `The blueprint "${job?.blueprint}" (version ${job?.blueprintVersion})`
+  const fix = 'Add the state, or load a new version with a migrate function and without the old version, then retry.'
+  return new ImpresarioError('STATE_MISSING', `${of} has no state "${state}", where the job goes on. ${fix}`)
 }
 
 function notQuarantined(): ImpresarioError {

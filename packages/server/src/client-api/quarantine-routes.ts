@@ -56,12 +56,13 @@ const RETRY = route({
   tag: 'quarantine',
   id: 'retryJob',
   summary: 'Send a job back into the state where it failed',
-  description: 'Optionally with new data. Its attempts and its time limits start again.',
+  description:
+    'Optionally with new data. Its attempts and its time limits start again. If the blueprint lost the next state after a result or a decision had been accepted, the job goes on to that state and repeats nothing.',
   params: schemas.jobParams,
   body: schemas.retryJobRequest,
   isBodyOptional: true,
   replies: { 200: { description: 'The job goes on.', body: schemas.commandReply } },
-  refusals: ['JOB_NOT_FOUND', 'NOT_WAITING', 'INPUT_REFUSED'],
+  refusals: ['JOB_NOT_FOUND', 'NOT_WAITING', 'STATE_MISSING', 'INPUT_REFUSED'],
 })
 
 const DISCARD = route({

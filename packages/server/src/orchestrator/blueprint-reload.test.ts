@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { newStorageUrl } from '../../../../test/servers/storage-ground.ts'
 import { checkTypes } from './type-check.ts'
+import { containing } from '../tenants.fixture.ts'
 import { createOrchestrator } from '../orchestrator.ts'
 import type { Orchestrator } from '../orchestrator.ts'
 
@@ -83,6 +84,44 @@ test('[A-09] a reload says how many open jobs run under versions that are gone',
     '2 open jobs run under blueprint versions that are gone tale v1',
   )
   expect(lines.filter((one) => one.includes('are gone'))).toHaveLength(1)
+})
+
+/** The same with a state between the question and the end, and another name for it after the edit. */
+const edited = (name: string): string =>
+  source('1')
+    .replace("name === 'ask' ?", `name === 'ask' || name === '${name}' ?`)
+    .replace("transitions: { yes: 'done' }", `transitions: { yes: '${name}' }`)
+    .replace(
+      'perform: async () => (',
+      `perform: async ({ state }: { state: string }) => state === '${name}' ? ({ action: { type: 'transition', to: 'done' }, stateHistory: {} }) : (`,
+    )
+
+test('[A-09] [C-07] an edit that loses a state warns, and what led there counts when the state is back', async () => {
+  const file = join(folder, 'blueprints/tale.ts')
+  await writeFile(file, edited('ship'))
+  const client = (await develop({ checksTypes: false })).client()
+  const jobs = [await client.start('tale', {}), await client.start('tale', {})]
+  for (const job of jobs) {
+    for await (const { status } of job.watch()) if (status === 'waiting_for_human') break
+  }
+  await writeFile(file, edited('send'))
+  expect(await line(/no longer have/)).toMatch(
+    /^2 open jobs need states that the blueprints no longer have tale: ship put the states back, or raise the version/,
+  )
+  const [job] = jobs
+  await job?.approve('yes')
+  expect(await job?.wait()).toMatchObject({ status: 'quarantined', currentState: 'ask' })
+  for (let time = 0; time < 2; time += 1) {
+    await expect(job?.retry()).rejects.toMatchObject({
+      code: 'STATE_MISSING',
+      message: containing('has no state "ship"'),
+    })
+  }
+  lines.length = 0
+  await writeFile(file, edited('ship'))
+  await line(/^blueprints reloaded/)
+  await job?.retry()
+  expect(await job?.wait()).toMatchObject({ status: 'finished' })
 })
 
 test('[A-09] a type error in a blueprint, or in what it imports, is shown after the load', async () => {

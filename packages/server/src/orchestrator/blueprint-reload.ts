@@ -3,7 +3,7 @@ import type { Engine } from '@impresario/engine'
 import type { ReloadableRegistry } from './reloadable-registry.ts'
 import { loadBlueprints } from './blueprint-loader.ts'
 import { SourceWatch } from './source-watch.ts'
-import { strandedJobs } from './stranded-jobs.ts'
+import { tellStranded } from './stranded-jobs.ts'
 import { checkTypes } from './type-check.ts'
 
 export interface BlueprintReloadOptions {
@@ -72,23 +72,7 @@ export class BlueprintReload {
       log.error('blueprints could not be reloaded; the old ones stay', { error: reason })
       return
     }
-    await this.#tellStranded()
-  }
-
-  async #tellStranded(): Promise<void> {
-    const { engine, blueprints, log } = this.#options
-    try {
-      const { jobs, versions, isWhole } = await strandedJobs(engine, blueprints)
-      if (jobs === 0) return
-      const count = `${isWhole ? '' : 'at least '}${jobs} open ${jobs === 1 ? 'job runs' : 'jobs run'}`
-      log.warn(`${count} under blueprint versions that are gone`, {
-        versions: versions.slice(0, ERRORS_SHOWN_MAX).join(', '),
-        advice:
-          'load these versions again, or give the newest one a migrate function; else their next turn quarantines them',
-      })
-    } catch (error) {
-      log.debug('open jobs could not be counted', { error: String(error) })
-    }
+    await tellStranded(this.#options, this.#closing.signal)
   }
 
   /** One run at a time. What changes meanwhile is looked at once, by the next. */
