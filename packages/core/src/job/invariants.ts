@@ -122,9 +122,13 @@ export function contradictions(job: Job): readonly string[] {
   if (calls > 0 && !isCalling) found.push(`It is "${status}" and keeps ${calls} calls.`)
   const isSingle = wait?.kind === 'task' || wait?.kind === 'child'
   if (isSingle && calls !== 1) found.push(`It waits for ${calls} calls at once.`)
-  if (status === 'quarantined' && job.error === undefined) found.push('It is quarantined without a reason.')
-  if (job.onward !== undefined && status !== 'quarantined') found.push(`It is "${status}" and held before a state.`)
+  found.push(...oddQuarantine(job))
   if (!isOpen && (job.compensation?.left ?? []).length > 0) found.push('It has ended and not undone what it did.') // J7
   if (status === 'finished' && job.error !== undefined) found.push('It is finished with an error.')
   return found
+}
+
+function oddQuarantine({ status, error, onward }: Job): readonly string[] {
+  if (status === 'quarantined') return error === undefined ? ['It is quarantined without a reason.'] : []
+  return onward === undefined ? [] : [`It is "${status}" and held before a state.`]
 }

@@ -25,8 +25,10 @@ import {
 } from './samples.ts'
 import type { Cue, Scene } from './samples.ts'
 
+const HANDLER: ScriptState = { kind: 'handler' }
+
 /** The blueprint has the state `ship`, which the one of the samples has not. */
-const withShip = (scene: Scene, ship: ScriptState = { kind: 'handler' }): Scene => ({
+const withShip = (scene: Scene, ship: ScriptState = HANDLER): Scene => ({
   ...scene,
   script: { ...scene.script, state: (name) => (name === 'ship' ? ship : scene.script.state(name)) },
 })

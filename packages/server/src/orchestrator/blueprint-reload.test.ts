@@ -93,7 +93,7 @@ const edited = (name: string): string =>
     .replace("transitions: { yes: 'done' }", `transitions: { yes: '${name}' }`)
     .replace(
       'perform: async () => (',
-      `perform: async ({ state }: { state: string }) => state === '${name}' ? ({ action: { type: 'transition', to: 'done' }, stateHistory: {} }) : (`,
+      `perform: async ({ job }: { job: { state: string } }) => job.state === '${name}' ? ({ action: { type: 'transition', to: 'done' }, stateHistory: {} }) : (`,
     )
 
 test('[A-09] [C-07] an edit that loses a state warns, and what led there counts when the state is back', async () => {
