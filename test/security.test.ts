@@ -131,7 +131,7 @@ async function listenTo(said: string[]): Promise<void> {
         const body =
           method === 'GET' || method === 'HEAD' ? {} : { body: '{"limit":1,"timeout":0,"blueprint":"mirror"}' }
         const type = 'body' in body ? { 'content-type': 'application/json' } : {}
-        const answer = await fetch(`${address}${path}?timeout=0`, {
+        const answer = await fetch(`${address}${path}?timeout=0&wait=0`, {
           method,
           headers: { ...headers, ...type },
           redirect: 'manual',

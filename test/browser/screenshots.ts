@@ -41,7 +41,9 @@ async function picture(theme: Theme, width: Width): Promise<void> {
     if (only?.includes(name) === false) continue
     await page.goto(`${stage.address}/dashboard/${path}`)
     await page.locator('main#content h1').waitFor()
-    await page.waitForLoadState('networkidle')
+    // The stream of changes stays open, so that the network is never idle.
+    await page.locator('#content [role=status]').first().waitFor({ state: 'detached' })
+    await page.waitForTimeout(400)
     await page.screenshot({ path: join(directory, `${name}-${theme}-${width}.png`) })
   }
   await context.close()

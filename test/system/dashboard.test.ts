@@ -216,6 +216,40 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await context.close()
   })
 
+  test('[M-02] changes appear by themselves, in all tabs over one stream; without it the page says that it asks', async () => {
+    const { page, context } = await opened()
+    const streams: string[] = []
+    context.on('request', (request) => {
+      if (request.url().endsWith('/changes')) streams.push(request.url())
+    })
+    const other = await context.newPage()
+    for (const tab of [page, other]) await tab.goto(`${stage.address}/dashboard/jobs?show=cancelled`)
+    for (const tab of [page, other]) {
+      await tab.locator('aside').getByText('Live: changes appear at once').waitFor({ state: 'attached' })
+      await tab.locator('[data-row]').first().waitFor()
+    }
+    const rows = await page.locator('[data-row]').count()
+    const job = await stage.admin.start('remind_customer', {})
+    await stage.admin.cancel(job.id)
+    for (const tab of [page, other]) {
+      await tab.bringToFront()
+      await tab.getByRole('button', { name: '1 new' }).click()
+      expect(await tab.locator('[data-row]').count()).toBe(rows + 1)
+    }
+    expect(streams).toHaveLength(1)
+    await page.close()
+    const second = await stage.admin.start('remind_customer', {})
+    await stage.admin.cancel(second.id)
+    await other.getByRole('button', { name: '1 new' }).waitFor()
+    await context.route('**/changes', (route) => route.abort())
+    await other.reload()
+    await other.getByRole('note').filter({ hasText: 'No live connection' }).first().waitFor()
+    const third = await stage.admin.start('remind_customer', {})
+    await stage.admin.cancel(third.id)
+    await other.getByRole('button', { name: '1 new' }).waitFor()
+    await context.close()
+  })
+
   test('[M-02] a link signs in once; signing out ends the session in every tab', async () => {
     const context = await newContext(browser)
     const page = await context.newPage()

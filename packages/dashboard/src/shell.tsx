@@ -4,6 +4,7 @@ import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
 import { useIsLive } from './data/live.ts'
 import { useCounts } from './data/queries.ts'
+import { useLiveRefresh } from './data/refresh.ts'
 import { signOut, useSession } from './data/session.ts'
 import { ALL_PLACES, PLACES } from './navigation.ts'
 import type { Destination } from './navigation.ts'
@@ -42,6 +43,7 @@ export function Shell(): ReactNode {
     [navigate],
   )
   useKeys(keys)
+  useLiveRefresh()
   const openPalette = useCallback(() => setOverlay('palette'), [])
   usePaletteKey(openPalette)
   return (
@@ -68,10 +70,14 @@ export function Shell(): ReactNode {
           <kbd className="rounded border border-line bg-panel px-1 font-sans text-xs">{PALETTE_KEY}</kbd>
         </button>
         <Sidebar />
+        <PollingNote />
         <Foot />
       </aside>
       <div className="flex min-w-0 flex-1 flex-col">
         <MobileBar open={setOverlay} />
+        <div className="bg-panel md:hidden">
+          <PollingNote />
+        </div>
         <main id="content" tabIndex={-1} className="min-h-0 flex-1 overflow-y-auto outline-none">
           <div className="mx-auto max-w-[88rem] px-4 pt-5 pb-24 md:px-8 md:pt-7 md:pb-12">
             <Outlet />
@@ -129,6 +135,29 @@ function LiveDot(): ReactNode {
     <span title={words} className={`block size-2 rounded-full ${isLive ? 'bg-ok' : 'bg-edge'}`}>
       <span className="sr-only">{words}</span>
     </span>
+  )
+}
+
+/** A stream that begins needs a moment; only one that does not come is worth a word. */
+const NOTE_AFTER_MS = 3_000
+
+/** Says that changes do not come by themselves. */
+function PollingNote(): ReactNode {
+  const { t } = useText()
+  const isLive = useIsLive()
+  const [isLate, setLate] = useState(false)
+  useEffect(() => {
+    setLate(false)
+    if (isLive) return undefined
+    const timer = setTimeout(() => setLate(true), NOTE_AFTER_MS)
+    return () => clearTimeout(timer)
+  }, [isLive])
+  if (isLive || !isLate) return null
+  return (
+    <p role="note" className="flex items-center gap-2 border-t border-line px-4 py-2 text-xs text-soft">
+      <span aria-hidden="true" className="size-2 shrink-0 rounded-full bg-warn" />
+      {t('shell.polling')}
+    </p>
   )
 }
 

@@ -23,6 +23,8 @@ import type {
 import { LIMITS } from '@impresario/protocol'
 import type { JsonObject, TaskError } from '@impresario/protocol'
 import type { Admission } from './job/admission.ts'
+import { ChangeFeed } from './job/change-feed.ts'
+import type { Changes } from './job/change-feed.ts'
 import { BACKGROUND_DEFAULTS, createBackground } from './background/background.ts'
 import type { Background, BackgroundSettings } from './background/background.ts'
 import type { Retention } from './job/batch.ts'
@@ -167,6 +169,7 @@ export class Engine implements Service {
   readonly #director: Director
   readonly #creation: JobCreation
   readonly #news: JobNews
+  readonly #changeFeed: ChangeFeed
   readonly #events: EventPost
   readonly #signals: Signals
   readonly #relookMs: number
@@ -184,6 +187,7 @@ export class Engine implements Service {
     const signals = new Signals({ storage, clock, random, log, isShared })
     this.#signals = signals
     this.#news = new JobNews(clock, signals)
+    this.#changeFeed = new ChangeFeed({ storage, clock, log, signals })
     const strategies = strategiesWith(options.strategies ?? [], settings.reputationMin)
     const parking = new Parking(clock)
     const places = { signals, pickupMs, workerTtlMs, isShared, strategies, parking }
@@ -219,16 +223,9 @@ export class Engine implements Service {
     const keys = new KeyBook({ storage, clock, keyMs: retention.keyMs })
     const creation = new JobCreation({ ...base, registry, keys, ...gates })
     this.#creation = creation
-    const onMoment = momentsOf(options)
-    const background = createBackground({
-      ...base,
-      creation,
-      dispatcher,
-      keys,
-      settings,
-      onMoment,
-      led: options.led,
-    })
+    const onMoment = momentsOf(options, this.#changeFeed)
+    const { led } = options
+    const background = createBackground({ ...base, creation, dispatcher, keys, settings, onMoment, led })
     this.#background = background
     const onAbandoned = (id: string): void => background.reputation.count(id, 'timedOut')
     const bounds = { leaseMs: settings.workerLeaseMs, workerBytesMax: settings.workerBytesMax }
@@ -238,7 +235,7 @@ export class Engine implements Service {
     this.#events = new EventPost({ ...base, registry })
     const postman = new Postman({ ...base, creation, registry, events: this.#events })
     const watcher = new Watcher({ ...base, workerOf: (id) => dispatcher.workerOf(id) })
-    const own = [signals, dispatcher, this.executor, postman, watcher, jobLog]
+    const own = [signals, dispatcher, this.executor, postman, watcher, jobLog, this.#changeFeed]
     this.#services = [...own, ...background.services]
     director.onDecided((decision, _before, _version, event) => turnQueue.onDecided(decision, event))
     this.#follow(director)
@@ -252,6 +249,7 @@ export class Engine implements Service {
       this.desk.onDecided(decision, event)
       this.dispatcher.onDecided(decision, before, event)
       this.#news.publish(decision.job, version)
+      this.#changeFeed.jobChanged(decision.job, version)
       if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
     })
   }
@@ -415,6 +413,11 @@ export class Engine implements Service {
     return this.desk.onEvent(listener)
   }
 
+  /** Calls `listener` with hints of what changes, at any instance, until the function that it gives is called. */
+  onChanges(listener: (changes: Changes) => void): () => void {
+    return this.#changeFeed.subscribe(listener)
+  }
+
   /** For each call of the job's present state: where it is, and how the workers compare for it. */
   async explainJob(job: Job): Promise<readonly TaskExplanation[]> {
     const names = Object.keys(job.branches)
@@ -457,9 +460,13 @@ export class Engine implements Service {
 }
 
 /** What goes wrong with the history is no concern of a worker. */
-function momentsOf({ history, log }: EngineOptions): ((moment: WorkerMoment) => void) | undefined {
+function momentsOf(
+  { history, log }: EngineOptions,
+  changeFeed: ChangeFeed,
+): ((moment: WorkerMoment) => void) | undefined {
   if (history === undefined) return undefined
   return (moment) => {
+    changeFeed.workerChanged()
     try {
       history.appendWorker(moment)
     } catch (error) {

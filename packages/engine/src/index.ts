@@ -1,4 +1,5 @@
 export type { Admission, Pass } from './job/admission.ts'
+export type { Changes, JobChange } from './job/change-feed.ts'
 export { Engine } from './engine.ts'
 export type { EngineOptions, EngineSettings, HistorySink, TaskExplanation, WaitOptions } from './engine.ts'
 export type { Applied, Commanded } from './job/director.ts'

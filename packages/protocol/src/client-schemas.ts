@@ -77,6 +77,17 @@ export const jobQuery = z.looseObject({
   fields: z.string().optional().describe('Only these fields, separated by commas.'),
 })
 
+export const changesQuery = z.looseObject({
+  wait: z.coerce
+    .number()
+    .min(0)
+    .max(86_400)
+    .optional()
+    .describe(
+      'Seconds after which the stream ends, for callers that cannot read it piece by piece. Without it, never.',
+    ),
+})
+
 const page = {
   limit: z.coerce.number().int().min(1).max(LIMITS.pageSizeMax).optional().describe('Jobs on one page at most.'),
   cursor: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),

@@ -104,6 +104,15 @@ export const LIMITS = {
   keptEventMs: 86_400_000,
   /** Jobs that one event reaches in one step; more are reached in several. */
   eventReachStep: 200,
+  /** Streams of changes that are open in one process; each is a connection and up to two messages of its own. */
+  changeStreamsMax: 1_000,
+  /** The same for one client, so that one does not take them all. */
+  changeStreamsPerClientMax: 250,
+  /** Changes that a process keeps for streams that come back; a stream that needs older ones reads everything again. */
+  changesKeptMax: 4_096,
+  changesBytesMax: 2_097_152,
+  /** One message of a stream. Beyond it jobs are not named: a reader with so many of them reads its lists again. */
+  changeMessageBytesMax: 32_768,
   /** A person who has not answered this many reminders will not answer the next one. */
   remindersMax: 30,
   remindMsMin: 1_000,

@@ -471,3 +471,18 @@ export interface ErrorBody {
 
 /** A job in one of these statuses does not change any more. */
 export const ENDED_STATUSES: readonly string[] = ['finished', 'failed', 'cancelled', 'error']
+
+/** What has changed since the message before, in a stream of changes. Hints: read again what you show. */
+export interface ChangesBody {
+  readonly jobs: readonly {
+    readonly job_id: string
+    readonly version: number
+    readonly status: string
+    readonly owner: string
+    readonly blueprint_name: string
+  }[]
+  /** More jobs have changed than are named. */
+  readonly more: boolean
+  /** Workers came, went or changed. */
+  readonly workers: boolean
+}

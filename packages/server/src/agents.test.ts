@@ -85,6 +85,7 @@ function pathOf(url: string): string {
     /:(\w+)|\*/g,
     (_all, name: string | undefined) => samples.get(name ?? '*') ?? 'no-such-thing',
   )
+  if (path.endsWith('/changes')) return `${path}?wait=0`
   return /\/files\/(?:upload|link)$/.test(path) ? `${path}?filename=a.txt` : path
 }
 

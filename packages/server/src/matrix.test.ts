@@ -115,6 +115,7 @@ function parametersOf(url: string): readonly string[] {
 function pathOf(url: string, given: ReadonlyMap<string, string> = samples): string {
   const path = url.replaceAll(/:(\w+)|\*/g, (all, name: string | undefined) => given.get(name ?? all) ?? 'NO-SAMPLE')
   if (/\/files\/(?:upload|link)$/.test(path)) return `${path}?filename=a.txt`
+  if (path.endsWith('/changes')) return `${path}?wait=0`
   return path.includes('tasks/next') ? `${path}?timeout=0` : path
 }
 

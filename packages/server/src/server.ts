@@ -16,6 +16,8 @@ import { AgentSessions } from './auth/agent-sessions.ts'
 import { ClientAuth, OPEN_CALLER } from './auth/auth.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
+import { ChangeStreams } from './client-api/change-streams.ts'
+import type { StreamBounds } from './client-api/change-streams.ts'
 import type { DocumentsPort } from './client-api/document-routes.ts'
 import { readOutsideFile } from '@impresario/mcp/outside'
 import { settingsOf } from './config/config.ts'
@@ -62,6 +64,8 @@ export interface ServerOptions extends OrchestratorOptions {
   readonly rateLimiter?: RateLimiter
   /** What the sockets of workers may do, where it differs from the limits of the protocol. */
   readonly socketBounds?: Partial<SocketBounds>
+  /** How many streams of changes may be open and how often they say something, where it differs from the limits. */
+  readonly streamBounds?: Partial<StreamBounds>
 }
 
 /** What HTTP needs beside the orchestrator. */
@@ -72,6 +76,7 @@ interface HttpParts {
   readonly limiter: RateLimiter
   readonly tls: TlsOptions | undefined
   readonly socketBounds: Partial<SocketBounds> | undefined
+  readonly streamBounds: Partial<StreamBounds> | undefined
   readonly reload: () => Promise<ServerReloaded>
   readonly reloadSchedules: () => Promise<number>
   /** Lets other instances reload too. Gives whom it reaches. */
@@ -120,6 +125,7 @@ export class Server {
       tls: loadTls(settings),
       waits: new OpenWaits(),
       socketBounds: options.socketBounds,
+      streamBounds: options.streamBounds,
       documents: options.documents,
       reload: () => this.reload(),
       reloadSchedules: () => this.reloadSchedules(),
@@ -382,13 +388,7 @@ function buildHttp(parts: Parts & HttpParts): {
         : caller.scopes === undefined && !sessions.admits(headers),
     )
   })
-  const sessions = new Sessions({
-    auth: clientAuth,
-    secretKey: parts.secretKey,
-    clock,
-    storage: parts.storage,
-    publicUrl,
-  })
+  const sessions = new Sessions({ ...parts, auth: clientAuth, publicUrl })
   const agentSessions = new AgentSessions(parts)
   const gate = new AgentAuth({ ...parts, clients: sessions, agentSessions })
   gate.onChange((agentId) => {
@@ -397,8 +397,11 @@ function buildHttp(parts: Parts & HttpParts): {
   const routes = guardRoutes(app, gate)
   collectRoutes(app, VERSION, publicUrl)
   const workerApi = registerWorkerApi(app, parts)
+  const changeStreams = new ChangeStreams(parts.engine, parts.streamBounds)
   const description = registerClientApi(app, {
     ...parts,
+    changeStreams,
+    mustNotBeEnded: (headers) => sessions.mustNotBeEnded(headers),
     clientApiPrefix,
     publicUrl,
     gate,
@@ -416,7 +419,10 @@ function buildHttp(parts: Parts & HttpParts): {
         : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
   })
   const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, parts) : undefined
-  app.addHook('onClose', async () => closeMcp?.())
+  app.addHook('onClose', async () => {
+    changeStreams.close()
+    await closeMcp?.()
+  })
   if (settings.oldApiEnabled) registerOldApi(app, { ...parts, agentSessions })
   registerDashboard(app, { ...parts, sessions, clientApiPrefix, publicUrl })
   return { app, routes, description, book, gate, sockets: workerApi.sockets, sessions }

@@ -36,7 +36,7 @@ export function onSignedOut(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-function apiUrl(path: string, query: Query = {}): URL {
+export function apiUrl(path: string, query: Query = {}): URL {
   const url = new URL(path.replace(/^\//, ''), API)
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== '') url.searchParams.set(name, String(value))
@@ -49,13 +49,13 @@ export function rootUrl(path: string): URL {
   return new URL(path, ROOT)
 }
 
-export async function request(url: URL, init: RequestInit = {}): Promise<Response> {
+export async function request(url: URL, init: Init = {}): Promise<Response> {
   let response: Response
   try {
     response = await fetch(url, {
       credentials: 'same-origin',
       ...init,
-      headers: { ...HEADERS, ...(init.body === undefined || init.body === null ? {} : JSON_BODY) },
+      headers: { ...HEADERS, ...(init.body === undefined || init.body === null ? {} : JSON_BODY), ...init.headers },
     })
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
@@ -66,6 +66,9 @@ export async function request(url: URL, init: RequestInit = {}): Promise<Respons
   if (response.status === 401) for (const listener of listeners) listener()
   throw failure
 }
+
+/** Headers as a plain object, so that ours can be added. */
+type Init = Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> }
 
 const JSON_BODY = { 'content-type': 'application/json' }
 
@@ -103,6 +106,6 @@ export async function sendRoot<T>(method: 'GET' | 'POST' | 'DELETE', path: strin
   return bodyOf(await request(rootUrl(path), withBody(method, body)))
 }
 
-function withBody(method: string, body: unknown): RequestInit {
+function withBody(method: string, body: unknown): Init {
   return body === undefined ? { method } : { method, body: stringifyExact(body) }
 }

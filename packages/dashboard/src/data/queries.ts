@@ -32,7 +32,7 @@ function useLivePages<T>(key: readonly unknown[], path: string, query: Query, li
     queryFn: ({ pageParam, signal }) => getPage<T>(path, { ...query, limit, cursor: pageParam }, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next,
-    refetchInterval: useRefreshMs(),
+    refetchInterval: useRefreshMs(key[0]),
   })
 }
 
@@ -40,7 +40,7 @@ function useLive<T>(key: readonly unknown[], path: string, query: Query = {}): U
   return useQuery({
     queryKey: [...key, query],
     queryFn: ({ signal }) => get<T>(path, query, signal),
-    refetchInterval: useRefreshMs(),
+    refetchInterval: useRefreshMs(key[0]),
   })
 }
 
@@ -78,7 +78,7 @@ function useEventPages(query: Query): Pages<EventBody> {
       getPage<EventBody>('history', { ...query, limit: 100, before: pageParam }, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next,
-    refetchInterval: useRefreshMs(),
+    refetchInterval: useRefreshMs('events'),
   })
 }
 
@@ -156,7 +156,7 @@ export function useExplanation(id: string, version: number | undefined): UseQuer
     queryKey: ['job', id, 'explain', version],
     queryFn: ({ signal }) => get<ExplanationBody>(`jobs/${encodeURIComponent(id)}/explain`, {}, signal),
     placeholderData: (before) => before,
-    refetchInterval: useRefreshMs(),
+    refetchInterval: useRefreshMs('job'),
   })
 }
 

@@ -34,7 +34,7 @@ export const en = {
   'shell.dark': 'Dark theme',
   'shell.signOut': 'Sign out',
   'shell.live': 'Live: changes appear at once',
-  'shell.polling': 'Updated every two seconds',
+  'shell.polling': 'No live connection. Updated every two seconds.',
   'signIn.title': 'Sign in to Impresario',
   'signIn.note': 'Use the token of a client. What you see and may do depends on its role.',
   'signIn.token': 'Client token',

@@ -35,7 +35,7 @@ export const es: Texts = {
   'shell.dark': 'Tema oscuro',
   'shell.signOut': 'Cerrar sesión',
   'shell.live': 'En vivo: los cambios llegan al instante',
-  'shell.polling': 'Se actualiza cada dos segundos',
+  'shell.polling': 'Sin conexión en vivo. Se actualiza cada dos segundos.',
   'signIn.title': 'Entrar en Impresario',
   'signIn.note': 'Use el token de un cliente. Lo que verá y podrá hacer depende de su rol.',
   'signIn.token': 'Token de cliente',

@@ -8,7 +8,8 @@ export type Signal = readonly [topic: Topic, ...words: string[]]
  * `hello`, `bye`: who is there. `turn`: a worker got its turn for a type of task. `took`: a worker has a task now. `ended`: its
  * result is here. `drop`: a task was taken back. `recall`: a worker shall stop a task. `worker`: one is new, or accepts tasks
  * again or no longer. `anew`: a worker has restarted and holds nothing. `wait`: a caller waits for a job. `news`: a job has
- * changed that is waited for.
+ * changed that is waited for. `watch`: an instance wants to hear of all changes. `change`: a job has changed. `changes`: more
+ * jobs of these clients have, or of any.
  */
 export type Topic =
   | 'hello'
@@ -22,6 +23,9 @@ export type Topic =
   | 'anew'
   | 'wait'
   | 'news'
+  | 'watch'
+  | 'change'
+  | 'changes'
 
 export interface SignalsOptions {
   readonly storage: Storage

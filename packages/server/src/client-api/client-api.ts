@@ -15,6 +15,8 @@ import type { AdminRoutesOptions } from './admin-routes.ts'
 import { ApiDescription, markAliases, registerDocumentRoute } from './api-document.ts'
 import { registerApprovalRoutes, registerQuestionRoute } from './approval-routes.ts'
 import type { ReloadableRegistry } from '../orchestrator/reloadable-registry.ts'
+import { registerChangeRoutes } from './change-routes.ts'
+import type { ChangeRoutesOptions } from './change-routes.ts'
 import type { Capabilities } from '../auth/capabilities.ts'
 import { registerCatalogueRoutes } from './catalogue-routes.ts'
 import type { OpenWaits } from '../http/connection.ts'
@@ -43,7 +45,8 @@ import { registerQueueRoutes } from './queue-routes.ts'
 import { registerScheduleRoutes } from './schedule-routes.ts'
 import { registerWebhookRoutes } from './webhook-routes.ts'
 
-export interface ClientApiOptions extends AdminRoutesOptions, AccountRoutesOptions, MetricsRoutesOptions {
+export interface ClientApiOptions
+  extends AdminRoutesOptions, AccountRoutesOptions, MetricsRoutesOptions, ChangeRoutesOptions {
   readonly engine: Engine
   readonly automations: AutomationService
   readonly agents: AgentBook
@@ -77,6 +80,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerJobCreationRoutes(scope, { ...options, apiVersion })
     registerJobRoutes(scope, options)
     registerHistoryRoutes(scope, options)
+    registerChangeRoutes(scope, options)
     registerEventRoutes(scope, options)
     registerFileRoutes(scope, options)
     registerQuestionRoute(scope, options)
@@ -120,7 +124,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
 
 /** Routes that exist under every version of the API that a blueprint belongs to. */
 const SHARED =
-  /^(?:jobs|automations|runs|agents|audit|tools|calendars|hooks|secrets|quarantine|workers|queues|blueprints|dashboard|schedules|webhooks|admin|account|history|events)(?:[/?]|$)/
+  /^(?:jobs|automations|runs|agents|audit|tools|calendars|hooks|secrets|quarantine|workers|queues|blueprints|dashboard|schedules|webhooks|admin|account|history|events|changes)(?:[/?]|$)/
 
 /**
  * A blueprint's own version of the API has the same routes around its endpoints: a client that starts a job under `/api/v2`

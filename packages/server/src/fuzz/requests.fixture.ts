@@ -48,6 +48,8 @@ export function generate(operation: Operation, sampler: Sampler, index: number):
 function urlOf(operation: Operation, sampler: Sampler, oddness: number): string {
   const { chance } = sampler
   const value = (parameter: Parameter): string => {
+    // Without a time it would go on for ever.
+    if (operation.path.endsWith('/changes')) return chance.pick(['0', '0.01', 'soon'])
     if (WAITS.has(parameter.name)) return chance.pick(['0', '0.01', 'soon', ''])
     if (chance.isTrue(oddness)) return chance.pick(ODD_TEXTS)
     return encodeURIComponent(String(sample(parameter.schema ?? {}, sampler, parameter.name)))
