@@ -409,6 +409,11 @@ export const graphQuery = blueprintQuery.extend({
 export const dashboardBody = z.looseObject({
   workers: z.looseObject({ total: z.int() }),
   jobs: z.record(z.string(), z.int()).describe('By status; `queued` are those that nothing has begun yet.'),
+  keeps_history: z
+    .boolean()
+    .describe(
+      'Whether every event of jobs is kept (`HISTORY_DATABASE_URI`), so that `/history` and its counts are complete.',
+    ),
   history: z
     .object({
       is_away: z.boolean().describe('Its database does not take events at the moment.'),

@@ -449,6 +449,8 @@ export interface CatalogueEntry {
 export interface DashboardBody {
   readonly workers: { readonly total: number; readonly [status: string]: number }
   readonly jobs: { readonly queued: number; readonly [status: string]: number }
+  /** Whether every event of jobs is kept, so that lists and counts of events are complete. */
+  readonly keeps_history: boolean
   /** The state of this instance's history writer; for admins. */
   readonly history?: { readonly is_away: boolean; readonly waiting: number; readonly dropped: number }
 }

@@ -436,7 +436,7 @@ function composeWith(
   automations.attach(engine)
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
   const gateway = new WorkerGateway({ engine, clock, instanceId, jobLines })
-  const history = createHistoryReader({ engine, history: historyService.history, log, timeZone })
+  const history = createHistoryReader({ ...historyService, engine, log, timeZone })
   const gauges = new GaugeReader({
     metrics,
     storage,

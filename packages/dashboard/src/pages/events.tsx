@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useAudit, usePublished } from '../data/automation-queries.ts'
 import { shortId } from '../data/format.ts'
-import { useEvents } from '../data/queries.ts'
+import { useCounts, useEvents } from '../data/queries.ts'
 import { useAddress } from '../data/search.ts'
 import { useText } from '../text/text.tsx'
 import { PagedList } from '../ui/list.tsx'
@@ -36,13 +36,15 @@ const ROW = 'flex items-center gap-3 px-4 py-2'
 
 function History(): ReactNode {
   const { t } = useText()
+  const { data: counts } = useCounts()
+  const isKept = counts?.keeps_history !== false
   return (
     <PagedList
       pages={useEvents({})}
       keyOf={({ event_id: id }) => id}
       icon="event"
       none={t('events.none')}
-      noneNote={t('events.noneNote')}
+      noneNote={t(isKept ? 'events.noneNote' : 'home.noHistory')}
       row={(event) => (
         <div className={ROW}>
           <span className="font-medium whitespace-nowrap">{event.event_type.replaceAll('_', ' ')}</span>

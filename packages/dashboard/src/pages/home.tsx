@@ -29,7 +29,7 @@ export function HomePage(): ReactNode {
           <Recent />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
-          <Throughput />
+          {counts?.keeps_history === false ? <NoHistory /> : <Throughput />}
           <Statuses jobs={counts?.jobs ?? {}} />
         </div>
       </div>
@@ -243,6 +243,19 @@ function Recent(): ReactNode {
           </li>
         ))}
       </ul>
+    </Panel>
+  )
+}
+
+/** Without a history nothing is known of jobs that have ended before: zeros would be a lie. */
+function NoHistory(): ReactNode {
+  const { t } = useText()
+  return (
+    <Panel title={t('home.throughput')}>
+      <p className="mb-2 text-soft">{t('home.noHistory')}</p>
+      <p className="text-soft">
+        <Code>HISTORY_DATABASE_URI=sqlite:./impresario-data/history.db</Code>
+      </p>
     </Panel>
   )
 }

@@ -63,6 +63,8 @@ export const en = {
   'home.calm': 'Nothing needs you at the moment.',
   'home.recent': 'Newest jobs',
   'home.allJobs': 'All jobs',
+  'home.noHistory':
+    'This server keeps no history of jobs, so their throughput is not known. Set a database for it and start the server again:',
   'home.throughput': 'Last 24 hours',
   'home.finished': 'finished',
   'home.failed': 'failed',

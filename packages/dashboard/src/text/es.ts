@@ -64,6 +64,8 @@ export const es: Texts = {
   'home.calm': 'Nada le necesita en este momento.',
   'home.recent': 'Trabajos más recientes',
   'home.allJobs': 'Todos los trabajos',
+  'home.noHistory':
+    'Este servidor no guarda el historial de los trabajos, por lo que no se conoce su rendimiento. Indique una base de datos y reinicie el servidor:',
   'home.throughput': 'Últimas 24 horas',
   'home.finished': 'terminados',
   'home.failed': 'fallidos',

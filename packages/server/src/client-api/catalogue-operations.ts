@@ -21,7 +21,7 @@ export interface CatalogueParts {
   readonly engine: Engine
   readonly storage: Storage
   readonly blueprints: ReloadableRegistry
-  readonly history: Pick<HistoryReader, 'status'>
+  readonly history: Pick<HistoryReader, 'status' | 'isComplete'>
 }
 
 export function listWorkers(
@@ -100,6 +100,7 @@ export async function dashboard(parts: CatalogueParts, caller: Caller): Promise<
   return {
     workers: { total: live.length, ...workers },
     jobs: { queued: jobs['pending'] ?? 0, ...jobs },
+    keeps_history: parts.history.isComplete,
     ...(isAdmin(caller) ? { history: { is_away: isAway, waiting, dropped } } : {}),
   }
 }

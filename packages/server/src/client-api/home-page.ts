@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify'
+import { appDirectory } from '@impresario/dashboard'
 import * as schemas from '@impresario/protocol/schemas'
 import { framed, PAGE_HEADERS } from './approval-page.ts'
 import { route } from '../http/route.ts'
 import { VERSION } from '../runtime/version.ts'
 
 const LINKS = {
+  dashboard: '/dashboard',
   documentation: '/_public/docs',
   openapi: '/_public/openapi.json',
   live: '/_public/live',
@@ -15,9 +17,14 @@ const HOME = route({
   access: 'public',
   tag: 'server',
   id: 'getHome',
-  summary: 'What this server is, and where to go on: a page for browsers, JSON for programs',
+  summary: 'What this server is, and where to go on: the dashboard for browsers, JSON for programs',
+  description: 'Browsers are sent to the dashboard; where it is not built, they get a page with links.',
   replies: {
     200: { description: 'Its name, version and links.', body: schemas.homeBody, types: ['text/html'] },
+    302: {
+      description: 'To the dashboard, for browsers.',
+      headers: { Location: 'Relative, so that it holds behind every prefix.' },
+    },
   },
 })
 
@@ -35,11 +42,13 @@ const PAGE = framed(
 </div>`,
 )
 
-/** Answers `/`: people who open the address in a browser get a page, programs get JSON. */
-export function registerHome(app: FastifyInstance): void {
+/** Answers `/`: people who open the address in a browser come to the dashboard, programs get JSON. */
+export function registerHome(app: FastifyInstance, hasDashboard = appDirectory() !== undefined): void {
   app.get('/', HOME, async (request, reply) => {
     void reply.header('vary', 'Accept')
-    if (prefersHtml(request.headers.accept)) return reply.headers(PAGE_HEADERS).send(PAGE)
+    const isPerson = prefersHtml(request.headers.accept)
+    if (isPerson && hasDashboard) return reply.redirect('dashboard')
+    if (isPerson) return reply.headers(PAGE_HEADERS).send(PAGE)
     return { name: 'impresario', version: VERSION, links: LINKS }
   })
 }

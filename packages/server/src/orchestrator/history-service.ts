@@ -23,6 +23,8 @@ export interface HistoryServiceOptions {
 export interface HistoryService {
   readonly history: History
   readonly sink: HistorySink
+  /** Whether every event of jobs is kept, and not only what their records do not hold. */
+  readonly isComplete: boolean
 }
 
 const MB = 1_048_576
@@ -37,9 +39,9 @@ export function openHistoryService(settings: HistorySettings, options: HistorySe
   const { clock, log, directory } = options
   const retention = { ageMs: spanMs(days) ?? Number.POSITIVE_INFINITY, bytesMax: historyMaxMb * MB }
   const open = (place: string): History => openHistory(place, { clock, log, retention, bufferMax })
-  if (uri === 'off') return { history: open('memory:'), sink: NO_SINK }
+  if (uri === 'off') return { history: open('memory:'), sink: NO_SINK, isComplete: false }
   const { historySnapshotBytes: bytesMax } = settings
-  if (uri !== '') return withSink(openNamed(uri, open), fullAppend, bytesMax)
+  if (uri !== '') return { ...withSink(openNamed(uri, open), fullAppend, bytesMax), isComplete: true }
   if (directory === undefined || directory === '') return withSink(open('memory:'), remainingAppend, bytesMax)
   try {
     return withSink(open(`sqlite:${join(directory, 'history.db')}`), remainingAppend, bytesMax)
@@ -92,7 +94,7 @@ function withSink(history: History, append: Append, bytesMax: number): HistorySe
     append: (jobId, job, entries) => append(history, { jobId, job, entries }, bytesMax),
     appendWorker: (moment) => history.append([workerEvent(moment)]),
   }
-  return { history, sink }
+  return { history, sink, isComplete: false }
 }
 
 /** Everything. Moments of one step share what the job looked like after it. */

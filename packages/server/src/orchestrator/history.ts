@@ -38,6 +38,8 @@ export interface HistoryReader {
   list(query: EventListQuery): Promise<EventPage>
   counts(query: EventCountQuery): Promise<readonly EventCount[]>
   readonly status: HistoryStatus
+  /** Whether every event of jobs is kept. */
+  readonly isComplete: boolean
   /** Whose job it was, where its record is gone and its history is not. */
   ownerOf(jobId: string): Promise<string | undefined>
   /** ISO 8601 in the zone of the server. */
@@ -49,13 +51,15 @@ export interface HistoryReaderOptions {
   readonly history: History
   readonly log: Log
   readonly timeZone: string
+  readonly isComplete: boolean
 }
 
 /**
  * The history that clients read: what the database has, and the newest moments that a job's own record keeps, each once.
  * A database that cannot be read costs its own part of the answer, and nothing else.
  */
-export function createHistoryReader({ engine, history, log, timeZone }: HistoryReaderOptions): HistoryReader {
+export function createHistoryReader(options: HistoryReaderOptions): HistoryReader {
+  const { engine, history, log, timeZone, isComplete } = options
   const read = async (jobId: string, query: JobHistoryQuery): Promise<EventPage> => {
     try {
       return await history.ofJob(jobId, query)
@@ -96,6 +100,7 @@ export function createHistoryReader({ engine, history, log, timeZone }: HistoryR
     get status() {
       return history.status
     },
+    isComplete,
     ownerOf: async (jobId) => (await read(jobId, { since: 0, limit: 1 }))[0]?.owner,
     timeText: createTimestamp(timeZone),
   }
