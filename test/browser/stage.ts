@@ -29,7 +29,9 @@ const order = blueprint(
     }),
   },
   (state) => ({
-    check: state.handler(({ initialData }, actions) => {
+    check: state.handler(({ initialData, log }, actions) => {
+      log.info('Checked the order.', { country: initialData.country })
+      if (initialData.amount > 10_000) log.warn('This is a large order.')
       if (initialData.country === 'US' && initialData.mended !== true) {
         throw new Error(`The tax service knows no rate for order "${initialData.order}".`)
       }
@@ -107,6 +109,7 @@ export async function openStage(settings: Readonly<Record<string, unknown>> = {}
       clientsConfigPath,
       workerToken: 'worker-of-the-stage-5f',
       rateLimitingEnabled: false,
+      filesDir: join(directory, 'files'),
       ...settings,
     },
     log: createLog({
@@ -167,6 +170,7 @@ async function fill(admin: Client, address: string): Promise<Jobs> {
   await settle(admin, orders[1] ?? '', 'quarantined')
   await settle(admin, asking.id, 'waiting_for_human')
   await settle(admin, bad.id, 'waiting_for_human')
+  await admin.job(asking.id).files.upload('in/invoice.pdf', new TextEncoder().encode('An invoice.'))
   const cancelled = await admin.start(reminder, {})
   await admin.cancel(cancelled.id, 'The customer answered.')
   return {

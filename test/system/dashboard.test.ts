@@ -54,6 +54,10 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     ...Object.values(PAGES),
     `jobs/${stage.finishedJob}`,
     `jobs/${stage.askingJob}`,
+    `jobs/${stage.askingJob}?tab=log`,
+    `jobs/${stage.askingJob}?tab=files`,
+    `jobs/${stage.finishedJob}?tab=tasks`,
+    `jobs/${stage.finishedJob}?tab=data`,
     `jobs/${stage.stuckJob}`,
     `jobs/${stage.waitingJob}?tab=tasks`,
     `jobs/${stage.hostileJob}?tab=data`,
@@ -147,6 +151,28 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.getByText("No live worker has the skill 'warehouse.pack'.").first().waitFor()
     await page.getByRole('cell', { name: 'gpu-fast' }).waitFor()
     expect(await page.getByRole('row').count()).toBeGreaterThanOrEqual(4)
+    await context.close()
+  })
+
+  test('[M-02] the page of a job has its log, its files, every attempt and what each step changed', async () => {
+    const { page, context } = await opened()
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.askingJob}?tab=log`)
+    await page.getByRole('list', { name: 'Log' }).getByText('Checked the order.').waitFor()
+    await page.getByLabel('From level').selectOption('warn')
+    expect(await page.getByText('Checked the order.').count()).toBe(0)
+    await page.getByRole('tab', { name: 'Files' }).click()
+    const download = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download in/invoice.pdf' }).click()
+    expect((await download).suggestedFilename()).toContain('invoice.pdf')
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.finishedJob}?tab=tasks`)
+    const attempts = page.getByRole('region', { name: 'Earlier attempts' })
+    await attempts.getByText('attempt 1, done').first().waitFor()
+    await page.getByRole('tab', { name: 'Data' }).click()
+    await page.getByRole('region', { name: 'What each step changed' }).getByText('+').first().waitFor()
+    await page
+      .getByRole('button', { name: /transcode/ })
+      .first()
+      .waitFor()
     await context.close()
   })
 

@@ -152,6 +152,11 @@ export interface BlueprintView {
     readonly waits: readonly string[]
     /** Whether the blueprint says how to undo it. */
     readonly has_undo: boolean
+    /** Tasks that it hands out, as far as its code shows: types, or names of contracts. */
+    readonly tasks: readonly string[]
+    /** Blueprints that it runs as children, the same way. */
+    readonly children: readonly string[]
+    readonly asks_person: boolean
     readonly transitions: readonly { readonly to: string; readonly label: string | null }[]
   }[]
 }

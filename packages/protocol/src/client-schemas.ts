@@ -77,17 +77,6 @@ export const jobQuery = z.looseObject({
   fields: z.string().optional().describe('Only these fields, separated by commas.'),
 })
 
-export const changesQuery = z.looseObject({
-  wait: z.coerce
-    .number()
-    .min(0)
-    .max(86_400)
-    .optional()
-    .describe(
-      'Seconds after which the stream ends, for callers that cannot read it piece by piece. Without it, never.',
-    ),
-})
-
 const page = {
   limit: z.coerce.number().int().min(1).max(LIMITS.pageSizeMax).optional().describe('Jobs on one page at most.'),
   cursor: z.string().optional().describe('From the header X-Next-Cursor of the page before.'),
@@ -379,32 +368,6 @@ export const catalogueEntry = z.object({
   average_reputation: z.number(),
 })
 export const catalogueBody = z.record(z.string(), catalogueEntry).describe('By the name of the skill.')
-
-export const blueprintBody = z.looseObject({
-  name: z.string(),
-  version: z.int(),
-  start: z.string(),
-  endpoint: z.string().nullable(),
-  api_version: z.string().nullable(),
-  input_schema: z.looseObject({}).nullable().describe('JSON Schema of the initial data, where the blueprint has one.'),
-  states: z.array(
-    z.looseObject({
-      name: z.string(),
-      kind: z.string(),
-      outcome: z.string().nullable(),
-      waits: z.array(z.string()).describe('What it waits for beside tasks, children and people, such as `after 3d`.'),
-      has_undo: z.boolean().describe('What it does can be undone.'),
-      transitions: z.array(z.object({ to: z.string(), label: z.string().nullable() })),
-    }),
-  ),
-})
-export const blueprintList = z.array(blueprintBody)
-export const blueprintQuery = z.looseObject({
-  version: z.coerce.number().int().min(1).optional().describe('The latest without it.'),
-})
-export const graphQuery = blueprintQuery.extend({
-  format: z.enum(['dot', 'svg']).optional().describe('Goes before the header Accept; DOT without both.'),
-})
 
 export const dashboardBody = z.looseObject({
   workers: z.looseObject({ total: z.int() }),

@@ -113,3 +113,15 @@ export const eventCount = z.looseObject({
   count: z.int(),
 })
 export const eventCountList = z.array(eventCount)
+
+/** Of a stream of changes. */
+export const changesQuery = z.looseObject({
+  wait: z.coerce
+    .number()
+    .min(0)
+    .max(86_400)
+    .optional()
+    .describe(
+      'Seconds after which the stream ends, for callers that cannot read it piece by piece. Without it, never.',
+    ),
+})

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 
+export * from './blueprint-schemas.ts'
 export * from './client-schemas.ts'
 export * from './file-schemas.ts'
 export * from './job-part-schemas.ts'

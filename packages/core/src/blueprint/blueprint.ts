@@ -13,6 +13,13 @@ export interface StateLink {
   readonly isFanIn?: boolean
 }
 
+/** What a state hands out: a task, a child, a question to a person. */
+export interface StateCall {
+  readonly kind: 'task' | 'child' | 'person'
+  /** As it stands in the code: a type, or the name of a contract or a blueprint. */
+  readonly name: string
+}
+
 export interface StateNode {
   readonly name: string
   readonly kind: 'handler' | 'aggregator' | 'end'
@@ -25,6 +32,8 @@ export interface StateNode {
   readonly hasUndo?: boolean
   /** What it waits for beside tasks, children and people, for the graph: `after 3d`. */
   readonly waits?: readonly string[]
+  /** What it hands out, as far as its code shows it, for the graph. */
+  readonly calls?: readonly StateCall[]
 }
 
 export interface TurnInput {

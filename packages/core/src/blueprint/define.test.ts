@@ -283,6 +283,7 @@ test('[A-06] every state is also a node', () => {
         { to: 'other', label: 'condition' },
         { to: 'other', label: 'otherwise' },
       ],
+      calls: [{ kind: 'task', name: 't' }],
     },
     { name: 'other', kind: 'handler', isStart: false, links: [{ to: 'done' }, { to: 'a' }] },
     { name: 'done', kind: 'end', isStart: false, outcome: 'finished', links: [] },

@@ -80,3 +80,27 @@ test('[A-06] [B-04] [E-01] the ways of events and of expiry are drawn like other
   expect(toDot(watch)).toContain('"look" -> "ask" [label=" event found "]')
   expect(toDot(watch)).toContain('"ask" -> "failed" [label=" expired "]')
 })
+
+test('[A-06] [M-02] tasks, children and questions are drawn in the states that hand them out', () => {
+  const shipping = blueprint('shipping', { start: 'done' }, (state) => ({ done: state.end() }))
+  const shop = blueprint('shop', { start: 'pack' }, (state) => ({
+    pack: state
+      .when('context.initial_data.big', (_context, actions) =>
+        actions.dispatchTask({ type: 'pack.big', transitions: { success: 'ask' } }),
+      )
+      .otherwise((_context, actions) =>
+        actions.dispatchTask({ type: 'pack', transitions: { success: 'ask', failure: 'failed' } }),
+      ),
+    ask: state.handler((_context, actions) =>
+      actions.awaitHumanApproval({ message: 'Ship?', transitions: { approved: 'ship' } }),
+    ),
+    ship: state.handler((_context, actions) =>
+      actions.runBlueprint(shipping, { initialData: {}, transitions: { success: 'done' } }),
+    ),
+    done: state.end(),
+  }))
+  const dot = toDot(shop)
+  expect(dot).toContain(String.raw`"pack" [label="pack\ntask: pack.big\ntask: pack"`)
+  expect(dot).toContain(String.raw`"ask" [label="ask\nasks a person"`)
+  expect(dot).toContain(String.raw`"ship" [label="ship\nchild: shipping"`)
+})

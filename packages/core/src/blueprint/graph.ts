@@ -1,4 +1,4 @@
-import type { StateLink, StateNode } from './blueprint.ts'
+import type { StateCall, StateLink, StateNode } from './blueprint.ts'
 
 /** A mid grey that can be read on white and on black alike. */
 export const GRAPH_NEUTRAL = '#6e7781'
@@ -58,6 +58,7 @@ function nodeLines(node: StateNode, isCurrent: boolean): readonly string[] {
   }
   // An hourglass would need a font; the words say it too.
   const words = [
+    ...(node.calls ?? []).map(callWords),
     ...(node.waits ?? []).map((wait) => `waits: ${wait}`),
     ...(node.hasUndo === true ? ['can be undone'] : []),
   ]
@@ -67,6 +68,10 @@ function nodeLines(node: StateNode, isCurrent: boolean): readonly string[] {
   if (!node.isStart) return [line]
   // The empty name is free: no state may have it.
   return [line, `  "" [shape=point, width=0.14, color="${GRAPH_NEUTRAL}"]`, `  "" -> ${quote(node.name)}`]
+}
+
+function callWords({ kind, name }: StateCall): string {
+  return kind === 'person' ? 'asks a person' : `${kind}: ${name}`
 }
 
 /** One arrow per pair of states: parallel arrows with a word each are hard to follow. */

@@ -88,7 +88,8 @@ describe('[A-06] literal targets are read from the code', () => {
       [{ to: 'a' }],
     ],
   ] as const)('%s', (_name, source, links, waits?: readonly string[]) => {
-    expect(readLinks(written(source))).toEqual({ links, isDynamic: false, ...(waits === undefined ? {} : { waits }) })
+    const { calls: _, ...read } = readLinks(written(source))
+    expect(read).toEqual({ links, isDynamic: false, ...(waits === undefined ? {} : { waits }) })
   })
 
   test('the text of a real function', () => {
@@ -151,10 +152,46 @@ describe('[A-06] what the code does not show makes it dynamic', () => {
     ['an object', '{ a: 1 }', []],
     ['an empty object', '{}', []],
   ])('%s', (_name, source, links) => {
-    expect(readLinks(written(source))).toEqual({ links, isDynamic: true })
+    const { calls: _, ...read } = readLinks(written(source))
+    expect(read).toEqual({ links, isDynamic: true })
   })
 
   test('bound functions', () => {
     expect(readLinks(Math.max.bind(Math))).toEqual({ links: [], isDynamic: true })
+  })
+})
+
+describe('[A-06] [M-02] what a state hands out is read from the code', () => {
+  const named = (source: string): readonly string[] =>
+    (readLinks(written(source)).calls ?? []).map(({ kind, name }) => `${kind} ${name}`)
+  test.each([
+    ['a type', "(c, a) => a.dispatchTask({ type: 't', transitions: { success: 'x' } })", ['task t']],
+    ['two types', "(c, a) => a.dispatchTask({ type: c.x ? 't' : 'u', transitions: {} })", ['task t', 'task u']],
+    ['a contract', '(c, a) => a.dispatchTask(media.cut, { transitions: {} })', ['task media.cut']],
+    ['a deep contract', '(c, a) => a.dispatchTask(all.media.cut, { transitions: {} })', ['task all.media.cut']],
+    ['a child', '(c, a) => a.runBlueprint(other, { transitions: {} })', ['child other']],
+    ['a child by name', "(c, a) => a.runBlueprint('other', { transitions: {} })", ['child other']],
+    ['a person', "(c, a) => a.awaitHumanApproval({ message: 'm', transitions: {} })", ['person ']],
+    [
+      'a list',
+      "(c, a) => a.dispatchParallel([{ type: 't' }, m.u({}), m.u({})], { into: 'x' })",
+      ['task t', 'task m.u'],
+    ],
+    ['each of a list', "(c, a) => a.dispatchParallel(c.list.map((one) => m.t(one)), { into: 'x' })", ['task m.t']],
+    ['the same twice', '(c, a) => c.x ? a.dispatchTask(t, {}) : a.dispatchTask(t, {})', ['task t']],
+  ])('%s', (_name, source, calls) => {
+    expect(named(source)).toEqual(calls)
+  })
+
+  test.each([
+    ['a computed type', '(c, a) => a.dispatchTask({ type: c.type, transitions: {} })'],
+    ['a type from elsewhere', '(c, a) => a.dispatchTask({ ...all, transitions: {} })'],
+    ['a computed contract', '(c, a) => a.dispatchTask(media[c.name], { transitions: {} })'],
+    ['a private contract', '(c, a) => a.dispatchTask(this.#media.cut, { transitions: {} })'],
+    ['a list with holes', "(c, a) => a.dispatchParallel([, ...more], { into: 'x' })"],
+    ['an await', "async (c, a) => a.dispatchParallel(await more, { into: 'x' })"],
+    ['nothing', '(c, a) => a.dispatchTask()'],
+  ])('%s is not shown', (_name, source) => {
+    expect(named(source)).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 import { parseExpressionAt } from 'acorn'
 import type { AnyNode, CallExpression, Expression, ObjectExpression, Pattern, Property, SpreadElement } from 'acorn'
-import type { StateLink } from './blueprint.ts'
+import type { StateCall, StateLink } from './blueprint.ts'
 
 export interface LinksRead {
   readonly links: readonly StateLink[]
@@ -8,6 +8,8 @@ export interface LinksRead {
   readonly isDynamic: boolean
   /** What it may wait for beside tasks, children and people: a moment, an event. */
   readonly waits?: readonly string[]
+  /** What it hands out, as far as the code shows it. */
+  readonly calls?: readonly StateCall[]
 }
 
 const METHODS = [
@@ -30,6 +32,7 @@ interface Reader {
   readonly methods: Map<string, string>
   /** What it can wait for by itself, beside tasks, children and people. */
   readonly waits: Set<string>
+  readonly calls: Map<string, StateCall>
   isDynamic: boolean
 }
 
@@ -41,6 +44,7 @@ export function readLinks(handler: (...args: never[]) => unknown): LinksRead {
     objects: new Set(),
     methods: new Map(),
     waits: new Set(),
+    calls: new Map(),
     isDynamic: false,
   }
   if (code === undefined) return { links: [], isDynamic: true }
@@ -49,8 +53,12 @@ export function readLinks(handler: (...args: never[]) => unknown): LinksRead {
   if (second !== undefined) bind(reader, second)
   for (const param of code.params) if (param.type === 'AssignmentPattern') walk(reader, param.right)
   walk(reader, code.body)
-  const read = { links: [...reader.links.values()], isDynamic: reader.isDynamic }
-  return reader.waits.size === 0 ? read : { ...read, waits: [...reader.waits] }
+  return {
+    links: [...reader.links.values()],
+    isDynamic: reader.isDynamic,
+    ...(reader.waits.size === 0 ? {} : { waits: [...reader.waits] }),
+    ...(reader.calls.size === 0 ? {} : { calls: [...reader.calls.values()] }),
+  }
 }
 
 type FunctionNode = Extract<AnyNode, { type: 'ArrowFunctionExpression' | 'FunctionExpression' }>
@@ -155,6 +163,7 @@ function readTargets(reader: Reader, method: Method, args: readonly Argument[]):
       addTargets(reader, args[0], undefined, false)
       break
     case 'dispatchParallel':
+      for (const name of namesIn(args[0])) addCall(reader, 'task', name)
       withProperty(reader, args[1], 'into', (value) => addTargets(reader, value, undefined, true))
       break
     case 'sleep': {
@@ -170,13 +179,53 @@ function readTargets(reader: Reader, method: Method, args: readonly Argument[]):
       break
     }
     case 'awaitHumanApproval':
+      addCall(reader, 'person', '')
       withProperty(reader, args[0], 'transitions', (value) => addTransitions(reader, value))
       break
     default:
+      // What a function gives back is not known.
+      if (args[0]?.type !== 'CallExpression') {
+        for (const name of namesIn(args[0])) addCall(reader, method === 'runBlueprint' ? 'child' : 'task', name)
+      }
       withProperty(reader, args[1] ?? args[0], 'transitions', (value) => addTransitions(reader, value))
       if (method === 'runBlueprint') return
       withProperty(reader, args[1] ?? args[0], 'eventTransitions', (value) => addTransitions(reader, value, 'event '))
   }
+}
+
+function addCall(reader: Reader, kind: StateCall['kind'], name: string): void {
+  reader.calls.set(`${kind} ${name}`, { kind, name })
+}
+
+/** The names of what is handed out: types, contracts and blueprints; of a list, those of its entries. */
+function namesIn(node: AnyNode | null | undefined): readonly string[] {
+  switch (node?.type) {
+    case 'Identifier':
+      return [node.name]
+    case 'MemberExpression':
+      return node.computed ? [] : namesIn(node.object).map((name) => `${name}.${propertyName(node.property)}`)
+    case 'ObjectExpression':
+      return node.properties.flatMap((property) =>
+        property.type === 'Property' && keyOf(property) === 'type' ? (literalsOf(property.value) ?? []) : [],
+      )
+    case 'ArrayExpression':
+      return node.elements.flatMap(namesIn)
+    case 'ArrowFunctionExpression':
+      return namesIn(node.body)
+    case 'CallExpression':
+      return namesOfCall(node)
+    default:
+      return literalsOf(node as Argument) ?? []
+  }
+}
+
+/** `media.cut({ … })` is a task of this contract; `list.map((one) => …)` is what the function gives. */
+function namesOfCall({ callee, arguments: [first] }: CallExpression): readonly string[] {
+  return first?.type === 'ArrowFunctionExpression' ? namesIn(first) : namesIn(callee)
+}
+
+function propertyName(property: AnyNode): string {
+  return property.type === 'Identifier' ? property.name : ''
 }
 
 /** A span that stands in the code is shown; anything else is known only when the handler runs. */

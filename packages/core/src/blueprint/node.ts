@@ -1,4 +1,4 @@
-import type { StateLink, StateNode } from './blueprint.ts'
+import type { StateCall, StateLink, StateNode } from './blueprint.ts'
 import { readLinks } from './links.ts'
 import type { ScriptState } from './script.ts'
 import type { Definition, Rule } from './states.ts'
@@ -17,6 +17,7 @@ export function nodeOf({ name, isStart, script, definition }: NodeParts): StateN
   const rules = definition.kind === 'end' ? [] : definition.rules
   const links: StateLink[] = []
   const waits = new Set<string>()
+  const calls = new Map<string, StateCall>()
   let isDynamic = false
   for (const rule of rules) {
     const read = readLinks(rule.handler)
@@ -25,9 +26,15 @@ export function nodeOf({ name, isStart, script, definition }: NodeParts): StateN
     links.push(...found.map((link) => labelled(link, label)))
     // Declared targets are taken for all of them: that is what declaring is for.
     for (const wait of read.waits ?? []) waits.add(wait)
+    for (const call of read.calls ?? []) calls.set(`${call.kind} ${call.name}`, call)
     isDynamic ||= read.isDynamic && rule.to === undefined
   }
-  const known = { ...(isDynamic ? { isDynamic } : {}), ...(waits.size === 0 ? {} : { waits: [...waits] }), ...undo }
+  const known = {
+    ...(isDynamic ? { isDynamic } : {}),
+    ...(waits.size === 0 ? {} : { waits: [...waits] }),
+    ...(calls.size === 0 ? {} : { calls: [...calls.values()] }),
+    ...undo,
+  }
   return { name, kind: script.kind, isStart, ...outcome, links, ...known }
 }
 

@@ -1,3 +1,4 @@
+import type { wire } from '@impresario/client'
 import type { Json } from '@impresario/protocol'
 import type { InfiniteData, UseInfiniteQueryResult, UseQueryResult } from '@tanstack/react-query'
 import type { Page, Query } from './api.ts'
@@ -84,30 +85,6 @@ export interface PublishedBody {
   readonly runs: readonly JsonRecord[] | null
 }
 
-export interface DeliveryBody {
-  readonly id: string
-  readonly job_id: string
-  readonly event: string
-  readonly url: string
-  readonly status: string
-  readonly created_at: number
-  readonly attempts: readonly {
-    readonly at: number
-    readonly duration: number
-    readonly status: number | null
-    readonly error: string | null
-  }[]
-}
-
-export interface EndpointBody {
-  readonly id: string
-  readonly address: string
-  readonly status: string
-  readonly consecutive_failures: number
-  readonly last_success_at: number | null
-  readonly last_error: string | null
-}
-
 const one = encodeURIComponent
 
 export const useAutomations = (query: Query): Pages<AutomationBody> =>
@@ -121,7 +98,7 @@ export const useRun = (id: string): UseQueryResult<RunBody> => useLive(['run', i
 export const useAudit = (query: Query): Pages<AuditBody> => useLivePages(['audit'], 'audit', query)
 export const usePublished = (query: Query): Pages<PublishedBody> =>
   useLivePages(['published'], 'automations/events', query)
-export const useDeliveries = (query: Query): Pages<DeliveryBody> =>
+export const useDeliveries = (query: Query): Pages<wire.DeliveryBody> =>
   useLivePages(['deliveries'], 'webhooks/deliveries', query)
-export const useEndpoints = (): Pages<EndpointBody> => useLivePages(['endpoints'], 'webhooks/endpoints', {})
-export const useAccount = (): UseQueryResult<JsonRecord> => useCalm(['account'], 'account')
+export const useEndpoints = (): Pages<wire.EndpointBody> => useLivePages(['endpoints'], 'webhooks/endpoints', {})
+export const useAccount = (): UseQueryResult<wire.AccountBody> => useCalm(['account'], 'account')

@@ -1,17 +1,18 @@
+import type { wire } from '@impresario/client'
 import type {
-  BlueprintBody,
   BulkReply,
   CommandReply,
   DashboardBody,
   HistoryBody,
   JobBody,
-  Json,
   ListedJobBody,
   ListedQuarantinedBody,
   WorkerBody,
   WorkerHistoryBody,
   EventBody,
   EventCountBody,
+  FileListBody,
+  LogLineBody,
   ScheduleBody,
 } from '@impresario/protocol'
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
@@ -64,8 +65,8 @@ export const useWorkerHistory = (id: string): Pages<WorkerHistoryBody> =>
   useLivePages(['worker', id, 'history'], `workers/${encodeURIComponent(id)}/history`, {})
 export const useQuarantine = (query: Query): Pages<ListedQuarantinedBody> =>
   useLivePages(['quarantine'], 'quarantine', query, 100)
-export const useBlueprints = (): UseQueryResult<readonly Blueprint[]> => useCalm(['blueprints'], 'blueprints')
-export const useBlueprint = (name: string, version?: number): UseQueryResult<Blueprint> =>
+export const useBlueprints = (): UseQueryResult<readonly wire.BlueprintView[]> => useCalm(['blueprints'], 'blueprints')
+export const useBlueprint = (name: string, version?: number): UseQueryResult<wire.BlueprintView> =>
   useCalm(['blueprint', name], `blueprints/${encodeURIComponent(name)}`, { version })
 export const useSchedules = (): UseQueryResult<readonly ScheduleBody[]> => useLive(['schedules'], 'schedules')
 export const useEvents = (query: Query): Pages<EventBody> => useEventPages(query)
@@ -109,75 +110,34 @@ export function useJobHistory(id: string, version: number | undefined): UseQuery
 
 const HISTORY_MAX = 50_000
 
-interface Verdict {
-  readonly worker_id: string
-  readonly verdict: 'candidate' | 'filtered'
-  readonly place?: number
-  readonly score?: Readonly<Record<string, Json>>
-  readonly reasons?: readonly string[]
-}
-
-export interface TaskChoice {
-  readonly type: string
-  readonly strategy: string
-  readonly chosen: string | null
-  readonly summary: string
-  readonly live: number
-  readonly skilled: number
-  readonly candidates: number
-  readonly workers: readonly Verdict[]
-  readonly omitted: number
-}
-
-export interface ExplainedTask {
-  readonly task_id: string
-  readonly type: string
-  readonly where: 'waiting' | 'assigned' | 'running' | 'delayed' | 'ended'
-  readonly worker: string | null
-  readonly attempt: number
-  readonly deadline: number | null
-  readonly last_error: { readonly code: string; readonly message: string } | null
-  readonly explanation: TaskChoice | null
-}
-
-export interface ExplanationBody {
-  readonly summary: string | null
-  readonly parent_job_id: string | null
-  readonly children: readonly {
-    readonly job_id: string
-    readonly blueprint_name: string
-    readonly status: string | null
-  }[]
-  readonly tasks: readonly ExplainedTask[]
-}
-
-export function useExplanation(id: string, version: number | undefined): UseQueryResult<ExplanationBody> {
+/** Lines come without a change of the job, so that they are asked for while it is open. */
+export function useJobLog(id: string, isOpen: boolean): UseQueryResult<readonly LogLineBody[]> {
   return useQuery({
-    queryKey: ['job', id, 'explain', version],
-    queryFn: ({ signal }) => get<ExplanationBody>(`jobs/${encodeURIComponent(id)}/explain`, {}, signal),
-    placeholderData: (before) => before,
-    refetchInterval: useRefreshMs('job'),
+    queryKey: ['job', id, 'log'],
+    queryFn: ({ signal }) => get<readonly LogLineBody[]>(`jobs/${encodeURIComponent(id)}/log`, {}, signal),
+    refetchInterval: isOpen ? LOG_MS : false,
   })
 }
 
-export interface BlueprintState {
-  readonly name: string
-  readonly kind: string
-  readonly outcome: string | null
-  readonly waits: readonly string[]
-  readonly has_undo: boolean
-  readonly transitions: readonly { readonly to: string; readonly label: string | null }[]
-  /** What it hands out: types of tasks, blueprints of children, questions to people. */
-  readonly tasks?: readonly string[]
-  readonly children?: readonly string[]
-  readonly asks_person?: boolean
+const LOG_MS = 2_000
+
+export function useJobFiles(id: string): UseInfiniteQueryResult<InfiniteData<FileListBody>> {
+  return useInfiniteQuery({
+    queryKey: ['job', id, 'files'],
+    queryFn: ({ pageParam, signal }) =>
+      get<FileListBody>(`jobs/${encodeURIComponent(id)}/files`, { after: pageParam, limit: 100 }, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+  })
 }
 
-export type Blueprint = Pick<BlueprintBody, 'name' | 'version'> & {
-  readonly start: string
-  readonly endpoint: string | null
-  readonly states: readonly BlueprintState[]
-  readonly input_schema?: Readonly<Record<string, Json>> | null
+export function useExplanation(id: string, version: number | undefined): UseQueryResult<wire.ExplanationBody> {
+  return useQuery({
+    queryKey: ['job', id, 'explain', version],
+    queryFn: ({ signal }) => get<wire.ExplanationBody>(`jobs/${encodeURIComponent(id)}/explain`, {}, signal),
+    placeholderData: (before) => before,
+    refetchInterval: useRefreshMs('job'),
+  })
 }
 
 export interface Readiness {

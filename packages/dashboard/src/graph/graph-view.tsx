@@ -1,6 +1,6 @@
+import type { wire } from '@impresario/client'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import type { PointerEvent, ReactNode } from 'react'
-import type { Blueprint } from '../data/queries.ts'
 import { duration } from '../data/format.ts'
 import { stepName } from '../job/path.ts'
 import type { Path } from '../job/path.ts'
@@ -17,7 +17,7 @@ interface View {
 }
 
 export interface GraphProps {
-  readonly blueprint: Blueprint
+  readonly blueprint: wire.BlueprintView
   readonly path?: Path | undefined
   readonly current?: { readonly state: string; readonly status: string } | undefined
   /** Jobs that are in each state now. */

@@ -1,5 +1,7 @@
 import * as dagre from '@dagrejs/dagre'
-import type { Blueprint, BlueprintState } from '../data/queries.ts'
+import type { wire } from '@impresario/client'
+
+type BlueprintState = wire.BlueprintView['states'][number]
 
 export interface PlacedState {
   readonly state: BlueprintState
@@ -48,7 +50,7 @@ const LINE = 16
 const CHARS_MAX = 24
 
 /** Where everything goes. Several steps between the same states are one line with all their labels. */
-export function layoutOf({ states }: Blueprint): Layout {
+export function layoutOf({ states }: Pick<wire.BlueprintView, 'states'>): Layout {
   const graph = new Graph()
   graph.setGraph({ rankdir: 'TB', nodesep: 36, ranksep: 44, marginx: 16, marginy: 16 })
   graph.setDefaultEdgeLabel(() => ({}))
@@ -100,9 +102,9 @@ export function layoutOf({ states }: Blueprint): Layout {
 /** What a state hands out, one line each. */
 export function linesOf(state: BlueprintState): readonly { readonly kind: string; readonly text: string }[] {
   return [
-    ...(state.tasks ?? []).map((text) => ({ kind: 'task', text })),
-    ...(state.children ?? []).map((text) => ({ kind: 'child', text })),
-    ...(state.asks_person === true ? [{ kind: 'person', text: '' }] : []),
+    ...state.tasks.map((text) => ({ kind: 'task', text })),
+    ...state.children.map((text) => ({ kind: 'child', text })),
+    ...(state.asks_person ? [{ kind: 'person', text: '' }] : []),
     ...state.waits.map((text) => ({ kind: 'wait', text })),
   ].slice(0, 4)
 }

@@ -4,7 +4,15 @@ import { useText } from '../text/text.tsx'
 import { JsonView } from '../ui/json.tsx'
 
 /** What a job began with, what its states wrote, and what came of it. */
-export function JobData({ job, isRaw = false }: { readonly job: JobBody; readonly isRaw?: boolean }): ReactNode {
+export function JobData({
+  job,
+  isRaw = false,
+  children,
+}: {
+  readonly job: JobBody
+  readonly isRaw?: boolean
+  readonly children?: ReactNode
+}): ReactNode {
   const { t } = useText()
   const parts: readonly (readonly [title: string, value: unknown])[] = isRaw
     ? [[t('job.tab.raw'), job]]
@@ -29,6 +37,7 @@ export function JobData({ job, isRaw = false }: { readonly job: JobBody; readonl
             <JsonView value={value} label={title} />
           </section>
         ))}
+      {children}
     </div>
   )
 }

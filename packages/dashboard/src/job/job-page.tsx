@@ -13,8 +13,12 @@ import { StatusBadge } from '../ui/status.tsx'
 import { LinkButton } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { ApprovalCard } from './approval-card.tsx'
+import { AttemptList } from './attempts.tsx'
+import { DataSteps } from './data-steps.tsx'
 import { JobActions } from './job-actions.tsx'
 import { JobData } from './job-data.tsx'
+import { JobFiles } from './job-files.tsx'
+import { JobLog } from './job-log.tsx'
 import { pathOf, spansOf } from './path.ts'
 import { EventLog, Timeline } from './timeline.tsx'
 import { TaskList, WhyItWaits } from './waiting.tsx'
@@ -134,7 +138,7 @@ function Trouble({ job }: { readonly job: JobBody }): ReactNode {
   )
 }
 
-const TABS = ['timeline', 'tasks', 'data', 'events', 'raw'] as const
+const TABS = ['timeline', 'tasks', 'log', 'data', 'files', 'events', 'raw'] as const
 type Tab = (typeof TABS)[number]
 
 function JobBodyView({ job }: { readonly job: JobBody }): ReactNode {
@@ -192,8 +196,19 @@ function JobBodyView({ job }: { readonly job: JobBody }): ReactNode {
           {tab === 'timeline' ? (
             <Timeline spans={spans} from={job.created_at} until={job.ended_at ?? now} chosen={state} choose={choose} />
           ) : null}
-          {tab === 'tasks' ? <TaskList why={why} /> : null}
-          {tab === 'data' ? <JobData job={job} /> : null}
+          {tab === 'tasks' ? (
+            <>
+              <TaskList why={why} isOpen={job.ended_at === undefined} />
+              <AttemptList events={events} state={state} />
+            </>
+          ) : null}
+          {tab === 'log' ? <JobLog job={job} state={state} /> : null}
+          {tab === 'data' ? (
+            <JobData job={job}>
+              <DataSteps events={events} state={state} />
+            </JobData>
+          ) : null}
+          {tab === 'files' ? <JobFiles job={job} /> : null}
           {tab === 'events' ? (
             <EventLog
               events={state === undefined ? events : events.filter((event) => event.state === state)}

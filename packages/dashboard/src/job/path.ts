@@ -73,11 +73,47 @@ function stays(visits: readonly Visit[], now: number): Path['byState'] {
 const ENDS: Readonly<Record<string, Span['kind']>> = {
   task_finished: 'task',
   task_failed: 'task',
-  task_lost: 'task',
-  task_timed_out: 'task',
+  task_expired: 'task',
+  task_abandoned: 'task',
   child_ended: 'child',
   decision_made: 'person',
   approval_expired: 'person',
+}
+
+/** One attempt of a task that has come to an end. */
+export interface Attempt {
+  readonly id: string
+  readonly type: string
+  readonly state: string
+  readonly number: number | undefined
+  readonly worker: string | undefined
+  readonly seconds: number | undefined
+  /** When it ended. */
+  readonly at: number
+  readonly isBad: boolean
+  readonly note: string | undefined
+}
+
+/** The newest first. */
+export function attemptsOf(events: readonly HistoryBody[]): readonly Attempt[] {
+  return events
+    .filter(({ event_type: type }) => ENDS[type] === 'task')
+    .map((event) => ({
+      id: event.event_id,
+      type: nameIn(event.note) ?? '',
+      state: event.state ?? '',
+      number: event.attempt_number ?? undefined,
+      worker: event.worker_id ?? undefined,
+      seconds: event.duration_ms === null ? undefined : event.duration_ms / 1_000,
+      at: event.timestamp,
+      isBad: event.event_type !== 'task_finished' || isFailure(event.note),
+      note: event.note ?? undefined,
+    }))
+    .toReversed()
+}
+
+function isFailure(note: string | null): boolean {
+  return / (?:failure|failed)\b/.test(note ?? '')
 }
 
 /** Stays in states, each followed by what happened in it. */
@@ -117,7 +153,7 @@ function spanOf(event: HistoryBody, state: string, from: number): Span {
     state,
     from: begin,
     until: timestamp,
-    isBad: type !== 'task_finished' && kind === 'task' ? true : / (?:failure|failed)\b/.test(note ?? ''),
+    isBad: type !== 'task_finished' && kind === 'task' ? true : isFailure(note),
     worker: worker ?? undefined,
     note: note ?? undefined,
   }

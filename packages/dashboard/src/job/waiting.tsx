@@ -1,10 +1,10 @@
+import type { wire } from '@impresario/client'
 import type { JobBody } from '@impresario/protocol'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { shortId } from '../data/format.ts'
 import { useExplanation } from '../data/queries.ts'
-import type { ExplainedTask, ExplanationBody, TaskChoice } from '../data/queries.ts'
 import { useText } from '../text/text.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, Time } from '../ui/parts.tsx'
@@ -54,13 +54,19 @@ export function WhyItWaits({ job }: { readonly job: JobBody }): ReactNode {
 }
 
 /** Every task of the present state: where it is, and why there. */
-export function TaskList({ why }: { readonly why: ExplanationBody | undefined }): ReactNode {
+export function TaskList({
+  why,
+  isOpen,
+}: {
+  readonly why: wire.ExplanationBody | undefined
+  readonly isOpen: boolean
+}): ReactNode {
   const { t } = useText()
   const tasks = why?.tasks ?? []
   if (tasks.length === 0) {
     return (
       <Empty icon="run" title={t('tasks.none')}>
-        {t('tasks.noneNote')}
+        {isOpen ? t('tasks.noneNote') : null}
       </Empty>
     )
   }
@@ -81,7 +87,7 @@ const PLACES = {
   ended: 'finished',
 } as const
 
-function Task({ task, isAlone }: { readonly task: ExplainedTask; readonly isAlone: boolean }): ReactNode {
+function Task({ task, isAlone }: { readonly task: wire.ExplainedTaskBody; readonly isAlone: boolean }): ReactNode {
   const { t } = useText()
   const [isOpen, setOpen] = useState(isAlone)
   return (
@@ -122,7 +128,7 @@ function Task({ task, isAlone }: { readonly task: ExplainedTask; readonly isAlon
 }
 
 /** Who could take it, how they compare, and what keeps the others out. */
-function Choice({ choice }: { readonly choice: TaskChoice }): ReactNode {
+function Choice({ choice }: { readonly choice: wire.ChoiceBody }): ReactNode {
   const { t } = useText()
   return (
     <div className="mt-2">
@@ -172,7 +178,7 @@ function Choice({ choice }: { readonly choice: TaskChoice }): ReactNode {
   )
 }
 
-function scoreText(score: Readonly<Record<string, unknown>>): string {
+function scoreText(score: object): string {
   return Object.entries(score)
     .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name} ${String(value)}`)

@@ -1,9 +1,9 @@
+import type { wire } from '@impresario/client'
 import { parseExact } from '@impresario/protocol'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
 import { useBlueprint, useBlueprints, useJobs, useStart } from '../data/queries.ts'
-import type { Blueprint } from '../data/queries.ts'
 import { useAddress, useParam } from '../data/search.ts'
 import { useMayCommand } from '../data/session.ts'
 import { GraphView } from '../graph/graph-view.tsx'
@@ -93,7 +93,13 @@ export function BlueprintPage(): ReactNode {
 type Way = 'form' | 'json'
 
 /** A job with input that is checked while it is typed, and again by the server. */
-function StartDialog({ blueprint, close }: { readonly blueprint: Blueprint; readonly close: () => void }): ReactNode {
+function StartDialog({
+  blueprint,
+  close,
+}: {
+  readonly blueprint: wire.BlueprintView
+  readonly close: () => void
+}): ReactNode {
   const { t } = useText()
   const say = useSay()
   const start = useStart()

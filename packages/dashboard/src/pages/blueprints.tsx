@@ -1,8 +1,8 @@
+import type { wire } from '@impresario/client'
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { useBlueprints } from '../data/queries.ts'
-import type { Blueprint } from '../data/queries.ts'
 import { useText } from '../text/text.tsx'
 import { Code, Empty, Failure, Loading, PageHead, Panel } from '../ui/parts.tsx'
 import { Icon } from '../ui/icon.tsx'
@@ -62,8 +62,8 @@ export function BlueprintsPage(): ReactNode {
   )
 }
 
-function newestOf(all: readonly Blueprint[]): readonly (Blueprint & { readonly versions: number })[] {
-  const found = new Map<string, Blueprint & { readonly versions: number }>()
+function newestOf(all: readonly wire.BlueprintView[]): readonly (wire.BlueprintView & { readonly versions: number })[] {
+  const found = new Map<string, wire.BlueprintView & { readonly versions: number }>()
   for (const one of all) {
     const known = found.get(one.name)
     const newest = known !== undefined && known.version > one.version ? known : one

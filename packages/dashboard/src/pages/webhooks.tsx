@@ -1,7 +1,7 @@
+import type { wire } from '@impresario/client'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useDeliveries, useEndpoints } from '../data/automation-queries.ts'
-import type { DeliveryBody } from '../data/automation-queries.ts'
 import { shortId } from '../data/format.ts'
 import { usePost } from '../data/queries.ts'
 import { useAddress } from '../data/search.ts'
@@ -50,7 +50,7 @@ function Deliveries(): ReactNode {
   )
 }
 
-function Delivery({ delivery }: { readonly delivery: DeliveryBody }): ReactNode {
+function Delivery({ delivery }: { readonly delivery: wire.DeliveryBody }): ReactNode {
   const { t } = useText()
   const say = useSay()
   const post = usePost()

@@ -240,9 +240,19 @@ export function blueprintBody(blueprint: RunnableBlueprint): BlueprintBody {
       outcome: node.outcome ?? null,
       waits: node.waits ?? [],
       has_undo: node.hasUndo === true,
+      tasks: namesOf(node, 'task'),
+      children: namesOf(node, 'child'),
+      asks_person: namesOf(node, 'person').length > 0,
       transitions: node.links.map((link) => ({ to: link.to, label: link.label ?? null })),
     })),
   }
+}
+
+function namesOf(
+  { calls = [] }: RunnableBlueprint['nodes'][number],
+  kind: 'task' | 'child' | 'person',
+): readonly string[] {
+  return calls.filter((call) => call.kind === kind).map(({ name }) => name)
 }
 
 /** Schemas come from programs: one that JSON cannot hold, or that is huge, is not shown. */

@@ -1,0 +1,67 @@
+import type { HistoryBody } from '@impresario/protocol'
+import { Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
+import type { ReactNode } from 'react'
+import { duration } from '../data/format.ts'
+import { useText } from '../text/text.tsx'
+import { Time } from '../ui/parts.tsx'
+import { attemptsOf } from './path.ts'
+import type { Attempt } from './path.ts'
+
+const SHOWN_MAX = 200
+
+/** Every attempt of every task that has come to an end, the newest first. */
+export function AttemptList({
+  events,
+  state,
+}: {
+  readonly events: readonly HistoryBody[]
+  readonly state: string | undefined
+}): ReactNode {
+  const { t } = useText()
+  const attempts = useMemo(
+    () => attemptsOf(events).filter((one) => state === undefined || one.state === state),
+    [events, state],
+  )
+  if (attempts.length === 0) return null
+  return (
+    <section aria-label={t('tasks.earlier')}>
+      <h3 className="border-y border-line bg-raise/50 px-4 py-1.5 text-xs font-medium text-faint">
+        {t('tasks.earlier')}
+      </h3>
+      <ul tabIndex={0} aria-label={t('tasks.earlier')} className="max-h-[24rem] overflow-y-auto">
+        {attempts.slice(0, SHOWN_MAX).map((one) => (
+          <Row key={one.id} attempt={one} />
+        ))}
+      </ul>
+      {attempts.length > SHOWN_MAX ? (
+        <p className="px-4 py-2 text-xs text-faint">{t('tasks.moreAttempts', { n: attempts.length - SHOWN_MAX })}</p>
+      ) : null}
+    </section>
+  )
+}
+
+function Row({ attempt }: { readonly attempt: Attempt }): ReactNode {
+  const { t } = useText()
+  const { type, state, number, worker, seconds, at, isBad, note } = attempt
+  return (
+    <li className="border-b border-line px-4 py-2 last:border-b-0">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <span aria-hidden="true" className={`size-2 shrink-0 rounded-full ${isBad ? 'bg-bad' : 'bg-ok'}`} />
+        <bdi className="font-medium">{type}</bdi>
+        <span className="text-soft">{t(isBad ? 'tasks.attemptFailed' : 'tasks.attemptDone', { n: number ?? 1 })}</span>
+        <bdi className="text-xs text-faint">{state}</bdi>
+        {worker === undefined ? null : (
+          <Link to="/workers/$id" params={{ id: worker }} className="text-accent hover:underline">
+            <bdi>{worker}</bdi>
+          </Link>
+        )}
+        <span className="num ml-auto text-soft">{seconds === undefined ? '' : duration(seconds * 1_000)}</span>
+        <Time at={at} className="text-faint" />
+      </div>
+      {isBad && note !== undefined ? (
+        <bdi className="mt-0.5 block pl-5 [overflow-wrap:anywhere] text-bad">{note}</bdi>
+      ) : null}
+    </li>
+  )
+}
