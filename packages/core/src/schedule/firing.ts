@@ -1,70 +1,45 @@
-import { DAY_MS } from '@impresario/protocol'
-import { dateOf, daysInMonth, weekdayOf } from '@impresario/recurrence'
-import type { Zone } from '@impresario/recurrence'
+import { cronSeries, every, lastOccurrence, parseCron } from '@impresario/recurrence'
+import type { Series, Zone } from '@impresario/recurrence'
 import type { Trigger } from './schedule.ts'
 
 /** A trigger with all that its firings depend on. */
 export interface Timetable {
   readonly trigger: Trigger
   readonly zone: Zone
-  /** What an interval is counted from: its first run, or any later one. */
+  /** What an interval is counted from: its first run, or any later one. Firings up to here were served. */
   readonly anchor: number
 }
 
-type DayTrigger = Exclude<Trigger, { kind: 'interval' }>
-
-const MINUTE_MS = 60_000
-/** A time that is skipped means the moment of the change; of a time that occurs twice, the first counts. */
-const CLOCK_RULES = { gap: 'first', fold: 'first' } as const
-/** The longest wait for a day: `monthly_dates = [31]` after the end of a January or of a July is less than 62 days. */
-const DAYS_MAX = 64
-
 /** The first firing later than `at`. */
 export function firingAfter(timetable: Timetable, at: number): number {
-  const { trigger, anchor } = timetable
-  if (trigger.kind === 'interval') return lastTick(trigger.everyMs, anchor, at) + trigger.everyMs
-  return search(trigger, timetable.zone, at, 1)
+  return seriesOf(timetable)?.next(at)?.at ?? Number.POSITIVE_INFINITY
 }
 
-/** The last firing that is not later than `at`. */
+/** The last firing that is not later than `at`, among those after the anchor. */
 export function firingUpTo(timetable: Timetable, at: number): number {
-  const { trigger, anchor } = timetable
-  if (trigger.kind === 'interval') return lastTick(trigger.everyMs, anchor, at)
-  return search(trigger, timetable.zone, at, -1)
+  const series = seriesOf(timetable)
+  const last = series && lastOccurrence(series, timetable.anchor, at)
+  return last?.at ?? Number.NEGATIVE_INFINITY
 }
 
-function lastTick(everyMs: number, anchor: number, at: number): number {
-  return anchor + Math.floor((at - anchor) / everyMs) * everyMs
+/** The times of a schedule, computed by the same code as those of automations. */
+function seriesOf({ trigger, zone, anchor }: Timetable): Series | undefined {
+  if (trigger.kind === 'interval') return every(trigger.everyMs, anchor)
+  const expression = cronOf(trigger)
+  return expression === undefined ? undefined : cronSeries(parseCron(expression), zone)
 }
 
-/**
- * Goes over the days, forwards or back, until one has a firing that will do. Begins a day on the other side of today: in
- * 2011 Samoa left out a whole day, and what was due on it fired on the next.
- */
-function search(trigger: DayTrigger, zone: Zone, at: number, direction: 1 | -1): number {
-  const today = Math.floor(zone.localOf(at) / DAY_MS)
-  for (let step = -1; step <= DAYS_MAX; step += 1) {
-    const dayNo = today + step * direction
-    if (!isDayOf(trigger, dayNo)) continue
-    const firing = zone.instantOf(dayNo * DAY_MS + trigger.at * MINUTE_MS, CLOCK_RULES)
-    if (direction === 1 ? firing > at : firing <= at) return firing
-  }
-  // A trigger without any day. Where schedules are read it is refused; here it never fires.
-  return direction * Number.POSITIVE_INFINITY
-}
-
-function isDayOf(trigger: DayTrigger, dayNo: number): boolean {
+/** A trigger without any day never fires. Where schedules are read it is refused. */
+function cronOf(trigger: Exclude<Trigger, { kind: 'interval' }>): string | undefined {
+  const time = `${trigger.at % 60} ${Math.floor(trigger.at / 60)}`
   switch (trigger.kind) {
     case 'daily':
-      return true
+      return `${time} * * *`
     case 'weekly':
-      return trigger.days.includes(weekdayOf(dayNo))
+      return trigger.days.length === 0 ? undefined : `${time} * * ${trigger.days.join(',')}`
     case 'monthly': {
-      const date = dateOf(dayNo)
-      return (
-        trigger.dates.includes(date.day) ||
-        (trigger.dates.includes('last') && date.day === daysInMonth(date.year, date.month))
-      )
+      const dates = trigger.dates.map((date) => (date === 'last' ? 'L' : date))
+      return dates.length === 0 ? undefined : `${time} ${dates.join(',')} * *`
     }
   }
 }
