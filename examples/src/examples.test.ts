@@ -40,3 +40,19 @@ test('[M-05] 08-testing: a blueprint is tested over two weeks, two retries and a
     'attempts: 1, 1, 2, 3',
   ])
 })
+
+test('[K-01, K-04, K-09, K-13, K-16] 09-automations: an assistant reads every push, asks, keeps to its budget and is on record', async () => {
+  expect(await printed(() => import('./09-automations.ts'))).toEqual([
+    'succeeded after read (succeeded), ask (skipped), tell (succeeded) for $0.02',
+    'asked: Deploy "Move the database"?',
+    'succeeded after read (succeeded), ask (succeeded), tell (succeeded) for $0.02',
+    'not for main',
+    'skipped',
+    '$0.04 and 1800 tokens today',
+    '2099-12-24T07:00:00.000Z',
+    'automation.created for ada',
+    'run.started',
+    'run.started',
+    'run.skipped: budget',
+  ])
+})

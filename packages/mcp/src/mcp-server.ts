@@ -115,7 +115,9 @@ function tasksFor(era: Era, capabilities: JsonObject, params: object): 'none' | 
 }
 
 async function toolsOf(context: ToolContext): Promise<ReadonlyMap<string, Blueprint>> {
-  return blueprintTools(await blueprintsOf(context), TOOL_NAMES)
+  // Who may not read blueprints starts them by name, with start_job.
+  const all = context.api.allows('jobs:read') ? await blueprintsOf(context) : []
+  return blueprintTools(all, TOOL_NAMES)
 }
 
 function unknownTool(name: string): ProtocolError {

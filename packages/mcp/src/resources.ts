@@ -56,7 +56,7 @@ async function listResources(
   context: ToolContext,
   cursor: string | undefined,
 ): Promise<{ readonly resources: readonly Listed[]; readonly nextCursor: string | undefined }> {
-  const all = await blueprintsOf(context)
+  const all = context.api.allows('jobs:read') ? await blueprintsOf(context) : []
   const rest = cursor === undefined ? all : all.filter(({ name }) => name > cursor)
   const shown = rest.slice(0, BOUNDS.rowsMax)
   const blueprints = shown.map(({ name }) => resource('blueprint', name, name))

@@ -1,4 +1,4 @@
-import type { Data, DataObject } from '@impresario/protocol'
+import type { Data, DataObject, UsageReport } from '@impresario/protocol'
 
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = DataObject
@@ -9,8 +9,12 @@ export interface ToolCall {
   readonly signal: AbortSignal
   /** The same for every attempt of one call, so that a receiver can tell a repetition. */
   readonly idempotencyKey: string
+  /** The run that calls it, or the part of one. */
+  readonly runId: string
   /** Whose run it is. */
   readonly owner: string
+  /** Says what the call has used, beside what it said before. Counts against the budgets of the run; durable when it resolves. */
+  readonly meter: (report: UsageReport) => Promise<void>
   readonly log: (message: string, details?: DataObject) => void
 }
 

@@ -34,7 +34,14 @@ function run(tool: BuiltInTool, input: DataObject, signal = new AbortController(
   registry.add([tool])
   const registered = registry.named(tool.name)
   if (registered === undefined) throw new Error('not registered')
-  const call = { signal, idempotencyKey: 'once', owner: 'anna', log: () => {} }
+  const call = {
+    signal,
+    idempotencyKey: 'once',
+    owner: 'anna',
+    runId: 'run',
+    meter: () => Promise.resolve(),
+    log: () => {},
+  }
   return runTool(input, { registered, secrets: { KEY: 'very-secret-value' }, call })
 }
 
