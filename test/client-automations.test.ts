@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createClient } from '@impresario/client'
 import type { Client, Run } from '@impresario/client'
 import { createServer } from '@impresario/server'
+import { createWorker } from '@impresario/worker'
 import type { Server } from '@impresario/server'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { newStorageUrl } from './servers/storage-ground.ts'
@@ -22,6 +23,8 @@ const PIPELINE = [
   { id: 'make', uses: 'transform', with: { value: { userName: '${params.userName}' } }, saveAs: 'made' },
   { id: 'tell', uses: 'log', with: { message: 'Hello ${steps.made.userName}' }, timeoutSeconds: 5 },
 ]
+
+const QUIET = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
 
 let directory = ''
 let server: Server
@@ -121,6 +124,58 @@ describe.each(WAYS)('automations through the client %s', (way, clientOf) => {
     }, 60_000)
     expect(await client.events.published({ topic }).all()).toHaveLength(1)
     expect((await client.tools.get('http.request'))?.inputSchema).toMatchObject({ type: 'object' })
+  })
+
+  test.each(['with a socket', 'over HTTP alone'])('[K-16] a worker %s meters what its task used', async (line) => {
+    const client = clientOf('acme')
+    const type = `think-${way.length}-${line.length}`
+    const worker = createWorker({ url, id: type, shutdownMs: 0, log: QUIET, webSockets: line === 'with a socket' })
+    const refusals: string[] = []
+    worker.task(type, async (_params, task) => {
+      await task.meter({ usd: 0.4, tokens: 1_200 })
+      // Nobody waits for this one but the result.
+      void task.meter({ seconds: 2.5 })
+      await task.meter({ usd: -1 }).catch((error: unknown) => refusals.push(String(error)))
+      return { thought: true }
+    })
+    await worker.start()
+    const budget = { usdPerDay: 1, tokensPerDay: 10_000 }
+    const pipeline = [{ id: 'think', uses: `task.${type}`, with: {} }]
+    const { id } = await client.automations.create({ title: `Think ${way} ${line}`, budget, pipeline })
+    const run = await ended(client, (await client.automations.run(id)).runId)
+    expect(run).toMatchObject({ status: 'succeeded', usage: { usd: 0.4, tokens: 1_200, seconds: 2.5 } })
+    expect((await client.get(run.id)).usage).toEqual(run.usage)
+    expect(refusals).toEqual([expect.stringContaining('"usd" must be a number from 0') as unknown])
+    expect(await client.automations.budget(id)).toMatchObject({
+      runs: { used: null, limit: null },
+      usd: { used: 0.4, limit: 1 },
+      tokens: { used: 1_200, limit: 10_000 },
+      seconds: { used: 2.5, limit: null },
+      agent: null,
+    })
+    await ended(client, (await client.automations.run(id)).runId)
+    expect(await ended(client, (await client.automations.run(id)).runId)).toMatchObject({
+      status: 'canceled',
+      error: { message: expect.stringContaining('usd_per_day of the automation is 1, and 1.2 were used') as unknown },
+    })
+    expect(await client.automations.run(id)).toMatchObject({ status: 'skipped', reason: 'budget' })
+    await worker.stop()
+  })
+
+  test('[K-16] an agent has a budget of its own', async () => {
+    const client = clientOf('root')
+    const budget = { runsPerDay: 1, usdPerDay: 5 }
+    const agent = await client.agents.create({ name: `saver ${way}`, scopes: ['automations:*'], budget })
+    expect(agent.budget).toEqual(budget)
+    const { token } = await client.agents.createToken(agent.id, { name: 'only' })
+    const own = createClient({ url, token })
+    const { id } = await own.automations.create({ title: 'x', params: { userName: 'Ada' }, pipeline: PIPELINE })
+    expect(await own.automations.run(id)).toMatchObject({ status: 'started' })
+    expect(await own.automations.run(id)).toMatchObject({ status: 'skipped', reason: 'budget' })
+    expect((await own.automations.budget(id)).agent).toMatchObject({ runs: { used: 1, limit: 1 }, usd: { limit: 5 } })
+    expect((await client.agents.update(agent.id, { budget: { runsPerDay: 2 } })).budget).toEqual({ runsPerDay: 2 })
+    await expect(client.agents.update(agent.id, { budget: { runsPerDay: -1 } })).rejects.toMatchObject({ status: 400 })
+    await client.agents.delete(agent.id)
   })
 
   test('[K-01] an admin makes agents and tokens; others may not', async () => {

@@ -53,6 +53,7 @@ function agentText(screen: Screen, agent: Agent): string {
     ['description', agent.description ?? undefined],
     ['scopes', agent.scopes.join(', ')],
     ['acts for', agent.onBehalfOf ?? undefined],
+    ['budget', agent.budget === null ? undefined : limitsText(agent.budget)],
     ['created', `${ago(agent.createdAt, now)} by ${agent.createdBy}`],
   ])
   if (agent.tokens.length === 0) return head
@@ -64,11 +65,17 @@ function agentText(screen: Screen, agent: Agent): string {
   return `${head}\n\n${tokens}`
 }
 
+function limitsText(budget: NonNullable<Agent['budget']>): string {
+  const limits = Object.entries(toWireObject(budget)).map(([name, limit]) => `${name} ${String(limit)}`)
+  return limits.length === 0 ? 'without limits' : limits.join(', ')
+}
+
 export interface AgentOptions extends GlobalOptions {
   readonly scope: readonly string[]
   readonly description?: string
   readonly onBehalfOf?: string
   readonly name?: string
+  readonly budget?: string
 }
 
 /** Boundary: the server knows the scopes. */
@@ -76,13 +83,17 @@ function scopesOf({ scope }: AgentOptions): readonly `${string}:*`[] {
   return scope as readonly `${string}:*`[]
 }
 
-function moreOf({ description, onBehalfOf }: AgentOptions) {
-  return { ...(description === undefined ? {} : { description }), ...(onBehalfOf === undefined ? {} : { onBehalfOf }) }
+async function moreOf({ description, onBehalfOf, budget }: AgentOptions) {
+  return {
+    ...(description === undefined ? {} : { description }),
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    ...(budget === undefined ? {} : { budget: await readData('--budget', budget) }),
+  }
 }
 
 export function createAgent(name: string, options: AgentOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const agent = await client.agents.create({ name, scopes: scopesOf(options), ...moreOf(options) })
+    const agent = await client.agents.create({ name, scopes: scopesOf(options), ...(await moreOf(options)) })
     if (screen.isJson) return shown(screen, agent)
     done(screen, `The agent ${name} is there: ${agent.id}`)
     screen.out(screen.paint('dim', `Give it a token: ${COMMAND} agents token ${agent.id} <name>`))
@@ -94,7 +105,7 @@ export function editAgent(id: string, options: AgentOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const scopes = options.scope.length === 0 ? {} : { scopes: scopesOf(options) }
     const name = options.name === undefined ? {} : { name: options.name }
-    return shown(screen, await client.agents.update(id, { ...name, ...scopes, ...moreOf(options) }))
+    return shown(screen, await client.agents.update(id, { ...name, ...scopes, ...(await moreOf(options)) }))
   })
 }
 

@@ -71,6 +71,10 @@ function addSteering(automations: Command, end: End): void {
     .option('--params <json>', 'in place of single params: JSON, @file, or - for standard input')
     .action(act(end, async (options: RunNowOptions, id: string) => (await load()).runAutomation(id, options)))
   automations
+    .command('budget <automation>')
+    .description('show what an automation has used today, and what it may use')
+    .action(act(end, async (options, id) => (await load()).showBudget(id, options)))
+  automations
     .command('snooze <automation>')
     .description('put the next run off')
     .addOption(new Option('--for <span>', 'how long: 30m, 2h, 7d').argParser(spanMs).makeOptionMandatory())
@@ -218,6 +222,7 @@ function agentFields(command: Command): Command {
     )
     .option('--description <text>', 'what it is')
     .option('--on-behalf-of <person>', 'the person for whom it acts')
+    .option('--budget <json>', 'what it may use in a day, such as {"usd_per_day": 5}: JSON, @file, or -')
 }
 
 export function addToolsAndAudit(program: Command, end: End): void {

@@ -163,3 +163,22 @@ test('[K-01] [K-04] [K-10] people make agents, publish events and look at tools'
   expect((await cli('tools', 'show', 'log')).stdout).toContain('"message"')
   expect((await cli('tools', 'show', 'none')).code).not.toBe(0)
 })
+
+test('[K-16] the budget of an automation and what is left of it are shown', async () => {
+  const budget = { runs_per_day: 3, usd_per_day: 2.5 }
+  const definition = JSON.stringify({ title: 'Saver', budget, pipeline: [] })
+  const made = await json('automations', 'create', '--data', definition)
+  const id = String(made['id'])
+  await cli('automations', 'run', id)
+  expect(await json('automations', 'budget', id)).toMatchObject({
+    runs: { used: 1, limit: 3 },
+    usd: { used: 0, limit: 2.5 },
+    agent: null,
+  })
+  const { stdout } = await cli('automations', 'budget', id)
+  expect(stdout).toMatch(/runs +1 +3\n/)
+  expect(stdout).toMatch(/usd +0 +2\.5\n/)
+  const agent = await json('agents', 'create', 'saver', '--scope', 'automations:*', '--budget', '{"usd_per_day": 5}')
+  expect(agent).toMatchObject({ budget: { usd_per_day: 5 } })
+  expect((await cli('agents', 'show', String(agent['id']))).stdout).toContain('usd_per_day 5')
+})

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import type { Automation, AutomationDefinition, TimePreview } from '@impresario/client'
+import type { Automation, AutomationBudget, AutomationDefinition, TimePreview } from '@impresario/client'
 import { parse } from 'yaml'
 import { dataObject, readData } from './arguments.ts'
 import { COMMAND, EXIT, usage } from './failure.ts'
@@ -153,6 +153,45 @@ export function runAutomation(id: string, options: RunNowOptions): Promise<numbe
     else done(screen, `${launched.status === 'waiting' ? 'It waits for its place' : 'It runs'}: ${launched.runId}`)
     return EXIT.ok
   })
+}
+
+export function showBudget(id: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const budget = await client.automations.budget(id)
+    if (screen.isJson) printJson(screen, budget)
+    else screen.out(budgetText(screen, budget))
+    return EXIT.ok
+  })
+}
+
+function budgetText(screen: Screen, { agent, ...own }: AutomationBudget): string {
+  const rows = (['runs', 'usd', 'tokens', 'seconds'] as const).map((name) => ({
+    name,
+    ...own[name],
+    ofAgent: agent?.[name],
+  }))
+  const amount = (value: number | null | undefined): string =>
+    value === null || value === undefined ? '–' : String(value)
+  const text = table(screen, rows, [
+    { title: own.period, cell: ({ name }) => name },
+    { title: 'used', cell: ({ used }) => amount(used), align: 'right' },
+    { title: 'limit', cell: ({ limit }) => amount(limit), align: 'right' },
+    ...(agent === null
+      ? []
+      : [
+          {
+            title: 'used by agent',
+            cell: ({ ofAgent }: (typeof rows)[number]) => amount(ofAgent?.used),
+            align: 'right',
+          } as const,
+          {
+            title: 'limit of agent',
+            cell: ({ ofAgent }: (typeof rows)[number]) => amount(ofAgent?.limit),
+            align: 'right',
+          } as const,
+        ]),
+  ])
+  return text
 }
 
 export interface SnoozeOptions extends GlobalOptions {

@@ -62,6 +62,7 @@ function runText(screen: Screen, run: Run): string {
     ['begun', localTime(run.createdAt)],
     ['took', run.endedAt === null ? undefined : span(run.endedAt - run.createdAt)],
     ['attempt', run.attempt === 1 ? undefined : String(run.attempt)],
+    ['used', usageText(run.usage)],
     ['error', run.error === null ? undefined : `${run.error.code}: ${run.error.message}`],
   ])
   const steps = table(screen, run.steps, [
@@ -71,6 +72,15 @@ function runText(screen: Screen, run: Run): string {
     { title: 'error', cell: (step) => step.error?.message ?? '' },
   ])
   return run.steps.length === 0 ? head : `${head}\n\n${steps}`
+}
+
+function usageText({ usd, tokens, seconds }: Run['usage']): string | undefined {
+  const parts = [
+    ...(usd === 0 ? [] : [`$${usd}`]),
+    ...(tokens === 0 ? [] : [`${tokens} tokens`]),
+    ...(seconds === 0 ? [] : [`${seconds} s`]),
+  ]
+  return parts.length === 0 ? undefined : parts.join(', ')
 }
 
 export interface ReasonOptions extends GlobalOptions {

@@ -12,6 +12,13 @@ export interface AgentFields {
   /** All of a kind are `jobs:*`. */
   readonly scopes: readonly (Scope | `${string}:*`)[]
   readonly onBehalfOf?: string
+  /** What all its automations together may use on a day by UTC. */
+  readonly budget?: {
+    readonly runsPerDay?: number
+    readonly usdPerDay?: number
+    readonly tokensPerDay?: number
+    readonly gpuSecondsPerDay?: number
+  }
 }
 
 export interface NewToken {

@@ -3,7 +3,7 @@ import { ask, askAll } from './asking.ts'
 import { given } from './connection.ts'
 import type { Listing, PageQuery } from './listing.ts'
 import type { RequestTransport } from './request-transport.ts'
-import type { Automation, Launched, TimePreview } from './views.ts'
+import type { Automation, AutomationBudget, Launched, TimePreview } from './views.ts'
 import type * as wire from './wire-automations.ts'
 import { toWire } from './wire-case.ts'
 
@@ -68,6 +68,11 @@ export class Automations {
   run(id: string, params?: DataObject): Promise<Launched> {
     const body = params === undefined ? {} : { params }
     return ask<wire.LaunchedBody>(this.#transport, { method: 'POST', path: [PATH, id, 'run'], body })
+  }
+
+  /** What it has used today, and what it may use. */
+  budget(id: string): Promise<AutomationBudget> {
+    return ask<wire.BudgetBody>(this.#transport, { method: 'GET', path: [PATH, id, 'budget'] })
   }
 
   /** Puts the next run off. Who did it and why is on record. */

@@ -80,6 +80,8 @@ export interface WebhookSecret extends CamelCased<wire.WebhookSecretBody> {}
 
 /** A standing order. `definition` is as it was written. */
 export interface Automation extends CamelCased<automations.AutomationBody> {}
+/** What an automation has used today, and what it may use. */
+export interface AutomationBudget extends CamelCased<automations.BudgetBody> {}
 export interface TimePreview extends CamelCased<automations.PreviewBody> {}
 export interface Launched extends CamelCased<automations.LaunchedBody> {}
 export interface ListedRun extends CamelCased<automations.ListedRunBody> {}

@@ -1,4 +1,4 @@
-import type { Data, DataObject, Scope } from '@impresario/protocol'
+import type { Data, DataObject, Scope, Usage } from '@impresario/protocol'
 
 /* What the server tells of automations, as it comes over the wire. Times are Unix seconds. */
 
@@ -31,6 +31,35 @@ export interface AutomationBody {
   readonly created_by: string
   readonly updated_at: number
   readonly updated_by: string
+}
+
+/** What may be used on a day by UTC. Without a field there is no limit. */
+interface BudgetLimits {
+  readonly runs_per_day?: number
+  readonly usd_per_day?: number
+  readonly tokens_per_day?: number
+  readonly gpu_seconds_per_day?: number
+}
+
+interface MeasureBody {
+  readonly used: number
+  readonly limit: number | null
+}
+
+interface BudgetStateBody {
+  /** The day by UTC, as YYYY-MM-DD. */
+  readonly period: string
+  /** Counted under a limit only. */
+  readonly runs: { readonly used: number | null; readonly limit: number | null }
+  readonly usd: MeasureBody
+  readonly tokens: MeasureBody
+  readonly seconds: MeasureBody
+}
+
+/** What an automation has used today, and what it may use. */
+export interface BudgetBody extends BudgetStateBody {
+  /** The same for the agent that owns the automation, if it has a budget. */
+  readonly agent: BudgetStateBody | null
 }
 
 /** When something runs next by the clock. */
@@ -84,6 +113,8 @@ export interface RunStepBody {
 }
 
 export interface RunBody extends ListedRunBody {
+  /** What its tasks have used, as their workers reported; with all parts and child jobs. */
+  readonly usage: Usage
   readonly steps: readonly RunStepBody[]
   /** Attempts before this one. */
   readonly attempts: readonly {
@@ -163,6 +194,8 @@ export interface AgentBody {
   readonly description: string | null
   readonly scopes: readonly Scope[]
   readonly on_behalf_of: string | null
+  /** What all its automations together may use in a day. */
+  readonly budget: BudgetLimits | null
   readonly tokens: readonly AgentTokenBody[]
   readonly created_at: number
   readonly created_by: string

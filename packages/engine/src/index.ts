@@ -16,6 +16,7 @@ export type {
   Delivery,
   Handout,
   PollOptions,
+  Metering,
   Receipt,
   Report,
   WorkerEvent,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { LIMITS } from './limits.ts'
 import { JOB_STATUSES, WAIT_KINDS, LARGE_JOB_FIELDS, WORKER_STATUSES } from './wire-client.ts'
-import { jobCompensation, jobFailure, jobWork } from './job-part-schemas.ts'
+import { jobCompensation, jobFailure, jobWork, usageBody } from './job-part-schemas.ts'
 
 /**
  * The messages that clients send and receive. The types are in `wire-client.ts`. Requests are validated with these
@@ -248,6 +248,7 @@ export const jobBody = z.looseObject({
   result: z.unknown().optional(),
   progress: z.number().optional().describe('From 0 to 1.'),
   progress_message: z.string().optional(),
+  usage: usageBody.optional().describe('What its own tasks have used, as their workers reported.'),
   error_message: z.string().optional(),
   error_code: z.string().optional(),
   failure: jobFailure.optional().describe('What led to the present state, if something went wrong before it.'),

@@ -6,6 +6,12 @@ export const jobCompensation = z.looseObject({
   undone: z.array(z.string()),
 })
 
+export const usageBody = z.object({
+  usd: z.number(),
+  tokens: z.number(),
+  seconds: z.number().describe('Of machines that are paid by time, such as GPUs.'),
+})
+
 export const jobFailure = z.looseObject({
   code: z.string(),
   message: z.string(),

@@ -1,5 +1,6 @@
 import type { Data, DataObject } from './exact/exact-json.ts'
 import type { Json, JsonObject } from './json.ts'
+import type { Usage } from './usage.ts'
 
 /** The messages of clients, in snake_case; `null` means absent. Times are Unix seconds, durations are seconds. */
 type Maybe<T> = T | null
@@ -231,6 +232,8 @@ export interface JobBody {
   readonly result?: Data
   readonly progress?: number
   readonly progress_message?: string
+  /** What its own tasks have used, as their workers reported. */
+  readonly usage?: Usage
   readonly error_message?: string
   readonly error_code?: string
   /** The error that led to the present state, if there was one. */

@@ -117,7 +117,6 @@ function policiesIn(fields: FieldReader, problems: Problems): Policies {
     inner('calendars'),
     inner('budget'),
   ]
-  const most = { min: 0, max: 1e12 }
   const policies: Policies = {
     retry: {
       maxRetries: retry.number('max_retries', { min: 0, max: 10, isWhole: true }) ?? 3,
@@ -131,15 +130,30 @@ function policiesIn(fields: FieldReader, problems: Problems): Policies {
     },
     dedupe: dedupeIn(fields, problems),
     calendars: { exclude: namesIn(calendars, 'exclude'), only: namesIn(calendars, 'only') },
-    budget: {
-      runsPerDay: budget.number('runs_per_day', { ...most, isWhole: true }),
-      usdPerDay: budget.number('usd_per_day', most),
-      tokensPerDay: budget.number('tokens_per_day', most),
-      gpuSecondsPerDay: budget.number('gpu_seconds_per_day', most),
-    },
+    budget: budgetIn(budget),
   }
   for (const each of [retry, concurrency, calendars, budget]) each.end()
   return policies
+}
+
+function budgetIn(fields: FieldReader): Budget {
+  const most = { min: 0, max: 1e12 }
+  return {
+    runsPerDay: fields.number('runs_per_day', { ...most, isWhole: true }),
+    usdPerDay: fields.number('usd_per_day', most),
+    tokensPerDay: fields.number('tokens_per_day', most),
+    gpuSecondsPerDay: fields.number('gpu_seconds_per_day', most),
+  }
+}
+
+/** The budget of an agent, which has the fields of that of an automation; or everything that is wrong with it. */
+export function readBudget(value: DataObject): Budget {
+  const problems = new Problems()
+  const fields = new FieldReader(value, 'budget', problems)
+  const budget = budgetIn(fields)
+  fields.end()
+  problems.throwIfAny('The budget')
+  return budget
 }
 
 function dedupeIn(fields: FieldReader, problems: Problems): AutomationDefinition['dedupe'] {

@@ -10,6 +10,7 @@ import type { AutomationDefinition } from '../automation/definition.ts'
 import type { ToolCheck } from '../pipeline/compile.ts'
 import { asAudit, authorOf, putAudit } from './audit.ts'
 import type { Actor, AuditEntry } from './audit.ts'
+import { Budgets } from './budgets.ts'
 import { Calendars } from './calendars.ts'
 import { conditionChanges, conditionId, conditionItemIds, conditionsOf } from './condition.ts'
 import { Hooks } from './hooks.ts'
@@ -17,7 +18,7 @@ import { Launcher } from './launcher.ts'
 import type { Launched } from './launcher.ts'
 import { asAutomation, firingItem, nearId, putAutomation, subscriptionIds, subscriptionsOf } from './record.ts'
 import type { AutomationRecord, AutomationStatus } from './record.ts'
-import { canceled, mustBePossible, mustFire, notActive, tooManyConflicts } from './refusals.ts'
+import { canceled, mustFire, notActive, tooManyConflicts } from './refusals.ts'
 import { runBlueprintName } from './run-start.ts'
 import { Secrets } from './secrets.ts'
 import { skipEntries } from './skips.ts'
@@ -93,6 +94,7 @@ interface Change {
 
 /** What agents do with automations. Every change is one commit with its audit entry; what is another's is not there. */
 export class Automations {
+  readonly budgets: Budgets
   readonly launcher: Launcher
   readonly zones = new Zones()
   readonly calendars: Calendars
@@ -102,7 +104,8 @@ export class Automations {
 
   constructor(options: AutomationsOptions) {
     this.#options = options
-    this.launcher = new Launcher(options)
+    this.budgets = new Budgets(options)
+    this.launcher = new Launcher({ ...options, budgets: this.budgets })
     this.calendars = new Calendars({ ...options, zones: this.zones })
     this.hooks = new Hooks(options)
     this.secrets = new Secrets(options)
@@ -111,9 +114,7 @@ export class Automations {
   /** Reads a definition without keeping it: what it would be, or everything that is wrong with it. */
   check(body: unknown, actor: Actor, createdAt = this.#now()): AutomationDefinition {
     const { tools, timezone } = this.#options
-    const definition = readDefinition(body, { tools: tools(actor), zones: this.zones, timezone, createdAt })
-    mustBePossible(definition)
-    return definition
+    return readDefinition(body, { tools: tools(actor), zones: this.zones, timezone, createdAt })
   }
 
   async create(body: DataObject, actor: Actor, beside: CreatedBeside = {}): Promise<AutomationRecord> {

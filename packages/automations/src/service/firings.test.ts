@@ -213,11 +213,9 @@ test('[K-02] what has an open run is not deleted, and what is deleted leaves onl
   expect((await office.audit(id)).at(-1)).toMatchObject({ action: 'automation.deleted', actor: 'anna' })
 })
 
-test.each([
-  [{ triggers: [{ kind: 'webhook', source: 'github' }] }, 'no source of webhooks "github"'],
-  [{ budget: { usd_per_day: 5 } }, 'Only runs_per_day'],
-])('[K-02] what this server would not do is refused, and not kept in silence: %j', async (body, reason) => {
-  await expect(new Office().create(body)).rejects.toThrow(reason)
+test('[K-02] a source of webhooks that is not there is refused, and not kept in silence', async () => {
+  const body = { triggers: [{ kind: 'webhook', source: 'github' }] }
+  await expect(new Office().create(body)).rejects.toThrow('no source of webhooks "github"')
 })
 
 test('[K-08] an owner with many firings at once does not hold up another', async () => {

@@ -5,7 +5,8 @@ import type { Data, DataObject, JsonObject } from '@impresario/protocol'
 import { textOf } from '../expression/values.ts'
 import { compileTemplate } from '../template/template.ts'
 import { putAudit, SYSTEM_ACTOR } from './audit.ts'
-import { gateIdOf, isFull, opened, putGate, queued, readGate, WAITING_MAX } from './gate.ts'
+import type { Budgets } from './budgets.ts'
+import { gateIdOf, isFull, opened, putGate, queued, readGate, WAITING_MAX, withoutRun } from './gate.ts'
 import type { Gate } from './gate.ts'
 import { jobPriority, nearId } from './record.ts'
 import type { AutomationRecord } from './record.ts'
@@ -20,6 +21,7 @@ export interface LauncherOptions {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  readonly budgets: Pick<Budgets, 'admit'>
 }
 
 /** What wants a run. */
@@ -74,9 +76,9 @@ export class Launcher {
       const known = (await this.#options.storage.read('key', dedupe.id))?.value
       if (known !== undefined) return this.skip(launch, 'deduplicated', known.jobId)
     }
-    const budget = launch.isNext === true ? 'free' : await this.#budgetOf(record)
-    if (budget === 'spent') return this.skip(launch, 'budget', undefined)
-    const beside = [...(dedupe === undefined ? [] : [dedupe]), ...(budget === 'free' ? [] : [budget])]
+    const admission = await this.#options.budgets.admit(record, launch.isNext === true)
+    if ('spent' in admission) return this.#refuse(launch, admission.spent)
+    const beside = [...(dedupe === undefined ? [] : [dedupe]), ...admission.put]
     const gateId = gateIdOf(record)
     if (gateId === undefined) return this.#start(launch, beside, undefined)
     const gate = await readGate(this.#options.storage, gateId, record.definition.concurrency.limit)
@@ -131,10 +133,20 @@ export class Launcher {
     )
   }
 
+  /** The budget is spent. A run that waited for its place gives it up. */
+  async #refuse(launch: Launch, message: string): Promise<Launched> {
+    const { record, runId, put = [] } = launch
+    const gateId = launch.isNext === true ? gateIdOf(record) : undefined
+    if (gateId === undefined) return this.skip(launch, 'budget', undefined, message)
+    const gate = await readGate(this.#options.storage, gateId, record.definition.concurrency.limit)
+    return this.skip({ ...launch, put: [...put, putGate(withoutRun(gate, runId))] }, 'budget', undefined, message)
+  }
+
   /** Nothing runs, and that is on record. */
-  skip(launch: Launch, reason: SkipReason, runId: string | undefined): Promise<Launched> {
+  skip(launch: Launch, reason: SkipReason, runId: string | undefined, message?: string): Promise<Launched> {
     const { put = [], enqueue = [] } = launch
-    const details = { reason, ...(runId === undefined ? {} : { instead: runId }) }
+    const why = message === undefined ? {} : { message }
+    const details = { reason, ...why, ...(runId === undefined ? {} : { instead: runId }) }
     const batch = { put: [...put, this.#audit(launch, 'run.skipped', details)], enqueue }
     return this.#commit(launch, batch, { type: 'skipped', reason, runId })
   }
@@ -175,18 +187,6 @@ export class Launcher {
     const id = `%dedupe/${record.id}/${key}`
     const value = { jobId: runId, fingerprint: '', createdAt: now }
     return { kind: 'key', id, version: 1, value, expiresMs: dedupe.windowSeconds * 1_000 }
-  }
-
-  async #budgetOf(record: AutomationRecord): Promise<Put | 'free' | 'spent'> {
-    const { runsPerDay } = record.definition.budget
-    if (runsPerDay === undefined) return 'free'
-    const id = `%automation/${record.id}`
-    const stored = await this.#options.storage.read('quota', id)
-    const period = isoInstant(this.#now()).slice(0, 10)
-    const used = stored?.value.period === period ? stored.value.used : 0
-    if (used >= runsPerDay) return 'spent'
-    const version = (stored?.version ?? 0) + 1
-    return { kind: 'quota', id, version, value: { period, used: used + 1 }, expiresMs: 2 * 86_400_000 }
   }
 
   #now(): number {

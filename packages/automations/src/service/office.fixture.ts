@@ -3,7 +3,8 @@ import { setImmediate as immediate } from 'node:timers/promises'
 import { isEnded, newWorkerRecord } from '@impresario/core'
 import type { Clock, Job, Log, LogFields, Random, Storage } from '@impresario/core'
 import { Engine } from '@impresario/engine'
-import type { DataObject, JsonObject, TaskErrorCode } from '@impresario/protocol'
+import { NO_USAGE } from '@impresario/protocol'
+import type { DataObject, JsonObject, TaskErrorCode, UsageReport } from '@impresario/protocol'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import type { Actor, AuditEntry } from './audit.ts'
 import { Automations } from './automations.ts'
@@ -69,7 +70,9 @@ export const BEN: Actor = { id: 'ben', isAdmin: false }
 export const ADMIN: Actor = { id: 'admin', isAdmin: true }
 
 /** What a tool of the tests answers, or the code that it fails with. */
-type Answer = (input: JsonObject) => { readonly output: JsonObject | string } | { readonly code: TaskErrorCode }
+type Answer = (
+  input: JsonObject,
+) => ({ readonly output: JsonObject | string } | { readonly code: TaskErrorCode }) & { readonly used?: UsageReport }
 
 /** `gone` was there when the automation was written. */
 const TOOLS: ReadonlySet<string> = new Set(['echo', 'delay', 'gone'])
@@ -202,6 +205,10 @@ export class Office {
     for (const { taskId, call } of deliveries) {
       this.calls.push(call.params)
       const answer = this.answer(call.params)
+      if (answer.used !== undefined) {
+        const metering = { usage: { ...NO_USAGE, ...answer.used }, eventId: 'all' }
+        await this.automations.budgets.meter(worker, taskId, metering)
+      }
       const said =
         'code' in answer
           ? { status: 'failure', error: { code: answer.code, message: 'it did not work' } }

@@ -170,6 +170,10 @@ export function hookBucket(source: string): string {
 
 const UUID = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 
+export function isUuid(id: string): boolean {
+  return UUID.test(id)
+}
+
 /** An id that ends like that of an automation: a storage that spreads its data keeps both in one place. */
 export function nearId(id: string, automationId: string): string {
   return UUID.test(id) && UUID.test(automationId) ? `${id.slice(0, -4)}${automationId.slice(-4)}` : id

@@ -1,15 +1,6 @@
 import { ImpresarioError } from '@impresario/protocol'
-import type { AutomationDefinition } from '../automation/definition.ts'
 import { refused } from '../pipeline/problem.ts'
 import type { AutomationRecord } from './record.ts'
-
-/** A definition may ask for what this server does not do. Better to refuse it now than to run without it. */
-export function mustBePossible({ budget }: AutomationDefinition): void {
-  const { usdPerDay, tokensPerDay, gpuSecondsPerDay } = budget
-  if (usdPerDay !== undefined || tokensPerDay !== undefined || gpuSecondsPerDay !== undefined) {
-    throw refused('budget', 'Only runs_per_day is counted. Leave the others out.')
-  }
-}
 
 export function mustFire({ definition, next, status }: AutomationRecord): void {
   if (status !== 'active' || next !== undefined) return

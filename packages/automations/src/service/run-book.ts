@@ -5,6 +5,7 @@ import { ImpresarioError, isJsonObject } from '@impresario/protocol'
 import { authorOf } from './audit.ts'
 import type { Actor } from './audit.ts'
 import type { Page } from './automations.ts'
+import { usageOfRun } from './budgets.ts'
 import { putGate, readGate, withoutRun } from './gate.ts'
 import { asWaitingRun, waitItemId } from './launcher.ts'
 import { asAutomation, firstIdAt } from './record.ts'
@@ -119,7 +120,7 @@ export class RunBook {
     const job = (await this.#storage.read('job', id))?.value
     const view = job === undefined ? undefined : runViewOf(job)
     if (view === undefined || !isVisible(view.owner, actor)) throw notFound()
-    return view
+    return { ...view, usage: await usageOfRun(this.#storage, id) }
   }
 
   /** Also one that still waits for its place. One that has ended stays as it is. */

@@ -1,6 +1,6 @@
 import { isEnded, isoInstant, storedCopy } from '@impresario/core'
 import type { Job } from '@impresario/core'
-import type { Data, DataObject } from '@impresario/protocol'
+import type { Data, DataObject, Usage } from '@impresario/protocol'
 import { isObject } from '../pipeline/reader.ts'
 import type { Pending, RunInput, RunProgress, StepError, StepRecord } from '../run/progress.ts'
 import { withoutMarks } from '../run/secrets.ts'
@@ -40,6 +40,8 @@ export interface RunView {
   /** What its templates could read: what it began with, and the outputs that steps saved under a name. */
   readonly context: RunContext
   readonly error: StepError | undefined
+  /** What its tasks have used, with all parts. Only where one run is read. */
+  readonly usage?: Usage
   readonly createdAt: number
   readonly endedAt: number | undefined
 }

@@ -174,6 +174,8 @@ function makeEvent(type: JobEvent['type'], job: Job, drawn: Draw): JobEvent {
       return { type, ...ref, deliveries: 10 }
     case 'progressed':
       return { type, ...ref, fraction: chance }
+    case 'metered':
+      return { type, ...ref, usage: { usd: chance, tokens: 1, seconds: 0 }, eventId: said }
     case 'childEnded':
       return { type, at, visit, branch, outcome: drawn.outcome, result: data }
     case 'eventRaised':

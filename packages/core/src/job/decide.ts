@@ -29,6 +29,7 @@ import type { EventOf, JobEvent } from './event.ts'
 import { taskId } from './identity.ts'
 import type { Job, Onward, TrailEntry } from './job.ts'
 import { isEnded } from './job.ts'
+import { meterTask } from './meter.ts'
 import { endSleep } from './sleep.ts'
 import { beginTurn, failTurn, takeTurn } from './turn.ts'
 import { raiseEvent } from './worker-event.ts'
@@ -115,6 +116,8 @@ function applyToOpen(draft: Draft, event: Exclude<JobEvent, { type: 'created' }>
       return abandonTask(draft, event)
     case 'progressed':
       return progressTask(draft, event)
+    case 'metered':
+      return meterTask(draft, event)
     case 'eventRaised':
       return raiseEvent(draft, event)
     case 'childEnded':

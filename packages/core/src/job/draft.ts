@@ -79,6 +79,7 @@ function copyOf(job: Job): Mutable<Job> {
     webhookUrl: job.webhookUrl,
     workerEvents: job.workerEvents,
     progress: job.progress,
+    usage: job.usage,
     takenBack: job.takenBack,
     error: job.error,
     failure: job.failure,

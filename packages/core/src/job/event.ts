@@ -1,4 +1,4 @@
-import type { Json, JsonObject, TaskError } from '@impresario/protocol'
+import type { Json, JsonObject, TaskError, Usage } from '@impresario/protocol'
 import type { Action } from './action.ts'
 import type { ClientInfo, JobError, Outcome, ParentRef, SentEvent } from './job.ts'
 
@@ -73,6 +73,8 @@ export type JobEvent = { readonly at: number } & (
   /** The task was handed out again and again, and every worker that had it fell silent. */
   | ({ readonly type: 'taskAbandoned'; readonly deliveries: number } & TryRef)
   | ({ readonly type: 'progressed'; readonly fraction: number; readonly message?: string | undefined } & TryRef)
+  /** A worker says what its task has used, beside what it said before. `eventId`: its own id, by which a repetition is known. */
+  | ({ readonly type: 'metered'; readonly usage: Usage; readonly eventId: string } & TryRef)
   /** A worker says something about a task that it holds, before its result. */
   | ({
       readonly type: 'eventRaised'

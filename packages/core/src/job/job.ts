@@ -1,4 +1,4 @@
-import type { JobErrorCode, Json, JsonObject, ResourceRequirements, TaskError } from '@impresario/protocol'
+import type { JobErrorCode, Json, JsonObject, ResourceRequirements, TaskError, Usage } from '@impresario/protocol'
 import type { Command } from './command.ts'
 import type { StateResult } from './result.ts'
 
@@ -79,6 +79,8 @@ export interface Branch {
   /** Of the newest failure that a worker sent one with. For people who look into the job, as with `JobError`. */
   readonly lastStack?: string | undefined
   readonly outcome?: BranchOutcome | undefined
+  /** The newest reports of usage of the present try: a repeated one is known by them. */
+  readonly metered?: readonly string[] | undefined
 }
 
 export type Transitions = Readonly<Record<string, string>>
@@ -298,6 +300,8 @@ export interface Job {
   /** What workers have sent in this visit: how many events, and the ids of the newest. */
   readonly workerEvents?: { readonly count: number; readonly ids: readonly string[] } | undefined
   readonly progress?: { readonly fraction: number; readonly message?: string } | undefined
+  /** What its tasks have used, as their workers reported. */
+  readonly usage?: Usage | undefined
   /** The newest tries that were taken back from workers because the job went on without their results. See `fateOf`. */
   readonly takenBack?: readonly string[] | undefined
   readonly error?: JobError | undefined

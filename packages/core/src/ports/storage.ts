@@ -1,4 +1,4 @@
-import type { Json, JsonObject, LogLineBody } from '@impresario/protocol'
+import type { Json, JsonObject, LogLineBody, Usage } from '@impresario/protocol'
 import type { Inbox, Listener } from '../job/inbox.ts'
 import type { Job } from '../job/job.ts'
 import type { WorkerRecord } from '../worker/worker.ts'
@@ -12,8 +12,8 @@ export interface Records {
   readonly key: { readonly jobId: string; readonly fingerprint: string; readonly createdAt: number }
   /** What became of a worker's tasks lately; by worker id. Its reputation is computed from it. */
   readonly standing: Standing
-  /** Jobs that a client has started in a month; by client id. */
-  readonly quota: { readonly period: string; readonly used: number }
+  /** Jobs that a client has started in a month; by client id. Also what automations, agents and runs have used. */
+  readonly quota: { readonly period: string; readonly used: number; readonly usage?: Usage }
   /** Events that a client sent by key, for jobs that wait for them now or later; by client, topic and key. */
   readonly inbox: Inbox
   /** A job that waits for an event by key; by its inbox, and then the job. */

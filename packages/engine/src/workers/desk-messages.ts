@@ -1,5 +1,5 @@
 import type { IgnoredReason, Job, TaskCall } from '@impresario/core'
-import type { Json, JsonObject, TaskError } from '@impresario/protocol'
+import type { Json, JsonObject, TaskError, Usage } from '@impresario/protocol'
 
 /* What passes over the desk between workers and the engine. */
 
@@ -41,6 +41,16 @@ export interface WorkerEvent {
   readonly eventId?: string | undefined
 }
 
+/** What a task has used, beside what was reported of it before. */
+export interface Metering {
+  readonly usage: Usage
+  /** The sender's own id: a report that comes twice counts once. */
+  readonly eventId: string
+}
+
+/** Takes what a task has used, and writes beside it what else depends on it. */
+export type MeterBook = (workerId: string, taskId: string, metering: Metering) => Promise<Receipt>
+
 /** An event that was taken, for listeners in this process. */
 export interface WorkerEventNews extends WorkerEvent {
   readonly workerId: string
@@ -55,6 +65,11 @@ export type Receipt =
   | { readonly type: 'ignored'; readonly reason: IgnoredReason | 'worker_mismatch'; readonly job: Job | undefined }
   /** It cannot be held. The worker still has the task, and may report something else. */
   | { readonly type: 'refused'; readonly message: string }
+
+/** Something that the commit depends on has changed. */
+export interface Lost {
+  readonly type: 'lost'
+}
 
 export interface PollOptions {
   readonly limit: number

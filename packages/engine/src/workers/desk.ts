@@ -8,6 +8,7 @@ import type {
   WorkerPatch,
   Lease,
   Log,
+  Put,
   Random,
   Storage,
   WorkerRecord,
@@ -16,7 +17,18 @@ import { jsonWeight, LIMITS } from '@impresario/protocol'
 import { byWeight } from '../job/by-weight.ts'
 import type { Director } from '../job/director.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import type { Delivery, Handout, PollOptions, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
+import type {
+  Delivery,
+  Handout,
+  Lost,
+  MeterBook,
+  Metering,
+  PollOptions,
+  Receipt,
+  Report,
+  WorkerEvent,
+  WorkerEventNews,
+} from './desk-messages.ts'
 import { Custody } from './custody.ts'
 import { SharedCapacity } from './shared-capacity.ts'
 import { Holdings } from './holdings.ts'
@@ -61,6 +73,7 @@ export class Desk {
   readonly #options: DeskOptions
   readonly #parking: Parking
   readonly #reception: Reception
+  #book: MeterBook | undefined
   readonly #roster: Roster
   readonly #holdings = new Holdings()
   readonly #renewal: Renewal
@@ -320,6 +333,23 @@ export class Desk {
 
   progress(workerId: string, id: string, fraction: number, message: string | undefined): Promise<Receipt> {
     return this.#reception.progress(workerId, id, fraction, message)
+  }
+
+  /** Takes what a task has used, with whatever `meterWith` wants to be written beside it. */
+  async meter(workerId: string, id: string, metering: Metering): Promise<Receipt> {
+    if (this.#book !== undefined) return this.#book(workerId, id, metering)
+    const receipt = await this.recordUsage(workerId, id, metering)
+    return receipt.type === 'lost' ? { type: 'ignored', reason: 'stale_task', job: undefined } : receipt
+  }
+
+  /** From now on `book` takes what tasks have used. It hands it to `recordUsage`. */
+  meterWith(book: MeterBook): void {
+    this.#book = book
+  }
+
+  /** See `Reception.meter`. */
+  recordUsage(workerId: string, id: string, metering: Metering, extra?: readonly Put[]): Promise<Receipt | Lost> {
+    return this.#reception.meter(workerId, id, metering, extra)
   }
 
   /** Takes an event of a task that the worker holds: durable when this resolves. See `Reception.event`. */

@@ -1,10 +1,10 @@
 import { ignoredResult, parseDeliveryId, taskId } from '@impresario/core'
-import type { Clock, DeliveryRef, ItemView, Log, Random, Storage } from '@impresario/core'
+import type { Clock, DeliveryRef, ItemView, Log, Put, Random, Storage } from '@impresario/core'
 import { ImpresarioError, LIMITS, utf8Bytes } from '@impresario/protocol'
 import type { JsonObject, TaskError } from '@impresario/protocol'
 import { leaseOf } from './custody.ts'
 import type { Custody } from './custody.ts'
-import type { Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
+import type { Lost, Metering, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
 import type { Applied, Director } from '../job/director.ts'
 import { excerpt } from '../job/excerpt.ts'
 import { readTask } from '../job/payload.ts'
@@ -125,6 +125,25 @@ export class Reception {
     // Only the holder of the task may report on it, as with events: it may be in a queue again.
     const applied = await this.#options.director.apply(ref.jobId, progressed, { guard: leaseOf(ref) })
     return applied.type === 'lost' ? STALE : receiptOf(applied)
+  }
+
+  /**
+   * Takes what a task has used so far. Each report counts once, and is durable when this resolves. `extra` is written in the
+   * same commit; `lost` when that has changed meanwhile, or when the worker holds the task no longer: look again.
+   */
+  async meter(workerId: string, id: string, metering: Metering, extra?: readonly Put[]): Promise<Receipt | Lost> {
+    const { storage, director, clock } = this.#options
+    const ref = parseDeliveryId(id)
+    if (ref === undefined) return STALE
+    const ownership = await this.ownership(workerId, ref)
+    if (ownership === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    if (ownership === 'stale') return STALE
+    const { visit, branch, attempt, jobId } = ref
+    const metered = { type: 'metered', at: clock.now(), visit, branch, attempt, ...metering } as const
+    const applied = await director.apply(jobId, metered, { guard: leaseOf(ref), extra })
+    await storage.sync()
+    if (applied.type === 'lost') return extra === undefined ? STALE : applied
+    return receiptOf(applied)
   }
 
   /**

@@ -65,7 +65,8 @@ export class OutsideServer {
     await client?.close().catch(() => undefined)
   }
 
-  async call(tool: string, args: JsonObject, signal: AbortSignal): Promise<Json> {
+  /** `onUsage` hears what the server says that the call has used, before the answer is looked at. */
+  async call(tool: string, args: JsonObject, signal: AbortSignal, onUsage: OnUsage): Promise<Json> {
     const { name, timeoutSeconds } = this.#options.config
     const client = this.#client
     if (client === undefined) throw new OutsideError(`The MCP server ${name} is not connected.`, false)
@@ -76,6 +77,8 @@ export class OutsideServer {
     } catch (error) {
       throw new OutsideError(`${tool} of ${name} failed: ${textOf(error)}`, false)
     }
+    const used = usageIn(result)
+    if (used !== undefined) await onUsage(used)
     return answerOf(name, tool, result)
   }
 
@@ -122,6 +125,21 @@ export class OutsideServer {
     this.#timer.unref()
     this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MS_MAX)
   }
+}
+
+/** Where a server of others says what a call has used: `{usd, tokens, seconds}` under this name in `_meta`. */
+const USAGE = 'impresario/usage'
+
+/** Not checked: it comes from outside. */
+export type OnUsage = (usage: Readonly<Record<string, unknown>>) => Promise<void>
+
+function usageIn({ _meta: meta }: Readonly<Record<string, unknown>>): Parameters<OnUsage>[0] | undefined {
+  const used = isRecord(meta) ? meta[USAGE] : undefined
+  return isRecord(used) ? used : undefined
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
 }
 
 /** The library takes one listener, and has no other way to set it. */

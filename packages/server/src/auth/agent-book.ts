@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { authorOf, nearId, putAudit } from '@impresario/automations'
-import type { Actor } from '@impresario/automations'
-import { isoInstant, nextPage, wallTime } from '@impresario/core'
+import type { Actor, Budget } from '@impresario/automations'
+import { isoInstant, jsonObjectCopy, nextPage, wallTime } from '@impresario/core'
 import type { Batch, Clock, Item, Put, Random, Storage, Stored } from '@impresario/core'
 import { ImpresarioError, readScopes, SCOPES } from '@impresario/protocol'
 import type { DataObject, Scope } from '@impresario/protocol'
@@ -33,6 +33,7 @@ export interface AgentFields {
   readonly description?: string | undefined
   readonly scopes: readonly string[]
   readonly onBehalfOf?: string | undefined
+  readonly budget?: Budget | undefined
   readonly webhookUrl?: string | undefined
   readonly oldScopes?: readonly string[] | undefined
 }
@@ -145,6 +146,7 @@ export class AgentBook {
         scopes: fields.scopes ?? before.scopes,
         description: fields.description ?? before.description,
         onBehalfOf: fields.onBehalfOf ?? before.onBehalfOf,
+        budget: fields.budget ?? before.budget,
         webhookUrl: fields.webhookUrl ?? before.webhookUrl,
         oldScopes: fields.scopes === undefined ? before.oldScopes : fields.oldScopes,
       })
@@ -155,6 +157,7 @@ export class AgentBook {
         ...(record.scopes.join(' ') === before.scopes.join(' ')
           ? {}
           : { scopes: [...record.scopes], old_scopes: [...before.scopes] }),
+        ...(fields.budget === undefined ? {} : { budget: jsonObjectCopy(fields.budget, 'The budget') }),
       }
       return { record, action: 'agent.updated', details }
     })
@@ -294,11 +297,12 @@ export function isExpired({ expiresAt }: AgentToken, now: number): boolean {
   return expiresAt !== undefined && expiresAt <= now
 }
 
-function knownFields({ name, description, scopes: given, onBehalfOf, webhookUrl, oldScopes }: AgentFields): {
+function knownFields({ name, description, scopes: given, onBehalfOf, budget, webhookUrl, oldScopes }: AgentFields): {
   readonly name: string
   readonly scopes: readonly Scope[]
   readonly description?: string
   readonly onBehalfOf?: string
+  readonly budget?: Budget
   readonly webhookUrl?: string
   readonly oldScopes?: readonly string[]
 } {
@@ -312,6 +316,7 @@ function knownFields({ name, description, scopes: given, onBehalfOf, webhookUrl,
     scopes,
     ...(description === undefined ? {} : { description }),
     ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    ...(budget === undefined ? {} : { budget }),
     ...(webhookUrl === undefined ? {} : { webhookUrl }),
     ...(oldScopes === undefined ? {} : { oldScopes }),
   }

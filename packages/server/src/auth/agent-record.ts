@@ -1,3 +1,4 @@
+import type { Budget } from '@impresario/automations'
 import { jsonObjectCopy, storedCopy } from '@impresario/core'
 import type { Put, Stored } from '@impresario/core'
 import { SCOPES } from '@impresario/protocol'
@@ -28,6 +29,8 @@ export interface AgentRecord {
   readonly onBehalfOf?: string
   /** As a client of the old interface wrote them. Those that are not ours are shown to it, and give nothing. */
   readonly oldScopes?: readonly string[]
+  /** What all its automations together may use in a day. */
+  readonly budget?: Budget
   /** Kept for clients of the old interface; nothing is sent there. */
   readonly webhookUrl?: string
   readonly tokens: readonly AgentToken[]

@@ -14,7 +14,7 @@ import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
 import type { BlueprintSource, Engine } from '@impresario/engine'
 import { hasScope, readScopes } from '@impresario/protocol'
 import type { Scope } from '@impresario/protocol'
-import { httpRequest, log as logTool, ToolRegistry, transform } from '@impresario/tools'
+import { emailSend, httpRequest, log as logTool, ToolRegistry, transform } from '@impresario/tools'
 import type { BuiltInTool } from '@impresario/tools'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import { kernelTools } from './kernel-tools.ts'
@@ -68,7 +68,8 @@ export class AutomationService implements Service {
   constructor(options: AutomationServiceOptions) {
     this.#options = options
     const parts = { engine: () => this.#attached.engine, events: () => this.#attached.events }
-    this.tools.add([httpRequest({ policy: options.policy }), logTool, transform, delay, ...kernelTools(parts)])
+    const { policy } = options
+    this.tools.add([httpRequest({ policy }), emailSend({ policy }), logTool, transform, delay, ...kernelTools(parts)])
   }
 
   /** The blueprints that the engine runs: those of users, and runs of automations. */
@@ -84,6 +85,7 @@ export class AutomationService implements Service {
     const { timeZone: timezone, ...base } = this.#options
     const whole = { ...base, engine }
     const automations = new Automations({ ...whole, timezone, tools: (actor) => this.#check(actor) })
+    engine.desk.meterWith((workerId, taskId, metering) => automations.budgets.meter(workerId, taskId, metering))
     const secrets = (owner: string, names: readonly string[]) => automations.secrets.values(owner, names)
     const worker = new ToolWorker({
       ...whole,

@@ -2,8 +2,8 @@ import { newWorkerRecord } from '@impresario/core'
 import type { Clock, Log, Service } from '@impresario/core'
 import { marksIn, TOOL_OUTPUT } from '@impresario/automations'
 import type { Delivery, Engine, Report } from '@impresario/engine'
-import { parseExact, readJson, stringifyExact, writeJson } from '@impresario/protocol'
-import type { DataObject, Json } from '@impresario/protocol'
+import { parseExact, readJson, readUsage, stringifyExact, writeJson } from '@impresario/protocol'
+import type { DataObject, Json, UsageReport } from '@impresario/protocol'
 import { runTool, ToolError } from '@impresario/tools'
 import type { ToolRegistry } from '@impresario/tools'
 
@@ -155,10 +155,17 @@ export class ToolWorker implements Service {
     }
   }
 
+  async #meter(taskId: string, report: UsageReport, count: number): Promise<void> {
+    const usage = readUsage(report)
+    if (typeof usage === 'string') throw new ToolError('PERMANENT_ERROR', `The usage cannot be counted: ${usage}`)
+    await this.#options.engine.desk.meter(this.#id, taskId, { usage, eventId: String(count) })
+  }
+
   async #report({ taskId, call, idempotencyKey, jobId }: Delivery, signal: AbortSignal): Promise<Report> {
     const { engine, tools, log } = this.#options
     const name = call.type.slice(TYPE_PREFIX.length)
     const registered = tools.named(name)
+    let reports = 0
     try {
       if (registered === undefined) throw new ToolError('PERMANENT_ERROR', `There is no tool "${name}".`)
       const owner = (await engine.readJob(jobId))?.value.client.id
@@ -174,6 +181,8 @@ export class ToolWorker implements Service {
           signal,
           idempotencyKey,
           owner,
+          runId: jobId,
+          meter: (report) => this.#meter(taskId, report, (reports += 1)),
           log: (message, details) => log.info('a step says', { run: jobId, message, ...(details && { details }) }),
         },
       })

@@ -1,7 +1,10 @@
 import type { FastifyInstance } from 'fastify'
-import { wallTime } from '@impresario/core'
+import { readBudget } from '@impresario/automations'
+import type { Budget } from '@impresario/automations'
+import { storedCopy, wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 import { LIMITS, SCOPES } from '@impresario/protocol'
+import type { JsonObject } from '@impresario/protocol'
 import { z } from 'zod'
 import { isExpired } from '../auth/agent-book.ts'
 import type { AgentBook, NewToken } from '../auth/agent-book.ts'
@@ -11,6 +14,7 @@ import { readQuery, route } from '../http/route.ts'
 import { actorOf } from './actor.ts'
 import { paged, pageOf } from './automation-routes.ts'
 import { removeAgent } from './agent-operations.ts'
+import { budgetFields, wireBudget } from './budget-routes.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 
 export interface AgentRoutesOptions {
@@ -32,6 +36,7 @@ const agentFields = {
   description: z.string().max(2_000).optional(),
   scopes,
   on_behalf_of: person.optional().describe('The person for whom it acts. Recorded in every audit entry.'),
+  budget: budgetFields.optional().describe('What all its automations together may use on a day by UTC.'),
 }
 export const agentRequest = z.object(agentFields)
 export const agentChange = z.object({ ...agentFields, name: name.optional(), scopes: scopes.optional() })
@@ -67,6 +72,7 @@ const agentBody = z.object({
   description: z.string().nullable(),
   scopes: z.array(z.enum(SCOPES)),
   on_behalf_of: z.string().nullable(),
+  budget: budgetFields.nullable(),
   tokens: z.array(tokenBody),
   created_at: moment,
   created_by: z.string(),
@@ -230,9 +236,14 @@ export function newTokenOf(body: z.infer<typeof tokenRequest>): NewToken {
 /** Only what was said. */
 export function agentFieldsOf<T extends z.infer<typeof agentChange>>({
   on_behalf_of: onBehalfOf,
+  budget,
   ...fields
-}: T): Omit<T, 'on_behalf_of'> & { readonly onBehalfOf?: string } {
-  return { ...fields, ...(onBehalfOf === undefined ? {} : { onBehalfOf }) }
+}: T): Omit<T, 'on_behalf_of' | 'budget'> & { readonly onBehalfOf?: string; readonly budget?: Budget } {
+  return {
+    ...fields,
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    ...(budget === undefined ? {} : { budget: readBudget(storedCopy(budget as JsonObject)) }),
+  }
 }
 
 export function wireAgent(record: AgentRecord, now: number): z.infer<typeof agentBody> {
@@ -242,6 +253,7 @@ export function wireAgent(record: AgentRecord, now: number): z.infer<typeof agen
     description: record.description ?? null,
     scopes: [...record.scopes],
     on_behalf_of: record.onBehalfOf ?? null,
+    budget: record.budget === undefined ? null : wireBudget(record.budget),
     tokens: record.tokens.map((token) => wireToken(token, now)),
     created_at: record.createdAt / 1_000,
     created_by: record.createdBy,

@@ -5,6 +5,7 @@ import type { OutboundPolicy, Webhooks } from '@impresario/webhooks'
 import { registerAgentRoutes } from './agent-routes.ts'
 import type { AgentBook } from '../auth/agent-book.ts'
 import { registerAutomationRoutes } from './automation-routes.ts'
+import { registerBudgetRoutes } from './budget-routes.ts'
 import type { AutomationService } from '../automations/automation-service.ts'
 import { registerRunRoutes } from './run-routes.ts'
 import type { Gate } from '../http/access.ts'
@@ -90,6 +91,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerQueueRoutes(scope, options)
     registerScheduleRoutes(scope, options)
     registerAutomationRoutes(scope, options)
+    registerBudgetRoutes(scope, options)
     registerRunRoutes(scope, options)
     registerTriggerRoutes(scope, options)
     registerHookRoutes(scope, options)

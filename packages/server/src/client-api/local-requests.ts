@@ -13,6 +13,7 @@ import { readQuery } from '../http/route.ts'
 import { removeAgent } from './agent-operations.ts'
 import * as agentWire from './agent-routes.ts'
 import { actorFor } from './actor.ts'
+import { budgetOf } from './budget-routes.ts'
 import { ownerFilter } from './job-access.ts'
 import { runFilter, wireTools } from './run-routes.ts'
 import * as wire from './wire-automation.ts'
@@ -163,6 +164,10 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
     }),
   ],
   ['DELETE automations/:', client(async (question) => automationsOf(question).remove(first(question), question.actor))],
+  [
+    'GET automations/:/budget',
+    viewer(async (question) => budgetOf(automationsOf(question), first(question), question.actor)),
+  ],
   [
     'GET automations/:/preview',
     viewer(async (question) => {

@@ -8,10 +8,11 @@ import type {
   RunView,
 } from '@impresario/automations'
 import { jsonObjectCopy } from '@impresario/core'
-import { LIMITS } from '@impresario/protocol'
+import { LIMITS, NO_USAGE } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { preview, timeTriggersOf } from '../automations/preview.ts'
 import type { Restriction, Zones } from '@impresario/recurrence'
+import { usageBody } from '@impresario/protocol/schemas'
 import { z } from 'zod'
 
 const moment = z.number().describe('Unix seconds.')
@@ -138,6 +139,7 @@ export const listedRun = z.object(runFields)
 export const runList = z.array(listedRun)
 export const runBody = z.object({
   ...runFields,
+  usage: usageBody.describe('What its tasks have used, as their workers reported; with all parts and child jobs.'),
   steps: z.array(stepBody),
   attempts: z.array(z.looseObject({})).describe('Attempts before this one, with their steps.'),
 })
@@ -271,6 +273,7 @@ export function wireListedRun(run: RunView): z.infer<typeof listedRun> {
 export function wireRun(run: RunView): z.infer<typeof runBody> {
   return {
     ...wireListedRun(run),
+    usage: run.usage ?? NO_USAGE,
     steps: run.steps.map(wireStep),
     attempts: run.attempts.map(({ attempt, error, steps }) => ({ attempt, error, steps: steps.map(wireStep) })),
   }

@@ -43,6 +43,7 @@ export function jobBody({ value: job, version }: Stored<Job>): JobBody {
     ...(job.result === undefined ? {} : { result: job.result }),
     ...(progress === undefined ? {} : { progress: progress.fraction }),
     ...(progress?.message === undefined ? {} : { progress_message: progress.message }),
+    ...(job.usage === undefined ? {} : { usage: job.usage }),
     ...(error === undefined ? {} : { error_message: error.message, error_code: error.code }),
     ...(job.failure === undefined ? {} : { failure: failureBody(job.failure) }),
     ...(parent === undefined ? {} : { parent_job_id: shownJobId(parent.jobId) }),

@@ -12,6 +12,7 @@ const tool = (name, properties = {}) => ({ name, description, inputSchema: { typ
 const number = { type: 'number' }
 const answers = {
   add: ({ a, b }) => ({ structuredContent: { sum: a + b }, content: [] }),
+  paid: ({ usd }) => ({ structuredContent: { ok: true }, content: [], _meta: { 'impresario/usage': { usd, tokens: 7 } } }),
   huge: () => ({ content: [{ type: 'text', text: 'x'.repeat(1_000_000) }] }),
   rubbish: () => ({ content: 'no list at all' }),
   refuse: () => ({ isError: true, content: [{ type: 'text', text: 'Not today.' }] }),
@@ -25,7 +26,7 @@ process.stdin.on('data', (piece) => {
     pending = pending.slice(end + 1)
     const say = (result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...result }) + '\\n')
     if (method === 'initialize') say({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'small', version: '1' } } })
-    else if (method === 'tools/list') say({ result: { tools: [tool('add', { a: number, b: number }), tool('hang'), tool('bad name'), ...Object.keys(answers).slice(1).map((name) => tool(name))] } })
+    else if (method === 'tools/list') say({ result: { tools: [tool('add', { a: number, b: number }), tool('paid', { usd: number }), tool('hang'), tool('bad name'), ...Object.keys(answers).slice(2).map((name) => tool(name))] } })
     else if (method === 'tools/call' && params.name !== 'hang') say({ result: answers[params.name](params.arguments) })
     else if (id !== undefined && method !== 'tools/call') say({ error: { code: -32601, message: 'No.' } })
   }
@@ -67,7 +68,7 @@ test('[K-10] [K-12] tools of connected MCP servers are tools of pipelines, with 
   await start('plain')
   await connected()
   expect((await toolNames()).filter((name) => name.startsWith('mcp.'))).toEqual(
-    ['add', 'die', 'hang', 'huge', 'refuse', 'rubbish'].map((name) => `mcp.small.${name}`),
+    ['add', 'die', 'hang', 'huge', 'paid', 'refuse', 'rubbish'].map((name) => `mcp.small.${name}`),
   )
   const run = await runOf({ uses: 'mcp.small.add', with: { a: 20, b: 22 } })
   expect(run).toMatchObject({ status: 'succeeded', steps: [{ output: { sum: 42 } }] })
@@ -76,6 +77,18 @@ test('[K-10] [K-12] tools of connected MCP servers are tools of pipelines, with 
     pipeline: [{ id: 'one', uses: 'mcp.small.add', with: { a: 'many' } }],
   })
   expect(refused.status).toBe(422)
+})
+
+test('[K-16] what a tool of others says that it used counts for the run; nonsense fails the step', async () => {
+  await start('paid')
+  await connected()
+  const usage = { usd: 0.5, tokens: 7, seconds: 0 }
+  expect(await runOf({ uses: 'mcp.small.paid', with: { usd: 0.5 } })).toMatchObject({ status: 'succeeded', usage })
+  expect(await runOf({ uses: 'mcp.small.paid', with: { usd: -1 } })).toMatchObject({
+    status: 'failed',
+    error: { message: expect.stringContaining('"usd" must be a number from 0') as unknown },
+    usage: { usd: 0 },
+  })
 })
 
 test('[K-10] a tool of others that hangs, answers rubbish, answers too much or refuses harms only its step', async () => {

@@ -16,6 +16,7 @@ import type {
 } from '@impresario/protocol'
 import { EventSchemas } from './event-schemas.ts'
 import { HeartbeatPace } from './heartbeat-pace.ts'
+import { takeUsage } from './usage.ts'
 import {
   isEmptyBody,
   readHeartbeat,
@@ -176,6 +177,10 @@ export class WorkerGateway {
         return refusal('Progress needs the task in target_task_id and a number from 0 to 1 in payload.progress.')
       }
       return eventReply(await desk.progress(workerId, taskId, progress.fraction, progress.message))
+    }
+    if (event.event_type === 'meter') {
+      const taken = await takeUsage(desk, workerId, event)
+      return typeof taken === 'string' ? refusal(taken) : eventReply(taken)
     }
     // About no task: there is no job that it could concern.
     return typeof taskId === 'string' ? this.#raise(workerId, taskId, event, payload) : ACCEPTED

@@ -8,6 +8,7 @@ import type {
   Schema,
   SchemaOutput,
   SkillInfo,
+  UsageReport,
 } from '@impresario/protocol'
 import type { Log } from '../runtime/log.ts'
 import { InvalidInputError, TaskFailure } from './failure.ts'
@@ -39,6 +40,12 @@ export interface Task {
    * when the event is refused.
    */
   sendEvent(type: string, payload?: JsonObject): Promise<void>
+  /**
+   * Says what the task has used, beside what it said before: `meter({ usd: 0.02, tokens: 1200 })`. It counts against the
+   * budgets of the automation and the agent that the task works for. Sent until the orchestrator has it, and counted once.
+   * Resolves when it is durable; the task's result waits for that, whether the handler does or not.
+   */
+  meter(usage: UsageReport): Promise<void>
   /** The files of the job, and a directory for local ones, which is deleted when the task has ended. */
   readonly files: WorkerFiles
   /** Writes to the worker's own log, with the task and its job. The newest lines travel with the result and are kept with the job. */

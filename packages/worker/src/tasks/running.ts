@@ -1,4 +1,5 @@
-import type { JsonObject, ResultRequest, WireTask, WireTaskError } from '@impresario/protocol'
+import { readUsage } from '@impresario/protocol'
+import type { JsonObject, ResultRequest, UsageReport, WireTask, WireTaskError } from '@impresario/protocol'
 import { isUnexpected, TaskAborted, TaskFailure, taskErrorOf, type AbortCause } from './failure.ts'
 import { check, type Ending, type Skill, type Task } from './handler.ts'
 import type { Log } from '../runtime/log.ts'
@@ -146,8 +147,18 @@ export class RunningTask implements Task {
 
   sendEvent(type: string, payload: JsonObject = {}): Promise<void> {
     if (this.#ended) return Promise.reject(new TypeError('The task has ended; its events mean nothing any more.'))
-    const sent = this.#checkedEvent(type, payload)
-    // The result waits for it, and a handler that does not await it must not fail by an unhandled rejection.
+    return this.#beforeResult(this.#checkedEvent(type, payload))
+  }
+
+  meter(report: UsageReport): Promise<void> {
+    if (this.#ended) return Promise.reject(new TypeError('The task has ended; what it used can be counted no more.'))
+    const usage = readUsage(report)
+    if (typeof usage === 'string') return Promise.reject(new TypeError(`The usage cannot be counted: ${usage}`))
+    return this.#beforeResult(this.origin.event(this.wire, 'meter', { ...usage }))
+  }
+
+  /** The result waits for it, and a handler that does not await it must not fail by an unhandled rejection. */
+  #beforeResult(sent: Promise<void>): Promise<void> {
     this.#events ??= []
     this.#events.push(sent.catch(() => undefined))
     return sent
