@@ -176,6 +176,23 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await context.close()
   })
 
+  test('[M-02] a job is run again from one of its states, with other data, after a preview', async () => {
+    const { page, context } = await opened()
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.finishedJob}`)
+    await page.getByRole('button', { name: 'Run again' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Begin in state').selectOption('review')
+    expect(await dialog.getByRole('note').textContent()).toContain('Not run again: plan')
+    const history = dialog.getByLabel('State history')
+    await history.fill((await history.inputValue()).replace('{', '{ "checked_twice": true, '))
+    await dialog.getByRole('button', { name: 'Start' }).click()
+    await page.waitForURL((url) => !url.pathname.includes(stage.finishedJob))
+    await page.getByText('Needs a person').first().waitFor()
+    await page.getByRole('tab', { name: 'Data' }).click()
+    await page.getByText('checked_twice').first().waitFor()
+    await context.close()
+  })
+
   test('[M-02] a job is started from its blueprint, and what the server refuses is said', async () => {
     const { page, context } = await opened()
     await page.goto(`${stage.address}/dashboard/blueprints/publish_video?start=1`)

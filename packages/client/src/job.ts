@@ -1,6 +1,7 @@
 import {
   ENDED_STATUSES,
   pause,
+  type CreateJobReply,
   type DataObject,
   type EventPayload,
   type EventType,
@@ -34,6 +35,16 @@ export interface RetryOptions {
   readonly initialData?: DataObject | undefined
   /** Instead of what its states have written so far. */
   readonly stateHistory?: DataObject | undefined
+}
+
+export interface RerunJobOptions {
+  /** The state to begin in; the first one without it. */
+  readonly from?: string | undefined
+  /** Instead of what the job began with. */
+  readonly initialData?: DataObject | undefined
+  /** Instead of what its states had written; only with `from`. */
+  readonly stateHistory?: DataObject | undefined
+  readonly idempotencyKey?: string | undefined
 }
 
 /** The answer is held back for so long until there is news; then we ask again. */
@@ -166,6 +177,20 @@ export class JobHandle<Output = unknown, State extends string = string> {
   /** Sends a job in quarantine back into the state where it failed, perhaps with other data. */
   async retry({ initialData, stateHistory }: RetryOptions = {}): Promise<void> {
     await this.#transport.retryJob(this.id, jsonOf(given({ initial_data: initialData, state_history: stateHistory })))
+  }
+
+  /**
+   * Starts a new job that does what this one did: from the beginning, or from one of its states on, with what the states
+   * before had written. With the same `idempotencyKey` it is started once.
+   */
+  async rerun({ from, initialData, stateHistory, idempotencyKey }: RerunJobOptions = {}): Promise<JobHandle> {
+    const { body } = await this.#transport.requests.ask({
+      method: 'POST',
+      path: ['jobs', this.id, 'rerun'],
+      body: jsonOf(given({ from_state: from, initial_data: initialData, state_history: stateHistory })),
+      ...(idempotencyKey === undefined ? {} : { key: idempotencyKey }),
+    })
+    return new JobHandle(this.#transport, (body as CreateJobReply).job_id)
   }
 
   /** Gives a job in quarantine up: it ends as failed. */

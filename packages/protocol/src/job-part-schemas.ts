@@ -1,4 +1,18 @@
 import { z } from 'zod'
+import { LIMITS } from './limits.ts'
+
+const data = z.record(z.string(), z.unknown()).nullish()
+
+export const rerunJobRequest = z.strictObject({
+  from_state: z
+    .string()
+    .min(1)
+    .max(LIMITS.identifierCharsMax)
+    .nullish()
+    .describe('The state to begin in; the first one without it, with an empty state history.'),
+  initial_data: data.describe('Instead of what the job began with; checked by the blueprint’s input schema.'),
+  state_history: data.describe('Instead of what its states had written. Only with `from_state`.'),
+})
 
 export const jobCompensation = z.looseObject({
   outcome: z.string().describe('How the job ends then.'),

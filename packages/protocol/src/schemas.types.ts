@@ -118,9 +118,10 @@ export const REQUESTS: {
   readonly createJob: Same<wire.CreateJobRequest, In<'createJobRequest'>>
   readonly cancelJob: Same<wire.CancelJobRequest, In<'cancelJobRequest'>>
   readonly retryJob: Same<wire.RetryJobRequest, In<'retryJobRequest'>>
+  readonly rerunJob: Same<wire.RerunJobRequest, In<'rerunJobRequest'>>
   readonly bulk: Same<wire.BulkRequest, In<'bulkRequest'>>
   readonly approval: Same<wire.ApprovalRequest, In<'approvalRequest'>>
-} = { createJob: true, cancelJob: true, retryJob: true, bulk: true, approval: true }
+} = { createJob: true, cancelJob: true, retryJob: true, rerunJob: true, bulk: true, approval: true }
 
 /** The seal is checked by hand. */
 type Unsealed<T> = Omit<Named<T>, 'security'>

@@ -375,6 +375,16 @@ export interface ScheduleBody {
   readonly last_job_id: Maybe<string>
 }
 
+/** A new job that takes over from this one. */
+export interface RerunJobRequest {
+  /** The state to begin in; the first one without it, with an empty state history. */
+  readonly from_state?: Maybe<string>
+  /** Instead of what the job began with. */
+  readonly initial_data?: Maybe<JsonObject>
+  /** Instead of what its states had written. Only with `from_state`. */
+  readonly state_history?: Maybe<JsonObject>
+}
+
 export interface RetryJobRequest {
   readonly initial_data?: Maybe<JsonObject>
   readonly state_history?: Maybe<JsonObject>

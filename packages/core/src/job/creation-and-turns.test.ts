@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { LIMITS } from '@impresario/protocol'
 import { decide } from './decide.ts'
+import type { JobOrigin } from './event.ts'
 import { OUTCOMES, isEnded } from './job.ts'
 import {
   aScript,
@@ -266,4 +267,14 @@ test('[B-09] the record keeps the newest moments and drops the oldest', () => {
   for (let turn = 0; turn < LIMITS.trailEntriesMax + 5; turn += 1) scene = play(scene, chooses(goTo('work')))
   expect(scene.job.trail).toHaveLength(LIMITS.trailEntriesMax)
   expect(scene.job.trail.at(-1)).toMatchObject({ at: scene.job.updatedAt, event: 'state_started' })
+})
+
+test('[A-03] [M-02] a job can take over from an earlier one in any of its states', () => {
+  const results = [{ state: 'start', call: 'render', keys: ['film'] }] as unknown as NonNullable<JobOrigin['results']>
+  const { job, effects, entries } = open({ from: { jobId: 'old', state: 'work', stateHistory: { film: 1 }, results } })
+  expect(job).toMatchObject({ state: 'work', visit: 1, status: 'pending', stateHistory: { film: 1 }, results })
+  expect(effects).toContainEqual({ type: 'turn', visit: 1, delayMs: 0 })
+  expect(entries[0]).toMatchObject({ event: 'job_created', state: 'work', note: 'again from state work of old' })
+  const bare = open({ from: { jobId: 'old', state: 'work', stateHistory: {} } })
+  expect(bare.job.results).toBeUndefined()
 })

@@ -64,18 +64,20 @@ export function ignoredResult(
 
 function create(script: Script, event: EventOf<'created'>): Decision {
   const { request, at, id } = event
+  const { from } = request
   const job: Job = {
     id,
     blueprint: script.name,
     blueprintVersion: script.version,
     client: request.client,
     status: 'pending',
-    state: script.start,
+    state: from?.state ?? script.start,
     visit: 1,
     enteredAt: at,
     failures: 0,
     initialData: request.initialData,
-    stateHistory: {},
+    stateHistory: from?.stateHistory ?? {},
+    ...(from?.results === undefined ? {} : { results: from.results }),
     branches: {},
     priority: request.priority ?? 0,
     parent: request.parent,
@@ -91,7 +93,7 @@ function create(script: Script, event: EventOf<'created'>): Decision {
     updatedAt: at,
   }
   const draft = openDraft(script, job, at)
-  note(draft, 'job_created')
+  note(draft, 'job_created', from && `again from state ${from.state} of ${from.jobId}`)
   remark(draft, 'state_started')
   draft.effects.push({ type: 'turn', visit: 1, delayMs: 0 })
   armLife(draft)

@@ -1,6 +1,6 @@
 import type { Json, JsonObject, TaskError, Usage } from '@impresario/protocol'
 import type { Action } from './action.ts'
-import type { ClientInfo, JobError, Outcome, ParentRef, SentEvent } from './job.ts'
+import type { ClientInfo, Job, JobError, Outcome, ParentRef, SentEvent } from './job.ts'
 
 /** What a client, a parent or a schedule asks for. */
 export interface JobRequest {
@@ -16,6 +16,17 @@ export interface JobRequest {
   readonly tracing?: Readonly<Record<string, string>> | undefined
   readonly metadata?: JsonObject | undefined
   readonly webhookUrl?: string | undefined
+  /** Begins in another state than the first, with what an earlier job had when it was there. */
+  readonly from?: JobOrigin | undefined
+}
+
+/** Where a job takes over from an earlier one. */
+export interface JobOrigin {
+  readonly jobId: string
+  readonly state: string
+  readonly stateHistory: JsonObject
+  /** How the calls of earlier states ended, as far as it is known. */
+  readonly results?: Job['results']
 }
 
 /** Names one try of one call of one visit. What came of an older try no longer matters. */

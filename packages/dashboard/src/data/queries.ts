@@ -174,6 +174,8 @@ export const useBulk = (): Command<
   { readonly verb: 'retry' | 'discard'; readonly ids: readonly string[] },
   BulkReply
 > => useCommand(({ verb, ids }) => send('POST', `quarantine/${verb}`, { ids }))
+export const useRerun = (): Command<{ readonly id: string; readonly body: object }, { readonly job_id: string }> =>
+  useCommand(({ id, body }) => send('POST', `jobs/${encodeURIComponent(id)}/rerun`, body))
 export const useStart = (): Command<object, { readonly job_id: string }> =>
   useCommand((job) => send('POST', 'jobs', job))
 export const usePost = (): Command<{ readonly path: string; readonly body?: unknown }, unknown> =>

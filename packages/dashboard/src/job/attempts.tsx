@@ -4,7 +4,7 @@ import { useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { duration } from '../data/format.ts'
 import { useText } from '../text/text.tsx'
-import { Time } from '../ui/parts.tsx'
+import { Empty, Time } from '../ui/parts.tsx'
 import { attemptsOf } from './path.ts'
 import type { Attempt } from './path.ts'
 
@@ -14,7 +14,9 @@ const SHOWN_MAX = 200
 export function AttemptList({
   events,
   state,
+  isOpen,
 }: {
+  readonly isOpen: boolean
   readonly events: readonly HistoryBody[]
   readonly state: string | undefined
 }): ReactNode {
@@ -23,7 +25,7 @@ export function AttemptList({
     () => attemptsOf(events).filter((one) => state === undefined || one.state === state),
     [events, state],
   )
-  if (attempts.length === 0) return null
+  if (attempts.length === 0) return isOpen ? null : <Empty icon="run" title={t('tasks.never')} />
   return (
     <section aria-label={t('tasks.earlier')}>
       <h3 className="border-y border-line bg-raise/50 px-4 py-1.5 text-xs font-medium text-faint">

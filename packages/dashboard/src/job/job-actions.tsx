@@ -1,17 +1,17 @@
 import type { JobBody } from '@impresario/protocol'
-import { parseExact } from '@impresario/protocol'
-import { useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
-import { useCancel, useDiscard, useRetry, useStart } from '../data/queries.ts'
+import { useCancel, useDiscard, useRetry } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
-import { Input, TextArea } from '../ui/field.tsx'
+import { Input } from '../ui/field.tsx'
 import { written } from '../ui/json.tsx'
 import { useKeys } from '../ui/keys.tsx'
 import { useSay } from '../ui/toast.tsx'
+import { AgainDialog } from './again-dialog.tsx'
+import { JsonField, readText } from './json-field.tsx'
 
 type Asked = 'cancel' | 'edit' | 'discard' | 'again'
 
@@ -138,16 +138,6 @@ function DiscardDialog({ job, close }: DialogProps): ReactNode {
   )
 }
 
-/** Text that is JSON, or what is wrong with it. */
-function readText(text: string): { readonly value?: unknown; readonly problem?: string } {
-  try {
-    const value = parseExact(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { value } : { problem: '{ … }' }
-  } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) }
-  }
-}
-
 function EditDialog({ job, close }: DialogProps): ReactNode {
   const { t } = useText()
   const say = useSay()
@@ -185,73 +175,6 @@ function EditDialog({ job, close }: DialogProps): ReactNode {
             }
           >
             {t('job.retry')}
-          </Button>
-        </div>
-      </div>
-    </Dialog>
-  )
-}
-
-export function JsonField({
-  label,
-  text,
-  change,
-  problem,
-  rows = 8,
-}: {
-  readonly label: string
-  readonly text: string
-  readonly change: (text: string) => void
-  readonly problem: string | undefined
-  readonly rows?: number
-}): ReactNode {
-  return (
-    <TextArea
-      label={label}
-      problem={problem}
-      rows={rows}
-      spellCheck={false}
-      dir="ltr"
-      value={text}
-      onChange={({ target }) => change(target.value)}
-      className="font-mono text-xs"
-    />
-  )
-}
-
-/** A new job with the same input, or with another. */
-function AgainDialog({ job, close }: DialogProps): ReactNode {
-  const { t } = useText()
-  const say = useSay()
-  const start = useStart()
-  const navigate = useNavigate()
-  const [input, setInput] = useState(() => written(job.initial_data))
-  const read = readText(input)
-  return (
-    <Dialog title={t('job.againTitle', { name: job.blueprint_name })} close={close} isWide>
-      <div className="flex flex-col gap-4">
-        <p className="text-soft">{t('job.againNote')}</p>
-        <JsonField label={t('job.input')} text={input} change={setInput} problem={read.problem} rows={12} />
-        <div className="flex justify-end gap-2">
-          <Button onClick={close}>{t('common.back')}</Button>
-          <Button
-            tone="primary"
-            icon="run"
-            disabled={start.isPending || read.problem !== undefined}
-            onClick={() =>
-              start.mutate(
-                { blueprint: job.blueprint_name, initial_data: read.value },
-                {
-                  onSuccess: ({ job_id: id }) => {
-                    close()
-                    void navigate({ to: '/jobs/$id', params: { id } })
-                  },
-                  onError: (error) => say(error.message, true),
-                },
-              )
-            }
-          >
-            {t('job.startNew')}
           </Button>
         </div>
       </div>

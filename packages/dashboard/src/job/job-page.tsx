@@ -199,7 +199,7 @@ function JobBodyView({ job }: { readonly job: JobBody }): ReactNode {
           {tab === 'tasks' ? (
             <>
               <TaskList why={why} isOpen={job.ended_at === undefined} />
-              <AttemptList events={events} state={state} />
+              <AttemptList events={events} state={state} isOpen={job.ended_at === undefined} />
             </>
           ) : null}
           {tab === 'log' ? <JobLog job={job} state={state} /> : null}

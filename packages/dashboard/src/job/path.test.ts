@@ -2,6 +2,7 @@ import type { HistoryBody } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import { fingerprint } from './fingerprint.ts'
 import { pathOf, spansOf } from './path.ts'
+import { reachableFrom } from './reachable.ts'
 
 function event(type: string, state: string, timestamp: number, more: Partial<HistoryBody> = {}): HistoryBody {
   return {
@@ -56,4 +57,20 @@ test('[C-07] errors of the same cause have the same fingerprint', () => {
   const of = (order: string): string => fingerprint(`No rate for order "${order}" after 3 tries in 12.5 s.`)
   expect(of('A-1')).toBe(of('B-77'))
   expect(of('A-1')).not.toBe(fingerprint('Something else.'))
+})
+
+test('[M-02] the first state counts once, though the history says twice that it began', () => {
+  const events = [event('job_created', 'a', 1), event('state_started', 'a', 1), event('state_started', 'b', 2)]
+  const path = pathOf({ created_at: 1, current_state: 'b' }, events, 3)
+  expect(path.visits.map(({ state }) => state)).toEqual(['a', 'b'])
+})
+
+test('[M-02] what runs when a job begins in another state is known before', () => {
+  const states = [
+    { name: 'a', transitions: [{ to: 'b' }] },
+    { name: 'b', transitions: [{ to: 'c' }, { to: 'b' }, { to: 'nowhere' }] },
+    { name: 'c', transitions: [] },
+  ]
+  expect(reachableFrom(states, 'b')).toEqual({ runs: ['b', 'c'], skipped: ['a'] })
+  expect(reachableFrom(states, 'gone')).toEqual({ runs: [], skipped: ['a', 'b', 'c'] })
 })

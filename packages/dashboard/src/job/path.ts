@@ -36,8 +36,12 @@ type Facts = Pick<JobBody, 'created_at' | 'current_state'> & { readonly ended_at
 
 /** From the events of a job, oldest first. Where the oldest are gone, the way begins later. */
 export function pathOf(job: Facts, events: readonly HistoryBody[], now: number): Path {
-  const starts = events.filter(
+  const begun = events.filter(
     ({ event_type: type, state }) => state !== null && (type === 'state_started' || type === 'job_created'),
+  )
+  // The history has both for the first state, the record of a job only the creation.
+  const starts = begun.filter(
+    ({ state }, index) => index !== 1 || begun[0]?.event_type !== 'job_created' || begun[0].state !== state,
   )
   const visits: Visit[] = starts.map(({ state, timestamp }, index) => ({
     state: state ?? '',

@@ -63,10 +63,11 @@ export function TaskList({
 }): ReactNode {
   const { t } = useText()
   const tasks = why?.tasks ?? []
+  if (tasks.length === 0 && !isOpen) return null
   if (tasks.length === 0) {
     return (
       <Empty icon="run" title={t('tasks.none')}>
-        {isOpen ? t('tasks.noneNote') : null}
+        {t('tasks.noneNote')}
       </Empty>
     )
   }

@@ -7,7 +7,7 @@ import { useBlueprint, useBlueprints, useJobs, useStart } from '../data/queries.
 import { useAddress, useParam } from '../data/search.ts'
 import { useMayCommand } from '../data/session.ts'
 import { GraphView } from '../graph/graph-view.tsx'
-import { JsonField } from '../job/job-actions.tsx'
+import { JsonField } from '../job/json-field.tsx'
 import { JobRow } from '../job/job-row.tsx'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'

@@ -179,6 +179,12 @@ export const en = {
   'data.noSteps':
     'No step has changed the state history, or the server keeps no history of jobs (HISTORY_DATABASE_URI).',
   'data.cut': 'Some values were too long to be kept.',
+  'tasks.never': 'It had no tasks',
+  'again.from': 'Begin in state',
+  'again.start': '{state} (the beginning)',
+  'again.preview': 'Preview',
+  'again.runs': 'Can run:',
+  'again.skipped': 'Not run again:',
   'tasks.none': 'No open tasks',
   'tasks.noneNote': 'Tasks of the present state appear here, with the workers that could take them.',
   'tasks.attempt': 'Attempt {n}',

@@ -180,6 +180,12 @@ export const es: Texts = {
   'data.noSteps':
     'Ningún paso cambió el historial de estados, o el servidor no guarda el historial de los trabajos (HISTORY_DATABASE_URI).',
   'data.cut': 'Algunos valores eran demasiado largos para guardarse.',
+  'tasks.never': 'No tuvo tareas',
+  'again.from': 'Empezar en el estado',
+  'again.start': '{state} (el comienzo)',
+  'again.preview': 'Vista previa',
+  'again.runs': 'Puede ejecutarse:',
+  'again.skipped': 'No se repite:',
   'tasks.none': 'No hay tareas abiertas',
   'tasks.noneNote': 'Aquí aparecen las tareas del paso actual y los ejecutores que podrían tomarlas.',
   'tasks.attempt': 'Intento {n}',

@@ -299,6 +299,8 @@ function wordsOf(said: JobRequest | Job): JsonObject {
     dispatchMs: said.dispatchTimeoutMs ?? null,
     resultMs: said.resultTimeoutMs ?? null,
     executionMs: said.executionTimeoutMs ?? null,
+    // Absent for most, so that the marks of all others stay what they were.
+    ...('from' in said && said.from !== undefined ? { from: { ...said.from, results: null } } : {}),
   }
 }
 

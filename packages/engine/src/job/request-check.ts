@@ -23,11 +23,23 @@ export async function checkRequest(registry: ScriptRegistry, request: JobRequest
     const message = `There is no blueprint "${name}".`
     return { refusal: { code: 'BLUEPRINT_NOT_FOUND', message, problems: [] } }
   }
+  const unfit = originProblem(blueprint, request)
+  if (unfit !== undefined) return { refusal: { code: 'INPUT_REFUSED', message: unfit, problems: [unfit] } }
   const checked = await blueprint.validateInput(initialData)
   if ('value' in checked) return { request: { ...request, initialData: checked.value }, blueprint }
   const { problems } = checked
   const message = `The initial data does not fit "${name}": ${problems.join('; ')}`
   return { refusal: { code: 'INPUT_REFUSED', message, problems } }
+}
+
+/** An aggregator needs the branches that led to it, and an end has nothing to do. */
+function originProblem({ name, nodes }: RunnableBlueprint, { from }: JobRequest): string | undefined {
+  if (from === undefined) return undefined
+  const node = nodes.find((one) => one.name === from.state)
+  if (node?.kind === 'handler') return undefined
+  const states = nodes.filter(({ kind }) => kind === 'handler').map((one) => one.name)
+  const reason = node === undefined ? 'which it does not have' : `which is of the kind ${node.kind}`
+  return `A job of "${name}" cannot begin in the state "${from.state}", ${reason}. Choose one of: ${states.join(', ')}.`
 }
 
 /** Requests of the network cannot hold anything else; those of the same process can. */

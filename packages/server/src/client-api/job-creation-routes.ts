@@ -2,7 +2,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { shownJobId } from '@impresario/core'
 import type { Engine, NewJob } from '@impresario/engine'
 import { ImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
-import type { CreateJobBatchReply, CreateJobReply, CreateJobRequest, ItemError } from '@impresario/protocol'
+import type {
+  CreateJobBatchReply,
+  CreateJobReply,
+  CreateJobRequest,
+  ItemError,
+  RerunJobRequest,
+} from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { mustBeWebhookUrl } from '@impresario/webhooks'
 import type { OutboundPolicy } from '@impresario/webhooks'
@@ -12,6 +18,7 @@ import { inSlices } from '../runtime/in-slices.ts'
 import { jsonSchema } from '../http/json-schema.ts'
 import { itemError } from './item-error.ts'
 import { keyOf } from './request-key.ts'
+import { rerunJob } from './rerun-operations.ts'
 import type { QuotaCalendar } from '../limits/quota-calendar.ts'
 import { route } from '../http/route.ts'
 import { settleNumbers } from '../worker-protocol/settle-numbers.ts'
@@ -73,6 +80,22 @@ const CREATE_BY_ENDPOINT = route({
   refusals: ['NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED'],
 })
 
+const RERUN = route({
+  access: 'client',
+  scope: 'jobs:write',
+  isNewWork: true,
+  tag: 'jobs',
+  id: 'rerunJob',
+  summary: 'Run a job again, from any of its states',
+  description:
+    'Starts a new job of the caller with the input of this one, in the latest version of its blueprint; the old one stays as it is. With `from_state` it begins there and takes over what the states had written (`state_history`). Results that `resultOf` reads are taken over while the old job is open or in quarantine; a job that has ended no longer has them. The state must be one with a handler: neither an aggregator nor an end. Webhooks are not taken over.',
+  params: schemas.jobParams,
+  body: schemas.rerunJobRequest,
+  isBodyOptional: true,
+  replies: ACCEPTED,
+  refusals: ['JOB_NOT_FOUND', 'BLUEPRINT_NOT_FOUND', 'INPUT_REFUSED', 'IDEMPOTENCY_KEY_REUSED', 'QUOTA_EXCEEDED'],
+})
+
 const CREATE_SCHEMA = jsonSchema(schemas.createJobRequest)
 
 export function registerJobCreationRoutes(app: FastifyInstance, options: JobCreationOptions): void {
@@ -112,6 +135,16 @@ export function registerJobCreationRoutes(app: FastifyInstance, options: JobCrea
       const results = await inSlices(request.body.jobs, (jobs) => createAll(engine, jobs.map(read)))
       void reply.code(202)
       return { results }
+    },
+  )
+
+  app.post<{ Params: { job_id: string }; Body: RerunJobRequest | null | undefined }>(
+    '/jobs/:job_id/rerun',
+    RERUN,
+    async (request, reply) => {
+      const { params, body } = request
+      void reply.code(202)
+      return rerunJob(engine, callerOf(request), params.job_id, body ?? {}, originOf(request, quotas))
     },
   )
 

@@ -1,8 +1,10 @@
 import { storedCopy, wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
+import type { Engine } from '@impresario/engine'
 import type { RequestTransport, WireAnswer, WireQuery, WireRequest } from '@impresario/client'
 import { ImpresarioError, isJsonObject, LIMITS, readJson, stringifyExact } from '@impresario/protocol'
-import type { DataObject, JsonObject } from '@impresario/protocol'
+import type { DataObject, JsonObject, RerunJobRequest } from '@impresario/protocol'
+import * as schemas from '@impresario/protocol/schemas'
 import type { Actor, AutomationRecord } from '@impresario/automations'
 import type { z } from 'zod'
 import type { AgentBook } from '../auth/agent-book.ts'
@@ -15,6 +17,7 @@ import * as agentWire from './agent-routes.ts'
 import { actorFor } from './actor.ts'
 import { budgetOf } from './budget-routes.ts'
 import { ownerFilter } from './job-access.ts'
+import { rerunJob } from './rerun-operations.ts'
 import { runFilter, wireTools } from './run-routes.ts'
 import * as wire from './wire-automation.ts'
 
@@ -22,6 +25,7 @@ export interface LocalRequestParts {
   readonly automations: AutomationService
   readonly agents: AgentBook
   readonly clock: Clock
+  readonly engine: Engine
 }
 
 interface Question extends LocalRequestParts {
@@ -107,6 +111,13 @@ function pageFor({ caller }: Question, { limit, cursor, owner }: PageQuery) {
 
 /** In the order in which they are tried: fixed words before ids. */
 const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
+  [
+    'POST jobs/:/rerun',
+    client(async ({ engine, caller, ids, body, key }) => {
+      const request = readBody(schemas.rerunJobRequest, body) as RerunJobRequest
+      return rerunJob(engine, caller, ids[0] ?? '', request, { client: caller.client, idempotencyKey: key })
+    }),
+  ],
   [
     'GET automations',
     viewer(async (question) => {
