@@ -66,6 +66,7 @@ export function AgainDialog({ job, close }: { readonly job: JobBody; readonly cl
           </select>
         </label>
         <Preview states={states} from={from === '' ? (blueprint?.start ?? '') : from} />
+        {from !== '' && job.ended_at !== undefined ? <p className="text-warn">{t('again.resultsGone')}</p> : null}
         <JsonField label={t('job.input')} text={input} change={setInput} problem={readInput.problem} />
         {from === '' ? null : (
           <JsonField label={t('job.stateHistory')} text={history} change={setHistory} problem={readHistory.problem} />

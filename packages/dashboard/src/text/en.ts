@@ -185,6 +185,8 @@ export const en = {
   'again.preview': 'Preview',
   'again.runs': 'Can run:',
   'again.skipped': 'Not run again:',
+  'again.resultsGone':
+    'This job has ended. Results of earlier tasks that handlers read with resultOf are gone; the state history is taken over.',
   'tasks.none': 'No open tasks',
   'tasks.noneNote': 'Tasks of the present state appear here, with the workers that could take them.',
   'tasks.attempt': 'Attempt {n}',

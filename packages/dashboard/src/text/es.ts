@@ -186,6 +186,8 @@ export const es: Texts = {
   'again.preview': 'Vista previa',
   'again.runs': 'Puede ejecutarse:',
   'again.skipped': 'No se repite:',
+  'again.resultsGone':
+    'Este trabajo ha terminado. Los resultados de tareas anteriores que los manejadores leen con resultOf ya no existen; el historial de estados se conserva.',
   'tasks.none': 'No hay tareas abiertas',
   'tasks.noneNote': 'Aquí aparecen las tareas del paso actual y los ejecutores que podrían tomarlas.',
   'tasks.attempt': 'Intento {n}',
