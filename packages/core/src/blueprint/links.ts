@@ -203,7 +203,7 @@ function namesIn(node: AnyNode | null | undefined): readonly string[] {
     case 'Identifier':
       return [node.name]
     case 'MemberExpression':
-      return node.computed ? [] : namesIn(node.object).map((name) => `${name}.${propertyName(node.property)}`)
+      return node.computed || node.property.type !== 'Identifier' ? [] : joined(node.object, node.property.name)
     case 'ObjectExpression':
       return node.properties.flatMap((property) =>
         property.type === 'Property' && keyOf(property) === 'type' ? (literalsOf(property.value) ?? []) : [],
@@ -224,8 +224,8 @@ function namesOfCall({ callee, arguments: [first] }: CallExpression): readonly s
   return first?.type === 'ArrowFunctionExpression' ? namesIn(first) : namesIn(callee)
 }
 
-function propertyName(property: AnyNode): string {
-  return property.type === 'Identifier' ? property.name : ''
+function joined(object: AnyNode, property: string): readonly string[] {
+  return namesIn(object).map((name) => `${name}.${property}`)
 }
 
 /** A span that stands in the code is shown; anything else is known only when the handler runs. */

@@ -5,13 +5,13 @@ import type { TenantServer } from '../tenants.fixture.ts'
 
 const shop = blueprint('shop', { start: 'count' }, (state) => ({
   count: state.handler((context, actions) => {
-    context.stateHistory['counted'] = Number(context.initialData['amount'] ?? 0) * 2
-    return actions.transitionTo('price')
+    return actions.transitionTo('price', { counted: Number(context.initialData['amount'] ?? 0) * 2 })
   }),
   price: state.handler((context, actions) => {
-    context.stateHistory['price'] = Number(context.stateHistory['counted']) + 1
-    return actions.dispatchParallel([], { into: 'join' })
+    const { counted } = context.stateHistory as { counted: number }
+    return actions.transitionTo('sum', { price: counted + 1 })
   }),
+  sum: state.handler((_context, actions) => actions.dispatchParallel([], { into: 'join' })),
   join: state.aggregator((_context, actions) => actions.transitionTo('done')),
   done: state.end(),
 }))
@@ -52,7 +52,7 @@ describe('a job is run again', () => {
   test('[M-02] what cannot be is refused, and says why', async () => {
     const refused = async (body: object): Promise<unknown> => (await rerun(body)).body['error']
     expect(await refused({ from_state: 'join' })).toContain(
-      'which is of the kind aggregator. Choose one of: count, price',
+      'which is of the kind aggregator. Choose one of: count, price, sum',
     )
     expect(await refused({ from_state: 'nowhere' })).toContain('which it does not have')
     expect(await refused({ state_history: {} })).toContain('"state_history" needs "from_state"')
