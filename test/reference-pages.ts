@@ -30,27 +30,27 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 
 export function workerConfigurationPage(): string {
   return page('Configuration of a worker', [
-    'What the [TypeScript SDK](../../packages/worker) reads from the environment when a worker is made. What the program\n' +
-      'gives to `createWorker` goes before it. A value that makes no sense stops the start, with the name of its variable; an\n' +
-      'empty variable counts as not set. Times are in seconds, and fractions are allowed.',
+    'The [TypeScript SDK](../../packages/worker) reads these environment variables when a worker is created. Options of\n' +
+      '`createWorker` take precedence. If a value is invalid, the worker does not start; the error names the variable. An empty\n' +
+      'variable counts as not set. Times are in seconds, and fractions are allowed.',
     describeEnvironment().trimEnd(),
-    'Every `WORKER_EXTRA_<NAME>` is told to the orchestrator as a property `<name>` that tasks may require; its value is read\n' +
-      'as JSON where it is JSON, and as text otherwise.',
-    'Three defaults differ from those of earlier workers: there is no token that everybody knows, results are kept until the\n' +
-      'orchestrator has taken them, and nothing listens on a port unless `WORKER_PORT` names one.',
+    'Every `WORKER_EXTRA_<NAME>` becomes a property `<name>` of the worker that tasks can require. Its value is parsed as JSON\n' +
+      'if possible, and is a string otherwise.',
+    'Three defaults differ from those of Avtomatika workers: there is no well-known token, results are kept until the\n' +
+      'orchestrator has accepted them, and the worker listens on a port only if `WORKER_PORT` is set.',
   ])
 }
 
 export function configurationPage(): string {
   return page('Configuration', [
-    'Every key can stand in the environment, or in lower case in a file: `impresario.toml` or `impresario.json` in the\n' +
-      'directory in which the server starts, or the file that `IMPRESARIO_CONFIG` names. The environment goes before the\n' +
-      'file, and the file before the default. A bad value and an unknown key in the file stop the start, with a sentence\n' +
-      'that says why. An empty variable counts as not set.',
+    'Set a key in the environment, or in lower case in a file: `impresario.toml` or `impresario.json` in the working\n' +
+      'directory of the server, or the file that `IMPRESARIO_CONFIG` names. The environment takes precedence over the file, and\n' +
+      'the file over the default. If a value is invalid, or the file has an unknown key, the server does not start, and the\n' +
+      'error says why. An empty variable counts as not set.',
     describeConfig().trimEnd(),
-    'A server that other machines can reach (`API_HOST` is not a loopback address) does not start without a token for its\n' +
-      'clients, and takes no worker without a token.',
-    'Numbers that are not here are [limits](limits.md); a blueprint sets [its own](../guide/blueprints.md#time-and-tries).',
+    'A server that other machines can reach (`API_HOST` is not a loopback address) does not start without a client token, and\n' +
+      'accepts no worker without a token.',
+    'Fixed numbers are listed in [Limits](limits.md). A blueprint sets [its own](../guide/blueprints.md#timeouts-and-retries).',
   ])
 }
 
@@ -62,12 +62,12 @@ export function metricsPage(): string {
     isShared === true ? `${help} The same on every instance.` : help,
   ])
   return page('Metrics', [
-    'What a server shows at `/metrics` and `/_public/metrics`, in the text format of Prometheus. [Monitoring](../guide/monitoring.md)\n' +
-      'has the alerts and dashboards that use them.',
-    'Counters and histograms count what this instance has done: sum them over the instances. Gauges that are the same on every\n' +
-      'instance come from the shared storage: take their maximum. They are read every five seconds, and a scrape waits for nothing.',
-    'A metric has at most 200 series. Further combinations of labels are counted together, with `other` as their labels. Runs of\n' +
-      'automations have the blueprint `automation`.',
+    'The metrics at `/metrics` and `/_public/metrics`, in the Prometheus text format. [Monitoring](../guide/monitoring.md)\n' +
+      'has alerts and dashboards that use them.',
+    'Counters and histograms are per instance: sum them over the instances. Gauges that are the same on every instance come\n' +
+      'from the shared storage: take their maximum. They are updated every five seconds, and a scrape never waits for them.',
+    'A metric has at most 200 series. Further combinations of labels are counted together, with the label value `other`. Runs\n' +
+      'of automations have the blueprint `automation`.',
     table(['name', 'type', 'labels', 'meaning'], rows),
   ])
 }
@@ -170,132 +170,133 @@ const JOB_ERROR_MEANINGS: Readonly<Record<(typeof JOB_ERROR_CODES)[number], read
 }
 
 const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
-  bodyBytesMax: 'Body of a request, unless `BODY_LIMIT_BYTES` says otherwise.',
-  jsonDepthMax: 'Levels of a JSON body.',
-  jsonKeysMax: 'Keys of a JSON body, or of one item of a batch; ten times as many in the whole batch.',
+  bodyBytesMax: 'Request body. `BODY_LIMIT_BYTES` overrides it.',
+  jsonDepthMax: 'Nesting depth of a JSON body.',
+  jsonKeysMax: 'Keys in a JSON body, or in one item of a batch; ten times as many in a whole batch.',
   jsonContainersMax:
-    'Objects and lists of a JSON body, or of one item of a batch; five times as many in the whole batch.',
-  jsonValuesMax: 'Values of any kind in a JSON body; twice as many in a batch.',
-  jsonStringBytesMax: 'One string of a JSON body.',
-  jsonNumberCharsMax: 'Digits, sign, point and exponent of one number of a JSON body.',
+    'Objects and arrays in a JSON body, or in one item of a batch; five times as many in a whole batch.',
+  jsonValuesMax: 'Values of any type in a JSON body; twice as many in a batch.',
+  jsonStringBytesMax: 'A single string in a JSON body.',
+  jsonNumberCharsMax: 'Characters of a single number in a JSON body.',
   batchItemsMax: 'Jobs in one batched create, tasks in one batched poll, results in one batched post.',
-  handoutBytesMax: 'What the tasks of one batched poll take in memory, about; the others come with the next poll.',
-  headersTimeoutMs: 'Time for the headers of a request to arrive.',
-  requestTimeoutMs: 'Time for a whole request to arrive.',
-  keepAliveMs: 'How long an idle connection is kept.',
-  answerStallMs: 'How long nothing of an answer may be read; then the connection is cut.',
-  answerBytesPerSecondMin: 'Pace at which a long answer must be read on average.',
-  answersBytesMax: 'Answers that wait for their readers, all together; beyond it the slowest reader is cut off.',
-  longPollMs: 'How long a poll is held by default.',
-  longPollMsMax: 'Longest time that a poll or a wait is held.',
-  fanOutMax: 'Branches of one fan-out; more quarantine the job.',
-  branchResultsBytesMax:
-    'Data that the branches of one fan-out may leave together; a branch beyond it counts as failed.',
-  transitionsMaxDefault: 'States that a job may enter, unless configuration or blueprint say otherwise.',
-  transitionsMaxCeiling: 'The most that they may say.',
-  contextBytesMax: 'State history of a job as JSON.',
-  childDepthMax: 'Children of children of children.',
-  handlerMs: 'Time of one handler run.',
-  handlerAttemptsMax: 'Runs of a handler that throws, unless configuration or blueprint say otherwise.',
-  taskAttemptsMax: 'Tries of a task, unless configuration, blueprint or task say otherwise.',
-  turnBegunMax:
-    'How often a handler is begun that never returns because the process ends first; then its job is quarantined.',
+  handoutBytesMax:
+    'Approximate size in memory of the tasks of one batched poll; the remaining tasks come with the next poll.',
+  headersTimeoutMs: 'Time to receive the headers of a request.',
+  requestTimeoutMs: 'Time to receive a whole request.',
+  keepAliveMs: 'Time that an idle connection is kept open.',
+  answerStallMs: 'Time without progress after which a response that the client does not read is aborted.',
+  answerBytesPerSecondMin: 'Minimum average rate at which a client must read a long response.',
+  answersBytesMax: 'Total size of buffered responses; beyond it the slowest reader is disconnected.',
+  longPollMs: 'Default duration of a long poll.',
+  longPollMsMax: 'Maximum duration of a long poll or wait.',
+  fanOutMax: 'Branches of a fan-out; more send the job to quarantine.',
+  branchResultsBytesMax: 'Total result data of the branches of a fan-out; a branch beyond it counts as failed.',
+  transitionsMaxDefault:
+    'Default number of states that a job can enter. The configuration or the blueprint can change it.',
+  transitionsMaxCeiling: 'Maximum value of that setting.',
+  contextBytesMax: 'State history of a job, as JSON.',
+  childDepthMax: 'Nesting depth of child jobs.',
+  handlerMs: 'Duration of one handler run.',
+  handlerAttemptsMax:
+    'Default number of attempts of a handler that throws. The configuration or the blueprint can change it.',
+  taskAttemptsMax: 'Default number of attempts of a task. The configuration, the blueprint or the task can change it.',
+  turnBegunMax: 'Runs of a handler that never returned because the process ended; then the job goes into quarantine.',
   turnLostMax:
-    'How often a handler returns and the process ends before the result is stored; then its job is quarantined.',
-  taskDeliveriesMax: 'How often one try is handed out when every worker that has it falls silent.',
-  runTimeoutMs: 'Default time limit of a task from its pickup.',
-  backoffMs: 'First wait between tries; it doubles with each one.',
-  backoffMsMax: 'Longest wait between tries.',
-  trailEntriesMax: 'Notable moments that a job’s record keeps; the oldest are dropped.',
-  handlerErrorCharsMax: 'What is kept of the message of a handler’s error.',
-  handlerStackCharsMax: 'What is kept of its stack.',
-  taskErrorCharsMax: 'What is kept of the message of a worker’s error.',
-  taskStackCharsMax: 'What is kept of the stack that a worker sends with it.',
+    'Runs of a handler that returned, but whose result was lost because the process ended; then the job goes into quarantine.',
+  taskDeliveriesMax: 'Deliveries of one attempt if the leases of its workers expire.',
+  runTimeoutMs: 'Default run timeout of a task, counted from its pickup.',
+  backoffMs: 'Wait before the first retry; it doubles with each one.',
+  backoffMsMax: 'Longest wait between attempts.',
+  trailEntriesMax: 'Entries in the trail of a job’s record; the oldest are dropped.',
+  handlerErrorCharsMax: 'Stored message of a handler’s error.',
+  handlerStackCharsMax: 'Stored stack of a handler’s error.',
+  taskErrorCharsMax: 'Stored message of a worker’s error.',
+  taskStackCharsMax: 'Stored stack of a worker’s error.',
   workerEventsMax:
-    'Events that workers may send while a job is in one state; those with a transition are taken beyond it.',
-  workerEventIdsMax: 'Ids of them by which a repeated one is known.',
-  eventBytesMax: 'payload of one event for a job',
-  keptEventsMax: 'events that wait for their job, or under one topic and key',
-  keptEventsBytesMax: 'payloads of the events that wait for one job',
-  inboxBytesMax: 'payloads of the events that wait under one topic and key',
-  knownEventsMax: 'ids of events that a job remembers',
-  keptEventMs: 'how long an event that was sent by key is kept',
-  changeStreamsMax: 'streams of changes that are open in one process',
-  changeStreamsPerClientMax: 'streams of changes of one client in one process',
-  changesKeptMax: 'changes kept for streams that come back',
-  changesBytesMax: 'what these take of the memory',
-  changeMessageBytesMax: 'one message of a stream of changes',
-  eventReachStep: 'jobs that one event reaches in one step',
+    'Events that workers can send while a job is in one state; events with a transition are accepted beyond it.',
+  workerEventIdsMax: 'Event ids that are remembered to recognise duplicates.',
+  eventBytesMax: 'Payload of an event for a job.',
+  keptEventsMax: 'Events that are kept for one job, or under one topic and key.',
+  keptEventsBytesMax: 'Total payload of the events that are kept for one job.',
+  inboxBytesMax: 'Total payload of the events that are kept under one topic and key.',
+  knownEventsMax: 'Event ids that a job remembers.',
+  keptEventMs: 'Time that an event sent by key is kept.',
+  changeStreamsMax: 'Open change streams in one process.',
+  changeStreamsPerClientMax: 'Open change streams of one client in one process.',
+  changesKeptMax: 'Changes that are kept for streams that reconnect.',
+  changesBytesMax: 'Memory that these changes use.',
+  changeMessageBytesMax: 'One message of a change stream.',
+  eventReachStep: 'Jobs that one event reaches in one step.',
   eventTypeCharsMax: 'Type of an event.',
-  remindersMax: 'Reminders of one request for approval.',
+  remindersMax: 'Reminders of one approval.',
   remindMsMin: 'Shortest time until a reminder.',
-  webhookResultCharsMax: 'Result of a job in a webhook; a longer one is left out (`result_omitted`).',
-  searchTextCharsMax: 'What a list of jobs is searched in, for each of them.',
-  idempotencyKeyMs: 'How long an idempotency key is known, unless the retention says otherwise.',
+  webhookResultCharsMax: 'Result of a job in a webhook; a longer one is omitted (`result_omitted`).',
+  searchTextCharsMax: 'Searchable text of each job in a list.',
+  idempotencyKeyMs: 'Default time that an idempotency key is remembered. The retention can change it.',
   idempotencyKeyCharsMax: 'Idempotency key.',
-  signatureWindowMs: 'How far the clock of a worker that signs may be off.',
-  socketFrameBytesMax: 'One frame of a worker’s socket; a larger one closes it with 1009.',
-  socketFramesPerSecond: 'Frames of one socket in a second; more are dropped, and a flood closes it.',
-  socketBufferBytesMax: 'What may wait for a worker that does not read; then its socket is closed with 1013.',
-  socketBytesPerSecond: 'What one socket may send, on average between two pings; more closes it.',
-  socketPingMs: 'How often sockets are pinged; who has not answered by the next one is cut off.',
-  socketMistakesMax: 'Frames that are no messages, before a socket is closed.',
-  socketsUnboundMax: 'Sockets that have not said whose they are.',
-  workerNamesMax: 'Skills, models and the like that one worker may name, of each kind.',
-  workerTasksMax: 'Tasks that a heartbeat may name.',
-  workerRecordCharsMax: 'What one worker may say of itself, as JSON.',
-  workersMax: 'Workers that may be alive at the same time.',
+  signatureWindowMs: 'Allowed clock difference of a worker that signs its messages.',
+  socketFrameBytesMax: 'A frame on a worker’s WebSocket; a larger one closes the connection with 1009.',
+  socketFramesPerSecond: 'Frames per second on one WebSocket; more are dropped, and a flood closes the connection.',
+  socketBufferBytesMax: 'Data buffered for a worker that does not read; beyond it the connection is closed with 1013.',
+  socketBytesPerSecond: 'Average incoming rate of one WebSocket between two pings; more closes the connection.',
+  socketPingMs: 'Interval of pings; a connection that has not answered by the next one is closed.',
+  socketMistakesMax: 'Invalid frames before a connection is closed.',
+  socketsUnboundMax: 'WebSocket connections that have not identified their worker.',
+  workerNamesMax: 'Skills, models and other names of one worker, of each kind.',
+  workerTasksMax: 'Tasks in one heartbeat.',
+  workerRecordCharsMax: 'Registration of one worker, as JSON.',
+  workersMax: 'Live workers.',
   eventSchemaCharsMax: 'A schema that a worker declares for its events.',
-  eventSchemaRefsMax: 'References in it.',
-  eventSchemasMax: 'Such schemas that are kept compiled.',
-  eventSchemasOfTypeMax: 'Different schemas of one worker for the same event.',
-  eventCheckCharsMax: 'Characters of such a schema times characters of an event.',
-  pageSizeDefault: 'Default number of jobs on one page of a list.',
-  pageSizeMax: 'The most that may be named.',
-  pageBytesMax: 'One page of any list, as JSON; what is longer goes on on the next page.',
+  eventSchemaRefsMax: 'References in such a schema.',
+  eventSchemasMax: 'Compiled event schemas that are cached.',
+  eventSchemasOfTypeMax: 'Different schemas of one worker for the same event type.',
+  eventCheckCharsMax: 'Characters of an event schema multiplied by the characters of an event.',
+  pageSizeDefault: 'Default number of jobs on one page.',
+  pageSizeMax: 'Maximum number of jobs on one page.',
+  pageBytesMax: 'One page of any list, as JSON; the rest is on the next page.',
   listedFieldBytesMax:
-    'A field of a job in a list, unless `fields` names it; a longer one is left out (`omitted_fields`).',
-  pageReadBytesMax: 'What is read from the storage for one page of jobs; then it ends before its limit.',
-  pagePieceBytes: 'What is read of it at once.',
-  pagePieceLooks: 'Records that a filter leaves out, looked through at once.',
+    'A field of a job in a list; a longer one is omitted (`omitted_fields`) unless `fields` names it.',
+  pageReadBytesMax: 'Data read from the storage for one page of jobs; beyond it the page ends early.',
+  pagePieceBytes: 'Data read from the storage in one read.',
+  pagePieceLooks: 'Records that a filter examines in one read.',
   workersPageMax: 'Workers on one page.',
-  pageOffsetMax: 'Jobs that an older client may leave out with `offset`.',
-  historyPageMax: 'Events of a job or a worker in one answer.',
-  eventPageDefault: 'Events of all jobs in one answer, unless `limit` says otherwise.',
-  historySpansMax: 'Hours or days that are counted in one answer.',
+  pageOffsetMax: 'Jobs that an older client can skip with `offset`.',
+  historyPageMax: 'Events of a job or a worker in one response.',
+  eventPageDefault: 'Default number of events of all jobs in one response. `limit` overrides it.',
+  historySpansMax: 'Hours or days that are counted in one response.',
   historySnapshotBytes:
-    'Initial data and dictionary of a job that the history keeps with an event, unless `HISTORY_SNAPSHOT_BYTES` says otherwise.',
+    'Initial data and state history that the history stores with an event. `HISTORY_SNAPSHOT_BYTES` overrides it.',
   historyStepBytesMax: 'The same for all events of one step, such as the tasks of a fan-out.',
-  historyWorkerBytesMax: 'What the history keeps of a worker with an event.',
+  historyWorkerBytesMax: 'Data about a worker that the history stores with an event.',
   commentCharsMax: 'Comment of a decision.',
-  capabilityMs: 'How long a link to an open question is good, where the question has no end of its own.',
+  capabilityMs: 'Validity of a link to an approval that does not expire.',
   identifierCharsMax: 'Names of blueprints, states, tasks and workers.',
   expressionCharsMax: 'Condition of a handler.',
-  expressionDepthMax: 'Levels of brackets in a condition.',
-  fileKeyBytesMax: 'Name of a file with `jobs/<job id>/` in front, in UTF-8.',
-  filePartBytes: 'Part of a file on its way to S3. Two of them are in memory for each large upload.',
-  fileBuffersBytesMax: 'What all uploads to S3 together hold in memory.',
-  fileOperationsWaitingMax: 'Operations on files that wait for one of `S3_MAX_CONCURRENCY` places.',
-  fileWaitMs: 'How long an operation on a file waits for its place.',
-  fileStallMs: 'Silence after which an upload or a download counts as broken off.',
+  expressionDepthMax: 'Nesting depth of a condition.',
+  fileKeyBytesMax: 'Name of a file, including `jobs/<job id>/`, in UTF-8.',
+  filePartBytes: 'Part of a multipart upload to S3. Each large upload keeps two parts in memory.',
+  fileBuffersBytesMax: 'Total memory of all uploads to S3.',
+  fileOperationsWaitingMax: 'File operations that wait for one of `S3_MAX_CONCURRENCY` slots.',
+  fileWaitMs: 'Time that a file operation waits for a slot.',
+  fileStallMs: 'Time without progress after which an upload or download is aborted.',
   fileJsonBytesMax: 'A file that `readJson` reads.',
-  jobLogLinesMax: 'Lines of `context.log` and `task.log` that are kept with a job; the newest stay.',
+  jobLogLinesMax: 'Lines of `context.log` and `task.log` that are stored with a job; the newest are kept.',
   jobLogBytesMax: 'The same, in bytes.',
-  jobLogMessageCharsMax: 'The message of one line; what is longer is cut.',
-  jobLogFieldsBytesMax: 'The fields of one line; larger ones are left out.',
+  jobLogMessageCharsMax: 'Message of one line; a longer one is truncated.',
+  jobLogFieldsBytesMax: 'Fields of one line; larger ones are omitted.',
   jobLogPendingBytesMax:
-    'Lines of all jobs of one instance that wait to be stored. Further lines are only in the log of the server.',
-  taskLogLinesMax: 'Lines of `task.log` that are sent with a result; the newest stay.',
+    'Lines of all jobs of one instance that wait to be stored. Further lines are only in the server’s log.',
+  taskLogLinesMax: 'Lines of `task.log` that are sent with a result; the newest are kept.',
   taskLogBytesMax: 'The same, in bytes.',
 }
 
 export function limitsPage(): string {
   const rows = limitNames().map((name) => [`\`${name}\``, LIMITS[name].toLocaleString('en-US'), LIMIT_MEANINGS[name]])
   return page('Limits', [
-    'What is over a limit is refused, never queued without end: 413 for a body that is too large, 422 for one that is too\n' +
-      'deep or too wide, a handler error or the quarantine for what a blueprint asks. `Ms` means milliseconds.',
-    table(['name', 'limit', 'of what'], rows),
-    'They stand in `packages/protocol/src/limits.ts`, each with its reason where it is not plain.',
+    'Requests beyond a limit are rejected: 413 for a body that is too large, 422 for one that is too deep or has too many\n' +
+      'values. If a blueprint exceeds a limit, its handler fails or its job goes into quarantine. `Ms` means milliseconds.',
+    table(['name', 'limit', 'applies to'], rows),
+    'The limits are defined in `packages/protocol/src/limits.ts`, with their reasons.',
   ])
 }
 

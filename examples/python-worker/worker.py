@@ -418,7 +418,7 @@ class Outage:
                 return
             self._kind, self._said = kind, now
         if kind == "refused":
-            log(f"{message}: the orchestrator does not let this worker in. Set WORKER_TOKEN to the token that its workers "
+            log(f"{message}: the orchestrator rejected the token of this worker. Set WORKER_TOKEN to the token that its workers "
                 "share, or WORKER_INDIVIDUAL_TOKEN to the one of this worker, and start it again.", error=str(error))
         else:
             log(f"{message}; it is tried again", error=str(error))
@@ -431,7 +431,7 @@ class Outage:
                 return
             self._kind = None
             seconds = time.monotonic() - self._since
-        log("the orchestrator can be worked with again", after_seconds=round(seconds, 1))
+        log("connected to the orchestrator again", after_seconds=round(seconds, 1))
 
 
 def failure(code, message, details=None, stack=None):

@@ -95,7 +95,7 @@ export function createAgent(name: string, options: AgentOptions): Promise<number
   return withServer(options, async ({ client, screen }) => {
     const agent = await client.agents.create({ name, scopes: scopesOf(options), ...(await moreOf(options)) })
     if (screen.isJson) return shown(screen, agent)
-    done(screen, `The agent ${name} is there: ${agent.id}`)
+    done(screen, `Created agent ${name}: ${agent.id}`)
     screen.out(screen.paint('dim', `Give it a token: ${COMMAND} agents token ${agent.id} <name>`))
     return EXIT.ok
   })

@@ -25,7 +25,7 @@ export function approveJob(given: string, decision: string | undefined, options:
     const { comment } = options
     if (decision === undefined) {
       const question = await job.approval()
-      if (comment !== undefined) throw usage('A comment goes with a decision.', decisionsOf(question))
+      if (comment !== undefined) throw usage('A comment needs a decision.', decisionsOf(question))
       if (screen.isJson) printJson(screen, question)
       else screen.out(questionPage(screen, question))
       return EXIT.ok
@@ -36,7 +36,7 @@ export function approveJob(given: string, decision: string | undefined, options:
       throw usage(`"${decision}" is not among the decisions.`, decisionsOf(question))
     }
     await job.approve(decision, { comment, visit })
-    return done(screen, `Job ${jobId} got the decision "${decision}".`)
+    return done(screen, `Decision "${decision}" recorded for job ${jobId}.`)
   })
 }
 
@@ -51,7 +51,7 @@ async function openQuestion(job: JobHandle): Promise<Approval | undefined> {
 }
 
 function decisionsOf({ decisions }: Approval): string {
-  return `It may be: ${decisions.join(', ')}.`
+  return `Possible decisions: ${decisions.join(', ')}.`
 }
 
 function questionPage(screen: Screen, question: Approval): string {

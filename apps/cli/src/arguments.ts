@@ -66,7 +66,7 @@ export async function readData(option: string, given: string): Promise<JsonData>
     return dataObject(parseExact(json))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw usage(`${option} is no JSON object: ${reason}`, `It looks like ${option} '{"title": "First light"}'.`)
+    throw usage(`${option} is not a JSON object: ${reason}`, `For example: ${option} '{"title": "First light"}'`)
   }
 }
 

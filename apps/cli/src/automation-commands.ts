@@ -24,7 +24,7 @@ function limited(command: Command, size = 20): Command {
 
 export function addAutomations(program: Command, end: End): void {
   const load = () => import('./automations.ts')
-  const automations = program.command('automations').description('automations: what runs when')
+  const automations = program.command('automations').description('define and control automations')
   limited(automations.command('list', { isDefault: true }))
     .description('list automations, newest first')
     .addOption(new Option('--status <status>', 'only those that are so').choices(STATUSES))
@@ -68,7 +68,7 @@ function addSteering(automations: Command, end: End): void {
   automations
     .command('run <automation>')
     .description('run an automation now')
-    .option('--params <json>', 'in place of single params: JSON, @file, or - for standard input')
+    .option('--params <json>', 'override single params: JSON, @file, or - for standard input')
     .action(act(end, async (options: RunNowOptions, id: string) => (await load()).runAutomation(id, options)))
   automations
     .command('budget <automation>')
@@ -76,23 +76,23 @@ function addSteering(automations: Command, end: End): void {
     .action(act(end, async (options, id) => (await load()).showBudget(id, options)))
   automations
     .command('snooze <automation>')
-    .description('put the next run off')
+    .description('delay the next run')
     .addOption(new Option('--for <span>', 'how long: 30m, 2h, 7d').argParser(spanMs).makeOptionMandatory())
-    .option('--reason <text>', 'reason, kept on record')
+    .option('--reason <text>', 'reason, recorded in the audit log')
     .action(
       act(end, async (options: SnoozeOptions & { readonly for: number }, id: string) =>
         (await load()).snoozeAutomation(id, options.for, options),
       ),
     )
   for (const [verb, description] of [
-    ['pause', 'stop an automation for a while'],
-    ['resume', 'let a paused automation go on'],
-    ['cancel', 'end an automation for good'],
+    ['pause', 'pause an automation'],
+    ['resume', 'resume a paused automation'],
+    ['cancel', 'end an automation permanently'],
   ] as const) {
     automations
       .command(`${verb} <automation>`)
       .description(description)
-      .option('--reason <text>', 'reason, kept on record')
+      .option('--reason <text>', 'reason, recorded in the audit log')
       .action(
         act(end, async (options: SnoozeOptions, id: string) => (await load()).commandAutomation(verb, id, options)),
       )
@@ -103,13 +103,13 @@ function addFileCommands(automations: Command, end: End): void {
   const load = () => import('./automation-file.ts')
   automations
     .command('apply <file>')
-    .description('create and change automations so that they are as in a file')
+    .description('create and update automations to match a file')
     .option('--dry-run', 'only show what would change')
     .option('--prune', 'delete automations that are not in the file')
     .action(act(end, async (options: ApplyOptions, file: string) => (await load()).applyFile(file, options)))
   automations
     .command('export')
-    .description('print your automations as such a file')
+    .description('print your automations as a file for apply')
     .action(act(end, async (options) => (await load()).exportFile(options)))
 }
 
@@ -132,13 +132,13 @@ export function addRuns(program: Command, end: End): void {
   runs
     .command('cancel <run>')
     .description('cancel a run')
-    .option('--reason <text>', 'reason, kept on record')
+    .option('--reason <text>', 'reason, recorded in the audit log')
     .action(act(end, async (options: ReasonOptions, id: string) => (await load()).cancelRun(id, options)))
   runs
     .command('rerun <run>')
-    .description('run again what a run was for')
-    .option('--from <step>', 'begin with this step; the outputs of the steps before it are kept')
-    .option('--params <json>', 'in place of single params: JSON, @file, or - for standard input')
+    .description('repeat a run')
+    .option('--from <step>', 'start at this step; earlier steps keep their outputs')
+    .option('--params <json>', 'override single params: JSON, @file, or - for standard input')
     .action(act(end, async (options: RerunCommandOptions, id: string) => (await load()).rerunRun(id, options)))
   runs
     .command('stats')
@@ -165,7 +165,7 @@ export function addPublishedEvents(program: Command, end: End): void {
     .action(act(end, async (options: PublishOptions, topic: string) => (await load()).publishEvent(topic, options)))
   events
     .command('show <event>')
-    .description('show an event, and what automations made of it')
+    .description('show an event and the runs it started')
     .action(act(end, async (options, id) => (await load()).showPublished(id, options)))
 }
 
@@ -185,18 +185,18 @@ export function addAgents(program: Command, end: End): void {
     .action(act(end, async (options: AgentOptions, name: string) => (await load()).createAgent(name, options)))
   agentFields(agents.command('edit <agent>'))
     .description('change an agent')
-    .option('--name <name>', 'another name')
+    .option('--name <name>', 'new name')
     .action(act(end, async (options: AgentOptions, id: string) => (await load()).editAgent(id, options)))
   agents
     .command('delete <agent>')
-    .description('delete an agent: its tokens end, its automations are canceled')
+    .description('delete an agent, revoke its tokens and cancel its automations')
     .action(act(end, async (options, id) => (await load()).deleteAgent(id, options)))
   agents
     .command('token <agent> <name>')
-    .description('create a token of an agent and print it, this once')
+    .description('create a token for an agent and print it once')
     .addOption(new Option('--expires <span>', 'valid for: 30d, 12h (default: 90d)').argParser(spanMs))
     .option('--forever', 'valid until it is revoked')
-    .option('--on-behalf-of <person>', 'the person for whom its bearer acts')
+    .option('--on-behalf-of <person>', 'the person on whose behalf it acts')
     .action(
       act(end, async (options: TokenOptions, id: string, name: string) =>
         (await load()).createToken(id, name, options),
@@ -220,8 +220,8 @@ function agentFields(command: Command): Command {
         .argParser(each)
         .default([]),
     )
-    .option('--description <text>', 'what it is')
-    .option('--on-behalf-of <person>', 'the person for whom it acts')
+    .option('--description <text>', 'description')
+    .option('--on-behalf-of <person>', 'the person on whose behalf it acts')
     .option('--budget <json>', 'what it may use in a day, such as {"usd_per_day": 5}: JSON, @file, or -')
 }
 

@@ -87,7 +87,7 @@ export function createAutomation(options: DefinitionOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const automation = await client.automations.create(await definitionOf(options))
     if (screen.isJson) return show(screen, automation)
-    done(screen, `The automation "${automation.title}" is there: ${automation.id}`)
+    done(screen, `Created automation "${automation.title}": ${automation.id}`)
     if (automation.nextRunAt !== null) screen.out(`It runs next ${until(automation.nextRunAt, nowSeconds())}.`)
     return EXIT.ok
   })
@@ -129,7 +129,7 @@ function readYaml(file: string, text: string): object {
   try {
     return dataObject(parse(text))
   } catch (error) {
-    throw usage(`"${file}" is no definition: ${error instanceof Error ? error.message : String(error)}`)
+    throw usage(`"${file}" is not a definition: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
@@ -149,8 +149,8 @@ export function runAutomation(id: string, options: RunNowOptions): Promise<numbe
     const params = options.params === undefined ? undefined : await readData('--params', options.params)
     const launched = await client.automations.run(id, params)
     if (screen.isJson) printJson(screen, launched)
-    else if (launched.status === 'skipped') screen.out(`It does not run: ${launched.reason ?? 'skipped'}.`)
-    else done(screen, `${launched.status === 'waiting' ? 'It waits for its place' : 'It runs'}: ${launched.runId}`)
+    else if (launched.status === 'skipped') screen.out(`Not run: ${launched.reason ?? 'skipped'}.`)
+    else done(screen, `${launched.status === 'waiting' ? 'Queued' : 'Started'} run ${launched.runId}`)
     return EXIT.ok
   })
 }

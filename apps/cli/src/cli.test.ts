@@ -122,7 +122,7 @@ describe('[M-03] jobs', () => {
     expect(row.indexOf('failing')).toBe(head.indexOf('BLUEPRINT'))
     expect(row.indexOf('failed')).toBe(head.indexOf('STATUS'))
     expect(await json(['jobs', 'list', '--status', 'failed', '--limit', '1'])).toMatchObject([{ id }])
-    expect((await cli(['jobs', 'list', '--status', 'error'])).stdout).toBe('No job is like that.\n')
+    expect((await cli(['jobs', 'list', '--status', 'error'])).stdout).toBe('No matching jobs.\n')
   })
 
   test('watching ends with 3 when the job did not finish', async () => {
@@ -150,7 +150,7 @@ describe('[M-03] jobs', () => {
     for (const args of [['perhaps'], ['--comment', 'why']]) {
       const wrong = await cli(['jobs', 'approve', id, ...args])
       expect(wrong).toMatchObject({ code: 2, stdout: '' })
-      expect(wrong.stderr).toContain('It may be: approved, rejected.')
+      expect(wrong.stderr).toContain('Possible decisions: approved, rejected.')
     }
     const stale = await cli(['jobs', 'approve', id, 'approved', '--visit', String(visit + 1)])
     expect(stale).toMatchObject({ code: 1, stdout: '' })
@@ -160,7 +160,7 @@ describe('[M-03] jobs', () => {
     expect(await cli(['jobs', 'watch', id])).toMatchObject({ code: 0 })
     // The first answer may have been lost: the same decision once more is done, another one is not.
     const again = await cli(['jobs', 'approve', id, 'approved'])
-    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('got the decision "approved"')])
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('Decision "approved" recorded')])
     expect(await cli(answer)).toMatchObject({ code: 0 })
     expect(await cli(['jobs', 'approve', id, 'rejected'])).toMatchObject({ code: 1, stdout: '' })
     expect(await cli(['jobs', 'approve', id])).toMatchObject({ code: 1, stdout: '' })

@@ -154,7 +154,7 @@ describe('[M-03] [C-07] quarantine', () => {
   test('jobs are named, and each is answered for itself', async () => {
     const ids = [await fallen(), await fallen()]
     const given = await cli(['quarantine', 'discard', ...ids, 'nobody'])
-    expect(given).toMatchObject({ code: 1, stdout: '✓ 2 jobs are given up.\n' })
+    expect(given).toMatchObject({ code: 1, stdout: '✓ 2 jobs are discarded.\n' })
     expect(given.stderr).toContain('nobody: Job not found')
     expect(await Promise.all(ids.map(statusOf))).toEqual(['failed', 'failed'])
     const { code, stdout } = await cli(['quarantine', 'retry', ...ids, '--json'])
@@ -170,11 +170,9 @@ describe('[M-03] [C-07] quarantine', () => {
     expect(unsure).toMatchObject({ code: 2, stdout: '' })
     expect(unsure.stderr).toContain('3 jobs will be given up for good.')
     expect(unsure.stderr).toContain('--yes')
-    expect((await cli(['quarantine', 'discard', '--all', '--blueprint', 'other'])).stdout).toBe(
-      'No job is like that.\n',
-    )
+    expect((await cli(['quarantine', 'discard', '--all', '--blueprint', 'other'])).stdout).toBe('No matching jobs.\n')
     const one = await cli(['quarantine', 'discard', '--all', '--blueprint', 'broken', '--limit', '1', '--yes'])
-    expect(one).toMatchObject({ code: 0, stdout: '✓ 1 job is given up.\n', stderr: '' })
+    expect(one).toMatchObject({ code: 0, stdout: '✓ 1 job is discarded.\n', stderr: '' })
     expect([await statusOf(first), await statusOf(second), await statusOf(third)]).toEqual([
       'quarantined',
       'quarantined',
@@ -222,8 +220,8 @@ describe('[M-03] jobs', () => {
     const { id } = await acme.start('broken', { mended: true }, { metadata: { city: 'Zürich-Oerlikon' } })
     expect(await json(['jobs', 'list', '--search', 'oerlikon'])).toMatchObject([{ id }])
     expect(await json(['jobs', 'list', '--search', 'oerlikon', '--since', '1h'])).toMatchObject([{ id }])
-    expect((await cli(['jobs', 'list', '--until', '1h'])).stdout).toBe('No job is like that.\n')
-    expect((await cli(['jobs', 'list', '--until', '2001-02-03'])).stdout).toBe('No job is like that.\n')
+    expect((await cli(['jobs', 'list', '--until', '1h'])).stdout).toBe('No matching jobs.\n')
+    expect((await cli(['jobs', 'list', '--until', '2001-02-03'])).stdout).toBe('No matching jobs.\n')
     const foreign = await cli(['jobs', 'list', '--owner', 'root'])
     expect(foreign).toMatchObject({ code: 1, stdout: '' })
     const env = { IMPRESARIO_TOKEN: TOKENS.root }
@@ -345,8 +343,8 @@ test('[M-03] [G-04] events of all jobs are listed and counted', async () => {
   expect((await cli(counted, { env })).stdout).toMatch(/^\d{4}-\d{2}-\d{2} 00:00 +registered +1$/m)
   expect(JSON.parse((await cli([...counted, '--json'], { env })).stdout)).toMatchObject([{ count: 1 }])
   // Workers are nobody's jobs.
-  expect((await cli(list)).stdout).toBe('No event is like that.\n')
-  expect((await cli(counted)).stdout).toBe('No event is like that.\n')
+  expect((await cli(list)).stdout).toBe('No matching events.\n')
+  expect((await cli(counted)).stdout).toBe('No matching events.\n')
   expect(await cli(['history', '--event', 'x', '--since', 'never'])).toMatchObject({ code: 2 })
 })
 

@@ -28,7 +28,7 @@ const SAMPLES: Readonly<Record<string, string | Buffer>> = {
   'инструкция.txt': cp1251('Инструкция. Перед запуском проверьте поставку: кабель, штатив и крышку объектива.\r\n'),
 }
 
-const SEARCHES = ['договора', 'delivering', 'поставками', 'AB-1200']
+const SEARCHES = ['delivering', 'AB-1200', 'договора', 'поставками']
 
 /** A folder of documents beside the demo's films. It is indexed while the demo runs, and asked at its end. */
 export class DemoDocuments {

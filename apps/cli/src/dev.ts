@@ -81,7 +81,7 @@ export async function dev(options: DevOptions): Promise<number> {
       await documents?.show(screen, stopping.signal)
     }
     await show().catch((error: unknown) => {
-      if (!stopping.signal.aborted) screen.err(`The demo could not go on: ${String(error)}`)
+      if (!stopping.signal.aborted) screen.err(`The demo failed: ${String(error)}`)
     })
     if (!stopping.signal.aborted) screen.out(thingsToTry(screen, state))
   } else {
@@ -164,7 +164,7 @@ function greeting(
   const about = facts(screen, [
     ['dashboard', `${screen.paint('cyan', dashboard)} (signs in, once)`],
     ['address', screen.paint('cyan', state.url)],
-    ['API', `${screen.paint('cyan', `${state.url}/_public/docs`)} (every call, to read and to try)`],
+    ['API', `${screen.paint('cyan', `${state.url}/_public/docs`)} (reference of the HTTP API)`],
     ['client token', state.clientToken],
     ['worker token', blueprintsDir === '' ? undefined : state.workerToken],
     ['blueprints', blueprintsDir === '' ? undefined : `${blueprintsDir} (watched)`],
@@ -177,7 +177,7 @@ function thingsToTry(screen: Screen, { url, clientToken }: DevState): string {
   const command = (text: string): string => screen.paint('cyan', text)
   return [
     '',
-    screen.paint('bold', 'Now you, in a second terminal:'),
+    screen.paint('bold', 'Try it in a second terminal:'),
     '',
     '  another video, in better quality',
     command(`    curl ${url}/api/v1/jobs -H 'x-client-token: ${clientToken}' \\`),
@@ -187,14 +187,14 @@ function thingsToTry(screen: Screen, { url, clientToken }: DevState): string {
     command(`    ${COMMAND} jobs list`),
     command(`    ${COMMAND} jobs watch <job>`),
     command(`    ${COMMAND} jobs approve <job> approved`),
-    '  why a worker gets a task, what a job went through, and who is here',
+    '  why a worker got a task, the history of the job, and the workers',
     command(`    ${COMMAND} explain <job>`),
     command(`    ${COMMAND} jobs history <job>`),
     command(`    ${COMMAND} workers`),
     '  the blueprint as a picture',
     command(`    ${COMMAND} blueprint graph publish_video -o publish-video.svg`),
-    '  the documents; put files of your own into the folder, and find them a second later',
-    command(`    curl -G ${url}/api/v1/documents -H 'x-client-token: ${clientToken}' --data-urlencode 'q=склады'`),
+    '  search the documents; files that you add to the folder are found a second later',
+    command(`    curl -G ${url}/api/v1/documents -H 'x-client-token: ${clientToken}' --data-urlencode 'q=warehouse'`),
     '',
   ].join('\n')
 }
@@ -209,7 +209,7 @@ function firstSteps(screen: Screen, { url, workerToken }: DevState): string {
     command(`    ORCHESTRATOR_URL=${url} WORKER_TOKEN=${workerToken} npx tsx <your worker>.ts`),
     '  a job',
     command(`    ${COMMAND} jobs start <blueprint> --watch`),
-    '  what there is, and why something waits',
+    '  list the blueprints, and see why a job waits',
     command(`    ${COMMAND} blueprint list`),
     command(`    ${COMMAND} explain <job>`),
     '',
@@ -217,8 +217,8 @@ function firstSteps(screen: Screen, { url, workerToken }: DevState): string {
 }
 
 function waitsFor(running: number): string {
-  if (running === 0) return 'writing everything down.'
-  return `waiting for ${running === 1 ? 'a task that is' : `${running} tasks that are`} still running.`
+  if (running === 0) return 'writing data to disk.'
+  return `waiting for ${running === 1 ? 'a running task' : `${running} running tasks`}.`
 }
 
 /** The workers of the demo only speak when something is wrong. */

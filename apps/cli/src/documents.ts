@@ -80,7 +80,7 @@ export async function search(words: readonly string[], options: SearchCommandOpt
     }
     if (hits.length === 0) screen.err('Nothing was found.')
     for (const hit of hits) showHit(hit, screen)
-    if (hasMore) screen.err(screen.paint('dim', 'There is more: ask for it with --limit.'))
+    if (hasMore) screen.err(screen.paint('dim', 'There are more: raise --limit.'))
     return EXIT.ok
   } finally {
     index.close()
@@ -196,7 +196,7 @@ export async function retry(path: string | undefined, options: DocumentOptions):
       await documents.idle()
       const { files } = await documents.stats()
       if (screen.isJson) printJson(screen, { retried: tried, failed: files['failed'] ?? 0 })
-      else screen.out(`${tried.toLocaleString('en')} files were read once more; ${files['failed'] ?? 0} have failed.`)
+      else screen.out(`${tried.toLocaleString('en')} files were read again; ${files['failed'] ?? 0} failed.`)
     },
     { kind: 'retry', path: path === undefined ? '' : resolve(path) },
   )
@@ -233,7 +233,7 @@ async function withOpen(
     const { requestFrom } = await import('@impresario/documents')
     requestFrom(resolve(options.data), [request])
     if (screen.isJson) printJson(screen, { requested: request.kind })
-    else screen.out('Another process watches here; it has been asked to do it.')
+    else screen.out('Another process watches this index and will do it.')
     return EXIT.ok
   }
   try {

@@ -21,7 +21,7 @@ export function listEvents(options: EventListOptions): Promise<number> {
     const filter = { event, job, worker, blueprint, owner, since, until }
     const events = await client.events.list({ ...filter, limit: Math.min(limit, PAGE) }).all(limit)
     if (screen.isJson) printJson(screen, events)
-    else screen.out(events.length === 0 ? 'No event is like that.' : eventTable(screen, events))
+    else screen.out(events.length === 0 ? 'No matching events.' : eventTable(screen, events))
     return EXIT.ok
   })
 }
@@ -49,7 +49,7 @@ export function countEvents(options: EventCountOptions): Promise<number> {
     const { per, event, job, worker, blueprint, owner, since, until } = options
     const counts = await client.events.counts({ per, event, job, worker, blueprint, owner, since, until })
     if (screen.isJson) printJson(screen, counts)
-    else screen.out(counts.length === 0 ? 'No event is like that.' : countTable(screen, counts))
+    else screen.out(counts.length === 0 ? 'No matching events.' : countTable(screen, counts))
     return EXIT.ok
   })
 }

@@ -14,14 +14,14 @@ export function addFiles(program: Command, end: End): void {
     .action(act(end, async (options: GlobalOptions, job, prefix) => (await load()).listFiles(job, prefix, options)))
   files
     .command('put <job> <path>')
-    .description('keep a file of this machine with a job')
+    .description('upload a file to a job')
     .option('--name <name>', 'its name in the job, such as in/report.pdf')
     .action(act(end, async (options: GlobalOptions, job, path) => (await load()).putFile(job, path, options)))
   files
     .command('get <job> <name>')
-    .description('copy a file of a job to this machine')
-    .option('--output <path>', 'where to; - for standard output')
-    .option('--continue', 'fetch only what is missing of a copy that broke off')
+    .description('download a file of a job')
+    .option('--output <path>', 'target path; - for standard output')
+    .option('--continue', 'resume an interrupted download')
     .action(act(end, async (options: GlobalOptions, job, name) => (await load()).getFile(job, name, options)))
   files
     .command('link <job> <name>')

@@ -50,7 +50,7 @@ export function putFile(given: string, path: string, options: PutOptions): Promi
     const { files } = client.job(await jobIdOf(client, given))
     const { name, bytes, uri } = await files.upload(options.name ?? basename(path), bodyOf(path))
     if (screen.isJson) printJson(screen, { name, bytes, uri })
-    else done(screen, `${name} is kept with the job (${shownBytes(bytes)}). In params of tasks: ${uri}`)
+    else done(screen, `Uploaded ${name} (${shownBytes(bytes)}). In task params, use ${uri}`)
     return EXIT.ok
   })
 }
@@ -64,7 +64,7 @@ export function getFile(given: string, name: string, options: GetOptions): Promi
       return EXIT.ok
     }
     const bytes = await save(files, name, output, options.continue === true)
-    return done(screen, `${name} is in ${output} (${shownBytes(bytes)}).`)
+    return done(screen, `Saved ${name} to ${output} (${shownBytes(bytes)}).`)
   })
 }
 

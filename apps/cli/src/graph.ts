@@ -26,7 +26,7 @@ export async function drawGraph(source: string, options: GraphOptions): Promise<
   if (output !== undefined) await writeFile(output, graph)
   if (screen.isJson) printJson(screen, { source, format, ...(output === undefined ? { graph } : { output }) })
   else if (output === undefined) process.stdout.write(graph)
-  else screen.out(`${screen.paint('green', '✓')} ${source} is drawn in ${output}.`)
+  else screen.out(`${screen.paint('green', '✓')} Wrote the graph of ${source} to ${output}.`)
   return EXIT.ok
 }
 

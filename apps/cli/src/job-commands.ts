@@ -77,9 +77,9 @@ function addSteering(jobs: Command, end: End): void {
     )
   jobs
     .command('send <job> <topic>')
-    .description('send a job an event that it waits for, now or later')
-    .option('--data <json>', 'what the event brings: JSON, @file, or - for standard input')
-    .option('--id <id>', 'the same id is the same event, however often it is sent')
+    .description('send an event to a job')
+    .option('--data <json>', 'payload as JSON, @file, or - for standard input')
+    .option('--id <id>', 'event id: events with the same id count once')
     .action(
       act(end, async (options: SendOptions, job: string, topic: string) =>
         (await import('./sent-events.ts')).sendToJob(job, topic, options),
@@ -89,8 +89,8 @@ function addSteering(jobs: Command, end: End): void {
     .command('publish <topic>')
     .description('send an event to all jobs that wait for it by a key')
     .requiredOption('--key <key>', 'reaches the jobs that wait for this key')
-    .option('--data <json>', 'what the event brings: JSON, @file, or - for standard input')
-    .option('--id <id>', 'the same id is the same event, however often it is sent')
+    .option('--data <json>', 'payload as JSON, @file, or - for standard input')
+    .option('--id <id>', 'event id: events with the same id count once')
     .action(
       act(end, async (options: PublishOptions, topic: string) =>
         (await import('./sent-events.ts')).publishEvent(topic, options),

@@ -20,7 +20,7 @@ export function showHistory(given: string, options: HistoryOptions): Promise<num
       .history()
       .all(options.limit)
     if (screen.isJson) printJson(screen, events)
-    else screen.out(events.length === 0 ? 'Nothing is written down about it.' : historyPage(screen, events))
+    else screen.out(events.length === 0 ? 'There is no history.' : historyPage(screen, events))
     return EXIT.ok
   })
 }
@@ -30,7 +30,7 @@ export function showLog(given: string, options: GlobalOptions): Promise<number> 
   return withServer(options, async ({ client, screen }) => {
     const lines = await client.job(await jobIdOf(client, given)).log()
     if (screen.isJson) printJson(screen, lines)
-    else if (lines.length === 0) screen.out('Nothing was written about it.')
+    else if (lines.length === 0) screen.out('The log is empty.')
     else {
       const rows = table(screen, lines, [
         { title: 'time', cell: ({ timestamp }) => localTime(timestamp) },

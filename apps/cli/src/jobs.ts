@@ -42,7 +42,7 @@ export function listJobs(options: ListOptions): Promise<number> {
 function noJobs({ status, blueprint, search, since, until, owner }: ListOptions): string {
   return [status, blueprint, search, since, until, owner].every((filter) => filter === undefined)
     ? `There are no jobs yet. Start one with "${COMMAND} jobs start <blueprint>".`
-    : 'No job is like that.'
+    : 'No matching jobs.'
 }
 
 function jobTable(screen: Screen, jobs: readonly Pick<Job, (typeof SHOWN)[number]>[]): string {
@@ -149,7 +149,7 @@ export function nextStep(
     return `It waits for an event: ${COMMAND} jobs send ${job.id} <topic> --data '{}'`
   }
   if (job.status === 'quarantined') {
-    return `Once its cause is mended: ${COMMAND} jobs retry ${job.id}, or give it up with: ${COMMAND} jobs discard ${job.id}`
+    return `After fixing the cause: ${COMMAND} jobs retry ${job.id}. To give up: ${COMMAND} jobs discard ${job.id}`
   }
   return undefined
 }
@@ -200,7 +200,7 @@ export function retryJob(given: string, options: GlobalOptions & { readonly data
     const jobId = await jobIdOf(client, given)
     const initialData = options.data === undefined ? undefined : await readData('--data', options.data)
     await client.job(jobId).retry({ initialData })
-    return done(screen, `Job ${jobId} tries again.`)
+    return done(screen, `Job ${jobId} was retried.`)
   })
 }
 
@@ -208,7 +208,7 @@ export function discardJob(given: string, options: GlobalOptions): Promise<numbe
   return withServer(options, async ({ client, screen }) => {
     const jobId = await jobIdOf(client, given)
     await client.job(jobId).discard()
-    return done(screen, `Job ${jobId} is given up.`)
+    return done(screen, `Job ${jobId} was discarded.`)
   })
 }
 

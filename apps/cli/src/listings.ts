@@ -14,7 +14,7 @@ export function listWorkers(options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const workers = await client.workers()
     if (screen.isJson) printJson(screen, workers)
-    else if (workers.length === 0) screen.out('No worker is here. See docs/learn/quick-start.md for how to write one.')
+    else if (workers.length === 0) screen.out('There are no workers. See docs/learn/quick-start.md to write one.')
     else {
       const rows = table(screen, workers, [
         { title: 'worker', cell: (worker) => worker.workerId },
@@ -71,7 +71,7 @@ export function listSkills(options: GlobalOptions): Promise<number> {
     const catalogue = await client.catalogue()
     const skills = Object.entries(catalogue)
     if (screen.isJson) printJson(screen, new Map(skills))
-    else if (skills.length === 0) screen.out('No worker is here, so nothing can be done.')
+    else if (skills.length === 0) screen.out('There are no workers, so there are no skills.')
     else {
       const rows = table(screen, skills, [
         { title: 'skill', cell: ([name]) => name },

@@ -45,7 +45,7 @@ export async function printConfigs(assistant: string | undefined, options: McpCo
   for (const { assistant: name, place, text } of configs) {
     screen.out(`${screen.paint('bold', `# ${name}: ${place}`)}\n${text}\n`)
   }
-  if (shown === token) screen.err('This holds your token. Share it with nobody.')
+  if (shown === token) screen.err('This contains your token. Do not share it.')
   return EXIT.ok
 }
 

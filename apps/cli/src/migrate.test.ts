@@ -47,7 +47,7 @@ describe('migrate', () => {
       const to = `file:${join(directory, 'new')}`
       const plan = await runCli(['migrate', from, to, '--dry-run'])
       expect(plan.code).toBe(0)
-      expect(plan.stdout).toMatch(/job +3 +0[\s\S]*would be made[\s\S]*Nothing was changed/)
+      expect(plan.stdout).toMatch(/job +3 +0[\s\S]*would be created[\s\S]*Nothing was changed/)
       const moved = await runCli(['migrate', from, to])
       expect(moved.code).toBe(0)
       expect(moved.stdout).toMatch(/job +3 +[\da-f]{32}\n[\s\S]*entries moved/)

@@ -31,7 +31,7 @@ export async function runMigrate(
     return takeMark(from, screen, options.force === true)
   }
   if (given.to === undefined) {
-    throw usage('Say where to move it.', `${COMMAND} migrate file:./impresario-data redis://host:6379`)
+    throw usage('Name the target storage.', `${COMMAND} migrate file:./impresario-data redis://host:6379`)
   }
   const to = addressOf(given.to)
   return options.dryRun === true ? showPlan({ from, to }, screen) : transferAll({ from, to }, screen, options)
@@ -110,7 +110,7 @@ async function showPlan(addresses: { readonly from: string; readonly to: string 
       { title: 'in the target', cell: ({ target }) => target.toLocaleString('en'), align: 'right' },
     ]),
   )
-  if (plan.target === undefined) screen.out(`${plan.to} is not there yet and would be made.`)
+  if (plan.target === undefined) screen.out(`${plan.to} does not exist yet and would be created.`)
   for (const [name, mark] of [
     [plan.from, plan.sourceMark],
     [plan.to, plan.targetMark],
@@ -146,9 +146,9 @@ function countRows({ source, target }: TransferPlan): readonly {
 async function takeMark(address: string, screen: Screen, force: boolean): Promise<number> {
   const { unmark } = await import('@impresario/server')
   const mark = await unmark(address, { force })
-  if (mark === undefined) return done(screen, 'There was no mark. Orchestrators may start here.', { mark: null })
+  if (mark === undefined) return done(screen, 'There was no mark. Orchestrators can start here.', { mark: null })
   const { state, other, since } = mark
-  return done(screen, `The mark "${state}" (${other}, ${since}) is gone. Orchestrators may start here.`, {
+  return done(screen, `The mark "${state}" (${other}, ${since}) was removed. Orchestrators can start here.`, {
     mark: { state, other, since },
   })
 }

@@ -22,7 +22,7 @@ export function addPreview(program: Command, end: End): void {
     .description('show the next times of a cron expression, a recurrence rule or a single time')
     .option('--cron <expression>', "five fields, or six with seconds: '0 9 * * 1-5'")
     .option('--rrule <rule>', "a recurrence rule of RFC 5545: 'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17'")
-    .option('--once <time>', 'a single time; its offset, if it has one, wins over --timezone')
+    .option('--once <time>', 'a single time; an offset takes precedence over --timezone')
     .option('--dtstart <time>', 'start of the rule (default: now)')
     .addOption(new Option('--exdate <time>', 'a time or day to leave out; can be repeated').argParser(each).default([]))
     .addOption(new Option('--rdate <time>', 'a time to add; can be repeated').argParser(each).default([]))

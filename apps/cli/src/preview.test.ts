@@ -23,7 +23,7 @@ describe('[K-03] impresario preview', () => {
     const zone = ['--timezone', 'Europe/Chisinau', '--after', '2025-06-06T10:00:00+03:00', '--count', '2']
     const { times, words, complete } = await asked('--cron', '0 9 * * 1-5', ...zone)
     expect(times).toEqual(['2025-06-09T06:00:00Z', '2025-06-10T06:00:00Z'])
-    expect(words).toBe('At 09:00 on Monday to Friday, Europe/Chisinau')
+    expect(words).toBe('At 09:00, Monday to Friday, Europe/Chisinau')
     expect(complete).toBe(false)
   })
 
@@ -95,10 +95,10 @@ describe('[K-03] impresario preview refuses', () => {
     ['a wrong time', ['--once', 'soon'], 1, /once "soon" is not a time/],
     ['a wrong zone', ['--cron', '* * * * *', '--timezone', 'Mars/Olympus'], 1, /no time zone/],
     ['a wrong --after', ['--cron', '* * * * *', '--after', 'soon'], 1, /after "soon"/],
-    ['nothing', [], 2, /Give one of --cron, --rrule and --once/],
-    ['two of them', ['--cron', '* * * * *', '--once', '2026-01-01'], 2, /Give one of/],
+    ['nothing', [], 2, /Use exactly one of --cron, --rrule and --once/],
+    ['two of them', ['--cron', '* * * * *', '--once', '2026-01-01'], 2, /Use exactly one of/],
     ['dates without a rule', ['--cron', '* * * * *', '--exdate', '2026-01-01'], 2, /go with --rrule only/],
-    ['too many', ['--cron', '* * * * *', '--count', '10001'], 2, /--count goes from 0 to 10000/],
+    ['too many', ['--cron', '* * * * *', '--count', '10001'], 2, /--count must be from 0 to 10000/],
   ] as const)('%s', async ([, args, exitCode, message]) => {
     const { code, stdout, stderr } = await runCli(['preview', ...args, '--json'])
     expect(code).toBe(exitCode)

@@ -38,7 +38,7 @@ const COUNT_MAX = 10_000
 /** Prints the next times of what was given, without a server. */
 export async function showPreview(options: PreviewOptions): Promise<number> {
   const { count } = options
-  if (!Number.isInteger(count) || count < 0 || count > COUNT_MAX) throw usage(`--count goes from 0 to ${COUNT_MAX}.`)
+  if (!Number.isInteger(count) || count < 0 || count > COUNT_MAX) throw usage(`--count must be from 0 to ${COUNT_MAX}.`)
   const zones = new Zones()
   const zone = zones.named(options.timezone)
   const now = Date.now()
@@ -68,7 +68,7 @@ function instantOf(text: string, zone: Zone): number {
 function specOf(options: PreviewOptions, zone: Zone, now: number): TriggerSpec {
   const { cron, rrule, once, dtstart, exdate, rdate, timezone, gap } = options
   const given = [cron, rrule, once].filter((one) => one !== undefined).length
-  if (given !== 1) throw usage('Give one of --cron, --rrule and --once.', 'For example: --cron "0 9 * * 1-5".')
+  if (given !== 1) throw usage('Use exactly one of --cron, --rrule and --once.', 'For example: --cron "0 9 * * 1-5".')
   if (rrule === undefined && (dtstart !== undefined || exdate.length + rdate.length > 0)) {
     throw usage('--dtstart, --exdate and --rdate go with --rrule only.')
   }

@@ -84,11 +84,11 @@ function quarantinedPage(screen: Screen, job: QuarantinedJob): string {
     data('Initial data', job.initialData),
     data('State history', job.stateHistory),
     [
-      'Once its cause is mended:',
+      'After fixing the cause:',
       screen.paint('cyan', `  ${COMMAND} quarantine retry ${job.id}`),
-      'With other data:',
+      'With changed data:',
       screen.paint('cyan', `  ${COMMAND} quarantine edit ${job.id}`),
-      'To give it up:',
+      'To give up:',
       screen.paint('cyan', `  ${COMMAND} quarantine discard ${job.id}`),
     ].join('\n'),
   ].join('\n\n')
@@ -97,7 +97,7 @@ function quarantinedPage(screen: Screen, job: QuarantinedJob): string {
 export function retryQuarantined(jobIds: readonly string[], options: BulkOptions): Promise<number> {
   return inBulk(jobIds, options, {
     question: 'try again',
-    done: 'sent back',
+    done: 'retried',
     act: (client, ids) => client.quarantine.retry({ ids }),
   })
 }
@@ -105,7 +105,7 @@ export function retryQuarantined(jobIds: readonly string[], options: BulkOptions
 export function discardQuarantined(jobIds: readonly string[], options: BulkOptions): Promise<number> {
   return inBulk(jobIds, options, {
     question: 'be given up for good',
-    done: 'given up',
+    done: 'discarded',
     act: (client, ids) => client.quarantine.discard({ ids }),
   })
 }
@@ -146,9 +146,9 @@ function inBulk(jobIds: readonly string[], options: BulkOptions, command: Comman
 function checkSelection(jobIds: readonly string[], options: BulkOptions): void {
   const { all, blueprint, code, olderThan, owner, limit } = options
   const isFiltered = [blueprint, code, olderThan, owner, limit].some((value) => value !== undefined)
-  const hint = 'Name jobs, or say --all, which --blueprint, --code, --older-than and --limit narrow down.'
-  if (jobIds.length > 0 && (all === true || isFiltered)) throw usage('Jobs are named, and all are meant too.', hint)
-  if (jobIds.length === 0 && all !== true) throw usage('It is not said which jobs.', hint)
+  const hint = 'Name jobs, or use --all, optionally with --blueprint, --code, --older-than and --limit.'
+  if (jobIds.length > 0 && (all === true || isFiltered)) throw usage('Name jobs or use --all, not both.', hint)
+  if (jobIds.length === 0 && all !== true) throw usage('No jobs were named.', hint)
 }
 
 async function isWanted(
@@ -159,7 +159,7 @@ async function isWanted(
 ): Promise<boolean> {
   if (yes === true) return true
   const text = `${jobs === 1 ? 'One job' : `${jobs} jobs`} will ${question}.`
-  if (!screen.isTerminal || !process.stdin.isTTY) throw usage(text, 'Say --yes to mean it.')
+  if (!screen.isTerminal || !process.stdin.isTTY) throw usage(text, 'Confirm with --yes.')
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
     return /^y(?:es)?$/i.test((await lines.question(`${text} Go on? [y/N] `)).trim())
@@ -172,7 +172,7 @@ function report(screen: Screen, results: readonly BulkReply['results'][number][]
   const refused = results.filter((one) => 'error' in one)
   const count = results.length - refused.length
   if (screen.isJson) printJson(screen, { results })
-  else if (results.length === 0) screen.out('No job is like that.')
+  else if (results.length === 0) screen.out('No matching jobs.')
   else if (count > 0) done(screen, `${count === 1 ? '1 job is' : `${count} jobs are`} ${command.done}.`)
   if (!screen.isJson) {
     for (const one of refused) screen.err(`${screen.paint('red', '✗')} ${one.jobId}: ${one.error}`)
@@ -196,16 +196,16 @@ export function editQuarantined(given: string, options: EditOptions): Promise<nu
       const initialData = data === undefined ? undefined : await readData('--data', data)
       const stateHistory = history === undefined ? undefined : await readData('--history', history)
       await job.retry({ initialData, stateHistory })
-      return done(screen, `Job ${jobId} tries again with other data.`)
+      return done(screen, `Job ${jobId} was retried with changed data.`)
     }
     const { editJson } = await import('./editor.ts')
     const { initialData, stateHistory } = await job.quarantined()
     const edited = await editJson({ initial_data: initialData, state_history: stateHistory })
     if (edited === undefined) {
-      screen.err('Nothing was changed, so the job stays where it is.')
+      screen.err('Nothing was changed, so the job stays in quarantine.')
       return EXIT.failure
     }
     await job.retry({ initialData: edited.initial_data, stateHistory: edited.state_history })
-    return done(screen, `Job ${jobId} tries again with other data.`)
+    return done(screen, `Job ${jobId} was retried with changed data.`)
   })
 }

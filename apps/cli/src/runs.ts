@@ -38,7 +38,7 @@ function runTable(screen: Screen, runs: readonly ListedRun[]): string {
     { title: 'automation', cell: (run) => run.title },
     { title: 'status', cell: (run) => paintStatus(screen, run.status) },
     { title: 'by', cell: (run) => run.trigger.kind },
-    { title: 'begun', cell: (run) => ago(run.createdAt, now) },
+    { title: 'started', cell: (run) => ago(run.createdAt, now) },
     { title: 'took', cell: (run) => (run.endedAt === null ? '' : span(run.endedAt - run.createdAt)), align: 'right' },
     { title: 'error', cell: (run) => run.error?.message ?? '' },
   ])
@@ -58,8 +58,8 @@ function runText(screen: Screen, run: Run): string {
     ['run', run.id],
     ['automation', `${run.title} (${run.automationId})`],
     ['status', paintStatus(screen, run.status)],
-    ['set off by', run.trigger.kind],
-    ['begun', localTime(run.createdAt)],
+    ['trigger', run.trigger.kind],
+    ['started', localTime(run.createdAt)],
     ['took', run.endedAt === null ? undefined : span(run.endedAt - run.createdAt)],
     ['attempt', run.attempt === 1 ? undefined : String(run.attempt)],
     ['used', usageText(run.usage)],
@@ -68,7 +68,7 @@ function runText(screen: Screen, run: Run): string {
   const steps = table(screen, run.steps, [
     { title: 'step', cell: (step) => step.id },
     { title: 'status', cell: (step) => paintStatus(screen, step.status) },
-    { title: 'tries', cell: (step) => String(step.attempts), align: 'right' },
+    { title: 'attempts', cell: (step) => String(step.attempts), align: 'right' },
     { title: 'error', cell: (step) => step.error?.message ?? '' },
   ])
   return run.steps.length === 0 ? head : `${head}\n\n${steps}`
@@ -103,7 +103,7 @@ export function rerunRun(id: string, options: RerunCommandOptions): Promise<numb
   return withServer(options, async ({ client, screen }) => {
     const params = options.params === undefined ? undefined : await readData('--params', options.params)
     const launched = await client.runs.rerun(id, { from: options.from, params })
-    return done(screen, `It runs again: ${launched.runId ?? launched.status}`, launched)
+    return done(screen, `Started run ${launched.runId ?? launched.status}`, launched)
   })
 }
 

@@ -74,7 +74,7 @@ export interface RunOptions extends GlobalOptions {
 export function runSchedule(name: string, options: RunOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const { id } = await client.schedules.run(name, { idempotencyKey: options.key })
-    done(screen, `The job of ${name} is started: ${id}`, { job_id: id })
+    done(screen, `Started job ${id} of the schedule ${name}.`, { job_id: id })
     if (!screen.isJson) screen.out(screen.paint('dim', `Watch it: ${COMMAND} jobs watch ${id}`))
     return EXIT.ok
   })

@@ -181,10 +181,10 @@ export function addAccount(program: Command, end: End): void {
   const admin = program.command('admin').description('administer the running server (admins only)')
   admin
     .command('log-level <level>')
-    .description('change the level of the log until the next start: debug, info, warn, error or silent')
+    .description('change the log level until the next start: debug, info, warn, error or silent')
     .action(act(end, async (options, level) => (await load()).setLogLevel(level, options)))
   admin
     .command('reload')
-    .description('reload the files of clients, workers and schedules')
+    .description('reload clients.toml, workers.toml and schedules.toml')
     .action(act(end, async (options) => (await load()).reload(options)))
 }

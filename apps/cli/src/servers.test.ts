@@ -100,7 +100,7 @@ test('[M-03] start runs what the environment says, and ends well when it is told
   expect(await job.result()).toBe('quick')
   server.signal('SIGTERM')
   expect(await server.closed).toBe(0)
-  expect(server.output()).toContain('Told to end: waiting up to 25 s')
+  expect(server.output()).toContain('Stopping: waiting up to 25 s')
 })
 
 test('[M-03] start refuses to be open to everybody, in a sentence', async () => {
@@ -170,7 +170,7 @@ test('[M-01] dev runs blueprints of a directory instead of the demo; a second si
   await client.start('endless')
   await server.says('the handler runs')
   server.signal('SIGINT')
-  await server.says('Once more ends it at once.')
+  await server.says('again to stop at once.')
   server.signal('SIGINT')
   expect(await server.closed).toBe(130)
 })

@@ -68,7 +68,7 @@ function sameOrigin(a: string, b: string): boolean {
 
 function checkUrl(url: string): string {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url
-  throw usage(`"${url}" is no address of a server.`, `It looks like ${DEFAULT_URL}.`)
+  throw usage(`"${url}" is not the address of a server.`, `For example: ${DEFAULT_URL}`)
 }
 
 function unreachable(url: string, cause: Error): Failure {

@@ -40,7 +40,8 @@ export class StopSignals {
 /** Resolves when the process was told to end and has stopped. A second signal ends it at once. */
 export async function untilStopped({ signals, screen, waitsFor, stop }: StopOptions): Promise<void> {
   const signal = await signals.first
-  screen.err(`\n${signal === 'SIGINT' ? 'Interrupted' : 'Told to end'}: ${waitsFor()} Once more ends it at once.`)
+  const again = signal === 'SIGINT' ? 'Press Ctrl-C again' : 'Send the signal again'
+  screen.err(`\nStopping: ${waitsFor()} ${again} to stop at once.`)
   await stop()
   screen.err('Stopped.')
 }

@@ -37,7 +37,7 @@ export async function start(options: GlobalOptions): Promise<number> {
     screen,
     waitsFor: () => {
       const { shutdownDrainSeconds: drainS, shutdownTimeoutSeconds: stopS } = settings
-      return `waiting up to ${drainS + stopS} s for what is running.`
+      return `waiting up to ${drainS + stopS} s for running work.`
     },
     stop: async () => {
       await documents?.stop()
@@ -64,7 +64,7 @@ async function documentsOf({
 
 /** The storage has failed. Nothing more can be acknowledged; what was acknowledged is on disk. */
 function end(error: Error, screen: Screen): void {
-  screen.err(`${screen.paint('red', '✗')} The storage failed, so this server ends: ${error.message}`)
+  screen.err(`${screen.paint('red', '✗')} The storage failed, so the server stops: ${error.message}`)
   void endProcess(EXIT.storageFailed)
 }
 
@@ -75,6 +75,6 @@ async function reload(server: Server, screen: Screen): Promise<void> {
     await server.reload()
   } catch (error) {
     // A bug, or a storage that is gone: a server that runs goes on running.
-    screen.err(`The reload went wrong: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+    screen.err(`The reload failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
   }
 }

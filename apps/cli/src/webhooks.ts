@@ -84,7 +84,7 @@ function deliveryPage(screen: Screen, delivery: WholeDelivery): string {
     ...(delivery.attempts.length === 0 ? [] : [attempts]),
     `${screen.paint('bold', 'Body')}\n${stringifyExact(delivery.body, 2)}`,
     ...(delivery.status === 'failed'
-      ? [screen.paint('yellow', `Once more: ${COMMAND} webhooks redeliver ${delivery.id}`)]
+      ? [screen.paint('yellow', `Send it again: ${COMMAND} webhooks redeliver ${delivery.id}`)]
       : []),
   ].join('\n\n')
 }

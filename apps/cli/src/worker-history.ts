@@ -19,7 +19,7 @@ export function showWorkerHistory(workerId: string, options: WorkerHistoryOption
     const { limit } = options
     const events = await client.workerHistory(workerId, { limit: Math.min(limit, PAGE) }).all(limit)
     if (screen.isJson) printJson(screen, events)
-    else screen.out(events.length === 0 ? 'Nothing is written down about it.' : historyTable(screen, events))
+    else screen.out(events.length === 0 ? 'There is no history.' : historyTable(screen, events))
     return EXIT.ok
   })
 }

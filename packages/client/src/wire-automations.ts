@@ -20,7 +20,7 @@ export interface AutomationBody {
   readonly next_run_at: number | null
   /** The occurrence that this run stands for. */
   readonly next_run_for: number | null
-  /** Who put the next run off, and why. */
+  /** Who delayed the next run, and why. */
   readonly snoozed: {
     readonly until: number
     readonly by: string

@@ -51,7 +51,7 @@ function nextStep(job: JsonObject): string | undefined {
     return 'A person has to decide. Ask them, then call decide_approval; without a decision it gives a link to a page.'
   }
   if (status === 'quarantined') {
-    return 'It failed unexpectedly and waits for a person. Call manage_job with retry or discard after the cause is mended.'
+    return 'It failed unexpectedly and waits for a person. Call manage_job with retry or discard after the cause is fixed.'
   }
   return 'Call wait_job until is_ended is true.'
 }

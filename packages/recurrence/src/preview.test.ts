@@ -27,7 +27,7 @@ describe('[K-03] a preview', () => {
   test('tells the next times, in words and with their offset', () => {
     const spec = { kind: 'cron', cron: '0 9 * * 1-5', timezone: 'Europe/Chisinau' } as const
     expect(shown([spec], '2025-03-28T00:00:00Z', 2)).toEqual({
-      words: ['At 09:00 on Monday to Friday, Europe/Chisinau'],
+      words: ['At 09:00, Monday to Friday, Europe/Chisinau'],
       firings: [['2025-03-28T09:00:00+02:00'], ['2025-03-31T09:00:00+03:00']],
       leftOut: [],
       isMoreLeftOut: false,

@@ -62,9 +62,9 @@ test('[D-02] [D-05] every lack is named, in a sentence, with what was needed and
       aWorker('w', { availableSkills: [] }),
       "It has the skill 'render' but cannot start it now.",
     ],
-    ['status', {}, aWorker('w', { status: 'draining' }), 'It says that it is draining.'],
-    ['status', {}, aWorker('w', { status: 'full' }), 'It says that it is full.'],
-    ['status', {}, aWorker('w', { status: 'busy', isOpenEnded: true }), 'It says that it is busy.'],
+    ['status', {}, aWorker('w', { status: 'draining' }), 'Its status is draining.'],
+    ['status', {}, aWorker('w', { status: 'full' }), 'Its status is full.'],
+    ['status', {}, aWorker('w', { status: 'busy', isOpenEnded: true }), 'Its status is busy.'],
     ['gpu', { requirements: { gpu: {} } }, bare, 'It has no GPU.'],
     [
       'gpu_model',

@@ -33,7 +33,7 @@ const PHRASINGS: Readonly<Record<MismatchReason, Phrasing>> = {
   },
   status: being(
     ({ has }) => plain(has),
-    ({ has }) => `It says that it is ${plain(has)}.`,
+    ({ has }) => `Its status is ${plain(has)}.`,
   ),
   gpu: lacking(
     () => 'a GPU',

@@ -159,14 +159,14 @@ test('[K-03] cron agrees with a clock that is looked at every minute, over clock
 
 test('[K-03] cron is told in words', () => {
   const words: Readonly<Record<string, string>> = {
-    '0 9 * * 1-5': 'At 09:00 on Monday to Friday',
+    '0 9 * * 1-5': 'At 09:00, Monday to Friday',
     '* * * * *': 'Every minute',
     '*/15 * * * *': 'Every 15 minutes',
-    '*/10 9-17 * * MON-FRI': 'Every 10 minutes from 09:00 to 17:59 on Monday to Friday',
+    '*/10 9-17 * * MON-FRI': 'Every 10 minutes from 09:00 to 17:59, Monday to Friday',
     '0 */2 * * *': 'Every 2 hours',
     '15 */2 * * *': 'At minute 15 of every second hour',
     '0 0 13 * 5': 'At 00:00 on the 13th of the month or on Friday',
-    '0 0 */2 * 1': 'At 00:00 on every second day of the month from the 1st if that is a Monday',
+    '0 0 */2 * 1': 'At 00:00 on every second day of the month from the 1st, if it is a Monday',
     '0 0 1,15,L * *': 'At 00:00 on the 1st, 15th and last day of the month',
     '0 12 15W 6 *': 'At 12:00 on the weekday nearest to the 15th of June',
     '0 0 * 1 5#3,2L': 'At 00:00 on the third Friday and the last Tuesday of the month in January',

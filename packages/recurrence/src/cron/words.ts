@@ -13,7 +13,7 @@ import {
 import type { DayRules } from './days.ts'
 import type { CronExpression } from './expression.ts'
 
-/** An expression in words: `At 09:00 on Monday to Friday`. */
+/** An expression in words: `At 09:00, Monday to Friday`. */
 export function cronInWords({ seconds, minutes, hours, months, days }: CronExpression): string {
   const times = dayTimes({ hours: hours.values, minutes: minutes.values, seconds: seconds.values })
   const names = months.values.length === 12 ? undefined : ranges(months.values, monthName)
@@ -22,14 +22,15 @@ export function cronInWords({ seconds, minutes, hours, months, days }: CronExpre
   const inMonths = names === undefined || (byDate !== '' && byWeekday === '') ? '' : `in ${names}`
   const onDays = together(byDate, byWeekday, days.isEither)
   const everyDay = /^at \d/.test(times) && onDays === '' ? 'every day' : onDays
-  return capitalised([times, everyDay, inMonths].filter((part) => part !== '').join(' '))
+  const sentence = [times, everyDay, inMonths].filter((part) => part !== '').join(' ')
+  return capitalised(sentence.replace(/ on (\w+day to \w+day)(?= in |$)/, ', $1'))
 }
 
 function together(byDate: string, byWeekday: string, isEither: boolean): string {
   if (byDate === '' || byWeekday === '') return byDate === '' ? byWeekday : byDate
   return isEither
     ? `${byDate} or ${byWeekday}`
-    : `${byDate} if that is ${byWeekday.replace(/^on (?!the )/, 'a ').replace(/^on /, '')}`
+    : `${byDate}, if it is ${byWeekday.replace(/^on (?!the )/, 'a ').replace(/^on /, '')}`
 }
 
 /** `on the 1st, 15th and last day of the month` */

@@ -402,7 +402,7 @@ test('[K-03] rules are told in words', () => {
     'FREQ=YEARLY;BYWEEKNO=20,-1;BYDAY=MO': 'Every year in week 20 and the last week on Monday at 09:00',
     'FREQ=YEARLY;BYYEARDAY=1,100,-1': 'Every year on the 1st, 100th and last day of the year at 09:00',
     'FREQ=YEARLY;BYMONTH=3;BYDAY=TH': 'Every year on Thursday in March at 09:00',
-    'FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR': 'Every month on the 13th of the month if that is a Friday at 09:00',
+    'FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR': 'Every month on the 13th of the month, if it is a Friday, at 09:00',
     'FREQ=DAILY;BYMONTH=1,2,3;BYHOUR=9,18': 'Every day in January to March at 09:00 and 18:00',
     'FREQ=HOURLY;INTERVAL=3;BYHOUR=9,10,11': 'Every 3 hours at minute 0 in hours 9 to 11',
     'FREQ=MINUTELY;BYMINUTE=0,30;BYSECOND=15': 'Every minute in minutes 0 and 30 at second 15',

@@ -35,7 +35,9 @@ export function ruleInWords(rule: Rule, start: number): string {
   const isElapsed = ['HOURLY', 'MINUTELY', 'SECONDLY'].includes(rule.frequency)
   const times = isElapsed ? withinDay(rule, start) : dayTimes(timesOf(rule, start))
   const parts = [rhythm, ...inMonths(rule), ...inWeeks(rule), ...onDays(rule, startOf(start))]
-  const sentence = `${parts.join(' ')}${times === '' ? '' : `${times.startsWith('every') ? ', ' : ' '}${times}`}`
+  const said = parts.join(' ')
+  const hasComma = times.startsWith('every') || said.includes(', if it is ')
+  const sentence = times === '' ? said : `${said}${hasComma ? ',' : ''} ${times}`
   const from = `from ${isoLocal(start).replace('T', ' ')}`
   return capitalised([sentence, ...positions(rule, unit), ...skipped(rule), from, ...end(rule)].join(', '))
 }
@@ -66,9 +68,9 @@ function onDays(rule: Rule, start: Start): readonly string[] {
   const isSaid = chosen.some((part) => part.endsWith(months))
   if (chosen.length > 0) {
     const text = chosen
-      .join(' if that is ')
-      .replaceAll(/(if that is )on (?!the )/g, '$1a ')
-      .replaceAll('if that is on ', 'if that is ')
+      .join(', if it is ')
+      .replaceAll(/(if it is )on (?!the )/g, '$1a ')
+      .replaceAll('if it is on ', 'if it is ')
     return [frequency === 'YEARLY' && months !== '' && !isSaid ? `${text} in${months.slice(3)}` : text]
   }
   if (weekNumbers.length > 0 || frequency === 'WEEKLY') return [`on ${weekdayName(start.weekday)}`]

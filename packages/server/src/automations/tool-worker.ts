@@ -183,7 +183,7 @@ export class ToolWorker implements Service {
           owner,
           runId: jobId,
           meter: (report) => this.#meter(taskId, report, (reports += 1)),
-          log: (message, details) => log.info('a step says', { run: jobId, message, ...(details && { details }) }),
+          log: (message, details) => log.info('step log', { run: jobId, message, ...(details && { details }) }),
         },
       })
       return { taskId, status: 'success', data: asKept({ [TOOL_OUTPUT]: output }) }

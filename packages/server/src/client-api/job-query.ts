@@ -43,7 +43,7 @@ function statusesOf(text: string): readonly string[] {
   if (unknown === undefined && statuses.length > 0) return statuses
   throw new ImpresarioError(
     'INVALID_REQUEST',
-    `"status" has ${JSON.stringify(unknown ?? text)}, which is none. Statuses: ${JOB_STATUSES.join(', ')}.`,
+    `${JSON.stringify(unknown ?? text)} is not a status. Statuses: ${JOB_STATUSES.join(', ')}.`,
   )
 }
 

@@ -102,7 +102,7 @@ export const automationBody = z.object({
   when: z.array(z.string()).describe('Its triggers in words.'),
   next_run_at: perhaps.describe('When it runs next by the clock, in Unix seconds.'),
   next_run_for: perhaps.describe('The occurrence that this run stands for.'),
-  snoozed: z.looseObject({}).nullable().describe('Who put the next run off, and why.'),
+  snoozed: z.looseObject({}).nullable().describe('Who delayed the next run, and why.'),
   created_at: moment,
   created_by: z.string(),
   updated_at: moment,

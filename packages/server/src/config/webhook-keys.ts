@@ -14,14 +14,14 @@ export const WEBHOOK_KEYS: Readonly<Record<keyof WebhookSettings, ConfigKey>> = 
     names: ['WEBHOOK_ALLOW_HTTP'],
     type: 'switch',
     default: false,
-    description: 'Allow webhooks to http:// addresses. They are not encrypted.',
+    description: 'Allow webhooks and http.request to http:// addresses. They are not encrypted.',
   },
   webhookAllowPrivate: {
     names: ['WEBHOOK_ALLOW_PRIVATE'],
     type: 'switch',
     default: false,
     description:
-      'Allow webhooks to this machine and to private networks. Every client can then reach services there; ' +
+      'Allow webhooks and http.request to this machine and to private networks. Every client can then reach services there; ' +
       'addresses of cloud metadata stay closed.',
   },
   webhookAllowedPorts: {
@@ -29,7 +29,8 @@ export const WEBHOOK_KEYS: Readonly<Record<keyof WebhookSettings, ConfigKey>> = 
     type: 'text',
     check: portsProblem,
     default: '',
-    description: 'Ports of webhooks beside 443 (and 80 for http), such as 8443, 9000-9100.',
+    description:
+      'Allowed ports of webhooks and http.request, in addition to 443 (and 80 for http), such as 8443, 9000-9100.',
   },
   webhookLogDays: {
     names: ['WEBHOOK_LOG_DAYS'],

@@ -39,7 +39,7 @@ describe('what is said of an orchestrator that cannot be worked with', () => {
     expect(lines.slice(3)).toEqual([
       {
         level: 'info',
-        message: 'The orchestrator can be worked with again.',
+        message: 'Connected to the orchestrator again.',
         fields: { orchestrator: 'http://o', after_s: 700 },
       },
     ])
@@ -84,7 +84,7 @@ describe('a worker', () => {
     await started
     const told = lines.map(({ message }) => message)
     expect(told.filter((message) => message.includes('WORKER_TOKEN'))).toHaveLength(1)
-    expect(told).toContain('The orchestrator can be worked with again.')
+    expect(told).toContain('Connected to the orchestrator again.')
     await worker.stop()
   })
 })

@@ -51,7 +51,7 @@ export class Outage {
     this.#trouble = undefined
     const { log, name, now } = this.#options
     const after = Math.round((now() - this.#since) / 1_000)
-    log.info('The orchestrator can be worked with again.', { orchestrator: name, after_s: after })
+    log.info('Connected to the orchestrator again.', { orchestrator: name, after_s: after })
   }
 }
 
