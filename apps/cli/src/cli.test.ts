@@ -39,6 +39,9 @@ const broken = blueprint('broken', { start: 'begin', handlerAttemptsMax: 1 }, (s
   done: state.end(),
 }))
 
+/** Boundary: vitest types its matchers as `any`. */
+const containing = (text: string): unknown => expect.stringContaining(text)
+
 let server: Server
 let url = ''
 let folder = ''
@@ -135,6 +138,30 @@ describe('[M-03] jobs', () => {
     expect(code).toBe(3)
     const last: unknown = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
     expect(last).toMatchObject({ status: 'cancelled', error_message: 'not today' })
+  })
+
+  test('that cannot go on by themselves say so while they are watched, and the watch ends in time', async () => {
+    for (const [name, hint] of [
+      ['asking', 'It waits for you: impresario jobs approve '],
+      ['working', 'No worker can take rare.skill now: impresario explain '],
+    ] as const) {
+      const id = await started(name)
+      const onOutput = (text: string): void => {
+        if (text.includes(hint)) void server.engine.cancelJob(id, 'the test')
+      }
+      const { code, stdout } = await cli(['jobs', 'watch', id], { onOutput })
+      expect(code).toBe(3)
+      expect(stdout.split(`${hint}${id}\n`)).toHaveLength(2)
+    }
+    const late = await cli(['jobs', 'start', 'asking', '--watch', '--timeout', '1s'])
+    expect(late).toMatchObject({ code: 4, stderr: containing('did not end within 1.0 s. It keeps running.') })
+    expect((await cli(['jobs', 'start', 'asking', '--timeout', '2s'])).code).toBe(2)
+  })
+
+  test('are started although the reader of the output has gone', async () => {
+    const env = { IMPRESARIO_URL: url, IMPRESARIO_TOKEN: 'client-token-of-the-test' }
+    const ended = await runCli(['jobs', 'start', 'passing', '--watch'], { cwd: folder, env, hasReader: false })
+    expect(ended).toEqual({ code: 0, stdout: '', stderr: '' })
   })
 
   test('that wait for a person are answered', async () => {

@@ -19,3 +19,16 @@ function flushed(stream: NodeJS.WriteStream): Promise<void> {
     stream.write('', () => resolve())
   })
 }
+
+/** A server is not ended by a reader of its log that has gone. */
+const SERVERS: ReadonlySet<string | undefined> = new Set(['start', 'dev'])
+
+/** Ends a command whose reader has gone, such as `head`: all that it was to read was said, and what was asked for is done. */
+export function endWithReader(command: string | undefined): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+      if (!SERVERS.has(command)) process.exit(process.exitCode ?? 0)
+    })
+  }
+}

@@ -10,6 +10,7 @@ export const EXIT = {
   failure: 1,
   usage: 2,
   notFinished: 3,
+  timedOut: 4,
   blueprintRefused: 65,
   storageUnavailable: 69,
   cannotListen: 71,

@@ -49,8 +49,13 @@ function addViews(jobs: Command, end: End): void {
     .action(act(end, async (options, job) => (await import('./job-history.ts')).showLog(job, options)))
   jobs
     .command('watch <job>')
-    .description('follow a job until it ends (exit code 0 if it finished, 3 if not)')
+    .description('follow a job until it ends (exit code 0 if it finished, 3 if not, 4 after --timeout)')
+    .addOption(watchTimeout())
     .action(act(end, async (options, job) => (await load()).watchJob(job, options)))
+}
+
+function watchTimeout(): Option {
+  return new Option('--timeout <span>', 'stop following after this time, such as 90s or 10m').argParser(spanMs)
 }
 
 function addSteering(jobs: Command, end: End): void {
@@ -64,6 +69,7 @@ function addSteering(jobs: Command, end: End): void {
     .option('--metadata <json>', 'searchable metadata as JSON, @file, or - for standard input')
     .option('--webhook <url>', 'URL to notify about the job')
     .option('--watch', 'follow the job until it ends')
+    .addOption(watchTimeout())
     .action(act(end, async (options, blueprint) => (await load()).startJob(blueprint, options)))
   jobs
     .command('approve <job> [decision]')

@@ -2,6 +2,7 @@ import { stringifyExact, toWire } from '@impresario/client'
 import type { ExplainedChild, Job } from '@impresario/client'
 import { readData } from './arguments.ts'
 import { COMMAND, EXIT, Failure, usage } from './failure.ts'
+import { Halt } from './halt.ts'
 import { jobIdOf } from './job-prefix.ts'
 import { paintActivity, paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
@@ -154,7 +155,7 @@ export function nextStep(
   return undefined
 }
 
-interface StartOptions extends GlobalOptions {
+interface StartOptions extends WatchOptions {
   readonly data?: string
   readonly key?: string
   readonly priority?: number
@@ -167,6 +168,7 @@ export function startJob(blueprint: string, options: StartOptions): Promise<numb
   return withServer(options, async (session) => {
     const { client, screen } = session
     const { key, priority, webhook } = options
+    if (options.timeout !== undefined && options.watch !== true) throw usage('--timeout needs --watch.')
     if (options.data === '-' && options.metadata === '-') throw usage('Only one of --data and --metadata can be -.')
     const metadata = options.metadata === undefined ? undefined : await readData('--metadata', options.metadata)
     const job = await client.start(
@@ -181,7 +183,7 @@ export function startJob(blueprint: string, options: StartOptions): Promise<numb
     )
     if (screen.isJson && options.watch !== true) printJson(screen, { job_id: job.id })
     if (!screen.isJson) screen.out(`Started job ${screen.paint('bold', job.id)}`)
-    if (options.watch === true) return watch(session, job.id)
+    if (options.watch === true) return watch(session, job.id, options.timeout)
     if (!screen.isJson) screen.out(screen.paint('dim', `Watch it: ${COMMAND} jobs watch ${job.id}`))
     return EXIT.ok
   })
@@ -212,28 +214,40 @@ export function discardJob(given: string, options: GlobalOptions): Promise<numbe
   })
 }
 
-export function watchJob(given: string, options: GlobalOptions): Promise<number> {
-  return withServer(options, async (session) => watch(session, await jobIdOf(session.client, given)))
+export interface WatchOptions extends GlobalOptions {
+  /** In milliseconds. */
+  readonly timeout?: number
+}
+
+export function watchJob(given: string, options: WatchOptions): Promise<number> {
+  return withServer(options, async (session) => watch(session, await jobIdOf(session.client, given), options.timeout))
 }
 
 /** Follows a job to its end, or into quarantine. As JSON: the whole job in one line, at every change. */
-async function watch({ client, screen }: Session, jobId: string): Promise<number> {
+async function watch({ client, screen }: Session, jobId: string, timeoutMs: number | undefined): Promise<number> {
   const live = new LiveLine(screen, (text) => process.stdout.write(text))
   const reader = new TrailReader()
+  const halt = new Halt(client, (line) => live.print(screen.paint('yellow', line)))
+  const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
   let last: Job | undefined
   try {
-    for await (const job of client.job(jobId).watch()) {
+    for await (const job of client.job(jobId).watch(signal === undefined ? {} : { signal })) {
       last = job
       if (screen.isJson) {
         screen.out(stringifyExact(toWire(job)))
       } else {
         for (const entry of reader.next(job.trail)) live.print(momentLine(screen, job, entry))
+        halt.look(job)
         live.show((frame) => statusLine(screen, job, frame))
       }
       // Nothing more will happen until a person decides.
       if (job.status === 'quarantined') break
     }
+  } catch (error) {
+    if (signal?.aborted === true) throw timedOut(jobId, timeoutMs ?? 0, last)
+    throw error
   } finally {
+    halt.stop()
     live.stop()
   }
   if (last === undefined) throw new Failure('INTERNAL', `The server returned nothing about job ${jobId}.`)
@@ -241,11 +255,18 @@ async function watch({ client, screen }: Session, jobId: string): Promise<number
   return last.status === 'finished' ? EXIT.ok : EXIT.notFinished
 }
 
+function timedOut(jobId: string, timeoutMs: number, last: Job | undefined): Failure {
+  const message = `Job ${jobId} did not end within ${span(timeoutMs / 1_000)}. It keeps running.`
+  const hint = last === undefined ? undefined : nextStep(last)
+  return new Failure('TIMEOUT', message, { exitCode: EXIT.timedOut, ...(hint === undefined ? {} : { hint }) })
+}
+
 function ending(screen: Screen, job: Job): string {
   const took = span((job.endedAt ?? job.updatedAt) - job.createdAt)
   const head = `${screen.paint('bold', job.blueprintName)} ${paintStatus(screen, job.status)} after ${took}`
   const error = job.errorMessage === undefined ? [] : [screen.paint('red', job.errorMessage)]
-  const result = job.result === undefined ? [] : [stringifyExact(job.result, 2)]
+  const isEmpty = job.status !== 'finished' && stringifyExact(job.result ?? {}) === '{}'
+  const result = job.result === undefined || isEmpty ? [] : [stringifyExact(job.result, 2)]
   const next = nextStep(job)
   return ['', head, ...error, ...result, ...(next === undefined ? [] : [next])].join('\n')
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-import { endProcess } from './ending.ts'
+import { endProcess, endWithReader } from './ending.ts'
 import { run } from './program.ts'
 
+endWithReader(process.argv[2])
 await endProcess(await run(process.argv))

@@ -8,6 +8,10 @@ export interface CliOptions {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string
+  /** False: nothing reads its output, as after `| head -0`. */
+  readonly hasReader?: boolean
+  /** Gets all that was printed so far, whenever there is more. */
+  readonly onOutput?: (stdout: string) => void
   readonly nodeOptions?: readonly string[]
 }
 
@@ -25,8 +29,12 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   })
   let stdout = ''
   let stderr = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+    options.onOutput?.(stdout)
+  })
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  if (options.hasReader === false) child.stdout.destroy()
   child.stdin.end(options.input ?? '')
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)

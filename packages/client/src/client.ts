@@ -55,8 +55,11 @@ type TypesOf<B> = B extends { readonly '~types'?: infer Types } ? NonNullable<Ty
 type InputOf<B> = TypesOf<B> extends { readonly input: infer Input } ? Input : DataObject
 type OutputOf<B> = TypesOf<B> extends { readonly output: infer Output } ? Output : unknown
 type StateOf<B> = TypesOf<B> extends { readonly state: infer State extends string } ? State : string
-/** A name without a type is any name: `never` keeps such a call to the form without types. */
-type NameOf<B> = [B] extends [never] ? never : B extends { readonly name: infer Name } ? Name : never
+/** One signature for all ways to start: of several, the compiler would report the one that was not meant. */
+type StartArguments<B> = B extends string
+  ? [input?: DataObject, options?: StartOptions]
+  : [input: NoInfer<InputOf<B>>, options?: StartOptions]
+type NameOf<B> = B extends { readonly name: infer Name } ? Name : never
 
 export interface StartOptions {
   /** The same key gives the same job, however often it is asked for. */
@@ -132,20 +135,12 @@ export class Client {
    * Resolves once the job is safe. With the blueprint, or with its name and its type (`start<typeof publish>('publish', …)`,
    * which needs no more than a type-only import), input and result are checked by the compiler.
    */
-  async start<const B extends BlueprintRef>(
-    blueprint: B,
-    input: NoInfer<InputOf<B>>,
-    options?: StartOptions,
-  ): Promise<JobHandle<OutputOf<B>, StateOf<B>>>
-  async start<B extends BlueprintRef = never>(
-    blueprint: NameOf<B>,
-    input: InputOf<B>,
-    options?: StartOptions,
-  ): Promise<JobHandle<OutputOf<B>, StateOf<B>>>
-  async start(blueprint: string, input?: DataObject, options?: StartOptions): Promise<JobHandle>
-  async start(blueprint: BlueprintRef | string, input?: unknown, options: StartOptions = {}): Promise<JobHandle> {
+  async start<const B extends BlueprintRef | string>(
+    blueprint: B | NameOf<B>,
+    ...[input, options = {}]: StartArguments<B>
+  ): Promise<JobHandle<OutputOf<B>, StateOf<B>>> {
     const name = typeof blueprint === 'string' ? blueprint : blueprint.name
-    return this.job(await this.#transport.createJob(requestOf(name, input, options)))
+    return new JobHandle(this.#transport, await this.#transport.createJob(requestOf(name, input, options)))
   }
 
   /** A job that exists already. Asks nothing. */

@@ -99,6 +99,15 @@ export async function wrong(): Promise<void> {
   // @ts-expect-error `path` is a string
   await client.start(publish, { path: 1 })
 
+  await client.start(publish, {
+    // @ts-expect-error [E-07] the error is at the field, not at the blueprint
+    path: 5,
+  })
+  await client.start<Named>('publish_video', {
+    // @ts-expect-error [E-07] and so it is with the name
+    path: 5,
+  })
+
   // @ts-expect-error there is no such quality
   await client.start(publish, { path: '', quality: 'medium' })
 

@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { EVENT_UNSIGNED, HEADERS, ImpresarioError, isJsonObject } from '@impresario/protocol'
+import type { Log } from '@impresario/core'
+import { EVENT_UNSIGNED, HEADERS, ImpresarioError, isImpresarioError, isJsonObject } from '@impresario/protocol'
 import { versionFor } from '../worker-protocol/generation.ts'
+import { RefusedWorkers } from './refused-workers.ts'
 import type { Freshness, Signatures } from './signatures.ts'
 import { isEmptyBody } from '../worker-protocol/wire-worker.ts'
 import type { Proof, WorkerAuth } from './worker-auth.ts'
@@ -19,13 +21,19 @@ declare module 'fastify' {
 export interface IdentityOptions {
   readonly auth: WorkerAuth
   readonly signatures: Signatures
+  readonly log: Log
 }
 
 /**
  * Lets workers in: recognises them before the body is read, then holds what the body and the path say against it, and
  * checks the signatures of those that sign.
  */
-export function identifyWorkers(app: FastifyInstance, { auth, signatures }: IdentityOptions): void {
+export function identifyWorkers(app: FastifyInstance, { auth, signatures, log }: IdentityOptions): void {
+  const refused = new RefusedWorkers(log, () => performance.now())
+  app.addHook('onError', async (request, _reply, error) => {
+    if (!isImpresarioError(error, 'UNAUTHENTICATED') && !isImpresarioError(error, 'FORBIDDEN')) return
+    refused.note({ workerId: namedId(request), address: request.ip, reason: error.message })
+  })
   app.decorateRequest('workerId', undefined)
   app.decorateRequest('workerProof', undefined)
   app.decorateRequest('freshness', 'unsigned')
@@ -60,6 +68,12 @@ export function hintedId(request: FastifyRequest): string | undefined {
     })
   }
   return first
+}
+
+/** The id that a refused request names; the body may not have been read. */
+function namedId({ params, headers }: FastifyRequest): string | undefined {
+  const id = (isJsonObject(params) ? params['workerId'] : undefined) ?? headers[HEADERS.workerId]
+  return typeof id === 'string' ? id : undefined
 }
 
 export function proofOf({ workerProof }: FastifyRequest): Proof {

@@ -25,24 +25,33 @@ describe('what is said of an orchestrator that cannot be worked with', () => {
   const wrong = new TransportError('unavailable', 'POST /register: 401 Unauthorized', { status: 401 })
   const away = new TransportError('unavailable', 'connect ECONNREFUSED')
 
-  test('[E-05] once what to set, then every five minutes, and once that it is over', () => {
+  test('[E-05] once what to set, then every minute, and once that it is over', () => {
     let now = 0
     const { lines, log } = listLog()
     const outage = new Outage({ name: 'http://o', log, now: () => now })
     outage.over()
     for (; now < 700_000; now += 1_000) outage.failed('The worker could not register.', wrong)
-    expect(lines).toHaveLength(3)
+    expect(lines).toHaveLength(12)
     expect(lines[0]).toMatchObject({ level: 'error', fields: { orchestrator: 'http://o' } })
-    expect(lines[0]?.message).toContain('Set WORKER_TOKEN')
+    for (const { message } of lines) expect(message).toContain('Set WORKER_TOKEN')
+    expect(lines[0]?.message).toContain('Until then it keeps trying.')
     outage.over()
     outage.over()
-    expect(lines.slice(3)).toEqual([
+    expect(lines.slice(12)).toEqual([
       {
         level: 'info',
         message: 'Connected to the orchestrator again.',
         fields: { orchestrator: 'http://o', after_s: 700 },
       },
     ])
+  })
+
+  test('[E-05] an orchestrator that is away is told of every five minutes', () => {
+    let now = 0
+    const { lines, log } = listLog()
+    const outage = new Outage({ name: 'http://o', log, now: () => now })
+    for (; now < 700_000; now += 1_000) outage.failed('A heartbeat failed.', away)
+    expect(lines).toHaveLength(3)
   })
 
   test('[E-05] another trouble is said at once', () => {

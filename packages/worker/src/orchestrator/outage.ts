@@ -10,8 +10,8 @@ interface OutageOptions {
 
 type Trouble = 'refused' | 'unreached' | 'other'
 
-/** What has not changed is said again this often. */
-const AGAIN_MS = 300_000
+/** What has not changed is said again this often. A wrong token does not mend itself: its line must be among the newest. */
+const AGAIN_MS: Readonly<Record<Trouble, number>> = { refused: 60_000, unreached: 300_000, other: 300_000 }
 
 /**
  * What the log says of an orchestrator that cannot be worked with: once what is wrong and what to do about it, then seldom, and
@@ -35,7 +35,7 @@ export class Outage {
     const at = now()
     const said = { orchestrator: name, error: messageOf(error), ...fields }
     if (this.#trouble === undefined) this.#since = at
-    if (this.#trouble === trouble && at - this.#saidAt < AGAIN_MS) {
+    if (this.#trouble === trouble && at - this.#saidAt < AGAIN_MS[trouble]) {
       log.debug(what, said)
       return
     }
@@ -58,7 +58,7 @@ export class Outage {
 const UNREACHED = 'No orchestrator answers at this address. The worker keeps trying; ORCHESTRATOR_URL sets the address.'
 const REFUSED =
   'The orchestrator does not let this worker in. Set WORKER_TOKEN to the token that its workers share, or ' +
-  'WORKER_INDIVIDUAL_TOKEN to the one of this worker in workers.toml, and start the worker again.'
+  'WORKER_INDIVIDUAL_TOKEN to the one of this worker in workers.toml, and restart the worker. Until then it keeps trying.'
 
 function troubleOf(error: unknown): Trouble {
   if (isUnreached(error)) return 'unreached'
