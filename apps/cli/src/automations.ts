@@ -3,6 +3,7 @@ import type { Automation, AutomationBudget, AutomationDefinition, TimePreview } 
 import { parse } from 'yaml'
 import { dataObject, readData } from './arguments.ts'
 import { COMMAND, EXIT, usage } from './failure.ts'
+import { automationIdOf } from './job-prefix.ts'
 import { paintStatus, printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
 import { done, withServer } from './session.ts'
@@ -41,7 +42,9 @@ function automationTable(screen: Screen, automations: readonly Automation[]): st
 }
 
 export function showAutomation(id: string, options: GlobalOptions): Promise<number> {
-  return withServer(options, async ({ client, screen }) => show(screen, await client.automations.get(id)))
+  return withServer(options, async ({ client, screen }) =>
+    show(screen, await client.automations.get(await automationIdOf(client, id))),
+  )
 }
 
 function show(screen: Screen, automation: Automation): number {
@@ -95,7 +98,7 @@ export function createAutomation(options: DefinitionOptions): Promise<number> {
 
 export function editAutomation(id: string, options: DefinitionOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const automation = await client.automations.update(id, await definitionOf(options))
+    const automation = await client.automations.update(await automationIdOf(client, id), await definitionOf(options))
     return screen.isJson
       ? show(screen, automation)
       : done(screen, `${automation.title} is changed; this is revision ${automation.revision}.`)
@@ -135,8 +138,9 @@ function readYaml(file: string, text: string): object {
 
 export function deleteAutomation(id: string, options: GlobalOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    await client.automations.delete(id)
-    return done(screen, `${id} is deleted. Its runs and its audit log stay.`, { id, status: 'deleted' })
+    const whole = await automationIdOf(client, id)
+    await client.automations.delete(whole)
+    return done(screen, `${whole} is deleted. Its runs and its audit log stay.`, { id: whole, status: 'deleted' })
   })
 }
 
@@ -147,7 +151,7 @@ export interface RunNowOptions extends GlobalOptions {
 export function runAutomation(id: string, options: RunNowOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const params = options.params === undefined ? undefined : await readData('--params', options.params)
-    const launched = await client.automations.run(id, params)
+    const launched = await client.automations.run(await automationIdOf(client, id), params)
     if (screen.isJson) printJson(screen, launched)
     else if (launched.status === 'skipped') screen.out(`Not run: ${launched.reason ?? 'skipped'}.`)
     else done(screen, `${launched.status === 'waiting' ? 'Queued' : 'Started'} run ${launched.runId}`)
@@ -200,7 +204,7 @@ export interface SnoozeOptions extends GlobalOptions {
 
 export function snoozeAutomation(id: string, ms: number, options: SnoozeOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const automation = await client.automations.snooze(id, ms / 1_000, options.reason)
+    const automation = await client.automations.snooze(await automationIdOf(client, id), ms / 1_000, options.reason)
     if (screen.isJson) return show(screen, automation)
     return done(
       screen,
@@ -219,7 +223,9 @@ const DONE: Readonly<Record<Verb, string>> = {
 export function commandAutomation(verb: Verb, id: string, options: SnoozeOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const { automations } = client
-    const automation = verb === 'cancel' ? await automations.cancel(id, options.reason) : await automations[verb](id)
+    const whole = await automationIdOf(client, id)
+    const automation =
+      verb === 'cancel' ? await automations.cancel(whole, options.reason) : await automations[verb](whole)
     return screen.isJson ? show(screen, automation) : done(screen, `${automation.title} ${DONE[verb]}.`)
   })
 }
@@ -231,7 +237,10 @@ export interface PreviewAutomationOptions extends DefinitionOptions {
 /** Of one that exists, or of a file. */
 export function previewAutomation(id: string | undefined, options: PreviewAutomationOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const preview = await client.automations.preview(id ?? (await definitionOf(options)), options.count)
+    const preview = await client.automations.preview(
+      id === undefined ? await definitionOf(options) : await automationIdOf(client, id),
+      options.count,
+    )
     if (screen.isJson) printJson(screen, preview)
     else screen.out(previewText(screen, preview))
     return EXIT.ok

@@ -27,7 +27,7 @@ const asking = blueprint('asking', { start: 'ask' }, (state) => ({
 }))
 const working = blueprint('working', { start: 'work' }, (state) => ({
   work: state.handler((_context, actions) =>
-    actions.dispatchTask({ type: 'rare.skill', transitions: { success: 'done' } }),
+    actions.dispatchTask({ type: 'rare.skill', transitions: { success: 'done', partial: 'done' } }),
   ),
   done: state.end(),
 }))
@@ -237,6 +237,7 @@ describe('[M-03] blueprints', () => {
     expect(await json(['blueprint'])).toContainEqual(expect.objectContaining({ name: 'passing', version: 1 }))
     const { stdout } = await cli(['blueprint', 'show', 'asking'])
     expect(stdout).toMatch(/^ask +handler +yes, no$/m)
+    expect((await cli(['blueprint', 'show', 'working'])).stdout).toMatch(/^work +handler +done$/m)
     expect(await json(['blueprint', 'show', 'asking', '--blueprint-version', '1'])).toMatchObject({ name: 'asking' })
     expect(await cli(['blueprint', 'show', 'asking', '--blueprint-version', '2'])).toMatchObject({ code: 1 })
   })

@@ -46,6 +46,8 @@ export function devStateBody({ url, clientToken, workerToken }: DevState): Reado
 /** Written beside and renamed, so that it is never read half-written. Only its owner may read it: it holds tokens. */
 export async function writeDevState(directory: string, state: DevState): Promise<void> {
   await mkdir(directory, { recursive: true })
+  // One `git add .` must not publish tokens and keys. An own file of that name is left alone.
+  await writeFile(join(directory, '.gitignore'), '*\n', { flag: 'wx' }).catch(() => undefined)
   const file = join(directory, FILE)
   const beside = `${file}.${process.pid}`
   await writeFile(beside, `${JSON.stringify(devStateBody(state), undefined, 2)}\n`, { mode: 0o600 })

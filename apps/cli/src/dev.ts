@@ -25,8 +25,12 @@ export async function dev(options: DevOptions): Promise<number> {
   const screen = storyScreen(options)
   const directory = absolute(options.data)
   const { createLog, createServer, loadSettings } = await import('@impresario/server')
+  const { doubtfulVariables } = await import('@impresario/server/config')
   const tokens = await devTokens(directory)
   const settings = loadSettings({ environment: devEnvironment(options, directory, tokens), directory: process.cwd() })
+  const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
+  const log = createLog({ level, format, timeZone, instance, destination: process.stderr })
+  for (const warning of doubtfulVariables(process.env)) log.warn(warning)
   const apiPort = await freePort(screen, settings.apiHost, settings.apiPort)
   const isDemo = settings.blueprintsDir === ''
   const { Demo, demoBlueprints } = await import('./demo.ts')
@@ -41,13 +45,7 @@ export async function dev(options: DevOptions): Promise<number> {
     watch: !isDemo,
     checksTypes: options.typeCheck !== false,
     guardsProcess: true,
-    log: createLog({
-      level: settings.logLevel,
-      format: settings.logFormat,
-      timeZone: settings.timeZone,
-      instance: settings.instanceId,
-      destination: process.stderr,
-    }),
+    log,
   })
   const { address } = await server.start()
   signals.hold()

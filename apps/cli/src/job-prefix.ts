@@ -41,3 +41,17 @@ export async function jobIdOf(client: Client, given: string): Promise<string> {
     `${candidates.length} jobs begin with "${given}". Write more of the id:\n${[...lines, ...more].join('\n')}`,
   )
 }
+
+/** The same for automations, of which a client has few. */
+export async function automationIdOf(client: Client, given: string): Promise<string> {
+  if (!PREFIX.test(given)) return given
+  const prefix = given.toLowerCase()
+  const found = (await client.automations.list({ limit: 100 }).all(LOOKED_AT_MAX)).filter(({ id }) =>
+    id.startsWith(prefix),
+  )
+  const [first] = found
+  // The server says that there is none of that name.
+  if (first === undefined || found.length === 1) return first?.id ?? given
+  const lines = found.slice(0, SHOWN_MAX).map(({ id, title }) => `  ${id}  ${title}`)
+  throw usage(`${found.length} automations begin with "${given}". Write more of the id:\n${lines.join('\n')}`)
+}

@@ -133,7 +133,10 @@ export function showBlueprint(
     const rows = table(screen, statesOf(blueprint['states']), [
       { title: 'state', cell: (state) => text(state.name) },
       { title: 'kind', cell: (state) => text(state.kind) },
-      { title: 'leads to', cell: (state) => (state.transitions ?? []).map(({ to }) => text(to)).join(', ') },
+      {
+        title: 'leads to',
+        cell: (state) => [...new Set((state.transitions ?? []).map(({ to }) => text(to)))].join(', '),
+      },
     ])
     screen.out(`${about}\n\n${rows}`)
     return EXIT.ok

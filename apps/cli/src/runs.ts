@@ -1,4 +1,5 @@
-import type { ListedRun, Run, RunQuery, RunStatistics } from '@impresario/client'
+import { stringifyExact } from '@impresario/client'
+import type { ListedRun, Run, RunQuery, RunStatistics, RunStep } from '@impresario/client'
 import { readData } from './arguments.ts'
 import { EXIT } from './failure.ts'
 import { paintStatus, printJson } from './screen.ts'
@@ -71,7 +72,24 @@ function runText(screen: Screen, run: Run): string {
     { title: 'attempts', cell: (step) => String(step.attempts), align: 'right' },
     { title: 'error', cell: (step) => step.error?.message ?? '' },
   ])
-  return run.steps.length === 0 ? head : `${head}\n\n${steps}`
+  return run.steps.length === 0
+    ? head
+    : [head, steps, ...run.steps.flatMap((step) => stepData(screen, step))].join('\n\n')
+}
+
+/** Longer values are cut: `--json` has them whole. */
+const DATA_CHARS_MAX = 2_000
+
+/** What a step got and gave. */
+function stepData(screen: Screen, step: RunStep): readonly string[] {
+  const parts = (['input', 'output'] as const).flatMap((name) => {
+    const value = step[name]
+    if (value === undefined || value === null || stringifyExact(value) === '{}') return []
+    const text = stringifyExact(value, 2)
+    const shown = text.length > DATA_CHARS_MAX ? `${text.slice(0, DATA_CHARS_MAX)}… (--json shows all of it)` : text
+    return [`${screen.paint('bold', `${step.id}: ${name}`)}\n${shown}`]
+  })
+  return parts
 }
 
 function usageText({ usd, tokens, seconds }: Run['usage']): string | undefined {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcessByStdio } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -93,8 +93,10 @@ test('[M-03] start runs what the environment says, and ends well when it is told
     STORAGE_URL: 'file:./data',
     CLIENT_TOKEN: 'token-of-the-client',
     WORKER_TOKEN: 'token-of-the-workers',
+    LOG_LEVL: 'debug',
   })
   await server.says('listening')
+  expect(server.output()).toContain('The variable LOG_LEVL is not a setting. Did you mean LOG_LEVEL?')
   const client = createClient({ url: addressIn(server.output()), token: 'token-of-the-client' })
   const job = await client.start('quick')
   expect(await job.result()).toBe('quick')
@@ -167,6 +169,8 @@ test('[M-01] dev runs blueprints of a directory instead of the demo; a second si
   }
   const client = createClient({ url: state.url, token: state.client_token })
   expect((await client.blueprints()).map(({ name }) => name)).toEqual(['endless', 'quick'])
+  // Tokens and keys lie there.
+  expect(await readFile(join(folder, 'impresario-data/.gitignore'), 'utf8')).toBe('*\n')
   await client.start('endless')
   await server.says('the handler runs')
   server.signal('SIGINT')

@@ -10,9 +10,12 @@ import { StopSignals, untilStopped } from './signals.ts'
 /** A server for production: what it does is in its log, and in its configuration what it may do. */
 export async function start(options: GlobalOptions): Promise<number> {
   // Settings are read before the server's code is: a refusal comes at once.
-  const { loadSettings } = await import('@impresario/server/config')
+  const { doubtfulVariables, loadSettings } = await import('@impresario/server/config')
   const settings = loadSettings({ environment: process.env, directory: process.cwd() })
-  const { createServer, loadBlueprints } = await import('@impresario/server')
+  const { createLog, createServer, loadBlueprints } = await import('@impresario/server')
+  const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
+  const log = createLog({ level, format, timeZone, instance })
+  for (const warning of doubtfulVariables(process.env)) log.warn(warning)
   const screen = screenFor(options)
   // Before the storage is opened: blueprints that cannot be loaded must not lock it.
   const loaded = settings.blueprintsDir === '' ? [] : await loadBlueprints(settings.blueprintsDir)
@@ -22,6 +25,7 @@ export async function start(options: GlobalOptions): Promise<number> {
   const server = createServer({
     settings,
     loaded,
+    log,
     guardsProcess: true,
     onFatal: (error) => end(error, screen),
     ...parts,

@@ -107,7 +107,8 @@ test.each([
   const sent = await strict.send({ ...PARCEL, url: `${origin}:${receiver.port}/` })
   expect(sent).toEqual({
     type: 'failed',
-    error: 'The address points to this machine or a private network.',
+    error:
+      'The address points to this machine or a private network, which is not allowed here (WEBHOOK_ALLOW_PRIVATE).',
     isPermanent: true,
   })
   expect(receiver.connections()).toBe(0)

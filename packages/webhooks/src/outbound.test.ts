@@ -167,7 +167,7 @@ test.each([
   ['data:text/plain,x', 'must begin with https://'],
   ['gopher://example.com/', 'must begin with https://'],
   ['mailto:a@example.com', 'must begin with https://'],
-  ['http://example.com/', 'plain http is not allowed'],
+  ['http://example.com/', 'plain http is not allowed here (WEBHOOK_ALLOW_HTTP)'],
   ['https://user@example.com/', 'user name or a password'],
   ['https://user:pass@example.com/', 'user name or a password'],
   ['https://example.com@127.0.0.1/', 'user name or a password'],
@@ -229,7 +229,7 @@ test('[H-07] a route that takes an address refuses a wrong one with 400 and says
   }
   expect(isImpresarioError(thrown, 'INVALID_REQUEST') && [thrown.status, thrown.message]).toEqual([
     400,
-    '"webhook_url" points to this machine or a private network.',
+    '"webhook_url" points to this machine or a private network, which is not allowed here (WEBHOOK_ALLOW_PRIVATE).',
   ])
   expect(() => mustBeWebhookUrl('https://example.com/hook', STRICT_POLICY)).not.toThrow()
 })

@@ -62,19 +62,23 @@ export function checkUrl(text: string, policy: OutboundPolicy): URL | Refusal {
   return problem === undefined ? url : { problem }
 }
 
+const NOT_SECURE = 'must begin with https://; plain http is not allowed here (WEBHOOK_ALLOW_HTTP)'
+
 function schemeProblem(url: URL, { allowHttp, allowedPorts }: OutboundPolicy): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://'
-  if (url.protocol === 'http:' && !allowHttp) return 'must begin with https://; plain http is not allowed here'
+  if (url.protocol === 'http:' && !allowHttp) return NOT_SECURE
   if (url.username !== '' || url.password !== '') return 'must not hold a user name or a password'
   const port = Number(url.port)
   if (url.port === '' || allowedPorts.some(({ from, to }) => from <= port && port <= to)) return undefined
-  return `uses port ${port}, which is not allowed here`
+  return `uses port ${port}, which is not allowed here (WEBHOOK_ALLOWED_PORTS)`
 }
+
+const PRIVATE = 'points to this machine or a private network, which is not allowed here (WEBHOOK_ALLOW_PRIVATE)'
 
 function hostProblem(url: URL, { allowPrivate }: OutboundPolicy): string | undefined {
   const host = hostOf(url)
   if (isIP(host) !== 0) return addressProblem([host], allowPrivate)
-  if (!allowPrivate && LOCAL_NAME.test(host)) return 'points to this machine or a private network'
+  if (!allowPrivate && LOCAL_NAME.test(host)) return PRIVATE
   return undefined
 }
 
@@ -86,7 +90,7 @@ function hostOf(url: URL): string {
 function addressProblem(addresses: readonly string[], allowPrivate: boolean): string | undefined {
   const classes = new Set(addresses.map(classOfAddress))
   if (classes.has('forbidden')) return 'points to an address that nothing may be sent to'
-  if (!allowPrivate && classes.has('private')) return 'points to this machine or a private network'
+  if (!allowPrivate && classes.has('private')) return PRIVATE
   return undefined
 }
 

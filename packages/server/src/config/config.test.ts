@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { CONFIG_KEYS, describeConfig, loadSettings } from './config.ts'
+import { doubtfulVariables, CONFIG_KEYS, describeConfig, loadSettings } from './config.ts'
 import type { ConfigKey } from './config.ts'
 import { SILENT } from '../runtime/log.ts'
 import { createServer } from '../server.ts'
@@ -120,7 +120,9 @@ test('[H-01] a bad file is refused with its path, and an unknown key with its na
   const path = join(directory, 'impresario.toml')
   await writeFile(path, 'api_prt = 1')
   const load = (): unknown => loadSettings({ environment: {}, directory })
-  expect(load).toThrow(`${path}: api_prt is not a key`)
+  expect(load).toThrow(`${path}: api_prt is not a key of the configuration. Did you mean api_port?`)
+  await writeFile(path, 'colour = 1')
+  expect(load).toThrow(`${path}: colour is not a key of the configuration. docs/reference/configuration.md lists`)
   await writeFile(path, 'api_port = [1]')
   expect(load).toThrow(`${path}: api_port must be a whole number`)
   await writeFile(path, 'api_port = ')
@@ -157,4 +159,20 @@ test.each([
 test('[H-03] addresses that may hold a password are secrets of the configuration', () => {
   expect(CONFIG_KEYS.storageUrl.type).toBe('secret')
   expect(CONFIG_KEYS.historyDatabaseUri.type).toBe('secret')
+})
+
+test('[H-01] a variable that is nearly a setting, or has our prefix and is none, is doubtful', () => {
+  const environment = {
+    LOG_LEVL: 'debug',
+    WORKER_TOKE: 'abc',
+    LOG_LEVEL: 'info',
+    PATH: '/bin',
+    HOME: '/',
+    IMPRESARIO_X: '',
+  }
+  expect(doubtfulVariables(environment)).toEqual([
+    'The variable LOG_LEVL is not a setting. Did you mean LOG_LEVEL?',
+    'The variable WORKER_TOKE is not a setting. Did you mean WORKER_TOKEN?',
+    'The variable IMPRESARIO_X is not a setting.',
+  ])
 })

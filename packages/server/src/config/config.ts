@@ -4,6 +4,7 @@ import { ImpresarioError, allowedValues, isSettingType, readSetting, settingsTab
 import { parse as parseToml, TomlError } from 'smol-toml'
 import { CONFIG_KEYS } from './config-keys.ts'
 import type { ConfigKey, SettingName, Settings } from './config-keys.ts'
+import { nearWord } from './near-word.ts'
 import { isInjectedPort, storageChoice } from './storage-choice.ts'
 import type { RedisSettings } from './storage-choice.ts'
 
@@ -71,6 +72,25 @@ function withStorageChosen(settings: Settings & RedisSettings, given: ReadonlyMa
   return { ...settings, storageUrl: choice.storageUrl }
 }
 
+/** Variables of this program that have no setting, in capitals. */
+const OTHER_VARIABLES = ['IMPRESARIO_CONFIG', 'IMPRESARIO_URL', 'IMPRESARIO_TOKEN']
+const PREFIX = 'IMPRESARIO_'
+
+/**
+ * A sentence for each variable that is nearly the name of a setting, or has our prefix and is none. They are no errors: the
+ * environment belongs to other programs too.
+ */
+export function doubtfulVariables(environment: ConfigSource['environment']): readonly string[] {
+  const known = new Set([...OTHER_VARIABLES, ...Object.values(CONFIG_KEYS).flatMap(({ names }) => names)])
+  return Object.keys(environment).flatMap((name) => {
+    // Short names are near to many others, such as PORT to PATH.
+    if (known.has(name) || name.length < 6) return []
+    const meant = nearWord(name, known)
+    if (meant === undefined && !name.startsWith(PREFIX)) return []
+    return [`The variable ${name} is not a setting.${meant === undefined ? '' : ` Did you mean ${meant}?`}`]
+  })
+}
+
 interface ConfigFile {
   readonly path: string
   readonly values: Readonly<Record<string, unknown>>
@@ -105,7 +125,9 @@ function readConfigFile({ environment, directory }: ConfigSource): ConfigFile | 
   const known = new Set(Object.values(CONFIG_KEYS).flatMap((key) => key.names.map((name) => name.toLowerCase())))
   for (const name of Object.keys(values)) {
     if (known.has(name)) continue
-    throw invalid(`${path}: ${name} is not a key of the configuration. Known keys: ${[...known].join(', ')}.`)
+    const meant = nearWord(name.toLowerCase(), known)
+    const hint = meant === undefined ? 'docs/reference/configuration.md lists all keys.' : `Did you mean ${meant}?`
+    throw invalid(`${path}: ${name} is not a key of the configuration. ${hint}`)
   }
   return { path, values }
 }
