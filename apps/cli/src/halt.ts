@@ -26,7 +26,9 @@ export class Halt {
     if (job.status === 'waiting_for_human') {
       this.#once(`${job.id} ${job.approval?.visit}`, `It waits for you: ${COMMAND} jobs approve ${job.id}`)
     } else if (isUntaken(job)) {
-      this.#timer = setTimeout(() => void this.#explain(job), NO_WORKER_MS)
+      this.#timer = setTimeout(() => {
+        void this.#explain(job)
+      }, NO_WORKER_MS)
     }
   }
 
@@ -39,13 +41,12 @@ export class Halt {
   async #explain({ id, currentState }: Job): Promise<void> {
     try {
       const { tasks } = await this.#client.explain(id)
-      const untaken = tasks.filter(({ where, explanation }) => {
+      const untaken = tasks.find(({ where, explanation }) => {
         const canTake = explanation?.workers.some(({ place }) => place !== undefined) === true
         return where === 'waiting' && explanation !== null && !canTake
       })
-      const [task] = untaken
-      if (task === undefined) return
-      this.#once(`${id} ${currentState}`, `No worker can take ${task.type} now: ${COMMAND} explain ${id}`)
+      if (untaken === undefined) return
+      this.#once(`${id} ${currentState}`, `No worker can take ${untaken.type} now: ${COMMAND} explain ${id}`)
     } catch {
       // The next change of the job is looked at again.
     }

@@ -14,13 +14,13 @@ function listLog(): { readonly lines: string[]; readonly log: Log } {
 
 test('[H-01] [I-05] a worker with a wrong token is told of once a minute, with its id and without its token', async () => {
   const { lines, log } = listLog()
-  const { server, call } = await startTestServer({ log })
+  const app = await startTestServer({ log })
   const headers = { 'x-worker-token': 'a-wrong-token' }
   for (let time = 0; time < 3; time += 1) {
-    const { status } = await call('GET', '/_worker/workers/gpu-1/tasks/next?timeout=1', { headers })
+    const { status } = await app.call('GET', '/_worker/workers/gpu-1/tasks/next?timeout=1', { headers })
     expect(status).toBe(401)
   }
-  await server.stop()
+  await app.server.stop()
   const refused = lines.filter((line) => line.startsWith('a worker was refused'))
   expect(refused).toHaveLength(1)
   expect(refused[0]).toContain('"worker_id":"gpu-1","address":"127.0.0.1","reason":"Unauthorized: Invalid token"')
