@@ -86,7 +86,7 @@ async function listJobs(demo: Demo): Promise<readonly JobSummary[]> {
   return (await response.json()) as readonly JobSummary[]
 }
 
-const ends = /Now you, in a second terminal/
+const ends = /Try it in a second terminal/
 
 test('[M-01, E-07] one command brings everything up, runs a real job and then answers', async () => {
   const demo = new Demo(['--port', '0', '--approve-after', '0'])

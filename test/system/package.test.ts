@@ -181,7 +181,7 @@ test('[M-06] dev, a worker and a client bring a job to its end', PATIENCE, async
 
 test('[M-06] dev without blueprints plays its demo', PATIENCE, async () => {
   const dev = consumer.start(consumer.command, ['dev', '--port', '0', '--data', 'demo-data', '--approve-after', '0'])
-  await dev.says(/Now you, in a second terminal/)
+  await dev.says(/Try it in a second terminal/)
   expect(await dev.end('SIGINT')).toBe(0)
 })
 

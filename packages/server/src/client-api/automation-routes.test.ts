@@ -134,6 +134,7 @@ test('[K-10] the tools and their schemas are listed', async () => {
   const tools = listIn(await app.as('viewer', 'GET', '/api/v1/tools'))
   expect(tools.map((tool) => tool['name'])).toEqual([
     'delay',
+    'email.send',
     'event.publish',
     'http.request',
     'job.start',
