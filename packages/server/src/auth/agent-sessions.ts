@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
+import { derivedId, putAudit } from '@impresario/automations'
 import { wallTime } from '@impresario/core'
 import type { Clock, Storage } from '@impresario/core'
 import { isJsonObject } from '@impresario/protocol'
@@ -73,11 +74,15 @@ export class AgentSessions {
   }
 
   /** Every token of the sign-in, on every instance, from the next request on. */
-  async revoke({ sid }: SessionClaims): Promise<void> {
-    const value = { at: wallTime(this.#clock) }
+  async revoke({ sid, sub }: SessionClaims): Promise<void> {
+    const at = wallTime(this.#clock)
+    const entry = { id: derivedId(at, `revoked ${sid}`, sub), at, actor: sub, subject: sub, owner: sub, details: {} }
     // A conflict means that it was revoked before.
     await this.#storage.commit({
-      put: [{ kind: 'nonce', id: revokedId(sid), value, version: 1, expiresMs: REVOKED_MS }],
+      put: [
+        { kind: 'nonce', id: revokedId(sid), value: { at }, version: 1, expiresMs: REVOKED_MS },
+        putAudit({ ...entry, action: 'agent.session_revoked' }),
+      ],
     })
     await this.#storage.sync()
   }

@@ -382,6 +382,8 @@ describe('who may', () => {
       app.call('POST', '/agents/auth/revoke', { body: { refresh_token: token } })
     expect((await revoke('rubbish')).status).toBe(401)
     expect((await revoke(session['refresh_token'])).body).toMatchObject({ success: true })
+    const audit = listIn(await app.as('admin', 'GET', `/api/v1/audit?subject=${id}&action=agent.session_revoked`))
+    expect(audit).toMatchObject([{ actor: id }])
     for (const { refresh_token: token } of [session, renewed.body]) expect((await refresh(token)).status).toBe(401)
     for (const { access_token: token } of [session, renewed.body]) {
       expect(await statusAs(String(token), 'GET', '/tasks')).toBe(401)
