@@ -120,6 +120,7 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.keyboard.type('appro')
     await page.keyboard.press('Enter')
     await page.waitForURL(/\/approvals$/)
+    await page.getByRole('region', { name: 'Question' }).first().waitFor()
     const before = await page.getByRole('region', { name: 'Question' }).count()
     expect(before).toBeGreaterThan(1)
     await page.keyboard.press('j')
