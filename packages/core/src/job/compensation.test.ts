@@ -189,6 +189,17 @@ test('[B-13] what does not undo anything has nothing to undo', () => {
   expect(play(begun, chooses(goTo('done'))).job).toMatchObject({ status: 'quarantined', compensation: { undone: [] } })
 })
 
+test('[B-13] [C-09] an undo ends the job by no transition of its own: a failed one waits for a person', () => {
+  const begun = play(done, chooses(goTo('failed')))
+  const ways = { cancelled: 'aborted', failure: 'done', success: 'done' }
+  const atChild = play(begun, chooses({ ...undoChild, transitions: ways }))
+  const failed = play(atChild, happens({ type: 'childEnded', visit: 6, branch: '0', outcome: 'cancelled' }))
+  expect(failed.job).toMatchObject({ status: 'quarantined', state: 'book', compensation: { undone: [] } })
+  expect(contradictions(failed.job)).toEqual([])
+  const atTask = play(begun, chooses({ ...undoTask, transitions: ways }), reports({ status: 'success' }))
+  expect(atTask.job).toMatchObject({ status: 'running', state: 'charge', compensation: { undone: ['book'] } })
+})
+
 test('[B-13] a job that ended with something left to undo contradicts itself', () => {
   const { job } = play(done, chooses(goTo('failed')))
   expect(contradictions({ ...job, status: 'failed', endedAt: 1 })).toContain('It has ended and not undone what it did.')

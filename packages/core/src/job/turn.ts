@@ -49,7 +49,7 @@ export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReas
   draft.job.begun = undefined
   draft.job.begunBy = undefined
   draft.job.lost = undefined
-  if (isPossible(draft.job, event.action)) applyAction(draft, event.action)
+  if (isPossible(draft.job, event.action)) applyAction(draft, inForce(draft.job, event.action))
   else quarantine(draft, impossible(draft.job, event.action))
   return undefined
 }
@@ -57,6 +57,13 @@ export function takeTurn(draft: Draft, event: EventOf<'turnTaken'>): IgnoredReas
 /** While a job undoes what it did, and only then, an undo may choose, and only what an undo can. */
 function isPossible({ compensation }: Job, { type }: Action): boolean {
   return compensation === undefined ? type !== 'undone' : type === 'undone' || type === 'task' || type === 'child'
+}
+
+/** The task or the child of an undo leads nowhere but to the next undo, whatever transitions were stored with it. */
+function inForce({ compensation }: Job, action: Action): Action {
+  if (compensation === undefined || (action.type !== 'task' && action.type !== 'child')) return action
+  const { call } = action
+  return call.kind === 'task' ? { type: 'task', call, transitions: {} } : { type: 'child', call, transitions: {} }
 }
 
 function impossible({ state, compensation }: Job, { type }: Action): JobError {
