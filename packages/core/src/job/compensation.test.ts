@@ -196,7 +196,7 @@ test('[B-13] [C-09] an undo ends the job by no transition of its own: a failed o
   const failed = play(atChild, happens({ type: 'childEnded', visit: 6, branch: '0', outcome: 'cancelled' }))
   expect(failed.job).toMatchObject({ status: 'quarantined', state: 'book', compensation: { undone: [] } })
   expect(contradictions(failed.job)).toEqual([])
-  const atTask = play(begun, chooses({ ...undoTask, transitions: ways }), reports({ status: 'success' }))
+  const atTask = play(begun, chooses({ ...undoTask, transitions: ways }), reports('success'))
   expect(atTask.job).toMatchObject({ status: 'running', state: 'charge', compensation: { undone: ['book'] } })
 })
 
