@@ -15,10 +15,21 @@ const KEYWORDS = [
 ]
 
 /**
- * What only some users need: drivers of databases, the SDK of S3, and the loader of TypeScript for development. In the tarball these are
+ * What only some users need: drivers of databases, the SDK of S3, OpenTelemetry, and the loader of TypeScript for development. In the tarball these are
  * optional peers. In this repository they are ordinary dependencies of the packages that use them.
  */
-const OPTIONAL = ['@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner', 'ioredis', 'msgpackr', 'pg', 'tsx']
+const OPTIONAL = [
+  '@aws-sdk/client-s3',
+  '@aws-sdk/s3-request-presigner',
+  '@opentelemetry/api',
+  '@opentelemetry/exporter-metrics-otlp-http',
+  '@opentelemetry/exporter-trace-otlp-http',
+  '@opentelemetry/resources',
+  'ioredis',
+  'msgpackr',
+  'pg',
+  'tsx',
+]
 
 /** The `package.json` of the tarball. It asks for what the packages inside ask for. */
 export function publishedManifest(

@@ -82,7 +82,7 @@ const IMPORT_RULES: Readonly<
   },
   'packages/worker/src': {
     refused: ['@impresario/core', '@impresario/client', '@impresario/server', 'zod'],
-    allowed: ['@impresario/protocol', 'node:http', 'node:timers/promises', 'ws'],
+    allowed: ['@impresario/protocol', 'node:http', 'node:timers/promises', 'ws', '@opentelemetry/api'],
   },
   'packages/client/src': {
     refused: ['@impresario/core', '@impresario/worker', '@impresario/server', 'node:http', 'zod'],

@@ -1,13 +1,14 @@
 import { execFile, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createClient } from '@impresario/client'
 import type { Client } from '@impresario/client'
 import { blueprint } from '@impresario/core'
+import { ClientDocuments, documentsConfig } from '@impresario/documents'
 import { createServer } from '@impresario/server'
 import type { Server } from '@impresario/server'
 import { createWorker } from '@impresario/worker'
@@ -57,6 +58,7 @@ describe('a server under load', () => {
   let directory = ''
   let server: Server
   let strict: Server
+  let documents: ClientDocuments
   let url = ''
   let prometheus: ChildProcess
   let prometheusUrl = ''
@@ -69,11 +71,18 @@ describe('a server under load', () => {
     await writeFile(schedulesConfigPath, '[often]\nblueprint = "quick"\ninterval_seconds = 1\n')
     const base = { apiHost: '127.0.0.1', apiPort: 0, metricsToken: METRICS_TOKEN }
     const settings = { ...base, storageUrl: `file:${join(directory, 'data')}`, schedulesConfigPath }
-    server = createServer({ blueprints: [work, broken, quick], log: SILENT, settings })
+    const folder = join(directory, 'documents')
+    await mkdir(folder)
+    await writeFile(join(folder, 'letter.txt'), 'A letter.')
+    const config = documentsConfig({ clients: { default: { folders: [folder] } } })
+    documents = new ClientDocuments({ directory: join(directory, 'indexes'), config })
+    const blueprints = [work, broken, quick, documents.blueprint]
+    server = createServer({ blueprints, documents, log: SILENT, settings })
     const tokens = { clientToken: 'token-of-a-client-81', workerToken: 'token-of-a-worker-82' }
     const limits = { ...tokens, rateLimitGeneral: 1, rateLimitPeriodSeconds: 3_600 }
     strict = createServer({ blueprints: [quick], log: SILENT, settings: { ...base, storageUrl: 'memory:', ...limits } })
     url = (await server.start()).address
+    await documents.start(server)
     const strictUrl = (await strict.start()).address
     client = createClient({ url })
     worker = await startWorker(server)
@@ -88,6 +97,7 @@ describe('a server under load', () => {
       await once(prometheus, 'exit')
     }
     await worker?.stop()
+    await documents?.stop()
     await Promise.all([server?.stop(), strict?.stop()])
     await rm(directory, { recursive: true, force: true })
   }, 60_000)
@@ -144,6 +154,11 @@ async function load(client: Client, strictUrl: string | undefined): Promise<void
   await jobs[0]?.files.upload('a.txt', 'content')
   await jobs[0]?.files.download('a.txt')
   await Promise.all(jobs.map(async (job) => job.wait()))
+  const automation = await client.automations.create({
+    title: 'Say',
+    pipeline: [{ id: 'tell', uses: 'log', with: { message: 'Hello' } }],
+  })
+  await client.automations.run(automation.id)
   const late = await client.start('work', { task: 'late' })
   for await (const { work: at } of late.watch()) if ((at?.running ?? 0) > 0) break
   await late.cancel()

@@ -19,6 +19,7 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     automations: ['runtime'],
     metrics: ['runtime', 'http'],
     files: ['runtime', 'config', 'http', 'metrics'],
+    telemetry: ['runtime', 'config', 'metrics'],
     orchestrator: ['runtime', 'config', 'worker-protocol', 'limits', 'automations', 'files'],
     'worker-api': ['runtime', 'config', 'worker-protocol', 'http', 'auth', 'files'],
     'client-api': [

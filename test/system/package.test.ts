@@ -73,6 +73,10 @@ test('[M-06] databases and tools are peers that need not be there, and nothing f
   expect(Object.keys(manifest.peerDependencies).toSorted()).toEqual([
     '@aws-sdk/client-s3',
     '@aws-sdk/s3-request-presigner',
+    '@opentelemetry/api',
+    '@opentelemetry/exporter-metrics-otlp-http',
+    '@opentelemetry/exporter-trace-otlp-http',
+    '@opentelemetry/resources',
     'ioredis',
     'msgpackr',
     'pg',

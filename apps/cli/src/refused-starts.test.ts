@@ -84,6 +84,21 @@ const TEXTS: readonly Case[] = [
   { env: { MCP_HOSTS: 'not a host' }, says: 'MCP_HOSTS has "not a host"' },
   { env: { MCP_AUTHORIZATION_SERVERS: 'login' }, says: 'MCP_AUTHORIZATION_SERVERS has "login"' },
   { env: { MCP_SERVERS_CONFIG_PATH: 'nowhere.json' }, says: 'nowhere.json cannot be read' },
+  {
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'localhost:4318' },
+    says: 'OTEL_EXPORTER_OTLP_ENDPOINT must be an address that begins with http',
+  },
+  {
+    env: { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://user:word@localhost' },
+    says: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT must be an address that begins with http',
+  },
+  {
+    env: { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'grpc://localhost' },
+    says: 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT must be an address that begins with http',
+  },
+  { env: { OTEL_EXPORTER_OTLP_HEADERS: 'no value' }, says: 'OTEL_EXPORTER_OTLP_HEADERS must be pairs of name=value' },
+  { env: { OTEL_RESOURCE_ATTRIBUTES: 'a=%zz' }, says: 'OTEL_RESOURCE_ATTRIBUTES must be pairs of name=value' },
+  { env: { OTEL_SERVICE_NAME: 'täglich' }, says: 'OTEL_SERVICE_NAME must be 1 to 255 printable' },
   { env: { TZ: 'Mars/Olympus' }, says: 'TZ is "Mars/Olympus"' },
   { env: { CLIENT_API_PREFIX: '_worker' }, says: 'CLIENT_API_PREFIX is "_worker"' },
 ]

@@ -1,3 +1,4 @@
+import { traceContextOf } from '@impresario/protocol'
 import type { CreateJobRequest, DataObject, EventPayload, EventType, TraceContext } from '@impresario/protocol'
 import { Admin } from './admin.ts'
 import { Agents, Audit, Tools } from './agents.ts'
@@ -43,6 +44,11 @@ export interface ClientOptions {
    * When it asks for more than this, the call is refused at once, and `details.retry_after_s` of the error says for how long.
    */
   readonly retryAfterMsMax?: number
+  /**
+   * The trace that is going on where a job is started, for jobs that name none themselves. With OpenTelemetry: what
+   * `propagation.inject` writes for the active context.
+   */
+  readonly traceContext?: () => Partial<TraceContext> | undefined
 }
 
 /** A blueprint, as far as a client needs it: its name, and types that exist only for the compiler. */
@@ -114,9 +120,11 @@ export class Client {
   readonly audit: Audit
   readonly admin: Admin
   readonly #transport: ClientTransport
+  readonly #traceContext: ClientOptions['traceContext']
 
-  constructor(transport: ClientTransport) {
+  constructor(transport: ClientTransport, options: Pick<ClientOptions, 'traceContext'> = {}) {
     this.#transport = transport
+    this.#traceContext = options.traceContext
     this.approvals = new Approvals(transport)
     this.quarantine = new Quarantine(transport)
     this.webhooks = new Webhooks(transport)
@@ -140,7 +148,9 @@ export class Client {
     ...[input, options = {}]: StartArguments<B>
   ): Promise<JobHandle<OutputOf<B>, StateOf<B>>> {
     const name = typeof blueprint === 'string' ? blueprint : blueprint.name
-    return new JobHandle(this.#transport, await this.#transport.createJob(requestOf(name, input, options)))
+    const tracingContext = options.tracingContext ?? traceContextOf(this.#traceContext?.() ?? {})
+    const traced = tracingContext === undefined ? options : { ...options, tracingContext }
+    return new JobHandle(this.#transport, await this.#transport.createJob(requestOf(name, input, traced)))
   }
 
   /** A job that exists already. Asks nothing. */
@@ -268,7 +278,8 @@ export class Client {
 /** A client of a server elsewhere. Jobs that are started in the same moment travel together. */
 export function createClient(options: ClientOptions): Client {
   const { url, token, fetch, timeoutMs = TIMEOUT_MS, retries = 2, retryAfterMsMax = RETRY_AFTER_MS_MAX } = options
-  return new Client(new HttpTransport(new Connection({ url, token, fetch, timeoutMs, retries, retryAfterMsMax })))
+  const connection = new Connection({ url, token, fetch, timeoutMs, retries, retryAfterMsMax })
+  return new Client(new HttpTransport(connection), options)
 }
 
 function requestOf(blueprint: string, input: unknown, options: StartOptions): CreateJobRequest {

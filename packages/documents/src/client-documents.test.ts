@@ -56,7 +56,7 @@ async function startServer() {
     const { body } = await call(who, 'GET', `/documents?q=${encodeURIComponent(query)}`)
     return (body as { readonly hits: readonly { readonly name: string }[] }).hits.map(({ name }) => name)
   }
-  return { base, call, names }
+  return { base, call, names, address }
 }
 
 test('[L-04] an index belongs to a client: neither search nor id nor path reaches another one’s', async () => {
@@ -77,6 +77,21 @@ test('[L-04] an index belongs to a client: neither search nor id nor path reache
   ]) {
     expect(await call('boris', 'POST', '/documents', { path })).toMatchObject({ status: 403 })
   }
+})
+
+test('[L-07] the metrics of the server have the figures of all indexes, added up', async () => {
+  const { address } = await startServer()
+  const figure = async (name: string): Promise<number> => {
+    const lines = (await (await fetch(`${address}/metrics`)).text()).split('\n')
+    const found = lines.filter((line) => line.startsWith(`impresario_documents_${name}`))
+    return found.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+  }
+  await vi.waitFor(
+    async () => expect(await figure('tasks_processed_total{type="index",status="completed"}')).toBe(2),
+    60_000,
+  )
+  expect(await figure('task_duration_seconds_count{type="index"}')).toBe(2)
+  await vi.waitFor(async () => expect(await figure('queue_size')).toBe(0), 60_000)
 })
 
 test('[L-05] the API takes files, lists them with their status, and shows the state', async () => {

@@ -9,6 +9,7 @@ import type { DocumentsConfig } from './config/config.ts'
 import { Documents } from './documents.ts'
 import { documentBlueprint } from './engine/blueprint.ts'
 import { SharedHost } from './engine/host.ts'
+import { addedUp, metricsText } from './engine/metrics.ts'
 import type { FileRecord, FileStatus } from './index/indexer.ts'
 import { openPostgresIndex } from './index/postgres-index.ts'
 import type { SearchOptions, SearchResult } from './index/search.ts'
@@ -40,6 +41,7 @@ export class ClientDocuments {
   readonly #config: DocumentsConfig
   readonly #log: Log
   readonly #open = new Map<string, Promise<Documents>>()
+  readonly #running = new Set<Documents>()
   #host: SharedHost | undefined
 
   constructor(options: ClientDocumentsOptions) {
@@ -67,6 +69,7 @@ export class ClientDocuments {
     for (const opened of this.#open.values()) await (await opened).stop()
     await this.#host?.close()
     this.#open.clear()
+    this.#running.clear()
   }
 
   /** The index of a client; opened when it is first asked for. */
@@ -113,6 +116,12 @@ export class ClientDocuments {
     return (await this.of(clientId)).retry()
   }
 
+  /** Added up over all clients, whose names are no labels: there may be many of them. */
+  metricsText(): string {
+    const all = [...this.#running].map((documents) => documents.metrics())
+    return all.length === 0 ? '' : metricsText(addedUp(all))
+  }
+
   #foldersOf(clientId: string): readonly string[] {
     return (this.#config.clients[clientId]?.folders ?? []).map((folder) => resolve(folder))
   }
@@ -132,6 +141,7 @@ export class ClientDocuments {
       log: this.#log,
     })
     await documents.start()
+    this.#running.add(documents)
     return documents
   }
 }

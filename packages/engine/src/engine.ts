@@ -57,6 +57,7 @@ import { heldTasks } from './workers/recovery.ts'
 import { TurnQueue } from './job/turn-queue.ts'
 import type { TurnGuard } from './turns/turn-guard.ts'
 import { TurnTaker } from './turns/turn-taker.ts'
+import type { TurnTracing } from './turns/turn-taker.ts'
 import { Watcher } from './background/watcher.ts'
 
 export interface EngineOptions {
@@ -79,6 +80,8 @@ export interface EngineOptions {
   readonly files?: FilesOfJobs | undefined
   /** Where handlers write about their jobs; without it their lines go nowhere. */
   readonly logs?: LogsOfJobs | undefined
+  /** Sees the runs of handlers; without it nothing does. */
+  readonly tracing?: TurnTracing | undefined
 }
 
 /** Gets every notable moment of jobs and workers after its commit. Must never block its caller. */
@@ -194,14 +197,8 @@ export class Engine implements Service {
     const dispatcher = new Dispatcher({ storage, clock, log, ...places })
     this.dispatcher = dispatcher
     const jobLog = new JobLog({ clock, log })
-    const turns = new TurnTaker({
-      registry,
-      clock,
-      random,
-      guard: options.guard,
-      files: options.files,
-      logs: options.logs,
-    })
+    const { guard, files, logs, tracing } = options
+    const turns = new TurnTaker({ registry, clock, random, guard, files, logs, tracing })
     const turnQueue = new TurnQueue({ storage, clock, waitMsMax: settings.turnWaitMsMax })
     const director = new Director({
       storage,

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { fileNameProblem, LIMITS } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FileStore } from './file-store.ts'
+import { JobValues } from './job-values.ts'
 
 export interface StoreOnTest {
   readonly store: FileStore
@@ -44,6 +45,23 @@ export function describeStore(title: string, begin: () => Promise<StoreOnTest>):
       const { files } = await store.list('jobs/1/')
       expect(files).toMatchObject([{ key: put.key, bytes: 10, etag }])
       expect(Math.abs(Date.now() - (files[0]?.modifiedAt ?? 0))).toBeLessThan(600_000)
+    })
+
+    test('[J-01] [J-03] values of jobs are kept by their content, checked when they are read, and removed when they are old', async () => {
+      const values = new JobValues(store)
+      const text = JSON.stringify({ ü: 'x'.repeat(100_000) })
+      const ref = await values.put('a/b', text)
+      expect(await values.put('a/b', text)).toEqual(ref)
+      expect(await values.get('a/b', ref)).toBe(text)
+      const jobs: string[] = []
+      for await (const jobId of values.jobs()) jobs.push(jobId)
+      expect(jobs).toEqual(['a/b'])
+      await expect(values.get('a', ref)).rejects.toThrow('A part of job a is missing in the store of files')
+      await expect(values.get('a/b', { ...ref, bytes: 5 })).rejects.toThrow('was altered')
+      const hourMs = 3_600_000
+      expect(await values.deleteOld('a/b', Date.now() - hourMs)).toBe(0)
+      expect(await values.deleteOld('a/b', Date.now() + hourMs)).toBe(1)
+      await expect(values.get('a/b', ref)).rejects.toThrow('is missing')
     })
 
     test('[J-01] an empty file is a file', async () => {

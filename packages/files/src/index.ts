@@ -1,6 +1,8 @@
 export { parseRange } from './byte-range.ts'
 export type * from './file-store.ts'
 export { HandlerFiles } from './handler-files.ts'
+export { JobValues } from './job-values.ts'
+export type { ValueRef } from './job-values.ts'
 export { JobFiles } from './job-files.ts'
 export type { JobFileLimits, Usage } from './job-files.ts'
 export { openStore } from './open-store.ts'

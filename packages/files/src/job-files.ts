@@ -188,18 +188,27 @@ function tooLarge(bytesMax: number): ImpresarioError {
 }
 
 /** A job's id is one part of the key: what could be read as more, or as another part, is escaped. */
-function folderOf(jobId: string): string {
+export function folderIn(prefix: string, jobId: string): string {
   const escaped = encodeURIComponent(jobId).replace(/^\.+/, (dots) => '%2E'.repeat(dots.length))
-  return `${JOBS}${escaped}/`
+  return `${prefix}${escaped}/`
 }
 
-function jobIdOf(folder: string): string | undefined {
+/** The job whose folder this is. Nothing for a folder that is none of ours. */
+export function jobIdIn(prefix: string, folder: string): string | undefined {
   try {
     const jobId = decodeURIComponent(folder)
-    return folderOf(jobId) === `${JOBS}${folder}/` ? jobId : undefined
+    return folderIn(prefix, jobId) === `${prefix}${folder}/` ? jobId : undefined
   } catch {
     return undefined
   }
+}
+
+function folderOf(jobId: string): string {
+  return folderIn(JOBS, jobId)
+}
+
+function jobIdOf(folder: string): string | undefined {
+  return jobIdIn(JOBS, folder)
 }
 
 function keyOf(jobId: string, name: string): string {

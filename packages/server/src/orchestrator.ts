@@ -2,12 +2,13 @@ import { Client } from '@impresario/client'
 import type { ClientTransport } from '@impresario/client'
 import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy } from '@impresario/core'
 import { Engine } from '@impresario/engine'
+import type { JobValues } from '@impresario/files'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import { AgentBook } from './auth/agent-book.ts'
 import { AutomationService } from './automations/automation-service.ts'
 import { createVault } from './automations/vault.ts'
 import type { AdmissionBounds } from './limits/admission.ts'
-import { admissionBounds, createAdmission } from './limits/admission-service.ts'
+import { createAdmission } from './limits/admission-service.ts'
 import type { AdmissionService } from './limits/admission-service.ts'
 import { ReloadableRegistry } from './orchestrator/reloadable-registry.ts'
 import { BlueprintReload } from './orchestrator/blueprint-reload.ts'
@@ -19,7 +20,9 @@ import type { Settings } from './config/config.ts'
 import { makeDirectory } from './config/data-directory.ts'
 import { checkFileSettings } from './files/file-settings.ts'
 import { createFiles } from './files/file-parts.ts'
+import { OffloadingStorage } from './files/offloading-storage.ts'
 import type { FileParts } from './files/file-parts.ts'
+import { engineSettings } from './orchestrator/engine-settings.ts'
 import { failureHandler, throwOutside } from './orchestrator/failure-handler.ts'
 import { HandlerGuard } from './orchestrator/handler-guard.ts'
 import { Health } from './orchestrator/health.ts'
@@ -28,8 +31,9 @@ import type { HistoryReader } from './orchestrator/history.ts'
 import { openHistoryService, retentionOf } from './orchestrator/history-service.ts'
 import type { HistoryService } from './orchestrator/history-service.ts'
 import { GaugeReader } from './metrics/gauge-reader.ts'
-import { countedHistory } from './metrics/job-metrics.ts'
+import { countedHistory, countHot } from './metrics/job-metrics.ts'
 import { Metrics } from './metrics/metrics.ts'
+import { Telemetry } from './telemetry/telemetry.ts'
 import { localClientTransport } from './client-api/local-client.ts'
 import type { LocalClientOptions, LocalParts } from './client-api/local-client.ts'
 import { Capabilities } from './auth/capabilities.ts'
@@ -39,7 +43,7 @@ import { createLocalTransport } from './worker-protocol/local-transport.ts'
 import type { LocalTransport } from './worker-protocol/local-transport.ts'
 import { createLog, errorFields } from './runtime/log.ts'
 import { createRandom } from './runtime/random.ts'
-import { applySchedules, backgroundSettings, readSchedules } from './config/schedules.ts'
+import { applySchedules, readSchedules } from './config/schedules.ts'
 import type { IsClient } from './config/schedules.ts'
 import { loadSecretKey } from './config/secret-key.ts'
 import type { SecretKey } from './config/secret-key.ts'
@@ -110,6 +114,7 @@ export interface Parts extends WebhookService, FileParts {
   readonly jobLines: JobLines
   readonly metrics: Metrics
   readonly gauges: GaugeReader
+  readonly telemetry: Telemetry
 }
 
 /** An orchestrator inside this program, without a network: `createServer` adds the HTTP frontend to one. */
@@ -150,6 +155,7 @@ export class Orchestrator {
     if (this.#options.guardsProcess === true) guard.install()
     try {
       await this.#loadBlueprints()
+      await this.parts.telemetry.start()
       await historyService.history.start()
       await this.parts.fileService.start()
       await applySchedules(engine.scheduler, settings.schedulesConfigPath, schedules)
@@ -267,6 +273,7 @@ export class Orchestrator {
     await this.#stopInTime(this.parts.jobLines.stop(), 'the newest lines of jobs were not stored')
     await this.#closeHistory()
     await this.parts.fileService.stop()
+    await this.parts.telemetry.stop()
     if (this.#options.storage === undefined) await storage.close()
     guard.uninstall()
     log.info('stopped')
@@ -397,14 +404,20 @@ function composeWith(
   options: OrchestratorOptions,
   base: Ground & Pick<Parts, 'storage' | 'health' | 'guard' | 'probe' | 'waiting'> & { readonly random: Random },
 ): Parts {
-  const { random, ...ground } = base
-  const { settings, webhookPolicy: policy, clock, log, blueprints, secretKey, historyService, storage, guard } = ground
+  const { random, storage: records, ...bare } = base
+  const metrics = new Metrics()
+  const { log, settings } = bare
+  const values = (): JobValues | undefined => files.fileService.values
+  const storage = new OffloadingStorage({ storage: records, values, bytesMin: settings.offloadBytes, log, metrics })
+  const ground = { ...bare, storage }
+  const { webhookPolicy: policy, clock, blueprints, secretKey, historyService, guard } = ground
   const { overloadWaitSeconds } = settings
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
   const { timeZone, instanceId } = settings
   const { agents, automations } = createAutomations({ ...ground, random })
   const isSharedStorage = isShared(settings.storageUrl)
-  const metrics = new Metrics()
+  const telemetry = new Telemetry({ settings, clock, log, metrics })
+  const { spans } = telemetry
   const { endedJobMs } = retentionOf(settings).retention ?? {}
   const jobLines = new JobLines({ storage, clock, log, endedJobMs })
   const files = createFiles({ ...ground, metrics, isShared: isSharedStorage }, async (id) => engine.readJob(id))
@@ -417,25 +430,17 @@ function composeWith(
     clock,
     random,
     log,
-    settings: {
-      executorConcurrencyMax: settings.executorMaxConcurrentJobs,
-      executorBytesMax: admissionBounds(0).jobBytesMax,
-      workerBytesMax: admissionBounds(0).jobBytesMax,
-      workerLeaseMs: settings.workerLeaseSeconds * 1_000,
-      workerTtlMs: settings.workerHealthCheckIntervalSeconds * 2_000,
-      pickupMs: settings.workerPickupSeconds * 1_000,
-      isShared: isSharedStorage,
-      ...backgroundSettings(settings),
-      ...retentionOf(settings),
-    },
-    history: countedHistory(metrics, historyService.sink),
+    settings: engineSettings(settings),
+    history: countedHistory(metrics, spans?.traced(historyService.sink) ?? historyService.sink),
+    tracing: spans,
     admission: admissionService.admission,
     guard,
     ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
   })
   automations.attach(engine)
   const webhooks = createWebhooks(settings, policy, { storage, clock, random, log, secretKey })
-  const gateway = new WorkerGateway({ engine, clock, instanceId, jobLines })
+  const onDelivered = countHot.bind(undefined, metrics)
+  const gateway = new WorkerGateway({ engine, clock, instanceId, jobLines, traces: spans, onDelivered })
   const history = createHistoryReader({ ...historyService, engine, log, timeZone })
   const gauges = new GaugeReader({
     metrics,
@@ -446,7 +451,7 @@ function composeWith(
     dataDirectory: ground.dataDirectory,
     certificatePath: settings.tlsEnabled ? settings.tlsCertPath : undefined,
   })
-  const measured = { metrics, gauges, jobLines }
+  const measured = { metrics, gauges, jobLines, telemetry }
   return {
     ...ground,
     engine,

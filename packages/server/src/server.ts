@@ -139,6 +139,8 @@ export class Server {
     this.engine = this.#orchestrator.engine
     const { parts } = this.#orchestrator
     const { automations, log } = parts
+    const { documents } = options
+    if (documents?.metricsText !== undefined) parts.metrics.addSource(() => documents.metricsText?.() ?? '')
     this.#outside = outsideServers({
       path: outsidePath,
       configs: outside,

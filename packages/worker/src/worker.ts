@@ -21,6 +21,7 @@ import type { Middleware } from './tasks/middleware.ts'
 import { Bell, nextTick } from './runtime/pause.ts'
 import { PollRotation } from './orchestrator/poll-rotation.ts'
 import type { TaskOrigin } from './tasks/running.ts'
+import { loadTaskTracing } from './tasks/task-tracing.ts'
 import { TaskRunner } from './tasks/runner.ts'
 import { modulesIn } from './tasks/skill-directory.ts'
 import { settingsOf, type WorkerOptions, type WorkerSettings } from './settings/settings.ts'
@@ -160,6 +161,8 @@ export class Worker {
       const { healthPort } = this.#settings
       if (healthPort !== undefined) this.#listening ??= this.#health.listen(healthPort)
       await this.#listening
+      const tracing = await loadTaskTracing()
+      if (tracing !== undefined) this.#runner.trace(tracing)
     }
     if (this.#stopped === undefined && this.#polling === undefined) {
       for (const connection of this.#connections) connection.start()

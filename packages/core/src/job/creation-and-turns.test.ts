@@ -98,7 +98,7 @@ test('[A-01] [B-02] a handler picks the next state, which gets its turn at once'
   })
   expect(effects).toEqual([{ type: 'turn', visit: 2, delayMs: 0 }])
   expect(entries).toEqual([
-    { at: 2_000, event: 'state_finished', state: 'start', durationMs: 1_000, nextState: 'work' },
+    { at: 2_000, event: 'state_finished', state: 'start', durationMs: 1_000, nextState: 'work', visit: 1 },
     { at: 2_000, event: 'state_started', state: 'work', previousState: 'start' },
   ])
   expect(job.trail.at(-1)).toEqual({ at: 2_000, event: 'state_started', state: 'work' })

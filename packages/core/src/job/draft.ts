@@ -144,7 +144,7 @@ export function keep(draft: Draft, event: string, text?: string, facts: Facts = 
 /** For the history alone: the record says it in other words. */
 export function remark(draft: Draft, event: string, text?: string, facts: Facts = NO_FACTS): void {
   // Every field is written out: entries of one shape cost a third of those that are put together field by field.
-  const { workerId, taskId, attempt, durationMs, previousState, nextState, code } = facts
+  const { workerId, taskId, attempt, durationMs, previousState, nextState, visit, code } = facts
   const { at, job } = draft
   const { state } = job
   draft.entries.push({
@@ -158,6 +158,7 @@ export function remark(draft: Draft, event: string, text?: string, facts: Facts 
     durationMs,
     previousState,
     nextState,
+    visit,
     code,
   })
 }
@@ -176,8 +177,8 @@ function entryOf({ at, job }: Draft, event: string, text: string | undefined, fa
 
 /** The handler's state is behind the job. */
 export function finishState(draft: Draft, nextState: string | undefined): void {
-  const { enteredAt, createdAt } = draft.job
-  remark(draft, 'state_finished', undefined, { durationMs: draft.at - (enteredAt ?? createdAt), nextState })
+  const { enteredAt, createdAt, visit } = draft.job
+  remark(draft, 'state_finished', undefined, { durationMs: draft.at - (enteredAt ?? createdAt), nextState, visit })
 }
 
 /** Tells the job's webhook, if it has one. `what` names the message among those of this visit. */

@@ -235,6 +235,8 @@ export interface TrailEntry {
   readonly durationMs?: number | undefined
   readonly previousState?: string | undefined
   readonly nextState?: string | undefined
+  /** Of a state that was finished: which stay in it. */
+  readonly visit?: number | undefined
   /** Of a failure: the code of its error. */
   readonly code?: string | undefined
   /** Of a try that has ended: the delivery that ended it, or the try alone when no worker answered. See `fateOf`. */

@@ -73,6 +73,26 @@ function durations({ durations: byType }: TaskFigures): readonly Sample[] {
   ])
 }
 
+/** The sum of the same metrics of several indexes. Shares of the workers add up too: all indexes have the same workers. */
+export function addedUp(all: readonly (readonly Metric[])[]): readonly Metric[] {
+  const sums = new Map<string, Metric>()
+  for (const one of all.flat()) {
+    const known = sums.get(one.name)
+    sums.set(one.name, known === undefined ? one : { ...known, samples: plus(known.samples, one.samples) })
+  }
+  return [...sums.values()]
+}
+
+function plus(one: readonly Sample[], other: readonly Sample[]): readonly Sample[] {
+  const sums = new Map<string, Sample>()
+  for (const sample of [...one, ...other]) {
+    const key = `${sample.suffix}${labelsText(sample.labels)}`
+    const known = sums.get(key)
+    sums.set(key, known === undefined ? sample : { ...known, value: known.value + sample.value })
+  }
+  return [...sums.values()]
+}
+
 /** As Prometheus reads them (text format 0.0.4). */
 export function metricsText(metrics: readonly Metric[]): string {
   const lines = metrics.flatMap(({ name, help, type, samples }) => [

@@ -14,6 +14,11 @@ import type { ScriptRegistry } from '../job/script-registry.ts'
 import { excerpt } from '../job/excerpt.ts'
 import type { TurnGuard } from './turn-guard.ts'
 
+/** Sees every run of a handler. Must add no step before the handler's first and after its last. */
+export interface TurnTracing {
+  run<T>(job: Job, code: () => Promise<T>): Promise<T>
+}
+
 export interface TurnTakerOptions {
   readonly registry: ScriptRegistry
   readonly clock: Clock
@@ -21,6 +26,7 @@ export interface TurnTakerOptions {
   readonly guard?: TurnGuard | undefined
   readonly files?: FilesOfJobs | undefined
   readonly logs?: LogsOfJobs | undefined
+  readonly tracing?: TurnTracing | undefined
 }
 
 /** What a handler chose, or what it threw. */
@@ -109,7 +115,7 @@ export class TurnTaker {
 
   /** User code may throw anything, answer late or never answer. */
   #begin(blueprint: RunnableBlueprint, job: Job, isSuspect: boolean): Performance {
-    const { guard, files: store, logs } = this.#options
+    const { guard, files: store, logs, tracing } = this.#options
     const strays = guard === undefined ? undefined : new Strays()
     const watched = <T>(code: () => T): T => {
       if (guard === undefined || strays === undefined) return code()
@@ -132,7 +138,9 @@ export class TurnTaker {
         return logs?.open(job)
       },
     }
-    const chosen = performed(() => watched(() => blueprint.perform(input)))
+    const perform = (): ReturnType<RunnableBlueprint['perform']> => blueprint.perform(input)
+    const traced = tracing === undefined ? perform : () => tracing.run(job, perform)
+    const chosen = performed(() => watched(traced))
     const choice = strays === undefined ? chosen : Promise.race([chosen, strays.first])
     void choice.then(() => opened?.release())
     return { visit: job.visit, signal, choice }

@@ -7,6 +7,7 @@ import type { Json, JsonObject, TaskError, Usage } from '@impresario/protocol'
 export interface Delivery {
   readonly taskId: string
   readonly jobId: string
+  readonly blueprint: string
   readonly idempotencyKey: string
   readonly attempt: number
   readonly delivery: number

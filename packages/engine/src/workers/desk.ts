@@ -311,6 +311,7 @@ export class Desk {
     return {
       taskId: deliveryId(ref),
       jobId,
+      blueprint: job.blueprint,
       idempotencyKey: lease.id,
       attempt,
       delivery: lease.deliveries,

@@ -47,6 +47,8 @@ export interface DocumentsPort {
   /** Refuses what is outside of the client's folders. */
   submit(clientId: string, path: string): Promise<void>
   retry(clientId: string): Promise<number>
+  /** Its figures in the text format of Prometheus, over all clients. */
+  metricsText?(): string
 }
 
 const LIMIT_DEFAULT = 10

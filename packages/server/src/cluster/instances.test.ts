@@ -37,8 +37,10 @@ const approve = blueprint('approve', { start: 'ask' }, (state) => ({
   ),
   done: state.end(),
 }))
+const counted = blueprint('counted', { start: 'done' }, (state) => ({ done: state.end() }))
 const blueprints = [
   approve,
+  counted,
   asking('wake'),
   asking('follow'),
   asking('cancel'),
@@ -65,6 +67,21 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     ;[a, b, c] = cluster.servers
   }, 60_000)
   afterAll(() => cluster.stop())
+
+  test('[I-03] counters of all instances add up to what happened', async () => {
+    const servers = [a!, b!, c!]
+    const jobs = await Promise.all([...servers, ...servers].map((server) => server.createJob('counted')))
+    await Promise.all(jobs.map((jobId) => b!.ended(jobId)))
+    const texts = await Promise.all(servers.map(async ({ address }) => (await fetch(`${address}/metrics`)).text()))
+    const sum = (series: string): number =>
+      texts
+        .flatMap((text) => text.split('\n'))
+        .filter((line) => line.startsWith(`${series} `))
+        .reduce((total, line) => total + Number(line.split(' ')[1]), 0)
+    expect(sum('orchestrator_jobs_total{blueprint="counted"}')).toBe(6)
+    expect(sum('impresario_jobs_ended_total{blueprint="counted",outcome="finished"}')).toBe(6)
+    expect(sum('orchestrator_job_duration_seconds_count{blueprint="counted"}')).toBe(6)
+  })
 
   test('[I-01] [B-09] a job of one wakes the worker at another and the client that waits at a third', async () => {
     await b!.register('waking', { supported_skills: ['wake'] })

@@ -19,6 +19,8 @@ import { MCP_KEYS } from './mcp-keys.ts'
 import type { McpSettings } from './mcp-keys.ts'
 import { OLD_API_KEYS } from './old-api-keys.ts'
 import type { OldApiSettings } from './old-api-keys.ts'
+import { TELEMETRY_KEYS } from './telemetry-keys.ts'
+import type { TelemetrySettings } from './telemetry-keys.ts'
 import { WEBHOOK_KEYS } from './webhook-keys.ts'
 import type { WebhookSettings } from './webhook-keys.ts'
 
@@ -31,6 +33,7 @@ export interface Settings
     McpSettings,
     OldApiSettings,
     SecuritySettings,
+    TelemetrySettings,
     WebhookSettings {
   readonly apiHost: string
   readonly apiPort: number
@@ -341,4 +344,5 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
   ...WEBHOOK_KEYS,
   ...MCP_KEYS,
   ...OLD_API_KEYS,
+  ...TELEMETRY_KEYS,
 }

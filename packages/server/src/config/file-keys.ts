@@ -15,6 +15,7 @@ export interface FileSettings {
   readonly jobFilesMax: number
   readonly jobFilesBytesMax: number
   readonly filesSweepSeconds: number
+  readonly offloadBytes: number
 }
 
 const GIB = 1_073_741_824
@@ -102,6 +103,15 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     max: 5_000 * GIB,
     default: 50 * GIB,
     description: 'All files of one job together, in bytes.',
+  },
+  offloadBytes: {
+    names: ['OFFLOAD_BYTES'],
+    type: 'integer',
+    min: 1_024,
+    max: GIB,
+    default: 262_144,
+    description:
+      'Values of jobs above this size (initial data, params, results, values of the state history) are kept in the store of files instead of the record. Handlers, workers and clients notice nothing.',
   },
   filesSweepSeconds: {
     names: ['FILES_SWEEP_SECONDS'],

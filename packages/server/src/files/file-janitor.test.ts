@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { JobFiles, openStore } from '@impresario/files'
+import { JobFiles, JobValues, openStore } from '@impresario/files'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { SILENT } from '../runtime/log.ts'
 import { createClock } from '../runtime/clock.ts'
@@ -23,7 +23,7 @@ afterEach(async () => rm(directory, { recursive: true, force: true }))
 
 function janitor(more: Partial<FileJanitorOptions> = {}): FileJanitor {
   return new FileJanitor({
-    service: { files, store: files.store },
+    service: { files, store: files.store, values: new JobValues(files.store) },
     clock: createClock(),
     log: SILENT,
     owner: 'one',

@@ -8,7 +8,7 @@ import { errorFields } from '../runtime/log.ts'
 import type { FileService } from './file-service.ts'
 
 export interface FileJanitorOptions {
-  readonly service: Pick<FileService, 'files' | 'store'>
+  readonly service: Pick<FileService, 'files' | 'store' | 'values'>
   readonly clock: Clock
   readonly log: Log
   /** Names this installation: whoever has another one shares the store by mistake. */
@@ -25,6 +25,8 @@ export interface FileJanitorOptions {
 /** Uploads of a day without an end have none: each is bounded by the silence that it may keep. */
 const UPLOAD_IDLE_MS = 86_400_000
 const COPIES_IDLE_MS = 86_400_000
+/** A value is written before the first record of its job: so old, and no record comes any more. */
+const VALUE_IDLE_MS = 3_600_000
 const PAGE = 200
 const OWNER = 'owner.txt'
 
@@ -71,22 +73,36 @@ export class FileJanitor implements LedService {
     await this.#sweepCopies()
     const { files } = service
     const uploads = await files.store.sweep(UPLOAD_IDLE_MS)
-    const removed = removesFiles && (await this.#isOurs(files)) ? await this.#removeOrphans(files, isOver) : 0
+    const isOurs = await this.#isOurs(files)
+    let removed = 0
+    if (isOurs && removesFiles) {
+      removed += await this.#removeOrphans(files, isOver, async (jobId) => (await files.deleteAll(jobId)).files)
+    }
+    const { values } = service
+    if (isOurs && values !== undefined) {
+      removed += await this.#removeOrphans(values, isOver, (jobId) =>
+        values.deleteOld(jobId, Date.now() - VALUE_IDLE_MS),
+      )
+    }
     if (uploads + removed > 0) log.info('files were removed', { files: removed, broken_uploads: uploads })
     return uploads + removed
   }
 
-  async #removeOrphans(files: JobFiles, isOver: () => boolean): Promise<number> {
+  async #removeOrphans(
+    kept: Pick<JobFiles, 'jobs'>,
+    isOver: () => boolean,
+    remove: (jobId: string) => Promise<number>,
+  ): Promise<number> {
     let removed = 0
     let page: string[] = []
     const flush = async (): Promise<void> => {
       const known = await this.#options.existing(page)
       for (const jobId of page) {
-        if (!known.has(jobId) && !isOver()) removed += (await files.deleteAll(jobId)).files
+        if (!known.has(jobId) && !isOver()) removed += await remove(jobId)
       }
       page = []
     }
-    for await (const jobId of files.jobs()) {
+    for await (const jobId of kept.jobs()) {
       if (isOver()) return removed
       page.push(jobId)
       if (page.length === PAGE) await flush()

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { FilesOfJobs, Job, Log, TurnFiles } from '@impresario/core'
-import { HandlerFiles, JobFiles, openStore } from '@impresario/files'
+import { HandlerFiles, JobFiles, JobValues, openStore } from '@impresario/files'
 import type { FileStore } from '@impresario/files'
 import { ImpresarioError } from '@impresario/protocol'
 import type { Settings } from '../config/config.ts'
@@ -29,6 +29,7 @@ export interface FileServiceOptions {
 export class FileService implements FilesOfJobs {
   readonly #options: FileServiceOptions
   #files: JobFiles | undefined
+  #values: JobValues | undefined
   #copies: string | undefined
   /** Made by us, and gone with us. */
   readonly #temporary: string[] = []
@@ -51,6 +52,11 @@ export class FileService implements FilesOfJobs {
     throw new ImpresarioError('FILES_UNAVAILABLE', message)
   }
 
+  /** Where large values of jobs' records are. Nothing where there is no store. */
+  get values(): JobValues | undefined {
+    return this.#values
+  }
+
   get store(): FileStore | undefined {
     return this.#files?.store
   }
@@ -59,6 +65,7 @@ export class FileService implements FilesOfJobs {
     const { settings, log } = this.#options
     if (!this.isConfigured || this.#files !== undefined) return
     const store = observedStore(await this.#open(), this.#options.metrics)
+    this.#values = new JobValues(store)
     this.#files = new JobFiles(store, {
       fileBytesMax: settings.fileBytesMax,
       jobFilesMax: settings.jobFilesMax,
@@ -77,6 +84,7 @@ export class FileService implements FilesOfJobs {
   async stop(): Promise<void> {
     await this.#files?.store.close()
     this.#files = undefined
+    this.#values = undefined
     await Promise.all(this.#temporary.splice(0).map(async (path) => rm(path, { recursive: true, force: true })))
   }
 

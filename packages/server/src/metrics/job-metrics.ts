@@ -1,5 +1,6 @@
-import type { Job, TrailEntry } from '@impresario/core'
-import type { HistorySink } from '@impresario/engine'
+import { questionOf } from '@impresario/core'
+import type { Job, TrailEntry, WorkerRecord } from '@impresario/core'
+import type { Delivery, HistorySink } from '@impresario/engine'
 import type { Metrics } from './metrics.ts'
 
 /** Outcomes of jobs by the event that tells of them. */
@@ -25,6 +26,15 @@ export function countedHistory(metrics: Metrics, history: HistorySink): HistoryS
     },
     appendWorker: (moment) => history.appendWorker(moment),
   }
+}
+
+/** Counts tasks that went to a worker which had their skill, or the model that they name, loaded already. */
+export function countHot(metrics: Metrics, { blueprint, call }: Delivery, worker: WorkerRecord): void {
+  const { type, model } = questionOf(call, undefined)
+  const isHotModel = model !== undefined && worker.hotModels.includes(model)
+  const kind = worker.hotSkills.includes(type) ? 'skill' : isHotModel ? 'model' : undefined
+  if (kind === undefined) return
+  metrics.count('orchestrator_tasks_hot_dispatched_total', { blueprint: labelOf(blueprint), kind })
 }
 
 function countEntry(metrics: Metrics, job: Job | undefined, { event, code, durationMs }: TrailEntry): void {
@@ -75,7 +85,10 @@ function own(table: Readonly<Record<string, string>>, event: string): string | u
 
 /** Each automation has a blueprint of its own, named after its id: they count as one. */
 function blueprintLabel(job: Job | undefined): string {
-  const name = job?.blueprint ?? 'unknown'
+  return labelOf(job?.blueprint ?? 'unknown')
+}
+
+function labelOf(name: string): string {
   return name.startsWith('automation/') ? 'automation' : name
 }
 

@@ -54,6 +54,11 @@ export const METRICS = {
     help: 'Results of workers that no longer counted.',
     labels: ['blueprint', 'reason'],
   },
+  orchestrator_tasks_hot_dispatched_total: {
+    type: 'counter',
+    help: 'Tasks that were handed to a worker with what they need loaded: their `skill`, or the `model` that they name.',
+    labels: ['blueprint', 'kind'],
+  },
   orchestrator_loop_lag_seconds: {
     type: 'gauge',
     help: 'Delay of the event loop: 99th percentile of the last seconds.',
@@ -145,6 +150,22 @@ export const METRICS = {
     help: 'Time to answer a request. Long polls count with the time that they wait.',
     labels: ['route'],
     bounds: CALL_SECONDS,
+  },
+  impresario_values_offloaded_total: {
+    type: 'counter',
+    help: 'Large values of jobs that were written to the store of files: `ok`, or `error` (the value stayed in the record).',
+    labels: ['status'],
+  },
+  impresario_spans_exported_total: { type: 'counter', help: 'Spans that the collector took.', labels: [] },
+  impresario_spans_dropped_total: {
+    type: 'counter',
+    help: 'Spans that were lost: `queue_full`, `export_failed` (the collector did not take them), `stopped`.',
+    labels: ['reason'],
+  },
+  impresario_telemetry_exports_total: {
+    type: 'counter',
+    help: 'Requests to the collector, by signal (`traces`, `metrics`) and status (`ok`, `error`).',
+    labels: ['signal', 'status'],
   },
   impresario_build_info: { type: 'gauge', help: 'Always 1; the label names the version.', labels: ['version'] },
   process_resident_memory_bytes: { type: 'gauge', help: 'Memory of the process.', labels: [] },

@@ -20,6 +20,22 @@ interface Series {
   count: number
 }
 
+/** One metric with all its series, for those who send it elsewhere. */
+export interface MetricFamily {
+  readonly name: string
+  readonly type: MetricSpec['type']
+  readonly help: string
+  readonly bounds: readonly number[]
+  readonly series: readonly {
+    readonly labels: Readonly<Record<string, string>>
+    /** Of a histogram: the sum of all values. */
+    readonly value: number
+    /** Of a histogram: how many were within each bound, and beyond the last. */
+    readonly buckets: readonly number[]
+    readonly count: number
+  }[]
+}
+
 /**
  * The figures of this process, under the names of the catalogue. Counting is an addition in memory: nothing waits for it,
  * and a scrape reads what is there. The number of series is bounded, whatever names blueprints and requests have.
@@ -65,6 +81,20 @@ export class Metrics {
   text(): string {
     const own = [...this.#series].map(([name, series]) => family(name, METRICS[name], [...series.values()]))
     return [...own, ...this.#sources.map((source) => source())].join('')
+  }
+
+  /** The same figures as data. */
+  families(): readonly MetricFamily[] {
+    return [...this.#series].map(([name, all]) => {
+      const { type, help, labels, bounds = [] }: MetricSpec = METRICS[name]
+      const series = [...all.values()].map(({ labels: values, value, buckets, count }) => {
+        const within = bounds.map((_bound, index) => buckets[index] ?? 0)
+        const beyond = count - within.reduce((sum, one) => sum + one, 0)
+        const named = Object.fromEntries(labels.map((label, index) => [label, values[index] ?? '']))
+        return { labels: named, value, buckets: [...within, beyond], count }
+      })
+      return { name, type, help, bounds, series }
+    })
   }
 
   #at(name: MetricName, labels: Readonly<Record<string, string>>): Series {

@@ -1,6 +1,6 @@
 import { newWorkerRecord, parseDeliveryId } from '@impresario/core'
 import type { Clock, WorkerRecord } from '@impresario/core'
-import type { Engine, PollOptions, Receipt, Report } from '@impresario/engine'
+import type { Delivery, Engine, PollOptions, Receipt, Report } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError, isJsonObject, LIMITS, WIRE_VERSION } from '@impresario/protocol'
 import type {
   EventReply,
@@ -36,6 +36,15 @@ export interface WorkerGatewayOptions {
   readonly instanceId: string
   /** Takes what workers wrote about their tasks. */
   readonly jobLines?: LinesOfWorkers
+  /** Without it they are told what the job came with. */
+  readonly traces?: Traces | undefined
+  /** Hears of every task that is handed to a worker. */
+  readonly onDelivered?: ((delivery: Delivery, worker: WorkerRecord) => void) | undefined
+}
+
+/** Says what workers are told of the trace that a task belongs to. */
+interface Traces {
+  contextFor(delivery: Delivery): Delivery['tracing']
 }
 
 interface LinesOfWorkers {
@@ -110,7 +119,12 @@ export class WorkerGateway {
     const { desk, dispatcher } = this.#options.engine
     const { deliveries, cancelled, giveBack } = await desk.poll(workerId, options)
     const worker = dispatcher.worker(workerId)
-    return { tasks: deliveries.map((delivery) => taskBody(delivery, worker)), cancelled, giveBack }
+    const { traces, onDelivered } = this.#options
+    if (worker !== undefined) for (const delivery of deliveries) onDelivered?.(delivery, worker)
+    const tasks = deliveries.map((delivery) =>
+      taskBody(traces === undefined ? delivery : { ...delivery, tracing: traces.contextFor(delivery) }, worker),
+    )
+    return { tasks, cancelled, giveBack }
   }
 
   /** The worker as it is shown to workers of the oldest generation. */

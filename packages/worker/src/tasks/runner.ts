@@ -5,6 +5,7 @@ import { makeSkill, type Ending, type Skill } from './handler.ts'
 import type { Log } from '../runtime/log.ts'
 import { perform, type Middleware } from './middleware.ts'
 import { RunningTask, type TaskOrigin } from './running.ts'
+import type { TaskTracing } from './task-tracing.ts'
 
 interface RunnerOptions {
   readonly concurrency: number
@@ -39,6 +40,7 @@ export class TaskRunner {
   readonly #options: RunnerOptions
   #sweeper: NodeJS.Timeout | undefined
   #whenEmpty: (() => void) | undefined
+  #tracing: TaskTracing | undefined
 
   constructor(options: RunnerOptions) {
     this.#options = options
@@ -86,6 +88,11 @@ export class TaskRunner {
   add(skill: Skill): void {
     if (this.#skills.has(skill.name)) throw new TypeError(`This worker has two handlers for "${skill.name}".`)
     this.#skills.set(skill.name, skill)
+  }
+
+  /** From now on a span is made of each run. */
+  trace(tracing: TaskTracing): void {
+    this.#tracing = tracing
   }
 
   use(middleware: Middleware): void {
@@ -171,7 +178,8 @@ export class TaskRunner {
     task.started()
     let ending: Ending | Promise<Ending>
     try {
-      ending = this.#run(task, task.wire.params ?? {})
+      const run = (): Ending | Promise<Ending> => this.#run(task, task.wire.params ?? {})
+      ending = this.#tracing === undefined ? run() : this.#tracing.run(task, run)
     } catch (error) {
       return this.#fail(task, error)
     }

@@ -1,0 +1,211 @@
+import { roughJsonLength } from '@impresario/core'
+import type { Batch, Job, Kind, Listing, ListQuery, Log, Put, Records, Storage, Stored } from '@impresario/core'
+import type { JobValues, ValueRef } from '@impresario/files'
+import type { Json } from '@impresario/protocol'
+import type { Metrics } from '../metrics/metrics.ts'
+import { errorFields } from '../runtime/log.ts'
+
+export interface OffloadingOptions {
+  readonly storage: Storage
+  /** Where large values go; nothing while there is no store, and everything stays in the record then. */
+  readonly values: () => JobValues | undefined
+  /** Larger values are kept in the store. */
+  readonly bytesMin: number
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+type Path = readonly string[]
+
+/** A value that is not in the record, and where in it it belongs. */
+interface Offloaded extends ValueRef {
+  readonly path: Path
+}
+
+/** A job as it is stored: where values were taken out stands `null`. */
+interface StoredJob extends Job {
+  readonly offloaded?: readonly Offloaded[]
+}
+
+/**
+ * A storage that keeps large values of jobs (initial data, params, results, values of the state history) in the store of
+ * files, and puts them back when a job is read. The record has their size and their hash, which is also their name. All others
+ * see whole jobs.
+ *
+ * A value is written before the record that refers to it, so that a crash in between leaves a file that no record knows: the
+ * janitor removes it with the job. A value that the store does not take stays in the record.
+ */
+export class OffloadingStorage implements Storage {
+  readonly #options: OffloadingOptions
+  readonly #storage: Storage
+  /** Values that are small: they are looked at once, and not with each commit. */
+  readonly #small = new WeakSet<object>()
+  /** Values that are in the store already, by the job that they belong to. A step of a job keeps what it does not change. */
+  readonly #kept = new WeakMap<object, { readonly jobId: string; readonly ref: ValueRef }>()
+
+  constructor(options: OffloadingOptions) {
+    this.#options = options
+    this.#storage = options.storage
+  }
+
+  readonly now: Storage['now'] = () => this.#storage.now()
+  readonly counts: Storage['counts'] = (kind, facets) => this.#storage.counts(kind, facets)
+  readonly peek: Storage['peek'] = (queue, ids) => this.#storage.peek(queue, ids)
+  readonly held: Storage['held'] = (queue) => this.#storage.held(queue)
+  readonly lanes: Storage['lanes'] = (queue) => this.#storage.lanes(queue)
+  readonly claim: Storage['claim'] = (queue, options) => this.#storage.claim(queue, options)
+  readonly claimExpired: Storage['claimExpired'] = (queue, options) => this.#storage.claimExpired(queue, options)
+  readonly renew: Storage['renew'] = (leases, leaseMs) => this.#storage.renew(leases, leaseMs)
+  readonly sync: Storage['sync'] = () => this.#storage.sync()
+  readonly watch: Storage['watch'] = (queue, listener) => this.#storage.watch(queue, listener)
+  readonly close: Storage['close'] = () => this.#storage.close()
+
+  async read<K extends Kind>(kind: K, id: string): Promise<Stored<Records[K]> | undefined> {
+    const stored = await this.#storage.read(kind, id)
+    if (kind !== 'job' || stored === undefined) return stored
+    const job = asJob(stored.value)
+    return job.offloaded === undefined ? stored : { ...stored, value: asRecord<K>(await this.#whole(job)) }
+  }
+
+  /** What is read from the store counts for the length of a page, as it did when it was in the record. */
+  async list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>> {
+    const page = await this.#storage.list(kind, query)
+    if (kind !== 'job' || !page.some(({ value }) => asJob(value).offloaded !== undefined)) return page
+    const { bytesMax = Number.POSITIVE_INFINITY } = query
+    const whole: Listing<K>[number][] = []
+    let bytes = 0
+    for (const listed of page) {
+      const job = asJob(listed.value)
+      for (const { bytes: more } of job.offloaded ?? []) bytes += more
+      whole.push({ ...listed, value: asRecord<K>(await this.#whole(job)) })
+      if (bytes > bytesMax) break
+    }
+    const last = whole.at(-1)
+    const next = whole.length < page.length ? last?.id : page.next
+    return next === undefined ? whole : Object.assign(whole, { next })
+  }
+
+  commit(batch: Batch): Promise<'committed' | 'conflict'> {
+    const values = this.#options.values()
+    const { put = [] } = batch
+    const isPlain = values === undefined || !put.some((one) => this.#isLarge(one))
+    return isPlain ? this.#storage.commit(batch) : this.#commitWith(values, batch, put)
+  }
+
+  async #commitWith(values: JobValues, batch: Batch, puts: readonly Put[]): Promise<'committed' | 'conflict'> {
+    const put = await Promise.all(
+      puts.map(async (one): Promise<Put> =>
+        one.kind === 'job' ? { ...one, value: await this.#taken(values, one.value) } : one,
+      ),
+    )
+    return this.#storage.commit({ ...batch, put })
+  }
+
+  #isLarge(put: Put): boolean {
+    return put.kind === 'job' && pathsOf(put.value).some((path) => this.#isLargeValue(valueAt(put.value, path)))
+  }
+
+  #isLargeValue(value: unknown): boolean {
+    const { bytesMin } = this.#options
+    if (typeof value === 'string') return value.length > bytesMin
+    if (typeof value !== 'object' || value === null || this.#small.has(value)) return false
+    if (this.#kept.has(value) || roughJsonLength(value, bytesMin) > bytesMin) return true
+    this.#small.add(value)
+    return false
+  }
+
+  /** The job without its large values, which are in the store by then. */
+  async #taken(values: JobValues, job: Job): Promise<StoredJob> {
+    const large = pathsOf(job).filter((path) => this.#isLargeValue(valueAt(job, path)))
+    const offloaded: Offloaded[] = []
+    let rest: StoredJob = job
+    for (const path of large) {
+      const ref = await this.#keep(values, job.id, valueAt(job, path))
+      if (ref === undefined) continue
+      offloaded.push({ path, ...ref })
+      rest = withValue(rest, path, null)
+    }
+    return offloaded.length === 0 ? job : { ...rest, offloaded }
+  }
+
+  async #keep(values: JobValues, jobId: string, value: unknown): Promise<ValueRef | undefined> {
+    const { metrics, log } = this.#options
+    const isObject = typeof value === 'object' && value !== null
+    const known = isObject ? this.#kept.get(value) : undefined
+    if (known?.jobId === jobId) return known.ref
+    try {
+      const ref = await values.put(jobId, JSON.stringify(value))
+      if (isObject) this.#kept.set(value, { jobId, ref })
+      metrics.count('impresario_values_offloaded_total', { status: 'ok' })
+      return ref
+    } catch (error) {
+      metrics.count('impresario_values_offloaded_total', { status: 'error' })
+      log.warn('a large value stays in the record of its job', { job_id: jobId, ...errorFields(error) })
+      return undefined
+    }
+  }
+
+  async #whole(stored: StoredJob): Promise<Job> {
+    const { offloaded = [], ...job } = stored
+    const values = this.#options.values()
+    if (offloaded.length === 0) return job
+    if (values === undefined) throw new Error('The store of files with parts of jobs is not open.')
+    const found = await Promise.all(
+      offloaded.map(async ({ path, sha256, bytes }) => {
+        const ref = { sha256, bytes }
+        const value = asJson(JSON.parse(await values.get(job.id, ref)))
+        if (typeof value === 'object' && value !== null) this.#kept.set(value, { jobId: job.id, ref })
+        return { path, value }
+      }),
+    )
+    let whole: Job = job
+    for (const { path, value } of found) whole = withValue(whole, path, value)
+    return whole
+  }
+}
+
+/** Where a job may have large values. */
+function pathsOf(job: Job): readonly Path[] {
+  const { stateHistory, branches, aggregationResults = {}, results = [], result } = job
+  const paths: Path[] = [['initialData']]
+  if (result !== undefined && result !== stateHistory) paths.push(['result'])
+  for (const key of Object.keys(stateHistory)) paths.push(['stateHistory', key])
+  if (result === stateHistory) for (const key of Object.keys(stateHistory)) paths.push(['result', key])
+  for (const [name, { call, outcome }] of Object.entries(branches)) {
+    paths.push(['branches', name, 'call', call.kind === 'task' ? 'params' : 'initialData'])
+    if (outcome?.data !== undefined) paths.push(['branches', name, 'outcome', 'data'])
+  }
+  for (const [id, { data }] of Object.entries(aggregationResults)) {
+    if (data !== undefined) paths.push(['aggregationResults', id, 'data'])
+  }
+  for (const [index, { data }] of results.entries()) if (data !== undefined) paths.push(['results', `${index}`, 'data'])
+  return paths
+}
+
+function valueAt(root: unknown, path: Path): unknown {
+  let value = root
+  for (const key of path) value = (value as Readonly<Record<string, unknown>>)[key]
+  return value
+}
+
+/** The same with another value at this place; everything beside it is shared. */
+function withValue<T>(root: T, [key = '', ...rest]: Path, value: Json): T {
+  const inner: unknown = rest.length === 0 ? value : withValue((root as Record<string, unknown>)[key], rest, value)
+  if (Array.isArray(root)) return root.map((one: unknown, index) => (`${index}` === key ? inner : one)) as T
+  // `__proto__` is a key like any other in data.
+  return Object.defineProperty({ ...root }, key, { value: inner, enumerable: true, writable: true, configurable: true })
+}
+
+/** Boundary: only records of this kind come here. */
+function asJob(value: unknown): StoredJob {
+  return value as StoredJob
+}
+
+function asRecord<K extends Kind>(job: Job): Records[K] {
+  return job as Records[K]
+}
+
+/** Boundary: what was written as JSON. */
+function asJson(value: unknown): Json {
+  return value as Json
+}
