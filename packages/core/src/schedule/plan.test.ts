@@ -81,8 +81,11 @@ test('[F-04] on days of the month: those that a month does not have are left out
   ])
 })
 
-test('[F-04] a trigger without a day never fires', () => {
-  const timetable = { trigger: { kind: 'weekly', days: [], at: 0 } as const, zone: new Zone('UTC'), anchor: 0 }
+test.each([
+  { kind: 'weekly', days: [], at: 0 },
+  { kind: 'monthly', dates: [], at: 0 },
+] as const)('[F-04] a trigger without a day never fires: $kind', (trigger) => {
+  const timetable = { trigger, zone: new Zone('UTC'), anchor: 0 }
   expect(firingAfter(timetable, 0)).toBe(Number.POSITIVE_INFINITY)
   expect(firingUpTo(timetable, 0)).toBe(Number.NEGATIVE_INFINITY)
 })
