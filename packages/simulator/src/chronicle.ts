@@ -53,7 +53,7 @@ export type Entry = { readonly at: number } &
         readonly settled: LeaseRef | undefined
       }
     /** A handler of this job crashed the process that ran it. */
-    | { readonly type: 'struck'; readonly jobId: string }
+    | { readonly type: 'struck'; readonly jobId: string; readonly visit: number }
     /** The storage was reopened after a crash, with its durable data. */
     | {
         readonly type: 'reopened'

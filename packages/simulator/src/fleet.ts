@@ -110,12 +110,12 @@ export class Fleet {
   #guardOf(node: Node): TurnGuard | undefined {
     const { stage, tally, chronicle } = this.#parts
     if (stage === undefined) return undefined
-    const strike = (jobId: string): void => {
+    const strike = (jobId: string, visit: number): void => {
       tally.sometimes('fault: handler ended its process')
-      chronicle.add({ type: 'struck', jobId })
+      chronicle.add({ type: 'struck', jobId, visit })
       node.die()
     }
-    return { run: ({ jobId }, code) => stage.within({ die: () => strike(jobId) }, code) }
+    return { run: ({ jobId, visit }, code) => stage.within({ die: () => strike(jobId, visit) }, code) }
   }
 
   async #stopSometimes(node: Node, clock: Clock): Promise<void> {

@@ -1,6 +1,7 @@
 /** What is known of a handler that is about to run. */
 export interface HandlerRun {
   readonly jobId: string
+  readonly visit: number
   readonly blueprint: string
   readonly state: string
   /** An earlier run of it ended with its process. It may hold this one up for ever. */

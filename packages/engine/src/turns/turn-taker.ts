@@ -119,7 +119,7 @@ export class TurnTaker {
     const strays = guard === undefined ? undefined : new Strays()
     const watched = <T>(code: () => T): T => {
       if (guard === undefined || strays === undefined) return code()
-      const run = { jobId: job.id, blueprint: job.blueprint, state: job.state, isSuspect }
+      const run = { jobId: job.id, visit: job.visit, blueprint: job.blueprint, state: job.state, isSuspect }
       return guard.run(run, code, strays.catch)
     }
     const signal = new LateSignal(watched)

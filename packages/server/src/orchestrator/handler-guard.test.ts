@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { HandlerGuard } from './handler-guard.ts'
 import { SILENT } from '../runtime/log.ts'
 
-const RUN = { jobId: 'j', blueprint: 'b', state: 'spin', isSuspect: true }
+const RUN = { jobId: 'j', visit: 1, blueprint: 'b', state: 'spin', isSuspect: true }
 
 // What it does once it is installed concerns the whole process: see `test/system/handlers.test.ts`.
 

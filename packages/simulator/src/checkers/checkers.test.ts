@@ -164,13 +164,19 @@ test('[E-03] a delivery that counts and that its worker was told to stop is foun
 })
 
 test('[C-11] a handler that ended more processes in one visit than it may is found; a new visit counts anew', () => {
-  const struck: Entry = { type: 'struck', at: 1, jobId: 'j' }
+  const struckIn = (visit: number): Entry => ({ type: 'struck', at: 1, jobId: 'j', visit })
+  const struck = struckIn(1)
   const again: Version = { id: 'j', version: 2, job: { ...v1.job, visit: 2 } }
   const all = Array.from({ length: LIMITS.turnBegunMax }, () => struck)
+  const allAgain = all.map(() => struckIn(2))
   expect(givesUp([written(v1), ...all])).toEqual([])
-  expect(givesUp([written(v1), ...all, written(again), ...all])).toEqual([])
+  expect(givesUp([written(v1), ...all, written(again), ...allAgain])).toEqual([])
+  // A run of the first visit that was held up until the second.
+  expect(givesUp([written(v1), ...all.slice(1), written(again), struck, ...allAgain])).toEqual([])
+  expect(rules(givesUp([written(v1), ...all, written(again), struck]))).toEqual(['givesUp'])
   expect(rules(givesUp([written(v1), ...all, struck]))).toEqual(['givesUp'])
   // A retry that was lost in a crash and requested again.
   const back: Entry = { type: 'reopened', at: 1, jobs: [v1], leases: [] }
-  expect(givesUp([written(v1), ...all, written(again), struck, back, written(again), struck])).toEqual([])
+  const [, ...rest] = allAgain
+  expect(givesUp([written(v1), written(again), ...rest, back, written(again), ...allAgain])).toEqual([])
 })
