@@ -94,5 +94,6 @@ test('[H-08] [H-01] who hangs up at once, or in the middle of a body, is neither
     }
   }
   expect((await app.call('GET', '/_public/status')).status).toBe(200)
-  expect(logged).toEqual([])
+  // The wrong token of a worker is a line by itself, whether it waits for the answer or not.
+  expect(logged.filter(([message]) => message !== 'a worker was refused')).toEqual([])
 })
