@@ -20,6 +20,7 @@ const CHOSEN: Readonly<Record<string, string>> = {
   'packages/server/src/cluster/cluster.fixture.ts': 'several instances on Redis, and on PostgreSQL',
   'packages/server/src/cluster/readiness.test.ts': 'storages that are full, read-only, replicas, or not there',
   'packages/server/src/config/config.test.ts': 'addresses that are read, and nothing is opened',
+  'packages/server/src/files/offloading.test.ts': 'a storage beneath the one that is tested',
   'packages/server/src/http/tls.test.ts': 'refused before a storage is opened',
   'packages/server/src/orchestrator/deferred-storage.test.ts': 'a storage that is opened late',
   'packages/server/src/orchestrator/history.test.ts': 'the history that lies beside an embedded file',
