@@ -6,6 +6,7 @@ import { bytes } from '../data/format.ts'
 import { useJobFiles } from '../data/queries.ts'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
+import { More } from '../ui/more.tsx'
 import { Empty, Failure, Loading, Time } from '../ui/parts.tsx'
 import { useSay } from '../ui/toast.tsx'
 
@@ -15,7 +16,8 @@ const LINK_SECONDS = 60
 /** The files of a job. */
 export function JobFiles({ job }: { readonly job: JobBody }): ReactNode {
   const { t } = useText()
-  const { data, error, isPending, hasNextPage, fetchNextPage, isFetchingNextPage, refetch } = useJobFiles(job.job_id)
+  const pages = useJobFiles(job.job_id)
+  const { data, error, isPending, refetch } = pages
   if (error !== null) return <Failure error={error} retry={refetch} />
   if (isPending) return <Loading rows={3} />
   const files = data.pages.flatMap(({ files: some }) => some)
@@ -33,19 +35,7 @@ export function JobFiles({ job }: { readonly job: JobBody }): ReactNode {
           <File key={file.name} jobId={job.job_id} file={file} />
         ))}
       </ul>
-      {hasNextPage ? (
-        <div className="border-t border-line p-2 text-center">
-          <Button
-            tone="quiet"
-            disabled={isFetchingNextPage}
-            onClick={() => {
-              void fetchNextPage()
-            }}
-          >
-            {t('common.more')}
-          </Button>
-        </div>
-      ) : null}
+      <More pages={pages} />
     </>
   )
 }

@@ -9,8 +9,9 @@ import { BulkBar } from '../job/bulk.tsx'
 import { JobFilters, queryOf } from '../job/job-filters.tsx'
 import { JobRow, ROW_GRID } from '../job/job-row.tsx'
 import { useText } from '../text/text.tsx'
-import { Button, LinkButton } from '../ui/button.tsx'
+import { LinkButton } from '../ui/button.tsx'
 import { useKeys } from '../ui/keys.tsx'
+import { More } from '../ui/more.tsx'
 import { Code, Empty, Failure, Loading, PageHead, Panel } from '../ui/parts.tsx'
 
 export function JobsPage(): ReactNode {
@@ -34,7 +35,7 @@ export function JobsPage(): ReactNode {
 function JobList({ query }: { readonly query: ReturnType<typeof queryOf> }): ReactNode {
   const { t } = useText()
   const jobs = useJobs(query)
-  const { data, error, isPending, hasNextPage, fetchNextPage, isFetchingNextPage, refetch } = jobs
+  const { data, error, isPending, hasNextPage, refetch } = jobs
   const all = useMemo(() => data?.pages.flatMap(({ items }) => items) ?? [], [data])
   const [top, setTop] = useState<string>()
   const newest = all[0]?.job_id
@@ -78,19 +79,7 @@ function JobList({ query }: { readonly query: ReturnType<typeof queryOf> }): Rea
           </button>
         )}
         <Rows jobs={shown} active={active} chosen={chosen} choose={(id) => setChosen(toggled(chosen, id))} />
-        {hasNextPage ? (
-          <div className="border-t border-line p-2 text-center">
-            <Button
-              tone="quiet"
-              disabled={isFetchingNextPage}
-              onClick={() => {
-                void fetchNextPage()
-              }}
-            >
-              {t(isFetchingNextPage ? 'common.loading' : 'common.more')}
-            </Button>
-          </div>
-        ) : null}
+        <More pages={jobs} />
       </Panel>
       {chosen.size === 0 ? null : (
         <BulkBar jobs={shown.filter(({ job_id: id }) => chosen.has(id))} clear={() => setChosen(new Set())} />

@@ -1,9 +1,8 @@
 import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import type { Page } from '../data/api.ts'
-import { useText } from '../text/text.tsx'
-import { Button } from './button.tsx'
 import type { IconName } from './icon.tsx'
+import { More } from './more.tsx'
 import { Empty, Failure, Loading, Panel } from './parts.tsx'
 
 /** A list that is read page by page, with a word for when there is nothing in it. */
@@ -22,8 +21,7 @@ export function PagedList<T>({
   readonly none: string
   readonly noneNote?: ReactNode
 }): ReactNode {
-  const { t } = useText()
-  const { data, error, isPending, hasNextPage, isFetchingNextPage, fetchNextPage, refetch } = pages
+  const { data, error, isPending, refetch } = pages
   const items = data?.pages.flatMap(({ items: of }) => of) ?? []
   if (error !== null) return <Failure error={error} retry={refetch} />
   return (
@@ -41,19 +39,7 @@ export function PagedList<T>({
           </li>
         ))}
       </ul>
-      {hasNextPage ? (
-        <div className="border-t border-line p-2 text-center">
-          <Button
-            tone="quiet"
-            disabled={isFetchingNextPage}
-            onClick={() => {
-              void fetchNextPage()
-            }}
-          >
-            {t('common.more')}
-          </Button>
-        </div>
-      ) : null}
+      <More pages={pages} />
     </Panel>
   )
 }

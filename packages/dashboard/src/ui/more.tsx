@@ -1,0 +1,27 @@
+import type { UseInfiniteQueryResult } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { useText } from '../text/text.tsx'
+import { Button } from './button.tsx'
+
+/** The button below a list that reads its next page, as long as there is one. */
+export function More({
+  pages: { hasNextPage, isFetchingNextPage, fetchNextPage },
+}: {
+  readonly pages: Pick<UseInfiniteQueryResult, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage'>
+}): ReactNode {
+  const { t } = useText()
+  if (!hasNextPage) return null
+  return (
+    <div className="border-t border-line p-2 text-center">
+      <Button
+        tone="quiet"
+        disabled={isFetchingNextPage}
+        onClick={() => {
+          void fetchNextPage()
+        }}
+      >
+        {t(isFetchingNextPage ? 'common.loading' : 'common.more')}
+      </Button>
+    </div>
+  )
+}
