@@ -33,8 +33,8 @@ export interface HostOptions {
 /** One index with an orchestrator of its own, in the same directory. */
 export class OwnHost implements Host {
   readonly parser: DocumentParser
-  /** Nobody else has its storage. */
-  readonly instance = String(process.pid)
+  /** No other process has its storage. Always the same, so that the next process goes on at once with what this one leaves. */
+  readonly instance = 'own'
   readonly #options: HostOptions
   readonly #orchestrator: Orchestrator
 
