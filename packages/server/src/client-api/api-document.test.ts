@@ -150,9 +150,19 @@ describe('the page', () => {
     )
     const parts = [...page.text.matchAll(/(?:src|href)="(?<path>[^"]+)"/g)].map((found) => found.groups?.['path'] ?? '')
     expect(parts.length).toBeGreaterThan(5)
-    for (const path of parts) expect(await app.call('GET', path)).toMatchObject({ status: 200 })
+    for (const path of parts) {
+      const { pathname } = new URL(path, 'http://here/_public/docs')
+      expect(await app.call('GET', pathname)).toMatchObject({ status: 200 })
+    }
     const shown = await app.call('GET', '/_public/docs/json')
     expect(shown.body).toEqual(document)
+  })
+
+  test('[M-02] [M-07] it follows the language of the browser', async () => {
+    const page = await app.call('GET', '/_public/docs', { headers: { 'accept-language': 'es-ES, en;q=0.5' } })
+    expect(page.text).toContain('<html lang="es">')
+    expect(page.text).toContain('Documento OpenAPI')
+    expect(page.headers.get('vary')).toContain('Accept-Language')
   })
 })
 

@@ -192,6 +192,24 @@ describe('the page for people', () => {
     expect(body).toMatchObject({ status: 'finished', state_history: { decision: { comment: 'yes, do' } } })
   })
 
+  test('[M-02] [M-07] its buttons say what they do, in the language of the browser', async () => {
+    const jobId = await app.jobIn('alpha', 'ask', 'waiting_for_human')
+    const { url } = await question(jobId)
+    const texts = { en: ['Approve', 'Reject'], ru: ['Одобрить', 'Отклонить'], es: ['Aprobar', 'Rechazar'] }
+    for (const [language, [approve, reject]] of Object.entries(texts)) {
+      const page = await app.call('GET', pathOf(url), { headers: { 'accept-language': language } })
+      expect(page.text).toContain(`<html lang="${language}">`)
+      expect(page.text).toContain(`value="approved">${approve}</button>`)
+      expect(page.text).toContain(`value="rejected">${reject}</button>`)
+      expect(page.headers.get('vary')).toContain('Accept-Language')
+    }
+    const cut = await app.call('GET', `/_public/webhooks/approval/${jobId}?capability=cut`, {
+      headers: { 'accept-language': 'ru' },
+    })
+    expect(cut.status).toBe(401)
+    expect(cut.text).toContain('Ссылка недействительна')
+  })
+
   test('[H-01] a form without a capability is nobody’s, whatever tokens come with it', async () => {
     const jobId = await app.jobIn('alpha', 'ask', 'waiting_for_human')
     const { body, headers } = form({ decision: 'approved' })

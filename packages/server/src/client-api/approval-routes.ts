@@ -7,10 +7,14 @@ import * as schemas from '@impresario/protocol/schemas'
 import { admit, callerOf } from '../http/access.ts'
 import type { Gate } from '../http/access.ts'
 import { decideApproval, decideByLink, openQuestion, readApproval, stale } from './approval-operations.ts'
-import { noticePage, PAGE_HEADERS, questionPage } from './approval-page.ts'
+import { questionPage, recordedPage, refusalPage } from './approval-page.ts'
 import type { Capabilities } from '../auth/capabilities.ts'
 import { jobNotFound } from './job-access.ts'
 import type { JobParams } from './job-routes.ts'
+import { PAGE_HEADERS } from './page-frame.ts'
+import { pageLanguage } from './page-language.ts'
+import type { PageLanguage } from './page-language.ts'
+import { addVary } from '../http/cors.ts'
 import { route, readQuery } from '../http/route.ts'
 
 export interface ApprovalRoutesOptions {
@@ -84,21 +88,22 @@ export function registerApprovalRoutes(app: FastifyInstance, options: ApprovalRo
 
   app.get<{ Params: JobParams }>('/webhooks/approval/:job_id', PAGE, async (request, reply) => {
     const { capability } = readQuery(schemas.approvalQuery, request.query)
-    return answerWithPage(reply, async () => {
+    return answerWithPage(request, reply, async (language) => {
       if (capability === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'This page needs a complete link.')
       const permission = capabilities.check(capability, request.params.job_id)
       const job = (await engine.readJob(permission.jobId))?.value
       if (job === undefined) throw jobNotFound()
       if (job.visit !== permission.visit) throw stale()
       const { message, decisions, expires_at: expiresAt } = openQuestion(job)
-      return questionPage({
+      const question = {
         jobId: job.id,
         blueprint: job.blueprint,
         message,
         decisions: permission.decision === undefined ? decisions : [permission.decision],
         capability,
         expiresAt: expiresAt === undefined ? undefined : expiresAt * 1_000,
-      })
+      }
+      return questionPage(question, language)
     })
   })
 
@@ -107,9 +112,9 @@ export function registerApprovalRoutes(app: FastifyInstance, options: ApprovalRo
     DECIDE,
     async (request, reply) => {
       if (!isForm(request)) return decide(options, request)
-      return answerWithPage(reply, async () => {
+      return answerWithPage(request, reply, async (language) => {
         await decide(options, request)
-        return noticePage('Thank you', `Your decision is recorded: ${request.body.decision}.`)
+        return recordedPage(request.body.decision, language)
       })
     },
   )
@@ -135,15 +140,21 @@ async function decide(
   return decideApproval(engine, caller, jobId, request.body)
 }
 
-/** People get every answer as a page, refusals too. */
-async function answerWithPage(reply: FastifyReply, work: () => Promise<string>): Promise<FastifyReply> {
+/** People get every answer as a page in their language, refusals too. */
+async function answerWithPage(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  work: (language: PageLanguage) => Promise<string>,
+): Promise<FastifyReply> {
+  const language = pageLanguage(headers['accept-language'])
+  addVary(reply, 'Accept-Language')
   let page: string
   try {
-    page = await work()
+    page = await work(language)
   } catch (error) {
     if (!isImpresarioError(error) || error.status >= 500) throw error
     void reply.code(error.status)
-    page = noticePage('This cannot be decided here', error.message)
+    page = refusalPage(error, language)
   }
-  return reply.headers(PAGE_HEADERS).send(page)
+  return reply.headers({ ...PAGE_HEADERS, 'content-language': language }).send(page)
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { appDirectory } from '@impresario/dashboard'
 import * as schemas from '@impresario/protocol/schemas'
-import { framed, PAGE_HEADERS } from './approval-page.ts'
+import { framed, PAGE_HEADERS } from './page-frame.ts'
 import { route } from '../http/route.ts'
 import { VERSION } from '../runtime/version.ts'
 
