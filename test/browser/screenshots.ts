@@ -50,5 +50,14 @@ async function picture(theme: Theme, width: Width): Promise<void> {
     await page.waitForTimeout(400)
     await page.screenshot({ path: join(directory, `${name}-${theme}-${width}.png`) })
   }
+  const outside = { 'approval-page': stage.approvalPage, 'docs-page': `${stage.address}/_public/docs` }
+  for (const [name, address] of Object.entries(outside)) {
+    if (only?.includes(name) === false) continue
+    await page.goto(address)
+    await page.locator('main').waitFor()
+    if (name === 'docs-page') await page.locator('.opblock-tag').first().click()
+    if (name === 'docs-page') await page.locator('.opblock').first().waitFor()
+    await page.screenshot({ path: join(directory, `${name}-${theme}-${width}.png`) })
+  }
   await context.close()
 }

@@ -88,6 +88,8 @@ export interface BrowserStage {
   readonly stuckJob: string
   readonly waitingJob: string
   readonly finishedJob: string
+  /** Of the page on which a person decides without an account. */
+  readonly approvalPage: string
   close(): Promise<void>
 }
 
@@ -131,6 +133,7 @@ export async function openStage(settings: Readonly<Record<string, unknown>> = {}
     address,
     admin,
     ...jobs,
+    approvalPage: (await admin.approvals.get(jobs.askingJob)).url,
     close: async () => {
       await Promise.all(studio.map((worker) => worker.stop()))
       await server.stop()

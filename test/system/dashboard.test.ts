@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { Browser, BrowserContext, ConsoleMessage, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newContext, openBrowser, PAGES, signIn, WIDTHS } from '../browser/browser.ts'
+import { newContext, openBrowser, PAGES, signIn, THEMES, WIDTHS } from '../browser/browser.ts'
 import type { Width } from '../browser/browser.ts'
 import { HOSTILE, openStage } from '../browser/stage.ts'
 import type { BrowserStage } from '../browser/stage.ts'
@@ -93,6 +93,42 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
       expect(found).toEqual([])
       expect(trouble).toEqual([])
       await context.close()
+    },
+  )
+
+  test.for(Object.keys(WIDTHS) as Width[])(
+    '[M-02] [M-07] the pages outside of the dashboard break no rule either, in both themes: %s',
+    async (width) => {
+      const found: string[] = []
+      for (const theme of THEMES) {
+        const context = await newContext(browser, { width, theme, locale: 'es-ES' })
+        const page = await context.newPage()
+        const listen = (message: ConsoleMessage): void => {
+          if (/content security policy/i.test(message.text())) found.push(message.text())
+        }
+        page.on('console', listen)
+        const look = async (name: string, options: string): Promise<void> => {
+          await page.evaluate(axe)
+          const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+          const overflow = await page.evaluate<number>(wider)
+          if (overflow > 0) found.push(`${name}: ${overflow} pixels too wide`)
+          found.push(...(await rulesBroken(page, options)).map((what) => `${name}, ${theme}: ${what}`))
+        }
+        await page.goto(stage.approvalPage)
+        await page.getByRole('button', { name: 'Aprobar' }).waitFor()
+        await look('approval', '{ resultTypes: ["violations"] }')
+        // Its library tries a style inside the page, which is refused.
+        page.off('console', listen)
+        await page.goto(`${stage.address}/_public/docs`)
+        await page.getByRole('button', { name: 'Entrar con un token' }).waitFor()
+        await page.locator('.opblock-tag').first().click()
+        await page.locator('.opblock-summary').first().click()
+        await page.locator('.opblock-body').first().waitFor()
+        // The structure of this page is that of its library.
+        await look('documentation', '{ runOnly: ["color-contrast"], resultTypes: ["violations"] }')
+        await context.close()
+      }
+      expect(found).toEqual([])
     },
   )
 

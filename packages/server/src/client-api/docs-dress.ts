@@ -9,7 +9,6 @@ const dress = () => {
   const chosen = localStorage.getItem('impresario.theme')
   const isDark = chosen === 'dark' || (chosen !== 'light' && dark.matches)
   root.dataset.theme = isDark ? 'dark' : 'light'
-  root.classList.toggle('dark-mode', isDark)
 }
 dark.addEventListener('change', dress)
 dress()
@@ -35,12 +34,12 @@ if (labels !== undefined) {
 `
 
 /** The library's page in the colours and fonts of the dashboard. */
-export const DRESS_STYLE = `
+const STYLE = `
 :root { color-scheme: light; ${LIGHT} }
 [data-theme='dark'] { color-scheme: dark; ${DARK} }
-body, html.dark-mode body { margin: 0; background: var(--bg); color: var(--ink); font: .875rem/1.5 ${FONT};
+body { margin: 0; background: var(--bg); color: var(--ink); font: .875rem/1.5 ${FONT};
   -webkit-font-smoothing: antialiased; }
-html.dark-mode { background: var(--bg); }
+html { background: var(--bg); }
 a { color: var(--accent); }
 :focus-visible { outline: 2px solid var(--accent) !important; outline-offset: 2px; }
 .top { display: flex; flex-wrap: wrap; align-items: center; gap: .25rem 1.25rem; padding: .75rem 1.25rem;
@@ -62,10 +61,11 @@ a { color: var(--accent); }
 .swagger-ui .parameter__type, .swagger-ui .info .base-url, .swagger-ui .prop-format { color: var(--soft); }
 .swagger-ui a.nostyle, .swagger-ui a.nostyle:visited { color: var(--ink); }
 .swagger-ui .info a, .swagger-ui .link, .swagger-ui .info .link { color: var(--accent); }
+.swagger-ui { background: transparent; }
 .swagger-ui .topbar { display: none; }
 .swagger-ui .info { margin: 1rem 0 1.5rem; }
 .swagger-ui .info .title { font-size: 1.5rem; font-weight: 600; letter-spacing: -.02em; }
-.swagger-ui .info .title small { background: var(--faint); }
+.swagger-ui .info .title small { background: #4d5665; }
 .swagger-ui .info .title small.version-stamp { background: var(--fill); }
 .swagger-ui .scheme-container { background: var(--panel); border: 1px solid var(--line); box-shadow: none; }
 .swagger-ui .opblock-tag { border-bottom: 1px solid var(--line); font-size: 1.125rem; font-weight: 600; }
@@ -73,7 +73,7 @@ a { color: var(--accent); }
 .swagger-ui .opblock.opblock-put, .swagger-ui .opblock.opblock-patch, .swagger-ui .opblock.opblock-delete {
   background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; box-shadow: none; margin: 0 0 .5rem; }
 .swagger-ui .opblock .opblock-summary, .swagger-ui .opblock.is-open .opblock-summary { border-color: var(--line); }
-.swagger-ui .opblock .opblock-summary-method { min-width: 4.5rem; padding: .3rem 0; border-radius: .375rem; color: #fff;
+.swagger-ui .opblock .opblock-summary-method { min-width: 4.5rem; padding: .3rem 0; border-radius: .375rem; color: #fff !important;
   font-family: ${FONT}; font-size: .75rem; text-shadow: none; background: #4d5665; }
 .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1c59b5; }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #0a6b43; }
@@ -90,6 +90,7 @@ a { color: var(--accent); }
 .swagger-ui section.models .model-container, .swagger-ui .json-schema-2020-12 { background: var(--panel); }
 .swagger-ui .btn, .swagger-ui .btn.authorize, .swagger-ui .btn.cancel { color: var(--ink); background: var(--panel);
   border: 1px solid var(--edge); border-radius: .375rem; box-shadow: none; }
+.swagger-ui .btn.authorize { color: var(--ink) !important; border-color: var(--edge) !important; }
 .swagger-ui .btn.authorize span { color: inherit; }
 .swagger-ui .btn.authorize svg { fill: var(--ink); }
 .swagger-ui .btn.cancel { color: var(--bad); }
@@ -102,8 +103,22 @@ a { color: var(--accent); }
 .swagger-ui .dialog-ux .modal-ux { background: var(--panel); border: 1px solid var(--line); border-radius: .75rem; }
 .swagger-ui .dialog-ux .modal-ux-header, .swagger-ui .auth-container { border-color: var(--line); }
 .swagger-ui table thead tr td, .swagger-ui table thead tr th { border-color: var(--line); }
-.swagger-ui .expand-operation svg, .swagger-ui .opblock-control-arrow svg, .swagger-ui .models-control svg,
-.swagger-ui .opblock .opblock-summary .view-line-link svg { fill: var(--soft); }
+.swagger-ui svg, .swagger-ui .btn.authorize svg { fill: var(--soft); }
+.swagger-ui .opblock-tag small, .swagger-ui .opblock-tag small p, .swagger-ui select, .swagger-ui input,
+.swagger-ui .servers > label, .swagger-ui td, .swagger-ui th, .swagger-ui h2, .swagger-ui h3, .swagger-ui h4,
+.swagger-ui h5, .swagger-ui .markdown, .swagger-ui .markdown p, .swagger-ui .renderedMarkdown p,
+.swagger-ui .json-schema-2020-12 *, .swagger-ui .model-toggle, .swagger-ui .info .url { font-family: ${FONT}; color: var(--ink); }
+.swagger-ui .opblock-tag small { color: var(--soft); }
+.swagger-ui .markdown code, .swagger-ui .renderedMarkdown code { color: var(--ink); background: var(--raise);
+  font-weight: 500; }
+.swagger-ui .parameter__name.required::after, .swagger-ui .parameter__name.required span { color: var(--bad); }
+.swagger-ui .json-schema-2020-12 { border: 1px solid var(--line); border-radius: .375rem; }
+.swagger-ui .scheme-container { border-width: 1px 0; }
+.swagger-ui select { background-image: none; font-weight: 500; }
+.swagger-ui .opblock-body, .swagger-ui .model-box { overflow-x: auto; }
+.swagger-ui .opblock-body pre.microlight, .swagger-ui .highlight-code pre, .swagger-ui .highlight-code > .microlight {
+  background: var(--raise) !important; border: 1px solid var(--line); }
+.swagger-ui .highlight-code span, .swagger-ui .microlight, .swagger-ui .microlight span { color: var(--ink) !important; }
 @media (max-width: 40rem) {
   .swagger-ui .wrapper, .swagger-ui .scheme-container { padding: 0 .75rem; }
   .swagger-ui .scheme-container { padding: .75rem; }
@@ -111,3 +126,6 @@ a { color: var(--accent); }
   .swagger-ui .opblock .opblock-summary-description { flex-basis: 100%; padding: 0 .5rem .25rem; }
 }
 `
+
+/** The library has a dark theme of its own, with rules that would be stronger than those above. */
+export const DRESS_STYLE = STYLE.replaceAll('.swagger-ui', 'html[data-theme] .swagger-ui')

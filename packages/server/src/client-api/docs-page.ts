@@ -77,7 +77,7 @@ function pageFor(language: PageLanguage, path: string): string {
 </header>
 <p class="lead">${lead}</p>
 <noscript><p class="lead">${noScript}</p></noscript>
-<main id="swagger-ui"></main>
+<div id="swagger-ui"></div>
 <script src="${here}static/swagger-ui-bundle.js"></script>
 <script src="${here}static/swagger-ui-standalone-preset.js"></script>
 <script src="${here}static/swagger-initializer.js"></script>
