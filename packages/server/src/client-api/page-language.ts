@@ -1,4 +1,4 @@
-export const PAGE_LANGUAGES = ['en', 'ru', 'es'] as const
+const PAGE_LANGUAGES = ['en', 'ru', 'es'] as const
 export type PageLanguage = (typeof PAGE_LANGUAGES)[number]
 
 /** Longer lists are cut: nobody reads more languages than fit into this. */
