@@ -210,6 +210,19 @@ describe('[M-03] jobs', () => {
     expect(late.stderr).not.toContain('should not')
   })
 
+  test('[M-03] run again from one of their states; a wrong name gets a suggestion', async () => {
+    const first = await started('broken')
+    await untilStatus(first, 'quarantined')
+    const again = await json(['jobs', 'retry', first, '--to', 'begin', '--data', '{"mended":true}'])
+    const { job_id: second } = again as { readonly job_id: string }
+    expect(second).not.toBe(first)
+    expect(await cli(['jobs', 'watch', second])).toMatchObject({ code: 0 })
+    expect(await json(['jobs', 'show', first])).toMatchObject({ status: 'quarantined' })
+    expect((await cli(['jobs', 'retry', first, '--to', 'begni'])).stderr).toContain('Did you mean "begin"?')
+    expect((await cli(['jobs', 'start', 'pasing'])).stderr).toContain('Did you mean "passing"?')
+    expect((await cli(['jobs', 'discard', first])).code).toBe(0)
+  })
+
   test('are explained', async () => {
     const id = await started('working')
     await untilStatus(id, 'waiting_for_worker')

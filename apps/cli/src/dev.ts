@@ -37,6 +37,7 @@ export async function dev(options: DevOptions): Promise<number> {
   const { DemoDocuments } = await import('./demo-documents.ts')
   const documents = isDemo ? await DemoDocuments.create(join(directory, 'demo')) : undefined
   const signals = new StopSignals()
+  const reachesThisMachine = isLoopbackHost(settings.apiHost)
   const server = createServer({
     settings: { ...settings, apiPort },
     ...(documents === undefined
@@ -45,6 +46,7 @@ export async function dev(options: DevOptions): Promise<number> {
     watch: !isDemo,
     checksTypes: options.typeCheck !== false,
     guardsProcess: true,
+    reachesThisMachine,
     log,
   })
   const { address } = await server.start()
@@ -54,6 +56,7 @@ export async function dev(options: DevOptions): Promise<number> {
   if (options.json === true) screenFor(options).out(JSON.stringify(devStateBody(state)))
   const dashboard = server.dashboardLink('default')
   screen.out(greeting(screen, state, { directory, blueprintsDir: settings.blueprintsDir, dashboard }))
+  if (reachesThisMachine) screen.out(screen.paint('dim', THIS_MACHINE))
 
   const client = createClient({ url: address, token: state.clientToken })
   const connection = { transport: server.localTransport(), log: screenLog(screen) }
@@ -87,6 +90,14 @@ export async function dev(options: DevOptions): Promise<number> {
   }
   await stopped
   return EXIT.ok
+}
+
+const THIS_MACHINE =
+  'In dev, http.request and webhooks may reach this machine (localhost, any port). "start" does not allow it.\n'
+
+/** Who can reach the server could otherwise reach everything else that listens here. */
+function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }
 
 /** The story is for people: where JSON was asked for, it goes to the error stream. */

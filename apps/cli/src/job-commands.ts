@@ -109,7 +109,8 @@ function addSteering(jobs: Command, end: End): void {
     .action(act(end, async (options, job) => (await load()).cancelJob(job, options)))
   jobs
     .command('retry <job>')
-    .description('retry a quarantined job')
+    .description('retry a quarantined job, or run any job again from a state')
+    .option('--to <state>', 'start a new job with the data of this one, in this state; the old job stays as it is')
     .option('--data <json>', 'new initial data as JSON, @file, or - for standard input')
     .action(act(end, async (options, job) => (await load()).retryJob(job, options)))
   jobs

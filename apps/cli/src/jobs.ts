@@ -197,10 +197,21 @@ export function cancelJob(given: string, options: GlobalOptions & { readonly rea
   })
 }
 
-export function retryJob(given: string, options: GlobalOptions & { readonly data?: string }): Promise<number> {
+export interface RetryJobOptions extends GlobalOptions {
+  readonly data?: string
+  readonly to?: string
+}
+
+export function retryJob(given: string, options: RetryJobOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const jobId = await jobIdOf(client, given)
     const initialData = options.data === undefined ? undefined : await readData('--data', options.data)
+    if (options.to !== undefined) {
+      const again = await client.job(jobId).rerun({ from: options.to, initialData })
+      return done(screen, `Job ${again.id} was started from the state "${options.to}" of job ${jobId}.`, {
+        job_id: again.id,
+      })
+    }
     await client.job(jobId).retry({ initialData })
     return done(screen, `Job ${jobId} was retried.`)
   })

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '@impresario/client'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { EXIT } from './failure.ts'
 
 const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url))
@@ -169,6 +169,13 @@ test('[M-01] dev runs blueprints of a directory instead of the demo; a second si
   }
   const client = createClient({ url: state.url, token: state.client_token })
   expect((await client.blueprints()).map(({ name }) => name)).toEqual(['endless', 'quick'])
+  expect(server.output()).toContain('http.request and webhooks may reach this machine')
+  const called = await client.automations.create({
+    title: 'Call home',
+    pipeline: [{ id: 'get', uses: 'http.request', with: { url: `${state.url}/_public/live` } }],
+  })
+  const { runId } = await client.automations.run(called.id)
+  await vi.waitFor(async () => expect((await client.runs.get(runId ?? '')).status).toBe('succeeded'), 30_000)
   // Tokens and keys lie there.
   expect(await readFile(join(folder, 'impresario-data/.gitignore'), 'utf8')).toBe('*\n')
   await client.start('endless')

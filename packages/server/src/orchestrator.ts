@@ -82,6 +82,8 @@ export interface OrchestratorOptions {
    * ask for it. `impresario start` and `impresario dev` do.
    */
   readonly guardsProcess?: boolean
+  /** Lets `http.request` and webhooks reach this machine (localhost), on any port. `impresario dev` does. */
+  readonly reachesThisMachine?: boolean
   /** The storage has failed, and nothing can go on. Ends the process when it is not given. */
   readonly onFatal?: (error: Error) => void
   /** How much may be under way at once, where it differs from what the heap and the settings say. */
@@ -307,7 +309,7 @@ const HISTORY_MS = 10_000
 /** Everything is looked at before anything is opened. A refusal must leave nothing open behind. */
 function compose(options: OrchestratorOptions): Parts {
   const settings = settingsOf(options.settings)
-  const policy = webhookPolicy(settings)
+  const policy = webhookPolicy(settings, options.reachesThisMachine)
   const schedules = readSchedules(settings, policy, options.isClient)
   const clock = options.clock ?? createClock()
   const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings

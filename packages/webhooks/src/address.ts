@@ -86,3 +86,13 @@ export function classOfAddress(address: string): AddressClass {
       return 'forbidden'
   }
 }
+
+const LOOPBACK = new BlockList()
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
+LOOPBACK.addAddress('::1', 'ipv6')
+
+/** Whether an address is of this machine and of no network. */
+export function isLoopback(address: string): boolean {
+  const family = isIP(address)
+  return family !== 0 && LOOPBACK.check(address, family === 4 ? 'ipv4' : 'ipv6')
+}

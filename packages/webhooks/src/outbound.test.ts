@@ -244,6 +244,32 @@ test.each([
   expect(await resolveTarget(url, STRICT_POLICY, async () => addresses)).toHaveProperty('problem')
 })
 
+describe('[H-07] where loopback is allowed', () => {
+  const policy: OutboundPolicy = { ...STRICT_POLICY, allowLoopback: true }
+  const reached = async (address: string, resolved: readonly string[] = []): Promise<boolean> => {
+    const url = checkUrl(address, policy)
+    return !('problem' in url) && !('problem' in (await resolveTarget(url, policy, async () => resolved)))
+  }
+  test.each([
+    ['http://127.0.0.1:3000/a', []],
+    ['http://[::1]:3000/', []],
+    ['http://localhost:3000/', ['127.0.0.1', '::1']],
+    ['https://localhost/', ['127.0.0.1']],
+    ['https://hooks.example/', ['93.184.215.14']],
+  ])('%s is reached', async (address, resolved) => expect(await reached(address, resolved)).toBe(true))
+  test.each([
+    ['http://localhost:3000/', ['10.0.0.1']],
+    ['http://localhost:3000/', []],
+    ['http://user:word@localhost/', ['127.0.0.1']],
+    ['ftp://localhost/', ['127.0.0.1']],
+    ['http://10.0.0.1/', []],
+    ['http://169.254.169.254/', []],
+    ['http://hooks.example/', ['93.184.215.14']],
+    ['https://hooks.example/', ['127.0.0.1']],
+    ['https://evil.localhost/', ['127.0.0.1']],
+  ])('%s at %j is not', async (address, resolved) => expect(await reached(address, resolved)).toBe(false))
+})
+
 test('[H-07] a name is looked up once, and all its addresses are kept', async () => {
   let lookups = 0
   const target = await resolveTarget(new URL('https://hooks.example/a'), STRICT_POLICY, async (host) => {

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { LookupFunction } from 'node:net'
 import { ImpresarioError } from '@impresario/protocol'
-import { classOfAddress } from './address.ts'
+import { classOfAddress, isLoopback } from './address.ts'
 
 /*
  * Guards requests whose address was chosen by others: webhooks, and whatever fetches on behalf of users.
@@ -20,6 +20,8 @@ export interface OutboundPolicy {
   readonly allowPrivate: boolean
   /** Beside the port that belongs to the scheme: 443, and 80 where `http:` is allowed. */
   readonly allowedPorts: readonly PortRange[]
+  /** Also loopback addresses of this machine, by http: and on any port. For development. */
+  readonly allowLoopback?: boolean
 }
 
 export interface PortRange {
@@ -58,16 +60,29 @@ export function checkUrl(text: string, policy: OutboundPolicy): URL | Refusal {
   } catch {
     return { problem: 'is not an absolute URL, such as https://example.com/hook' }
   }
-  const problem = schemeProblem(url, policy) ?? hostProblem(url, policy)
+  const isOpen = policy.allowLoopback === true && isLoopbackHost(hostOf(url))
+  const problem = isOpen ? loopbackProblem(url) : (schemeProblem(url, policy) ?? hostProblem(url, policy))
   return problem === undefined ? url : { problem }
 }
+
+/** Names and addresses that mean this machine and nothing else. */
+function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || isLoopback(host)
+}
+
+function loopbackProblem(url: URL): string | undefined {
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with http:// or https://'
+  return url.username === '' && url.password === '' ? undefined : CREDENTIALS
+}
+
+const CREDENTIALS = 'must not hold a user name or a password'
 
 const NOT_SECURE = 'must begin with https://; plain http is not allowed here (WEBHOOK_ALLOW_HTTP)'
 
 function schemeProblem(url: URL, { allowHttp, allowedPorts }: OutboundPolicy): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https://'
   if (url.protocol === 'http:' && !allowHttp) return NOT_SECURE
-  if (url.username !== '' || url.password !== '') return 'must not hold a user name or a password'
+  if (url.username !== '' || url.password !== '') return CREDENTIALS
   const port = Number(url.port)
   if (url.port === '' || allowedPorts.some(({ from, to }) => from <= port && port <= to)) return undefined
   return `uses port ${port}, which is not allowed here (WEBHOOK_ALLOWED_PORTS)`
@@ -104,7 +119,10 @@ const UNREACHABLE: Refusal = { problem: 'has a name that leads to no address tha
 export async function resolveTarget(url: URL, policy: OutboundPolicy, resolve: Resolve): Promise<Target | Refusal> {
   const host = hostOf(url)
   const addresses = isIP(host) === 0 ? await addressesOf(host, resolve) : [host]
-  if (addresses.length === 0 || addressProblem(addresses, policy.allowPrivate) !== undefined) return UNREACHABLE
+  // Only a host that names this machine: any other name could point here a moment later.
+  const isOpen = policy.allowLoopback === true && isLoopbackHost(host) && addresses.every(isLoopback)
+  const isBad = !isOpen && addressProblem(addresses, policy.allowPrivate) !== undefined
+  if (addresses.length === 0 || isBad) return UNREACHABLE
   return { url, addresses, isPublic: addresses.every((address) => classOfAddress(address) === 'public') }
 }
 

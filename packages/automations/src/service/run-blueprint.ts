@@ -81,6 +81,7 @@ export function withRuns(source: BlueprintSource, options: RunBlueprintOptions):
   return {
     get: (name, version) => find(name) ?? source.get(name, version),
     latest: (name) => find(name) ?? source.latest(name),
+    list: () => source.list?.() ?? [],
   }
 }
 

@@ -1,3 +1,4 @@
+import { didYouMean } from '../text/near-word.ts'
 import type { RunnableBlueprint, StateNode } from './blueprint.ts'
 
 export interface Check {
@@ -45,7 +46,10 @@ function linkProblems(node: StateNode, nodes: ReadonlyMap<string, StateNode>): r
     const target = nodes.get(to)
     if (target === undefined) {
       if (to === 'failed' && isFanIn !== true) return []
-      return [`state "${node.name}": it leads to "${to}", which does not exist. Add that state or correct the name.`]
+      const meant = didYouMean(to, nodes.keys())
+      return [
+        `state "${node.name}": it leads to "${to}", which does not exist.${meant} Add that state or correct the name.`,
+      ]
     }
     if (isFanIn === true && target.kind !== 'aggregator') {
       return [

@@ -18,7 +18,8 @@ const media = contract('media', {
 })
 const TASK = { kind: 'task', params: {}, priority: 0, strategy: 'default' }
 
-const recorder = () => createRecorder({ blueprint: 'b', state: 'a', find: (state) => STATES.get(state) })
+const recorder = () =>
+  createRecorder({ blueprint: 'b', state: 'a', find: (state) => STATES.get(state), names: () => STATES.keys() })
 function settle(handler: (actions: Actions) => unknown) {
   const open = recorder()
   return open.settle(handler(open.actions))
@@ -138,6 +139,7 @@ describe('[B-12] waitForEvent', () => {
       blueprint: 'b',
       state: 'a',
       find: (state) => STATES.get(state),
+      names: () => STATES.keys(),
       topics: ['order.paid'],
     })
     return open.settle(handler(open.actions)).action

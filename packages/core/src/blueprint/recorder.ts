@@ -15,6 +15,7 @@ import {
   taskCallOf,
   transitionsOf,
 } from './calls.ts'
+import { didYouMean } from '../text/near-word.ts'
 import { jsonObjectCopy, jsonSize } from './json-copy.ts'
 import type { ScriptState } from './script.ts'
 
@@ -41,6 +42,8 @@ export interface RecorderOptions {
   readonly state: string
   /** Looks up a possible target. */
   readonly find: (state: string) => ScriptState | undefined
+  /** All states, for suggestions. */
+  readonly names: () => Iterable<string>
   /** The events that the blueprint declares, if it declares any. */
   readonly topics?: readonly string[] | undefined
 }
@@ -59,7 +62,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const choose: Choose = (name, build) => {
     try {
       if (!isOpen) throw misuse(`calls ${name} after its handler has returned. Await everything before you return.`)
-      const choice = choiceOf(build(), options.find)
+      const choice = choiceOf(build(), options)
       checkTogether(choices, choice, name)
       choices.push(choice)
       return choice.token
@@ -209,12 +212,15 @@ function checkBranches(action: Chosen, into: string, target: ScriptState | undef
   }
 }
 
-function choiceOf(action: Chosen, find: RecorderOptions['find']): Choice {
+function choiceOf(action: Chosen, { find, names }: RecorderOptions): Choice {
   const targets = new Set(targetsOf(action))
   const eventTransitions = action.type === 'task' ? action.eventTransitions : undefined
   for (const target of [...targets, ...Object.values(eventTransitions ?? {})]) {
     if (find(target) === undefined) {
-      throw misuse(`leads to "${target}", which is not a state of this blueprint. Correct the name or add the state.`)
+      const meant = didYouMean(target, names())
+      throw misuse(
+        `leads to "${target}", which is not a state of this blueprint.${meant} Correct the name or add the state.`,
+      )
     }
   }
   for (const target of targets) checkBranches(action, target, find(target))

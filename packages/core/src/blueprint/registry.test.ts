@@ -64,6 +64,12 @@ describe('[A-03] a blueprint that cannot work is refused with the state and the 
     )
   })
 
+  test('a target that is nearly the name of a state', () => {
+    expect(refusalOf(withNodes([start([{ to: 'doen' }, { to: 'done' }]), done]))).toContain(
+      'it leads to "doen", which does not exist. Did you mean "done"?',
+    )
+  })
+
   test('a target in the code that the compiler was not asked about', () => {
     const loose = blueprint('loose', { start: 'a' }, ((state: {
       handler: (f: unknown) => unknown

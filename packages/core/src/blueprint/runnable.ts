@@ -58,8 +58,9 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
   const topics = parts.events?.map(({ topic }) => topic)
   const states = new Map<string, Compiled>()
   const find = (state: string) => states.get(state)?.script
+  const names = () => states.keys()
   const compile = (state: string, definition: Definition) =>
-    states.set(state, compileState({ blueprint: name, state, definition, find, input, history, output, topics }))
+    states.set(state, compileState({ blueprint: name, state, definition, find, names, input, history, output, topics }))
   for (const [state, built] of Object.entries(parts.states)) compile(state, checkedDefinition(name, state, built))
   const declared = [...states]
   checkStart(name, parts.start, states)
@@ -122,6 +123,7 @@ interface StateParts {
   readonly state: string
   readonly definition: Definition
   readonly find: (state: string) => ScriptState | undefined
+  readonly names: () => Iterable<string>
   readonly input: Schema | undefined
   readonly history: Schema | undefined
   readonly output: Schema | undefined

@@ -235,9 +235,9 @@ export class Scheduler implements LedService {
       webhookUrl,
     })
     if ('request' in checked) return checked.request
-    const { code, problems } = checked.refusal
+    const { code, problems, suggestion = '' } = checked.refusal
     throw code === 'BLUEPRINT_NOT_FOUND'
-      ? refused(schedule, `names the blueprint "${schedule.blueprint}", which is not there.`, 'blueprint')
+      ? refused(schedule, `names the blueprint "${schedule.blueprint}", which is not there.${suggestion}`, 'blueprint')
       : refused(schedule, `has data that "${schedule.blueprint}" refuses: ${problems.join('; ')}`, 'input_data')
   }
 

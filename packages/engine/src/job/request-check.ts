@@ -1,3 +1,4 @@
+import { didYouMean } from '@impresario/core'
 import type { JobRequest, RunnableBlueprint } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { ScriptRegistry } from './script-registry.ts'
@@ -8,6 +9,8 @@ export interface RequestRefusal {
   readonly message: string
   /** What is wrong with the data; empty when there is no such blueprint. */
   readonly problems: readonly string[]
+  /** The blueprint that may have been meant, as the end of a sentence. */
+  readonly suggestion?: string
 }
 
 export type CheckedRequest =
@@ -20,8 +23,9 @@ export async function checkRequest(registry: ScriptRegistry, request: JobRequest
   const { blueprint: name, initialData } = request
   const blueprint = registry.find(name)
   if (blueprint === undefined) {
-    const message = `There is no blueprint "${name}".`
-    return { refusal: { code: 'BLUEPRINT_NOT_FOUND', message, problems: [] } }
+    const suggestion = registry.suggestion(name)
+    const message = `There is no blueprint "${name}".${suggestion}`
+    return { refusal: { code: 'BLUEPRINT_NOT_FOUND', message, problems: [], suggestion } }
   }
   const unfit = originProblem(blueprint, request)
   if (unfit !== undefined) return { refusal: { code: 'INPUT_REFUSED', message: unfit, problems: [unfit] } }
@@ -39,7 +43,9 @@ function originProblem({ name, nodes }: RunnableBlueprint, { from }: JobRequest)
   if (node?.kind === 'handler') return undefined
   const states = nodes.filter(({ kind }) => kind === 'handler').map((one) => one.name)
   const reason = node === undefined ? 'which it does not have' : `which is of the kind ${node.kind}`
-  return `A job of "${name}" cannot begin in the state "${from.state}", ${reason}. Choose one of: ${states.join(', ')}.`
+  const meant = didYouMean(from.state, states)
+  const choice = `Choose one of: ${states.join(', ')}.`
+  return `A job of "${name}" cannot begin in the state "${from.state}", ${reason}.${meant} ${choice}`
 }
 
 /** Requests of the network cannot hold anything else; those of the same process can. */

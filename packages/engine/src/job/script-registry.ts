@@ -1,4 +1,4 @@
-import { POLICY_DEFAULTS } from '@impresario/core'
+import { didYouMean, POLICY_DEFAULTS } from '@impresario/core'
 import type { Job, JobEvent, RunnableBlueprint, Script } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 
@@ -23,8 +23,17 @@ export class ScriptRegistry {
 
   latest(name: string): RunnableBlueprint {
     const found = this.#source.latest(name)
-    if (found === undefined) throw notFound(name)
+    if (found === undefined) throw notFound(name, this.suggestion(name))
     return found
+  }
+
+  /** The blueprint that a caller may have meant: the end of a sentence, or nothing. */
+  suggestion(name: string): string {
+    const open = (this.#source.list?.() ?? []).filter(({ isInternal }) => isInternal !== true)
+    return didYouMean(
+      name,
+      open.map((one) => one.name),
+    )
   }
 
   /** Whether only parts of the orchestrator start it. */
@@ -53,8 +62,8 @@ export class ScriptRegistry {
   }
 }
 
-function notFound(name: string): ImpresarioError {
-  return new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".`, {
+function notFound(name: string, suggestion: string): ImpresarioError {
+  return new ImpresarioError('BLUEPRINT_NOT_FOUND', `There is no blueprint "${name}".${suggestion}`, {
     details: { blueprint: name },
   })
 }

@@ -1,4 +1,4 @@
-import { FirstInOrder } from '@impresario/core'
+import { FirstInOrder, nearWord } from '@impresario/core'
 import type { RunnableBlueprint, Storage, WorkerRecord } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, JOB_STATUSES, LIMITS, writeJson } from '@impresario/protocol'
@@ -70,8 +70,13 @@ export function listBlueprints(blueprints: ReloadableRegistry): readonly Bluepri
 
 export function findBlueprint(blueprints: ReloadableRegistry, name: string, version?: number): RunnableBlueprint {
   const found = version === undefined ? blueprints.latest(name) : blueprints.get(name, version)
-  if (found === undefined) throw new ImpresarioError('BLUEPRINT_NOT_FOUND', 'Blueprint not found')
-  return found
+  if (found !== undefined) return found
+  const meant = nearWord(
+    name,
+    blueprints.list().map((one) => one.name),
+  )
+  const suggestion = meant === undefined || meant === name ? '' : `. Did you mean "${meant}"?`
+  throw new ImpresarioError('BLUEPRINT_NOT_FOUND', `Blueprint not found${suggestion}`)
 }
 
 export async function drawBlueprint(

@@ -68,6 +68,9 @@ test('[H-01] [A-06] a blueprint is read and drawn by its version', async () => {
   for (const path of ['/api/v1/blueprints/none', '/api/v1/blueprints/ask?version=2', '/api/v1/blueprints/none/graph']) {
     expect(await app.as('viewer', 'GET', path)).toMatchObject({ status: 404, body: { code: 'BLUEPRINT_NOT_FOUND' } })
   }
+  expect((await app.as('viewer', 'GET', '/api/v1/blueprints/aks')).body['error']).toBe(
+    'Blueprint not found. Did you mean "ask"?',
+  )
   expect((await app.as('viewer', 'GET', '/api/v1/blueprints/ask?version=zero')).status).toBe(400)
   const svg = await app.as('viewer', 'GET', '/api/v1/blueprints/ask/graph?version=1&format=svg')
   expect(svg.text).toContain('<svg')

@@ -46,6 +46,10 @@ describe('creating', () => {
   test('[H-01] what cannot be created is refused with a reason', async () => {
     const post = (body: unknown) => app.client('POST', '/api/v1/jobs', body)
     expect(await post({ blueprint: 'none' })).toMatchObject({ status: 404, body: { code: 'BLUEPRINT_NOT_FOUND' } })
+    expect(await post({ blueprint: 'ecoh' })).toMatchObject({
+      status: 404,
+      body: { error: 'There is no blueprint "ecoh". Did you mean "echo"?' },
+    })
     expect(await post({})).toMatchObject({ status: 400, body: { code: 'INVALID_REQUEST' } })
     expect(await post({ blueprint: 'echo', initial_data: [1] })).toMatchObject({ status: 400 })
     expect(await post('nonsense')).toMatchObject({ status: 400, body: { error: 'Invalid JSON body' } })

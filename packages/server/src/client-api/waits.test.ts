@@ -91,6 +91,8 @@ test('[B-12] [H-01] by key, over the API, the SDK and the same process', async (
   const [first, second, third] = [await start('o1'), await start('o2'), await start('o3')]
   const sent = await app.client('POST', '/api/v1/events', { topic: 'order.paid', key: 'o1', payload: { sum: 1 } })
   expect(sent).toMatchObject({ status: 202, body: { status: 'event_accepted', is_new: true } })
+  const wrong = await app.client('POST', '/api/v1/events', { topic: 'order.paid', key: 'o2', payload: { sum: 'two' } })
+  expect(wrong).toMatchObject({ status: 422, body: { code: 'INPUT_REFUSED' } })
   await client.send(paid, { sum: 2 }, { key: 'o2' })
   await client.job(third.id).send(paid, { sum: 3 })
   expect(await Promise.all([first, second, third].map((job) => job.result()))).toEqual([

@@ -256,5 +256,10 @@ test('[H-07] an endpoint with an address that may not be sent to is refused when
 
 test('[H-07] a list of ports that cannot be read stops the start', () => {
   expect(() => settingsOf({ webhookAllowedPorts: 'all' })).toThrow('webhookAllowedPorts is "all"')
-  expect(webhookPolicy(settingsOf())).toEqual({ allowHttp: false, allowPrivate: false, allowedPorts: [] })
+  expect(webhookPolicy(settingsOf())).toEqual({
+    allowHttp: false,
+    allowPrivate: false,
+    allowedPorts: [],
+    allowLoopback: false,
+  })
 })

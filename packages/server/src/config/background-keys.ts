@@ -32,13 +32,13 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     type: 'path',
     default: '',
     description:
-      'YAML file of the documents app: the folders of each client, limits and tries. Empty: the server has no documents app.',
+      'YAML file of the documents app: the folders of each client, limits and retries. Empty: the documents app is off.',
   },
   documentsDirectory: {
     names: ['DOCUMENTS_DIR'],
     type: 'path',
     default: './impresario-documents',
-    description: 'Where the documents app keeps its indexes, one directory for each client.',
+    description: 'Directory for the indexes of the documents app, with one subdirectory per client.',
   },
   leaderLeaseSeconds: {
     names: ['LEADER_LEASE_SECONDS'],
@@ -46,7 +46,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     min: 1,
     max: 3_600,
     default: 15,
-    description: 'Longest time until another instance takes over the background processes of one that died.',
+    description: 'Maximum time until another instance takes over the background work of an instance that died.',
   },
   overloadWaitSeconds: {
     names: ['OVERLOAD_WAIT_SECONDS'],
@@ -73,7 +73,7 @@ export const BACKGROUND_KEYS: Readonly<Record<keyof BackgroundSettings, ConfigKe
     max: 3_600,
     default: 30,
     description:
-      'The process exits when its event loop is blocked for this long, for example by an endless loop in a handler. Let a service manager restart it. 0: never.',
+      'The process exits if its event loop is blocked for this long, for example by an endless loop in a handler. A service manager should restart it. 0: never.',
   },
   workerForgetSeconds: {
     names: ['WORKER_FORGET_SECONDS'],

@@ -155,21 +155,21 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     names: ['TZ'],
     type: 'time zone',
     default: 'UTC',
-    description: 'Time zone of the log, of quotas, and of schedules that name none.',
+    description: 'Time zone of the log, of quotas, and of schedules without their own.',
   },
   logLevel: {
     names: ['LOG_LEVEL'],
     type: 'choice',
     of: LOG_LEVELS,
     default: 'info',
-    description: 'Lowest level that is logged.',
+    description: 'Minimum level of log lines.',
   },
   logFormat: {
     names: ['LOG_FORMAT'],
     type: 'choice',
     of: ['json', 'text'],
     default: 'json',
-    description: 'json for programs, text for people.',
+    description: 'json: one JSON object per line. text: easier to read in a terminal.',
   },
   storageUrl: {
     names: ['STORAGE_URL'],
@@ -186,7 +186,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     max: 3_600,
     default: 60,
     description:
-      'How long a start waits for a Redis or PostgreSQL that is not ready: still starting, full, or a replica. The log says so, and the server ends with exit code 69 when the time is up.',
+      'How long a starting server waits for a Redis or PostgreSQL that is not ready (still starting, full, or a replica). The log reports the wait. After this time the server exits with code 69.',
   },
   secretKey: {
     names: ['SECRET_KEY'],
@@ -194,7 +194,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     check: secretKeyProblem,
     default: '',
     description:
-      'Key that signs links and capabilities; at least 16 characters. Empty: the key in the file secret.key beside the storage. The content of that file can also be given here.',
+      'Key that signs links and capabilities, at least 16 characters. Empty: the key in the file secret.key beside the storage. You can also set the content of that file here.',
   },
   publicUrl: {
     names: ['PUBLIC_URL'],
@@ -274,7 +274,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     max: 600,
     default: 0,
     description:
-      'How long a server that is told to stop goes on serving while `/_public/ready` says 503 already, so that a load balancer sends no more requests here. With several instances: a little longer than the balancer takes to notice.',
+      'How long a server continues to serve requests after a stop signal. During this time `/_public/ready` returns 503, so that a load balancer sends no more requests. With several instances, set it a little longer than the interval of the readiness check.',
   },
   shutdownTimeoutSeconds: {
     names: ['SHUTDOWN_TIMEOUT_SECONDS'],
@@ -290,21 +290,32 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 1_024,
     max: 64 * LIMITS.bodyBytesMax,
     default: LIMITS.bodyBytesMax,
-    description: 'Largest body of a request.',
+    description: 'Maximum size of a request body.',
   },
-  tlsEnabled: { names: ['TLS_ENABLED'], type: 'switch', default: false, description: 'Speak HTTPS, TLS 1.2 or newer.' },
+  tlsEnabled: {
+    names: ['TLS_ENABLED'],
+    type: 'switch',
+    default: false,
+    description: 'Use HTTPS with TLS 1.2 or newer.',
+  },
   tlsCertPath: {
     names: ['TLS_CERT_PATH'],
     type: 'path',
     default: '',
-    description: 'PEM file with the certificate of this server, and those between it and its root.',
+    description: 'PEM file with the certificate of this server and its intermediate certificates.',
   },
-  tlsKeyPath: { names: ['TLS_KEY_PATH'], type: 'path', default: '', description: 'PEM file with its private key.' },
+  tlsKeyPath: {
+    names: ['TLS_KEY_PATH'],
+    type: 'path',
+    default: '',
+    description: 'PEM file with the private key of this server.',
+  },
   tlsCaPath: {
     names: ['TLS_CA_PATH'],
     type: 'path',
     default: '',
-    description: 'PEM file with the roots that the certificates of workers must come from. Empty: none is asked for.',
+    description:
+      'PEM file with the certificate authorities that issue the certificates of workers. Empty: workers are not asked for a certificate.',
   },
   tlsRequireClientCert: {
     names: ['TLS_REQUIRE_CLIENT_CERT'],
@@ -326,7 +337,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 1,
     max: DAY_S,
     default: 3_600,
-    description: 'How long a short-lived token of a worker lasts.',
+    description: 'Lifetime of a short-lived token of a worker.',
   },
   refreshTokenSeconds: {
     names: ['REFRESH_TOKEN_SECONDS'],
@@ -334,7 +345,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     min: 1,
     max: 30 * DAY_S,
     default: DAY_S,
-    description: 'How long it can be renewed.',
+    description: 'How long a short-lived token can be renewed.',
   },
   ...BACKGROUND_KEYS,
   ...FILE_KEYS,

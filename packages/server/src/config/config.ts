@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { nearWord } from '@impresario/core'
 import { ImpresarioError, allowedValues, isSettingType, readSetting, settingsTable } from '@impresario/protocol'
 import { parse as parseToml, TomlError } from 'smol-toml'
 import { CONFIG_KEYS } from './config-keys.ts'
 import type { ConfigKey, SettingName, Settings } from './config-keys.ts'
-import { nearWord } from './near-word.ts'
 import { isInjectedPort, storageChoice } from './storage-choice.ts'
 import type { RedisSettings } from './storage-choice.ts'
 

@@ -26,13 +26,13 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     type: 'path',
     default: '',
     description:
-      'Directory for files of jobs, unless S3_ENDPOINT_URL is set. Empty: beside the data of STORAGE_URL=file:, or a temporary directory with memory:. With Redis or PostgreSQL there is none by itself: name a directory that all instances share, or use S3.',
+      'Directory for files of jobs, unless S3_ENDPOINT_URL is set. Empty: beside the data of STORAGE_URL=file:, or a temporary directory with memory:. With Redis or PostgreSQL there is no default: name a directory that all instances share, or use S3.',
   },
   taskFilesDir: {
     names: ['TASK_FILES_DIR'],
     type: 'path',
     default: '',
-    description: 'Directory for the local copies of files that handlers ask for. Empty: a temporary directory.',
+    description: 'Directory for local copies of files that handlers download. Empty: a temporary directory.',
   },
   s3EndpointUrl: {
     names: ['S3_ENDPOINT_URL'],
@@ -46,9 +46,10 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     names: ['S3_ACCESS_KEY'],
     type: 'secret',
     default: '',
-    description: 'Access key of the store. Empty: where AWS keeps it (environment, profile, role of the machine).',
+    description:
+      'Access key of the store. Empty: the default credential chain of AWS (environment, profile, role of the machine).',
   },
-  s3SecretKey: { names: ['S3_SECRET_KEY'], type: 'secret', default: '', description: 'The secret key to it.' },
+  s3SecretKey: { names: ['S3_SECRET_KEY'], type: 'secret', default: '', description: 'Secret key of the store.' },
   s3Region: {
     names: ['S3_REGION'],
     type: 'text',
@@ -62,7 +63,7 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     check: bucketProblem,
     default: 'impresario-files',
     description:
-      'Bucket for the files of jobs, which has to exist. Addresses of files begin with s3:// and this name, also where they are kept in a directory.',
+      'Bucket for the files of jobs. It must exist. Addresses of files begin with s3:// and this name, even if the files are kept in a directory.',
   },
   s3MaxConcurrency: {
     names: ['S3_MAX_CONCURRENCY'],
@@ -71,14 +72,14 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     max: 10_000,
     default: 100,
     description:
-      'Operations on files at the same time, in a directory or in S3. Further ones wait, and are refused with 503 after 30 seconds.',
+      'Maximum number of concurrent file operations, in a directory or in S3. Further operations wait, and are refused with 503 after 30 seconds.',
   },
   s3AutoCleanup: {
     names: ['S3_AUTO_CLEANUP', 'FILES_AUTO_CLEANUP'],
     type: 'switch',
     default: true,
     description:
-      'Remove the files of a job when its record is removed (JOB_RETENTION_DAYS). Without it they stay for ever.',
+      'Remove the files of a job when its record is removed (JOB_RETENTION_DAYS). false: files are never removed.',
   },
   fileBytesMax: {
     names: ['FILE_BYTES_MAX'],
@@ -86,7 +87,7 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     min: 1,
     max: 5_000 * GIB,
     default: 10 * GIB,
-    description: 'Largest file, in bytes.',
+    description: 'Maximum size of a file, in bytes.',
   },
   jobFilesMax: {
     names: ['JOB_FILES_MAX'],
@@ -94,7 +95,7 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     min: 1,
     max: 100_000,
     default: 1_000,
-    description: 'Files of one job.',
+    description: 'Maximum number of files of one job.',
   },
   jobFilesBytesMax: {
     names: ['JOB_FILES_BYTES_MAX'],
@@ -102,7 +103,7 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     min: 1,
     max: 5_000 * GIB,
     default: 50 * GIB,
-    description: 'All files of one job together, in bytes.',
+    description: 'Maximum total size of the files of one job, in bytes.',
   },
   offloadBytes: {
     names: ['OFFLOAD_BYTES'],
@@ -111,7 +112,7 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     max: GIB,
     default: 262_144,
     description:
-      'Values of jobs above this size (initial data, params, results, values of the state history) are kept in the store of files instead of the record. Handlers, workers and clients notice nothing.',
+      'Values of jobs above this size (initial data, params, results, values of the state history) are stored as files instead of in the record. This is transparent to handlers, workers and clients.',
   },
   filesSweepSeconds: {
     names: ['FILES_SWEEP_SECONDS'],
@@ -119,8 +120,7 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     min: 1,
     max: 604_800,
     default: 3_600,
-    description:
-      'How often files of jobs that are gone, and what broken uploads have left, are looked for and removed.',
+    description: 'How often files of removed jobs and remains of failed uploads are removed.',
   },
 }
 

@@ -24,7 +24,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     check: historyProblem,
     default: '',
     description:
-      'Where every event of jobs and workers is kept: sqlite:<file>, postgres://user:password@host/database (with ?schema= for another schema than impresario_history), or memory: for as long as the process runs. Empty: a job keeps its newest moments itself, and only results that came too late and the events of workers are kept beside it. off: these neither.',
+      'Database for all events of jobs and workers: sqlite:<file>, postgres://user:password@host/database (with ?schema= for a schema other than impresario_history), or memory: until the process ends. Empty: the record of a job contains its newest events; only late results and events of workers are stored separately. off: those are not stored either.',
   },
   historyBufferEvents: {
     names: ['HISTORY_BUFFER_EVENTS'],
@@ -42,7 +42,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     max: 1_048_576,
     default: LIMITS.historySnapshotBytes,
     description:
-      'How much of a job’s initial data and state history each of its events keeps. Values that do not fit are left out and named in `truncated`.',
+      'Size of the initial data and state history that is stored with each event of a job. Values that do not fit are omitted and named in `truncated`.',
   },
   historyRetentionDays: {
     names: ['HISTORY_RETENTION_DAYS'],
@@ -50,7 +50,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     min: 0,
     max: YEARS_10,
     default: 30,
-    description: 'How long events of the history are shown and kept; 0 for ever. PostgreSQL removes whole days.',
+    description: 'How long events are kept; 0: forever. PostgreSQL removes whole days.',
   },
   historyMaxMb: {
     names: ['HISTORY_MAX_MB'],
@@ -58,7 +58,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     min: 1,
     max: 1_000_000,
     default: 1_024,
-    description: 'Largest size of the history. Beyond it the oldest events go first. In memory: 256 at most.',
+    description: 'Maximum size of the history. Above it, the oldest events are removed first. In memory: at most 256.',
   },
   jobRetentionDays: {
     names: ['JOB_RETENTION_DAYS'],
@@ -66,7 +66,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     min: 0,
     max: YEARS_10,
     default: 30,
-    description: 'How long a job is kept after its end; 0 for ever. Quarantined jobs wait for a person and stay.',
+    description: 'How long a job is kept after its end; 0: forever. Quarantined jobs are kept until a person decides.',
   },
   idempotencyKeyHours: {
     names: ['IDEMPOTENCY_KEY_HOURS'],
@@ -74,7 +74,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     min: 0.01,
     max: 24 * YEARS_10,
     default: 24,
-    description: 'How long the same idempotency key gives the same job, from its first use.',
+    description: 'How long an idempotency key returns the same job, counted from its first use.',
   },
   maxOpenJobsPerClient: {
     names: ['MAX_OPEN_JOBS_PER_CLIENT'],
@@ -83,7 +83,7 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     max: 1_000_000_000,
     default: 100_000,
     description:
-      'Jobs of one client that may be open at a time, over all instances; beyond it new ones are refused with 429. Each further instance may exceed it by a sixteenth in a rush.',
+      'Maximum number of open jobs of one client, over all instances. Above it, new jobs are refused with 429. Under a burst, each additional instance can exceed it by a sixteenth.',
   },
   maxOpenJobs: {
     names: ['MAX_OPEN_JOBS'],
@@ -91,6 +91,6 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     min: 1,
     max: 1_000_000_000,
     default: 5_000_000,
-    description: 'The same over all clients.',
+    description: 'Maximum number of open jobs of all clients together.',
   },
 }

@@ -21,8 +21,8 @@ export const MCP_KEYS: Readonly<Record<keyof McpSettings, ConfigKey>> = {
     check: hostsProblem,
     default: '',
     description:
-      'Names under which assistants reach /mcp, separated by commas, beside localhost, addresses, and the name in PUBLIC_URL. ' +
-      'Requests under other names are refused, because a web page could have made its own name point here.',
+      'Host names for /mcp, separated by commas, in addition to localhost, IP addresses, and the name in PUBLIC_URL. ' +
+      'Requests with other names are refused, to prevent DNS rebinding by web pages.',
   },
   mcpAuthorizationServers: {
     names: ['MCP_AUTHORIZATION_SERVERS'],
@@ -30,15 +30,15 @@ export const MCP_KEYS: Readonly<Record<keyof McpSettings, ConfigKey>> = {
     check: issuersProblem,
     default: '',
     description:
-      'Addresses of the OAuth authorization servers that clients of /mcp are told about, separated by commas. A gateway in ' +
-      'front of this server has to turn their tokens into tokens of this server.',
+      'URLs of the OAuth authorization servers that /mcp announces to its clients, separated by commas. A gateway in ' +
+      'front of this server must exchange their tokens for tokens of this server.',
   },
   mcpServersConfigPath: {
     names: ['MCP_SERVERS_CONFIG_PATH'],
     type: 'path',
     default: '',
     description:
-      'JSON file with the MCP servers of others whose tools pipelines can use, as assistants have it: {"mcpServers": {…}}.',
+      'JSON file with external MCP servers whose tools pipelines can use, in the format of assistants: {"mcpServers": {…}}.',
   },
 }
 

@@ -49,7 +49,8 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     type: 'text',
     check: originsProblem,
     default: '',
-    description: 'Origins of web pages that may call, such as https://app.example, separated by commas; * for all.',
+    description:
+      'Origins whose web pages can call the API, such as https://app.example, separated by commas; * for all.',
   },
   rateLimitingEnabled: {
     names: ['RATE_LIMITING_ENABLED'],
@@ -72,7 +73,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     max: REQUESTS_MAX,
     default: 60_000,
     description:
-      'Requests of one client or worker, without heartbeats and polls. A batch of jobs or results is one request.',
+      'Maximum requests of one client or worker, without heartbeats and polls. A batch of jobs or results is one request.',
   },
   rateLimitHeartbeat: {
     names: ['RATE_LIMIT_HEARTBEAT_LIMIT'],
@@ -80,7 +81,8 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     min: 1,
     max: REQUESTS_MAX,
     default: 1_200,
-    description: 'Heartbeats of one worker. It sends ten a second at most, when its tasks change all the time.',
+    description:
+      'Maximum heartbeats of one worker. A worker sends at most ten per second, if its tasks change constantly.',
   },
   rateLimitPoll: {
     names: ['RATE_LIMIT_POLL_LIMIT'],
@@ -88,7 +90,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     min: 1,
     max: REQUESTS_MAX,
     default: 600,
-    description: 'Polls of one worker that brought no task. Those that brought one are not counted.',
+    description: 'Maximum polls of one worker that return no task. Polls that return a task are not counted.',
   },
   rateLimitPublic: {
     names: ['RATE_LIMIT_PUBLIC_LIMIT'],
@@ -96,7 +98,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     min: 1,
     max: REQUESTS_MAX,
     default: 6_000,
-    description: 'Requests without a token from one address. Requests from this machine are not counted.',
+    description: 'Maximum requests without a token from one address. Requests from this machine are not counted.',
   },
   rateLimitFailedAuth: {
     names: ['RATE_LIMIT_FAILED_AUTH_LIMIT'],
@@ -104,7 +106,8 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     min: 1,
     max: REQUESTS_MAX,
     default: 10,
-    description: 'Wrong tokens from one address before it must wait. Requests from this machine are not counted.',
+    description:
+      'Maximum wrong tokens from one address before it must wait. Requests from this machine are not counted.',
   },
   requestsAtOnceMax: {
     names: ['REQUESTS_AT_ONCE_MAX'],
@@ -113,8 +116,8 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     max: REQUESTS_MAX,
     default: 1_000,
     description:
-      'Requests of one client, of one worker, or without a token from one address, that are under way at the same time. ' +
-      'Waits and polls count as long as they are held.',
+      'Maximum concurrent requests of one client, of one worker, or without a token from one address. Waits and polls count ' +
+      'for as long as they are open.',
   },
   connectionsPerAddressMax: {
     names: ['CONNECTIONS_PER_ADDRESS_MAX'],
@@ -123,7 +126,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     max: REQUESTS_MAX,
     default: 2_000,
     description:
-      'Open connections from one address (of IPv6, from one network of 64 bits). Those from the own machine and from ' +
+      'Maximum open connections from one address (for IPv6: from one /64 network). Connections from this machine and from ' +
       'TRUST_PROXY are not counted.',
   },
   metricsToken: {
@@ -131,7 +134,7 @@ export const SECURITY_KEYS: Readonly<Record<keyof SecuritySettings, ConfigKey>> 
     type: 'secret',
     check: headerTokenProblem,
     default: '',
-    description: 'Bearer token for `/metrics` and `/_public/metrics`. Empty: the metrics need no token.',
+    description: 'Bearer token for `/metrics` and `/_public/metrics`. Empty: no token is needed.',
   },
   compressionEnabled: {
     names: ['COMPRESSION_ENABLED'],

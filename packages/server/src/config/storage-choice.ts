@@ -23,7 +23,7 @@ export const REDIS_KEYS: Readonly<Record<RedisField, ConfigKey>> = {
     check: (text) => (text === '' ? undefined : hostProblem(text)),
     default: '',
     description:
-      'Host of a Redis that is the storage. REDIS_HOST, REDIS_PORT and REDIS_DB are another way to write STORAGE_URL=redis://host:port/db, which can say more. Where both are set they must agree.',
+      'Host of the Redis storage. REDIS_HOST, REDIS_PORT and REDIS_DB are an alternative to STORAGE_URL=redis://host:port/db, which has more options. If both are set, they must agree.',
   },
   redisPort: {
     names: ['REDIS_PORT'],
@@ -31,7 +31,8 @@ export const REDIS_KEYS: Readonly<Record<RedisField, ConfigKey>> = {
     min: 1,
     max: 65_535,
     default: 6_379,
-    description: 'Its port. The value tcp://… that Kubernetes sets by itself for a service named redis is ignored.',
+    description:
+      'Port of the Redis storage. The value tcp://… that Kubernetes sets automatically for a service named redis is ignored.',
   },
   redisDb: {
     names: ['REDIS_DB'],
@@ -39,7 +40,7 @@ export const REDIS_KEYS: Readonly<Record<RedisField, ConfigKey>> = {
     min: 0,
     max: REDIS_DATABASES - 1,
     default: 0,
-    description: 'The number of its database.',
+    description: 'Database number of the Redis storage.',
   },
 }
 

@@ -1,7 +1,7 @@
+import { nearWord } from '@impresario/core'
 import { LIMITS, readJson, stringifyExact } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { invalid, parseFile } from './config.ts'
-import { nearWord } from './near-word.ts'
 
 /**
  * Refuses a key that is nearly one of the known ones. A misspelt `role` or `monthly_attempts` would otherwise be taken

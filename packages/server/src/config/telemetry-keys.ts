@@ -45,14 +45,14 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     type: 'text',
     check: addressProblem,
     default: '',
-    description: 'Address for traces alone, in full, such as http://localhost:4318/v1/traces.',
+    description: 'Full URL for traces only, such as http://localhost:4318/v1/traces.',
   },
   otelMetricsEndpoint: {
     names: ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'],
     type: 'text',
     check: addressProblem,
     default: '',
-    description: 'Address for metrics alone, in full, such as http://localhost:4318/v1/metrics.',
+    description: 'Full URL for metrics only, such as http://localhost:4318/v1/metrics.',
   },
   otelHeaders: {
     names: ['OTEL_EXPORTER_OTLP_HEADERS'],
@@ -67,7 +67,7 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     min: 1,
     max: 600_000,
     default: 10_000,
-    description: 'How long one export may take with all its retries, in milliseconds.',
+    description: 'Time limit of one export including retries, in milliseconds.',
   },
   otelServiceName: {
     names: ['OTEL_SERVICE_NAME'],
@@ -81,7 +81,8 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     type: 'text',
     check: pairsProblem,
     default: '',
-    description: 'Further attributes of this service: name=value, separated by commas, values percent-encoded.',
+    description:
+      'Additional resource attributes of this service: name=value, separated by commas, values percent-encoded.',
   },
   otelSampler: {
     names: ['OTEL_TRACES_SAMPLER'],
@@ -89,7 +90,7 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     of: SAMPLERS,
     default: 'parentbased_always_on',
     description:
-      'Which traces are recorded. With parentbased_…, the caller decides about a job that comes with a trace context.',
+      'Which traces are recorded. With parentbased_…, the trace context of the caller decides, if the job was started with one.',
   },
   otelSamplerShare: {
     names: ['OTEL_TRACES_SAMPLER_ARG'],
@@ -97,7 +98,7 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     min: 0,
     max: 1,
     default: 1,
-    description: 'Share of traces that the samplers named …traceidratio record, from 0 to 1.',
+    description: 'Share of traces that the …traceidratio samplers record, from 0 to 1.',
   },
   otelQueueMax: {
     names: ['OTEL_BSP_MAX_QUEUE_SIZE'],
@@ -105,7 +106,7 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     min: 1,
     max: 1_000_000,
     default: 8_192,
-    description: 'Spans that may wait for the collector. Further ones are dropped and counted.',
+    description: 'Maximum number of spans that wait for the collector. Further spans are dropped and counted.',
   },
   otelQueueBytesMax: {
     names: ['TRACE_QUEUE_BYTES_MAX'],
@@ -113,7 +114,7 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     min: 1_024,
     max: 1_073_741_824,
     default: 16_777_216,
-    description: 'Memory that they may take together, in bytes.',
+    description: 'Maximum memory of the spans that wait for the collector, in bytes.',
   },
   otelTraceDelayMs: {
     names: ['OTEL_BSP_SCHEDULE_DELAY'],
@@ -121,7 +122,7 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     min: 1,
     max: 3_600_000,
     default: 5_000,
-    description: 'Longest time between the end of a span and its export, in milliseconds.',
+    description: 'Maximum time between the end of a span and its export, in milliseconds.',
   },
   otelMetricIntervalMs: {
     names: ['OTEL_METRIC_EXPORT_INTERVAL'],
@@ -135,7 +136,7 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     names: ['OTEL_SDK_DISABLED'],
     type: 'switch',
     default: false,
-    description: 'Send neither traces nor metrics, whatever the other settings say.',
+    description: 'Send neither traces nor metrics, regardless of the other settings.',
   },
 }
 

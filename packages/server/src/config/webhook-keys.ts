@@ -21,8 +21,8 @@ export const WEBHOOK_KEYS: Readonly<Record<keyof WebhookSettings, ConfigKey>> = 
     type: 'switch',
     default: false,
     description:
-      'Allow webhooks and http.request to this machine and to private networks. Every client can then reach services there; ' +
-      'addresses of cloud metadata stay closed.',
+      'Allow webhooks and http.request to this machine and to private networks. Every client can then reach services there. ' +
+      'Cloud metadata addresses stay blocked.',
   },
   webhookAllowedPorts: {
     names: ['WEBHOOK_ALLOWED_PORTS'],

@@ -19,9 +19,9 @@ export interface WebhookService {
 }
 
 /** Where messages may go, by the settings. */
-export function webhookPolicy(settings: WebhookSettings): OutboundPolicy {
+export function webhookPolicy(settings: WebhookSettings, allowLoopback = false): OutboundPolicy {
   const { webhookAllowHttp: allowHttp, webhookAllowPrivate: allowPrivate, webhookAllowedPorts: ports } = settings
-  return { allowHttp, allowPrivate, allowedPorts: readPorts(ports) ?? [] }
+  return { allowHttp, allowPrivate, allowedPorts: readPorts(ports) ?? [], allowLoopback }
 }
 
 /** What sends webhooks, and what tells of them. */
