@@ -413,9 +413,8 @@ function composeWith(
   const storage = new OffloadingStorage({ storage: records, values, bytesMin: settings.offloadBytes, log, metrics })
   const ground = { ...bare, storage }
   const { webhookPolicy: policy, clock, blueprints, secretKey, historyService, guard } = ground
-  const { overloadWaitSeconds } = settings
+  const { overloadWaitSeconds, timeZone, instanceId } = settings
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
-  const { timeZone, instanceId } = settings
   const { agents, automations } = createAutomations({ ...ground, random })
   const isSharedStorage = isShared(settings.storageUrl)
   const telemetry = new Telemetry({ settings, clock, log, metrics })
