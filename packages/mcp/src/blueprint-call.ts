@@ -4,8 +4,11 @@ import { BOUNDS } from './bounds.ts'
 import { isAtRest, isEnded, waitForJob } from './job-view.ts'
 import { pendingOf, resultOf } from './job-result.ts'
 import type { CallResult } from './job-result.ts'
-import { answer, questionsOf } from './question.ts'
+import { putQuestions } from './line.ts'
+import type { Line } from './line.ts'
+import { answer, approvalPage, DECIDED, questionsOf } from './question.ts'
 import type { Question } from './question.ts'
+import type { TaskStyle } from './session.ts'
 import { faultOf, inputRequests, olderTask, taskOf } from './task-view.ts'
 import { objectOf, textOf } from './tool.ts'
 import type { ToolContext } from './tool.ts'
@@ -19,8 +22,13 @@ export interface BlueprintCall {
   /** Answers to what it asked, by the key of the question. */
   readonly responses: Readonly<Record<string, unknown>>
   /** How the client wants to follow a job that takes longer: as a task of which revision, or not at all. */
-  readonly tasks: 'none' | 'extension' | 'older'
+  readonly tasks: TaskStyle
+  /** It is never waited for: clients that know tasks get one at once. */
+  readonly isTaskOnly: boolean
+  /** Whether the answer may be a question, which the next round brings an answer to. */
   readonly canAsk: boolean
+  /** How the client is asked while the call is open. */
+  readonly line: Line | undefined
   /** Seals the id of the job, for the next round. */
   readonly seal: (jobId: string) => Promise<string>
 }
@@ -31,10 +39,10 @@ export async function callBlueprint(call: BlueprintCall, context: ToolContext): 
   if (call.jobId !== undefined) await reply(call, context, call.jobId)
   // The library asks for content in every answer to a call; clients of that revision read `task`.
   if (call.tasks === 'older') return { task: olderTask(await read(context, jobId), []), content: [] }
-  const waitMs = call.tasks === 'extension' ? BOUNDS.graceMs : BOUNDS.waitSecondsMax * 1_000
-  const job = await waitForJob(context, jobId, waitMs)
+  if (call.tasks === 'extension') return asTask(call, context, jobId)
+  const waited = await waitForJob(context, jobId, BOUNDS.waitSecondsMax * 1_000)
+  const job = call.line === undefined ? waited : await putQuestions(call.line, context, waited)
   if (isEnded(job)) return resultOf(job)
-  if (call.tasks === 'extension') return { resultType: 'task', ...taskOf(job, []) }
   if (job['status'] === 'quarantined') return faulty(job)
   const questions = isAtRest(job) ? await questionsOf(context, job) : []
   if (questions.length === 0) return pendingOf(job)
@@ -44,6 +52,12 @@ export async function callBlueprint(call: BlueprintCall, context: ToolContext): 
     inputRequests: inputRequests(questions),
     requestState: await call.seal(jobId),
   }
+}
+
+/** What ends at once is answered at once. */
+async function asTask(call: BlueprintCall, context: ToolContext, jobId: string): Promise<CallResult | JsonObject> {
+  const job = await (call.isTaskOnly ? read(context, jobId) : waitForJob(context, jobId, BOUNDS.graceMs))
+  return isEnded(job) && !call.isTaskOnly ? resultOf(job) : { resultType: 'task', ...taskOf(job, []) }
 }
 
 async function start({ blueprint, args }: BlueprintCall, { api, signal }: ToolContext): Promise<string> {
@@ -57,11 +71,9 @@ async function reply({ responses }: BlueprintCall, context: ToolContext, jobId: 
   try {
     await answer(context, questions, responses)
   } catch (error) {
-    if (!(error instanceof ApiError) || !ANSWERED.has(error.code)) throw error
+    if (!(error instanceof ApiError) || !DECIDED.has(error.code)) throw error
   }
 }
-
-const ANSWERED: ReadonlySet<string> = new Set(['NOT_WAITING', 'STALE_DECISION'])
 
 async function read({ api, signal }: ToolContext, jobId: string): Promise<JsonObject> {
   return objectOf((await api.call({ method: 'GET', path: pathTo('jobs', jobId), signal })).body)
@@ -73,29 +85,14 @@ function faulty(job: JsonObject): CallResult {
 }
 
 /** For clients that cannot show a form: the page on which a person decides. */
-async function withLink(
-  { api, signal, base }: ToolContext,
-  job: JsonObject,
-  questions: readonly Question[],
-): Promise<CallResult> {
+async function withLink(context: ToolContext, job: JsonObject, questions: readonly Question[]): Promise<CallResult> {
   const pending = pendingOf(job, questions)
   const links: string[] = []
   for (const { jobId } of questions) {
-    const url = await pageOf(api, signal, jobId)
-    if (url !== undefined) links.push(`${base}${url.replace(/^[a-z]+:\/\/[^/]+/i, '')}`)
+    const url = await approvalPage(context, jobId)
+    if (url !== undefined) links.push(url)
   }
   if (links.length === 0) return pending
   const text = `A person can decide on this page: ${links.join(' ')}`
   return { ...pending, content: [...pending.content, { type: 'text', text }] }
-}
-
-/** Whoever may only start jobs gets no link to decide with. */
-async function pageOf(api: ToolContext['api'], signal: AbortSignal, jobId: string): Promise<string | undefined> {
-  try {
-    const { body } = await api.call({ method: 'GET', path: pathTo('jobs', jobId, 'approval'), signal })
-    return textOf(objectOf(body)['url'])
-  } catch (error) {
-    if (error instanceof ApiError) return undefined
-    throw error
-  }
 }

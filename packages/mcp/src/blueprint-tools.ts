@@ -1,6 +1,7 @@
 import type { JsonObject } from '@impresario/protocol'
 import type { Blueprint } from './blueprint.ts'
 import { BOUNDS } from './bounds.ts'
+import { runsAsTaskOnly, shownSchema } from './call-needs.ts'
 
 /** Assistants allow these characters in names of tools. */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,64}$/
@@ -18,7 +19,8 @@ export function blueprintTools(
 }
 
 /** How the protocol describes a blueprint. */
-export function describeBlueprint({ name, input, description }: Blueprint): JsonObject {
+export function describeBlueprint(blueprint: Blueprint): JsonObject {
+  const { name, input, description } = blueprint
   const said = description ?? (typeof input?.['description'] === 'string' ? input['description'] : undefined)
   return {
     name,
@@ -31,7 +33,7 @@ export function describeBlueprint({ name, input, description }: Blueprint): Json
       idempotentHint: false,
       openWorldHint: true,
     },
-    execution: { taskSupport: 'optional' },
+    execution: { taskSupport: runsAsTaskOnly(blueprint) ? 'required' : 'optional' },
   }
 }
 
@@ -40,5 +42,10 @@ function schemaOf(input: JsonObject | undefined): JsonObject {
     input !== undefined &&
     input['type'] === 'object' &&
     Buffer.byteLength(JSON.stringify(input)) <= BOUNDS.schemaBytesMax
-  return isShown ? input : { type: 'object' }
+  if (!isShown) return { type: 'object' }
+  const shown = shownSchema(input)
+  return '$defs' in shown ? { $schema: DIALECT, ...shown } : shown
 }
+
+/** In which definitions and references are read. Schemas without them are the same in every dialect that clients know. */
+const DIALECT = 'https://json-schema.org/draft/2020-12/schema'

@@ -10,6 +10,8 @@ export const BOUNDS = {
   waitSecondsMax: 45,
   /** How often a call that waits says that it is alive. */
   progressSeconds: 5,
+  /** The least time between two messages about changes. */
+  newsMs: 20,
   /** A blueprint that ends within this time is answered at once, also to clients that know tasks. */
   graceMs: 250,
   /** How often a client should ask for a task. */
@@ -20,4 +22,8 @@ export const BOUNDS = {
   schemaBytesMax: 4_000,
   /** Questions of one job and its children that one answer shows. */
   questionsMax: 10,
+  /** What a person fills into the forms of one call. It travels through the client between two rounds. */
+  formBytesMax: 8_192,
+  /** How long a call of an older client stays open for a person. The answer counts later too. */
+  askSecondsMax: 300,
 } as const

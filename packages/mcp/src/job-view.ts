@@ -56,25 +56,37 @@ function nextStep(job: JsonObject): string | undefined {
   return 'Call wait_job until is_ended is true.'
 }
 
-/** Waits until the job is at rest or the time is up, and says every few seconds how it stands. */
-export async function waitForJob(
-  { api, signal, progress }: ToolContext,
-  id: string,
-  waitMs: number,
-): Promise<JsonObject> {
+/** Waits until the job is at rest or the time is up. Says how it stands when that changes, and every few seconds. */
+export async function waitForJob(context: ToolContext, id: string, waitMs: number): Promise<JsonObject> {
+  const { signal, progress } = context
   const until = performance.now() + waitMs
   let spokenAt = performance.now()
-  let job = objectOf((await api.call({ method: 'GET', path: pathTo('jobs', id), signal })).body)
+  let job = await jobOf(context, id, signal)
+  let said = standing(job)
   for (let round = 1; !isAtRest(job) && !signal.aborted; round++) {
     const leftMs = until - performance.now()
     if (leftMs <= 0) break
-    const query = { wait: Math.min(BOUNDS.progressSeconds, leftMs / 1_000), version: versionOf(job) }
-    job = objectOf((await api.call({ method: 'GET', path: pathTo('jobs', id), query, signal })).body)
-    if (performance.now() - spokenAt < BOUNDS.progressSeconds * 1_000) continue
+    const wait = Math.min(BOUNDS.progressSeconds, leftMs / 1_000)
+    job = await jobOf(context, id, signal, { wait, since: job })
+    const silentMs = performance.now() - spokenAt
+    const isNews = standing(job) !== said && silentMs >= BOUNDS.newsMs
+    if (!isNews && silentMs < BOUNDS.progressSeconds * 1_000) continue
     spokenAt = performance.now()
-    progress({ done: round, message: standing(job) })
+    said = standing(job)
+    progress({ done: round, message: said })
   }
   return job
+}
+
+/** A job as it is now; or, with `wait`, as soon as it is no longer `since`, at the latest after these seconds. */
+export async function jobOf(
+  { api }: Pick<ToolContext, 'api'>,
+  id: string,
+  signal: AbortSignal,
+  news?: { readonly wait: number; readonly since: JsonObject },
+): Promise<JsonObject> {
+  const query = news === undefined ? {} : { query: { wait: news.wait, version: versionOf(news.since) } }
+  return objectOf((await api.call({ method: 'GET', path: pathTo('jobs', id), ...query, signal })).body)
 }
 
 function versionOf({ version }: JsonObject): number {

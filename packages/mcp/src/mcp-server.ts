@@ -1,14 +1,18 @@
 import { createRequestStateCodec, McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import type { CallToolResult, ListToolsResult, ServerContext } from '@modelcontextprotocol/server'
 import type { JsonObject } from '@impresario/protocol'
-import type { Api } from './api.ts'
-import { callBlueprint } from './blueprint-call.ts'
+import { serveBlueprint } from './blueprint-request.ts'
+import type { CallState } from './blueprint-request.ts'
 import { blueprintTools } from './blueprint-tools.ts'
 import { blueprintsOf } from './blueprint.ts'
 import type { Blueprint } from './blueprint.ts'
+import type { CallerInfo } from './caller.ts'
+import type { Inquiries } from './inquiries.ts'
+import { lineTo } from './line.ts'
+import type { LineOf } from './line.ts'
 import { servePrompts } from './prompts.ts'
 import { serveResources } from './resources.ts'
-import { capabilitiesOf, knowsForms, knowsTasks, TASKS_EXTENSION } from './session.ts'
+import { capabilitiesOf, TASKS_EXTENSION } from './session.ts'
 import type { Era } from './session.ts'
 import { serveOlderTasks, serveTasks } from './tasks.ts'
 import type { ToolContext } from './tool.ts'
@@ -21,17 +25,8 @@ export interface McpServerOptions {
   readonly version: string
   /** Seals what goes through the client between two rounds of a call. The same on all instances; at least 32 bytes. */
   readonly stateKey: Uint8Array
-}
-
-/** Who calls, as the HTTP side hands it on. */
-export interface CallerInfo {
-  readonly api: Api
-  /** Where people reach the server. */
-  readonly base: string
-  /** Whose calls these are: what was sealed for one caller is worth nothing for another. */
-  readonly callerId: string
-  /** The connection is gone, or the server stops. */
-  readonly signal: AbortSignal
+  /** Questions to clients of an older revision. */
+  readonly inquiries: Inquiries
 }
 
 const INSTRUCTIONS =
@@ -46,7 +41,7 @@ export function createMcpServer(
   callerOf: (ctx: ServerContext) => CallerInfo,
 ): McpServer {
   const { name, version } = options
-  const codec = createRequestStateCodec<{ readonly jobId: string; readonly tool: string }>({
+  const codec = createRequestStateCodec<CallState>({
     key: options.stateKey,
     ttlSeconds: STATE_TTL_S,
     bind: (ctx) => `${ctx.mcpReq.method}\0${callerOf(ctx).callerId}`,
@@ -69,6 +64,7 @@ export function createMcpServer(
   // Jobs as tasks need handlers of their own, which only the lower layer has.
   const { server } = whole
   const contextOf: ContextOf = (ctx) => toolContext(ctx, callerOf(ctx))
+  const lineOf: LineOf = (ctx) => (era === 'legacy' ? lineTo(server, options.inquiries, callerOf(ctx), ctx) : undefined)
   server.setRequestHandler('tools/list', async (_request, ctx) => {
     const context = contextOf(ctx)
     const blueprints = context.api.allows('jobs:write') ? (await toolsOf(context)).values() : []
@@ -81,26 +77,24 @@ export function createMcpServer(
     if (own !== undefined) return asResult(own)
     const blueprint = (await toolsOf(context)).get(params.name)
     if (blueprint === undefined) throw unknownTool(params.name)
-    const capabilities = capabilitiesOf(ctx, server)
-    const state = ctx.mcpReq.requestState<{ readonly jobId: string; readonly tool: string }>()
-    const call = {
-      blueprint: blueprint.name,
-      args: (params.arguments ?? {}) as JsonObject,
-      jobId: state?.tool === blueprint.name ? state.jobId : undefined,
-      responses: ctx.mcpReq.inputResponses ?? {},
-      tasks: tasksFor(era, capabilities, params),
-      canAsk: knowsForms(capabilities),
-      seal: (jobId: string) => codec.mint({ jobId, tool: blueprint.name }, ctx),
+    const request = {
+      blueprint,
+      era,
+      params,
+      capabilities: capabilitiesOf(ctx, server, callerOf(ctx).greeted),
+      ctx,
+      line: lineOf(ctx),
+      seal: (state: CallState) => codec.mint(state, ctx),
     }
     let outcome: JsonObject | undefined
     const said = await answered(async () => {
-      outcome = (await callBlueprint(call, context)) as JsonObject
+      outcome = await serveBlueprint(request, context)
       return { data: {} }
     })
     return asResult(outcome ?? said)
   })
   if (era === 'modern') serveTasks(server, contextOf)
-  else serveOlderTasks(server, contextOf)
+  else serveOlderTasks(server, contextOf, lineOf)
   serveResources(server, contextOf)
   servePrompts(server)
   return whole
@@ -108,11 +102,6 @@ export function createMcpServer(
 
 /** A person may take a while to answer. */
 const STATE_TTL_S = 86_400
-
-function tasksFor(era: Era, capabilities: JsonObject, params: object): 'none' | 'extension' | 'older' {
-  if (era === 'modern') return knowsTasks(capabilities) ? 'extension' : 'none'
-  return 'task' in params && params.task !== undefined ? 'older' : 'none'
-}
 
 async function toolsOf(context: ToolContext): Promise<ReadonlyMap<string, Blueprint>> {
   // Who may not read blueprints starts them by name, with start_job.
@@ -133,15 +122,18 @@ function asResult(result: object): CallToolResult {
 function toolContext(ctx: ServerContext, { api, base, signal: gone }: CallerInfo): ToolContext {
   const { signal, _meta: meta } = ctx.mcpReq
   const token = meta?.progressToken
+  let told = 0
   return {
     api,
     base,
     signal: AbortSignal.any([signal, gone]),
     progress: ({ done, total, message }) => {
       if (token === undefined) return
+      // It has to increase over all the waits of one call.
+      told = Math.max(done, told + 1)
       const params = {
         progressToken: token,
-        progress: done,
+        progress: told,
         ...(total === undefined ? {} : { total }),
         ...(message === undefined ? {} : { message }),
       }

@@ -42,7 +42,8 @@ async function questionOf({ api, signal }: Asking, jobId: string): Promise<Quest
   }
 }
 
-function questionIn(job: JsonObject): Question | undefined {
+/** What this job asks itself. */
+export function questionIn(job: JsonObject): Question | undefined {
   const { approval } = job
   if (!isJsonObject(approval)) return undefined
   const { message, decisions, visit } = approval
@@ -96,6 +97,33 @@ function decisionIn(question: Question, response: Json | undefined): Answer | un
 interface Answer {
   readonly decision: string
   readonly comment: string
+}
+
+/** Gives one answer. Returns whether the question is decided: an answer that does not fit decides nothing. */
+export async function answerOnce(context: Asking, question: Question, response: JsonObject): Promise<boolean> {
+  try {
+    return (await answer(context, [question], { [question.key]: response })) === 1
+  } catch (error) {
+    if (error instanceof ApiError && DECIDED.has(error.code)) return true
+    throw error
+  }
+}
+
+/** What the API says of a question that is no longer open. */
+export const DECIDED: ReadonlySet<string> = new Set(['NOT_WAITING', 'STALE_DECISION'])
+
+/** The page on which a person decides. Callers that may only start jobs get none. */
+export async function approvalPage(
+  { api, signal, base }: Pick<ToolContext, 'api' | 'signal' | 'base'>,
+  jobId: string,
+): Promise<string | undefined> {
+  try {
+    const { body } = await api.call({ method: 'GET', path: pathTo('jobs', jobId, 'approval'), signal })
+    return `${base}${textOf(objectOf(body)['url']).replace(/^[a-z]+:\/\/[^/]+/i, '')}`
+  } catch (error) {
+    if (error instanceof ApiError) return undefined
+    throw error
+  }
 }
 
 /** Gives answers to the questions they belong to. Answers to questions that are not open are ignored. */

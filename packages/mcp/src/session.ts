@@ -12,12 +12,15 @@ export type LowServer = McpServer['server']
 /** Which revision of the protocol a request speaks. */
 export type Era = 'legacy' | 'modern'
 
+/** How the client of a call follows a job: as a task of which revision, or not at all. */
+export type TaskStyle = 'none' | 'extension' | 'older'
+
 /** What a client says that it can do: on every request since 2026-07-28, once at the beginning before. */
-export function capabilitiesOf(ctx: ServerContext, server: LowServer): JsonObject {
+export function capabilitiesOf(ctx: ServerContext, server: LowServer, greeted: JsonObject = {}): JsonObject {
   // Boundary: what clients send is JSON, and the names of the envelope are not in its type.
   const envelope = ctx.mcpReq.envelope as Readonly<Record<string, unknown>> | undefined
   // oxlint-disable-next-line typescript/no-deprecated -- the only place where an older client says it
-  const told: unknown = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities()
+  const told: unknown = envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? greeted
   return typeof told === 'object' && told !== null ? (told as JsonObject) : {}
 }
 
@@ -31,6 +34,12 @@ export function knowsForms(capabilities: JsonObject): boolean {
   const { elicitation } = capabilities
   if (!isJsonObject(elicitation)) return false
   return Object.keys(elicitation).length === 0 || elicitation['form'] !== undefined
+}
+
+/** Whether it can lead a person to a page. */
+export function knowsLinks(capabilities: JsonObject): boolean {
+  const { elicitation } = capabilities
+  return isJsonObject(elicitation) && isJsonObject(elicitation['url'])
 }
 
 export function mustKnowTasks(capabilities: JsonObject): void {

@@ -5,6 +5,8 @@ import { ApiError, pathTo } from './api.ts'
 import { BOUNDS } from './bounds.ts'
 import { isAtRest, isEnded, waitForJob } from './job-view.ts'
 import { pendingOf, resultOf } from './job-result.ts'
+import { putQuestions } from './line.ts'
+import type { LineOf } from './line.ts'
 import { answer, questionsOf } from './question.ts'
 import { capabilitiesOf, mustKnowTasks } from './session.ts'
 import type { LowServer } from './session.ts'
@@ -41,7 +43,7 @@ export function serveTasks(server: LowServer, contextOf: ContextOf): void {
 }
 
 /** The same jobs for clients of 2025-11-25, whose tasks are a part of the protocol itself. */
-export function serveOlderTasks(server: LowServer, contextOf: ContextOf): void {
+export function serveOlderTasks(server: LowServer, contextOf: ContextOf, lineOf: LineOf): void {
   server.setRequestHandler('tasks/get', { params: taskParams }, async ({ taskId }, ctx) => {
     const context = contextOf(ctx)
     const job = await readTask(context, taskId)
@@ -51,7 +53,9 @@ export function serveOlderTasks(server: LowServer, contextOf: ContextOf): void {
   server.setRequestHandler('tasks/result', { params: taskParams }, async ({ taskId }, ctx) => {
     const context = contextOf(ctx)
     await readTask(context, taskId)
-    const job = await waitForJob(context, taskId, BOUNDS.waitSecondsMax * 1_000)
+    const waited = await waitForJob(context, taskId, BOUNDS.waitSecondsMax * 1_000)
+    const line = lineOf(ctx)
+    const job = line === undefined ? waited : await asProtocol(() => putQuestions(line, context, waited))
     const related = { _meta: { 'io.modelcontextprotocol/related-task': { taskId } } }
     if (isEnded(job)) return { ...resultOf(job), ...related }
     if (job['status'] === 'quarantined') throw new ProtocolError(ProtocolErrorCode.InternalError, faultOf(job).message)
