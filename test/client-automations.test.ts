@@ -63,6 +63,25 @@ describe.each(WAYS)('automations through the client %s', (way, clientOf) => {
       return run
     }, 60_000)
 
+  test('[K-09] a preview of a run fills in templates and calls nothing; a refusal names every field and step', async () => {
+    const { automations } = clientOf('acme')
+    const definition = { title: 'Preview', params: { userName: 'Ada' }, pipeline: PIPELINE }
+    const { steps } = await automations.previewRun(definition, { steps: { made: { userName: 'Grace' } } })
+    expect(steps.map(({ id, input, open }) => ({ id, input, open }))).toEqual([
+      { id: 'make', input: { value: { userName: 'Ada' } }, open: [] },
+      { id: 'tell', input: { message: 'Hello Grace' }, open: [] },
+    ])
+    const broken = { ...definition, triggers: [{ cron: '99 * * * *' }], pipeline: [{ id: 'a', uses: 'logg' }] }
+    const refusal = await automations.previewRun(broken).catch((error: unknown) => error)
+    expect(refusal).toMatchObject({
+      code: 'INPUT_REFUSED',
+      problems: expect.arrayContaining([
+        expect.objectContaining({ field: 'pipeline[0].uses', step: 'a' }),
+        expect.objectContaining({ field: expect.stringMatching(/^triggers\[0\]/) as unknown }),
+      ]) as unknown,
+    })
+  })
+
   test('[K-02] [K-05] an automation is created, changed, steered, run and deleted', async () => {
     const client = clientOf('acme')
     const { automations } = client

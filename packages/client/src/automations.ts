@@ -3,7 +3,7 @@ import { ask, askAll } from './asking.ts'
 import { given } from './connection.ts'
 import type { Listing, PageQuery } from './listing.ts'
 import type { RequestTransport } from './request-transport.ts'
-import type { Automation, AutomationBudget, Launched, TimePreview } from './views.ts'
+import type { Automation, AutomationBudget, Launched, RunPreview, TimePreview } from './views.ts'
 import type * as wire from './wire-automations.ts'
 import { toWire } from './wire-case.ts'
 
@@ -27,6 +27,15 @@ export interface AutomationQuery extends PageQuery {
   /** Only those whose id or title contains this. */
   readonly search?: string | undefined
   readonly owner?: string | undefined
+}
+
+/** What a run would read. */
+export interface PreviewRunOptions {
+  /** In place of single params. */
+  readonly params?: DataObject
+  readonly event?: DataObject
+  /** Supposed outputs of steps, by their names. */
+  readonly steps?: DataObject
 }
 
 const PATH = 'automations'
@@ -102,6 +111,17 @@ export class Automations {
         ? { method: 'GET', path: [PATH, automation, 'preview'], query }
         : { method: 'POST', path: [PATH, 'preview'], query, body: wireDefinition(automation), repeatable: true },
     )
+  }
+
+  /** What a run would do: templates filled in, conditions evaluated, no tool called. */
+  previewRun(definition: AutomationDefinition, options: PreviewRunOptions = {}): Promise<RunPreview> {
+    const body = { ...options, definition: wireDefinition(definition) }
+    return ask<wire.PreviewRunBody>(this.#transport, {
+      method: 'POST',
+      path: [PATH, 'preview_run'],
+      body,
+      repeatable: true,
+    })
   }
 
   #command(id: string, verb: string, body: object, repeatable: boolean): Promise<Automation> {

@@ -1,4 +1,4 @@
-import { ERROR_CODES, ImpresarioError, isJsonObject, type ErrorCode } from '@impresario/protocol'
+import { ERROR_CODES, ImpresarioError, isJsonObject, type ErrorCode, type FieldProblem } from '@impresario/protocol'
 import type { Job } from './views.ts'
 
 /** The server could not be reached, or did not answer in time. Whether it acted is unknown. */
@@ -58,9 +58,18 @@ export function refusalOf(status: number, body: unknown, retryAfterSeconds?: num
     ...(retryAfterSeconds === undefined ? {} : { retry_after_s: retryAfterSeconds }),
   }
   const message = typeof sentence === 'string' ? sentence : `The server answered ${status}.`
-  const refusal = new ImpresarioError(known, message, { details })
+  const refusal = new ImpresarioError(known, message, { details, problems: problemsIn(fields['problems']) })
   if (known === 'TOO_MANY_REQUESTS' || code === 'SHUTTING_DOWN' || code === 'OVERLOADED') turnedAway.add(refusal)
   return refusal
+}
+
+/** A server may be newer than this client: what has another shape is left out. */
+function problemsIn(value: unknown): readonly FieldProblem[] {
+  if (!Array.isArray(value)) return []
+  return value.filter(isJsonObject).flatMap(({ field, step, message }) => {
+    if (typeof field !== 'string' || typeof message !== 'string') return []
+    return [{ field, message, ...(typeof step === 'string' ? { step } : {}) }]
+  })
 }
 
 const turnedAway = new WeakSet<object>()

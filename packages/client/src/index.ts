@@ -1,6 +1,6 @@
 export type { Admin } from './admin.ts'
 export type { AgentFields, Agents, Audit, AuditQuery, NewToken, Tools } from './agents.ts'
-export type { AutomationDefinition, AutomationQuery, Automations } from './automations.ts'
+export type { AutomationDefinition, AutomationQuery, Automations, PreviewRunOptions } from './automations.ts'
 export type { RequestTransport, WireAnswer, WireRequest } from './request-transport.ts'
 export type { RerunOptions, RunFilter, RunQuery, Runs } from './runs.ts'
 export type { ApprovalQuery, Approvals, ApproveOptions } from './approvals.ts'

@@ -83,6 +83,7 @@ export interface Automation extends CamelCased<automations.AutomationBody> {}
 /** What an automation has used today, and what it may use. */
 export interface AutomationBudget extends CamelCased<automations.BudgetBody> {}
 export interface TimePreview extends CamelCased<automations.PreviewBody> {}
+export interface RunPreview extends CamelCased<automations.PreviewRunBody> {}
 export interface Launched extends CamelCased<automations.LaunchedBody> {}
 export interface ListedRun extends CamelCased<automations.ListedRunBody> {}
 /** A run with its steps. */

@@ -71,6 +71,28 @@ export interface PreviewBody {
   readonly is_complete: boolean
 }
 
+/** One step as it would run. */
+export interface RehearsedStepBody {
+  readonly id: string
+  readonly kind: 'tool' | 'approval' | 'pipeline' | 'parallel'
+  /** The tool. */
+  readonly uses: string | null
+  /** `holds` is null where the condition reads something that is not known before the run. */
+  readonly condition: { readonly source: string; readonly values: DataObject; readonly holds: boolean | null } | null
+  /** With templates filled in. What is not known stays as it is written. */
+  readonly input: Data
+  /** Items of its loop; the input is that of the first one. */
+  readonly items: number | null
+  /** Why something is not known. */
+  readonly open: readonly string[]
+  readonly steps: readonly RehearsedStepBody[]
+}
+
+/** What a run would do, without doing it. */
+export interface PreviewRunBody {
+  readonly steps: readonly RehearsedStepBody[]
+}
+
 /** What became of a wish to run. */
 export interface LaunchedBody {
   readonly status: 'started' | 'waiting' | 'skipped'

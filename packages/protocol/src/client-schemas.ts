@@ -400,4 +400,8 @@ export const problem = z.looseObject({
   title: z.string().optional(),
   status: z.int().optional(),
   detail: z.string().optional(),
+  problems: z
+    .array(z.object({ field: z.string(), step: z.string().optional(), message: z.string() }))
+    .optional()
+    .describe('All that is wrong with what was sent, by field, where there may be several things.'),
 })

@@ -41,8 +41,18 @@ const CATALOGUE = {
 export type ErrorCode = keyof typeof CATALOGUE
 export const ERROR_CODES: readonly ErrorCode[] = Object.keys(CATALOGUE) as ErrorCode[]
 
+/** One of several things that are wrong with what was sent: where, and what. */
+export interface FieldProblem {
+  /** Such as `pipeline[2].with.url`. */
+  readonly field: string
+  /** The id of the step of a pipeline, where there is one. */
+  readonly step?: string
+  readonly message: string
+}
+
 interface ErrorOptions {
   readonly details?: Readonly<Record<string, string | number>>
+  readonly problems?: readonly FieldProblem[]
   readonly cause?: unknown
 }
 
@@ -56,11 +66,14 @@ export class ImpresarioError extends Error {
   override readonly name = 'ImpresarioError'
   readonly code: ErrorCode
   readonly details: Readonly<Record<string, string | number>>
+  /** All that is wrong, by field, where the message names several things. */
+  readonly problems: readonly FieldProblem[]
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? {} : { cause: options.cause })
     this.code = code
     this.details = options.details ?? {}
+    this.problems = options.problems ?? []
   }
 
   get status(): number {

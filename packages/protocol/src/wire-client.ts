@@ -482,6 +482,8 @@ export interface ErrorBody {
   readonly title?: string
   readonly status?: number
   readonly detail?: string
+  /** All that is wrong with what was sent, by field, where there may be several things. */
+  readonly problems?: readonly { readonly field: string; readonly step?: string; readonly message: string }[]
 }
 
 /** A job in one of these statuses does not change any more. */

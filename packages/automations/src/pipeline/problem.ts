@@ -9,6 +9,9 @@ export interface Problem {
   readonly message: string
 }
 
+/** Characters of a field or a message in an answer: it names at most 50 problems, so it stays short. */
+const TEXT_MAX = 500
+
 /** Gathers what is wrong, so that an author sees all of it at once. */
 export class Problems {
   readonly #found: Problem[] = []
@@ -44,6 +47,11 @@ export class Problems {
     const rest = this.#found.length > 10 ? ` And ${this.#found.length - 10} more.` : ''
     throw new ImpresarioError('INPUT_REFUSED', `${what} is not valid. ${lines.join(' ')}${rest}`, {
       details: { field: first.field, problems: more.length + 1 },
+      problems: this.#found.map(({ field, step, message }) => ({
+        field: field.slice(0, TEXT_MAX),
+        ...(step === undefined ? {} : { step: step.slice(0, TEXT_MAX) }),
+        message: message.slice(0, TEXT_MAX),
+      })),
     })
   }
 }

@@ -11,6 +11,8 @@ import { decodeCursor, encodeCursor, linkNextPage } from '../http/page.ts'
 import { readQuery, route } from '../http/route.ts'
 import type { AutomationService } from '../automations/automation-service.ts'
 import * as wire from './wire-automation.ts'
+import { previewRunBody, previewRunRequest, wirePreviewRun } from './wire-preview-run.ts'
+import type { PreviewRunRequest } from './wire-preview-run.ts'
 
 export interface AutomationRoutesOptions {
   readonly automations: AutomationService
@@ -59,6 +61,19 @@ const PREVIEW_NEW = route({
   query: wire.previewQuery,
   body: wire.automationRequest,
   replies: { 200: { description: 'The next firings.', body: wire.previewBody } },
+  refusals: ['INPUT_REFUSED'],
+})
+
+const PREVIEW_RUN = route({
+  ...TAG,
+  access: 'viewer',
+  scope: 'automations:read',
+  id: 'previewRun',
+  summary: 'What a run of a definition would do, without doing it',
+  description:
+    'Templates are filled in and conditions evaluated; no tool is called and nothing is kept. What depends on the output of a step stays as it is written, unless `steps` supposes one.',
+  body: previewRunRequest,
+  replies: { 200: { description: 'The steps as they would run.', body: previewRunBody } },
   refusals: ['INPUT_REFUSED'],
 })
 
@@ -198,6 +213,11 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
     await automations.calendars.mustKnow(definition, actor.id)
     const restriction = await automations.calendars.restrictionOf(definition, actor.id)
     return wire.wirePreview({ definition }, automations.zones, restriction, wallTime(clock), count)
+  })
+
+  app.post<{ Body: JsonObject }>('/automations/preview_run', PREVIEW_RUN, async (request) => {
+    const { definition, ...given } = seen(request.body) as unknown as PreviewRunRequest
+    return wirePreviewRun(automations.check(definition, actorOf(request)), given, wallTime(clock))
   })
 
   app.get<{ Params: AutomationParams }>('/automations/:automation_id', READ, async (request) =>

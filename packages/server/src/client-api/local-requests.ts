@@ -20,6 +20,8 @@ import { ownerFilter } from './job-access.ts'
 import { rerunJob } from './rerun-operations.ts'
 import { runFilter, wireTools } from './run-routes.ts'
 import * as wire from './wire-automation.ts'
+import { wirePreviewRun } from './wire-preview-run.ts'
+import type { PreviewRunRequest } from './wire-preview-run.ts'
 
 export interface LocalRequestParts {
   readonly automations: AutomationService
@@ -141,6 +143,14 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
       const definition = automations.check(storedCopy(question.body), actor)
       await automations.calendars.mustKnow(definition, actor.id)
       return previewOf(question, { definition, owner: actor.id }, count)
+    }),
+  ],
+  [
+    'POST automations/preview_run',
+    viewer(async (question) => {
+      const { definition, ...given } = storedCopy(question.body) as unknown as PreviewRunRequest
+      const checked = automationsOf(question).check(definition, question.actor)
+      return wirePreviewRun(checked, given, wallTime(question.clock))
     }),
   ],
   [

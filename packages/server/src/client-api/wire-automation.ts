@@ -18,7 +18,7 @@ import { z } from 'zod'
 const moment = z.number().describe('Unix seconds.')
 const perhaps = moment.nullable()
 const TRIGGER_KINDS = ['time', 'event', 'condition', 'webhook', 'manual', 'rerun'] as const
-const object = z.record(z.string(), z.unknown())
+export const object = z.record(z.string(), z.unknown())
 
 export const automationParams = z.object({ automation_id: z.string().describe('Id of an automation.') })
 export const runParams = z.object({ run_id: z.string().describe('Id of a run.') })
@@ -363,6 +363,6 @@ function seconds(ms: number | undefined): number | null {
 }
 
 /** As it is stored: the codec at the edge writes numbers as they were. */
-function kept(value: object): JsonObject {
+export function kept(value: object): JsonObject {
   return jsonObjectCopy(value, 'The answer')
 }

@@ -26,6 +26,7 @@ export function problemBody(error: ImpresarioError): ErrorBody {
     title: titleOf(code),
     status: error.status,
     detail: text,
+    ...(isOurs || error.problems.length === 0 ? {} : { problems: error.problems }),
   }
 }
 
