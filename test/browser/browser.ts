@@ -52,6 +52,8 @@ export const PAGES: Readonly<Record<string, string>> = {
   queues: 'queues',
   schedules: 'schedules',
   automations: 'automations',
+  'automation-new': 'automations/new',
+  calendar: 'automations/calendar',
   runs: 'runs',
   documents: 'documents',
   events: 'events',

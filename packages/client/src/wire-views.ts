@@ -1,5 +1,7 @@
 import type { Scope, Data, JobStatusName, Json, ScheduleBody, WireWait, WorkerStatusName } from '@impresario/protocol'
 
+export type * from './wire-automations.ts'
+
 /* What the server answers beside jobs, as it stands on the wire. Times are Unix seconds, spans are seconds. */
 
 /** Whom a token belongs to, and how much it may. */

@@ -1,4 +1,5 @@
 import { parseExact, stringifyExact } from '@impresario/protocol'
+import type { FieldProblem } from '@impresario/protocol'
 
 /** Where the application lies, with a slash at its end: a proxy may have put a prefix in front. */
 export const BASE = new URL(document.baseURI)
@@ -10,11 +11,14 @@ export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
   readonly code: string
+  /** All that is wrong with what was sent, where the server names several things. */
+  readonly problems: readonly FieldProblem[]
 
-  constructor(status: number, code: string, message: string) {
+  constructor(status: number, code: string, message: string, problems: readonly FieldProblem[] = []) {
     super(message)
     this.status = status
     this.code = code
+    this.problems = problems
   }
 }
 
@@ -74,11 +78,12 @@ const JSON_BODY = { 'content-type': 'application/json' }
 
 async function failureOf(response: Response): Promise<ApiError> {
   const said: unknown = await response.json().catch(() => undefined)
-  const { error, code } = (typeof said === 'object' && said !== null ? said : {}) as Record<string, unknown>
+  const { error, code, problems } = (typeof said === 'object' && said !== null ? said : {}) as Record<string, unknown>
   return new ApiError(
     response.status,
     typeof code === 'string' ? code : `HTTP_${response.status}`,
     typeof error === 'string' ? error : response.statusText,
+    Array.isArray(problems) ? (problems as readonly FieldProblem[]) : [],
   )
 }
 

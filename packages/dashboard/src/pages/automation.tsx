@@ -6,7 +6,7 @@ import { usePost } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useParam } from '../data/search.ts'
 import { useText } from '../text/text.tsx'
-import { Button } from '../ui/button.tsx'
+import { Button, LinkButton } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
 import { Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
@@ -62,6 +62,9 @@ function Commands({ automation: { id, status, snoozed } }: { readonly automation
       <Button tone="primary" icon="run" onClick={command('run', {})}>
         {t('automations.run')}
       </Button>
+      <LinkButton to="/automations/$id/edit" params={{ id }} icon="edit">
+        {t('automations.edit')}
+      </LinkButton>
       <Button icon="clock" onClick={command('snooze', { seconds: HOUR_S })}>
         {t('automations.snooze')}
       </Button>

@@ -2,7 +2,9 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useAutomations } from '../data/automation-queries.ts'
 import { useAddress } from '../data/search.ts'
+import { useMayCommand } from '../data/session.ts'
 import { useText } from '../text/text.tsx'
+import { LinkButton } from '../ui/button.tsx'
 import { Input } from '../ui/field.tsx'
 import { PagedList } from '../ui/list.tsx'
 import { PageHead, Time } from '../ui/parts.tsx'
@@ -11,6 +13,7 @@ import { StatusBadge } from '../ui/status.tsx'
 export function AutomationsPage(): ReactNode {
   const { t } = useText()
   const [search, change] = useAddress()
+  const mayCommand = useMayCommand()
   const pages = useAutomations({ search: search['q'] })
   return (
     <>
@@ -25,6 +28,14 @@ export function AutomationsPage(): ReactNode {
             onChange={({ target }) => change({ q: target.value }, true)}
           />
         </div>
+        <LinkButton to="/automations/calendar" icon="clock">
+          {t('calendar.title')}
+        </LinkButton>
+        {mayCommand ? (
+          <LinkButton to="/automations/new" icon="plus" tone="primary">
+            {t('editor.new')}
+          </LinkButton>
+        ) : null}
       </PageHead>
       <PagedList
         pages={pages}

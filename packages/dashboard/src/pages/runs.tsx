@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useRuns } from '../data/automation-queries.ts'
-import type { RunListed } from '../data/automation-queries.ts'
+import type { RunListed, RunStatus } from '../data/automation-queries.ts'
 import { duration } from '../data/format.ts'
 import { useAddress } from '../data/search.ts'
 import { useText } from '../text/text.tsx'
@@ -10,7 +10,7 @@ import { PagedList } from '../ui/list.tsx'
 import { PageHead, Time } from '../ui/parts.tsx'
 import { StatusBadge, statusWords } from '../ui/status.tsx'
 
-const STATUSES = ['running', 'waiting', 'succeeded', 'failed', 'cancelled'] as const
+const STATUSES: readonly RunStatus[] = ['running', 'succeeded', 'failed', 'canceled', 'quarantined']
 
 export function RunsPage(): ReactNode {
   const { t } = useText()

@@ -19,6 +19,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   failed: 'bad',
   error: 'bad',
   cancelled: 'dim',
+  canceled: 'dim',
   idle: 'ok',
   busy: 'info',
   full: 'warn',
