@@ -121,7 +121,7 @@ function filled(value: Data, scope: DataObject, names: readonly string[], open: 
   }
   if (Array.isArray(value)) return value.map((item) => filled(item as Data, scope, names, open))
   if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filled(item as Data, scope, names, open)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filled(item, scope, names, open)]))
 }
 
 function attempted<T>(run: () => T, open: string[]): T | undefined {
