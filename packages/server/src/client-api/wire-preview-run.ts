@@ -2,11 +2,11 @@ import { rehearse } from '@impresario/automations'
 import type { AutomationDefinition, RehearsedStep } from '@impresario/automations'
 import type { DataObject, Json, JsonObject } from '@impresario/protocol'
 import { z } from 'zod'
-import { automationRequest, kept, object } from './wire-automation.ts'
+import { kept, object } from './wire-automation.ts'
 
 export const previewRunRequest = z
   .object({
-    definition: automationRequest,
+    definition: object.describe('An automation as it is written.'),
     params: object.optional().describe('In place of single params.'),
     event: object.optional().describe('What `event` is in templates.'),
     steps: object.optional().describe('Supposed outputs of steps, by their names.'),
