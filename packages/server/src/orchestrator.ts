@@ -4,9 +4,9 @@ import type { Clock, Log, Random, RunnableBlueprint, Schedule, Storage, Strategy
 import { Engine } from '@impresario/engine'
 import type { JobValues } from '@impresario/files'
 import type { OutboundPolicy } from '@impresario/webhooks'
-import { AgentBook } from './auth/agent-book.ts'
-import { AutomationService } from './automations/automation-service.ts'
-import { createVault } from './automations/vault.ts'
+import type { AgentBook } from './auth/agent-book.ts'
+import { createAutomations } from './automation-parts.ts'
+import type { AutomationService } from './automations/automation-service.ts'
 import type { AdmissionBounds } from './limits/admission.ts'
 import { createAdmission } from './limits/admission-service.ts'
 import type { AdmissionService } from './limits/admission-service.ts'
@@ -385,23 +385,6 @@ function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
   }
 }
 
-function createAutomations({
-  storage,
-  clock,
-  random,
-  log,
-  settings,
-  webhookPolicy: policy,
-  secretKey,
-}: Ground & Pick<Parts, 'storage'> & { readonly random: Random }): Pick<Parts, 'agents' | 'automations'> {
-  const { timeZone, instanceId } = settings
-  const vault = createVault(secretKey.derive('automations'))
-  const agents = new AgentBook({ storage, clock, random })
-  const scopesOf = (owner: string): ReturnType<AgentBook['scopesOf']> => agents.scopesOf(owner)
-  const parts = { storage, clock, random, log, policy, timeZone, instanceId, vault, scopesOf }
-  return { agents, automations: new AutomationService(parts) }
-}
-
 function composeWith(
   options: OrchestratorOptions,
   base: Ground & Pick<Parts, 'storage' | 'health' | 'guard' | 'probe' | 'waiting'> & { readonly random: Random },
@@ -415,10 +398,10 @@ function composeWith(
   const { webhookPolicy: policy, clock, blueprints, secretKey, historyService, guard } = ground
   const { overloadWaitSeconds, timeZone, instanceId } = settings
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
-  const { agents, automations } = createAutomations({ ...ground, random })
-  const isSharedStorage = isShared(settings.storageUrl)
   const telemetry = new Telemetry({ settings, clock, log, metrics })
-  const { spans } = telemetry
+  const { spans, calls } = telemetry
+  const { agents, automations } = createAutomations({ ...ground, random, calls })
+  const isSharedStorage = isShared(settings.storageUrl)
   const { endedJobMs } = retentionOf(settings).retention ?? {}
   const jobLines = new JobLines({ storage, clock, log, endedJobMs })
   const files = createFiles({ ...ground, metrics, isShared: isSharedStorage }, async (id) => engine.readJob(id))

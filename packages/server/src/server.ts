@@ -30,6 +30,7 @@ import type { Credentials } from './auth/credentials.ts'
 import { CredentialBook } from './auth/credential-book.ts'
 import type { Reloaded } from './auth/credential-book.ts'
 import { measureRequests } from './metrics/http-metrics.ts'
+import { traceRequests } from './telemetry/request-spans.ts'
 import type { Health } from './orchestrator/health.ts'
 import { createHttp } from './http/http.ts'
 import type { LocalClientOptions } from './client-api/local-client.ts'
@@ -87,6 +88,11 @@ interface HttpParts {
 type ServerReloaded =
   | (Extract<Reloaded, { status: 'reloaded' }> & { readonly schedules: number })
   | Extract<Reloaded, { status: 'refused' }>
+
+function observeRequests(app: FastifyInstance, { metrics, telemetry }: Parts): void {
+  measureRequests(app, metrics)
+  traceRequests(app, telemetry.calls)
+}
 
 /** Puts an orchestrator together. Refuses a configuration that cannot work, or that is open to everybody. */
 export function createServer(options: ServerOptions = {}): Server {
@@ -376,7 +382,7 @@ function buildHttp(parts: Parts & HttpParts): {
   const isOpen = credentials.clients.length === 0 && credentials.workers.isEmpty
   const { admission, isBusy } = parts.admissionService
   protectRoutes(app, { settings, limiter: parts.limiter, clock, log, isOpen, admission, pages: pageBounds(), isBusy })
-  measureRequests(app, parts.metrics)
+  observeRequests(app, parts)
   refuseWhileStopping(app, parts.health)
   const clientAuth = new ClientAuth(credentials.clients)
   const book = new CredentialBook(settings, log, credentials)
@@ -420,7 +426,7 @@ function buildHttp(parts: Parts & HttpParts): {
         ? undefined
         : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
   })
-  const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, parts) : undefined
+  const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, { ...parts, calls: parts.telemetry.calls }) : undefined
   app.addHook('onClose', async () => {
     changeStreams.close()
     await closeMcp?.()

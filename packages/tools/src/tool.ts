@@ -1,4 +1,4 @@
-import type { Data, DataObject, UsageReport } from '@impresario/protocol'
+import type { Data, DataObject, TraceContext, UsageReport } from '@impresario/protocol'
 
 /** A JSON Schema, draft 2020-12. */
 export type JsonSchema = DataObject
@@ -9,6 +9,8 @@ export interface ToolCall {
   readonly signal: AbortSignal
   /** The same for every attempt of one call, so that a receiver can tell a repetition. */
   readonly idempotencyKey: string
+  /** The trace that the call belongs to, for those whom the tool asks. */
+  readonly tracing?: TraceContext
   /** The run that calls it, or the part of one. */
   readonly runId: string
   /** Whose run it is. */

@@ -1,6 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { isJsonObject } from '@impresario/protocol'
-import type { Json, JsonObject } from '@impresario/protocol'
+import type { Json, JsonObject, TraceContext } from '@impresario/protocol'
 import { boundedFetch } from './bounded-fetch.ts'
 import type { OutsideConfig, ToldTool } from './outside-config.ts'
 
@@ -65,15 +65,17 @@ export class OutsideServer {
     await client?.close().catch(() => undefined)
   }
 
-  /** `onUsage` hears what the server says that the call has used, before the answer is looked at. */
-  async call(tool: string, args: JsonObject, signal: AbortSignal, onUsage: OnUsage): Promise<Json> {
+  async call(tool: string, args: JsonObject, { signal, onUsage, tracing }: OutsideCall): Promise<Json> {
     const { name, timeoutSeconds } = this.#options.config
     const client = this.#client
     if (client === undefined) throw new OutsideError(`The MCP server ${name} is not connected.`, false)
     let result: Readonly<Record<string, unknown>>
     try {
       const limits = { signal, timeout: timeoutSeconds * 1_000, maxTotalTimeout: timeoutSeconds * 1_000 }
-      result = await client.callTool({ name: tool, arguments: args }, limits)
+      result = await client.callTool(
+        { name: tool, arguments: args, ...(tracing === undefined ? {} : { _meta: { ...tracing } }) },
+        limits,
+      )
     } catch (error) {
       throw new OutsideError(`${tool} of ${name} failed: ${textOf(error)}`, false)
     }
@@ -131,7 +133,16 @@ export class OutsideServer {
 const USAGE = 'impresario/usage'
 
 /** Not checked: it comes from outside. */
-export type OnUsage = (usage: Readonly<Record<string, unknown>>) => Promise<void>
+type OnUsage = (usage: Readonly<Record<string, unknown>>) => Promise<void>
+
+/** What comes with a call of a tool. */
+export interface OutsideCall {
+  readonly signal: AbortSignal
+  /** Hears what the server says that the call has used, before the answer is looked at. */
+  readonly onUsage: OnUsage
+  /** The trace that the call belongs to. The server is told of it in `_meta`. */
+  readonly tracing?: TraceContext | undefined
+}
 
 function usageIn({ _meta: meta }: Readonly<Record<string, unknown>>): Parameters<OnUsage>[0] | undefined {
   const used = isRecord(meta) ? meta[USAGE] : undefined

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '@impresario/protocol'
 import { fingerprintOf, readOutsideConfig } from './outside-config.ts'
 import type { OutsideConfig, ToldTool } from './outside-config.ts'
 import { OutsideServer } from './outside-server.ts'
-import type { OnUsage } from './outside-server.ts'
+import type { OutsideCall } from './outside-server.ts'
 import { Pins } from './pins.ts'
 
 /** A tool of a connected server, as pipelines name it: `mcp.github.create_issue`. */
@@ -14,7 +14,7 @@ export interface OutsideTool {
   readonly input: JsonObject
   readonly output: JsonObject
   readonly timeoutSeconds: number
-  run(args: JsonObject, signal: AbortSignal, onUsage: OnUsage): Promise<Json>
+  run(args: JsonObject, call: OutsideCall): Promise<Json>
 }
 
 export interface OutsideServersOptions {
@@ -72,7 +72,7 @@ export class OutsideServers {
           input: tool.input,
           output: tool.output ?? {},
           timeoutSeconds,
-          run: (args, signal, onUsage) => server.call(tool.name, args, signal, onUsage),
+          run: (args, call) => server.call(tool.name, args, call),
         })
       } else {
         const advice = `Look at it, and remove its line from ${this.#options.path}.pins to use it as it is now.`

@@ -18,6 +18,7 @@ import { emailSend, httpRequest, log as logTool, ToolRegistry, transform } from 
 import type { BuiltInTool } from '@impresario/tools'
 import type { OutboundPolicy } from '@impresario/webhooks'
 import { kernelTools } from './kernel-tools.ts'
+import type { CallSpans } from '../telemetry/call-spans.ts'
 import { ToolWorker, toolTaskType } from './tool-worker.ts'
 
 export interface AutomationServiceOptions {
@@ -28,6 +29,7 @@ export interface AutomationServiceOptions {
   readonly policy: OutboundPolicy
   readonly timeZone: string
   readonly instanceId: string
+  readonly calls?: CallSpans | undefined
   readonly vault: Vault
   /** What an agent may do now; nothing for clients, whose role says everything. */
   readonly scopesOf: (owner: string) => ScopesNow | Promise<ScopesNow>

@@ -3,9 +3,10 @@ import type { Clock, Log, Service } from '@impresario/core'
 import { marksIn, TOOL_OUTPUT } from '@impresario/automations'
 import type { Delivery, Engine, Report } from '@impresario/engine'
 import { parseExact, readJson, readUsage, stringifyExact, writeJson } from '@impresario/protocol'
-import type { DataObject, Json, UsageReport } from '@impresario/protocol'
+import type { DataObject, Json, TraceContext, UsageReport } from '@impresario/protocol'
 import { runTool, ToolError } from '@impresario/tools'
 import type { ToolRegistry } from '@impresario/tools'
+import type { CallSpans } from '../telemetry/call-spans.ts'
 
 export interface ToolWorkerOptions {
   readonly engine: Engine
@@ -13,6 +14,8 @@ export interface ToolWorkerOptions {
   readonly clock: Clock
   readonly log: Log
   readonly instanceId: string
+  /** Spans of the calls; nothing where there are no traces. */
+  readonly calls?: CallSpans | undefined
   /** The scopes that a tool needs and the owner of a run does not have now. */
   readonly missingScopes: (tool: string, owner: string) => readonly string[] | Promise<readonly string[]>
   /** The values of these secrets of an owner; those that are not there are left out. */
@@ -145,7 +148,7 @@ export class ToolWorker implements Service {
     const controller = new AbortController()
     this.#running.set(taskId, controller)
     try {
-      const report = await this.#report(delivery, controller.signal)
+      const report = await this.#traced(delivery, controller.signal)
       await engine.desk.results(this.#id, [report])
     } catch (error) {
       // The task is handed out again when its lease ends.
@@ -161,7 +164,28 @@ export class ToolWorker implements Service {
     await this.#options.engine.desk.meter(this.#id, taskId, { usage, eventId: String(count) })
   }
 
-  async #report({ taskId, call, idempotencyKey, jobId }: Delivery, signal: AbortSignal): Promise<Report> {
+  /** With a span, where there are traces. */
+  async #traced(delivery: Delivery, signal: AbortSignal): Promise<Report> {
+    const { calls, tools } = this.#options
+    const name = delivery.call.type.slice(TYPE_PREFIX.length)
+    const isOutside = name === 'http.request' || tools.named(name)?.tool.kind === 'mcp'
+    const span = calls?.openTool(delivery, {
+      name: `Tool:${name}`,
+      kind: isOutside ? 'client' : 'internal',
+      attributes: { 'gen_ai.tool.name': name, 'job.id': delivery.jobId, 'task.attempt': delivery.attempt },
+    })
+    if (span === undefined) return this.#report(delivery, signal)
+    const report = await span.run(() => this.#report(delivery, signal, span.context))
+    const { error } = report
+    span.end(error === undefined ? {} : { error: error.message, attributes: { 'error.type': error.code } })
+    return report
+  }
+
+  async #report(
+    { taskId, call, idempotencyKey, jobId }: Delivery,
+    signal: AbortSignal,
+    tracing?: TraceContext,
+  ): Promise<Report> {
     const { engine, tools, log } = this.#options
     const name = call.type.slice(TYPE_PREFIX.length)
     const registered = tools.named(name)
@@ -180,6 +204,7 @@ export class ToolWorker implements Service {
         call: {
           signal,
           idempotencyKey,
+          ...(tracing === undefined ? {} : { tracing }),
           owner,
           runId: jobId,
           meter: (report) => this.#meter(taskId, report, (reports += 1)),

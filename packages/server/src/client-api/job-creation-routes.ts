@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { shownJobId } from '@impresario/core'
 import type { Engine, NewJob } from '@impresario/engine'
-import { ImpresarioError, LIMITS, traceContextOf } from '@impresario/protocol'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type {
   CreateJobBatchReply,
   CreateJobReply,
@@ -22,6 +22,7 @@ import { rerunJob } from './rerun-operations.ts'
 import type { QuotaCalendar } from '../limits/quota-calendar.ts'
 import { route } from '../http/route.ts'
 import { settleNumbers } from '../worker-protocol/settle-numbers.ts'
+import { tracingOf } from '../telemetry/request-spans.ts'
 import { readCreate, readEndpointBody } from './wire-job.ts'
 import type { Origin } from './wire-job.ts'
 
@@ -188,7 +189,7 @@ function originOf(request: FastifyRequest, quotas: QuotaCalendar): Origin {
   return {
     client: caller.client,
     quota: quotas.quotaOf(caller),
-    tracing: traceContextOf(request.headers),
+    tracing: tracingOf(request),
     ...(once === undefined ? {} : { idempotencyKey: once.key }),
   }
 }

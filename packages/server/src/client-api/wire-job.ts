@@ -25,6 +25,7 @@ import type {
   WireWork,
 } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
+import { tracingFor } from '../telemetry/request-spans.ts'
 
 /** A job as its owner sees it: never the client's configuration, never a stack. */
 export function jobBody({ value: job, version }: Stored<Job>): JobBody {
@@ -192,7 +193,7 @@ export interface Origin {
 
 export function readCreate(body: CreateJobRequest, origin: Origin): NewJob {
   const own = body.tracing_context
-  const tracing = own === undefined || own === null ? origin.tracing : traceContextOf(own)
+  const tracing = own === undefined || own === null ? origin.tracing : tracingFor(traceContextOf(own), origin.tracing)
   return {
     blueprint: body.blueprint,
     client: origin.client,

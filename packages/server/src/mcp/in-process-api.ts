@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '@impresario/mcp'
 import type { Api, ApiReply, ApiRequest } from '@impresario/mcp'
 import { HEADERS, readJson, writeJson } from '@impresario/protocol'
-import type { Json } from '@impresario/protocol'
+import type { Json, TraceContext } from '@impresario/protocol'
 
 /**
  * The client API for whoever made a request to the MCP server: the same routes with the same token, without a network in
@@ -13,8 +13,9 @@ export function inProcessApi(
   prefix: string,
   request: FastifyRequest,
   allows: (scope: string) => boolean,
+  tracing?: TraceContext,
 ): Api {
-  const carried = carriedHeaders(request)
+  const carried = { ...carriedHeaders(request), ...tracing }
   return {
     allows,
     call: async ({ method, path, isAbsolute, query = {}, body, idempotencyKey, signal }: ApiRequest) => {

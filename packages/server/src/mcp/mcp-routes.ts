@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '@impresario/core'
 import type { McpEndpoint } from '@impresario/mcp'
-import { isImpresarioError, plainText } from '@impresario/protocol'
+import { isImpresarioError, isJsonObject, plainText, traceContextOf } from '@impresario/protocol'
 import { listIn } from '../config/mcp-keys.ts'
 import type { McpSettings } from '../config/mcp-keys.ts'
 import type { SecretKey } from '../config/secret-key.ts'
@@ -12,6 +12,8 @@ import type { OpenWaits } from '../http/connection.ts'
 import type { RouteDeclaration } from '../http/route.ts'
 import { VERSION } from '../runtime/version.ts'
 import { errorFields } from '../runtime/log.ts'
+import type { CallSpan, CallSpans } from '../telemetry/call-spans.ts'
+import { tracingOf } from '../telemetry/request-spans.ts'
 import { hostCheck } from './host-check.ts'
 import { inProcessApi } from './in-process-api.ts'
 
@@ -24,6 +26,7 @@ export interface McpRoutesOptions {
   readonly log: Log
   readonly waits: OpenWaits
   readonly secretKey: SecretKey
+  readonly calls: CallSpans | undefined
 }
 
 const PATH = '/mcp'
@@ -73,7 +76,7 @@ async function open({ log, secretKey }: McpRoutesOptions): Promise<McpEndpoint> 
 async function serve(
   app: FastifyInstance,
   endpoint: McpEndpoint,
-  { settings, waits }: McpRoutesOptions,
+  { settings, waits, calls }: McpRoutesOptions,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -81,8 +84,13 @@ async function serve(
   const base = baseOf(request, settings.publicUrl)
   const wait = waits.begin(reply)
   const { signal } = wait
-  const end = (): void => wait.end()
-  const api = inProcessApi(app, `/${settings.clientApiPrefix}/v1`, request, (scope) => mayUse(caller, scope))
+  const end = (error?: string): void => {
+    wait.end()
+    span?.end({ error })
+  }
+  const span = openMessage(calls, request)
+  const tracing = span?.context ?? tracingOf(request)
+  const api = inProcessApi(app, `/${settings.clientApiPrefix}/v1`, request, (scope) => mayUse(caller, scope), tracing)
   try {
     const { body } = request
     const response = await endpoint.handle(
@@ -92,10 +100,29 @@ async function serve(
     )
     return await send(reply, response, end)
   } catch (error) {
-    end()
+    end('The message could not be answered.')
     throw error
   }
 }
+
+/** A span for each message of an assistant: its own trace, if the message has one, goes before that of the request. */
+function openMessage(calls: CallSpans | undefined, request: FastifyRequest): CallSpan | undefined {
+  const { body } = request
+  if (calls?.isOn !== true || !isJsonObject(body)) return undefined
+  const { method, params } = body
+  if (typeof method !== 'string' || !METHOD.test(method)) return undefined
+  const { name, _meta: meta } = isJsonObject(params) ? params : {}
+  const tool = typeof name === 'string' && TOOL.test(name) ? name : undefined
+  return calls.open({
+    name: tool === undefined ? method : `${method} ${tool}`,
+    kind: 'server',
+    caller: (isJsonObject(meta) ? traceContextOf(meta) : undefined) ?? tracingOf(request),
+    attributes: { 'mcp.method.name': method, ...(tool === undefined ? {} : { 'gen_ai.tool.name': tool }) },
+  })
+}
+
+const METHOD = /^[\w/]{1,64}$/
+const TOOL = /^[\w.-]{1,128}$/
 
 /** Which tools are shown. The routes decide what may be done: here it only matters that nobody reads what is of no use. */
 function mayUse(caller: Caller & { readonly scopes?: readonly string[] }, scope: string): boolean {
@@ -127,7 +154,7 @@ async function send(reply: FastifyReply, response: Response, end: () => void): P
     return reply.send(text === '' ? undefined : text)
   }
   const stream = Readable.fromWeb(response.body.pipeThrough(withPlainNumbers()))
-  stream.once('close', end)
+  stream.once('close', () => end())
   return reply.header('cache-control', 'no-store').header('x-accel-buffering', 'no').send(stream)
 }
 

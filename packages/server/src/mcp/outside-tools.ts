@@ -61,9 +61,9 @@ function toolOf(outside: OutsideTool): Tool & Pick<BuiltInTool, 'run'> {
     scopes: [],
     isIdempotent: false,
     isReadOnly: false,
-    run: async (given, { signal, meter }): Promise<Data> => {
+    run: async (given, { signal, meter, tracing }): Promise<Data> => {
       try {
-        return await outside.run(readJson(stringifyExact(given)) as JsonObject, signal, meter)
+        return await outside.run(readJson(stringifyExact(given)) as JsonObject, { signal, onUsage: meter, tracing })
       } catch (error) {
         if (!(error instanceof OutsideError)) throw error
         throw new ToolError(error.isLasting ? 'PERMANENT_ERROR' : 'TRANSIENT_ERROR', error.message)

@@ -138,7 +138,7 @@ export class Otlp {
 }
 
 /* The enums of OpenTelemetry, which are numbers in its protocol: INTERNAL, SERVER, PRODUCER, and so on. */
-const KINDS: Readonly<Record<Span['kind'], Api.SpanKind>> = { internal: 0, server: 1, producer: 3 }
+const KINDS: Readonly<Record<Span['kind'], Api.SpanKind>> = { internal: 0, server: 1, client: 2, producer: 3 }
 const STATUS_OK: Api.SpanStatusCode = 1
 const STATUS_ERROR: Api.SpanStatusCode = 2
 

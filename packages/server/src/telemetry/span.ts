@@ -1,7 +1,7 @@
 /** A piece of work that has ended, as it is sent to the collector. */
 export interface Span {
   readonly name: string
-  readonly kind: 'internal' | 'producer' | 'server'
+  readonly kind: 'client' | 'internal' | 'producer' | 'server'
   readonly traceId: string
   readonly spanId: string
   readonly parentId?: string | undefined

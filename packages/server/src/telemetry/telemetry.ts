@@ -7,7 +7,9 @@ import type { Metrics } from '../metrics/metrics.ts'
 import { errorFields } from '../runtime/log.ts'
 import { VERSION } from '../runtime/version.ts'
 import { within } from '../runtime/within.ts'
+import { CallSpans } from './call-spans.ts'
 import { JobSpans } from './job-spans.ts'
+import type { JobSpansOptions } from './job-spans.ts'
 import { loadOtlp, Otlp } from './otlp.ts'
 import type { Target } from './otlp.ts'
 import { SpanQueue } from './span-queue.ts'
@@ -34,6 +36,8 @@ const STOP_MS = 5_000
 export class Telemetry {
   /** Nothing when no traces are asked for. */
   readonly spans: JobSpans | undefined
+  /** Requests and calls of tools; nothing when no traces are asked for. */
+  readonly calls: CallSpans | undefined
   readonly #options: TelemetryOptions
   readonly #queue: SpanQueue | undefined
   readonly #startedAt: number
@@ -59,14 +63,16 @@ export class Telemetry {
       onDropped: (spans, reason) => metrics.count('impresario_spans_dropped_total', { reason }, spans),
     })
     this.#queue = queue
-    this.spans = new JobSpans({
+    const parts: JobSpansOptions = {
       clock,
       sampling: { sampler: settings.otelSampler, share: settings.otelSamplerShare },
       isOn: () => this.#otlp !== undefined,
       add: (span) => queue.add(span),
       newSpanId: () => randomBytes(SPAN_ID_BYTES).toString('hex'),
       within: (trace, spanId, code) => (this.#otlp === undefined ? code() : this.#otlp.within(trace, spanId, code)),
-    })
+    }
+    this.spans = new JobSpans(parts)
+    this.calls = new CallSpans(parts)
   }
 
   async start(): Promise<void> {

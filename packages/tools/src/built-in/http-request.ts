@@ -101,7 +101,7 @@ function wantedIn(given: Given, policy: OutboundPolicy, call: ToolCall): Wanted 
   if (json !== undefined && body !== undefined) {
     throw new ToolError('INVALID_INPUT_ERROR', 'Give "json" or "body", not both.')
   }
-  const headers = new Map<string, string>()
+  const headers = new Map<string, string>(Object.entries(call.tracing ?? {}))
   if (method !== 'GET' && method !== 'HEAD') headers.set('idempotency-key', call.idempotencyKey)
   if (json !== undefined) headers.set('content-type', 'application/json')
   for (const [name, value] of Object.entries(given.headers ?? {})) {
