@@ -7,9 +7,11 @@ class, and write your own skills below. The protocol is explained in docs/guide/
     ORCHESTRATOR_URL=http://localhost:8080 WORKER_TOKEN=... python3 worker.py
 """
 
+import contextlib
 import http.client
 import json
 import os
+import queue
 import random
 import signal
 import socket
@@ -20,6 +22,11 @@ import time
 import traceback
 import urllib.parse
 import uuid
+
+try:  # optional: with it, spans of libraries that a skill uses belong to the span of the task
+    from opentelemetry import propagate, trace
+except ImportError:
+    trace = None
 
 POLL_SECONDS = 30
 HEARTBEAT_SECONDS = 15.0
@@ -122,6 +129,7 @@ class Worker:
         self._changed = threading.Event()
         self._polling = None
         self._outage = Outage()
+        self._tracing = OpenTelemetryTracing() if trace is not None else PlainTracing()
 
     def skill(self, name):
         """Decorates a function `(params, task) -> result`."""
@@ -149,6 +157,7 @@ class Worker:
         polling.join(timeout=REQUEST_SECONDS)
         self._finish(shutdown_seconds)
         self._say("offline")
+        self._tracing.flush()
         log("stopped")
 
     # -- calls ---------------------------------------------------------------------------------------------------------
@@ -325,7 +334,8 @@ class Worker:
         try:
             if skill is None:
                 raise TaskError("PERMANENT_ERROR", f"This worker has no skill {task.wire['type']!r}.")
-            return {"status": "success", "data": skill(task.wire.get("params") or {}, task)}
+            with self._tracing.span(self.id, task):
+                return {"status": "success", "data": skill(task.wire.get("params") or {}, task)}
         except Cancelled:
             return {"status": "cancelled"}
         except TaskError as error:
@@ -432,6 +442,109 @@ class Outage:
             self._kind = None
             seconds = time.monotonic() - self._since
         log("connected to the orchestrator again", after_seconds=round(seconds, 1))
+
+
+class OpenTelemetryTracing:
+    """Spans by the package opentelemetry, for a program that has set up a provider, such as with opentelemetry-instrument."""
+
+    def span(self, worker_id, task):
+        parent = propagate.extract(task.wire.get("tracing_context") or {})
+        tracer = trace.get_tracer("impresario-python-worker")
+        return tracer.start_as_current_span(
+            span_name(task), context=parent, kind=trace.SpanKind.CONSUMER, attributes=span_attributes(worker_id, task))
+
+    def flush(self):
+        flush = getattr(trace.get_tracer_provider(), "force_flush", None)
+        if flush is not None:
+            flush(2000)
+
+
+class PlainTracing:
+    """Spans by the standard library: one for each task that belongs to a recorded trace, sent as OTLP in JSON.
+
+    Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set. What a collector that is away does not take is lost; tasks never wait.
+    """
+
+    def __init__(self, waiting_max=1000):
+        base = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").rstrip("/")
+        own = os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+        self._url = own or (f"{base}/v1/traces" if base else "")
+        self._service = os.environ.get("OTEL_SERVICE_NAME", "impresario-python-worker")
+        self._waiting = queue.Queue(waiting_max)
+        if self._url:
+            threading.Thread(target=self._send_for_ever, daemon=True).start()
+
+    @contextlib.contextmanager
+    def span(self, worker_id, task):
+        parent = (task.wire.get("tracing_context") or {}).get("traceparent", "").split("-")
+        if not self._url or len(parent) < 4 or not int(parent[3], 16) & 1:
+            yield
+            return
+        began, problem = time.time_ns(), None
+        try:
+            yield
+        except BaseException as error:
+            problem = f"{type(error).__name__}: {error}"[:1000]
+            raise
+        finally:
+            span = {
+                "traceId": parent[1], "spanId": os.urandom(8).hex(), "parentSpanId": parent[2],
+                "name": span_name(task), "kind": 5,
+                "startTimeUnixNano": str(began), "endTimeUnixNano": str(time.time_ns()),
+                "attributes": otlp_attributes(span_attributes(worker_id, task)),
+                "status": {"code": 1} if problem is None else {"code": 2, "message": problem},
+            }
+            with contextlib.suppress(queue.Full):
+                self._waiting.put_nowait(span)
+
+    def flush(self, seconds=2.0):
+        until = time.monotonic() + seconds
+        while self._waiting.unfinished_tasks and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def _send_for_ever(self):
+        while True:
+            spans = [self._waiting.get()]
+            with contextlib.suppress(queue.Empty):
+                while len(spans) < 100:
+                    spans.append(self._waiting.get_nowait())
+            try:
+                self._send(spans)
+            except (OSError, http.client.HTTPException) as error:
+                log("spans were not sent", error=str(error))
+            for _ in spans:
+                self._waiting.task_done()
+
+    def _send(self, spans):
+        url = urllib.parse.urlsplit(self._url)
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        connection = kind(url.hostname, url.port, timeout=REQUEST_SECONDS)
+        resource = {"attributes": otlp_attributes({"service.name": self._service})}
+        scope_spans = [{"scope": {"name": "impresario-python-worker"}, "spans": spans}]
+        body = {"resourceSpans": [{"resource": resource, "scopeSpans": scope_spans}]}
+        try:
+            connection.request("POST", url.path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+            connection.getresponse().read()
+        finally:
+            connection.close()
+
+
+def span_name(task):
+    return f"Worker:{task.wire['type']}"
+
+
+def span_attributes(worker_id, task):
+    return {
+        "job.id": task.job_id, "task.id": task.idempotency_key, "task.type": task.wire["type"],
+        "task.attempt": task.attempt, "worker.id": worker_id,
+    }
+
+
+def otlp_attributes(values):
+    def value(given):
+        return {"intValue": str(given)} if isinstance(given, int) else {"stringValue": str(given)}
+
+    return [{"key": key, "value": value(given)} for key, given in values.items()]
 
 
 def failure(code, message, details=None, stack=None):

@@ -9,7 +9,9 @@ import { createClient } from '@impresario/client'
 import { blueprint } from '@impresario/core'
 import { isJsonObject, type JsonObject } from '@impresario/protocol'
 import { createServer } from '@impresario/server'
+import type { Settings } from '@impresario/server'
 import { afterEach, expect, test } from 'vitest'
+import { attributesIn, Collector } from '../servers/collector.ts'
 import { ensure } from './debian-packages.ts'
 
 const missing = ensure(['python3'])
@@ -43,10 +45,10 @@ afterEach(async () => {
   for (const clean of cleanUp.splice(0).toReversed()) await clean()
 })
 
-async function startServer(apiPort = 0) {
+async function startServer(apiPort = 0, more: Partial<Settings> = {}) {
   const server = createServer({
     blueprints: [one],
-    settings: { apiHost: '127.0.0.1', apiPort, storageUrl: 'memory:', logLevel: 'error', workerToken: TOKEN },
+    settings: { apiHost: '127.0.0.1', apiPort, storageUrl: 'memory:', logLevel: 'error', workerToken: TOKEN, ...more },
   })
   const { address } = await server.start()
   cleanUp.push(() => server.stop())
@@ -131,6 +133,37 @@ test.skipIf(missing !== undefined)(
     expect(await worker.stop()).toBe(0)
   },
 )
+
+test.skipIf(missing !== undefined)('[I-04] the Python worker continues the trace of its task', async () => {
+  const collector = await new Collector().listen()
+  const { address, client } = await startServer(0, {
+    otelTracesEndpoint: `${collector.url}/v1/traces`,
+    otelTraceDelayMs: 10,
+  })
+  const worker = new PythonWorker(address, { WORKER_ID: 'py-traced', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+  await worker.says('registered')
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  const job = await client.start(
+    'one',
+    { type: 'texts.flaky', params: { attempts: 2 } },
+    { tracingContext: { traceparent } },
+  )
+  await job.result()
+  const off = { tracingContext: { traceparent: traceparent.replace(/01$/, '00') } }
+  await (await client.start('one', { type: 'texts.upper', params: { text: 'a' } }, off)).result()
+  await collector.until(() => collector.named('Task:texts.flaky')[1])
+  await collector.until(() => collector.named('Worker:texts.flaky')[1])
+  const [failed, done] = collector.named('Worker:texts.flaky')
+  expect([failed?.status.code, done?.status.code]).toEqual([2, 1])
+  expect(failed?.status.message).toBe('ConnectionError: the dictionary does not answer')
+  expect(collector.named('Worker:texts.flaky').map(({ parentSpanId }) => parentSpanId)).toEqual(
+    collector.named('Task:texts.flaky').map(({ spanId }) => spanId),
+  )
+  expect(attributesIn(done?.attributes ?? [])).toMatchObject({ 'job.id': job.id, 'worker.id': 'py-traced' })
+  expect(await worker.stop()).toBe(0)
+  expect(new Set(collector.spans.map(({ traceId }) => traceId))).toEqual(new Set([traceparent.split('-')[1]]))
+  expect(collector.named('Worker:texts.upper')).toEqual([])
+})
 
 test.skipIf(missing !== undefined)('[E-06] a Python worker with a wrong token says once what to set', async () => {
   let refused = 0

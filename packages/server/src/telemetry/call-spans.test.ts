@@ -31,6 +31,7 @@ process.stdin.on('data', (piece) => {
     if (method === 'initialize') say({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'small', version: '1' } })
     else if (method === 'tools/list') say({ tools: [{ name: 'told', description: 'Says.', inputSchema: { type: 'object' } }] })
     else if (method === 'tools/call') say({ content: [], structuredContent: { traceparent: params._meta?.traceparent ?? null } })
+    else if (id !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'No.' } }) + '\\n')
   }
 })
 `
@@ -122,7 +123,7 @@ test('[I-04] [K-10] a tool of a pipeline has a span, and those whom it asks are 
   const pipeline = [
     { id: 'get', uses: 'http.request', with: { url: `http://127.0.0.1:${port}/` } },
     { id: 'ask', uses: 'mcp.small.told' },
-    { id: 'bad', uses: 'http.request', with: { url: 'http://127.0.0.1:1/' } },
+    { id: 'bad', uses: 'http.request', with: { url: 'http://127.0.0.1:1/' }, retry: { max_attempts: 1 } },
   ]
   const { body: made } = await app.client('POST', '/api/v1/automations', { title: 'Ask', pipeline })
   const { body: run } = await app.client('POST', `/api/v1/automations/${String(made['id'])}/run`, {})
