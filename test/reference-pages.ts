@@ -194,7 +194,9 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   transitionsMaxDefault:
     'Default number of states that a job can enter. The configuration or the blueprint can change it.',
   transitionsMaxCeiling: 'Maximum value of that setting.',
-  contextBytesMax: 'State history of a job, as JSON.',
+  contextBytesMax: 'State history of a job, as JSON; of values that are not kept in the store of files.',
+  offloadedHistoryBytesMax: 'State history of a job with the values that are kept in the store of files.',
+  offloadedValueBytesMin: 'Smaller values of a state history always stay in the record.',
   childDepthMax: 'Nesting depth of child jobs.',
   handlerMs: 'Duration of one handler run.',
   handlerAttemptsMax:

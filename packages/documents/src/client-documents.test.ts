@@ -1,7 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createServer } from '@impresario/server'
+import type { Settings } from '@impresario/server'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { attributesIn, Collector } from '../../../test/servers/collector.ts'
 import { ClientDocuments } from './client-documents.ts'
 import { documentsConfig } from './config/config.ts'
 import { newDirectory, TextParser } from './engine/documents.fixture.ts'
@@ -14,7 +16,7 @@ interface Answer {
 }
 
 /** A server with two clients; each has a folder with one document that has a word of its own, and one that both have. */
-async function startServer() {
+async function startServer(more: Partial<Settings> = {}) {
   const base = await newDirectory('server')
   const clientsConfigPath = join(base, 'clients.toml')
   const tables = Object.entries(TOKENS).map(([name, token]) => `[${name}]\ntoken = "${token}"\n`)
@@ -32,7 +34,14 @@ async function startServer() {
   const server = createServer({
     blueprints: [documents.blueprint],
     documents,
-    settings: { apiHost: '127.0.0.1', apiPort: 0, storageUrl: 'memory:', logLevel: 'silent', clientsConfigPath },
+    settings: {
+      apiHost: '127.0.0.1',
+      apiPort: 0,
+      storageUrl: 'memory:',
+      logLevel: 'silent',
+      clientsConfigPath,
+      ...more,
+    },
   })
   const { address } = await server.start()
   await documents.start(server)
@@ -79,8 +88,12 @@ test('[L-04] an index belongs to a client: neither search nor id nor path reache
   }
 })
 
-test('[L-07] the metrics of the server have the figures of all indexes, added up', async () => {
-  const { address } = await startServer()
+test('[L-07] [I-03] the metrics of the server have the figures of all indexes, added up, on the page and for a collector', async () => {
+  const collector = await new Collector().listen()
+  const { address } = await startServer({
+    otelMetricsEndpoint: `${collector.url}/v1/metrics`,
+    otelMetricIntervalMs: 200,
+  })
   const figure = async (name: string): Promise<number> => {
     const lines = (await (await fetch(`${address}/metrics`)).text()).split('\n')
     const found = lines.filter((line) => line.startsWith(`impresario_documents_${name}`))
@@ -90,6 +103,11 @@ test('[L-07] the metrics of the server have the figures of all indexes, added up
     async () => expect(await figure('tasks_processed_total{type="index",status="completed"}')).toBe(2),
     60_000,
   )
+  const indexed = await collector.until(() => {
+    const points = collector.metrics.findLast(({ name }) => name === 'stroidex_tasks_processed_total')?.sum?.dataPoints
+    return points?.find(({ asDouble, attributes }) => asDouble === 2 && attributesIn(attributes)['type'] === 'index')
+  })
+  expect(attributesIn(indexed.attributes)).toEqual({ type: 'index', status: 'completed' })
   expect(await figure('task_duration_seconds_count{type="index"}')).toBe(2)
   await vi.waitFor(async () => expect(await figure('queue_size')).toBe(0), 60_000)
 })

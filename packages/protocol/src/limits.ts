@@ -49,6 +49,13 @@ export const LIMITS = {
   transitionsMaxCeiling: 1_000,
   /** Serialized state history of a job; beyond it the job fails, and its data belongs in files. */
   contextBytesMax: 262_144,
+  /**
+   * The same where large values of jobs are kept in the store of files: what stays in the record has `contextBytesMax`. A job is
+   * still read as a whole, and each step of it takes this much memory.
+   */
+  offloadedHistoryBytesMax: 4_194_304,
+  /** Smaller values always stay in the record: a file for each would cost more than it saves. */
+  offloadedValueBytesMin: 16_384,
   childDepthMax: 16,
   handlerMs: 60_000,
   handlerAttemptsMax: 4,

@@ -47,7 +47,7 @@ import { applySchedules, readSchedules } from './config/schedules.ts'
 import type { IsClient } from './config/schedules.ts'
 import { loadSecretKey } from './config/secret-key.ts'
 import type { SecretKey } from './config/secret-key.ts'
-import { isShared, openStorage } from './orchestrator/storage.ts'
+import { hasFileStore, isShared, openStorage } from './orchestrator/storage.ts'
 import { tellStranded } from './orchestrator/stranded-jobs.ts'
 import { directoryOf } from './config/storage-choice.ts'
 import { createWebhooks, webhookPolicy } from './orchestrator/webhook-service.ts'
@@ -355,6 +355,7 @@ function createRegistry(options: OrchestratorOptions, settings: Settings, log: L
     handlerAttemptsMax: attemptsMax,
     transitionsMax: settings.maxTransitionsPerJob,
     runTimeoutMs: settings.workerTimeoutSeconds * 1_000,
+    offloads: hasFileStore(settings),
   })
   if (options.loaded === undefined) return blueprints
   for (const warning of blueprints.replace(options.loaded).warnings) log.warn(warning)

@@ -44,6 +44,8 @@ export interface TurnInput {
   readonly files?: TaskFiles | undefined
   /** Where the handler's lines go; without it they go nowhere. */
   readonly log?: Log | undefined
+  /** Large values of the state history are kept apart from the record. */
+  readonly offloads?: boolean | undefined
 }
 
 export interface TurnOutput {

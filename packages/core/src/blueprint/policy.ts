@@ -3,8 +3,9 @@ import type { ScriptPolicy } from './script.ts'
 
 /** What holds for blueprints that say nothing. A result timeout and a life span have no default: only users know them. */
 export type PolicyDefaults = Required<
-  Omit<ScriptPolicy, 'resultTimeoutMs' | 'executionTimeoutMs' | 'retryTimeouts' | 'backoffFactor'>
->
+  Omit<ScriptPolicy, 'resultTimeoutMs' | 'executionTimeoutMs' | 'retryTimeouts' | 'backoffFactor' | 'offloads'>
+> &
+  Pick<ScriptPolicy, 'offloads'>
 
 export const POLICY_DEFAULTS: PolicyDefaults = {
   transitionsMax: LIMITS.transitionsMaxDefault,

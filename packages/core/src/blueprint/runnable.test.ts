@@ -251,6 +251,12 @@ describe('[B-01] the context', () => {
     await expect(run(leave('x'.repeat(LIMITS.contextBytesMax)))).rejects.toThrow(
       /stateHistory has grown to \d+ bytes.*Put large data into files/,
     )
+    const kept = { job, signal, offloads: true }
+    const { stateHistory } = await leave('x'.repeat(LIMITS.contextBytesMax)).perform(kept)
+    expect(stateHistory['left']).toHaveLength(LIMITS.contextBytesMax)
+    await expect(leave('x'.repeat(LIMITS.offloadedHistoryBytesMax)).perform(kept)).rejects.toThrow(
+      `at most ${LIMITS.offloadedHistoryBytesMax} are allowed`,
+    )
   })
 })
 

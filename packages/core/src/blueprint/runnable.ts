@@ -5,7 +5,8 @@ import type { Migration, RunnableBlueprint, StateNode, TurnInput, TurnOutput } f
 import { compileCondition, jsonSchemaOf } from './condition.ts'
 import { contextOf, undoContext, withoutResults } from './context.ts'
 import type { RawContext } from './context.ts'
-import { jsonCopy, jsonObjectCopy, jsonSize, storedCopy } from './json-copy.ts'
+import { historyExcess } from '../job/capacity.ts'
+import { jsonCopy, jsonObjectCopy, storedCopy } from './json-copy.ts'
 import { nodeOf } from './node.ts'
 import { POLICY_DEFAULTS, completePolicy } from './policy.ts'
 import { createRecorder, placed } from './recorder.ts'
@@ -45,9 +46,11 @@ interface Migratable {
 interface Compiled {
   readonly script: ScriptState
   readonly definition: Definition
-  readonly run: (context: RawContext) => Promise<TurnOutput>
+  readonly run: (context: RawContext, offloads: boolean) => Promise<TurnOutput>
   /** Undoes it, if it can be. */
-  readonly undo?: ((context: RawContext, compensation: Compensation) => Promise<TurnOutput>) | undefined
+  readonly undo?:
+    | ((context: RawContext, compensation: Compensation, offloads: boolean) => Promise<TurnOutput>)
+    | undefined
 }
 
 /** The terminal state that every blueprint has: statuses without a transition lead there. */
@@ -128,6 +131,8 @@ interface StateParts {
   readonly history: Schema | undefined
   readonly output: Schema | undefined
   readonly topics: readonly string[] | undefined
+  /** In a turn: whether large values are kept apart. */
+  readonly offloads?: boolean
 }
 
 function compileState(parts: StateParts): Compiled {
@@ -138,8 +143,12 @@ function compileState(parts: StateParts): Compiled {
     return {
       script: scriptOf(parts, definition),
       definition,
-      run: async (context) => runRules(parts, rules, context),
-      ...(undo === undefined ? {} : { undo: async (context, why) => runUndo(parts, undo, context, why) }),
+      run: async (context, offloads) => runRules({ ...parts, offloads }, rules, context),
+      ...(undo === undefined
+        ? {}
+        : {
+            undo: async (context, why, offloads) => runUndo({ ...parts, offloads }, undo, context, why),
+          }),
     }
   }
   const outcome = definition.outcome ?? (state === 'failed' || state === 'error' ? state : 'finished')
@@ -148,7 +157,7 @@ function compileState(parts: StateParts): Compiled {
   return {
     script: { kind: 'end', outcome, computes: result !== undefined },
     definition,
-    run: async (context) => runEnd(parts, context, result, output),
+    run: async (context, offloads) => runEnd({ ...parts, offloads }, context, result, output),
   }
 }
 
@@ -226,14 +235,15 @@ async function runEnd(
   return { action: { type: 'end', result: inPlace(parts, () => jsonCopy(checked.value, 'The result')) }, stateHistory }
 }
 
-function historyOf(place: StateLocation, left: object): JsonObject {
+function historyOf(place: StateLocation & { readonly offloads?: boolean }, left: object): JsonObject {
   return inPlace(place, () => {
     const history = jsonObjectCopy(left, 'stateHistory')
-    const size = jsonSize(history)
-    if (size <= LIMITS.contextBytesMax) return history
+    const size = historyExcess(history, place.offloads === true)
+    if (size === undefined) return history
+    const most = place.offloads === true ? LIMITS.offloadedHistoryBytesMax : LIMITS.contextBytesMax
     throw new ImpresarioError(
       'LIMIT_EXCEEDED',
-      `stateHistory has grown to ${size} bytes; at most ${LIMITS.contextBytesMax} are allowed. Put large data into files.`,
+      `stateHistory has grown to ${size} bytes; at most ${most} are allowed. Put large data into files.`,
     )
   })
 }
@@ -274,9 +284,10 @@ async function perform(
   const isState = (name: string): boolean => states.has(name)
   const context = contextOf(input, { dataStores, isState, gathers })
   const { compensation } = job
-  if (compensation === undefined) return state.run(context)
+  const offloads = input.offloads === true
+  if (compensation === undefined) return state.run(context, offloads)
   if (state.undo === undefined) throw refusal(blueprint, job.state, 'it has no undo in this version. Add it again')
-  return state.undo(context, compensation)
+  return state.undo(context, compensation, offloads)
 }
 
 function eventsOf(

@@ -39,4 +39,6 @@ export interface ScriptPolicy {
   /** From a worker's pickup on; for tasks that have neither a run timeout nor a result timeout of their own or their job's. */
   readonly runTimeoutMs?: number
   readonly executionTimeoutMs?: number
+  /** The storage keeps large values of jobs apart from their records. Set by the server, not by blueprints. */
+  readonly offloads?: boolean
 }

@@ -67,7 +67,7 @@ function answerOf({ workerId, visit, branch, attempt, token }: EventOf<'taskEnde
 export function endTask(draft: Draft, event: EventOf<'taskEnded'>): IgnoredReason | undefined {
   const task = findTask(draft.job, event)
   if (task === undefined) return 'stale_task' // J3
-  if (event.status !== 'failure' && !fits(draft.job, task, event.data)) return 'too_large'
+  if (event.status !== 'failure' && !fits(draft, task, event.data)) return 'too_large'
   draft.effects.push(dropOf(event))
   if (event.status === 'failure') {
     const error = event.error ?? { code: 'TRANSIENT_ERROR', message: 'The worker reported a failure without an error.' }
@@ -81,8 +81,11 @@ export function endTask(draft: Draft, event: EventOf<'taskEnded'>): IgnoredReaso
 }
 
 /** Whether the state history can take a result. A fan-out keeps its results apart, and bounds them together. */
-function fits({ stateHistory }: Job, { wait, call }: OpenTask, data: Json | undefined): boolean {
-  return wait.kind === 'parallel' || canHold(stateHistory, mergeData(stateHistory, call.type, data))
+function fits({ job, script }: Draft, { wait, call }: OpenTask, data: Json | undefined): boolean {
+  const { stateHistory } = job
+  return (
+    wait.kind === 'parallel' || canHold(stateHistory, mergeData(stateHistory, call.type, data), script.policy.offloads)
+  )
 }
 
 export function expireTask(draft: Draft, event: EventOf<'taskExpired'>): IgnoredReason | undefined {

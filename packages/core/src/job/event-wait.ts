@@ -52,7 +52,7 @@ export function receiveEvent(draft: Draft, { event, visit }: EventOf<'eventSent'
 
 function receive(draft: Draft, event: SentEvent, wait: EventWait): IgnoredReason | undefined {
   const { job } = draft
-  if (!canHold(job.stateHistory, withPayload(job, event))) {
+  if (!canHold(job.stateHistory, withPayload(job, event), draft.script.policy.offloads)) {
     // Who sent it to this job is told, and may send less. By key it was sent to all that wait, who are not asked.
     if (event.key === undefined) return 'too_large'
     know(draft, event)
@@ -80,7 +80,7 @@ function keepEvent(draft: Draft, event: SentEvent): IgnoredReason | undefined {
 function take(draft: Draft, event: SentEvent, transitions: Transitions): void {
   const { job } = draft
   const stateHistory = withPayload(job, event)
-  if (!canHold(job.stateHistory, stateHistory)) {
+  if (!canHold(job.stateHistory, stateHistory, draft.script.policy.offloads)) {
     const message = `The state history cannot hold the event "${event.topic}" that was sent before. Make room in it, then retry the job.`
     quarantine(draft, { code: 'LIMIT_EXCEEDED_ERROR', message, state: job.state })
     return

@@ -29,7 +29,7 @@ export function raiseEvent(draft: Draft, event: EventOf<'eventRaised'>): Ignored
   const target = ways && ownTransition(ways, name)
   if (target === undefined && (job.workerEvents?.count ?? 0) >= LIMITS.workerEventsMax) return 'too_many_events'
   const stateHistory = { ...job.stateHistory, ...payload }
-  if (target !== undefined && !canHold(job.stateHistory, stateHistory)) return 'too_large'
+  if (target !== undefined && !canHold(job.stateHistory, stateHistory, draft.script.policy.offloads)) return 'too_large'
   const count = remember(draft, job, key)
   const id = taskId(job.id, event.visit, event.branch)
   note(draft, `worker_event:${name}`, shown(payload), { workerId, taskId: id, attempt })

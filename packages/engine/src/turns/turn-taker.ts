@@ -127,6 +127,7 @@ export class TurnTaker {
     let opened: TurnFiles | undefined
     const input = {
       job,
+      offloads: blueprint.policy.offloads,
       get signal() {
         return signal.get()
       },

@@ -38,6 +38,7 @@ export class FileService implements FilesOfJobs {
     this.#options = options
   }
 
+  /** See `hasFileStore`, which tells the same before anything is open. */
   get isConfigured(): boolean {
     const { settings, dataDirectory, isShared } = this.#options
     return settings.s3EndpointUrl !== '' || settings.filesDir !== '' || dataDirectory !== undefined || !isShared

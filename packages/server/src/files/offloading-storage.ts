@@ -1,4 +1,5 @@
 import { roughJsonLength } from '@impresario/core'
+import { LIMITS } from '@impresario/protocol'
 import type { Batch, Job, Kind, Listing, ListQuery, Log, Put, Records, Storage, Stored } from '@impresario/core'
 import type { JobValues, ValueRef } from '@impresario/files'
 import type { Json } from '@impresario/protocol'
@@ -38,8 +39,8 @@ interface StoredJob extends Job {
 export class OffloadingStorage implements Storage {
   readonly #options: OffloadingOptions
   readonly #storage: Storage
-  /** Values that are small: they are looked at once, and not with each commit. */
-  readonly #small = new WeakSet<object>()
+  /** About how large values are: they are looked at once, and not with each commit. */
+  readonly #sizes = new WeakMap<object, number>()
   /** Values that are in the store already, by the job that they belong to. A step of a job keeps what it does not change. */
   readonly #kept = new WeakMap<object, { readonly jobId: string; readonly ref: ValueRef }>()
 
@@ -102,21 +103,57 @@ export class OffloadingStorage implements Storage {
   }
 
   #isLarge(put: Put): boolean {
-    return put.kind === 'job' && pathsOf(put.value).some((path) => this.#isLargeValue(valueAt(put.value, path)))
+    if (put.kind !== 'job') return false
+    const { value } = put
+    return pathsOf(value).some((path) => this.#isLargeValue(valueAt(value, path))) || this.#isOverfull(value)
   }
 
   #isLargeValue(value: unknown): boolean {
-    const { bytesMin } = this.#options
-    if (typeof value === 'string') return value.length > bytesMin
-    if (typeof value !== 'object' || value === null || this.#small.has(value)) return false
-    if (this.#kept.has(value) || roughJsonLength(value, bytesMin) > bytesMin) return true
-    this.#small.add(value)
-    return false
+    const isKept = typeof value === 'object' && value !== null && this.#kept.has(value)
+    return isKept || this.#sizeOf(value) > this.#options.bytesMin
+  }
+
+  /** Counted up to what matters. */
+  #sizeOf(value: unknown): number {
+    if (typeof value === 'string') return value.length
+    if (typeof value !== 'object' || value === null) return 0
+    let size = this.#sizes.get(value)
+    if (size === undefined) {
+      size = roughJsonLength(value, Math.max(this.#options.bytesMin, LIMITS.contextBytesMax))
+      this.#sizes.set(value, size)
+    }
+    return size
+  }
+
+  #isOverfull({ stateHistory }: Job): boolean {
+    let size = 0
+    for (const value of Object.values(stateHistory)) size += this.#sizeOf(value)
+    return size > LIMITS.contextBytesMax
+  }
+
+  /** Single values that are large, and of a state history that is large as a whole, its largest ones until the rest fits. */
+  #largePaths(job: Job): readonly Path[] {
+    const large = pathsOf(job).filter((path) => this.#isLargeValue(valueAt(job, path)))
+    if (!this.#isOverfull(job)) return large
+    const known = new Set(large.filter(([root]) => root === 'stateHistory').map(([, key]) => key))
+    const rest = Object.entries(job.stateHistory)
+      .filter(([key]) => !known.has(key))
+      .map(([key, value]) => ({ key, bytes: Buffer.byteLength(JSON.stringify(value)) }))
+      .toSorted((a, b) => b.bytes - a.bytes)
+    let bytes = rest.reduce((sum, one) => sum + one.bytes, 0)
+    const more: Path[] = []
+    for (const one of rest) {
+      if (bytes <= LIMITS.contextBytesMax || one.bytes < LIMITS.offloadedValueBytesMin) break
+      more.push(['stateHistory', one.key])
+      if (job.result === job.stateHistory) more.push(['result', one.key])
+      bytes -= one.bytes
+    }
+    return [...large, ...more]
   }
 
   /** The job without its large values, which are in the store by then. */
   async #taken(values: JobValues, job: Job): Promise<StoredJob> {
-    const large = pathsOf(job).filter((path) => this.#isLargeValue(valueAt(job, path)))
+    const large = this.#largePaths(job)
     const offloaded: Offloaded[] = []
     let rest: StoredJob = job
     for (const path of large) {

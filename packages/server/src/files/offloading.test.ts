@@ -110,6 +110,47 @@ test('[J-01] large data of jobs is kept in the store, and handlers, workers and 
   await worker.stop()
 })
 
+/** Each result would fit alone; together with what is there it does not. */
+const growing = blueprint('growing', { start: 'first' }, (state) => ({
+  first: state.handler((_context, actions) =>
+    actions.dispatchTask({ type: 'grow', params: { key: 'one', bytes: 200_000 }, transitions: { success: 'second' } }),
+  ),
+  second: state.handler((context, actions) =>
+    actions.dispatchTask({
+      type: 'grow',
+      params: { key: 'two', bytes: Number(context.initialData['bytes']) },
+      transitions: { success: 'third' },
+    }),
+  ),
+  third: state.handler((context, actions) => {
+    const { one, two }: Readonly<Record<string, unknown>> = context.stateHistory
+    return actions.transitionTo('done', { lengths: [String(one).length, String(two).length] })
+  }),
+  done: state.end(),
+}))
+
+test('[J-01] a result that makes the state history too large for a record is kept in the store, and the job goes on', async () => {
+  const orchestrator = createOrchestrator({
+    blueprints: [growing],
+    settings: { storageUrl: newStorageUrl(), filesDir, logLevel: 'silent' },
+  })
+  await orchestrator.start()
+  onTestFinished(() => orchestrator.stop())
+  const worker = createWorker({ transport: orchestrator.localTransport() })
+  worker.task('grow', ({ key, bytes }) => ({ [key === 'one' ? 'one' : 'two']: 'x'.repeat(Number(bytes)) }))
+  await worker.start()
+  onTestFinished(() => worker.stop())
+  const client = orchestrator.client()
+  for (const bytes of [150_000, 600_000]) {
+    const job = await client.start('growing', { bytes })
+    expect(await job.result()).toMatchObject({ lengths: [200_000, bytes] })
+    const kept = await orchestrator.parts.fileService.store?.list(`values/${job.id}/`)
+    expect(kept?.files).toHaveLength(1)
+  }
+  const tooLarge = await client.start('growing', { bytes: 4_200_000 })
+  await expect.poll(async () => (await tooLarge.status()).status).toMatch(/quarantined|failed/)
+})
+
 function sample(id: string, more: Partial<Job> = {}): Job {
   return {
     id,

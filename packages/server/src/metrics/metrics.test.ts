@@ -53,3 +53,20 @@ test('[I-03] names follow the rules of Prometheus: counters end with _total, tim
     expect(labels.filter((label) => /id$|token|client/.test(label))).toEqual([])
   }
 })
+
+test('[I-03] metrics that come as text are given as data too', () => {
+  const metrics = new Metrics()
+  metrics.count('orchestrator_jobs_total', { blueprint: 'a"b\\c\nd' })
+  metrics.set('orchestrator_active_workers', {}, 3)
+  for (const seconds of [0.04, 0.04, 7, 99_999]) {
+    metrics.observe('impresario_task_duration_seconds', { blueprint: 'p' }, seconds)
+  }
+  const other = new Metrics()
+  other.addSource(() => `${metrics.text()}not a sample\n# TYPE odd summary\nodd 1\n`)
+  expect(other.families()).toEqual(
+    metrics.families().map(({ series, ...family }) => ({
+      ...family,
+      series: series.map((one) => (family.type === 'histogram' ? one : { ...one, buckets: [] })),
+    })),
+  )
+})

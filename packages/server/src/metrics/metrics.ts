@@ -1,5 +1,6 @@
 import { METRICS } from './metric-catalogue.ts'
 import type { MetricName, MetricSpec } from './metric-catalogue.ts'
+import { familiesIn } from './text-families.ts'
 
 /** Series of one metric. A further combination of labels is counted under `other`. */
 export const SERIES_MAX = 200
@@ -85,7 +86,7 @@ export class Metrics {
 
   /** The same figures as data. */
   families(): readonly MetricFamily[] {
-    return [...this.#series].map(([name, all]) => {
+    const own = [...this.#series].map(([name, all]) => {
       const { type, help, labels, bounds = [] }: MetricSpec = METRICS[name]
       const series = [...all.values()].map(({ labels: values, value, buckets, count }) => {
         const within = bounds.map((_bound, index) => buckets[index] ?? 0)
@@ -95,6 +96,7 @@ export class Metrics {
       })
       return { name, type, help, bounds, series }
     })
+    return [...own, ...this.#sources.flatMap((source) => familiesIn(source()))]
   }
 
   #at(name: MetricName, labels: Readonly<Record<string, string>>): Series {

@@ -7,7 +7,7 @@ import type { LoadedBlueprint } from './blueprint-loader.ts'
 /** What the configuration says for blueprints that say nothing. */
 export type ConfiguredPolicy = Pick<
   PolicyDefaults,
-  'taskAttemptsMax' | 'handlerAttemptsMax' | 'transitionsMax' | 'runTimeoutMs'
+  'taskAttemptsMax' | 'handlerAttemptsMax' | 'transitionsMax' | 'runTimeoutMs' | 'offloads'
 >
 
 /**

@@ -5,6 +5,7 @@ import { invalid } from '../config/config.ts'
 import { deferredStorage } from './deferred-storage.ts'
 import { postgresStorage, redisStorage } from './drivers.ts'
 import { openPatiently } from './patient-opening.ts'
+import type { Settings } from '../config/config.ts'
 import { directoryOf, storageUrlProblem } from '../config/storage-choice.ts'
 
 export interface StorageOptions {
@@ -48,6 +49,15 @@ export function openStorage(url: string, options: StorageOptions): Storage {
 }
 
 /** Whether other instances may work on the same storage. */
+/** Whether large values of jobs have a place beside their records. */
+export function hasFileStore({
+  storageUrl,
+  s3EndpointUrl,
+  filesDir,
+}: Pick<Settings, 'storageUrl' | 's3EndpointUrl' | 'filesDir'>): boolean {
+  return s3EndpointUrl !== '' || filesDir !== '' || !isShared(storageUrl)
+}
+
 export function isShared(url: string): boolean {
   return /^(?:rediss?|postgres(?:ql)?):/i.test(url)
 }

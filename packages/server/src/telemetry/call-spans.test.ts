@@ -78,7 +78,7 @@ test('[I-04] a request has a span between its caller and the job that it starts'
   // What the caller does not record is not recorded, and stays as it is.
   const off = traceparent.replace(/01$/, '00')
   const { body } = await app.client('POST', '/api/v1/jobs', { blueprint: 'quick' }, { traceparent: off })
-  await app.ended(String(body['job_id']))
+  await app.ended(body.job_id ?? '')
   await app.client('GET', '/api/v1/jobs', undefined, { traceparent })
   await named('GET /api/v1/jobs')
   expect(collector.named('POST /api/v1/jobs')).toHaveLength(3)
@@ -108,7 +108,9 @@ test('[I-04] [K-10] a tool of a pipeline has a span, and those whom it asks are 
     reply.end('{}')
   }).listen(0, '127.0.0.1')
   await once(receiver, 'listening')
-  onTestFinished(() => void receiver.close())
+  onTestFinished(() => {
+    receiver.close()
+  })
   const { port } = receiver.address() as AddressInfo
   const path = join(mkdtempSync(join(tmpdir(), 'impresario-spans-')), 'servers.json')
   const small = { command: process.execPath, args: ['-e', OUTSIDE] }
