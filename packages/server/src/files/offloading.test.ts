@@ -110,6 +110,10 @@ test('[J-01] large data of jobs is kept in the store, and handlers, workers and 
   await worker.stop()
 })
 
+function lengthsIn({ stateHistory }: { readonly stateHistory: Readonly<Record<string, unknown>> }): number[] {
+  return ['one', 'two'].map((key) => String(stateHistory[key]).length)
+}
+
 /** Each result would fit alone; together with what is there it does not. */
 const growing = blueprint('growing', { start: 'first' }, (state) => ({
   first: state.handler((_context, actions) =>
@@ -122,10 +126,7 @@ const growing = blueprint('growing', { start: 'first' }, (state) => ({
       transitions: { success: 'third' },
     }),
   ),
-  third: state.handler((context, actions) => {
-    const { one, two }: Readonly<Record<string, unknown>> = context.stateHistory
-    return actions.transitionTo('done', { lengths: [String(one).length, String(two).length] })
-  }),
+  third: state.handler((context, actions) => actions.transitionTo('done', { lengths: lengthsIn(context) })),
   done: state.end(),
 }))
 
