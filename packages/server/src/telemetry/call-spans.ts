@@ -26,7 +26,7 @@ export interface CallStart {
   readonly sinceMs?: number
 }
 
-export interface CallEnd {
+interface CallEnd {
   readonly attributes?: Span['attributes']
   readonly error?: string | undefined
 }
