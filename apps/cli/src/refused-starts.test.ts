@@ -82,6 +82,10 @@ const TEXTS: readonly Case[] = [
   { env: { S3_DEFAULT_BUCKET: 'Not_A_Bucket' }, says: 'S3_DEFAULT_BUCKET must be the name of a bucket' },
   { env: { METRICS_TOKEN: 'täglich' }, says: 'METRICS_TOKEN must be at most' },
   { env: { MCP_HOSTS: 'not a host' }, says: 'MCP_HOSTS has "not a host"' },
+  { env: { OAUTH_ISSUERS: 'http://login.example.com' }, says: 'OAUTH_ISSUERS has "http://login.example.com"' },
+  { env: { OAUTH_ISSUERS: 'https://login.example.com' }, says: 'OAUTH_ISSUERS needs OAUTH_AUDIENCE or PUBLIC_URL' },
+  { env: { OAUTH_AUDIENCE: 'my server' }, says: 'OAUTH_AUDIENCE has "my server"' },
+  { env: { OAUTH_SCOPE_PREFIX: 'a b' }, says: 'OAUTH_SCOPE_PREFIX is "a b"' },
   { env: { MCP_AUTHORIZATION_SERVERS: 'login' }, says: 'MCP_AUTHORIZATION_SERVERS has "login"' },
   { env: { MCP_SERVERS_CONFIG_PATH: 'nowhere.json' }, says: 'nowhere.json cannot be read' },
   {

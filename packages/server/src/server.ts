@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Client } from '@impresario/client'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import type { Scope } from '@impresario/protocol'
 import { pageBounds } from './limits/admission-service.ts'
 import { guardRoutes } from './http/access.ts'
 import type { DeclaredRoute } from './http/access.ts'
@@ -13,6 +14,7 @@ import type { ApiDescription, ApiDocument } from './client-api/api-document.ts'
 import type { ReloadScope } from './client-api/admin-routes.ts'
 import { AgentAuth } from './auth/agent-auth.ts'
 import { AgentSessions } from './auth/agent-sessions.ts'
+import { OutsideIssuers } from './auth/outside-issuers.ts'
 import { ClientAuth, OPEN_CALLER } from './auth/auth.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
@@ -21,6 +23,8 @@ import type { StreamBounds } from './client-api/change-streams.ts'
 import type { DocumentsPort } from './client-api/document-routes.ts'
 import { readOutsideFile } from '@impresario/mcp/outside'
 import { settingsOf } from './config/config.ts'
+import { oauthChoice } from './config/oauth-keys.ts'
+import type { OauthChoice } from './config/oauth-keys.ts'
 import { registerDashboard } from './dashboard/dashboard.ts'
 import { dashboardLink } from './dashboard/session-routes.ts'
 import { Sessions } from './dashboard/sessions.ts'
@@ -73,6 +77,7 @@ export interface ServerOptions extends OrchestratorOptions {
 interface HttpParts {
   readonly documents: DocumentsPort | undefined
   readonly credentials: Credentials
+  readonly oauth: OauthChoice | undefined
   readonly waits: OpenWaits
   readonly limiter: RateLimiter
   readonly tls: TlsOptions | undefined
@@ -128,6 +133,7 @@ export class Server {
     // Before the storage is opened: a refusal must leave nothing behind.
     const http: Omit<HttpParts, 'limiter'> = {
       credentials: loadCredentials(settings),
+      oauth: oauthChoice(settings),
       tls: loadTls(settings),
       waits: new OpenWaits(),
       socketBounds: options.socketBounds,
@@ -398,7 +404,9 @@ function buildHttp(parts: Parts & HttpParts): {
   })
   const sessions = new Sessions({ ...parts, auth: clientAuth, publicUrl })
   const agentSessions = new AgentSessions(parts)
-  const gate = new AgentAuth({ ...parts, clients: sessions, agentSessions })
+  const remember = (id: string, scopes: readonly Scope[]): Promise<void> => parts.agents.rememberOutside(id, scopes)
+  const outside = parts.oauth === undefined ? undefined : new OutsideIssuers({ ...parts.oauth, remember })
+  const gate = new AgentAuth({ ...parts, clients: sessions, agentSessions, outside })
   gate.onChange((agentId) => {
     void cutRevoked(gate, parts, agentId)
   })

@@ -10,6 +10,7 @@ import { agentIdIn } from './agent-record.ts'
 import type { AgentRecord, AgentToken } from './agent-record.ts'
 import type { AgentSessions, SessionClaims } from './agent-sessions.ts'
 import { bearerOf, headerOf, unauthorised } from './auth.ts'
+import type { OutsideIssuers } from './outside-issuers.ts'
 
 export interface AgentAuthOptions {
   readonly storage: Storage
@@ -19,6 +20,8 @@ export interface AgentAuthOptions {
   readonly clients: Gate
   /** Short-lived tokens of agents. */
   readonly agentSessions: AgentSessions
+  /** Callers with tokens of other issuers, where the configuration names some. */
+  readonly outside?: OutsideIssuers | undefined
 }
 
 interface Known {
@@ -70,7 +73,8 @@ export class AgentAuth implements Gate {
     const agentId = agentIdIn(token)
     if (agentId !== undefined) return this.#agent(agentId, token)
     const session = this.#options.agentSessions.read(token, 'access')
-    return session === undefined ? this.#options.clients.authenticate(headers) : this.#inSession(session, token)
+    if (session !== undefined) return this.#inSession(session, token)
+    return this.#options.outside?.callerOf(token) ?? this.#options.clients.authenticate(headers)
   }
 
   async #inSession(session: SessionClaims, token: string): Promise<Caller> {

@@ -14,9 +14,13 @@ import {
   isAgentKey,
   LISTED,
   nameId,
+  isOutside,
   putAgent,
   putGone,
   putName,
+  putSeen,
+  scopesSeenIn,
+  seenId,
   tokenText,
 } from './agent-record.ts'
 import type { AgentRecord, AgentToken } from './agent-record.ts'
@@ -114,7 +118,26 @@ export class AgentBook {
    * Ids of agents look like ours, so that for most clients nothing is read.
    */
   scopesOf(id: string): readonly Scope[] | undefined | Promise<readonly Scope[] | undefined> {
+    if (isOutside(id)) return this.#scopesSeen(id)
     return AGENT_ID.test(id) ? this.#scopesOf(id) : undefined
+  }
+
+  /** Keeps what a caller of another issuer may do: its automations run without a token of it. */
+  async rememberOutside(id: string, scopes: readonly Scope[]): Promise<void> {
+    const { storage } = this.#options
+    for (let round = 0; round < CONFLICTS_MAX; round++) {
+      const stored = await storage.read('agent', seenId(id))
+      const put = putSeen(id, scopes, (stored?.version ?? 0) + 1)
+      if ((await storage.commit({ put: [put] })) === 'conflict') continue
+      await storage.sync()
+      return
+    }
+    throw new ImpresarioError('CONFLICT', 'The rights of the caller change at this moment. Try again.')
+  }
+
+  async #scopesSeen(id: string): Promise<readonly Scope[]> {
+    const stored = await this.#options.storage.read('agent', seenId(id))
+    return stored === undefined ? [] : scopesSeenIn(stored)
   }
 
   async #scopesOf(id: string): Promise<readonly Scope[] | undefined> {

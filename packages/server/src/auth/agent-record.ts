@@ -75,6 +75,29 @@ export function goneId(id: string): string {
   return `gone/${id}`
 }
 
+/** The id of a caller that another issuer knows. */
+export function outsideId(digest: string): string {
+  return `oauth.${digest.slice(0, 32)}`
+}
+
+export function isOutside(id: string): boolean {
+  return /^oauth\.[\da-f]{32}$/.test(id)
+}
+
+/** What such a caller could do when it came last. Not listed: it is no agent. */
+export function putSeen(id: string, scopes: readonly Scope[], version: number): Put {
+  return { kind: 'agent', id: seenId(id), value: { agentId: id, scopes: [...scopes] }, version }
+}
+
+export function seenId(id: string): string {
+  return `seen/${id}`
+}
+
+export function scopesSeenIn({ value }: Stored<JsonObject>): readonly Scope[] {
+  const { scopes } = value
+  return SCOPES.filter((scope) => Array.isArray(scopes) && scopes.includes(scope))
+}
+
 /** Whether a record of an agent can lie under this id, and not one of a name. */
 export function isAgentKey(id: string): boolean {
   return !id.includes('/')

@@ -17,6 +17,8 @@ import { hostProblem, instanceProblem, publicUrlProblem, secretKeyProblem } from
 import type { TextCheck } from '../runtime/text-checks.ts'
 import { MCP_KEYS } from './mcp-keys.ts'
 import type { McpSettings } from './mcp-keys.ts'
+import { OAUTH_KEYS } from './oauth-keys.ts'
+import type { OauthSettings } from './oauth-keys.ts'
 import { OLD_API_KEYS } from './old-api-keys.ts'
 import type { OldApiSettings } from './old-api-keys.ts'
 import { TELEMETRY_KEYS } from './telemetry-keys.ts'
@@ -31,6 +33,7 @@ export interface Settings
     FileSettings,
     HistorySettings,
     McpSettings,
+    OauthSettings,
     OldApiSettings,
     SecuritySettings,
     TelemetrySettings,
@@ -354,6 +357,7 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
   ...SECURITY_KEYS,
   ...WEBHOOK_KEYS,
   ...MCP_KEYS,
+  ...OAUTH_KEYS,
   ...OLD_API_KEYS,
   ...TELEMETRY_KEYS,
 }

@@ -2,9 +2,10 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '@impresario/core'
 import type { McpEndpoint } from '@impresario/mcp'
-import { isImpresarioError, isJsonObject, plainText, traceContextOf } from '@impresario/protocol'
+import { isImpresarioError, isJsonObject, plainText, SCOPES, traceContextOf } from '@impresario/protocol'
 import { listIn } from '../config/mcp-keys.ts'
 import type { McpSettings } from '../config/mcp-keys.ts'
+import type { OauthSettings } from '../config/oauth-keys.ts'
 import type { SecretKey } from '../config/secret-key.ts'
 import { callerOf } from '../http/access.ts'
 import type { Caller } from '../http/access.ts'
@@ -18,11 +19,12 @@ import { hostCheck } from './host-check.ts'
 import { inProcessApi } from './in-process-api.ts'
 
 export interface McpRoutesOptions {
-  readonly settings: McpSettings & {
-    readonly clientApiPrefix: string
-    readonly publicUrl: string
-    readonly corsOrigins: string
-  }
+  readonly settings: McpSettings &
+    OauthSettings & {
+      readonly clientApiPrefix: string
+      readonly publicUrl: string
+      readonly corsOrigins: string
+    }
   readonly log: Log
   readonly waits: OpenWaits
   readonly secretKey: SecretKey
@@ -189,19 +191,25 @@ function baseOf(request: FastifyRequest, publicUrl: string): string {
   return (publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl).replace(/\/+$/, '')
 }
 
+/** RFC 6750 and RFC 9728: that a token is needed, or that this one is not valid, and where clients learn how to get one. */
 function challenge(request: FastifyRequest, { publicUrl }: McpRoutesOptions['settings']): string {
-  return `Bearer resource_metadata="${baseOf(request, publicUrl)}${METADATA_PATH}${PATH}"`
+  const { authorization, 'x-client-token': own } = request.headers
+  const hasToken = authorization !== undefined || own !== undefined
+  const metadata = `resource_metadata="${baseOf(request, publicUrl)}${METADATA_PATH}${PATH}"`
+  return hasToken ? `Bearer error="invalid_token", ${metadata}` : `Bearer ${metadata}`
 }
 
 function metadataOf(
   request: FastifyRequest,
-  { publicUrl, mcpAuthorizationServers }: McpRoutesOptions['settings'],
+  { publicUrl, mcpAuthorizationServers, oauthIssuers, oauthScopePrefix }: McpRoutesOptions['settings'],
 ): object {
-  const servers = listIn(mcpAuthorizationServers)
+  const issuers = listIn(oauthIssuers)
+  const servers = [...new Set([...issuers, ...listIn(mcpAuthorizationServers)])]
   return {
     resource: `${baseOf(request, publicUrl)}${PATH}`,
     resource_name: 'Impresario',
     bearer_methods_supported: ['header'],
     ...(servers.length === 0 ? {} : { authorization_servers: servers }),
+    ...(issuers.length === 0 ? {} : { scopes_supported: SCOPES.map((scope) => `${oauthScopePrefix}${scope}`) }),
   }
 }
