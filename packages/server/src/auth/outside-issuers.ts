@@ -180,15 +180,14 @@ async function boundedFetch(address: string, init: Omit<RequestInit, 'redirect'>
 async function boundedAnswer({ body, status, headers }: Response): Promise<Response> {
   const pieces: Uint8Array[] = []
   let bytes = 0
-  for await (const piece of body ?? NOTHING) {
+  // Boundary: the stream of an answer has bytes.
+  for await (const piece of (body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += piece.length
     if (bytes > ANSWER_BYTES_MAX) throw new Error(`The answer of an issuer has more than ${ANSWER_BYTES_MAX} bytes.`)
     pieces.push(piece)
   }
   return new Response(bytes === 0 ? null : Buffer.concat(pieces), { status, headers: jsonHeaders(headers) })
 }
-
-const NOTHING: readonly Uint8Array[] = []
 
 /** The body was unpacked already. */
 function jsonHeaders(headers: Headers): Headers {
