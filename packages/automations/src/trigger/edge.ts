@@ -35,9 +35,13 @@ export interface EdgeStep {
 
 export const CLEAR: EdgeState = { phase: 'clear', since: 0, firedAt: undefined }
 
-/** What one observation makes of a condition. Observations that are older than the newest one change nothing. */
-export function observe(state: EdgeState, { at, holds, isOver }: Observation, policy: EdgePolicy): EdgeStep {
-  if (holds === undefined || at < state.since) return { state, outcome: 'quiet' }
+/**
+ * What one observation makes of a condition. They come in the order in which they are written; the clock of an instance may
+ * be behind that of the one before, and then no time has passed.
+ */
+export function observe(state: EdgeState, { at: told, holds, isOver }: Observation, policy: EdgePolicy): EdgeStep {
+  if (holds === undefined) return { state, outcome: 'quiet' }
+  const at = Math.max(told, state.since)
   if (state.phase === 'raised') {
     return { state: isOver ? { ...state, phase: 'clear', since: at } : state, outcome: 'quiet' }
   }

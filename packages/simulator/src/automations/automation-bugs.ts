@@ -89,6 +89,55 @@ export const AUTOMATION_BUGS = {
         return outcome === 'conflict' ? outcome : commit({ put: put.filter(isOf('key')) })
       }),
   },
+  'crossing-first': {
+    says: 'writes that a condition has fired, and its run in a second call',
+    plant: (storage) =>
+      committing(storage, async (batch, commit) => {
+        const { put = [], ...rest } = batch
+        if (!put.some(isOf('condition')) || !put.some(isOf('job'))) return commit(batch)
+        const outcome = await commit({ put: put.filter(isOf('condition')) })
+        return outcome === 'conflict' ? outcome : commit({ ...rest, put: put.filter((one) => !isOf('condition')(one)) })
+      }),
+  },
+  'crossing-last': {
+    says: 'starts the run of a condition, and writes in a second call that it has fired',
+    plant: (storage) =>
+      committing(storage, async (batch, commit) => {
+        const { put = [], ...rest } = batch
+        if (!put.some(isOf('condition')) || !put.some(isOf('job'))) return commit(batch)
+        const outcome = await commit({ ...rest, put: put.filter((one) => !isOf('condition')(one)) })
+        return outcome === 'conflict' ? outcome : commit({ put: put.filter(isOf('condition')) })
+      }),
+  },
+  'hold-first': {
+    says: 'takes the moment at which a condition has held long enough out of the queue before its run is written',
+    plant: (storage) =>
+      committing(storage, async (batch, commit) => {
+        const { settle, ...rest } = batch
+        if (settle?.queue !== 'firings' || !(batch.put ?? []).some(isOf('condition'))) return commit(batch)
+        const outcome = await commit({ settle })
+        return outcome === 'conflict' ? outcome : commit(rest)
+      }),
+  },
+  'delivery-unknown': {
+    says: 'does not keep the ids of deliveries, so that a sender who sends again starts another run',
+    plant: (storage) =>
+      committing(storage, (batch, commit) => {
+        const { put = [] } = batch
+        const isHooked = put.some((one) => one.kind === 'event' && 'source' in one.value)
+        return commit(isHooked ? { ...batch, put: put.filter((one) => !isOf('key')(one)) } : batch)
+      }),
+  },
+  'budget-later': {
+    says: 'counts a run against its budget in a call of its own, after the run',
+    plant: (storage) =>
+      committing(storage, async (batch, commit) => {
+        const { put = [], ...rest } = batch
+        if (!put.some(isOf('quota')) || !put.some(isOf('job'))) return commit(batch)
+        const outcome = await commit({ ...rest, put: put.filter((one) => !isOf('quota')(one)) })
+        return outcome === 'conflict' ? outcome : commit({ put: put.filter(isOf('quota')) })
+      }),
+  },
 } satisfies Record<string, AutomationBug>
 
 export type AutomationBugName = keyof typeof AUTOMATION_BUGS

@@ -1,4 +1,4 @@
-import { Automations, EventLog, EventPump, FiringPump, withRuns } from '@impresario/automations'
+import { Automations, Conditions, EventLog, EventPump, FiringPump, withRuns } from '@impresario/automations'
 import type { ToolCheck, Vault } from '@impresario/automations'
 import type { Clock, Log, Storage } from '@impresario/core'
 import { Engine } from '@impresario/engine'
@@ -10,6 +10,7 @@ export interface AutomationNode {
   readonly engine: Engine
   readonly automations: Automations
   readonly events: EventLog
+  readonly conditions: Conditions
   start(): Promise<void>
 }
 
@@ -45,12 +46,15 @@ export function automationNode(
   const parts = { storage, engine, clock, random, log: SILENT }
   const automations = new Automations({ ...parts, tools: () => TOOLS, timezone: 'UTC', vault: VAULT })
   const { launcher, zones, calendars } = automations
-  const firings = new FiringPump({ ...parts, launcher, zones, calendars, others: calendars.served })
+  const conditions = new Conditions({ ...parts, launcher, read: (id, actor) => automations.read(id, actor) })
+  const others = { ...conditions.served, ...calendars.served }
+  const firings = new FiringPump({ ...parts, launcher, zones, calendars, others })
   const deliveries = new EventPump({ ...parts, launcher })
   return {
     engine,
     automations,
     events: new EventLog(parts),
+    conditions,
     start: async () => {
       for (const service of [engine, firings, deliveries]) await service.start()
     },

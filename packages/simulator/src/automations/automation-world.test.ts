@@ -7,7 +7,7 @@ import { runAutomationWorld, runStruckWorld } from './automation-world.ts'
 const SEEDS = Array.from({ length: 4 }, (_, at) => 100 + at)
 const BUGS = Object.entries(AUTOMATION_BUGS) as [AutomationBugName, { readonly says: string }][]
 
-describe('[K-03] [K-04] [K-08] automations in a world with downtime, two processes, jumping clocks and crashes', () => {
+describe('[K-03] [K-04] [K-06] [K-08] [K-15] [K-16] automations in a world with downtime, two processes, jumping clocks and crashes', () => {
   test('without faults each occurrence runs, or is skipped for a reason', async () => {
     const report = await runAutomationWorld(1, { isQuiet: true })
     expect(report.findings).toEqual([])
@@ -15,7 +15,7 @@ describe('[K-03] [K-04] [K-08] automations in a world with downtime, two process
   })
 
   test.each(SEEDS)(
-    'each occurrence has exactly one run or one logged skip, and each event one run: seed %i',
+    'each occurrence has one run or one logged skip; each event, delivery and crossing one run; budgets count: seed %i',
     async (seed) => {
       const { findings } = await runAutomationWorld(seed)
       expect(findings).toEqual([])

@@ -16,8 +16,8 @@ import { AUTOMATION_BUGS } from './automation-bugs.ts'
 import type { AutomationBugName } from './automation-bugs.ts'
 import { automationNode } from './automation-node.ts'
 import type { AutomationNode } from './automation-node.ts'
-import { checkEvents, checkOccurrences, checkRuns } from './occurrences.ts'
-import type { KnownEvent } from './occurrences.ts'
+import { checkBudget, checkCrossings, checkEvents, checkHeard, checkOccurrences, checkRuns } from './occurrences.ts'
+import type { KnownEvent, Watched } from './occurrences.ts'
 
 export interface AutomationReport {
   readonly seed: number
@@ -40,6 +40,13 @@ const MINUTE = 60_000
 
 const pipeline = (seconds: number): DataObject => ({ pipeline: [{ id: 'wait', uses: 'delay', with: { seconds } }] })
 
+const watched = { overlap: 'parallel', ...pipeline(1) }
+/** Runs that one automation may start; its day does not end in this world. */
+const BUDGET = 12
+const HELD_S = 20
+/** A value stays for so long at least. */
+const STAYS_MS = 2 * MINUTE
+
 /** One of each kind: policies for what was missed, overlap, calendars, jitter. */
 const STANDING: readonly DataObject[] = [
   { title: 'run_once', triggers: [{ every: 60 }], ...pipeline(1) },
@@ -53,6 +60,19 @@ const STANDING: readonly DataObject[] = [
   { title: 'overlap', triggers: [{ every: 30 }], overlap: 'skip', ...pipeline(50) },
   { title: 'two triggers', triggers: [{ cron: '*/2 * * * *' }, { every: 75 }], jitter_seconds: 20, ...pipeline(1) },
   { title: 'calendar', triggers: [{ every: 60 }], calendars: { exclude: ['odd'] }, ...pipeline(1) },
+  { title: 'budget', triggers: [{ every: 40 }], budget: { runs_per_day: BUDGET }, overlap: 'parallel', ...pipeline(1) },
+]
+/** Conditions over what is reported: at once, and only what holds for a while. */
+const WATCHING: readonly DataObject[] = [
+  { title: 'at once', triggers: [{ kind: 'condition', expression: 'output.celsius > 30' }], ...watched },
+  {
+    title: 'held',
+    triggers: [{ kind: 'condition', expression: 'output.celsius > 30', for_seconds: HELD_S }],
+    ...watched,
+  },
+]
+const HOOKED: readonly DataObject[] = [
+  { title: 'hooked', triggers: [{ kind: 'webhook', source: 'shop' }], overlap: 'parallel', ...pipeline(1) },
 ]
 const LISTENING: readonly DataObject[] = [
   { title: 'all', triggers: [{ event: 'order.#' }], overlap: 'parallel', ...pipeline(1) },
@@ -90,6 +110,12 @@ export async function runStruckWorld(
   return { ...(await town.judge(ids)), calls: plan.calls }
 }
 
+interface Founded {
+  readonly standing: readonly string[]
+  readonly listening: readonly string[]
+  readonly hooked: readonly string[]
+}
+
 class Town {
   readonly world: World
   readonly #truth: Storage
@@ -115,7 +141,7 @@ class Town {
   }
 
   /** Creates the automations, before anything can go wrong. */
-  async found(): Promise<{ readonly standing: readonly string[]; readonly listening: readonly string[] }> {
+  async found(): Promise<Founded> {
     const { automations } = this.#reliable('founder')
     const start = new Date(this.world.now).toISOString().slice(0, 19)
     const odd = { rrule: 'FREQ=MINUTELY;INTERVAL=10', dtstart: start, duration_seconds: 240 }
@@ -125,8 +151,17 @@ class Town {
       return made
     }
     await automations.calendars.put('odd', { timezone: 'UTC', entries: [odd] }, ACTOR)
-    return { standing: await create(STANDING), listening: await create(LISTENING) }
+    const { record } = await automations.hooks.put('shop', { preset: 'token', secret: 'correct horse' }, ACTOR)
+    this.#address = record.address
+    const [standing, listening, hooked] = [await create(STANDING), await create(LISTENING), await create(HOOKED)]
+    this.#watching = (await create(WATCHING)).map((id) => ({ id, rises: 0 }))
+    return { standing, listening, hooked }
   }
+
+  #address = ''
+  #watching: readonly Watched[] = []
+  readonly #delivered: KnownEvent[] = []
+  #deliveries = 0
 
   /** Starts the processes, and clients that publish events within this time. */
   start(count = 2, withinMs = STRUCK_MS / 2): void {
@@ -135,7 +170,10 @@ class Town {
     this.#events = count
     for (let number = 0; number < count; number += 1) {
       this.world.after(chance.between(0, withinMs), () => this.#publish(`event ${number}`))
+      this.world.after(chance.between(0, withinMs), () => this.#deliver(`delivery ${number}`))
     }
+    this.#deliveries = count
+    for (const one of this.#watching) this.#report(one, 40)
   }
 
   /** Everything, with a time in which nothing runs, and clocks that jump. */
@@ -181,7 +219,16 @@ class Town {
     if (this.#known.length < this.#events) {
       findings.push({ rule: 'acknowledged', problem: 'an event was never acknowledged' })
     }
-    findings.push(...(await checkEvents(this.#truth, ids.listening, this.#known)), ...(await this.#stale()))
+    if (this.#delivered.length < this.#deliveries) {
+      findings.push({ rule: 'acknowledged', problem: 'a delivery was never acknowledged' })
+    }
+    const all = [...this.#known, ...this.#delivered]
+    findings.push(...(await checkEvents(this.#truth, all)), ...(await this.#stale()))
+    findings.push(...(await checkHeard(this.#truth, ids.listening, this.#known)))
+    findings.push(...(await checkHeard(this.#truth, ids.hooked, this.#delivered)))
+    for (const one of this.#watching) findings.push(...(await checkCrossings(this.#truth, one)))
+    const budget = ids.standing[STANDING.findIndex(({ title }) => title === 'budget')] ?? ''
+    findings.push(...(await checkBudget(automations, this.#truth, await automations.read(budget, ACTOR), BUDGET)))
     const skips = await automations.audit({ action: 'run.skipped', limit: 100_000 })
     const { seed, steps } = this.world
     const counts = { runs: jobs.length, skips: skips.items.length, events: this.#known.length, crashes: this.#crashes }
@@ -251,25 +298,73 @@ class Town {
     })
   }
 
-  /** A client that sends an event until it is acknowledged, always with the same key. */
-  #publish(key: string): void {
+  /** A sender of webhooks, who sends again until it is acknowledged. */
+  #deliver(key: string): void {
+    this.#insist(
+      async ({ automations, events }) => {
+        const found = await automations.hooks.at(this.#address)
+        if (found === undefined) throw new Error('The source is gone.')
+        const said = { topic: 'shop.sold', payload: { key }, source: found.hook.name, idempotencyKey: key }
+        return (await events.publish(said, ACTOR)).id
+      },
+      (id) => this.#delivered.push({ id, key }),
+    )
+  }
+
+  /**
+   * A monitor that reports a value until it is acknowledged, and stays with it for a while: high, low, high and so on.
+   * Each time that it goes up has to start one run.
+   */
+  #report(one: Watched, celsius: number): void {
+    if (this.#isCalm) return
+    this.#insist(
+      async ({ conditions }) => conditions.report(one.id, { celsius }, ACTOR),
+      () => {
+        if (celsius > 30) one.rises += 1
+        this.world.after(STAYS_MS, () => this.#next(one, celsius))
+      },
+    )
+  }
+
+  /** It goes down when the run that it has to start is there. While no process runs, nothing is noticed. */
+  #next(one: Watched, celsius: number): void {
+    checkCrossings(this.#truth, one).then(
+      (missing) => {
+        if (missing.length === 0 || celsius < 30) this.#report(one, celsius > 30 ? 20 : 40)
+        else if (!this.#isCalm) this.world.after(MINUTE, () => this.#next(one, celsius))
+      },
+      (error: unknown) => this.#troubles.push(String(error)),
+    )
+  }
+
+  #insist<T>(send: (node: AutomationNode) => Promise<T>, acknowledged: (reply: T) => void): void {
     const { world } = this
-    const chance = world.chance('clients')
+    const chance = world.chance('senders')
     let isDone = false
     const again = (): void => {
       if (isDone) return
       const node = this.#nodes.get(chance.between(0, PROCESSES - 1))
-      const said = { topic: 'order.paid', payload: { key }, idempotencyKey: key }
-      node?.events.publish(said, ACTOR).then(
-        ({ id }) => {
-          if (isDone) return
-          isDone = true
-          this.#known.push({ id, key })
-        },
-        () => undefined,
-      )
+      if (node !== undefined) {
+        send(node).then(
+          (reply) => {
+            if (isDone) return
+            isDone = true
+            acknowledged(reply)
+          },
+          () => undefined,
+        )
+      }
       world.after(chance.between(1_000, 15_000), again)
     }
     again()
+  }
+
+  /** A client that sends an event until it is acknowledged, always with the same key. */
+  #publish(key: string): void {
+    this.#insist(
+      async ({ events }) =>
+        (await events.publish({ topic: 'order.paid', payload: { key }, idempotencyKey: key }, ACTOR)).id,
+      (id) => this.#known.push({ id, key }),
+    )
   }
 }

@@ -59,27 +59,60 @@ export async function checkOccurrences(
   return findings
 }
 
-/** Each event that was acknowledged has started one run of each automation that listens, and events are there once. */
-export async function checkEvents(
+/** Events are there once: those that were acknowledged, and no others. */
+export async function checkEvents(storage: Storage, events: readonly KnownEvent[]): Promise<readonly Finding[]> {
+  const stored = await storage.list('event', { limit: OCCURRENCES_MAX })
+  const known = new Set(events.map(({ id }) => id))
+  return stored
+    .filter(({ id }) => !known.has(id))
+    .map(({ id }) => ({ rule: 'one event', problem: `${id} is there beside the event of its key` }))
+}
+
+/** Each of these events has started one run of each automation that listens. */
+export async function checkHeard(
   storage: Storage,
   listeners: readonly string[],
   events: readonly KnownEvent[],
 ): Promise<readonly Finding[]> {
   const findings: Finding[] = []
-  const stored = await storage.list('event', { limit: OCCURRENCES_MAX })
-  const known = new Set(events.map(({ id }) => id))
-  for (const { id } of stored) {
-    if (!known.has(id)) findings.push({ rule: 'one event', problem: `${id} is there beside the event of its key` })
-  }
   for (const listener of listeners) {
-    const jobs = await storage.list('job', { name: runBlueprintName(listener), limit: OCCURRENCES_MAX })
-    const heard = jobs.map(({ value }) => runViewOf(value)?.trigger.eventId)
+    const heard = (await runsOf(storage, listener)).map((run) => run?.trigger.eventId)
     for (const { id } of events) {
       const runs = heard.filter((one) => one === id).length
       if (runs !== 1) findings.push({ rule: 'one run of an event', problem: `${listener} ran ${runs} times for ${id}` })
     }
   }
   return findings
+}
+
+/** An automation with a condition, and how often what is reported has gone up. */
+export interface Watched {
+  readonly id: string
+  rises: number
+}
+
+/** A condition starts one run each time that it becomes true. */
+export async function checkCrossings(storage: Storage, { id, rises }: Watched): Promise<readonly Finding[]> {
+  const runs = (await runsOf(storage, id)).length
+  return runs === rises ? [] : [{ rule: 'one run of a crossing', problem: `${id} ran ${runs} times for ${rises}` }]
+}
+
+/** What is counted against a budget is what has run, and that is no more than it allows. */
+export async function checkBudget(
+  automations: Automations,
+  storage: Storage,
+  record: AutomationRecord,
+  limit: number,
+): Promise<readonly Finding[]> {
+  const runs = (await runsOf(storage, record.id)).length
+  const counted = (await automations.budgets.state(record)).automation.runs.used
+  const problem = `${runs} runs, ${String(counted)} of ${limit} are counted`
+  return runs === counted && runs <= limit ? [] : [{ rule: 'within its budget', problem }]
+}
+
+async function runsOf(storage: Storage, id: string): Promise<readonly ReturnType<typeof runViewOf>[]> {
+  const jobs = await storage.list('job', { name: runBlueprintName(id), limit: OCCURRENCES_MAX })
+  return jobs.map(({ value }) => runViewOf(value))
 }
 
 /** Runs end, and none stays behind in a gate. */
