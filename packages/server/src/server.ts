@@ -356,6 +356,12 @@ function knowsClient({ clients }: Credentials, id: string): boolean {
 }
 
 /** Instances that share a storage also share their limits. */
+/** Those whose tokens are accepted, where the configuration names some. */
+function outsideIssuers({ oauth, agents }: HttpParts & Pick<Parts, 'agents'>): OutsideIssuers | undefined {
+  const remember = (id: string, scopes: readonly Scope[]): Promise<void> => agents.rememberOutside(id, scopes)
+  return oauth === undefined ? undefined : new OutsideIssuers({ ...oauth, remember })
+}
+
 function limiterFor({ settings, storage, log }: Parts): RateLimiter {
   return isShared(settings.storageUrl) ? new SharedRateLimiter({ storage, log }) : new MemoryRateLimiter()
 }
@@ -404,9 +410,7 @@ function buildHttp(parts: Parts & HttpParts): {
   })
   const sessions = new Sessions({ ...parts, auth: clientAuth, publicUrl })
   const agentSessions = new AgentSessions(parts)
-  const remember = (id: string, scopes: readonly Scope[]): Promise<void> => parts.agents.rememberOutside(id, scopes)
-  const outside = parts.oauth === undefined ? undefined : new OutsideIssuers({ ...parts.oauth, remember })
-  const gate = new AgentAuth({ ...parts, clients: sessions, agentSessions, outside })
+  const gate = new AgentAuth({ ...parts, clients: sessions, agentSessions, outside: outsideIssuers(parts) })
   gate.onChange((agentId) => {
     void cutRevoked(gate, parts, agentId)
   })
