@@ -5,7 +5,6 @@ import type { FastifyInstance } from 'fastify'
 import type { Client } from '@impresario/client'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
-import type { Scope } from '@impresario/protocol'
 import { pageBounds } from './limits/admission-service.ts'
 import { guardRoutes } from './http/access.ts'
 import type { DeclaredRoute } from './http/access.ts'
@@ -14,7 +13,6 @@ import type { ApiDescription, ApiDocument } from './client-api/api-document.ts'
 import type { ReloadScope } from './client-api/admin-routes.ts'
 import { AgentAuth } from './auth/agent-auth.ts'
 import { AgentSessions } from './auth/agent-sessions.ts'
-import { OutsideIssuers } from './auth/outside-issuers.ts'
 import { ClientAuth, OPEN_CALLER } from './auth/auth.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
@@ -24,7 +22,6 @@ import type { DocumentsPort } from './client-api/document-routes.ts'
 import { readOutsideFile } from '@impresario/mcp/outside'
 import { settingsOf } from './config/config.ts'
 import { oauthChoice } from './config/oauth-keys.ts'
-import type { OauthChoice } from './config/oauth-keys.ts'
 import { registerDashboard } from './dashboard/dashboard.ts'
 import { dashboardLink } from './dashboard/session-routes.ts'
 import { Sessions } from './dashboard/sessions.ts'
@@ -77,7 +74,7 @@ export interface ServerOptions extends OrchestratorOptions {
 interface HttpParts {
   readonly documents: DocumentsPort | undefined
   readonly credentials: Credentials
-  readonly oauth: OauthChoice | undefined
+  readonly oauth: ReturnType<typeof oauthChoice>
   readonly waits: OpenWaits
   readonly limiter: RateLimiter
   readonly tls: TlsOptions | undefined
@@ -356,12 +353,6 @@ function knowsClient({ clients }: Credentials, id: string): boolean {
 }
 
 /** Instances that share a storage also share their limits. */
-/** Those whose tokens are accepted, where the configuration names some. */
-function outsideIssuers({ oauth, agents }: HttpParts & Pick<Parts, 'agents'>): OutsideIssuers | undefined {
-  const remember = (id: string, scopes: readonly Scope[]): Promise<void> => agents.rememberOutside(id, scopes)
-  return oauth === undefined ? undefined : new OutsideIssuers({ ...oauth, remember })
-}
-
 function limiterFor({ settings, storage, log }: Parts): RateLimiter {
   return isShared(settings.storageUrl) ? new SharedRateLimiter({ storage, log }) : new MemoryRateLimiter()
 }
@@ -410,7 +401,7 @@ function buildHttp(parts: Parts & HttpParts): {
   })
   const sessions = new Sessions({ ...parts, auth: clientAuth, publicUrl })
   const agentSessions = new AgentSessions(parts)
-  const gate = new AgentAuth({ ...parts, clients: sessions, agentSessions, outside: outsideIssuers(parts) })
+  const gate = new AgentAuth({ ...parts, clients: sessions, agentSessions })
   gate.onChange((agentId) => {
     void cutRevoked(gate, parts, agentId)
   })

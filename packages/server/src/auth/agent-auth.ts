@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { wallTime } from '@impresario/core'
 import type { Clock, Storage } from '@impresario/core'
 import { HEADERS } from '@impresario/protocol'
+import type { OauthChoice } from '../config/oauth-keys.ts'
 import type { Caller, Gate } from '../http/access.ts'
 import { hashToken, sameSecret } from '../runtime/secret.ts'
 import { agentOfSignal, isExpired } from './agent-book.ts'
@@ -10,6 +11,7 @@ import { agentIdIn } from './agent-record.ts'
 import type { AgentRecord, AgentToken } from './agent-record.ts'
 import type { AgentSessions, SessionClaims } from './agent-sessions.ts'
 import { bearerOf, headerOf, unauthorised } from './auth.ts'
+import { outsideIssuers } from './outside-issuers.ts'
 import type { OutsideIssuers } from './outside-issuers.ts'
 
 export interface AgentAuthOptions {
@@ -20,8 +22,8 @@ export interface AgentAuthOptions {
   readonly clients: Gate
   /** Short-lived tokens of agents. */
   readonly agentSessions: AgentSessions
-  /** Callers with tokens of other issuers, where the configuration names some. */
-  readonly outside?: OutsideIssuers | undefined
+  /** Issuers whose tokens are accepted too. */
+  readonly oauth?: OauthChoice | undefined
 }
 
 interface Known {
@@ -39,6 +41,7 @@ const KNOWN_MAX = 1_000
  */
 export class AgentAuth implements Gate {
   readonly #options: AgentAuthOptions
+  readonly #outside: OutsideIssuers | undefined
   readonly #known = new Map<string, Known>()
   readonly #listeners = new Set<(agentId: string) => void>()
   /** Counts changes. What was read before one of them is not kept. */
@@ -47,6 +50,7 @@ export class AgentAuth implements Gate {
 
   constructor(options: AgentAuthOptions) {
     this.#options = options
+    this.#outside = outsideIssuers(options)
     options.agents.onChange((id) => this.#forget(id))
   }
 
@@ -74,7 +78,7 @@ export class AgentAuth implements Gate {
     if (agentId !== undefined) return this.#agent(agentId, token)
     const session = this.#options.agentSessions.read(token, 'access')
     if (session !== undefined) return this.#inSession(session, token)
-    return this.#options.outside?.callerOf(token) ?? this.#options.clients.authenticate(headers)
+    return this.#outside?.callerOf(token) ?? this.#options.clients.authenticate(headers)
   }
 
   async #inSession(session: SessionClaims, token: string): Promise<Caller> {

@@ -5,6 +5,7 @@ import type { JWTPayload, JWTVerifyGetKey } from 'jose'
 import { isSecureAddress } from '../config/oauth-keys.ts'
 import type { OauthChoice } from '../config/oauth-keys.ts'
 import type { Caller } from '../http/access.ts'
+import type { AgentBook } from './agent-book.ts'
 import { outsideId } from './agent-record.ts'
 import { unauthorised } from './auth.ts'
 
@@ -94,6 +95,18 @@ export class OutsideIssuers {
     const [oldest] = this.#remembered.keys()
     if (this.#remembered.size > REMEMBERED_MAX && oldest !== undefined) this.#remembered.delete(oldest)
   }
+}
+
+/** Those whose tokens are accepted, where the configuration names some. */
+export function outsideIssuers({
+  oauth,
+  agents,
+}: {
+  readonly oauth?: OauthChoice | undefined
+  readonly agents: AgentBook
+}): OutsideIssuers | undefined {
+  const remember = (id: string, scopes: readonly Scope[]): Promise<void> => agents.rememberOutside(id, scopes)
+  return oauth === undefined ? undefined : new OutsideIssuers({ ...oauth, remember })
 }
 
 /**
