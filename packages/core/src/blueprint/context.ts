@@ -5,6 +5,7 @@ import type { Log } from '../ports/runtime.ts'
 import type { TurnInput } from './blueprint.ts'
 import type { BranchResults, BranchSources, ResultReader } from './outcome.ts'
 import { storedCopy } from './json-copy.ts'
+import { LateFiles, LateLog } from './late-input.ts'
 import { gatheredResults, resultReader } from './results.ts'
 
 /**
@@ -36,7 +37,7 @@ export interface Context<Data = DataObject, History = LooseHistory, Stores = obj
   readonly tracingContext: Readonly<Record<string, string>>
   /** The former name of `tracingContext`. */
   readonly tracing: Readonly<Record<string, string>>
-  /** Aborts when the handler's time is up or the job is cancelled. */
+  /** Aborts when the handler's time is up or the job is cancelled. It is not part of a copy of the context: pass it on by its name. */
   readonly signal: AbortSignal
   /** The files of the job. Local copies go when the handler has answered. */
   readonly files: TaskFiles
@@ -95,19 +96,92 @@ export interface ContextParts {
   readonly gathers?: BranchSources | undefined
 }
 
+/** What handlers of all kinds get. */
+type Fields = Omit<RawContext, 'aggregationResults' | 'results' | 'signal'>
+
+/**
+ * The context of one handler run. A class, because an object with getters of its own takes microseconds to make. Only the signal
+ * is a getter: it is dear to make, and most handlers never ask for it.
+ */
+class HandlerContext implements Omit<RawContext, 'aggregationResults'> {
+  readonly #late: Pick<TurnInput, 'signal'>
+  readonly jobId: string
+  readonly currentState: string
+  readonly initialData: JsonObject
+  readonly stateHistory: Record<string, unknown>
+  readonly resultOf: Fields['resultOf']
+  readonly outcomeOf: Fields['outcomeOf']
+  readonly written: Fields['written']
+  readonly client: Fields['client']
+  readonly dataStores: object
+  readonly failure: JobFailure | undefined
+  readonly event: ReceivedEvent | undefined
+  readonly eventOf: Fields['eventOf']
+  readonly tracingContext: Readonly<Record<string, string>>
+  readonly tracing: Readonly<Record<string, string>>
+  readonly files: TaskFiles
+  readonly log: Log
+
+  constructor(fields: Fields, late: Pick<TurnInput, 'signal'>) {
+    this.#late = late
+    this.jobId = fields.jobId
+    this.currentState = fields.currentState
+    this.initialData = fields.initialData
+    this.stateHistory = fields.stateHistory
+    this.resultOf = fields.resultOf
+    this.outcomeOf = fields.outcomeOf
+    this.written = fields.written
+    this.client = fields.client
+    this.dataStores = fields.dataStores
+    this.failure = fields.failure
+    this.event = fields.event
+    this.eventOf = fields.eventOf
+    this.tracingContext = fields.tracingContext
+    this.tracing = fields.tracing
+    this.files = fields.files
+    this.log = fields.log
+  }
+
+  get signal(): AbortSignal {
+    return this.#late.signal
+  }
+}
+
+class WholeContext extends HandlerContext implements RawContext {
+  readonly aggregationResults: Readonly<Record<string, BranchOutcome>>
+  readonly results?: object
+
+  constructor(fields: Fields, input: TurnInput, gathers: BranchSources | undefined) {
+    super(fields, input)
+    const { job } = input
+    this.aggregationResults = outcomesOf(storedCopy(storedOutcomes(job.aggregationResults ?? {})))
+    if (gathers !== undefined) this.results = gatheredResults(gathers, job)
+  }
+}
+
+class UndoingContext extends HandlerContext {
+  readonly undo: UndoContext['undo']
+
+  constructor(context: RawContext, undo: UndoContext['undo']) {
+    super(context, context)
+    this.undo = undo
+  }
+}
+
 /** Builds the context of one handler run from copies, so that user code cannot reach the stored job. */
 export function contextOf(input: TurnInput, { dataStores, isState, gathers }: ContextParts): RawContext {
   const { job } = input
-  const stateHistory = { ...storedCopy(job.stateHistory) }
+  const stateHistory = storedCopy(job.stateHistory)
   const tracingContext = { ...job.tracing }
-  return {
+  const { resultOf, outcomeOf } = resultReader(job, isState)
+  const fields: Fields = {
     jobId: job.id,
     currentState: job.state,
     initialData: storedCopy(job.initialData),
     stateHistory,
-    ...resultReader(job, isState),
+    resultOf,
+    outcomeOf,
     written: (...keys) => required(job, stateHistory, keys),
-    ...(gathers === undefined ? {} : { results: gatheredResults(gathers, job) }),
     client: { id: job.client.id, plan: job.client.plan, params: storedCopy(job.client.params ?? {}) },
     dataStores,
     failure: job.failure && structuredFailure(job.failure),
@@ -115,59 +189,22 @@ export function contextOf(input: TurnInput, { dataStores, isState, gathers }: Co
     eventOf: (type) => payloadOf(job, type),
     tracingContext,
     tracing: tracingContext,
-    // Asked for only when it is used: most handlers never look at it, and it is dear to make.
-    get signal() {
-      return input.signal
-    },
-    get files() {
-      return input.files ?? NO_FILES
-    },
-    get log() {
-      return input.log ?? NO_LOG
-    },
-    aggregationResults: outcomesOf(storedCopy(storedOutcomes(job.aggregationResults ?? {}))),
+    files: new LateFiles(input),
+    log: new LateLog(input),
   }
+  return new WholeContext(fields, input, gathers)
 }
 
 /** What the handler of a state that is no aggregator gets. Frozen: a new `stateHistory` would be lost without a word. */
 export function withoutResults(context: RawContext): Readonly<Omit<RawContext, 'aggregationResults'>> {
-  const { jobId, currentState, initialData, stateHistory, client, dataStores, failure, event, tracingContext } = context
-  const { resultOf, outcomeOf, written, eventOf } = context
-  return Object.freeze({
-    jobId,
-    currentState,
-    initialData,
-    stateHistory,
-    resultOf,
-    outcomeOf,
-    written,
-    client,
-    dataStores,
-    failure,
-    event,
-    eventOf,
-    tracingContext,
-    tracing: tracingContext,
-    get signal() {
-      return context.signal
-    },
-    get files() {
-      return context.files
-    },
-    get log() {
-      return context.log
-    },
-  })
+  return Object.freeze(new HandlerContext(context, context))
 }
 
 /** What an undo gets. */
 export function undoContext(context: RawContext, { left, outcome, error }: Compensation): object {
   const isCertain = left[0]?.isCertain === true
   const why = error && { code: error.code, message: error.message }
-  return Object.freeze({
-    ...withoutResults(context),
-    undo: { state: context.currentState, isCertain, outcome, error: why },
-  })
+  return Object.freeze(new UndoingContext(context, { state: context.currentState, isCertain, outcome, error: why }))
 }
 
 function structuredFailure({ task, child, ...failure }: JobFailure): JobFailure {
@@ -215,21 +252,6 @@ function payloadOf<T>(job: Job, { topic }: EventType): T {
     'INVALID_BLUEPRINT',
     `Blueprint "${job.blueprint}", state "${state}": asks for the event "${topic}", but ${found} led here.`,
   )
-}
-
-const noFiles = async (): Promise<never> => {
-  throw new ImpresarioError('FILES_UNAVAILABLE', 'No store of files is configured.')
-}
-
-const unheard = (): void => undefined
-const NO_LOG: Log = { debug: unheard, info: unheard, warn: unheard, error: unheard }
-
-const NO_FILES: TaskFiles = {
-  download: noFiles,
-  upload: noFiles,
-  readJson: noFiles,
-  writeJson: noFiles,
-  list: noFiles,
 }
 
 /** Boundary: outcomes are stored with their job, as JSON. */

@@ -46,7 +46,7 @@ function cloned(value: Json): Data {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(cloned)
   const made: Record<string, Data> = {}
-  for (const [key, item] of Object.entries(value)) setOwn(made, key, cloned(item))
+  for (const key of Object.keys(value)) setOwn(made, key, cloned((value as JsonObject)[key] as Json))
   return made
 }
 

@@ -4,12 +4,14 @@ import type {
   EventOf,
   FilesOfJobs,
   Job,
+  Log,
   LogsOfJobs,
   Random,
   RunnableBlueprint,
-  TurnFiles,
+  TurnInput,
 } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
+import type { TaskFiles } from '@impresario/protocol'
 import type { ScriptRegistry } from '../job/script-registry.ts'
 import { excerpt } from '../job/excerpt.ts'
 import type { TurnGuard } from './turn-guard.ts'
@@ -113,38 +115,29 @@ export class TurnTaker {
     return { type: 'turnFailed', at: clock.now(), visit, message, stack, chance: random.next() }
   }
 
-  /** User code may throw anything, answer late or never answer. */
+  /** User code may throw anything, answer late or never answer. What escapes from it counts as its answer, unless it has answered before. */
   #begin(blueprint: RunnableBlueprint, job: Job, isSuspect: boolean): Performance {
-    const { guard, files: store, logs, tracing } = this.#options
-    const strays = guard === undefined ? undefined : new Strays()
+    const { guard, tracing } = this.#options
+    let answer: (choice: Choice) => void = () => {}
+    const choice = new Promise<Choice>((resolve) => {
+      answer = resolve
+    })
+    const onError = (error: unknown): void => answer({ error })
     const watched = <T>(code: () => T): T => {
-      if (guard === undefined || strays === undefined) return code()
+      if (guard === undefined) return code()
       const run = { jobId: job.id, visit: job.visit, blueprint: job.blueprint, state: job.state, isSuspect }
-      return guard.run(run, code, strays.catch)
+      return guard.run(run, code, onError)
     }
-    const signal = new LateSignal(watched)
-    // Asked for only when it is used, as the signal: most handlers have no files.
-    let opened: TurnFiles | undefined
-    const input = {
-      job,
-      offloads: blueprint.policy.offloads,
-      get signal() {
-        return signal.get()
-      },
-      get files() {
-        opened ??= store?.open({ id: job.id, clientId: job.client.id })
-        return opened?.files
-      },
-      get log() {
-        return logs?.open(job)
-      },
-    }
-    const perform = (): ReturnType<RunnableBlueprint['perform']> => blueprint.perform(input)
+    const run = new HandlerInput(blueprint, job, { choice, watched }, this.#options)
+    const perform = (): ReturnType<RunnableBlueprint['perform']> => blueprint.perform(run)
     const traced = tracing === undefined ? perform : () => tracing.run(job, perform)
-    const chosen = performed(() => watched(traced))
-    const choice = strays === undefined ? chosen : Promise.race([chosen, strays.first])
-    void choice.then(() => opened?.release())
-    return { visit: job.visit, signal, choice }
+    try {
+      watched(traced).then(answer, onError)
+    } catch (error) {
+      // A guard may stop a handler that does not yield, by throwing into it.
+      onError(error)
+    }
+    return { visit: job.visit, signal: run.lateSignal, choice }
   }
 
   async #time(blueprint: RunnableBlueprint, state: string, { choice }: Performance): Promise<void> {
@@ -169,27 +162,47 @@ export class TurnTaker {
   }
 }
 
-/** A guard may stop a handler that does not yield, by throwing into it. */
-async function performed(run: () => ReturnType<RunnableBlueprint['perform']>): Promise<Choice> {
-  try {
-    return await run()
-  } catch (error) {
-    return { error }
-  }
+interface Watched {
+  readonly choice: Promise<Choice>
+  readonly watched: <T>(code: () => T) => T
 }
 
-/** What escapes from a handler: the first of it is what the handler came to, unless that has answered before. */
-class Strays {
-  readonly first: Promise<Choice>
-  #tell: (choice: Choice) => void = () => {}
+/** What a handler gets. All of it is opened only when it is used: most handlers have no files and look at no signal. */
+class HandlerInput implements TurnInput {
+  readonly job: Job
+  readonly offloads: TurnInput['offloads']
+  readonly lateSignal: LateSignal
+  readonly #choice: Promise<Choice>
+  readonly #options: TurnTakerOptions
+  #files: TaskFiles | undefined
 
-  constructor() {
-    this.first = new Promise((resolve) => {
-      this.#tell = resolve
-    })
+  constructor({ policy }: RunnableBlueprint, job: Job, { choice, watched }: Watched, options: TurnTakerOptions) {
+    this.job = job
+    this.offloads = policy.offloads
+    this.lateSignal = new LateSignal(watched)
+    this.#choice = choice
+    this.#options = options
   }
 
-  readonly catch = (error: unknown): void => this.#tell({ error })
+  get signal(): AbortSignal {
+    return this.lateSignal.get()
+  }
+
+  get files(): TaskFiles | undefined {
+    this.#files ??= this.#openFiles()
+    return this.#files
+  }
+
+  get log(): Log | undefined {
+    return this.#options.logs?.open(this.job)
+  }
+
+  #openFiles(): TaskFiles | undefined {
+    const { job } = this
+    const opened = this.#options.files?.open({ id: job.id, clientId: job.client.id })
+    if (opened !== undefined) void this.#choice.then(() => opened.release())
+    return opened?.files
+  }
 }
 
 /** The answer, if it comes without anything from outside: no timer, no disk, no network. */

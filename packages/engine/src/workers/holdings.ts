@@ -32,8 +32,12 @@ export class Holdings {
   readonly #recalled = new Map<string, Set<string>>()
   /** Who was given each task last, of those who hold it. */
   readonly #holders = new Map<string, string>()
-  /** By worker and delivery, the oldest first. */
-  readonly #answered = new Set<string>()
+  /**
+   * By worker and delivery: the latest ones, and those before them. Two sets that take turns cost the same for each answer;
+   * the oldest entry of one large set is found behind all that were deleted before it.
+   */
+  #answered = new Set<string>()
+  #answeredBefore = new Set<string>()
 
   of(workerId: string): ReadonlyMap<string, Holding> {
     return this.#held.get(workerId) ?? NONE
@@ -65,18 +69,22 @@ export class Holdings {
 
   /** The worker has brought the result of this delivery: it is not told to stop it any more. */
   answer(workerId: string, deliveryId: string): void {
-    const answered = this.#answered
-    answered.add(answerKey(workerId, deliveryId))
-    if (answered.size > ANSWERS_MAX) for (const oldest of answered) if (answered.delete(oldest)) break
+    this.#answered.add(answerKey(workerId, deliveryId))
+    if (this.#answered.size < ANSWERS_MAX / 2) return
+    this.#answeredBefore = this.#answered
+    this.#answered = new Set()
   }
 
   /** The result could not be taken, and will be brought again. */
   forgetAnswer(workerId: string, deliveryId: string): void {
-    this.#answered.delete(answerKey(workerId, deliveryId))
+    const key = answerKey(workerId, deliveryId)
+    this.#answered.delete(key)
+    this.#answeredBefore.delete(key)
   }
 
   hasAnswered(workerId: string, deliveryId: string): boolean {
-    return this.#answered.has(answerKey(workerId, deliveryId))
+    const key = answerKey(workerId, deliveryId)
+    return this.#answered.has(key) || this.#answeredBefore.has(key)
   }
 
   /** Forgets everything about a worker. */

@@ -2,7 +2,7 @@ import { roughJsonLength } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { Batch, Job, Kind, Listing, ListQuery, Log, Put, Records, Storage, Stored } from '@impresario/core'
 import type { JobValues, ValueRef } from '@impresario/files'
-import type { Json } from '@impresario/protocol'
+import type { Json, JsonObject } from '@impresario/protocol'
 import type { Metrics } from '../metrics/metrics.ts'
 import { errorFields } from '../runtime/log.ts'
 
@@ -103,9 +103,27 @@ export class OffloadingStorage implements Storage {
   }
 
   #isLarge(put: Put): boolean {
-    if (put.kind !== 'job') return false
-    const { value } = put
-    return pathsOf(value).some((path) => this.#isLargeValue(valueAt(value, path))) || this.#isOverfull(value)
+    return put.kind === 'job' && (this.#hasLargeValue(put.value) || this.#isOverfull(put.value))
+  }
+
+  /** Looks at the same values as `pathsOf`, without a list of them: every commit comes this way. */
+  #hasLargeValue({ initialData, result, stateHistory, branches, aggregationResults, results }: Job): boolean {
+    if (this.#isLargeValue(initialData) || this.#hasLargePart(stateHistory)) return true
+    if (result !== stateHistory && this.#isLargeValue(result)) return true
+    for (const { call, outcome } of Object.values(branches)) {
+      if (this.#isLargeValue(call.kind === 'task' ? call.params : call.initialData)) return true
+      if (this.#isLargeValue(outcome?.data)) return true
+    }
+    return (
+      results?.some(({ data }) => this.#isLargeValue(data)) === true ||
+      (aggregationResults !== undefined &&
+        Object.values(aggregationResults).some(({ data }) => this.#isLargeValue(data)))
+    )
+  }
+
+  #hasLargePart(history: JsonObject): boolean {
+    for (const key of Object.keys(history)) if (this.#isLargeValue(history[key])) return true
+    return false
   }
 
   #isLargeValue(value: unknown): boolean {
