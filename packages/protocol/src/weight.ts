@@ -25,6 +25,10 @@ export function jsonWeight(value: unknown): number {
   }
   let weight = OBJECT_BYTES
   // Lists of keys or entries would be made for every job, several times. Data has no inherited properties.
-  for (const key in value) weight += PROPERTY_BYTES + 2 * key.length + jsonWeight((value as PlainObject)[key])
+  // oxlint-disable-next-line guard-for-in
+  for (const key in value) {
+    const part = (value as PlainObject)[key]
+    weight += part === undefined ? ELEMENT_BYTES : PROPERTY_BYTES + 2 * key.length + jsonWeight(part)
+  }
   return weight
 }

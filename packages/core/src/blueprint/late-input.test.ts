@@ -10,13 +10,17 @@ const given = { job: open().job, signal: new AbortController().signal }
 describe('files', () => {
   test('are opened by their first use, and pass everything on', async () => {
     const calls: unknown[][] = []
+    const noted = <T>(call: unknown[], answer: T): T => {
+      calls.push(call)
+      return answer
+    }
     const ref = { name: 'a', uri: 's3://b/jobs/1/a', bytes: 1, etag: '' }
     const opened: TaskFiles = {
       download: async (...args) => `${calls.push(['download', ...args])}`,
-      upload: async (...args) => (calls.push(['upload', ...args]), ref),
+      upload: async (...args) => noted(['upload', ...args], ref),
       readJson: async (...args) => calls.push(['readJson', ...args]),
-      writeJson: async (...args) => (calls.push(['writeJson', ...args]), ref),
-      list: async (...args) => (calls.push(['list', ...args]), [ref]),
+      writeJson: async (...args) => noted(['writeJson', ...args], ref),
+      list: async (...args) => noted(['list', ...args], [ref]),
     }
     let opens = 0
     const input: TurnInput = {
