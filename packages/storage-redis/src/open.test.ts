@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import type { LogFields, Storage } from '@impresario/core'
 import { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
+import { tagsOf } from './client/address.ts'
+import { slotOf } from './client/slots.ts'
 import { openRedisStorage } from './open.ts'
 import type { OpenOptions } from './open.ts'
 import { startCluster } from './redis-cluster.fixture.ts'
@@ -140,11 +142,30 @@ test('[G-02] another number of shards than the data has is refused, and the refu
   }
   await expect(opened({ url: `${url}?shards=2` })).rejects.toThrow(/1 shards.*says 2/)
   // Names that stand for the same keys.
-  await expect(opened({ url: `${url}?namespace=four/2` })).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' })
-  await opened({ url: `${url}?namespace=five/1` })
-  await expect(opened({ url: `${url}?namespace=five&shards=2` })).rejects.toThrow('five/1')
+  const nameOf = (namespace: string, shards: number, shard: number): string =>
+    tagsOf({ namespace, shards })[shard]?.slice(1, -1) ?? ''
+  const third = nameOf('four', 4, 2)
+  await expect(opened({ url: `${url}?namespace=${third}` })).rejects.toMatchObject({ code: 'INVALID_CONFIGURATION' })
+  const second = nameOf('five', 2, 1)
+  await opened({ url: `${url}?namespace=${second}` })
+  await expect(opened({ url: `${url}?namespace=five&shards=2` })).rejects.toThrow(second)
   const again = await opened({ url: `${url}?namespace=four&shards=4` })
   expect(await again.list('key', { limit: 9 })).toHaveLength(1)
+})
+
+test('[G-02] a namespace whose shards were numbered keeps their names', async () => {
+  const { url } = await server()
+  const operator = new Redis(url)
+  await operator.set('impresario:{old}:format', '1 shards=3')
+  const storage = await opened({ url: `${url}?namespace=old&shards=3` })
+  await proveWorks(storage)
+  const tags = new Set((await operator.keys('impresario:{old*')).map((key) => key.slice(0, key.indexOf('}') + 1)))
+  expect([...tags].toSorted()).toEqual(
+    ['impresario:{old', 'impresario:{old/0', 'impresario:{old/1', 'impresario:{old/2']
+      .map((tag) => `${tag}}`)
+      .toSorted(),
+  )
+  operator.disconnect()
 })
 
 test('[G-02] a Cluster carries everything of a namespace in one slot', { timeout: 60_000 }, async () => {
@@ -164,6 +185,9 @@ test('[G-02] a Cluster carries everything of a namespace in one slot', { timeout
   const keys = (await Promise.all(operators.map((operator) => operator.keys('*')))).flat()
   const [first] = operators
   if (first === undefined) throw new Error('There are two')
+  for (const text of ['main', 'main/3.17', 'ключ', '']) {
+    expect(slotOf(text)).toBe(await first.cluster('KEYSLOT', text))
+  }
   const slots = await Promise.all(keys.map((key) => first.cluster('KEYSLOT', key)))
   expect(new Set(slots).size).toBe(3)
 })

@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { markOf, mustNotBeTransferred } from '@impresario/core'
 import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
-import { parsedAddress } from './client/address.ts'
+import { parsedAddress, tagsOf } from './client/address.ts'
 import type { Address } from './client/address.ts'
 import { Connection, isRefusedUser } from './client/connection.ts'
 import { DURABILITY_SETTINGS, weakestOf } from './client/durability.ts'
@@ -95,27 +95,30 @@ export function explained(error: unknown): unknown {
   )
 }
 
-/** Refuses data of another layout, and data that is spread over another number of shards. */
+/** Refuses data of another layout, and data that is spread over another number of shards. Names the shards as the data has them. */
 async function mustFit(connection: Connection, { namespace, shards }: Address): Promise<void> {
-  const layout = shards === 1 ? FORMAT : `${FORMAT} shards=${shards}`
+  const numbered = `${FORMAT} shards=${shards}`
+  const layout = shards === 1 ? FORMAT : `${numbered} even`
   const found = await connection.settled('format', layout)
-  const [format, spread] = found.split(' shards=')
+  const { format, spread = 1 } = /^(?<format>\S+)(?: shards=(?<spread>\d+))?/.exec(found)?.groups ?? {}
   if (format !== FORMAT) {
     throw refused(`The data has the layout ${found}, this program knows ${FORMAT}. Use the program that wrote it.`)
   }
-  if (found !== layout) {
+  if (found !== layout && (shards === 1 || found !== numbered)) {
     throw refused(
-      `The namespace "${namespace}" is spread over ${spread ?? 1} shards, and the address says ${shards}. Set shards=${spread ?? 1} in it; to change the number, move the data into another namespace with \`impresario migrate\`.`,
+      `The namespace "${namespace}" is spread over ${spread} shards, and the address says ${shards}. Set shards=${spread} in it; to change the number, move the data into another namespace with \`impresario migrate\`.`,
     )
   }
   if (shards === 1) return
+  connection.name(found === numbered ? 'numbered' : 'even')
   const isOwn = async (shard: number): Promise<boolean> => {
-    const own = `${layout} shard=${shard}`
+    const own = `${found} shard=${shard}`
     return (await connection.settled('format', own, shard)) === own
   }
   const owned = await Promise.all(Array.from({ length: shards }, (_, shard) => isOwn(shard)))
   if (owned.includes(false)) {
-    throw refused(`A shard of "${namespace}" would be where the namespace "${namespace}/${owned.indexOf(false)}" is.`)
+    const taken = tagsOf({ namespace, shards }, found === numbered ? 'numbered' : 'even')[owned.indexOf(false)] ?? ''
+    throw refused(`A shard of "${namespace}" would be where the namespace "${taken.slice(1, -1)}" is.`)
   }
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { parsedAddress, tagsOf } from './address.ts'
+import { slotOf } from './slots.ts'
 
 test('[G-02] an address may leave out everything but the host', () => {
   expect(parsedAddress('redis://cache')).toEqual({
@@ -41,7 +42,28 @@ test('[G-02] an address says where, who, with what, and under which names', () =
 
 test('[G-02] a namespace has one tag, or one for each of its shards', () => {
   expect(tagsOf(parsedAddress('redis://h'))).toEqual(['{main}'])
-  expect(tagsOf(parsedAddress('redis://h?namespace=test&shards=3'))).toEqual(['{test/0}', '{test/1}', '{test/2}'])
+  const three = parsedAddress('redis://h?namespace=test&shards=3')
+  expect(tagsOf(three, 'numbered')).toEqual(['{test/0}', '{test/1}', '{test/2}'])
+  expect(tagsOf(three)).toHaveLength(3)
+})
+
+test('[G-02] shards are spread evenly over the slots, and so over the primaries', () => {
+  for (const namespace of ['main', 'impresario', 'a/b', 'ключ']) {
+    for (const [shards, primaries] of [
+      [3, 3],
+      [12, 2],
+      [12, 3],
+      [12, 4],
+      [64, 8],
+    ] as const) {
+      const counts = Array.from({ length: primaries }, () => 0)
+      for (const tag of tagsOf({ namespace, shards })) {
+        const primary = Math.floor((slotOf(tag.slice(1, -1)) * primaries) / 16_384)
+        counts[primary] = (counts[primary] ?? 0) + 1
+      }
+      expect(counts).toEqual(counts.map(() => shards / primaries))
+    }
+  }
 })
 
 test('[G-02] what cannot be meant is refused without repeating a password', () => {

@@ -1,4 +1,5 @@
 import { ImpresarioError } from '@impresario/protocol'
+import { evenNames } from './slots.ts'
 
 /** Where the server is, and under which names the data is stored there. */
 export interface Address {
@@ -65,12 +66,19 @@ export function parsedAddress(url: string): Address {
   }
 }
 
+/** How the shards of a namespace are named. Namespaces of the first version have numbered ones, and keep them. */
+export type Naming = 'even' | 'numbered'
+
 /**
  * The tags of all keys that hold data: the part in braces, which determines the slot in a Cluster. The key `format` of
  * `{namespace}` holds the number of shards, even where no other key has that tag.
  */
-export function tagsOf({ namespace, shards }: Pick<Address, 'namespace' | 'shards'>): readonly string[] {
+export function tagsOf(
+  { namespace, shards }: Pick<Address, 'namespace' | 'shards'>,
+  naming: Naming = 'even',
+): readonly string[] {
   if (shards === 1) return [`{${namespace}}`]
+  if (naming === 'even') return evenNames(namespace, shards).map((name) => `{${name}}`)
   return Array.from({ length: shards }, (_, shard) => `{${namespace}/${shard}}`)
 }
 

@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { Cluster, Redis } from 'ioredis'
 import { ImpresarioError } from '@impresario/protocol'
 import { tagsOf } from './address.ts'
+import type { Naming } from './address.ts'
 import type { Address } from './address.ts'
 import { Bundles } from './bundles.ts'
 import type { Arguments } from './codec.ts'
@@ -39,8 +40,9 @@ const RECONNECT_MS_MAX = 1_000
  */
 export class Connection implements Wire {
   /** The key prefix of each shard. The braces put its keys into one slot of a Cluster. */
-  readonly bases: readonly string[]
-  readonly #bundles: readonly Bundles[]
+  #bases: readonly string[] = []
+  #bundles: readonly Bundles[] = []
+  readonly #address: Address
   /** The key prefix of the namespace itself. */
   readonly #root: string
   readonly #client: Redis | Cluster
@@ -51,17 +53,24 @@ export class Connection implements Wire {
 
   constructor(settings: ConnectionSettings) {
     const { prefix, namespace } = settings.address
-    this.bases = tagsOf(settings.address).map((tag) => `${prefix}${tag}`)
-    this.#bundles = this.bases.map((base) => {
-      // The keys that a call names: the common prefix, and the locks where there are several shards.
-      const keys = this.bases.length === 1 ? [1, base] : [2, base, `${base}:lock`]
-      return new Bundles((name, args) => this.#send(keys, name, args))
-    })
+    this.#address = settings.address
+    this.name('even')
     this.#root = `${prefix}{${namespace}}`
     this.#waitMs = settings.waitMs
     this.#client = clientOf(settings)
     // Errors are reported to the callers of the individual calls.
     this.#client.on('error', () => undefined)
+  }
+
+  /** Names the shards, before the first call. */
+  name(naming: Naming): void {
+    const bases = tagsOf(this.#address, naming).map((tag) => `${this.#address.prefix}${tag}`)
+    this.#bases = bases
+    this.#bundles = bases.map((base) => {
+      // The keys that a call names: the common prefix, and the locks where there are several shards.
+      const keys = bases.length === 1 ? [1, base] : [2, base, `${base}:lock`]
+      return new Bundles((name, args) => this.#send(keys, name, args))
+    })
   }
 
   async call(name: FunctionName, args: Arguments, shard: number): Promise<unknown> {
@@ -112,7 +121,7 @@ export class Connection implements Wire {
   /** Sets a key of the namespace, or of one of its shards, if it does not exist. Returns the resulting value. */
   async settled(key: string, value: string, shard?: number): Promise<string> {
     await this.#whenReady()
-    const name = `${shard === undefined ? this.#root : (this.bases[shard] ?? '')}:${key}`
+    const name = `${shard === undefined ? this.#root : (this.#bases[shard] ?? '')}:${key}`
     await this.#asked(() => this.#client.setnx(name, value))
     return (await this.#asked(() => this.#client.get(name))) ?? value
   }
@@ -135,7 +144,7 @@ export class Connection implements Wire {
     await this.#whenReady()
     const nodes = this.#client instanceof Cluster ? this.#client.nodes('all') : [this.#client]
     try {
-      const replies = await Promise.all(nodes.map((node) => node.pubsub('NUMSUB', `${this.bases[0] ?? ''}:hints`)))
+      const replies = await Promise.all(nodes.map((node) => node.pubsub('NUMSUB', `${this.#bases[0] ?? ''}:hints`)))
       return replies.reduce<number>((sum, reply) => sum + Number(textsOf(reply)[1] ?? 0), 0)
     } catch (error) {
       if (messageOf(error).startsWith('NOPERM')) return 0
@@ -146,7 +155,7 @@ export class Connection implements Wire {
   /** Subscribes to the hints of all instances on a separate connection. Only the first call has an effect. */
   listen(hear: (message: Buffer, shard: number) => void, onHearing: (isHearing: boolean) => void): void {
     if (this.#listener !== undefined) return
-    const shards = new Map(this.bases.map((base, shard) => [`${base}:hints`, shard]))
+    const shards = new Map(this.#bases.map((base, shard) => [`${base}:hints`, shard]))
     // Hints may have been missed, so this connection waits for the server indefinitely and then triggers a full rescan.
     const listener = duplicateOf(this.#client)
     this.#listener = listener
