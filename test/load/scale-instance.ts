@@ -10,13 +10,9 @@ import { createWorker } from '@impresario/worker'
 const [url = '', name = '', open = '100'] = process.argv.slice(2)
 const type = `noop-${name}`
 
-const noop = blueprint('noop', { start: 'work' }, (state) => ({
+const noop = blueprint(`noop-${name}`, { start: 'work' }, (state) => ({
   work: state.handler((context, actions) =>
-    actions.dispatchTask({
-      type: String(context.initialData['type']),
-      params: context.initialData,
-      transitions: { success: 'done' },
-    }),
+    actions.dispatchTask({ type, params: context.initialData, transitions: { success: 'done' } }),
   ),
   done: state.end(),
 }))
@@ -45,25 +41,17 @@ worker.task(type, ({ lane }) => {
 })
 await worker.start()
 
-let isOver = false
-
-async function run(lane: number): Promise<void> {
-  while (!isOver) {
-    const ended = new Promise<void>((resolve) => waiting.set(lane, resolve))
-    await client.start('noop', { type, lane })
+async function run(lane: number): Promise<never> {
+  for (;;) {
+    const ended = new Promise<void>((resolve) => {
+      waiting.set(lane, resolve)
+    })
+    await client.start(`noop-${name}`, { lane })
     await ended
   }
 }
 
-process.on('message', (message) => {
-  if (message === 'end') {
-    isOver = true
-    void worker
-      .stop()
-      .then(() => orchestrator.stop())
-      .then(() => process.exit(0))
-    return
-  }
+process.on('message', () => {
   const { user, system } = process.cpuUsage()
   process.send?.({ done, cpuMs: (user + system) / 1_000 })
 })

@@ -4,7 +4,7 @@ import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startCluster } from '../../packages/storage-redis/src/redis-cluster.fixture.ts'
+import { startCluster } from '../servers/redis-cluster.ts'
 
 /*
  * Whether a cluster grows: jobs per second with one, two and three primaries of Redis that have a small share of a core each,
@@ -84,7 +84,7 @@ async function measure(
     await sleep(3_000)
     const cpu = async (): Promise<number> => {
       const all = await Promise.all(cluster.operators.map((operator) => operator.info('cpu')))
-      return all.reduce((sum, info) => sum + secondsIn(info, 'used_cpu_sys') + secondsIn(info, 'used_cpu_user'), 0)
+      return sum(all, (info) => secondsIn(info, 'used_cpu_sys') + secondsIn(info, 'used_cpu_user'))
     }
     const [before, cpuBefore, began] = [await Promise.all(children.map(ask)), await cpu(), performance.now()]
     await sleep(SECONDS * 1_000)
@@ -132,4 +132,3 @@ for (const instances of [1, 2, 3]) {
   console.log(shown(`instances ${instances}`, first, measured))
   first ??= measured
 }
-process.exit(0)

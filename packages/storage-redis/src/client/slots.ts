@@ -17,12 +17,14 @@ export function slotOf(text: string): number {
  * are. Names that are simply numbered fall where they fall: of twelve shards on three primaries, six may be on one of them.
  */
 export function evenNames(namespace: string, shards: number): readonly string[] {
-  return Array.from({ length: shards }, (_, shard) => {
-    const [first, end] = [(shard * SLOTS) / shards, ((shard + 1) * SLOTS) / shards]
-    for (let attempt = 0; ; attempt += 1) {
-      const name = attempt === 0 ? `${namespace}/${shard}` : `${namespace}/${shard}.${attempt}`
-      const slot = slotOf(name)
-      if (slot >= first && slot < end) return name
-    }
-  })
+  return Array.from({ length: shards }, (_, shard) => evenName(`${namespace}/${shard}`, shard, shards))
+}
+
+/** The first of `stem`, `stem.1`, `stem.2` … that lies in this shard's part of the slots. */
+function evenName(stem: string, shard: number, shards: number): string {
+  const [first, end] = [(shard * SLOTS) / shards, ((shard + 1) * SLOTS) / shards]
+  const fits = (name: string): boolean => slotOf(name) >= first && slotOf(name) < end
+  let name = stem
+  for (let attempt = 1; !fits(name); attempt += 1) name = `${stem}.${attempt}`
+  return name
 }
