@@ -63,6 +63,17 @@ describe.each(WAYS)('automations through the client %s', (way, clientOf) => {
       return run
     }, 60_000)
 
+  test('[M-02] views of the job list are saved under names', async () => {
+    const { views } = clientOf('acme')
+    const search = { show: 'failed', some_name: 'x' }
+    expect(await views.save(`Mine ${way}`, search)).toMatchObject({ search, updatedAt: expect.any(Number) as unknown })
+    expect((await views.list()).filter(({ name }) => name === `Mine ${way}`)).toMatchObject([{ search }])
+    expect((await clientOf('root').views.list()).map(({ name }) => name)).not.toContain(`Mine ${way}`)
+    await views.delete(`Mine ${way}`)
+    await expect(views.delete(`Mine ${way}`)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(views.save('x'.repeat(101), {})).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+  })
+
   test('[K-09] a preview of a run fills in templates and calls nothing; a refusal names every field and step', async () => {
     const { automations } = clientOf('acme')
     const definition = { title: 'Preview', params: { userName: 'Ada' }, pipeline: PIPELINE }

@@ -11,6 +11,7 @@ import { HttpTransport } from './http-transport.ts'
 import { JobHandle, jsonOf, type WaitOptions } from './job.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
 import { Quarantine } from './quarantine.ts'
+import { SavedViews } from './saved-views.ts'
 import { Schedules } from './schedules.ts'
 import { sentEvent, type KeyedSend } from './sent-event.ts'
 import type { ClientTransport } from './transport.ts'
@@ -118,6 +119,8 @@ export class Client {
   readonly agents: Agents
   readonly tools: Tools
   readonly audit: Audit
+  /** Filters of the job list under names. */
+  readonly views: SavedViews
   readonly admin: Admin
   readonly #transport: ClientTransport
   readonly #traceContext: ClientOptions['traceContext']
@@ -136,6 +139,7 @@ export class Client {
     this.agents = new Agents(requests)
     this.tools = new Tools(requests)
     this.audit = new Audit(requests)
+    this.views = new SavedViews(requests)
     this.admin = new Admin(transport)
   }
 

@@ -13,6 +13,7 @@ export type { Download, DownloadOptions, Files, UploadOptions } from './files.ts
 export type { HistoryQuery, JobHandle, RerunJobOptions, RetryOptions, WaitOptions } from './job.ts'
 export type { Listing, Page, PageQuery } from './listing.ts'
 export type { Quarantine, QuarantineFilter, QuarantineQuery, Selection } from './quarantine.ts'
+export type { SavedViews } from './saved-views.ts'
 export type { Schedules } from './schedules.ts'
 export type { KeyedSend, SendOptions } from './sent-event.ts'
 export type { FileTransport, WireDownload, WireQuery, WireRead, WireUpload } from './file-transport.ts'

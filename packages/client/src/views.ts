@@ -11,6 +11,7 @@ import type {
   JobBody,
   ListedJobBody,
   ListedQuarantinedBody,
+  SavedViewBody,
   LogLineBody,
   QuarantinedBody,
   WorkerHistoryBody,
@@ -71,6 +72,7 @@ export interface WorkerVerdict extends CamelCased<wire.WorkerVerdictBody> {}
 export interface WorkerInfo extends CamelCased<wire.WorkerView> {}
 export interface BlueprintInfo extends CamelCased<wire.BlueprintView> {}
 export interface Schedule extends CamelCased<wire.ScheduleView> {}
+export interface SavedView extends CamelCased<SavedViewBody> {}
 export interface DeliveryAttempt extends CamelCased<wire.DeliveryAttemptBody> {}
 export interface Delivery extends CamelCased<wire.DeliveryBody> {}
 export interface WholeDelivery extends CamelCased<wire.WholeDeliveryBody> {}

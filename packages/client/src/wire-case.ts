@@ -24,6 +24,7 @@ const OPAQUE = [
   'jobs',
   'fields',
   'definition',
+  'search',
   'params',
   'with',
   'input',

@@ -122,6 +122,12 @@ export const LIMITS = {
   changeMessageBytesMax: 32_768,
   /** A person who has not answered this many reminders will not answer the next one. */
   remindersMax: 30,
+  /** Saved views of one caller, and their bytes together. */
+  viewsMax: 50,
+  viewsBytesMax: 32_768,
+  viewNameCharsMax: 100,
+  viewFiltersMax: 20,
+  viewValueCharsMax: 500,
   remindMsMin: 1_000,
   /**
    * Receivers of webhooks accept 20 kB (Standard Webhooks); a longer result is left out and can be read through the

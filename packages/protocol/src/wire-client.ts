@@ -474,6 +474,18 @@ export interface BlueprintBody {
   readonly [field: string]: Json
 }
 
+/** Filters of the job list under a name. */
+export interface SavedViewBody {
+  readonly name: string
+  /** The filters as the address of the dashboard has them. */
+  readonly search: Readonly<Record<string, string>>
+  readonly updated_at: number
+}
+
+export interface SavedViewRequest {
+  readonly search: Readonly<Record<string, string>>
+}
+
 /** Every error, of every route. `error` is for people, `code` for programs. */
 export interface ErrorBody {
   readonly error: string

@@ -94,6 +94,7 @@ beforeAll(async () => {
   samples.set('calendar', 'holidays')
   samples.set('hook', 'github')
   samples.set('secret', 'API_KEY')
+  samples.set('view', 'Failed')
   samples.set('address', 'no-such-address')
   samples.set('*', 'no-such-thing')
   samples.set('filename', 'report.pdf')

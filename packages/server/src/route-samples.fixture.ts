@@ -12,6 +12,7 @@ export function sampleBody(method: string, url: string): object {
   if (url.endsWith('/observe')) return { values: {} }
   if (url.endsWith('/events')) return { topic: 'a.b' }
   if (method === 'PUT' && url.includes('secrets')) return { value: 'a value of the tests' }
+  if (method === 'PUT' && url.includes('views')) return { search: { show: 'failed' } }
   if (method === 'PUT' && url.includes('hooks')) return { preset: 'github' }
   if (method === 'PUT' && url.includes('calendar')) return { entries: [{ date: '2026-12-25' }] }
   return method === 'PUT' && url.includes('automation') ? SAMPLE_AUTOMATION : {}

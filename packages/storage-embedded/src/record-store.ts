@@ -58,6 +58,7 @@ export class RecordStore {
       calendar: table('calendar'),
       hook: table('hook'),
       secret: table('secret'),
+      view: table('view'),
       log: table('log'),
       agent: table('agent'),
     }

@@ -63,6 +63,8 @@ export interface Records {
   readonly hook: JsonObject
   /** A named secret, encrypted; by owner and name. */
   readonly secret: JsonObject
+  /** The saved views of a caller; by its kind and id. */
+  readonly view: JsonObject
   /** The newest lines that handlers and workers wrote about a job; by job id. */
   readonly log: { readonly lines: readonly LogLineBody[] }
   /** An agent with the hashes of its tokens; by its id. Beside it, under its name, which agent has that name. */

@@ -157,6 +157,7 @@ const KINDS_TABLE: Readonly<Record<Kind, true>> = {
   calendar: true,
   hook: true,
   secret: true,
+  view: true,
   log: true,
   agent: true,
 }

@@ -1,37 +1,49 @@
-import { useState } from 'react'
+import type { SavedViewBody } from '@impresario/protocol'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Search } from '../router.tsx'
+import { get, send } from './api.ts'
 
-export interface SavedView {
-  readonly name: string
-  readonly search: Search
-}
-
+const KEY = ['views']
+/** Where earlier versions kept them, in the browser. */
 const STORED = 'impresario.views'
-const VIEWS_MAX = 30
 
-/** Filters under a name, in this browser. The address of a view can be shared. */
+/** Filters under a name, kept by the server for whoever is signed in. The address of a view can be shared. */
 export function useSavedViews(): {
-  readonly views: readonly SavedView[]
-  readonly save: (view: SavedView) => void
-  readonly remove: (name: string) => void
+  readonly views: readonly SavedViewBody[]
+  readonly save: (name: string, search: Search) => Promise<void>
+  readonly remove: (name: string) => Promise<void>
 } {
-  const [views, setViews] = useState<readonly SavedView[]>(read)
-  const write = (next: readonly SavedView[]): void => {
-    localStorage.setItem(STORED, JSON.stringify(next))
-    setViews(next)
-  }
+  const queries = useQueryClient()
+  const { data = [] } = useQuery({ queryKey: KEY, queryFn: read, staleTime: 60_000 })
+  const path = (name: string): string => `views/${encodeURIComponent(name)}`
+  const reread = (): Promise<void> => queries.invalidateQueries({ queryKey: KEY })
   return {
-    views,
-    save: (view) => write([...views.filter(({ name }) => name !== view.name), view].slice(-VIEWS_MAX)),
-    remove: (gone) => write(views.filter(({ name }) => name !== gone)),
+    views: data,
+    save: async (name, search) => {
+      await send('PUT', path(name), { search })
+      await reread()
+    },
+    remove: async (name) => {
+      await send('DELETE', path(name))
+      await reread()
+    },
   }
 }
 
-function read(): readonly SavedView[] {
+async function read({ signal }: { readonly signal: AbortSignal }): Promise<readonly SavedViewBody[]> {
+  await moveStored()
+  return get<readonly SavedViewBody[]>('views', {}, signal)
+}
+
+/** Takes what this browser still has to the server, once. */
+async function moveStored(): Promise<void> {
+  const text = localStorage.getItem(STORED)
+  if (text === null) return
+  localStorage.removeItem(STORED)
   try {
-    const found: unknown = JSON.parse(localStorage.getItem(STORED) ?? '[]')
-    return Array.isArray(found) ? (found as readonly SavedView[]) : []
+    const found = JSON.parse(text) as readonly { readonly name: string; readonly search: Search }[]
+    for (const { name, search } of found) await send('PUT', `views/${encodeURIComponent(name)}`, { search })
   } catch {
-    return []
+    // They were of an older version, or there are too many; what was saved is saved.
   }
 }

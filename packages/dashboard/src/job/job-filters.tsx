@@ -7,6 +7,7 @@ import { useSavedViews } from '../data/saved-views.ts'
 import { useAddress, withoutEmpty } from '../data/search.ts'
 import { useSession } from '../data/session.ts'
 import type { Search } from '../router.tsx'
+import { useSay } from '../ui/toast.tsx'
 import { useText } from '../text/text.tsx'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
@@ -170,6 +171,7 @@ function TypedFilter({
 function SavedViews(): ReactNode {
   const { t } = useText()
   const [search] = useAddress()
+  const say = useSay()
   const { views, save, remove } = useSavedViews()
   const [isOpen, setOpen] = useState(false)
   const [name, setName] = useState('')
@@ -195,7 +197,11 @@ function SavedViews(): ReactNode {
                 <IconButton
                   icon="trash"
                   label={`${t('views.remove')} ${view.name}`}
-                  onClick={() => remove(view.name)}
+                  onClick={() => {
+                    remove(view.name).catch((error: unknown) =>
+                      say(error instanceof Error ? error.message : String(error), true),
+                    )
+                  }}
                 />
               </li>
             ))}
@@ -204,8 +210,10 @@ function SavedViews(): ReactNode {
             className="flex items-end gap-2 border-t border-line pt-4"
             onSubmit={(event) => {
               event.preventDefault()
-              save({ name: name.trim(), search: withoutEmpty(search) })
-              setName('')
+              save(name.trim(), withoutEmpty(search)).then(
+                () => setName(''),
+                (error: unknown) => say(error instanceof Error ? error.message : String(error), true),
+              )
             }}
           >
             <div className="flex-1">

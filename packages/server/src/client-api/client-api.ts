@@ -44,6 +44,7 @@ import { registerTriggerRoutes } from './trigger-routes.ts'
 import { registerSecretRoutes } from './secret-routes.ts'
 import { registerQueueRoutes } from './queue-routes.ts'
 import { registerScheduleRoutes } from './schedule-routes.ts'
+import { registerViewRoutes } from './view-routes.ts'
 import { registerWebhookRoutes } from './webhook-routes.ts'
 
 export interface ClientApiOptions
@@ -96,6 +97,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerTriggerRoutes(scope, options)
     registerHookRoutes(scope, options)
     registerSecretRoutes(scope, options)
+    registerViewRoutes(scope, options)
     registerAgentRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)

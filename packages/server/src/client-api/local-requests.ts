@@ -1,5 +1,5 @@
 import { storedCopy, wallTime } from '@impresario/core'
-import type { Clock } from '@impresario/core'
+import type { Clock, Storage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import type { RequestTransport, WireAnswer, WireQuery, WireRequest } from '@impresario/client'
 import { ImpresarioError, isJsonObject, LIMITS, readJson, stringifyExact } from '@impresario/protocol'
@@ -19,6 +19,7 @@ import { budgetOf } from './budget-routes.ts'
 import { ownerFilter } from './job-access.ts'
 import { rerunJob } from './rerun-operations.ts'
 import { runFilter, wireTools } from './run-routes.ts'
+import { deleteView, listViews, saveView } from './view-operations.ts'
 import * as wire from './wire-automation.ts'
 import { wirePreviewRun } from './wire-preview-run.ts'
 import type { PreviewRunRequest } from './wire-preview-run.ts'
@@ -28,6 +29,7 @@ export interface LocalRequestParts {
   readonly agents: AgentBook
   readonly clock: Clock
   readonly engine: Engine
+  readonly storage: Storage
 }
 
 interface Question extends LocalRequestParts {
@@ -145,6 +147,15 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
       return previewOf(question, { definition, owner: actor.id }, count)
     }),
   ],
+  ['GET views', viewer((question) => listViews(question, question.caller))],
+  [
+    'PUT views/:',
+    viewer((question) => {
+      const { search } = readBody(schemas.savedViewRequest, question.body)
+      return saveView(question, question.caller, first(question), search)
+    }),
+  ],
+  ['DELETE views/:', viewer((question) => deleteView(question, question.caller, first(question)))],
   [
     'POST automations/preview_run',
     viewer(async (question) => {

@@ -219,6 +219,7 @@ async function populate(): Promise<Sampler['known']> {
   await put('/api/v1/calendars/holidays', { entries })
   await put('/api/v1/hooks/github', { preset: 'github' })
   await put('/api/v1/secrets/API_KEY', { value: 'a value of the tests' })
+  await put('/api/v1/views/Failed', { search: { show: 'failed' } })
   const agents: string[] = []
   const agentTokens: string[] = []
   for (const name of [randomUUID(), randomUUID()]) {
@@ -237,6 +238,7 @@ async function populate(): Promise<Sampler['known']> {
     ics: [ICS],
     hook: ['github'],
     secret: ['API_KEY'],
+    view: ['Failed'],
     topic: ['a.b', 'github.push'],
     job_id: jobs,
     ids: jobs,
