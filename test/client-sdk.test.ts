@@ -155,6 +155,33 @@ describe.each(WAYS)('the client %s', (_way, clientOf) => {
     for await (const job of acme.job(id).watch()) if (job.approval?.message === message) return
   }
 
+  test('[M-02] changes are heard as they come, each caller its own, and go on after an id', async () => {
+    const stop = new AbortController()
+    const signal = stop.signal
+    const others = guest.changes({ signal })
+    expect(await others.next()).toMatchObject({ value: { type: 'ready', resumed: false } })
+    let last = ''
+    let jobId = ''
+    for await (const change of acme.changes({ signal })) {
+      if (change.type === 'ready') jobId = (await acme.start('ask')).id
+      if (change.type !== 'change' || !change.jobs.some((job) => job.jobId === jobId)) continue
+      expect(change.jobs[0]).toMatchObject({ owner: 'acme', blueprintName: 'ask' })
+      last = change.id
+      break
+    }
+    await acme.cancel(jobId)
+    const again = acme.changes({ lastId: last, signal })
+    expect(await again.next()).toMatchObject({ value: { type: 'ready', resumed: true } })
+    for await (const change of again) {
+      if (change.type === 'change' && change.jobs.some((job) => job.status === 'cancelled')) break
+    }
+    const own = await guest.start('double', { n: 1 }).catch((error: unknown) => error)
+    expect(own).toMatchObject({ code: 'FORBIDDEN' })
+    stop.abort()
+    expect(await others.next()).toMatchObject({ done: true })
+    expect(await acme.changes({ signal }).next()).toMatchObject({ done: true })
+  })
+
   test('[B-04] [H-01] a question is read and answered, and a second answer never reaches the next one', async () => {
     const { id } = await acme.start('ask')
     await untilAsked(id, 'First?')

@@ -120,6 +120,25 @@ function newWorker(id: string, concurrency: number, webSockets: boolean) {
 }
 
 test.skipIf(missingNginx !== undefined)(
+  '[M-02] [I-02] a stream of changes through nginx tells at once what changes at either instance',
+  async () => {
+    const stop = new AbortController()
+    onTestFinished(() => stop.abort())
+    const wanted = new Set<string>()
+    for await (const change of client.changes({ signal: stop.signal })) {
+      if (change.type === 'ready') {
+        for (const { address } of instances) {
+          const job = await createClient({ url: `http://${address}`, token: CLIENT_TOKEN }).start('ask')
+          wanted.add(job.id)
+        }
+      }
+      if (change.type === 'change') for (const { jobId } of change.jobs) wanted.delete(jobId)
+      if (change.type === 'change' && wanted.size === 0) break
+    }
+  },
+)
+
+test.skipIf(missingNginx !== undefined)(
   '[I-02] HTTP/2 over TLS 1.2 or newer; whoever comes without TLS is sent there with method and path',
   async () => {
     const session = connectHttp2(nginx.url, { ca: nginx.ca })

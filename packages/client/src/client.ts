@@ -5,6 +5,8 @@ import { Agents, Audit, Tools } from './agents.ts'
 import { Automations } from './automations.ts'
 import { Runs } from './runs.ts'
 import { Approvals, type ApproveOptions } from './approvals.ts'
+import { changesOf } from './changes.ts'
+import type { Change, ChangesOptions } from './changes.ts'
 import { Connection, given, type Fetch } from './connection.ts'
 import { Events, timeText } from './events.ts'
 import { HttpTransport } from './http-transport.ts'
@@ -211,6 +213,14 @@ export class Client {
   async send(topic: string, payload: DataObject, options: KeyedSend): Promise<void>
   async send(event: EventType | string, payload: object, { key, eventId }: KeyedSend): Promise<void> {
     await this.#transport.publishEvent({ ...sentEvent(event, payload, eventId), key })
+  }
+
+  /**
+   * What changes, as it changes: jobs that this client may see, and workers. When the stream is cut it is opened again, from
+   * where it ended. Ends with the signal, or when it is left; throws when the server refuses it.
+   */
+  changes(options: ChangesOptions = {}): AsyncGenerator<Change, void, undefined> {
+    return changesOf(this.#transport, options)
   }
 
   async cancel(id: string, reason?: string): Promise<void> {

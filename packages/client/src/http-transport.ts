@@ -22,6 +22,7 @@ import { HttpRequests } from './http-requests.ts'
 import type { ClientTransport, Waiting, WirePage } from './transport.ts'
 
 const ACCOUNT = `${CLIENT_API_PREFIX}/account`
+const CHANGES = `${CLIENT_API_PREFIX}/changes`
 const RELOAD = `${CLIENT_API_PREFIX}/admin/reload`
 const LOG_LEVEL = `${CLIENT_API_PREFIX}/admin/log-level`
 const DELIVERIES = `${CLIENT_API_PREFIX}/webhooks/deliveries`
@@ -150,6 +151,13 @@ export class HttpTransport implements ClientTransport {
     return (await this.#connection.call(CLIENT_PATHS.graph(name), call)).text
   }
 
+  async changes(lastId: string | undefined, signal: AbortSignal): Promise<AsyncIterable<string>> {
+    const resumed = lastId === undefined ? {} : { 'last-event-id': lastId }
+    const headers = { accept: 'text/event-stream', ...resumed }
+    const { body } = await this.#connection.stream(CHANGES, { method: 'GET', headers, signal })
+    return textOf(body)
+  }
+
   listSchedules(): Reply<'listSchedules'> {
     return this.#get(CLIENT_PATHS.schedules)
   }
@@ -243,4 +251,19 @@ export class HttpTransport implements ClientTransport {
 /** The boundary at which a server's answer is believed to be what its route describes. */
 function believed<T>(body: unknown): T {
   return body as T
+}
+
+/** Browsers cannot walk over a stream themselves. */
+async function* textOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string, void, undefined> {
+  const reader = body?.getReader()
+  const decoder = new TextDecoder()
+  try {
+    for (;;) {
+      const { value, done } = (await reader?.read()) ?? { done: true, value: undefined }
+      if (done) return
+      yield decoder.decode(value, { stream: true })
+    }
+  } finally {
+    await reader?.cancel().catch(() => undefined)
+  }
 }

@@ -4,6 +4,7 @@ export type { AutomationDefinition, AutomationQuery, Automations, PreviewRunOpti
 export type { RequestTransport, WireAnswer, WireRequest } from './request-transport.ts'
 export type { RerunOptions, RunFilter, RunQuery, Runs } from './runs.ts'
 export type { ApprovalQuery, Approvals, ApproveOptions } from './approvals.ts'
+export type { Change, ChangesOptions } from './changes.ts'
 export { Client, createClient } from './client.ts'
 export type { BlueprintRef, ClientOptions, ListQuery, StartOptions, WorkerHistoryQuery } from './client.ts'
 export type { Fetch } from './connection.ts'

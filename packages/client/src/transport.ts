@@ -99,6 +99,9 @@ export interface ClientTransport {
   /** With the seconds in which the old secret still counts. The same key replaces it once. */
   rotateSecret(id: string, overlap: number | undefined, key: string): Promise<wire.WebhookSecretBody>
 
+  /** Server-sent events in pieces of text, from after the message with this id. Ends when the stream does. */
+  changes(lastId: string | undefined, signal: AbortSignal): Promise<AsyncIterable<string>>
+
   dashboard(): Promise<DashboardBody>
   account(): Promise<wire.AccountBody>
   reload(): Promise<wire.ReloadedBody>

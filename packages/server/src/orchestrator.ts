@@ -36,6 +36,8 @@ import { Metrics } from './metrics/metrics.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
 import { localClientTransport } from './client-api/local-client.ts'
 import type { LocalClientOptions, LocalParts } from './client-api/local-client.ts'
+import { ChangeStreams } from './client-api/change-streams.ts'
+import type { StreamBounds } from './client-api/change-streams.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { QuotaCalendar } from './limits/quota-calendar.ts'
 import { JobLines } from './orchestrator/job-lines.ts'
@@ -88,6 +90,8 @@ export interface OrchestratorOptions {
   readonly onFatal?: (error: Error) => void
   /** How much may be under way at once, where it differs from what the heap and the settings say. */
   readonly admissionBounds?: Partial<AdmissionBounds>
+  /** How many streams of changes may be open and how often they say something, where it differs from the limits. */
+  readonly streamBounds?: Partial<StreamBounds>
 }
 
 /** What an orchestrator is made of. */
@@ -116,6 +120,7 @@ export interface Parts extends WebhookService, FileParts {
   readonly jobLines: JobLines
   readonly metrics: Metrics
   readonly gauges: GaugeReader
+  readonly changeStreams: ChangeStreams
   readonly telemetry: Telemetry
 }
 
@@ -258,6 +263,7 @@ export class Orchestrator {
     this.parts.probe?.stop()
     await this.#stopInTime(this.parts.gauges.stop(), 'the last reading of the metrics was cut')
     this.parts.waiting.abort()
+    this.parts.changeStreams.close()
     this.#unwatch?.()
     health.mark('draining')
     await frontend.drain()
@@ -436,7 +442,9 @@ function composeWith(
     dataDirectory: ground.dataDirectory,
     certificatePath: settings.tlsEnabled ? settings.tlsCertPath : undefined,
   })
-  const measured = { metrics, gauges, jobLines, telemetry }
+  const changeStreams = new ChangeStreams(engine, options.streamBounds)
+  changeStreams.onCount((count) => metrics.set('impresario_change_streams', {}, count))
+  const measured = { metrics, gauges, jobLines, telemetry, changeStreams }
   return {
     ...ground,
     engine,

@@ -16,8 +16,6 @@ import { AgentSessions } from './auth/agent-sessions.ts'
 import { ClientAuth, OPEN_CALLER } from './auth/auth.ts'
 import { Capabilities } from './auth/capabilities.ts'
 import { apiVersionRewriter, registerClientApi } from './client-api/client-api.ts'
-import { ChangeStreams } from './client-api/change-streams.ts'
-import type { StreamBounds } from './client-api/change-streams.ts'
 import type { DocumentsPort } from './client-api/document-routes.ts'
 import { readOutsideFile } from '@impresario/mcp/outside'
 import { settingsOf } from './config/config.ts'
@@ -66,8 +64,6 @@ export interface ServerOptions extends OrchestratorOptions {
   readonly rateLimiter?: RateLimiter
   /** What the sockets of workers may do, where it differs from the limits of the protocol. */
   readonly socketBounds?: Partial<SocketBounds>
-  /** How many streams of changes may be open and how often they say something, where it differs from the limits. */
-  readonly streamBounds?: Partial<StreamBounds>
 }
 
 /** What HTTP needs beside the orchestrator. */
@@ -79,7 +75,6 @@ interface HttpParts {
   readonly limiter: RateLimiter
   readonly tls: TlsOptions | undefined
   readonly socketBounds: Partial<SocketBounds> | undefined
-  readonly streamBounds: Partial<StreamBounds> | undefined
   readonly reload: () => Promise<ServerReloaded>
   readonly reloadSchedules: () => Promise<number>
   /** Lets other instances reload too. Gives whom it reaches. */
@@ -134,7 +129,6 @@ export class Server {
       tls: loadTls(settings),
       waits: new OpenWaits(),
       socketBounds: options.socketBounds,
-      streamBounds: options.streamBounds,
       documents: options.documents,
       reload: () => this.reload(),
       reloadSchedules: () => this.reloadSchedules(),
@@ -408,10 +402,8 @@ function buildHttp(parts: Parts & HttpParts): {
   const routes = guardRoutes(app, gate)
   collectRoutes(app, VERSION, publicUrl)
   const workerApi = registerWorkerApi(app, parts)
-  const changeStreams = new ChangeStreams(parts.engine, parts.streamBounds)
   const description = registerClientApi(app, {
     ...parts,
-    changeStreams,
     mustNotBeEnded: (headers) => sessions.mustNotBeEnded(headers),
     clientApiPrefix,
     publicUrl,
@@ -431,7 +423,7 @@ function buildHttp(parts: Parts & HttpParts): {
   })
   const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, { ...parts, calls: parts.telemetry.calls }) : undefined
   app.addHook('onClose', async () => {
-    changeStreams.close()
+    parts.changeStreams.close()
     await closeMcp?.()
   })
   if (settings.oldApiEnabled) registerOldApi(app, { ...parts, agentSessions })

@@ -53,12 +53,19 @@ export class ChangeStreams {
   #timers: readonly NodeJS.Timeout[] = []
   #flushing: NodeJS.Timeout | undefined
   #leaving: NodeJS.Timeout | undefined
+  #told: (count: number) => void = () => undefined
   #flushedAt = Number.NEGATIVE_INFINITY
 
   constructor(engine: Pick<Engine, 'onChanges'>, bounds: Partial<StreamBounds> = {}, log = new ChangeLog()) {
     this.#engine = engine
     this.#bounds = { ...BOUNDS, ...bounds }
     this.#log = log
+  }
+
+  /** Tells how many are open, now and whenever that changes. */
+  onCount(tell: (count: number) => void): void {
+    this.#told = tell
+    tell(this.#open.size)
   }
 
   get size(): number {
@@ -80,6 +87,7 @@ export class ChangeStreams {
     const known = listener.lastId === undefined ? undefined : this.#log.numberOf(listener.lastId)
     const stream = new ChangeStream(listener, known ?? this.#log.newest, (from) => this.#messageFor(from, listener))
     this.#open.add(stream)
+    this.#told(this.#open.size)
     stream.body.once('close', () => this.#closed(stream))
     const isLost = listener.lastId !== undefined && known === undefined
     const ready = this.#message('ready', known ?? this.#log.newest, { resumed: known !== undefined })
@@ -111,6 +119,7 @@ export class ChangeStreams {
 
   #closed(stream: ChangeStream): void {
     this.#open.delete(stream)
+    this.#told(this.#open.size)
     if (this.#open.size > 0) return
     for (const timer of this.#timers) clearInterval(timer)
     this.#timers = []

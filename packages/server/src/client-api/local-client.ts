@@ -39,6 +39,7 @@ import * as approvals from './approval-operations.ts'
 import type { ApprovalParts } from './approval-operations.ts'
 import * as catalogue from './catalogue-operations.ts'
 import type { CatalogueParts } from './catalogue-operations.ts'
+import type { ChangeStreams } from './change-streams.ts'
 import * as history from './history-operations.ts'
 import type { HistoryParts, JobLogParts } from './history-operations.ts'
 import { LocalFiles } from './local-files.ts'
@@ -72,6 +73,7 @@ export interface LocalParts
     LocalRequestParts {
   readonly history: HistoryParts['history']
   readonly jobLines: JobLogParts['jobLines']
+  readonly changeStreams: ChangeStreams
   readonly log: Log
   readonly webhooks: Webhooks
   readonly webhookPolicy: OutboundPolicy
@@ -101,6 +103,15 @@ class LocalTransport implements ClientTransport {
     this.#caller = caller
     this.files = new LocalFiles(parts, (needs) => this.#as(needs))
     this.requests = new LocalRequests(parts, (needs) => this.#as(needs))
+  }
+
+  async changes(lastId: string | undefined, signal: AbortSignal): Promise<AsyncIterable<string>> {
+    const caller = this.#as('viewer')
+    const { owner } = ownerFilter(caller, undefined)
+    const isAdmitted = (): Promise<boolean> => Promise.resolve(true)
+    const stream = this.#parts.changeStreams.open({ clientId: caller.client.id, owner, lastId, isAdmitted })
+    signal.addEventListener('abort', () => stream.finish(), { once: true })
+    return stream.body
   }
 
   async createJob({ initial_data: data, metadata, ...rest }: CreateJobRequest): Promise<string> {

@@ -129,6 +129,7 @@ export const METRICS = {
     labels: ['queue'],
     isShared: true,
   },
+  impresario_change_streams: { type: 'gauge', help: 'Open streams of changes, of browsers and clients.', labels: [] },
   impresario_storage_up: { type: 'gauge', help: '1 if the last read from the storage succeeded.', labels: [] },
   impresario_storage_read_seconds: { type: 'gauge', help: 'Duration of the last probe of the storage.', labels: [] },
   impresario_disk_free_bytes: { type: 'gauge', help: 'Free space of the disk with the data.', labels: [] },
