@@ -20,7 +20,7 @@ export function fetchTrusting(ca: string): (input: string, init: RequestInit) =>
       const sent = request(input, options, (answer) => {
         if (answer.headers['content-type']?.startsWith('text/event-stream') === true) {
           resolve(responseOf(answer, Readable.toWeb(answer) as ReadableStream<Uint8Array>))
-        } else bodyOf(answer).then((body) => resolve(responseOf(answer, new Uint8Array(body))), reject)
+        } else bodyOf(answer).then((whole) => resolve(responseOf(answer, new Uint8Array(whole))), reject)
       })
       sent.on('error', reject)
       sent.end(typeof body === 'string' ? body : undefined)

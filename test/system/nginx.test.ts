@@ -135,6 +135,7 @@ test.skipIf(missingNginx !== undefined)(
       if (change.type === 'change') for (const { jobId } of change.jobs) wanted.delete(jobId)
       if (change.type === 'change' && wanted.size === 0) break
     }
+    expect(wanted.size).toBe(0)
   },
 )
 

@@ -58,7 +58,7 @@ test('[M-02] [M-01] a stream that is cut is opened again after the last id, and 
 
 test('[M-01] a refusal that does not pass ends the stream with its error', async () => {
   const refused = (): Promise<Response> =>
-    Promise.resolve(new Response(JSON.stringify({ error: 'No.', code: 'UNAUTHENTICATED' }), { status: 401 }))
+    Promise.resolve(Response.json({ error: 'No.', code: 'UNAUTHENTICATED' }, { status: 401 }))
   const changes = createClient({ url: 'http://here', fetch: refused }).changes()
   await expect(changes.next()).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
 })

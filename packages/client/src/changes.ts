@@ -42,7 +42,7 @@ export async function* changesOf(
 ): AsyncGenerator<Change, void, undefined> {
   let last = lastId
   let failures = 0
-  while (signal?.aborted !== true) {
+  for (; !isOver(signal);) {
     const stop = new AbortController()
     const end = (): void => stop.abort()
     signal?.addEventListener('abort', end, { once: true })

@@ -10,6 +10,8 @@ import type { AutomationService } from './automations/automation-service.ts'
 import type { AdmissionBounds } from './limits/admission.ts'
 import { createAdmission } from './limits/admission-service.ts'
 import type { AdmissionService } from './limits/admission-service.ts'
+import { NO_FRONTEND } from './orchestrator/frontend.ts'
+import type { Frontend } from './orchestrator/frontend.ts'
 import { ReloadableRegistry } from './orchestrator/reloadable-registry.ts'
 import { BlueprintReload } from './orchestrator/blueprint-reload.ts'
 import { loadBlueprints } from './orchestrator/blueprint-loader.ts'
@@ -128,16 +130,6 @@ export interface Parts extends WebhookService, FileParts {
 export function createOrchestrator(options: OrchestratorOptions = {}): Orchestrator {
   return new Orchestrator(options)
 }
-
-/** What an orchestrator shows to the outside. */
-export interface Frontend {
-  /** Lets those who come here find another way, before anything stops. */
-  drain(): Promise<void>
-  /** Comes last, so that results are taken to the end. */
-  close(): Promise<void>
-}
-
-const NO_FRONTEND: Frontend = { drain: () => Promise.resolve(), close: () => Promise.resolve() }
 
 /**
  * Everything but the frontend: engine, storage, blueprints, schedules, webhooks.
@@ -445,16 +437,6 @@ function composeWith(
   const changeStreams = new ChangeStreams(engine, options.streamBounds)
   changeStreams.onCount((count) => metrics.set('impresario_change_streams', {}, count))
   const measured = { metrics, gauges, jobLines, telemetry, changeStreams }
-  return {
-    ...ground,
-    engine,
-    automations,
-    agents,
-    gateway,
-    history,
-    admissionService,
-    ...measured,
-    ...files,
-    ...webhooks,
-  }
+  const parts = { engine, automations, agents, gateway, history, admissionService }
+  return { ...ground, ...parts, ...measured, ...files, ...webhooks }
 }
