@@ -32,6 +32,8 @@ const SIGNS: Readonly<Record<string, string>> = {
   // Debian installs PostgreSQL's programs outside of the path.
   postgresql: 'command -v postgres || ls /usr/lib/postgresql/*/bin/postgres',
   'poppler-utils': 'command -v pdftotext',
+  'tesseract-ocr': 'command -v tesseract',
+  'tesseract-ocr-rus': 'tesseract --list-langs | grep -qx rus',
   // Their programs are named after what they serve.
   ...Object.fromEntries(
     ['proxy', 'account', 'container', 'object'].map((kind) => [`swift-${kind}`, `command -v swift-${kind}-server`]),

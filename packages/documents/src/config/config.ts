@@ -75,6 +75,25 @@ const watchSchema = z.strictObject({
   poll: span('5s'),
 })
 
+/** The text of pictures and of scanned pages, with tesseract where the system has it. */
+const ocrSchema = z.strictObject({
+  enabled: z.boolean().default(true),
+  /** Its name on the path, or its whole path. */
+  program: z.string().min(1).default('tesseract'),
+  /** Those that are installed are used. */
+  languages: z
+    .array(z.string().regex(/^[A-Za-z][\w/]{1,30}$/, 'must be a name such as rus or eng'))
+    .min(1)
+    .max(20)
+    .default(['rus', 'eng']),
+  /** Longest time for one file with all its pages. */
+  timeout: span('60s'),
+  /** Largest memory of the program. */
+  memory: size('512MB'),
+  /** Pages of one PDF. */
+  max_pages: whole(50, 1, 10_000),
+})
+
 const configSchema = z.strictObject({
   /** Folders to watch; those that are not absolute begin at the file's own directory. */
   folders: z.array(z.string().min(1)).default([]),
@@ -91,6 +110,7 @@ const configSchema = z.strictObject({
   watch: watchSchema.prefault({}),
   /** On a server: whose folders are whose. Each client has an index of its own. */
   clients: z.record(z.string().min(1), z.strictObject({ folders: z.array(z.string().min(1)).default([]) })).default({}),
+  ocr: ocrSchema.prefault({}),
   engine: engineSchema.prefault({}),
 })
 

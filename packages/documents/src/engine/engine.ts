@@ -57,6 +57,10 @@ export class DocumentEngine {
     this.#health = new HealthChecks({ monitor, parser, indexer, settings: config.engine.health_check, log })
   }
 
+  get #readsPictures(): boolean {
+    return this.#parts.parser.ocr?.is_on === true
+  }
+
   get intake(): Intake {
     return this.#intake
   }
@@ -105,7 +109,7 @@ export class DocumentEngine {
   /** Submits one file by hand. Refuses what cannot be read, and a full queue. */
   async processFile(path: string): Promise<void> {
     const { queue, config } = this.#parts
-    const facts = await validateFile(path, config.engine.limits.max_file_size)
+    const facts = await validateFile(path, config.engine.limits.max_file_size, this.#readsPictures)
     const { size, maxSize } = queue.stats()
     if (size >= maxSize) {
       throw new ImpresarioError(
@@ -156,6 +160,7 @@ export class DocumentEngine {
       documents,
       tasks_per_second: statistics.tasksPerSecond,
       components: this.#health.components(),
+      ocr: this.#parts.parser.ocr ?? { is_on: false, reason: 'This parser does not recognise text in pictures.' },
     }
   }
 
@@ -212,8 +217,9 @@ export class DocumentEngine {
     if (change === 'gone') {
       return (await indexer.file(path)) === undefined ? undefined : { path, change, priority: PRIORITIES.high }
     }
-    if (!mayBeDocument(path)) return undefined
-    const facts = await validateFile(path, config.engine.limits.max_file_size).catch(async (error: unknown) => {
+    if (!mayBeDocument(path, this.#readsPictures)) return undefined
+    const { max_file_size: most } = config.engine.limits
+    const facts = await validateFile(path, most, this.#readsPictures).catch(async (error: unknown) => {
       await this.#refuse(path, error)
     })
     if (facts === undefined) return undefined

@@ -5,6 +5,7 @@ import type { Client, Orchestrator } from '@impresario/server/embedded'
 import { TransientError } from '@impresario/worker'
 import type { DocumentsConfig } from '../config/config.ts'
 import type { DocumentParser } from '../parsing/parser.ts'
+import { findOcr } from '../parsing/ocr.ts'
 import { ProcessParser } from '../parsing/process-parser.ts'
 import { documentBlueprint } from './blueprint.ts'
 import { LocalWorkerPool } from './worker-pool.ts'
@@ -153,12 +154,13 @@ function openPool(
   })
 }
 
-function openParser({ engine: { limits } }: DocumentsConfig): ProcessParser {
+function openParser({ engine: { limits }, ocr }: DocumentsConfig): ProcessParser {
   return new ProcessParser({
     processesMax: limits.parse_processes,
     timeoutMs: limits.parse_timeout,
     memoryBytes: limits.parse_memory,
     limits: { textCharsMax: limits.text_chars, unpackedBytesMax: limits.unpacked_size },
+    ocr: findOcr(ocr),
   })
 }
 

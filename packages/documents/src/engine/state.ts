@@ -1,3 +1,4 @@
+import type { OcrStatus } from '../parsing/ocr.ts'
 import type { QueueStats } from './task.ts'
 
 export type EngineStatus = 'starting' | 'running' | 'stopping' | 'stopped' | 'error'
@@ -35,4 +36,6 @@ export interface EngineStats {
   readonly documents: number
   readonly tasks_per_second: number
   readonly components: readonly ComponentHealth[]
+  /** Whether pictures and scanned pages are read, or why not. */
+  readonly ocr: OcrStatus
 }

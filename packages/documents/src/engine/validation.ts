@@ -7,7 +7,7 @@ import { nativePath, shownPath } from '../paths.ts'
 import type { FileFacts } from './priority.ts'
 
 /** The first step for every file: it exists, is a regular file, can be read, is not too large, and may be a document. */
-export async function validateFile(path: string, maxBytes: number): Promise<FileFacts> {
+export async function validateFile(path: string, maxBytes: number, readsPictures = false): Promise<FileFacts> {
   const native = nativePath(path)
   const name = basename(shownPath(path))
   const facts = await stat(native).catch((error: unknown) => {
@@ -17,7 +17,7 @@ export async function validateFile(path: string, maxBytes: number): Promise<File
   if (facts.size > maxBytes) {
     throw refused(`${name} has ${facts.size} bytes, and the largest size is ${maxBytes} (engine.limits.max_file_size).`)
   }
-  if (!mayBeDocument(name)) throw refused(`${name} is of a kind that has no text.`)
+  if (!mayBeDocument(name, readsPictures)) throw refused(`${name} is of a kind that has no text.`)
   await access(native, constants.R_OK).catch(() => {
     throw refused(`${name} cannot be read: permission denied.`)
   })

@@ -28,9 +28,16 @@ export function kindByName(name: string): Kind | undefined {
   return BY_EXTENSION[extname(name).toLowerCase()]
 }
 
+/** Pictures that can be read where text is recognised. */
+const PICTURES = new Set(['.png', '.jpg', '.jpeg', '.tif', '.tiff', '.bmp', '.webp', '.gif'])
+
+export function isPictureName(name: string): boolean {
+  return PICTURES.has(extname(name).toLowerCase())
+}
+
 /** Whether a file of this name is worth a look: its content decides when the name does not. */
-export function mayBeDocument(name: string): boolean {
-  return !NO_DOCUMENTS.has(extname(name).toLowerCase())
+export function mayBeDocument(name: string, readsPictures = false): boolean {
+  return !NO_DOCUMENTS.has(extname(name).toLowerCase()) || (readsPictures && isPictureName(name))
 }
 
 /** A family that is read in one way, told by the first bytes; the name only decides between kinds of text. */

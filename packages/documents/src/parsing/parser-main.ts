@@ -6,7 +6,8 @@ import { nativePath, shownPath } from '../paths.ts'
 import { FileSource, piecesOf } from './byte-source.ts'
 import { readDocument } from './formats.ts'
 import { parsedDocument } from './parsed-document.ts'
-import type { ParseLimits } from './parsed.ts'
+import type { Parsed } from './parsed.ts'
+import { recogniseDocument } from './recognition.ts'
 import type { Fingerprint, ParsedDocument } from './parser.ts'
 import type { ParserAnswer, ParserRequest } from './process-parser.ts'
 
@@ -15,8 +16,13 @@ import type { ParserAnswer, ParserRequest } from './process-parser.ts'
  * keeps it busy for ever harms nothing else. It writes nothing, and has nothing of its parent's environment.
  */
 
-async function perform({ operation, path, limits }: ParserRequest): Promise<Fingerprint | ParsedDocument> {
-  return operation === 'fingerprint' ? fingerprint(path) : parse(path, limits)
+async function perform({ operation, path, limits, ocr }: ParserRequest): Promise<Fingerprint | ParsedDocument> {
+  if (operation === 'fingerprint') return fingerprint(path)
+  return parse(path, (source, name) =>
+    operation === 'recognise' && ocr !== undefined
+      ? recogniseDocument(source, limits, ocr)
+      : readDocument(source, name, limits),
+  )
 }
 
 function fingerprint(path: string): Fingerprint {
@@ -36,11 +42,14 @@ function fingerprint(path: string): Fingerprint {
   }
 }
 
-async function parse(path: string, limits: ParseLimits): Promise<ParsedDocument> {
+async function parse(
+  path: string,
+  read: (source: FileSource, name: string) => Promise<Parsed>,
+): Promise<ParsedDocument> {
   const source = new FileSource(nativePath(path))
   const name = basename(shownPath(path))
   try {
-    return parsedDocument(name, await readDocument(source, name, limits))
+    return parsedDocument(name, await read(source, name))
   } finally {
     source.close()
   }

@@ -87,11 +87,14 @@ export class ParserProcess {
     this.#child.ref()
     this.#child.channel?.ref()
     if (!this.#isReady) await this.ready.catch(() => undefined)
+    // The text of pictures has bounds of its own: the process that reads a page holds its pixels.
+    const timeoutMs = this.#options.timeoutMs + (request.ocr?.timeoutMs ?? 0)
+    const memoryBytes = this.#options.memoryBytes + (request.ocr?.memoryBytes ?? 0)
     const timer = setTimeout(() => {
-      const seconds = this.#options.timeoutMs / 1_000
+      const seconds = timeoutMs / 1_000
       this.#kill(new ParseFailure('TIMEOUT', `The file took longer than ${seconds} s to read.`))
-    }, this.#options.timeoutMs)
-    const watch = setInterval(() => this.#checkMemory(), LOOK_MS)
+    }, timeoutMs)
+    const watch = setInterval(() => this.#checkMemory(memoryBytes), LOOK_MS)
     try {
       if (!this.#hasEnded) this.#child.send(request, () => undefined)
       return await answered
@@ -119,10 +122,10 @@ export class ParserProcess {
     asked?.resolve(answer)
   }
 
-  #checkMemory(): void {
+  #checkMemory(memoryBytes: number): void {
     const bytes = residentBytes(this.#child.pid)
-    if (bytes === undefined || bytes <= this.#options.memoryBytes) return
-    const megabytes = Math.round(this.#options.memoryBytes / 1_000_000)
+    if (bytes === undefined || bytes <= memoryBytes) return
+    const megabytes = Math.round(memoryBytes / 1_000_000)
     this.#kill(new ParseFailure('MEMORY', `The file takes more than ${megabytes} MB of memory to read.`))
   }
 

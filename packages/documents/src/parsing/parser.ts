@@ -1,3 +1,4 @@
+import type { OcrStatus } from './ocr.ts'
 import type { UnreadableCode } from './parsed.ts'
 
 /** A document as it goes into the index. */
@@ -28,6 +29,8 @@ export interface Fingerprint {
 export interface DocumentParser {
   fingerprint(path: string): Promise<Fingerprint>
   parseDocument(path: string): Promise<ParsedDocument>
+  /** Whether it reads the text of pictures and scanned pages; without it, it does not. */
+  readonly ocr?: OcrStatus
   /** Resolves when it can work. */
   check(): Promise<void>
   close(): Promise<void>

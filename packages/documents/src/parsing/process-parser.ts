@@ -1,13 +1,17 @@
 import { ParseFailure } from './parser.ts'
 import type { DocumentParser, Fingerprint, ParsedDocument, ParseFailureCode } from './parser.ts'
 import type { ParseLimits } from './parsed.ts'
+import { isPictureName } from './kind.ts'
+import type { Ocr, OcrSettings, OcrStatus } from './ocr.ts'
 import { ParserProcess } from './parser-process.ts'
 
 export interface ParserRequest {
   readonly id: number
-  readonly operation: 'fingerprint' | 'parse'
+  readonly operation: 'fingerprint' | 'parse' | 'recognise'
   readonly path: string
   readonly limits: ParseLimits
+  /** For `recognise`. */
+  readonly ocr?: OcrSettings | undefined
 }
 
 export interface ParserAnswer {
@@ -24,6 +28,8 @@ export interface ProcessParserOptions {
   /** Largest memory of one process. */
   readonly memoryBytes: number
   readonly limits: ParseLimits
+  /** How the text of pictures is recognised; nothing where it is not. */
+  readonly ocr?: Ocr
 }
 
 /** Work for others is not held up by one slow file for longer than this: then another process starts. */
@@ -58,8 +64,19 @@ export class ProcessParser implements DocumentParser {
     return fingerprintOf(await this.#ask('fingerprint', path))
   }
 
+  get ocr(): OcrStatus {
+    return this.#options.ocr?.status ?? { is_on: false, reason: 'It is not set up.' }
+  }
+
+  /** A picture, and a PDF without any text, is given to the program that recognises text, where there is one. */
   async parseDocument(path: string): Promise<ParsedDocument> {
-    return documentOf(await this.#ask('parse', path))
+    const isReady = this.#options.ocr?.settings !== undefined
+    if (isReady && isPictureName(path)) return documentOf(await this.#ask('recognise', path))
+    const document = documentOf(await this.#ask('parse', path))
+    if (!isReady || document.kind !== 'pdf' || document.textChars > 0) return document
+    const { title } = document
+    const recognised = documentOf(await this.#ask('recognise', path))
+    return { ...recognised, title, terms: { ...recognised.terms, title: document.terms.title } }
   }
 
   async check(): Promise<void> {
@@ -77,7 +94,9 @@ export class ProcessParser implements DocumentParser {
   #ask(operation: ParserRequest['operation'], path: string): Promise<Fingerprint | ParsedDocument | null> {
     if (this.#isClosed) return Promise.reject(new ParseFailure('CRASHED', 'The parser was closed.'))
     this.#nextId += 1
-    const request: ParserRequest = { id: this.#nextId, operation, path, limits: this.#options.limits }
+    const { limits, ocr } = this.#options
+    const how = operation === 'recognise' ? { ocr: ocr?.settings } : {}
+    const request: ParserRequest = { id: this.#nextId, operation, path, limits, ...how }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ request, resolve, reject })
       this.#assign()

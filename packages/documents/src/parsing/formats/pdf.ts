@@ -4,19 +4,18 @@ import { UnreadableError } from '../parsed.ts'
 import type { TextSink } from '../text-sink.ts'
 import { addIteratorMethods } from './iterator-methods.ts'
 
-type PdfJs = Awaited<ReturnType<typeof getResolvedPDFJS>>
-type PdfDocument = Awaited<ReturnType<PdfJs['getDocument']>['promise']>
-type PdfPage = Awaited<ReturnType<PdfDocument['getPage']>>
+export type PdfJs = Awaited<ReturnType<typeof getResolvedPDFJS>>
+export type PdfDocument = Awaited<ReturnType<PdfJs['getDocument']>['promise']>
+export type PdfPage = Awaited<ReturnType<PdfDocument['getPage']>>
 
 /** Read at a time. Most of a large PDF is pictures, which are never read. */
 const RANGE_BYTES = 262_144
 /** A hyphen at the end of a line, and the rest of the word in the next. */
 const PARTED = /(?<=\p{Ll})[-\u00AD\u2010]\n(?=\p{Ll})/gu
 
-export async function readPdf(source: ByteSource, sink: TextSink): Promise<void> {
+export function openPdf(pdfjs: PdfJs, source: ByteSource): ReturnType<PdfJs['getDocument']> {
   addIteratorMethods()
-  const pdfjs = await getResolvedPDFJS()
-  const task = pdfjs.getDocument({
+  return pdfjs.getDocument({
     range: rangesOf(pdfjs, source),
     rangeChunkSize: RANGE_BYTES,
     disableAutoFetch: true,
@@ -25,6 +24,11 @@ export async function readPdf(source: ByteSource, sink: TextSink): Promise<void>
     isEvalSupported: false,
     verbosity: 0,
   })
+}
+
+export async function readPdf(source: ByteSource, sink: TextSink): Promise<void> {
+  const pdfjs = await getResolvedPDFJS()
+  const task = openPdf(pdfjs, source)
   try {
     const document = await task.promise
     sink.suggestTitle(await titleOf(document))
@@ -85,7 +89,7 @@ function rangesOf(pdfjs: PdfJs, source: ByteSource): InstanceType<PdfJs['PDFData
   return transport
 }
 
-function reasonOf(error: unknown): Error {
+export function reasonOf(error: unknown): Error {
   if (error instanceof UnreadableError) return error
   const name = error instanceof Error ? error.name : ''
   if (name === 'PasswordException') return new UnreadableError('ENCRYPTED')
