@@ -125,15 +125,16 @@ export async function status(
   path: string | undefined,
   options: DocumentOptions & { readonly failed?: boolean },
 ): Promise<number> {
-  const { viewIndex } = await import('@impresario/documents')
+  const { documentsConfig, findOcr, viewIndex } = await import('@impresario/documents')
   const screen = screenFor(options)
   const view = viewIndex(resolve(options.data))
+  const { status: ocr } = findOcr(documentsConfig().ocr)
   try {
     const { byStatus, documents, textChars } = view.counts()
     const scope = path === undefined ? {} : { under: resolve(path) }
     const listed = listedFiles(view, scope, path !== undefined, options.failed === true)
     if (screen.isJson) {
-      printJson(screen, { documents, files: byStatus, text_chars: textChars, listed: listed.map(wireFile) })
+      printJson(screen, { documents, files: byStatus, text_chars: textChars, ocr, listed: listed.map(wireFile) })
       return EXIT.ok
     }
     screen.out(
@@ -141,6 +142,7 @@ export async function status(
         ['documents', documents.toLocaleString('en')],
         ...Object.entries(byStatus).map(([name, number]) => [name, number.toLocaleString('en')] as const),
         ['characters', textChars.toLocaleString('en')],
+        ['text in pictures', ocr.is_on ? ocr.languages.join(', ') : `off. ${ocr.reason}`],
       ]),
     )
     for (const file of listed) screen.out(fileLine(screen, file))

@@ -207,6 +207,7 @@ export class Documents {
       known: (path) => this.indexer.file(path),
       knownUnder: (folder, after) => this.indexer.files({ under: folder, after }),
       isUpToDate: (record, facts) => this.engine.isUpToDate(record, facts),
+      held: (path) => this.engine.hold(path),
       log,
     })
   }

@@ -45,6 +45,8 @@ export class DocumentEngine {
   #status: EngineStatus = 'stopped'
   #startTime: Date | undefined
   #requests: NodeJS.Timeout | undefined
+  /** Notes about files that are held back, until they are written. */
+  readonly #holding = new Map<string, Promise<void>>()
 
   constructor(parts: EngineParts) {
     this.#parts = parts
@@ -126,6 +128,19 @@ export class DocumentEngine {
       }
       throw error
     }
+  }
+
+  /** A file keeps changing: it is shown as pending, and read when it is quiet. */
+  hold(path: string): void {
+    if (this.#status !== 'running' || !mayBeDocument(path, this.#readsPictures)) return
+    const { indexer, log } = this.#parts
+    const noted = indexer
+      .mark(path, { status: 'pending' })
+      .catch((error: unknown) =>
+        log.warn('a file that is held back could not be noted', { path: shownPath(path), reason: String(error) }),
+      )
+      .finally(() => this.#holding.delete(path))
+    this.#holding.set(path, noted)
   }
 
   /** Resolves when nothing that is known is left to do. */
@@ -214,6 +229,8 @@ export class DocumentEngine {
   /** Validates a file and writes it down as pending; nothing when there is nothing to do. */
   async #prepare(path: string, change: Change): Promise<FileTask | undefined> {
     const { indexer, config } = this.#parts
+    // In this order, or what it notes would stand last.
+    await this.#holding.get(path)
     if (change === 'gone') {
       return (await indexer.file(path)) === undefined ? undefined : { path, change, priority: PRIORITIES.high }
     }

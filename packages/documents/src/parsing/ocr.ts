@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
-import { delimiter, isAbsolute, join } from 'node:path'
+import { isAbsolute } from 'node:path'
 
 /** How the text of pictures is recognised. */
 export interface OcrSettings {
@@ -37,8 +36,8 @@ export interface Ocr {
 
 const LIST_MS = 10_000
 
-/** Looks for the program and its languages. Nothing is ever downloaded. */
-export function findOcr(config: OcrConfig, path = process.env['PATH'] ?? ''): Ocr {
+/** Looks for the program and its languages; `path` instead of the one of this process. Nothing is ever downloaded. */
+export function findOcr(config: OcrConfig, path?: string): Ocr {
   if (!config.enabled) return off('It is turned off (ocr.enabled).')
   const program = programAt(config.program, path)
   if (program === undefined) {
@@ -69,14 +68,10 @@ function off(reason: string): Ocr {
   return { status: { is_on: false, reason }, settings: undefined }
 }
 
-function programAt(name: string, path: string): string | undefined {
-  const places = isAbsolute(name) ? [name] : path.split(delimiter).map((directory) => join(directory, name))
-  return places.find((place) => {
-    try {
-      accessSync(place, constants.X_OK)
-      return isAbsolute(place)
-    } catch {
-      return false
-    }
-  })
+/** Where the shell finds it. */
+function programAt(name: string, path: string | undefined): string | undefined {
+  const env = path === undefined ? {} : { env: { PATH: path } }
+  const found = spawnSync('/bin/sh', ['-c', 'command -v "$0"', name], { encoding: 'utf8', timeout: LIST_MS, ...env })
+  const place = found.status === 0 ? found.stdout.trim() : ''
+  return isAbsolute(place) ? place : undefined
 }

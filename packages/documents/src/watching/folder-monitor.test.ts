@@ -39,6 +39,23 @@ test('[L-01] a file that is written slowly is taken once, when it is quiet', asy
   expect(parser.parsed).toEqual([path])
 })
 
+test('[L-01] [L-05] a file that keeps changing is shown as pending until it is quiet', async () => {
+  const folder = await newDirectory('folder')
+  const parser = new TextParser()
+  const config = documentsConfig({ watch: { quiet: '500ms' } })
+  const documents = await startDocuments({ directory: await newDirectory(), folders: [folder], parser, config })
+  const path = join(folder, 'growing.txt')
+  let isHeld = false
+  for (let part = 0; !isHeld; part += 1) {
+    await appendFile(path, `часть${part} `)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    const { files } = await documents.stats()
+    isHeld = (await documents.file(path))?.status === 'pending' && files['pending'] === 1
+  }
+  await vi.waitFor(async () => expect((await documents.file(path))?.status).toBe('completed'), SOON)
+  expect(await pathsFor(documents, 'часть0')).toEqual([path])
+})
+
 test('[L-01] unchanged content costs nothing, whatever its time says', async () => {
   const folder = await newDirectory('folder')
   const parser = new TextParser()

@@ -22,6 +22,8 @@ export interface FolderMonitorOptions {
   /** Everything that the index knows under a folder, in pages by path. */
   readonly knownUnder: (folder: string, after: string) => Promise<readonly FileRecord[]>
   readonly isUpToDate: (record: FileRecord, facts: { readonly size: number; readonly mtimeMs: number }) => boolean
+  /** A file keeps changing and is not taken yet. */
+  readonly held?: (path: string) => void
   readonly log: Log
 }
 
@@ -55,6 +57,9 @@ export class FolderMonitor implements FileMonitor {
       },
       () => {
         void this.rescan()
+      },
+      (path) => {
+        if (!this.#isStopped) options.held?.(path)
       },
     )
   }

@@ -12,6 +12,8 @@ interface Waiting {
   looked: Looked | undefined
   /** An event came after the last look began: what that look saw may be outdated. */
   isHeardSince: boolean
+  /** It was told of as held back. */
+  isTold: boolean
 }
 
 export type Verdict = 'file' | 'directory' | 'gone' | 'other'
@@ -27,14 +29,22 @@ export class QuietFiles {
   readonly #quietMs: number
   readonly #settled: (path: string, verdict: Verdict) => void
   readonly #overflow: () => void
+  readonly #held: (path: string) => void
   readonly #paths = new Map<string, Waiting>()
   readonly #timer: NodeJS.Timeout
   #isLooking = false
 
-  constructor(quietMs: number, settled: (path: string, verdict: Verdict) => void, overflow: () => void) {
+  /** `held` hears of files that keep changing: they are not taken yet. */
+  constructor(
+    quietMs: number,
+    settled: (path: string, verdict: Verdict) => void,
+    overflow: () => void,
+    held: (path: string) => void = () => undefined,
+  ) {
     this.#quietMs = quietMs
     this.#settled = settled
     this.#overflow = overflow
+    this.#held = held
     this.#timer = setInterval(
       () => {
         void this.look()
@@ -59,7 +69,7 @@ export class QuietFiles {
       this.#overflow()
       return
     }
-    this.#paths.set(path, { looked: undefined, isHeardSince: false })
+    this.#paths.set(path, { looked: undefined, isHeardSince: false, isTold: false })
   }
 
   close(): void {
@@ -101,6 +111,11 @@ export class QuietFiles {
     else {
       const dueAt = Date.now() + this.#quietMs - Math.max(0, Math.min(age, this.#quietMs))
       waiting.looked = { size, mtimeMs, dueAt }
+      // The first look at a new file is nearly always too early; the second one says that it is being written.
+      if (before !== undefined && !waiting.isTold) {
+        waiting.isTold = true
+        this.#held(path)
+      }
     }
   }
 
