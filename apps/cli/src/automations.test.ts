@@ -109,6 +109,9 @@ test('[K-05] [K-11] [K-13] people run, snooze, pause, resume and cancel automati
     (await cli('automations', 'preview', '--file', 'one.json', '--count', '2')).stdout.split('\n').length,
   ).toBeGreaterThan(2)
   const id = String((await json('automations', 'create', '--file', 'one.json'))['id'])
+  expect((await cli('automations', 'show', 'by HAND')).stdout).toContain(id)
+  const unknown = await cli('automations', 'show', 'By foot')
+  expect(unknown.stderr).toMatch(/no automation with the id or title "By foot".*automations list/s)
   expect((await cli('automations', 'show', id)).stdout).toContain('By hand')
   expect((await cli('automations', 'list', '--status', 'active')).stdout).toContain(id)
   const launched = await json('automations', 'run', id)

@@ -1,8 +1,9 @@
 import type { Client } from '@impresario/client'
-import { Failure, usage } from './failure.ts'
+import { COMMAND, Failure, usage } from './failure.ts'
 
 /** The first digits of a UUID, with its dashes or without; whole ids and names of another form are left as they are. */
 const PREFIX = /^(?=.{4,35}$)[\da-f]{1,8}(?:-[\da-f]{0,4}){0,3}(?:-[\da-f]{0,12})?$/i
+const WHOLE = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
 const TIME_DIGITS = 12
 const SHOWN_MAX = 10
 /** Jobs that were made in the same span as the one that is meant. */
@@ -42,16 +43,20 @@ export async function jobIdOf(client: Client, given: string): Promise<string> {
   )
 }
 
-/** The same for automations, of which a client has few. */
+/** The same for automations, of which a client has few: by the first digits of the id, or by the title. */
 export async function automationIdOf(client: Client, given: string): Promise<string> {
-  if (!PREFIX.test(given)) return given
-  const prefix = given.toLowerCase()
-  const found = (await client.automations.list({ limit: 100 }).all(LOOKED_AT_MAX)).filter(({ id }) =>
-    id.startsWith(prefix),
-  )
+  if (WHOLE.test(given)) return given
+  const all = await client.automations.list({ limit: 100 }).all(LOOKED_AT_MAX)
+  const title = given.toLowerCase()
+  const named = all.filter((one) => one.title.toLowerCase() === title)
+  const found = named.length > 0 || !PREFIX.test(given) ? named : all.filter(({ id }) => id.startsWith(title))
   const [first] = found
-  // The server says that there is none of that name.
-  if (first === undefined || found.length === 1) return first?.id ?? given
-  const lines = found.slice(0, SHOWN_MAX).map(({ id, title }) => `  ${id}  ${title}`)
-  throw usage(`${found.length} automations begin with "${given}". Write more of the id:\n${lines.join('\n')}`)
+  if (first !== undefined && found.length === 1) return first.id
+  if (first === undefined) {
+    throw new Failure('NOT_FOUND', `There is no automation with the id or title "${given}".`, {
+      hint: `List them: ${COMMAND} automations list. An automation is visible only to its owner, and to admins.`,
+    })
+  }
+  const lines = found.slice(0, SHOWN_MAX).map((one) => `  ${one.id}  ${one.title}`)
+  throw usage(`"${given}" may be any of ${found.length} automations. Write more of the id:\n${lines.join('\n')}`)
 }

@@ -1,4 +1,4 @@
-import { AUTOMATION_STATUSES, RUN_STATUSES } from '@impresario/automations'
+import { AUTOMATION_STATUSES, RUN_STATUSES, triggerWords } from '@impresario/automations'
 import type {
   AuditEntry,
   AutomationRecord,
@@ -10,7 +10,7 @@ import type {
 import { jsonObjectCopy } from '@impresario/core'
 import { LIMITS, NO_USAGE } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
-import { preview, timeTriggersOf } from '../automations/preview.ts'
+import { preview } from '../automations/preview.ts'
 import type { Restriction, Zones } from '@impresario/recurrence'
 import { usageBody } from '@impresario/protocol/schemas'
 import { z } from 'zod'
@@ -217,7 +217,7 @@ export function wireAutomation(record: AutomationRecord, zones: Zones): z.infer<
     revision,
     title: definition.title,
     definition: kept(record.given),
-    when: timeTriggersOf(record, zones).map(({ words }) => words),
+    when: definition.triggers.map((each) => triggerWords(each, zones)),
     next_run_at: seconds(next?.runAt),
     next_run_for: seconds(next?.scheduledFor),
     snoozed:
