@@ -139,6 +139,31 @@ describe.each(WAYS)('automations through the client %s', (way, clientOf) => {
     })
   })
 
+  test('[K-02] of two authors that change the same revision one is refused, and nothing of the other is lost', async () => {
+    const client = clientOf('acme')
+    const definition = { title: `Shared ${way}`, pipeline: PIPELINE, params: { userName: 'Ann' } }
+    const made = await client.automations.create(definition)
+    const change = (userName: string): typeof definition => ({ ...definition, params: { userName } })
+    const both = ['Bob', 'Cid'].map((name) =>
+      client.automations.update(made.id, change(name), { revision: made.revision }),
+    )
+    const outcomes = await Promise.allSettled(both)
+    const [won, ...more] = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    const lost = outcomes.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []))
+    expect(more).toEqual([])
+    expect(lost).toMatchObject([{ code: 'STALE_REVISION', status: 412 }])
+    const now = await client.automations.get(made.id)
+    expect(now).toMatchObject({ revision: 2, definition: { params: won?.definition['params'] } })
+    // The same change once more, because its answer was lost, is no other change; another one is.
+    const again = now.definition as typeof definition
+    expect((await client.automations.update(made.id, again, { revision: 1 })).revision).toBe(2)
+    await expect(client.automations.update(made.id, change('Dan'), { revision: 1 })).rejects.toThrow(
+      'at revision 2, not 1',
+    )
+    expect((await client.automations.update(made.id, change('Dan'))).revision).toBe(3)
+    await client.automations.delete(made.id)
+  })
+
   test('[K-04] an event is published once for a key, and listed with what came of it', async () => {
     const client = clientOf('acme')
     const topic = `order.${way.includes('HTTP') ? 'http' : 'local'}`

@@ -59,12 +59,17 @@ function shapeProblems(
     }
     const title = 'title' in entry ? entry.title : undefined
     if (typeof title !== 'string' || title === '') {
-      say([...path, 'title'], 'is missing. The title is the name by which the automation is found again.')
+      say(
+        [...path, 'title'],
+        'is missing. Without a "key" the title is the name by which the automation is found again.',
+      )
       continue
     }
-    const other = seen.get(title)
-    if (other !== undefined) say([...path, 'title'], `is the same as that of ${ROOT}[${other}]. Each needs its own.`)
-    seen.set(title, at)
+    const key = keyOf(entry)
+    const [field, name] = typeof key === 'string' ? ['key', `key ${key}`] : ['title', `title ${title}`]
+    const other = seen.get(name)
+    if (other !== undefined) say([...path, field], `is the same as that of ${ROOT}[${other}]. Each needs its own.`)
+    seen.set(name, at)
   }
   return problems
 }
@@ -98,6 +103,8 @@ type Change =
       readonly change: 'update'
       readonly title: string
       readonly id: string
+      /** What was read: a change that is made meanwhile is not overwritten. */
+      readonly revision: number
       readonly definition: AutomationDefinition
     }
   | { readonly change: 'unchanged' | 'delete'; readonly title: string; readonly id: string }
@@ -111,17 +118,29 @@ export function changesFor(
   const open = existing.filter(({ status }) => status !== 'canceled')
   const changes = definitions.map((definition): Change => {
     const { title } = definition
-    const [found, second] = open.filter((one) => one.title === title)
-    if (second !== undefined) {
-      throw new Failure('CONFLICT', `There are several automations "${title}". Rename or delete all but one of them.`)
-    }
+    const found = foundFor(definition, open)
     if (found === undefined) return { change: 'create', title, definition }
     const isSame = isDeepStrictEqual(plain(found.definition), plain(definition))
-    return isSame ? { change: 'unchanged', title, id: found.id } : { change: 'update', title, id: found.id, definition }
+    const { id, revision } = found
+    return isSame ? { change: 'unchanged', title, id } : { change: 'update', title, id, revision, definition }
   })
-  const named = new Set(definitions.map(({ title }) => title))
-  const surplus = isPruning ? open.filter(({ title }) => !named.has(title)) : []
+  const kept = new Set(changes.map((change) => ('id' in change ? change.id : '')))
+  const surplus = isPruning ? open.filter(({ id }) => !kept.has(id)) : []
   return [...changes, ...surplus.map(({ title, id }) => ({ change: 'delete', title, id }) as const)]
+}
+
+/** By its key; one without a key, or that has none on the server yet, by its title. */
+function foundFor({ key, title }: AutomationDefinition, open: readonly Automation[]): Automation | undefined {
+  const sameKey = key === undefined ? [] : open.filter(({ definition }) => keyOf(definition) === key)
+  const unkeyed = open.filter(({ definition }) => key === undefined || keyOf(definition) === undefined)
+  const [found, second] = sameKey.length > 0 ? sameKey : unkeyed.filter((one) => one.title === title)
+  if (second === undefined) return found
+  const what = sameKey.length > 0 ? `with the key "${key ?? ''}"` : `"${title}"`
+  throw new Failure('CONFLICT', `There are several automations ${what}. Change or delete all but one of them.`)
+}
+
+function keyOf(definition: object): unknown {
+  return 'key' in definition ? definition.key : undefined
 }
 
 function plain(value: unknown): unknown {
@@ -186,7 +205,9 @@ export async function applyFile(name: string, options: ApplyOptions): Promise<nu
 
 async function carryOut(client: Client, change: Change): Promise<void> {
   if (change.change === 'create') await client.automations.create(change.definition)
-  if (change.change === 'update') await client.automations.update(change.id, change.definition)
+  if (change.change === 'update') {
+    await client.automations.update(change.id, change.definition, { revision: change.revision })
+  }
   if (change.change === 'delete') await client.automations.delete(change.id)
 }
 

@@ -81,6 +81,28 @@ test('[K-02] a file of automations is checked, compared, applied and exported, a
   expect((await client.automations.list().all()).map(({ title }) => title).toSorted()).toEqual(['Briefing', 'Reminder'])
 })
 
+test('[K-02] an automation with a key keeps its place when its title changes, also one that got its key later', async () => {
+  const own = (text: string): Promise<void> => writeFile(join(folder, 'keyed.yaml'), text)
+  const entry = (head: string): string => `automations:\n  - ${head}\n    pipeline: []\n`
+  const find = async (title: string): Promise<string | undefined> =>
+    (await client.automations.list({ search: title }).all()).find((one) => one.title === title)?.id
+  await own(entry('title: Nightly'))
+  await cli('automations', 'apply', 'keyed.yaml')
+  const id = await find('Nightly')
+  await own(entry('title: Nightly\n    key: nightly'))
+  expect((await cli('automations', 'apply', 'keyed.yaml')).stdout).toContain('~ Nightly')
+  await own(entry('title: Every night\n    key: nightly'))
+  expect((await cli('automations', 'apply', 'keyed.yaml')).stdout).toContain('~ Every night')
+  expect(await find('Every night')).toBe(id)
+  expect(await find('Nightly')).toBeUndefined()
+  expect((await cli('automations', 'apply', 'keyed.yaml')).stdout).toContain('Nothing to change.')
+  await own(`${entry('title: A\n    key: nightly')}  - title: B\n    key: nightly\n    pipeline: []\n`)
+  expect((await cli('automations', 'apply', 'keyed.yaml')).stderr).toContain('automations[1].key is the same')
+  await own(entry('title: A\n    key: "not a key"'))
+  expect((await cli('automations', 'apply', 'keyed.yaml')).stderr).toContain('keyed.yaml:3: key: Must begin')
+  await client.automations.delete(id ?? '')
+})
+
 test('[K-02] every problem of a file is named with its line, and nothing is changed', async () => {
   const refused = async (text: string): Promise<string> => {
     await writeFile(join(folder, 'wrong.yaml'), text)

@@ -9,6 +9,8 @@ import { toWire } from './wire-case.ts'
 
 /** An automation as it is written. Names may be in camelCase (`saveAs`) or as in files (`save_as`). */
 export interface AutomationDefinition {
+  /** By which files find it again, whatever its title becomes. */
+  readonly key?: string
   readonly title: string
   readonly description?: string
   readonly timezone?: string
@@ -62,10 +64,17 @@ export class Automations {
     return ask<wire.AutomationBody>(this.#transport, { method: 'GET', path: [PATH, id] })
   }
 
-  /** Replaces the definition. Open runs keep the pipeline that they began with. */
-  update(id: string, definition: AutomationDefinition): Promise<Automation> {
-    const body = wireDefinition(definition)
-    return ask<wire.AutomationBody>(this.#transport, { method: 'PUT', path: [PATH, id], body, repeatable: true })
+  /**
+   * Replaces the definition. Open runs keep the pipeline that they began with. With the revision that was read, a change that
+   * another author made meanwhile is not overwritten: the error has the code `STALE_REVISION`.
+   */
+  update(
+    id: string,
+    definition: AutomationDefinition,
+    { revision }: { readonly revision?: number } = {},
+  ): Promise<Automation> {
+    const [body, query] = [wireDefinition(definition), given({ revision })]
+    return ask<wire.AutomationBody>(this.#transport, { method: 'PUT', path: [PATH, id], query, body, repeatable: true })
   }
 
   /** Only one that has no open runs. */

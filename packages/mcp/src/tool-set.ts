@@ -120,6 +120,7 @@ const ADVICE: Partial<Record<ErrorCode, string>> = {
   NOT_FOUND: 'List what there is with list_automations, list_runs or search, and take an id from there.',
   NOT_WAITING: 'Call get_job to see how the job stands now.',
   STALE_DECISION: 'Call list_approvals to see what is asked now.',
+  STALE_REVISION: 'Call get_automation, make the change in what it is now, and give its revision.',
   QUOTA_EXCEEDED: 'The quota of this client is used up. Ask the administrator.',
   IDEMPOTENCY_KEY_REUSED: 'Use another idempotency_key for another request.',
 }

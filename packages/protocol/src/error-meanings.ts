@@ -68,6 +68,10 @@ export const ERROR_MEANINGS: Readonly<Record<ErrorCode, ErrorMeaning>> = {
     meaning: 'The decision is for a question that is no longer open.',
     fix: 'Read the open question with `GET /api/v1/jobs/{job_id}/approval` and answer it.',
   },
+  STALE_REVISION: {
+    meaning: 'The automation was changed after the revision that the request names. Nothing was changed.',
+    fix: 'Read it again, make the change in what it is now, and send it with the new `revision`.',
+  },
   BODY_TOO_LARGE: {
     meaning: 'The body is larger than `BODY_LIMIT_BYTES`.',
     fix: 'Store large data in files and send their URLs.',

@@ -15,6 +15,7 @@ const CATALOGUE = {
   NOT_WAITING: { status: 409, retry: 'never' },
   STATE_MISSING: { status: 409, retry: 'never' },
   STALE_DECISION: { status: 409, retry: 'never' },
+  STALE_REVISION: { status: 412, retry: 'never' },
   BODY_TOO_LARGE: { status: 413, retry: 'never' },
   FILE_TOO_LARGE: { status: 413, retry: 'never' },
   UNSUPPORTED_MEDIA: { status: 415, retry: 'never' },

@@ -32,6 +32,8 @@ export interface RunRetry {
 
 /** What an agent wants done, when, and how: checked, complete, and storable as JSON. */
 export interface AutomationDefinition {
+  /** By which files find it again, whatever its title becomes. */
+  readonly key?: string | undefined
   readonly title: string
   readonly description: string
   readonly timezone: string
@@ -76,7 +78,9 @@ export function readDefinition(value: unknown, context: DefinitionContext): Auto
   problems.try('timezone', undefined, () => zones.named(timezone))
   const triggerContext: TriggerContext = { ...context, problems, zones, timezone }
   const source = fields.list('pipeline') ?? fields.refuse('pipeline', 'Must be a list of steps; it may be empty.') ?? []
+  const key = keyIn(fields)
   const definition = {
+    ...(key === undefined ? {} : { key }),
     title: fields.text('title', { max: 200 }) ?? fields.refuse('title', 'Give it a title.') ?? '',
     description: fields.text('description', { max: 2_000 }) ?? '',
     timezone,
@@ -94,6 +98,15 @@ export function readDefinition(value: unknown, context: DefinitionContext): Auto
   fields.end()
   problems.throwIfAny('The automation')
   return definition
+}
+
+const KEY = /^[A-Za-z0-9][\w.-]{0,99}$/
+
+function keyIn(fields: FieldReader): string | undefined {
+  const key = fields.text('key', { max: 100 })
+  if (key === undefined || KEY.test(key)) return key
+  fields.refuse('key', 'Must begin with a letter or a digit and have up to 100 letters, digits, "_", "." and "-".')
+  return undefined
 }
 
 function triggersIn(fields: FieldReader, context: TriggerContext): readonly AutomationTrigger[] {

@@ -18,7 +18,7 @@ import { Launcher } from './launcher.ts'
 import type { Launched } from './launcher.ts'
 import { asAutomation, firingItem, nearId, putAutomation, subscriptionIds, subscriptionsOf } from './record.ts'
 import type { AutomationRecord, AutomationStatus } from './record.ts'
-import { canceled, mustFire, notActive, tooManyConflicts } from './refusals.ts'
+import { canceled, isSameChange, mustFire, notActive, staleRevision, tooManyConflicts } from './refusals.ts'
 import { runBlueprintName } from './run-start.ts'
 import { Secrets } from './secrets.ts'
 import { skipEntries } from './skips.ts'
@@ -163,10 +163,18 @@ export class Automations {
     return { items: found.map((one) => asAutomation(one).value), next: nextPage(found, limit) }
   }
 
-  /** Takes another definition. What was due before the change is served by the old one, what comes after by the new one. */
-  update(id: string, body: DataObject, actor: Actor, extra?: DataObject): Promise<AutomationRecord> {
+  /**
+   * Takes another definition. What was due before the change is served by the old one, what comes after by the new one.
+   * `expected`: the revision that the author has read; a later one is not overwritten.
+   */
+  update(id: string, body: DataObject, actor: Actor, extra?: DataObject, expected?: number): Promise<AutomationRecord> {
     return this.#change(id, actor, async (before, now) => {
       if (before.status === 'canceled') throw canceled(before)
+      if (expected !== undefined && before.revision !== expected) {
+        // The same change once more, because its answer was lost.
+        if (isSameChange(before, body, actor, expected)) return undefined
+        throw staleRevision(before, expected)
+      }
       const definition = this.check(body, actor, before.createdAt)
       await this.#mustKnow(definition, before.owner)
       const isSameTime = JSON.stringify(timesOf(before.definition)) === JSON.stringify(timesOf(definition))

@@ -1,5 +1,7 @@
 import { ImpresarioError } from '@impresario/protocol'
+import type { Data, DataObject } from '@impresario/protocol'
 import { refused } from '../pipeline/problem.ts'
+import type { Actor } from './audit.ts'
 import type { AutomationRecord } from './record.ts'
 
 export function mustFire({ definition, next, status }: AutomationRecord): void {
@@ -22,4 +24,26 @@ export function tooManyConflicts(): ImpresarioError {
     'STORAGE_UNAVAILABLE',
     'The automation could not be written: others changed it all the time.',
   )
+}
+
+/** Whether the newest change is the one that is asked for once more. */
+export function isSameChange(record: AutomationRecord, body: DataObject, actor: Actor, expected: number): boolean {
+  const { revision, updatedBy, given } = record
+  return revision === expected + 1 && updatedBy === actor.id && isSame(given, body)
+}
+
+export function staleRevision({ id, revision, updatedBy }: AutomationRecord, expected: number): ImpresarioError {
+  return new ImpresarioError(
+    'STALE_REVISION',
+    `The automation ${id} is at revision ${revision}, not ${expected}: ${updatedBy} changed it. Read it again, and send the change with that revision.`,
+  )
+}
+
+/** The order of fields means nothing. */
+function isSame(one: Data | undefined, other: Data | undefined): boolean {
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
+    return Object.is(one, other)
+  if (Array.isArray(one) !== Array.isArray(other)) return false
+  const [left, right] = [Object.entries(one), new Map(Object.entries(other))]
+  return left.length === right.size && left.every(([key, value]) => right.has(key) && isSame(value, right.get(key)))
 }

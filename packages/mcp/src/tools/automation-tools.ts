@@ -95,14 +95,16 @@ const createAutomation = tool({
 const updateAutomation = tool({
   name: 'update_automation',
   title: 'Replace an automation',
-  description: 'Replaces the whole definition. Read it with get_automation first and change what is to change.',
+  description:
+    'Replaces the whole definition. Read it with get_automation first, change what is to change, and give the revision that you read.',
   scopes: ['automations:write'],
   traits: CHANGES,
-  input: z.strictObject({ automation_id: automationId, definition }),
+  input: z.strictObject({ automation_id: automationId, definition, revision: z.int().min(1).optional() }),
   output: automation,
-  run: async ({ automation_id: id, definition: given }, { api, signal }) => {
+  run: async ({ automation_id: id, definition: given, revision }, { api, signal }) => {
     const body = given as JsonObject
-    const reply = await api.call({ method: 'PUT', path: pathTo('automations', id), body, signal })
+    const query = revision === undefined ? {} : { revision }
+    const reply = await api.call({ method: 'PUT', path: pathTo('automations', id), query, body, signal })
     return { data: fitted(withTimes(objectOf(reply.body))) }
   },
 })

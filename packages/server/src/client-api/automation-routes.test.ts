@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { listIn, startTenantServer } from '../tenants.fixture.ts'
+import { listIn, startTenantServer, TENANTS } from '../tenants.fixture.ts'
 import type { TenantServer } from '../tenants.fixture.ts'
 import { AUTOMATION, createAutomation, endedRun } from './automations.fixture.ts'
 
@@ -43,6 +43,21 @@ test('[K-10] [K-17] defect 11: a tool refuses an input that does not fit, and a 
   const id = await create({ pipeline: [{ id: 'get', uses: 'http.request', with: { url: 'http://127.0.0.1:1/' } }] })
   const { body } = await app.as('alpha', 'POST', `/api/v1/automations/${id}/run`)
   expect(await ended(String(body['run_id']))).toMatchObject({ status: 'failed', steps: [{ status: 'failed' }] })
+})
+
+test('[K-02] a change for a revision that is not the present one is refused: If-Match', async () => {
+  const id = await create()
+  const put = (tag: string): Promise<{ readonly status: number; readonly text: string }> =>
+    app.call('PUT', `/api/v1/automations/${id}`, {
+      body: AUTOMATION,
+      headers: { 'x-client-token': TENANTS.alpha, 'if-match': tag },
+    })
+  expect((await put('"1"')).status).toBe(200)
+  expect((await put('"7"')).status).toBe(412)
+  expect((await put('"7"')).text).toContain('STALE_REVISION')
+  expect((await put('*')).status).toBe(200)
+  expect((await put('banana')).status).toBe(400)
+  expect((await app.as('alpha', 'PUT', `/api/v1/automations/${id}?revision=0`, AUTOMATION)).status).toBe(400)
 })
 
 test('[K-02] [K-03] an automation says at once when it runs next, in words too; every problem of a wrong one is named', async () => {

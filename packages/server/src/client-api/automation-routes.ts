@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { storedCopy, wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
-import { LIMITS } from '@impresario/protocol'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { DataObject, JsonObject } from '@impresario/protocol'
 import { ownerFilter } from './job-access.ts'
 import { callerOf } from '../http/access.ts'
@@ -100,10 +100,13 @@ const UPDATE = route({
   ...one('updateAutomation', 'Replace the definition of an automation'),
   access: 'client',
   scope: 'automations:write',
-  description: 'Runs that are open keep the pipeline they began with. Other times count from now on.',
+  description:
+    'Runs that are open keep the pipeline they began with. Other times count from now on. With the query `revision`, or the header ' +
+    '`If-Match`, a change that another author made meanwhile is not overwritten.',
+  query: wire.updateQuery,
   body: wire.automationRequest,
   replies: AUTOMATION,
-  refusals: ['NOT_FOUND', 'INPUT_REFUSED', 'CONFLICT'],
+  refusals: ['NOT_FOUND', 'INPUT_REFUSED', 'CONFLICT', 'STALE_REVISION'],
 })
 
 const DELETE = route({
@@ -189,6 +192,18 @@ export function pageOf(request: FastifyRequest, { limit, cursor, owner }: PageQu
   }
 }
 
+/** The revision that a change is made for: in the query, or as the tag of what was read. */
+function expectedIn({ query, headers }: FastifyRequest): number | undefined {
+  const { revision } = readQuery(wire.updateQuery, query)
+  const { 'if-match': tag } = headers
+  if (tag === undefined || tag === '*') return revision
+  const [, text] = /^(?:W\/)?"?(\d{1,15})"?$/.exec(tag.trim()) ?? []
+  if (text === undefined) {
+    throw new ImpresarioError('INVALID_REQUEST', 'If-Match must be the revision of the automation, such as "3".')
+  }
+  return revision ?? Number(text)
+}
+
 /** Standing orders of clients. */
 export function registerAutomationRoutes(app: FastifyInstance, options: AutomationRoutesOptions): void {
   const { automations: service, clock } = options
@@ -232,7 +247,15 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
   })
 
   app.put<{ Params: AutomationParams; Body: JsonObject }>('/automations/:automation_id', UPDATE, async (request) =>
-    body(await automations.update(request.params.automation_id, seen(request.body), actorOf(request))),
+    body(
+      await automations.update(
+        request.params.automation_id,
+        seen(request.body),
+        actorOf(request),
+        undefined,
+        expectedIn(request),
+      ),
+    ),
   )
 
   app.delete<{ Params: AutomationParams }>('/automations/:automation_id', DELETE, async (request, reply) => {

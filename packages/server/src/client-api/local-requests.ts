@@ -191,8 +191,10 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
   [
     'PUT automations/:',
     client(async (question) => {
-      const { body, actor } = question
-      return shown(question, await automationsOf(question).update(first(question), storedCopy(body), actor))
+      const { body, actor, query } = question
+      const { revision } = readQuery(wire.updateQuery, query)
+      const update = automationsOf(question).update(first(question), storedCopy(body), actor, undefined, revision)
+      return shown(question, await update)
     }),
   ],
   ['DELETE automations/:', client(async (question) => automationsOf(question).remove(first(question), question.actor))],

@@ -65,9 +65,21 @@ export const previewQuery = z.looseObject({
   count: z.coerce.number().int().min(1).max(100).optional().describe('How many firings; ten without it.'),
 })
 
+export const updateQuery = z.looseObject({
+  revision: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      'The revision that the author has read. A later one is not overwritten: STALE_REVISION. As `If-Match` too.',
+    ),
+})
+
 /** What is inside is checked by the reader of definitions, which names every problem. */
 export const automationRequest = z
   .looseObject({
+    key: z.string().min(1).max(100).optional().describe('By which files find it again, whatever its title becomes.'),
     title: z.string().min(1).max(200),
     description: z.string().max(2_000).optional(),
     timezone: z.string().min(1).max(100).optional(),
