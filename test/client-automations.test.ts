@@ -164,6 +164,28 @@ describe.each(WAYS)('automations through the client %s', (way, clientOf) => {
     await client.automations.delete(made.id)
   })
 
+  test('[K-10] a task that no connected worker knows is said at once, and tasks of workers are among the tools', async () => {
+    const worker = createWorker({ url, id: `resizer-${way.replaceAll(' ', '-')}`, shutdownMs: 0, log: QUIET })
+    worker.task('resize', async () => ({}))
+    await worker.start()
+    const client = clientOf('acme')
+    await vi.waitFor(async () => {
+      const task = (await client.tools.list()).find(({ name }) => name === 'task.resize')
+      expect(task).toMatchObject({ kind: 'worker', description: expect.stringContaining('connected worker') as string })
+    })
+    const inner = [{ id: 'typo', uses: 'task.resise', with: {} }]
+    const definition = { title: `Pictures ${way}`, pipeline: [{ id: 'all', pipeline: inner }] }
+    const said = ['Step "typo": no connected worker knows the task "task.resise". Did you mean "task.resize"?']
+    expect((await client.automations.preview(definition)).warnings).toEqual(said)
+    const made = await client.automations.create(definition)
+    expect(made.warnings).toEqual(said)
+    expect((await client.automations.get(made.id)).warnings).toBeUndefined()
+    const right = { ...definition, pipeline: [{ id: 'all', uses: 'task.resize', with: {} }] }
+    expect((await client.automations.update(made.id, right)).warnings).toBeUndefined()
+    await client.automations.delete(made.id)
+    await worker.stop()
+  })
+
   test('[K-04] an event is published once for a key, and listed with what came of it', async () => {
     const client = clientOf('acme')
     const topic = `order.${way.includes('HTTP') ? 'http' : 'local'}`

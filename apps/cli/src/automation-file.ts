@@ -4,7 +4,7 @@ import { isImpresarioError } from '@impresario/client'
 import { isNode, LineCounter, parseDocument, stringify } from 'yaml'
 import type { Document } from 'yaml'
 import { dataObject } from './arguments.ts'
-import { readText } from './automations.ts'
+import { readText, warn } from './automations.ts'
 import { EXIT, Failure } from './failure.ts'
 import { printJson } from './screen.ts'
 import { withServer } from './session.ts'
@@ -66,10 +66,10 @@ function shapeProblems(
       continue
     }
     const key = keyOf(entry)
-    const [field, name] = typeof key === 'string' ? ['key', `key ${key}`] : ['title', `title ${title}`]
-    const other = seen.get(name)
+    const [field, known] = typeof key === 'string' ? ['key', `key ${key}`] : ['title', `title ${title}`]
+    const other = seen.get(known)
     if (other !== undefined) say([...path, field], `is the same as that of ${ROOT}[${other}]. Each needs its own.`)
-    seen.set(name, at)
+    seen.set(known, at)
   }
   return problems
 }
@@ -148,17 +148,20 @@ function plain(value: unknown): unknown {
 }
 
 /** Asks the server about each, so that nothing is changed when anything is wrong. */
-async function checkAll(client: Client, file: AutomationFile): Promise<void> {
+async function checkAll(client: Client, file: AutomationFile): Promise<readonly string[]> {
   const problems: string[] = []
+  const warnings: string[] = []
   for (const [at, definition] of file.definitions.entries()) {
     try {
-      await client.automations.preview(definition, 1)
+      const { warnings: found = [] } = await client.automations.preview(definition, 1)
+      warnings.push(...found.map((text) => `${file.name}:${file.lineOf([ROOT, at])}: ${definition.title}: ${text}`))
     } catch (error) {
       if (!isImpresarioError(error) || error.status >= 500 || error.status === 401 || error.status === 403) throw error
       problems.push(...located(file, at, error.message))
     }
   }
   refuse(file.name, problems)
+  return warnings
 }
 
 const FIELD = /(?:^|[.!?] )(?<field>[a-z_]+(?:\[\d+\]|\.[a-z_]+)*)(?: \(step "[^"]*"\))?: /g
@@ -186,15 +189,17 @@ const MARKS = { create: '+', update: '~', delete: '-', unchanged: '=' } as const
 export async function applyFile(name: string, options: ApplyOptions): Promise<number> {
   const file = readAutomationFile(name, await readText(name))
   return withServer(options, async ({ client, screen }) => {
-    await checkAll(client, file)
+    const warnings = await checkAll(client, file)
     const { clientId: owner } = await client.account()
     const existing = await client.automations.list({ owner, limit: 100 }).all()
     const changes = changesFor(file.definitions, existing, options.prune === true)
     const isDry = options.dryRun === true
     if (!isDry) for (const change of changes) await carryOut(client, change)
     const told = changes.map(({ change, title }) => ({ change, title }))
-    if (screen.isJson) printJson(screen, { dry_run: isDry, changes: told })
+    const doubts = warnings.length === 0 ? {} : { warnings }
+    if (screen.isJson) printJson(screen, { dry_run: isDry, changes: told, ...doubts })
     else {
+      warn(screen, warnings)
       for (const { change, title } of told) screen.out(`${MARKS[change]} ${title}  ${screen.paint('dim', change)}`)
       const count = told.filter(({ change }) => change !== 'unchanged').length
       screen.out(count === 0 ? 'Nothing to change.' : `${count} ${isDry ? 'would change' : 'changed'}.`)

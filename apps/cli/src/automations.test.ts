@@ -103,6 +103,24 @@ test('[K-02] an automation with a key keeps its place when its title changes, al
   await client.automations.delete(id ?? '')
 })
 
+test('[K-10] a task that no connected worker knows is a warning of apply, create and edit', async () => {
+  const definition = 'title: Pictures\npipeline:\n  - id: shrink\n    uses: task.resise\n    with: {}\n'
+  await writeFile(
+    join(folder, 'doubtful.yaml'),
+    `automations:\n  - ${definition.trimEnd().replaceAll('\n', '\n    ')}\n`,
+  )
+  const applied = await cli('automations', 'apply', 'doubtful.yaml', '--dry-run')
+  expect(applied.stderr).toContain('warning: doubtful.yaml:2: Pictures: Step "shrink": no connected worker knows')
+  expect(applied.stdout).toContain('1 would change.')
+  expect((await json('automations', 'apply', 'doubtful.yaml', '--dry-run'))['warnings']).toHaveLength(1)
+  await writeFile(join(folder, 'one.yaml'), definition)
+  const created = await cli('automations', 'create', '--file', 'one.yaml')
+  expect(created.stderr).toContain('warning: Step "shrink"')
+  const [, id = ''] = /: (\S+)$/m.exec(created.stdout) ?? []
+  expect((await cli('automations', 'edit', id, '--file', 'one.yaml')).stderr).toContain('warning: Step "shrink"')
+  await client.automations.delete(id)
+})
+
 test('[K-02] every problem of a file is named with its line, and nothing is changed', async () => {
   const refused = async (text: string): Promise<string> => {
     await writeFile(join(folder, 'wrong.yaml'), text)

@@ -91,6 +91,7 @@ export function createAutomation(options: DefinitionOptions): Promise<number> {
     const automation = await client.automations.create(await definitionOf(options))
     if (screen.isJson) return show(screen, automation)
     done(screen, `Created automation "${automation.title}": ${automation.id}`)
+    warn(screen, automation.warnings)
     if (automation.nextRunAt !== null) screen.out(`It runs next ${until(automation.nextRunAt, nowSeconds())}.`)
     return EXIT.ok
   })
@@ -99,10 +100,15 @@ export function createAutomation(options: DefinitionOptions): Promise<number> {
 export function editAutomation(id: string, options: DefinitionOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const automation = await client.automations.update(await automationIdOf(client, id), await definitionOf(options))
-    return screen.isJson
-      ? show(screen, automation)
-      : done(screen, `${automation.title} is changed; this is revision ${automation.revision}.`)
+    if (screen.isJson) return show(screen, automation)
+    warn(screen, automation.warnings)
+    return done(screen, `${automation.title} is changed; this is revision ${automation.revision}.`)
   })
+}
+
+/** What is valid and yet perhaps not meant. */
+export function warn(screen: Screen, warnings: readonly string[] = []): void {
+  for (const text of warnings) screen.err(`${screen.paint('yellow', 'warning')}: ${text}`)
 }
 
 /** JSON from the command line, or a file in YAML or JSON. */

@@ -31,6 +31,8 @@ export interface AutomationBody {
   readonly created_by: string
   readonly updated_at: number
   readonly updated_by: string
+  /** What is doubtful in it. Only in the answer to what wrote it, and only where there is something. */
+  readonly warnings?: readonly string[]
 }
 
 /** What may be used on a day by UTC. Without a field there is no limit. */
@@ -69,6 +71,8 @@ export interface PreviewBody {
   readonly left_out: readonly { readonly at: number; readonly local: string; readonly reason: string }[]
   /** The series ends with the last of these firings. */
   readonly is_complete: boolean
+  /** What is doubtful in the definition, where there is something. */
+  readonly warnings?: readonly string[]
 }
 
 /** One step as it would run. */

@@ -41,9 +41,13 @@ export function staleRevision({ id, revision, updatedBy }: AutomationRecord, exp
 
 /** The order of fields means nothing. */
 function isSame(one: Data | undefined, other: Data | undefined): boolean {
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
-    return Object.is(one, other)
+  if (!isWhole(one) || !isWhole(other)) return Object.is(one, other)
   if (Array.isArray(one) !== Array.isArray(other)) return false
-  const [left, right] = [Object.entries(one), new Map(Object.entries(other))]
+  const left: readonly [string, Data][] = Object.entries(one)
+  const right = new Map<string, Data>(Object.entries(other))
   return left.length === right.size && left.every(([key, value]) => right.has(key) && isSame(value, right.get(key)))
+}
+
+function isWhole(value: Data | undefined): value is DataObject | readonly Data[] {
+  return typeof value === 'object' && value !== null
 }

@@ -9,7 +9,14 @@ import {
   RunBook,
   withRuns,
 } from '@impresario/automations'
-import type { Actor, RunBlueprintOptions, ToolCheck, ToolRoute, Vault } from '@impresario/automations'
+import type {
+  Actor,
+  AutomationDefinition,
+  RunBlueprintOptions,
+  ToolCheck,
+  ToolRoute,
+  Vault,
+} from '@impresario/automations'
 import type { Clock, Log, Random, Service, Storage } from '@impresario/core'
 import type { BlueprintSource, Engine } from '@impresario/engine'
 import { hasScope, readScopes } from '@impresario/protocol'
@@ -20,6 +27,8 @@ import type { OutboundPolicy } from '@impresario/webhooks'
 import { kernelTools } from './kernel-tools.ts'
 import type { CallSpans } from '../telemetry/call-spans.ts'
 import { ToolWorker, toolTaskType } from './tool-worker.ts'
+import { TASK, unknownTasks, workerTasks } from './worker-tasks.ts'
+import type { WorkerTask } from './worker-tasks.ts'
 
 export interface AutomationServiceOptions {
   readonly storage: Storage
@@ -57,7 +66,6 @@ const delay: BuiltInTool = {
 }
 
 /** Tasks of workers and other blueprints are tools too, under these names. Whether they fit is seen when they run. */
-const TASK = 'task.'
 const BLUEPRINT = 'blueprint.'
 
 /** Standing orders of an orchestrator: what keeps them, what fires them, and the tools of their steps. */
@@ -150,6 +158,17 @@ export class AutomationService implements Service {
   /** Tools have come or gone. */
   toolsChanged(): void {
     this.#attached.worker.toolsChanged()
+  }
+
+  /** What the live workers do, as pipelines can use it; nothing for callers who may not see workers. */
+  workerTasks(scopes: ScopesNow): readonly WorkerTask[] {
+    if (scopes !== undefined && !hasScope(scopes, 'jobs:read') && !hasScope(scopes, 'jobs:write')) return []
+    return workerTasks(this.#attached.engine.dispatcher.workers())
+  }
+
+  /** What is doubtful in a definition that is valid. */
+  warningsFor({ pipeline }: Pick<AutomationDefinition, 'pipeline'>): readonly string[] {
+    return unknownTasks(pipeline.steps, this.#attached.engine.dispatcher.workers())
   }
 
   async start(): Promise<void> {

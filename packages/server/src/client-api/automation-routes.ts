@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AutomationRecord } from '@impresario/automations'
 import { storedCopy, wallTime } from '@impresario/core'
 import type { Clock } from '@impresario/core'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
@@ -192,6 +193,15 @@ export function pageOf(request: FastifyRequest, { limit, cursor, owner }: PageQu
   }
 }
 
+/** What is doubtful in a definition, where there is something. */
+export function doubts(
+  service: Pick<AutomationService, 'warningsFor'>,
+  { definition }: Pick<AutomationRecord, 'definition'>,
+): { readonly warnings?: string[] } {
+  const warnings = service.warningsFor(definition)
+  return warnings.length === 0 ? {} : { warnings: [...warnings] }
+}
+
 /** The revision that a change is made for: in the query, or as the tag of what was read. */
 function expectedIn({ query, headers }: FastifyRequest): number | undefined {
   const { revision } = readQuery(wire.updateQuery, query)
@@ -209,6 +219,7 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
   const { automations: service, clock } = options
   const { automations } = service
   const body = (record: Parameters<typeof wire.wireAutomation>[0]) => wire.wireAutomation(record, automations.zones)
+  const written = (record: Parameters<typeof body>[0]) => ({ ...body(record), ...doubts(service, record) })
 
   app.get('/automations', LIST, async (request, reply) => {
     const { status, search, ...query } = readQuery(wire.automationListQuery, request.query)
@@ -218,7 +229,7 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
 
   app.post<{ Body: JsonObject }>('/automations', CREATE, async (request, reply) => {
     const record = await automations.create(seen(request.body), actorOf(request))
-    return reply.code(201).send(body(record))
+    return reply.code(201).send(written(record))
   })
 
   app.post<{ Body: JsonObject }>('/automations/preview', PREVIEW_NEW, async (request) => {
@@ -227,7 +238,8 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
     const definition = automations.check(seen(request.body), actor)
     await automations.calendars.mustKnow(definition, actor.id)
     const restriction = await automations.calendars.restrictionOf(definition, actor.id)
-    return wire.wirePreview({ definition }, automations.zones, restriction, wallTime(clock), count)
+    const shown = wire.wirePreview({ definition }, automations.zones, restriction, wallTime(clock), count)
+    return { ...shown, ...doubts(service, { definition }) }
   })
 
   app.post<{ Body: JsonObject }>('/automations/preview_run', PREVIEW_RUN, async (request) => {
@@ -247,7 +259,7 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
   })
 
   app.put<{ Params: AutomationParams; Body: JsonObject }>('/automations/:automation_id', UPDATE, async (request) =>
-    body(
+    written(
       await automations.update(
         request.params.automation_id,
         seen(request.body),

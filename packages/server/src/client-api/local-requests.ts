@@ -15,6 +15,7 @@ import { readQuery } from '../http/route.ts'
 import { removeAgent } from './agent-operations.ts'
 import * as agentWire from './agent-routes.ts'
 import { actorFor } from './actor.ts'
+import { doubts } from './automation-routes.ts'
 import { budgetOf } from './budget-routes.ts'
 import { ownerFilter } from './job-access.ts'
 import { rerunJob } from './rerun-operations.ts'
@@ -80,6 +81,11 @@ export class LocalRequests implements RequestTransport {
   }
 }
 
+/** With what is doubtful in it. */
+function written(question: Question, record: AutomationRecord): object {
+  return { ...shown(question, record), ...doubts(question.automations, record) }
+}
+
 function operationFor(method: string, path: readonly string[]): { operation: Operation; ids: readonly string[] } {
   for (const [at, operation] of OPERATIONS) {
     const [wanted, pattern = ''] = at.split(' ')
@@ -133,7 +139,7 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
   [
     'POST automations',
     client(async (question) =>
-      shown(question, await automationsOf(question).create(storedCopy(question.body), question.actor)),
+      written(question, await automationsOf(question).create(storedCopy(question.body), question.actor)),
     ),
   ],
   [
@@ -144,7 +150,8 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
       const { actor } = question
       const definition = automations.check(storedCopy(question.body), actor)
       await automations.calendars.mustKnow(definition, actor.id)
-      return previewOf(question, { definition, owner: actor.id }, count)
+      const times = await previewOf(question, { definition, owner: actor.id }, count)
+      return { ...times, ...doubts(question.automations, { definition }) }
     }),
   ],
   ['GET views', viewer((question) => listViews(question, question.caller))],
@@ -194,7 +201,7 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
       const { body, actor, query } = question
       const { revision } = readQuery(wire.updateQuery, query)
       const update = automationsOf(question).update(first(question), storedCopy(body), actor, undefined, revision)
-      return shown(question, await update)
+      return written(question, await update)
     }),
   ],
   ['DELETE automations/:', client(async (question) => automationsOf(question).remove(first(question), question.actor))],
@@ -290,7 +297,12 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
       return new LocalPage({ ...found, items: found.items.map(wire.wireAudit) })
     }),
   ],
-  ['GET tools', viewer(async ({ automations }) => wireTools(automations.tools.list()))],
+  [
+    'GET tools',
+    viewer(async ({ automations, caller }) =>
+      wireTools(automations.tools.list(), automations.workerTasks(caller.scopes)),
+    ),
+  ],
   [
     'GET agents',
     admin(async (question) => {

@@ -3,6 +3,7 @@ import type { RunQuery } from '@impresario/automations'
 import { storedCopy, wallTime } from '@impresario/core'
 import type { Json, JsonObject } from '@impresario/protocol'
 import type { Tool } from '@impresario/tools'
+import type { WorkerTask } from '../automations/worker-tasks.ts'
 import type { z } from 'zod'
 import { callerOf } from '../http/access.ts'
 import { ownerFilter } from './job-access.ts'
@@ -228,11 +229,28 @@ export function registerRunRoutes(
     return paged(request, reply, next, items.map(wire.wireAudit))
   })
 
-  app.get('/tools', TOOLS, async () => wireTools(tools.list()))
+  app.get('/tools', TOOLS, async (request) => wireTools(tools.list(), service.workerTasks(callerOf(request).scopes)))
 }
 
-export function wireTools(tools: readonly Tool[]): z.infer<typeof wire.toolList> {
-  return tools.map((tool) => ({
+export function wireTools(tools: readonly Tool[], tasks: readonly WorkerTask[]): z.infer<typeof wire.toolList> {
+  return [...tools.map(wireTool), ...tasks.map(wireTask)].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+/** A task of workers. They check their input themselves. */
+function wireTask({ name, workers }: WorkerTask): z.infer<typeof wire.toolBody> {
+  return {
+    name,
+    description: `A task that ${workers === 1 ? 'one connected worker does' : `${workers} connected workers do`}.`,
+    kind: 'worker',
+    input_schema: {},
+    output_schema: {},
+    timeout_seconds: 0,
+    is_read_only: false,
+  }
+}
+
+function wireTool(tool: Tool): z.infer<typeof wire.toolBody> {
+  return {
     name: tool.name,
     description: tool.description,
     kind: tool.kind,
@@ -240,5 +258,5 @@ export function wireTools(tools: readonly Tool[]): z.infer<typeof wire.toolList>
     output_schema: tool.output,
     timeout_seconds: tool.timeoutSeconds,
     is_read_only: tool.isReadOnly,
-  }))
+  }
 }

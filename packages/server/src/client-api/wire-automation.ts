@@ -104,6 +104,11 @@ export const publishRequest = z.object({
   key: z.string().min(1).max(200).optional().describe('Jobs that wait for the topic with this key get it too.'),
 })
 
+const warnings = z
+  .array(z.string())
+  .describe(
+    'What is doubtful in it, such as a task that no connected worker knows. Only where it was written or previewed.',
+  )
 export const automationBody = z.object({
   id: z.string(),
   owner: z.string(),
@@ -119,6 +124,7 @@ export const automationBody = z.object({
   created_by: z.string(),
   updated_at: moment,
   updated_by: z.string(),
+  warnings: warnings.optional(),
 })
 export const automationList = z.array(automationBody)
 
@@ -209,7 +215,7 @@ export const toolBody = z.object({
   kind: z.string(),
   input_schema: z.looseObject({}),
   output_schema: z.looseObject({}),
-  timeout_seconds: z.number(),
+  timeout_seconds: z.number().describe('0 for tasks of workers: the step or the task says how long.'),
   is_read_only: z.boolean(),
 })
 export const toolList = z.array(toolBody)
@@ -218,6 +224,7 @@ export const previewBody = z.object({
   firings: z.array(z.object({ at: moment, local: z.string(), notes: z.array(z.string()) })),
   left_out: z.array(z.object({ at: moment, local: z.string(), reason: z.string() })),
   is_complete: z.boolean().describe('The series ends with the last of these firings.'),
+  warnings: warnings.optional(),
 })
 
 export function wireAutomation(record: AutomationRecord, zones: Zones): z.infer<typeof automationBody> {
