@@ -1,5 +1,6 @@
 import { isEnded, WOKEN } from '@impresario/core'
 import type { Clock, Job } from '@impresario/core'
+import { Recent } from '../service/recent.ts'
 import type { Signals } from '../service/signals.ts'
 
 export interface NewsOptions {
@@ -43,8 +44,8 @@ export class JobNews {
   readonly #ears = new Map<string, Set<Ear>>()
   readonly #clock: Clock
   readonly #signals: Signals
-  readonly #awaitedElsewhere = new Map<string, Awaited>()
-  readonly #changed = new Map<string, Moment>()
+  readonly #awaitedElsewhere = new Recent<Awaited>(REMEMBERED_MAX)
+  readonly #changed = new Recent<Moment>(REMEMBERED_MAX)
 
   constructor(clock: Clock, signals: Signals) {
     this.#clock = clock
@@ -61,7 +62,7 @@ export class JobNews {
     for (const { awaited, wake } of this.#ears.get(job.id) ?? []) if (isAwaited(job, version, awaited)) wake()
     if (!this.#signals.hasPeers) return
     const moment = momentOf(job, version)
-    remember(this.#changed, job.id, moment)
+    this.#changed.set(job.id, moment)
     const awaited = this.#awaitedElsewhere.get(job.id)
     if (awaited === undefined || !answers(moment, awaited)) return
     this.#awaitedElsewhere.delete(job.id)
@@ -101,7 +102,7 @@ export class JobNews {
       return
     }
     const before = this.#awaitedElsewhere.get(jobId)
-    remember(this.#awaitedElsewhere, jobId, before === undefined ? awaited : broader(before, awaited))
+    this.#awaitedElsewhere.set(jobId, before === undefined ? awaited : broader(before, awaited))
   }
 }
 
@@ -118,11 +119,4 @@ function answers({ version, isEnded: hasEnded, isResting }: Moment, { afterVersi
 function broader(a: Awaited, b: Awaited): Awaited {
   if (a.afterVersion === undefined) return b
   return b.afterVersion === undefined ? a : { afterVersion: Math.min(a.afterVersion, b.afterVersion) }
-}
-
-/** Deleted and set, so that the order of the map is the order of use; the oldest goes first. */
-function remember<T>(map: Map<string, T>, key: string, value: T): void {
-  map.delete(key)
-  map.set(key, value)
-  if (map.size > REMEMBERED_MAX) for (const oldest of map.keys()) if (map.delete(oldest)) break
 }

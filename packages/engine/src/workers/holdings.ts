@@ -1,4 +1,5 @@
 import type { LeaseRef } from '@impresario/core'
+import { Recent } from '../service/recent.ts'
 
 /** A task in a worker's hands. */
 export interface Holding {
@@ -32,12 +33,8 @@ export class Holdings {
   readonly #recalled = new Map<string, Set<string>>()
   /** Who was given each task last, of those who hold it. */
   readonly #holders = new Map<string, string>()
-  /**
-   * By worker and delivery: the latest ones, and those before them. Two sets that take turns cost the same for each answer;
-   * the oldest entry of one large set is found behind all that were deleted before it.
-   */
-  #answered = new Set<string>()
-  #answeredBefore = new Set<string>()
+  /** By worker and delivery. */
+  readonly #answered = new Recent<true>(ANSWERS_MAX)
 
   of(workerId: string): ReadonlyMap<string, Holding> {
     return this.#held.get(workerId) ?? NONE
@@ -69,22 +66,16 @@ export class Holdings {
 
   /** The worker has brought the result of this delivery: it is not told to stop it any more. */
   answer(workerId: string, deliveryId: string): void {
-    this.#answered.add(answerKey(workerId, deliveryId))
-    if (this.#answered.size < ANSWERS_MAX / 2) return
-    this.#answeredBefore = this.#answered
-    this.#answered = new Set()
+    this.#answered.set(answerKey(workerId, deliveryId), true)
   }
 
   /** The result could not be taken, and will be brought again. */
   forgetAnswer(workerId: string, deliveryId: string): void {
-    const key = answerKey(workerId, deliveryId)
-    this.#answered.delete(key)
-    this.#answeredBefore.delete(key)
+    this.#answered.delete(answerKey(workerId, deliveryId))
   }
 
   hasAnswered(workerId: string, deliveryId: string): boolean {
-    const key = answerKey(workerId, deliveryId)
-    return this.#answered.has(key) || this.#answeredBefore.has(key)
+    return this.#answered.get(answerKey(workerId, deliveryId)) === true
   }
 
   /** Forgets everything about a worker. */
