@@ -166,6 +166,17 @@ async function measureQueries(): Promise<void> {
     index.search(query)
     return performance.now() - began
   })
+  const worst = [
+    prose.mostFrequent(),
+    `${prose.mostFrequent()} path:q type:txt`,
+    `${prose.mostFrequent().slice(0, 2)}*`,
+  ]
+  const longest = worst.map((query) => {
+    const began = performance.now()
+    index.search(query, { limit: 100 })
+    return performance.now() - began
+  })
+  figures[`most frequent word over ${count} documents, longest ms`] = Math.round(Math.max(...longest))
   index.close()
   figures[`query over ${count} documents, p50 ms`] = Number(percentile(times, 0.5).toFixed(1))
   figures[`query over ${count} documents, p95 ms`] = Number(percentile(times, 0.95).toFixed(1))

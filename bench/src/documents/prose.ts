@@ -31,6 +31,11 @@ export class Prose {
     }).join(' ')
   }
 
+  /** The word that nearly every document has. */
+  mostFrequent(): string {
+    return wordOf(0)
+  }
+
   /** By Zipf's law. */
   #rank(): number {
     const wanted = this.#chance() * (this.#frequencies[VOCABULARY - 1] ?? 1)

@@ -36,10 +36,12 @@ const LIMIT_MAX = 100
 const OFFSET_MAX = 10_000
 /** Documents that are ranked: words that nearly every document has tell none from another, and ranking all takes long. */
 export const RANKED_MAX = 20_000
+/** Characters that are unpacked and looked through for the snippets of one page: ten of the longest documents. */
+const SNIPPET_CHARS_MAX = 20_000_000
 /** Enough of a text for its snippet. */
 const UNPACKED_MAX = 33_554_432
 
-const COLUMNS = 'f.id, f.path, f.name, f.kind, f.title, f.size, f.mtime_ms AS mtimeMs'
+const COLUMNS = 'f.id, f.path, f.name, f.kind, f.title, f.size, f.mtime_ms AS mtimeMs, f.text_chars AS textChars'
 
 export interface HitRow {
   readonly id: number
@@ -53,22 +55,47 @@ export interface HitRow {
   readonly rank: number
 }
 
+interface LocalRow extends HitRow {
+  readonly textChars: number
+}
+
 /** The limits of a page, whatever was asked for. */
 export function pageOf({ limit = LIMIT_DEFAULT, offset = 0 }: SearchOptions): Required<SearchOptions> {
   return { limit: Math.min(Math.max(1, limit), LIMIT_MAX), offset: Math.min(Math.max(0, offset), OFFSET_MAX) }
 }
 
-/** Finds documents in an open index. */
-export function searchIn(db: Database, text: string, options: SearchOptions = {}): SearchResult {
+/**
+ * Finds documents in an open index. It runs on the thread of its caller, so its work has a bound: `rankedMax` documents are ranked,
+ * and the texts of a page are looked through up to `snippetCharsMax`. Hits beyond that have no snippet.
+ */
+export function searchIn(
+  db: Database,
+  text: string,
+  options: SearchOptions = {},
+  { rankedMax = RANKED_MAX, snippetCharsMax = SNIPPET_CHARS_MAX }: Partial<SearchBounds> = {},
+): SearchResult {
   const query = parseQuery(text)
   const { limit, offset } = pageOf(options)
-  const rows = rowsFor(db, query, limit + 1, offset)
+  const rows = rowsFor(db, query, { limit: limit + 1, offset, rankedMax })
   const textOf = db.prepare('SELECT packed FROM texts WHERE id = ?')
-  const hits = rows.slice(0, limit).map((row) => hitOf(row, unpacked(packedIn(textOf.get(row.id))), query))
+  let room = snippetCharsMax
+  const hits = rows.slice(0, limit).map((row) => {
+    room -= row.textChars
+    return hitOf(row, room < 0 ? '' : unpacked(packedIn(textOf.get(row.id))), query)
+  })
   return { hits, hasMore: rows.length > limit }
 }
 
-function rowsFor(db: Database, query: Query, limit: number, offset: number): readonly HitRow[] {
+interface SearchBounds {
+  readonly rankedMax: number
+  readonly snippetCharsMax: number
+}
+
+interface Wanted extends Required<SearchOptions> {
+  readonly rankedMax: number
+}
+
+function rowsFor(db: Database, query: Query, { limit, offset, rankedMax }: Wanted): readonly LocalRow[] {
   const { where, values } = filtersOf(query)
   const match = fts5Match(query)
   if (match === '') {
@@ -78,15 +105,15 @@ function rowsFor(db: Database, query: Query, limit: number, offset: number): rea
       ORDER BY f.mtime_ms DESC, f.id LIMIT ? OFFSET ?`
     return rowsOf(db.prepare(sql).all(...values, ...(unwanted === '' ? [] : [unwanted]), limit, offset))
   }
-  // Without filters only the best are looked up; with them every match is, before the best are chosen.
-  const sql =
+  // Ranking is what takes long. With filters every match is looked up, in the order of the index, and those that pass are ranked.
+  const passing =
     where === ''
-      ? `SELECT ${COLUMNS}, t.rank FROM (SELECT rowid, rank FROM
-           (SELECT rowid, rank FROM terms WHERE terms MATCH ? ORDER BY rowid DESC LIMIT ${RANKED_MAX})
-           ORDER BY rank, rowid LIMIT ? OFFSET ?) t
-         JOIN files f ON f.id = t.rowid ORDER BY t.rank, f.id`
-      : `SELECT ${COLUMNS}, terms.rank FROM terms JOIN files f ON f.id = terms.rowid
-         WHERE terms MATCH ?${where} ORDER BY terms.rank, f.id LIMIT ? OFFSET ?`
+      ? 'SELECT rowid AS id, rank FROM terms WHERE terms MATCH ? ORDER BY rowid DESC'
+      : `SELECT f.id, terms.rank FROM terms JOIN files f ON f.id = terms.rowid WHERE terms MATCH ?${where}
+         ORDER BY terms.rowid DESC`
+  const sql = `SELECT ${COLUMNS}, t.rank FROM
+      (SELECT id, rank FROM (${passing} LIMIT ${rankedMax}) ORDER BY rank, id LIMIT ? OFFSET ?) t
+    JOIN files f ON f.id = t.id ORDER BY t.rank, f.id`
   return rowsOf(db.prepare(sql).all(match, ...values, limit, offset))
 }
 
@@ -133,8 +160,8 @@ export function hitOf(row: HitRow, text: string, { terms }: Query): Hit {
 }
 
 /** Boundaries: the statements above name the columns. */
-function rowsOf(rows: unknown): readonly HitRow[] {
-  return rows as readonly HitRow[]
+function rowsOf(rows: unknown): readonly LocalRow[] {
+  return rows as readonly LocalRow[]
 }
 
 function packedIn(row: unknown): Uint8Array | undefined {
