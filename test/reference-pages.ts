@@ -194,6 +194,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   transitionsMaxDefault:
     'Default number of states that a job can enter. The configuration or the blueprint can change it.',
   transitionsMaxCeiling: 'Maximum value of that setting.',
+  endedResultsBytesMax: 'Results of calls that an ended job keeps beside its state history, to be run again.',
   contextBytesMax: 'State history of a job, as JSON; of values that are not kept in the store of files.',
   offloadedHistoryBytesMax: 'State history of a job with the values that are kept in the store of files.',
   offloadedValueBytesMin: 'Smaller values of a state history always stay in the record.',

@@ -49,6 +49,8 @@ export const LIMITS = {
   transitionsMaxCeiling: 1_000,
   /** Serialized state history of a job; beyond it the job fails, and its data belongs in files. */
   contextBytesMax: 262_144,
+  /** What an ended job keeps of the results of its calls, beside its state history. */
+  endedResultsBytesMax: 16_384,
   /**
    * The same where large values of jobs are kept in the store of files: what stays in the record has `contextBytesMax`. A job is
    * still read as a whole, and each step of it takes this much memory.

@@ -109,7 +109,6 @@ export function closeJob(draft: Draft, outcome: Outcome, ending: Ending): void {
   draft.job.branches = {}
   draft.job.aggregationResults = undefined
   draft.job.onward = undefined
-  draft.job.results = undefined
   draft.job.result = ending.result
   draft.job.error = ending.error ?? (outcome === 'finished' ? undefined : job.error)
   draft.job.endedAt = draft.at

@@ -112,9 +112,14 @@ export function conclude(draft: Draft): Decision {
 /** Results outlive what is written over them in the state history. */
 function settleResults(draft: Draft): void {
   const { job, before } = draft
-  if (job.results === undefined || (job.results === before.results && job.stateHistory === before.stateHistory)) return
-  const { results, dropped } = preserveResults({ before: draft.isEdited ? job : before, after: job })
+  const isEnded = job.endedAt !== undefined
+  const isSame = job.results === before.results && job.stateHistory === before.stateHistory
+  if (job.results === undefined || (isSame && !isEnded)) return
+  // An ended job keeps few bytes of them, for a job that is run again from one of its states.
+  const bytesMax = isEnded ? LIMITS.endedResultsBytesMax : LIMITS.contextBytesMax
+  const { results, dropped } = preserveResults({ before: draft.isEdited ? job : before, after: job, bytesMax })
   draft.job.results = results
+  if (isEnded) return
   for (const { of, state } of dropped) {
     note(draft, 'result_dropped', `the result of "${of}" in "${state}" is not kept: all results together are too large`)
   }

@@ -283,7 +283,7 @@ export interface Job {
   readonly initialData: JsonObject
   /** The durable dictionary that the states share. */
   readonly stateHistory: JsonObject
-  /** How the calls of earlier states ended, newest last. Gone when the job ends, absent in records of earlier versions. */
+  /** How the calls of earlier states ended, newest last. An ended job keeps few bytes of them; absent in records of earlier versions. */
   readonly results?: readonly StateResult[] | undefined
   readonly wait?: Wait | undefined
   /** The calls of this visit, by a short name that is unique within the visit. */

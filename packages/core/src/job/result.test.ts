@@ -2,7 +2,7 @@ import { LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import type { Job } from './job.ts'
-import { dataOf } from './result.ts'
+import { dataOf, resultsUpTo } from './result.ts'
 import {
   aChild,
   aTask,
@@ -108,8 +108,14 @@ test('[B-14] how a task or a child ended is kept with it', () => {
   expect(child1.job.results).toMatchObject([{ state: 'start', of: 'trailer', status: 'failure', at: 'trailer' }])
 })
 
-test('[B-14] an ended job keeps no results beside its state history', () => {
-  expect(play(open(), ...renders('done', { n: 1 })).job).toMatchObject({ status: 'finished', results: undefined })
+test('[B-14] [M-02] an ended job keeps its results as far as they are short, to be run again', () => {
+  const ended = play(open(), ...renders('done', { n: 1 })).job
+  expect(ended).toMatchObject({ status: 'finished', results: [{ state: 'start', of: 'render', keys: ['n'] }] })
+  const long = play(open(), ...renders('work', { text: 'x'.repeat(20_000) }), ...renders('done', { text: 'y' })).job
+  expect(long.results).toEqual([
+    { state: 'start', of: 'render', isDropped: true },
+    { state: 'work', of: 'render', keys: ['text'] },
+  ])
 })
 
 test("[B-14] what a person corrects in a quarantined job's state history is corrected in its results", () => {
@@ -167,4 +173,19 @@ test('[B-14] the branches of a fan-out have the names that they were sent out wi
     'j.1.2': { status: 'success', data: 3, error: undefined },
   })
   expect(job.results).toBeUndefined()
+})
+
+test('[B-14] [M-02] a job that is run again from a state has the results of the states before it', () => {
+  const { job } = play(
+    open(),
+    ...renders('work', { a: 1 }),
+    ...renders('review', { b: 2 }),
+    ...renders('done', { c: 3 }),
+  )
+  const states = (from: string): readonly string[] => resultsUpTo(job, from)?.map(({ state }) => state) ?? []
+  expect(states('start')).toEqual([])
+  expect(states('work')).toEqual(['start'])
+  expect(states('review')).toEqual(['start', 'work'])
+  expect(states('elsewhere')).toEqual(['start', 'work', 'review'])
+  expect(resultsUpTo({ ...job, results: undefined }, 'work')).toBeUndefined()
 })

@@ -1,4 +1,4 @@
-import { LIMITS, isJsonObject } from '@impresario/protocol'
+import { isJsonObject } from '@impresario/protocol'
 import type { Json, JsonObject, TaskError } from '@impresario/protocol'
 import { jsonSize } from '../blueprint/json-copy.ts'
 import type { BranchOutcome, Call, Job } from './job.ts'
@@ -76,13 +76,18 @@ function own(object: JsonObject, key: string): Json | undefined {
 interface Step {
   readonly before: Pick<Job, 'results' | 'stateHistory'>
   readonly after: Pick<Job, 'results' | 'stateHistory'>
+  /** What all results together may take. */
+  readonly bytesMax: number
 }
 
 /**
  * The results after a step that may have written over values that they refer to. `dropped`: those that had to go because all
- * together they would take more than a state history may.
+ * together they would take more than they may.
  */
-export function preserveResults({ before, after }: Step): { readonly results: Results; readonly dropped: Results } {
+export function preserveResults({ before, after, bytesMax }: Step): {
+  readonly results: Results
+  readonly dropped: Results
+} {
   const { results = [], stateHistory } = after
   const known = new Set(before.results)
   const kept = results.map((result) =>
@@ -90,7 +95,7 @@ export function preserveResults({ before, after }: Step): { readonly results: Re
       ? withoutOverwritten(result, before.stateHistory, stateHistory)
       : result,
   )
-  return bounded(kept)
+  return bounded(kept, bytesMax)
 }
 
 function withoutOverwritten(result: StateResult, before: JsonObject, after: JsonObject): StateResult {
@@ -104,14 +109,25 @@ function withoutOverwritten(result: StateResult, before: JsonObject, after: Json
   return { ...rest, keys: keys.filter((key) => !gone.has(key)), data: moved }
 }
 
+/** The results that a job had when it entered this state for the last time, as far as its trail goes back. */
+export function resultsUpTo({ results, trail }: Pick<Job, 'results' | 'trail'>, state: string): Job['results'] {
+  const started = trail.filter(({ event }) => event === 'state_started').map((entry) => entry.state)
+  const at = started.lastIndexOf(state)
+  const own = results?.findIndex((result) => result.state === state) ?? -1
+  // The first state of a job, and one that the trail no longer has, is known by its own result.
+  if (at === -1) return own === -1 ? results : results?.slice(0, own)
+  const [before, since] = [new Set(started.slice(0, at)), new Set(started.slice(at))]
+  return results?.filter((result) => result.state !== state && (before.has(result.state) || !since.has(result.state)))
+}
+
 /** Oldest first: a handler most likely asks for what came last. */
-function bounded(results: Results): { readonly results: Results; readonly dropped: Results } {
+function bounded(results: Results, bytesMax: number): { readonly results: Results; readonly dropped: Results } {
   const weighed = results.map((result) => ({ result, bytes: jsonSize(asJson(result)) }))
   let size = weighed.reduce((sum, { bytes }) => sum + bytes, 0)
-  if (size <= LIMITS.contextBytesMax) return { results, dropped: [] }
+  if (size <= bytesMax) return { results, dropped: [] }
   const dropped: StateResult[] = []
   const kept = weighed.map(({ result, bytes }): StateResult => {
-    if (size <= LIMITS.contextBytesMax || result.isDropped === true) return result
+    if (size <= bytesMax || result.isDropped === true) return result
     const { keys: _keys, at: _at, data: _data, error: _error, ...rest } = result
     size -= bytes
     dropped.push(result)

@@ -1,4 +1,4 @@
-import { shownJobId } from '@impresario/core'
+import { resultsUpTo, shownJobId } from '@impresario/core'
 import type { Engine, NewJob } from '@impresario/engine'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { CreateJobReply, RerunJobRequest } from '@impresario/protocol'
@@ -24,7 +24,7 @@ export async function rerunJob(
     throw new ImpresarioError('LIMIT_EXCEEDED', `"state_history" has more than ${LIMITS.contextBytesMax} bytes.`)
   }
   const from = state
-    ? { jobId: job.id, state, stateHistory: history ?? job.stateHistory, results: job.results }
+    ? { jobId: job.id, state, stateHistory: history ?? job.stateHistory, results: resultsUpTo(job, state) }
     : undefined
   const { tracing, ...given } = origin
   const wanted: NewJob = {

@@ -16,10 +16,21 @@ const shop = blueprint('shop', { start: 'count' }, (state) => ({
   done: state.end(),
 }))
 
+/** Its second state reads what a task of the first one gave, not the state history. */
+const film = blueprint('film', { start: 'render' }, (state) => ({
+  render: state.handler((_context, actions) =>
+    actions.runBlueprint(shop, { initialData: { amount: 3 }, transitions: { success: 'tell' } }),
+  ),
+  tell: state.handler((context, actions) =>
+    actions.transitionTo('done', { seen: context.outcomeOf(shop)?.status ?? 'nothing' }),
+  ),
+  done: state.end(),
+}))
+
 let app: TenantServer
 let jobId = ''
 beforeAll(async () => {
-  app = await startTenantServer({ blueprints: [shop] })
+  app = await startTenantServer({ blueprints: [shop, film] })
   jobId = await app.jobIn('alpha', 'shop', 'finished', { initial_data: { amount: 4 } })
 })
 afterAll(() => app.close())
@@ -47,6 +58,12 @@ describe('a job is run again', () => {
     const { text } = await app.as('alpha', 'GET', `/api/v1/jobs/${other.body.job_id}/history`)
     expect(text).toContain(`again from state price of ${jobId}`)
     expect(await ended(jobId)).toMatchObject({ state_history: { counted: 8, price: 9 } })
+  })
+
+  test('[M-02] [B-14] from a state of an ended job, with the results of the calls before it', async () => {
+    const first = await app.jobIn('alpha', 'film', 'finished')
+    const again = await rerun({ from_state: 'tell' }, first)
+    expect(await ended(again.body.job_id)).toMatchObject({ status: 'finished', state_history: { seen: 'success' } })
   })
 
   test('[M-02] what cannot be is refused, and says why', async () => {
