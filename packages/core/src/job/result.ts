@@ -113,9 +113,9 @@ function withoutOverwritten(result: StateResult, before: JsonObject, after: Json
 export function resultsUpTo({ results, trail }: Pick<Job, 'results' | 'trail'>, state: string): Job['results'] {
   const started = trail.filter(({ event }) => event === 'state_started').map((entry) => entry.state)
   const at = started.lastIndexOf(state)
-  const own = results?.findIndex((result) => result.state === state) ?? -1
+  const place = results?.findIndex((result) => result.state === state) ?? -1
   // The first state of a job, and one that the trail no longer has, is known by its own result.
-  if (at === -1) return own === -1 ? results : results?.slice(0, own)
+  if (at === -1) return place === -1 ? results : results?.slice(0, place)
   const [before, since] = [new Set(started.slice(0, at)), new Set(started.slice(at))]
   return results?.filter((result) => result.state !== state && (before.has(result.state) || !since.has(result.state)))
 }
