@@ -158,7 +158,7 @@ test('[B-05] a job that is quarantined asks its parent for patience, each time a
         branch: '2',
         outcome: 'quarantined',
         result: undefined,
-        error: { code: 'HANDLER_FAILED', message: 'The handler of "start" failed 1 times: boom' },
+        error: { code: 'HANDLER_FAILED', message: 'The handler of "start" failed once: boom' },
       },
     },
   ])

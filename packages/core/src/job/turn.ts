@@ -85,7 +85,7 @@ export function failTurn(draft: Draft, event: EventOf<'turnFailed'>): IgnoredRea
   if (failures >= script.policy.handlerAttemptsMax) {
     quarantine(draft, {
       code: 'HANDLER_FAILED',
-      message: `The handler of "${job.state}" failed ${failures} times: ${event.message}`,
+      message: `The handler of "${job.state}" failed ${failures === 1 ? 'once' : `${failures} times`}: ${event.message}`,
       state: job.state,
       ...(event.stack === undefined ? {} : { stack: event.stack }),
     })

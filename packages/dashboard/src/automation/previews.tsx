@@ -2,7 +2,7 @@ import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { usePreviewRun } from '../data/automation-queries.ts'
 import type { PreviewBody, RehearsedStep } from '../data/automation-queries.ts'
-import { absolute } from '../data/format.ts'
+import { absolute, wallTime } from '../data/format.ts'
 import { JsonField, readText } from '../job/json-field.tsx'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
@@ -52,7 +52,7 @@ function Times({ preview }: { readonly preview: PreviewBody | undefined }): Reac
                 className={`num flex-1 ${isLeftOut ? 'text-faint line-through' : ''}`}
                 title={absolute(at, language)}
               >
-                {local}
+                {wallTime(local, language)}
               </span>
               <span className="text-xs text-warn">{note}</span>
               <Time at={at} className="text-xs text-faint" />

@@ -23,6 +23,14 @@ export function absolute(seconds: number, language: string): string {
   return new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' }).format(seconds * 1_000)
 }
 
+/** A local time with its offset (`2026-11-18T09:00:00+01:00`) as it stands on the wall there. */
+export function wallTime(local: string, language: string): string {
+  const wall = Date.parse(`${local.slice(0, 19)}Z`)
+  if (Number.isNaN(wall)) return local
+  const style = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const
+  return new Intl.DateTimeFormat(language, { ...style, hourCycle: 'h23', timeZone: 'UTC' }).format(wall)
+}
+
 export function clockTime(seconds: number, language: string): string {
   return new Intl.DateTimeFormat(language, {
     hour: '2-digit',

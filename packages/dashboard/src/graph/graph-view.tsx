@@ -72,7 +72,7 @@ export function GraphView(props: GraphProps): ReactNode {
           ))}
         </g>
       </svg>
-      <div className="absolute right-2 bottom-2 flex rounded-lg border border-line bg-panel shadow-card">
+      <div className="absolute top-2 right-2 flex rounded-lg border border-line bg-panel shadow-card">
         <IconButton icon="minus" label={t('graph.out')} onClick={() => zoom(1 / 1.3)} />
         <IconButton icon="plus" label={t('graph.in')} onClick={() => zoom(1.3)} />
         <IconButton icon="fit" label={t('graph.fit')} onClick={fit} />

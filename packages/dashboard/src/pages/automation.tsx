@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { useAudit, useAutomation, usePreview, useRuns } from '../data/automation-queries.ts'
 import type { AutomationBody } from '../data/automation-queries.ts'
-import { absolute } from '../data/format.ts'
+import { absolute, wallTime } from '../data/format.ts'
 import { usePost } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useParam } from '../data/search.ts'
@@ -97,7 +97,7 @@ function Firings({ id }: { readonly id: string }): ReactNode {
         {rows.map(({ at, local, note, isLeftOut }) => (
           <li key={`${at} ${note}`} className="flex items-center gap-3 border-b border-line px-4 py-2 last:border-b-0">
             <span className={`num flex-1 ${isLeftOut ? 'text-faint line-through' : ''}`} title={absolute(at, language)}>
-              {local}
+              {wallTime(local, language)}
             </span>
             <span className="text-xs text-warn">{note}</span>
             <Time at={at} className="text-xs text-faint" />

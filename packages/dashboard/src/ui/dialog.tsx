@@ -20,6 +20,8 @@ export function Dialog({
   useEffect(() => {
     const dialog = ref.current
     dialog?.showModal()
+    // The first field, where there is one; the browser would choose the button that closes.
+    dialog?.querySelector<HTMLElement>('[data-body] :is(input, select, textarea):not(:disabled)')?.focus()
     return () => dialog?.close()
   }, [])
   return (
@@ -42,7 +44,9 @@ export function Dialog({
           <h2 className="text-base font-semibold">{title}</h2>
           <IconButton icon="close" label={t('common.close')} onClick={close} />
         </header>
-        <div className="min-h-0 overflow-y-auto p-4">{children}</div>
+        <div data-body className="min-h-0 overflow-y-auto p-4">
+          {children}
+        </div>
       </div>
     </dialog>
   )

@@ -6,7 +6,9 @@ import { kept, object } from './wire-automation.ts'
 
 export const previewRunRequest = z
   .object({
-    definition: object.describe('An automation as it is written.'),
+    definition: z
+      .looseObject({ title: z.string().min(1).max(200), pipeline: z.array(object).max(100) })
+      .describe('An automation as it is written.'),
     params: object.optional().describe('In place of single params.'),
     event: object.optional().describe('What `event` is in templates.'),
     steps: object.optional().describe('Supposed outputs of steps, by their names.'),
