@@ -1,8 +1,11 @@
+import { createWorker } from '@impresario/worker'
+import type { JsonObject } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { containing, listIn, SOME_TEXT, startTenantServer } from '../tenants.fixture.ts'
 import type { TenantServer } from '../tenants.fixture.ts'
 import { oldClient, TASK, TIME } from './old-client.fixture.ts'
 import type { OldClient } from './old-client.fixture.ts'
+import { WORKER_TOKEN } from '../server.fixture.ts'
 import { schedulerCheck } from './scheduler-check.ts'
 
 /* Defects of the old system, by the numbers that they have in its description: we do not have them. */
@@ -15,6 +18,24 @@ beforeAll(async () => {
   alpha = oldClient(app, 'alpha')
 })
 afterAll(() => app.close())
+
+type Tasks = Readonly<Record<string, (params: { readonly name?: string }) => Promise<JsonObject>>>
+
+/** Runs one worker, which does so many tasks at a time, while `work` does. */
+async function withWorker(concurrency: number, tasks: Tasks, work: () => Promise<void>): Promise<void> {
+  const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+  const options = { url: app.address, token: WORKER_TOKEN, concurrency, shutdownMs: 0, log }
+  const worker = createWorker({ ...options, id: `w-${Object.keys(tasks).join('-')}` })
+  for (const [type, act] of Object.entries(tasks)) {
+    worker.task(type, (params: { readonly name?: string }) => act(params))
+  }
+  await worker.start()
+  try {
+    await work()
+  } finally {
+    await worker.stop()
+  }
+}
 
 interface Firing {
   readonly at: number
@@ -256,6 +277,88 @@ describe('pipelines and policies', () => {
     await vi.waitFor(async () => expect(await latest(two)).toEqual(SOME_TEXT), 60_000)
   })
 
+  test('[K-17] defect 13: in runs too: a step is tried as often as it says, and cut at its timeout', async () => {
+    const tries = new Map<string, number>()
+    await withWorker(
+      10,
+      {
+        flaky: async ({ name = '' }) => {
+          const count = (tries.get(name) ?? 0) + 1
+          tries.set(name, count)
+          if (count < 3) throw new Error('Not yet.')
+          return { count }
+        },
+        hang: () => new Promise<never>(() => undefined),
+      },
+      async () => {
+        const step = (more: object): object => ({ max_retries: 0, payload: { pipeline: [{ id: 'a', ...more }] } })
+        const flaky = (name: string, retries: number): object =>
+          step({ uses: 'task.flaky', with: { name }, max_retries: retries })
+        const [enough, tooFew, slow] = [
+          await alpha.create(flaky('enough', 2)),
+          await alpha.create(flaky('too few', 1)),
+          await alpha.create(step({ uses: 'task.hang', with: {}, timeout_seconds: 1, max_retries: 0 })),
+        ]
+        for (const id of [enough, tooFew, slow]) await alpha.call('POST', `/tasks/${id}/run_now`)
+        expect(await alpha.ended(enough)).toMatchObject({ success: true })
+        expect(await alpha.ended(tooFew)).toMatchObject({ success: false })
+        expect(Object.fromEntries(tries)).toEqual({ enough: 3, 'too few': 2 })
+        const cut = await alpha.ended(slow)
+        expect(cut).toMatchObject({ success: false })
+        expect(JSON.stringify(cut['error'])).toMatch(/time/i)
+      },
+    )
+  })
+
+  test('[K-17] defect 13: of what waits for a busy worker the most important comes first, whatever came first', async () => {
+    const begun: string[] = []
+    const order: string[] = []
+    let open = (): void => undefined
+    const opened = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    await withWorker(
+      1,
+      {
+        turn: async ({ name = '' }) => {
+          begun.push(name)
+          if (name === 'first') await opened
+          order.push(name)
+          return {}
+        },
+      },
+      async () => {
+        const make = (name: string, priority: number): Promise<string> =>
+          alpha.create({ priority, payload: { pipeline: [{ id: 'a', uses: 'task.turn', with: { name } }] } })
+        const first = await make('first', 5)
+        await alpha.call('POST', `/tasks/${first}/run_now`)
+        await vi.waitFor(() => expect(begun).toEqual(['first']), 60_000)
+        const waiting = [await make('least', 9), await make('middle', 5), await make('most', 1)]
+        for (const id of waiting) await alpha.call('POST', `/tasks/${id}/run_now`)
+        const hasBegun = async (id: string): Promise<boolean> => {
+          const [run] = listIn(await app.as('alpha', 'GET', `/api/v1/runs?automation_id=${id}`))
+          return (await app.as('alpha', 'GET', `/api/v1/runs/${String(run?.['id'])}`)).text.includes('"id":"a"')
+        }
+        for (const id of waiting) await vi.waitFor(async () => expect(await hasBegun(id)).toBe(true), 60_000)
+        open()
+        for (const id of [first, ...waiting]) await alpha.ended(id)
+        expect(order).toEqual(['first', 'most', 'middle', 'least'])
+      },
+    )
+  })
+
+  test('[K-17] defect 13: after the dedupe window the same key runs again', async () => {
+    const id = await alpha.create({ dedupe_key: 'same', dedupe_window_seconds: 1 })
+    const run = async (): Promise<Readonly<Record<string, unknown>>> =>
+      (await alpha.call('POST', `/tasks/${id}/run_now`)).body
+    await run()
+    expect(await run()).toMatchObject({ message: containing('deduplicated') })
+    await vi.waitFor(async () => expect((await run())['message']).not.toContain('deduplicated'), {
+      timeout: 60_000,
+      interval: 300,
+    })
+  })
+
   test('[K-17] defect 21: a condition runs its task when a reported value crosses it; without one, who observes it runs the task', async () => {
     const id = await alpha.create({ schedule_kind: 'condition', schedule_expr: 'output.free_percent < 10' })
     const observe = (value: number): Promise<unknown> =>
@@ -350,6 +453,26 @@ describe('who may', () => {
     expect(await statusAs(access, 'GET', '/agents')).toBe(403)
     expect(await statusAs(access, 'GET', `/tasks/${await alpha.create()}`)).toBe(404)
     expect(await statusAs(refresh, 'GET', '/tasks')).toBe(401)
+  })
+
+  test('[K-17] defect 15: knowing an id, a client can try few secrets: wrong ones are counted, and then refused', async () => {
+    const strict = await startTenantServer({
+      settings: { trustProxy: 'loopback', rateLimitFailedAuth: 5, rateLimitPeriodSeconds: 600 },
+    })
+    try {
+      const guess = async (): Promise<number> => {
+        const body = { agent_id: SYSTEM, agent_secret: 'guess' }
+        const headers = { 'x-forwarded-for': '203.0.113.9' }
+        return (await strict.call('POST', '/agents/auth/token', { body, headers })).status
+      }
+      const statuses: number[] = []
+      for (let round = 0; round < 12; round += 1) statuses.push(await guess())
+      expect(statuses[0]).toBe(401)
+      expect(statuses.at(-1)).toBe(429)
+      expect(statuses.filter((status) => status === 401).length).toBeLessThanOrEqual(5)
+    } finally {
+      await strict.close()
+    }
   })
 
   test('[K-17] defect 15: a token that is forged or changed opens nothing', async () => {
