@@ -166,6 +166,61 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await context.close()
   })
 
+  test('[M-02] by keyboard alone: start a job, cancel it, save a view, write an automation', async () => {
+    const { page, context } = await opened()
+    /** Tab by tab, as somebody without a mouse would. */
+    const tabTo = async (name: RegExp): Promise<void> => {
+      const focused =
+        'document.activeElement.ariaLabel ?? document.activeElement.labels?.[0]?.textContent ?? document.activeElement.textContent'
+      for (let tabs = 0; tabs < 120; tabs += 1) {
+        await page.keyboard.press('Tab')
+        if (name.test(await page.evaluate<string>(`(${focused}).trim()`))) return
+      }
+      throw new Error(`Nothing that reads ${String(name)} can be reached.`)
+    }
+    const go = async (key: string, heading: string): Promise<void> => {
+      await page.keyboard.press('g')
+      await page.keyboard.press(key)
+      await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+    }
+    await go('b', 'Blueprints')
+    await page.getByRole('link', { name: /remind_customer/ }).waitFor()
+    await tabTo(/^remind_customer/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'remind_customer' }).waitFor()
+    await tabTo(/^Start a job$/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await tabTo(/^Start a job$/)
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/\/jobs\/[\w-]+$/)
+    await page.getByText('Sleeping').first().waitFor()
+    await tabTo(/^Cancel$/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await go('j', 'Jobs')
+    await tabTo(/^Views$/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.type('Mine')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').getByRole('link', { name: 'Mine' }).waitFor()
+    await page.keyboard.press('Escape')
+    expect((await stage.admin.views.list()).map(({ name }) => name)).toContain('Mine')
+    await go('t', 'Automations')
+    await tabTo(/^New automation$/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'New automation' }).waitFor()
+    await tabTo(/^Title$/)
+    await page.keyboard.type('By keyboard')
+    await tabTo(/^message \*$/)
+    await page.keyboard.type('Hello')
+    await page.getByLabel('Title').press('Enter')
+    await page.getByRole('heading', { name: 'By keyboard' }).waitFor()
+    await context.close()
+  })
+
   test('[M-02] [C-07] a job in quarantine is mended and goes on, alone and with all of its kind', async () => {
     const { page, context } = await opened()
     await page.goto(`${stage.address}/dashboard/jobs/${stage.stuckJob}`)

@@ -220,8 +220,8 @@ function isMoving(status: string): boolean {
 
 const SCALE_MIN = 0.15
 const SCALE_MAX = 3
-/** The buttons below the graph cover no state. */
-const CONTROLS_HEIGHT = 44
+/** Left free below and above the graph. */
+const MARGIN = 16
 
 function useView(
   frame: React.RefObject<HTMLDivElement | null>,
@@ -237,13 +237,13 @@ function useView(
   const fit = (): void => {
     const box = frame.current?.getBoundingClientRect()
     if (box === undefined || width === 0) return
-    const scale = Math.min(1.1, box.width / width, (box.height - CONTROLS_HEIGHT) / height)
+    const scale = Math.min(1.1, box.width / width, (box.height - MARGIN) / height)
     // A graph that would be too small to read begins at its start instead.
-    const readable = Math.max(scale, Math.min(0.55, box.width / width))
+    const readable = Math.max(scale, Math.min(0.5, box.width / width))
     setView({
       scale: readable,
       x: (box.width - width * readable) / 2,
-      y: readable > scale ? 0 : (box.height - CONTROLS_HEIGHT - height * readable) / 2,
+      y: readable > scale ? 0 : (box.height - height * readable) / 2,
     })
   }
   useEffect(fit, [width, height])
