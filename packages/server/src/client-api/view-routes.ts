@@ -8,7 +8,7 @@ import { deleteView, listViews, saveView } from './view-operations.ts'
 import type { ViewOperationsOptions } from './view-operations.ts'
 
 const TAG = { tag: 'jobs', access: 'viewer', scope: 'jobs:read' } as const
-const params = z.object({ view: schemas.viewName })
+const params = schemas.viewParams
 
 const LIST = route({
   ...TAG,
