@@ -60,7 +60,11 @@ export function CalendarPage(): ReactNode {
       </PageHead>
       {error === null ? null : <Failure error={error} />}
       {isPartial ? <p className="mb-3 text-xs text-warn">{t('calendar.partial')}</p> : null}
-      <Panel flush title={<span className="first-letter:uppercase">{name}</span>} className="overflow-hidden">
+      <Panel
+        flush
+        title={<span className="inline-block first-letter:uppercase">{name}</span>}
+        className="overflow-hidden"
+      >
         {isPending ? <Loading /> : null}
         <Grid days={days} month={month} entries={entries} />
         <Agenda days={days} entries={entries} />

@@ -27,7 +27,7 @@ export function TriggerEditor({
     <fieldset className="rounded-lg border border-line p-3">
       <legend className="px-1 font-medium">{t('editor.trigger', { n: number })}</legend>
       <div className="flex flex-wrap items-start gap-3">
-        <div className="w-44">
+        <div className="w-60">
           <Select
             label={t('editor.when')}
             value={kind}
