@@ -19,7 +19,7 @@ import { HttpTransport } from './transport/http-transport.ts'
 import { messageOf } from './runtime/log.ts'
 import type { Middleware } from './tasks/middleware.ts'
 import { Bell, nextTick } from './runtime/pause.ts'
-import { PollRotation } from './orchestrator/poll-rotation.ts'
+import { nextLookMs, PollRotation } from './orchestrator/poll-rotation.ts'
 import type { TaskOrigin } from './tasks/running.ts'
 import { loadTaskTracing } from './tasks/task-tracing.ts'
 import { TaskRunner } from './tasks/runner.ts'
@@ -312,10 +312,11 @@ export class Worker {
 
   /** When to look again although nothing was announced. */
   #nextReadyMs(): number | undefined {
-    const waits = this.#connections.map((connection) => connection.readyInMs ?? 0).filter((ms) => ms > 0)
-    const isHeldBack = this.#runner.free > 0 && this.#limit() === 0
-    if (waits.length > 0) return Math.min(...waits, isHeldBack ? FULL_PAUSE_MS : Number.POSITIVE_INFINITY)
-    return isHeldBack ? FULL_PAUSE_MS : undefined
+    const hasRoom = this.#runner.free > 0
+    return nextLookMs(
+      this.#connections.map(({ readyInMs }) => readyInMs),
+      { canTake: this.#limit() > 0, heldBackMs: hasRoom ? FULL_PAUSE_MS : undefined },
+    )
   }
 
   async #shutDown(): Promise<void> {

@@ -44,6 +44,19 @@ export class PollRotation {
   }
 }
 
+/**
+ * When to look again for one to ask, if nothing is announced before. `readyInMs` is each connection's own: one that was not ready when it was looked
+ * at may be ready by now, and then it is asked at once. `heldBackMs` counts while nothing may be taken.
+ */
+export function nextLookMs(
+  readyInMs: readonly (number | undefined)[],
+  { canTake, heldBackMs }: { readonly canTake: boolean; readonly heldBackMs: number | undefined },
+): number | undefined {
+  const waits = readyInMs.flatMap((ms) => (ms !== undefined && (canTake || ms > 0) ? [ms] : []))
+  if (!canTake && heldBackMs !== undefined) waits.push(heldBackMs)
+  return waits.length === 0 ? undefined : Math.min(...waits)
+}
+
 /** Everybody gains its weight, the richest is asked and pays for all: polls come evenly spread. */
 function richest(ready: readonly Connection[]): Connection | undefined {
   let best: Connection | undefined
