@@ -1,7 +1,7 @@
 import { isoInstant, parseDeliveryId, storedCopy, wallTime } from '@impresario/core'
 import type { Clock, Job, Put, Storage } from '@impresario/core'
 import type { Engine, Metering, Receipt } from '@impresario/engine'
-import { addUsage, ImpresarioError, NO_USAGE } from '@impresario/protocol'
+import { addUsage, DAY_MS, ImpresarioError, NO_USAGE } from '@impresario/protocol'
 import type { JsonObject, Usage } from '@impresario/protocol'
 import type { Budget } from '../automation/definition.ts'
 import { putAudit, SYSTEM_ACTOR } from './audit.ts'
@@ -31,7 +31,6 @@ export type Admission = { readonly put: readonly Put[] } | { readonly spent: str
 type Account = { readonly kind: 'automation' | 'agent'; readonly id: string; readonly budget: Budget }
 
 const CONFLICTS_MAX = 50
-const DAY_MS = 86_400_000
 /** As long as the entries of runs in the audit log. */
 const RUN_USAGE_MS = 90 * DAY_MS
 /** Blueprints that start each other are bounded long before. */

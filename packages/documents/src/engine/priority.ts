@@ -1,9 +1,9 @@
+import { DAY_MS } from '@impresario/protocol'
 import { patternMatcher } from '../config/patterns.ts'
 import type { DocumentsConfig } from '../config/config.ts'
 
 export const PRIORITIES = { low: 0, normal: 1, high: 2 } as const
 
-const DAY_MS = 86_400_000
 const SMALL_BYTES = 1_000_000
 const LARGE_BYTES = 10_000_000
 

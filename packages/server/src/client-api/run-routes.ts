@@ -1,3 +1,4 @@
+import { DAY_MS } from '@impresario/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { RunQuery } from '@impresario/automations'
 import { storedCopy, wallTime } from '@impresario/core'
@@ -140,8 +141,6 @@ const TOOLS = route({
   summary: 'List the tools that steps can use, with their schemas',
   replies: { 200: { description: 'The tools, by name.', body: wire.toolList } },
 })
-
-const DAY_MS = 86_400_000
 
 /** What a list of runs is narrowed down to. */
 export function runFilter(query: z.output<typeof wire.runListQuery>): Omit<RunQuery, 'limit'> {

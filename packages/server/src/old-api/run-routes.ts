@@ -1,3 +1,4 @@
+import { DAY_MS } from '@impresario/protocol'
 import type { FastifyInstance } from 'fastify'
 import { runBlueprintName } from '@impresario/automations'
 import type { RunQuery, RunStatistics, RunView } from '@impresario/automations'
@@ -30,7 +31,6 @@ const listQuery = z.object({
 const days = (otherwise: number) => z.object({ days: z.coerce.number().int().min(1).max(365).default(otherwise) })
 const [taskDays, allDays] = [days(30), days(7)]
 
-const DAY_MS = 86_400_000
 const PAGE = 100
 const HIDDEN = 'The run failed. Ask with include_errors=true, or for this run, to see why.'
 const READ = oldRoute('runs:read', { access: 'viewer' })
