@@ -1,5 +1,5 @@
-import { isImpresarioError, pause } from '@impresario/protocol'
-import type { ChangesBody } from '@impresario/protocol'
+import { EventReader, isImpresarioError, pause } from '@impresario/protocol'
+import type { ChangesBody, StreamMessage } from '@impresario/protocol'
 import { ConnectionError } from './errors.ts'
 import type { ClientTransport } from './transport.ts'
 import { fromWire } from './wire-case.ts'
@@ -30,8 +30,6 @@ export interface ChangesOptions {
 
 const AGAIN_MS = 500
 const AGAIN_MS_MAX = 10_000
-/** More without the end of a message is no stream of ours. */
-const MESSAGE_CHARS_MAX = 1_048_576
 /** The server says something every ten seconds. A stream that is silent for longer is cut, and opened again. */
 const SILENCE_MS = 35_000
 
@@ -47,11 +45,11 @@ export async function* changesOf(
     const end = (): void => stop.abort()
     signal?.addEventListener('abort', end, { once: true })
     try {
-      const messages = new Messages()
+      const reader = new EventReader()
       for await (const piece of watched(await transport.changes(last, stop.signal), end)) {
         failures = 0
-        for (const change of messages.take(piece)) yield change
-        last = messages.lastId ?? last
+        for (const message of reader.take(piece)) yield* changeIn(message)
+        last = reader.lastId ?? last
       }
     } catch (error) {
       if (isOver(signal)) return
@@ -75,8 +73,9 @@ function mayComeBack(error: unknown): boolean {
   return isImpresarioError(error) ? error.retry !== 'never' : error instanceof ConnectionError || isCut(error)
 }
 
-/** What `fetch` throws when a body ends in the middle, or when a silent stream was cut from here. */
+/** What `fetch` throws when a body ends in the middle, or when a silent stream was cut from here; and a message without an end. */
 function isCut(error: unknown): boolean {
+  if (error instanceof RangeError) return true
   return error instanceof TypeError || (error instanceof Error && /^(?:AbortError|TimeoutError)$/.test(error.name))
 }
 
@@ -93,30 +92,10 @@ async function* watched(pieces: AsyncIterable<string>, cut: () => void): AsyncGe
   }
 }
 
-/** Reads server-sent events out of pieces of text. */
-class Messages {
-  #text = ''
-  /** Of the newest message, or comment with an id. */
-  lastId: string | undefined
-
-  take(piece: string): readonly Change[] {
-    const blocks = (this.#text + piece).split('\n\n')
-    this.#text = blocks.pop() ?? ''
-    if (this.#text.length > MESSAGE_CHARS_MAX) throw new ConnectionError('A message of the stream has no end.')
-    return blocks.flatMap((block) => this.#changeIn(block))
-  }
-
-  #changeIn(block: string): readonly Change[] {
-    const fields = new Map<string, string>()
-    for (const line of block.split('\n')) {
-      const { name = '', value = '' } = /^(?<name>\w+): ?(?<value>.*)$/.exec(line)?.groups ?? {}
-      fields.set(name, value)
-    }
-    this.lastId = fields.get('id') ?? this.lastId
-    const [type, text] = [fields.get('event'), fields.get('data')]
-    if (text === undefined || (type !== 'ready' && type !== 'change' && type !== 'reset')) return []
-    return [believed({ type, id: this.lastId ?? '', ...said(JSON.parse(text)) })]
-  }
+/** What a message says, if it is one of ours. */
+function changeIn({ event: type, data, id = '' }: StreamMessage): readonly Change[] {
+  if (type !== 'ready' && type !== 'change' && type !== 'reset') return []
+  return [believed({ type, id, ...said(JSON.parse(data)) })]
 }
 
 function said(body: unknown): object {

@@ -1,6 +1,8 @@
 export * from './contract.ts'
 export * from './error-meanings.ts'
 export * from './errors.ts'
+export { EventReader } from './event-reader.ts'
+export type { StreamMessage } from './event-reader.ts'
 export * from './event-type.ts'
 export * from './exact/exact-json.ts'
 export { invalidExpression, matchAt, tokenize } from './expression-token.ts'

@@ -1,7 +1,7 @@
+import { EventReader } from '@impresario/protocol'
 import type { ChangesBody } from '@impresario/protocol'
 import { useSyncExternalStore } from 'react'
 import { ApiError, BASE, apiUrl, request } from './api.ts'
-import { EventReader } from './event-reader.ts'
 
 /** While the server tells of changes, what it tells of is read again this often all the same: a hint may be lost. */
 const CALM_MS = 30_000
@@ -115,6 +115,7 @@ class Live {
       const headers = this.#lastId === undefined ? {} : { 'last-event-id': this.#lastId }
       const { body } = await request(apiUrl('changes'), { signal: cut.signal, headers })
       const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
+      // `EventSource` could not do it: it sends no headers of its own, and a session needs one.
       const events = new EventReader()
       for (;;) {
         const piece = await reader?.read()
