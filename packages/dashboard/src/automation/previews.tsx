@@ -2,13 +2,13 @@ import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { usePreviewRun } from '../data/automation-queries.ts'
 import type { PreviewBody, RehearsedStep } from '../data/automation-queries.ts'
-import { absolute, wallTime } from '../data/format.ts'
 import { JsonField, readText } from '../job/json-field.tsx'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
-import { Code, Failure, Panel, Time } from '../ui/parts.tsx'
+import { Code, Failure, Panel } from '../ui/parts.tsx'
 import type { Draft } from './draft.ts'
+import { FiringList } from './firing-list.tsx'
 
 /** What the draft would do: when it runs next, in words and times, and what a run of it would send to its tools. */
 export function Previews({
@@ -27,11 +27,7 @@ export function Previews({
 }
 
 function Times({ preview }: { readonly preview: PreviewBody | undefined }): ReactNode {
-  const { t, language } = useText()
-  const rows = [
-    ...(preview?.firings ?? []).map(({ at, local, notes }) => ({ at, local, note: notes.join(' '), isLeftOut: false })),
-    ...(preview?.left_out ?? []).map(({ at, local, reason }) => ({ at, local, note: reason, isLeftOut: true })),
-  ].toSorted((a, b) => a.at - b.at)
+  const { t } = useText()
   return (
     <Panel flush title={t('editor.next')} className="overflow-hidden">
       <div aria-live="polite">
@@ -42,23 +38,7 @@ function Times({ preview }: { readonly preview: PreviewBody | undefined }): Reac
             {preview.words.join('; ') || t('automations.byEvent')}
           </p>
         )}
-        <ol>
-          {rows.map(({ at, local, note, isLeftOut }) => (
-            <li
-              key={`${at} ${note}`}
-              className="flex items-center gap-3 border-b border-line px-4 py-2 last:border-b-0"
-            >
-              <span
-                className={`num flex-1 ${isLeftOut ? 'text-faint line-through' : ''}`}
-                title={absolute(at, language)}
-              >
-                {wallTime(local, language)}
-              </span>
-              <span className="text-xs text-warn">{note}</span>
-              <Time at={at} className="text-xs text-faint" />
-            </li>
-          ))}
-        </ol>
+        <FiringList preview={preview} />
       </div>
     </Panel>
   )

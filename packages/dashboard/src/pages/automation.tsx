@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
+import { FiringList, firingRows } from '../automation/firing-list.tsx'
 import { useAudit, useAutomation, usePreview, useRuns } from '../data/automation-queries.ts'
 import type { AutomationBody } from '../data/automation-queries.ts'
-import { absolute, wallTime } from '../data/format.ts'
 import { usePost } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useParam } from '../data/search.ts'
@@ -84,26 +84,13 @@ function Commands({ automation: { id, status, snoozed } }: { readonly automation
 
 /** The next ten firings, and those that are left out with the reason. */
 function Firings({ id }: { readonly id: string }): ReactNode {
-  const { t, language } = useText()
+  const { t } = useText()
   const { data } = usePreview(id)
-  const rows = [
-    ...(data?.firings ?? []).map(({ at, local, notes }) => ({ at, local, note: notes.join(' '), isLeftOut: false })),
-    ...(data?.left_out ?? []).map(({ at, local, reason }) => ({ at, local, note: reason, isLeftOut: true })),
-  ].toSorted((a, b) => a.at - b.at)
+  const hasNone = firingRows(data).length === 0
   return (
     <Panel flush title={t('automations.next')} className="overflow-hidden">
-      {rows.length === 0 ? <p className="px-4 py-5 text-soft">{t('automations.noNext')}</p> : null}
-      <ol>
-        {rows.map(({ at, local, note, isLeftOut }) => (
-          <li key={`${at} ${note}`} className="flex items-center gap-3 border-b border-line px-4 py-2 last:border-b-0">
-            <span className={`num flex-1 ${isLeftOut ? 'text-faint line-through' : ''}`} title={absolute(at, language)}>
-              {wallTime(local, language)}
-            </span>
-            <span className="text-xs text-warn">{note}</span>
-            <Time at={at} className="text-xs text-faint" />
-          </li>
-        ))}
-      </ol>
+      {hasNone ? <p className="px-4 py-5 text-soft">{t('automations.noNext')}</p> : null}
+      <FiringList preview={data} />
     </Panel>
   )
 }
