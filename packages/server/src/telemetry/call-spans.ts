@@ -1,20 +1,9 @@
-import type { Clock } from '@impresario/core'
 import type { Delivery } from '@impresario/engine'
 import type { TraceContext } from '@impresario/protocol'
 import type { Span } from './span.ts'
+import type { SpansOptions } from './spans-options.ts'
 import { contextOf, traceOf, trySpanId } from './trace-identity.ts'
-import type { Sampling, Trace } from './trace-identity.ts'
-
-export interface CallSpansOptions {
-  readonly clock: Clock
-  readonly sampling: Sampling
-  /** Without it nothing is recorded and nothing is changed. */
-  readonly isOn: () => boolean
-  readonly add: (span: Span) => void
-  readonly newSpanId: () => string
-  /** Runs code so that libraries in it find the span as their parent. */
-  readonly within: <T>(trace: Trace, spanId: string, code: () => T) => T
-}
+import type { Trace } from './trace-identity.ts'
 
 export interface CallStart {
   readonly name: string
@@ -45,9 +34,9 @@ const TEXT_CHARS_MAX = 1_000
 
 /** Spans of what is asked of the server and of what its tools ask of others: HTTP requests, messages of assistants, calls of tools. */
 export class CallSpans {
-  readonly #options: CallSpansOptions
+  readonly #options: SpansOptions
 
-  constructor(options: CallSpansOptions) {
+  constructor(options: SpansOptions) {
     this.#options = options
   }
 

@@ -1,21 +1,10 @@
 import { parseDeliveryId } from '@impresario/core'
-import type { Clock, Job, TrailEntry } from '@impresario/core'
+import type { Job, TrailEntry } from '@impresario/core'
 import type { Delivery, HistorySink, TurnTracing } from '@impresario/engine'
 import type { Span } from './span.ts'
+import type { SpansOptions } from './spans-options.ts'
 import { contextOf, jobSpanId, parentSpanId, traceOf, trySpanId, visitSpanId } from './trace-identity.ts'
-import type { Sampling, Trace } from './trace-identity.ts'
-
-export interface JobSpansOptions {
-  readonly clock: Clock
-  readonly sampling: Sampling
-  /** Without it nothing is recorded and nothing is changed. */
-  readonly isOn: () => boolean
-  readonly add: (span: Span) => void
-  /** A new id, for what happens once and is known by no name. */
-  readonly newSpanId: () => string
-  /** Runs code so that libraries in it find the span as their parent. */
-  readonly within: <T>(trace: Trace, spanId: string, code: () => T) => T
-}
+import type { Trace } from './trace-identity.ts'
 
 const JOB_ENDS = new Set(['job_finished', 'job_failed', 'job_error', 'job_cancelled'])
 const TASK_ENDS = new Set(['task_finished', 'task_failed', 'task_expired', 'task_abandoned'])
@@ -28,9 +17,9 @@ const ERROR_CHARS_MAX = 1_000
  * ends, from the moments that the engine tells the history, so that a restart or another instance in between loses none.
  */
 export class JobSpans implements TurnTracing {
-  readonly #options: JobSpansOptions
+  readonly #options: SpansOptions
 
-  constructor(options: JobSpansOptions) {
+  constructor(options: SpansOptions) {
     this.#options = options
   }
 

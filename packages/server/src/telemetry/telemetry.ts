@@ -9,7 +9,7 @@ import { VERSION } from '../runtime/version.ts'
 import { within } from '../runtime/within.ts'
 import { CallSpans } from './call-spans.ts'
 import { JobSpans } from './job-spans.ts'
-import type { JobSpansOptions } from './job-spans.ts'
+import type { SpansOptions } from './spans-options.ts'
 import { loadOtlp, Otlp } from './otlp.ts'
 import type { Target } from './otlp.ts'
 import { SpanQueue } from './span-queue.ts'
@@ -63,7 +63,7 @@ export class Telemetry {
       onDropped: (spans, reason) => metrics.count('impresario_spans_dropped_total', { reason }, spans),
     })
     this.#queue = queue
-    const parts: JobSpansOptions = {
+    const parts: SpansOptions = {
       clock,
       sampling: { sampler: settings.otelSampler, share: settings.otelSamplerShare },
       isOn: () => this.#otlp !== undefined,
