@@ -1,8 +1,8 @@
 import { roughJsonLength } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
-import type { Batch, Job, Kind, Listing, ListQuery, Log, Put, Records, Storage, Stored } from '@impresario/core'
+import type { Batch, Branch, Job, Kind, Listing, ListQuery, Log, Put, Records, Storage, Stored } from '@impresario/core'
 import type { JobValues, ValueRef } from '@impresario/files'
-import type { Json, JsonObject } from '@impresario/protocol'
+import type { Json } from '@impresario/protocol'
 import type { Metrics } from '../metrics/metrics.ts'
 import { errorFields } from '../runtime/log.ts'
 
@@ -103,27 +103,9 @@ export class OffloadingStorage implements Storage {
   }
 
   #isLarge(put: Put): boolean {
-    return put.kind === 'job' && (this.#hasLargeValue(put.value) || this.#isOverfull(put.value))
-  }
-
-  /** Looks at the same values as `pathsOf`, without a list of them: every commit comes this way. */
-  #hasLargeValue({ initialData, result, stateHistory, branches, aggregationResults, results }: Job): boolean {
-    if (this.#isLargeValue(initialData) || this.#hasLargePart(stateHistory)) return true
-    if (result !== stateHistory && this.#isLargeValue(result)) return true
-    for (const { call, outcome } of Object.values(branches)) {
-      if (this.#isLargeValue(call.kind === 'task' ? call.params : call.initialData)) return true
-      if (this.#isLargeValue(outcome?.data)) return true
-    }
     return (
-      results?.some(({ data }) => this.#isLargeValue(data)) === true ||
-      (aggregationResults !== undefined &&
-        Object.values(aggregationResults).some(({ data }) => this.#isLargeValue(data)))
+      put.kind === 'job' && (someValue(put.value, (value) => this.#isLargeValue(value)) || this.#isOverfull(put.value))
     )
-  }
-
-  #hasLargePart(history: JsonObject): boolean {
-    for (const key of Object.keys(history)) if (this.#isLargeValue(history[key])) return true
-    return false
   }
 
   #isLargeValue(value: unknown): boolean {
@@ -151,7 +133,11 @@ export class OffloadingStorage implements Storage {
 
   /** Single values that are large, and of a state history that is large as a whole, its largest ones until the rest fits. */
   #largePaths(job: Job): readonly Path[] {
-    const large = pathsOf(job).filter((path) => this.#isLargeValue(valueAt(job, path)))
+    const large: Path[] = []
+    someValue(job, (value, ...path) => {
+      if (this.#isLargeValue(value)) large.push(path)
+      return false
+    })
     if (!this.#isOverfull(job)) return large
     const known = new Set(large.filter(([root]) => root === 'stateHistory').map(([, key]) => key))
     const rest = Object.entries(job.stateHistory)
@@ -219,22 +205,29 @@ export class OffloadingStorage implements Storage {
   }
 }
 
-/** Where a job may have large values. */
-function pathsOf(job: Job): readonly Path[] {
-  const { stateHistory, branches, aggregationResults = {}, results = [], result } = job
-  const paths: Path[] = [['initialData']]
-  if (result !== undefined && result !== stateHistory) paths.push(['result'])
-  for (const key of Object.keys(stateHistory)) paths.push(['stateHistory', key])
-  if (result === stateHistory) for (const key of Object.keys(stateHistory)) paths.push(['result', key])
-  for (const [name, { call, outcome }] of Object.entries(branches)) {
-    paths.push(['branches', name, 'call', call.kind === 'task' ? 'params' : 'initialData'])
-    if (outcome?.data !== undefined) paths.push(['branches', name, 'outcome', 'data'])
+/**
+ * Whether one of the values that may be large fits, with its place in the job. Every commit looks through them, so no list of
+ * them is made.
+ */
+function someValue(job: Job, fits: (value: unknown, ...path: Path) => boolean): boolean {
+  const { initialData, stateHistory, branches, aggregationResults = {}, results = [], result } = job
+  if (fits(initialData, 'initialData')) return true
+  const isShared = result === stateHistory
+  if (result !== undefined && !isShared && fits(result, 'result')) return true
+  for (const key of Object.keys(stateHistory)) {
+    if (fits(stateHistory[key], 'stateHistory', key)) return true
+    if (isShared && fits(stateHistory[key], 'result', key)) return true
+  }
+  for (const name of Object.keys(branches)) {
+    const { call, outcome } = branches[name] as Branch
+    const given = call.kind === 'task' ? call.params : call.initialData
+    if (fits(given, 'branches', name, 'call', call.kind === 'task' ? 'params' : 'initialData')) return true
+    if (outcome?.data !== undefined && fits(outcome.data, 'branches', name, 'outcome', 'data')) return true
   }
   for (const [id, { data }] of Object.entries(aggregationResults)) {
-    if (data !== undefined) paths.push(['aggregationResults', id, 'data'])
+    if (data !== undefined && fits(data, 'aggregationResults', id, 'data')) return true
   }
-  for (const [index, { data }] of results.entries()) if (data !== undefined) paths.push(['results', `${index}`, 'data'])
-  return paths
+  return results.some(({ data }, index) => data !== undefined && fits(data, 'results', `${index}`, 'data'))
 }
 
 function valueAt(root: unknown, path: Path): unknown {

@@ -1,6 +1,7 @@
 import { blueprint } from '@impresario/core'
 import type { Batch, Storage } from '@impresario/core'
 import { expect, test } from 'vitest'
+import { passedThrough } from '../../../../test/servers/storage-traffic.ts'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { createOrchestrator } from '../orchestrator.ts'
 import { SILENT } from '../runtime/log.ts'
@@ -42,7 +43,7 @@ interface Cost {
 function counted(storage: Storage, cost: Cost): Storage {
   const isOfJob = ({ put = [] }: Batch): boolean => put.some(({ kind }) => kind === 'job')
   return {
-    ...bound(storage),
+    ...passedThrough(Promise.resolve(storage), (work) => work(storage)),
     commit: (batch) => {
       if (isOfJob(batch)) {
         cost.commits += 1
@@ -58,25 +59,6 @@ function counted(storage: Storage, cost: Cost): Storage {
       if (queue === 'tasks' && options.limit > 0) cost.claims += 1
       return storage.claim(queue, options)
     },
-  }
-}
-
-function bound(storage: Storage): Storage {
-  return {
-    now: () => storage.now(),
-    read: (kind, id) => storage.read(kind, id),
-    list: (kind, query) => storage.list(kind, query),
-    counts: (kind, facets) => storage.counts(kind, facets),
-    peek: (queue, ids) => storage.peek(queue, ids),
-    held: (queue) => storage.held(queue),
-    lanes: (queue) => storage.lanes(queue),
-    claim: (queue, options) => storage.claim(queue, options),
-    claimExpired: (queue, options) => storage.claimExpired(queue, options),
-    renew: (leases, leaseMs) => storage.renew(leases, leaseMs),
-    commit: (batch) => storage.commit(batch),
-    sync: () => storage.sync(),
-    watch: (queue, listener) => storage.watch(queue, listener),
-    close: () => storage.close(),
   }
 }
 
