@@ -23,7 +23,7 @@ const OPTIONAL = [
   '@aws-sdk/s3-request-presigner',
   '@opentelemetry/api',
   '@opentelemetry/exporter-metrics-otlp-http',
-  '@opentelemetry/exporter-trace-otlp-http',
+  '@opentelemetry/otlp-exporter-base',
   '@opentelemetry/resources',
   'ioredis',
   'msgpackr',

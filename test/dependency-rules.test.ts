@@ -115,7 +115,13 @@ const IMPORT_RULES: Readonly<
   },
   'packages/impresario/src': {
     refused: ['@impresario/engine', '@impresario/storage-embedded', '@impresario/simulator', 'node:fs', 'zod'],
-    allowed: ['@impresario/core', '@impresario/server', '@impresario/server/embedded', './embedded.ts'],
+    allowed: [
+      '@impresario/core',
+      '@impresario/documents/app',
+      '@impresario/server',
+      '@impresario/server/embedded',
+      './embedded.ts',
+    ],
   },
   'packages/testing/src': {
     refused: ['@impresario/engine', '@impresario/server', '@impresario/simulator', 'node:fs', 'zod'],

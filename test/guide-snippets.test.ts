@@ -46,3 +46,9 @@ test('[M-04] the example of the README compiles', async () => {
   expect(count).toBe(3)
   expect(await complaintsOf(directory)).toMatchObject({ stdout: '' })
 })
+
+test('[M-04] [L-02] the snippets of the guide to the documents app compile', async () => {
+  const { directory, count } = programOf('docs/guide/documents.md')
+  expect(count).toBe(2)
+  expect(await complaintsOf(directory)).toMatchObject({ stdout: '' })
+})

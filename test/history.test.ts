@@ -115,6 +115,10 @@ describe.skipIf(missing !== undefined)(`history in PostgreSQL ${missing ?? ''}`,
         ['job_created', 2],
         ['job_finished', 2],
       ])
+      const took = await one.as('acme').events.durations({ spans: 2 })
+      expect(took.blueprints).toMatchObject([{ blueprint: 'walk', count: 1, failed: 0 }])
+      expect(took.states.reduce((sum, { count }) => sum + count, 0)).toBe(2)
+      expect(took.spans.map(({ finished }) => finished)).toEqual([0, 1])
     },
   )
 

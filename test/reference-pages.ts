@@ -269,6 +269,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   pagePieceLooks: 'Records that a filter examines in one read.',
   workersPageMax: 'Workers on one page.',
   pageOffsetMax: 'Jobs that an older client can skip with `offset`.',
+  durationEventsMax: 'Events from which durations of jobs and states are computed; the newest count.',
   historyPageMax: 'Events of a job or a worker in one response.',
   eventPageDefault: 'Default number of events of all jobs in one response. `limit` overrides it.',
   historySpansMax: 'Hours or days that are counted in one response.',

@@ -21,7 +21,18 @@ const ROOMS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     files: ['runtime', 'config', 'http', 'metrics'],
     telemetry: ['runtime', 'config', 'metrics'],
     orchestrator: ['runtime', 'config', 'worker-protocol', 'limits', 'automations', 'files'],
-    'worker-api': ['runtime', 'config', 'worker-protocol', 'http', 'auth', 'files'],
+    // Its short way past the framework does what hooks do for the others: rate limits, admission, metrics.
+    'worker-api': [
+      'runtime',
+      'config',
+      'worker-protocol',
+      'http',
+      'auth',
+      'limits',
+      'orchestrator',
+      'files',
+      'metrics',
+    ],
     'client-api': [
       'runtime',
       'worker-protocol',

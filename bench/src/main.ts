@@ -32,8 +32,8 @@ const JOBS = Number(values.jobs)
 const WIDTH = Number(values.width)
 const DIAMONDS = Math.round(JOBS / 4)
 const SINGLES = 300
-/** The garbage collector of an idle program releases memory after a while. */
-const REST_MS = 20_000
+/** An idle server gives memory back after some seconds. */
+const REST_MS = 10_000
 
 type Figures = Record<string, number>
 

@@ -26,6 +26,7 @@ export async function startServer(
   storageUrl: string,
   node: string = process.execPath,
   readyMs: number = READY_MS,
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<ServerProcess> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -43,6 +44,7 @@ export async function startServer(
       RATE_LIMIT_LIMIT: '1000000000',
       WORKER_TOKEN,
       LOG_LEVEL: 'warn',
+      ...environment,
     },
   })
   endsWithUs(child)

@@ -42,6 +42,7 @@ export async function signIn(page: Page, address: string, who: keyof typeof TOKE
 export const PAGES: Readonly<Record<string, string>> = {
   home: '',
   jobs: 'jobs',
+  'jobs-columns': 'jobs?columns=status,id,blueprint,version,state,owner,updated,took&order=oldest',
   approvals: 'approvals',
   quarantine: 'quarantine',
   workers: 'workers',
@@ -55,8 +56,10 @@ export const PAGES: Readonly<Record<string, string>> = {
   'automation-new': 'automations/new',
   calendar: 'automations/calendar',
   runs: 'runs',
-  documents: 'documents',
+  documents: 'documents?q=harbour',
   events: 'events',
   webhooks: 'webhooks',
+  agents: 'agents',
+  clients: 'agents?tab=clients',
   settings: 'settings',
 }

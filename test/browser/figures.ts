@@ -1,30 +1,57 @@
-// Figures of the dashboard in Chromium: npm run bench:dashboard
-import { setMaxListeners } from 'node:events'
+// Figures of the dashboard in Chromium:
+//
+//   npm run bench:dashboard -- [--storage memory|file|redis|postgres] [--jobs 50000] [--moments 50000] [--parts 1000]
+//                              [--tabs 200] [--only load,lists,changes,long,tabs]
+//
+// `--jobs` fills the storage before the server starts (not in memory). Everything is real: server, jobs, browser.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { loadavg } from 'node:os'
 import process from 'node:process'
+import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { createClient } from '@impresario/client'
 import type { Browser, Page } from 'playwright-core'
 import { newContext, openBrowser, signIn } from './browser.ts'
+import { filledStorage, STORAGES } from './filled-storage.ts'
+import { fanOut, spreadOut } from './long-jobs.ts'
 import { openStage, TOKENS } from './stage.ts'
 import type { BrowserStage } from './stage.ts'
 
-const LOADS = 7
+const { values } = parseArgs({
+  options: {
+    storage: { type: 'string', default: 'memory' },
+    jobs: { type: 'string', default: '0' },
+    moments: { type: 'string', default: '50000' },
+    parts: { type: 'string', default: '1000' },
+    tabs: { type: 'string', default: '200' },
+    only: { type: 'string', default: 'load,lists,changes,long,tabs' },
+  },
+})
+const LOADS = 12
 const CHANGES = 40
-const TABS = 200
+const ANSWERS = 60
+const TABS = Number(values.tabs)
 const JOBS = 600
-const ROUNDS = 3
+const ROUNDS = 5
+const parts = new Set(values.only.split(','))
+const kind = STORAGES.find((one) => one === values.storage)
+if (kind === undefined) throw new Error(`--storage is one of ${STORAGES.join(', ')}.`)
 
-const stage = await openStage()
+say('load of the machine before', loadavg()[0]?.toFixed(1) ?? '')
+const storage = await filledStorage(kind, Number(values.jobs))
+say('storage', `${kind}, ${kind === 'memory' ? 0 : values.jobs} jobs; load now ${loadavg()[0]?.toFixed(1) ?? ''}`)
+const stage = await openStage({ storageUrl: storage.url }, [fanOut])
 const browser = await openBrowser()
 try {
-  say('load of the machine before', loadavg()[0]?.toFixed(1) ?? '')
-  await measureLoad(browser, stage)
-  await measureChanges(browser, stage)
-  await measureTabs(stage)
+  if (parts.has('lists')) await measureLists(stage)
+  if (parts.has('load')) await measureLoad(browser, stage)
+  if (parts.has('changes')) await measureChanges(browser, stage)
+  if (parts.has('long')) await measureLong(browser, stage)
+  if (parts.has('tabs')) await measureTabs(stage)
 } finally {
   await browser.close()
   await stage.close()
+  await storage.remove()
 }
 
 function say(what: string, figure: string): void {
@@ -35,6 +62,43 @@ function spread(times: readonly number[]): string {
   const sorted = times.toSorted((a, b) => a - b)
   const at = (share: number): string => `${Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0)} ms`
   return `p50 ${at(0.5)}, p95 ${at(0.95)}, n = ${times.length}`
+}
+
+/** The answers behind the list of jobs, as its pages ask for them. */
+async function measureLists({ address }: BrowserStage): Promise<void> {
+  const ask = async (query: string): Promise<readonly [number, Response]> => {
+    const begun = performance.now()
+    const answer = await fetch(`${address}/api/v1/jobs?limit=50&${query}`, {
+      headers: { 'x-client-token': TOKENS.admin },
+    })
+    await answer.arrayBuffer()
+    return [performance.now() - begun, answer]
+  }
+  const many = async (query: string): Promise<string> => {
+    const times: number[] = []
+    let cursor = ''
+    for (let at = 0; at < ANSWERS; at += 1) {
+      const [ms, answer] = await ask(`${query}${cursor}`)
+      times.push(ms)
+      const next = answer.headers.get('x-next-cursor')
+      cursor = next === null ? '' : `&cursor=${next}`
+    }
+    return spread(times)
+  }
+  await ask('')
+  say('list answer, page after page', await many(''))
+  say('list answer, finished', await many('status=finished'))
+  say('list answer, one blueprint', await many('blueprint=remind_customer'))
+  const times: number[] = []
+  let reached = ''
+  for (let at = 0; at < 10; at += 1) {
+    const [ms, answer] = await ask('q=no-job-says-this')
+    times.push(ms)
+    const back = answer.headers.get('x-looked-back-to')
+    reached =
+      back === null ? 'all was looked through' : `looked back to ${new Date(Number(back) * 1_000).toISOString()}`
+  }
+  say('search without a hit', `${spread(times)}; ${reached}`)
 }
 
 /** From the address bar to the first row of the job list: with an empty cache, and from another page. */
@@ -104,11 +168,70 @@ function untilPainted(page: Page): Promise<number> {
   })`)
 }
 
-/** What open tabs cost the jobs: rounds with and without two hundred streams, in turns. */
-async function measureTabs({ address, admin }: BrowserStage): Promise<void> {
-  const rates: Record<'without' | 'with', number[]> = { without: [], with: [] }
-  const round = async (): Promise<number> => {
+/** A job with a long history and a wide fan-out: how soon it is drawn, and whether it stays fluid. */
+async function measureLong(chromium: Browser, { server, address, admin }: BrowserStage): Promise<void> {
+  const wide = Number(values.parts)
+  const rounds = Math.max(1, Math.ceil(Number(values.moments) / wide))
+  const fan = await spreadOut(server, admin, { parts: wide, rounds: 1 })
+  const context = await newContext(chromium)
+  const page = await context.newPage()
+  await signIn(page, address)
+  const drawn: number[] = []
+  for (let load = 0; load < LOADS; load += 1) {
+    await page.goto(`${address}/dashboard/jobs`)
+    await page.locator('[data-row]').first().waitFor()
     const begun = performance.now()
+    await page.goto(`${address}/dashboard/jobs/${fan}`, { waitUntil: 'commit' })
+    await page.getByRole('region', { name: 'Timeline' }).getByText(`× ${wide}`).waitFor()
+    drawn.push(performance.now() - begun)
+  }
+  say(`fan-out of ${wide}, from the address to its row`, spread(drawn))
+  const clicked = performance.now()
+  await page.getByRole('button', { name: `× ${wide}` }).click()
+  await page.getByRole('region', { name: 'Timeline' }).locator('li').nth(10).waitFor()
+  say('fan-out opened', `${Math.round(performance.now() - clicked)} ms`)
+  const long = await spreadOut(server, admin, { parts: wide, rounds })
+  await page.goto(`${address}/dashboard/jobs/${long}?tab=events`)
+  await page.getByRole('region', { name: 'Events' }).locator('li').first().waitFor()
+  const count = await page.getByRole('tab', { name: /Events/, selected: true }).textContent()
+  say('a long job has', `${count ?? ''} (moments ordered: ${rounds * wide})`)
+  say('longest task while its events scroll', await longestTask(page, 'Events'))
+  await page.getByRole('tab', { name: /Timeline/ }).click()
+  await page
+    .getByRole('button', { name: `× ${wide}` })
+    .first()
+    .click()
+  say('longest task while its timeline scrolls', await longestTask(page, 'Timeline'))
+  await context.close()
+}
+
+/** Scrolls a region from its top to its end, step by step, and gives the longest time without an answer. */
+async function longestTask(page: Page, name: string): Promise<string> {
+  const longest = await page.evaluate<number>(`new Promise((resolve) => {
+    const region = document.querySelector('[role=region][aria-label="${name}"]')
+    const tasks = [0]
+    const observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration)))
+    observer.observe({ type: 'longtask' })
+    const steps = 120
+    let step = 0
+    const scroll = () => {
+      region.scrollTop = (region.scrollHeight * step) / steps
+      step += 1
+      if (step <= steps) requestAnimationFrame(scroll)
+      else setTimeout(() => resolve(Math.max(...tasks)), 300)
+    }
+    requestAnimationFrame(scroll)
+  })`)
+  return longest === 0 ? 'below 50 ms' : `${Math.round(longest)} ms`
+}
+
+/** What open tabs cost the jobs: rounds with and without their streams, in turns. The readers are a process of their own. */
+async function measureTabs({ address, admin }: BrowserStage): Promise<void> {
+  type Round = { readonly perS: number; readonly cpuMs: number }
+  const rounds: Record<'without' | 'with', Round[]> = { without: [], with: [] }
+  const round = async (): Promise<Round> => {
+    const begun = performance.now()
+    const used = process.cpuUsage()
     let left = JOBS
     const lane = async (): Promise<void> => {
       while (left > 0) {
@@ -118,33 +241,34 @@ async function measureTabs({ address, admin }: BrowserStage): Promise<void> {
       }
     }
     await Promise.all(Array.from({ length: 32 }, lane))
-    return JOBS / ((performance.now() - begun) / 1_000)
+    const { user, system } = process.cpuUsage(used)
+    return { perS: JOBS / ((performance.now() - begun) / 1_000), cpuMs: (user + system) / 1_000 / JOBS }
   }
   await round()
   let messages = 0
   for (let turn = 0; turn < ROUNDS; turn += 1) {
-    rates.without.push(await round())
-    const stop = new AbortController()
-    setMaxListeners(2 * TABS, stop.signal)
-    const listen = async (ready: () => void): Promise<void> => {
-      const tab = createClient({ url: address, token: TOKENS.admin })
-      for await (const { type } of tab.changes({ signal: stop.signal })) {
-        if (type === 'ready') ready()
-        messages += 1
-      }
-    }
-    const tabs: Promise<void>[] = []
-    for (let tab = 0; tab < TABS; tab += 1) {
-      await new Promise<void>((resolve) => {
-        tabs.push(listen(resolve))
-      })
-    }
-    rates.with.push(await round())
-    stop.abort()
-    await Promise.all(tabs)
+    rounds.without.push(await round())
+    const readers = fork(new URL('tabs-main.ts', import.meta.url), [address, TOKENS.admin, String(TABS)])
+    await once(readers, 'message')
+    rounds.with.push(await round())
+    readers.send('end')
+    const [told] = (await once(readers, 'message')) as [number]
+    messages += told
+    await once(readers, 'exit')
   }
-  const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
-  const [alone, beside] = [median(rates.without), median(rates.with)]
-  say(`jobs per second without and with ${TABS} streams`, `${alone.toFixed(0)}, ${beside.toFixed(0)}`)
-  say('cost of the streams', `${((1 - beside / alone) * 100).toFixed(0)} %, ${messages} messages`)
+  const median = (of: readonly Round[], figure: keyof Round): number =>
+    of.map((one) => one[figure]).toSorted((a, b) => a - b)[of.length >> 1] ?? 0
+  const { without, with: beside } = rounds
+  const figures = (figure: keyof Round): readonly [number, number] => [median(without, figure), median(beside, figure)]
+  const [alone, slowed] = figures('perS')
+  say(`jobs per second without and with ${TABS} streams`, `${alone.toFixed(0)}, ${slowed.toFixed(0)}`)
+  // Each job is created, falls asleep and is cancelled.
+  say('changes per second', `${(slowed * 3).toFixed(0)}; ${messages} messages went out`)
+  const [cpu, more] = figures('cpuMs')
+  // Whatever else the machine does, and without the readers, which are elsewhere in life.
+  say('CPU of the server and its caller for each job', `${cpu.toFixed(2)} ms, ${more.toFixed(2)} ms`)
+  say(
+    'cost of the streams',
+    `${((more / cpu - 1) * 100).toFixed(1)} % of CPU, ${((1 - slowed / alone) * 100).toFixed(0)} % of jobs`,
+  )
 }

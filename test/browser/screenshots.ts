@@ -1,4 +1,4 @@
-// Pictures of every page in both themes and widths: npm run screenshots [-- <directory>]
+// Pictures of every page in both themes and widths: npm run screenshots [-- <directory> [<page,…|all> [<locale>]]]
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
@@ -7,12 +7,18 @@ import type { Theme, Width } from './browser.ts'
 import { openStage } from './stage.ts'
 
 const directory = resolve(process.argv[2] ?? 'dist/screenshots')
-const only = process.argv[3]?.split(',')
+const [pagesNamed = 'all', locale = 'en-US'] = process.argv.slice(3)
+const only = pagesNamed === 'all' ? undefined : pagesNamed.split(',')
 await mkdir(directory, { recursive: true })
 const stage = await openStage()
 const browser = await openBrowser()
 const pages = {
   ...PAGES,
+  agent: `agents/${stage.agent}`,
+  automation: `automations/${stage.automation}`,
+  'automation-edit': `automations/${stage.automation}/edit`,
+  run: `runs/${stage.run}`,
+  'job-run': `jobs/${stage.run}`,
   'job-finished': `jobs/${stage.finishedJob}`,
   'job-asking': `jobs/${stage.askingJob}`,
   'job-log': `jobs/${stage.askingJob}?tab=log`,
@@ -34,7 +40,7 @@ try {
 process.stdout.write(`${directory}\n`)
 
 async function picture(theme: Theme, width: Width): Promise<void> {
-  const context = await newContext(browser, { theme, width })
+  const context = await newContext(browser, { theme, width, locale })
   const page = await context.newPage()
   page.on('pageerror', (error) => process.stderr.write(`${error.message}\n`))
   await page.goto(`${stage.address}/dashboard`)

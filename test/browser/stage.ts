@@ -1,9 +1,11 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@impresario/client'
 import type { Client } from '@impresario/client'
 import { blueprint } from '@impresario/core'
+import type { Blueprint } from '@impresario/core'
+import { ClientDocuments, loadDocumentsConfig } from '@impresario/documents'
 import { catalogueVideo, createStudio, publishVideo } from '@impresario/examples'
 import { createLog, createServer } from '@impresario/server'
 import type { Server } from '@impresario/server'
@@ -56,6 +58,28 @@ const order = blueprint(
   }),
 )
 
+/** Asks for data with the decision. */
+export const refund = blueprint('refund', { start: 'ask' }, (state) => ({
+  ask: state.handler((_context, actions) =>
+    actions.awaitHumanApproval({
+      message: 'How much shall we pay back, and how?',
+      transitions: { approved: 'done', rejected: 'done' },
+      form: {
+        type: 'object',
+        properties: {
+          amount: { type: 'number', minimum: 1, maximum: 500, title: 'Amount', description: 'In euros.' },
+          way: { enum: ['card', 'bank transfer', 'voucher'], title: 'Way' },
+          account: { type: 'string', title: 'Account', pattern: '^[A-Z]{2}[0-9]{4,}$' },
+          told: { type: 'boolean', title: 'The customer knows' },
+          reasons: { type: 'array', items: { enum: ['damaged', 'late', 'wrong item'] }, title: 'Reasons' },
+        },
+        required: ['amount', 'way'],
+      },
+    }),
+  ),
+  done: state.end(),
+}))
+
 const reminder = blueprint('remind_customer', { start: 'wait' }, (state) => ({
   wait: state.handler((_context, actions) => actions.sleep('3d', { to: 'done' })),
   done: state.end(),
@@ -88,21 +112,30 @@ export interface BrowserStage {
   readonly stuckJob: string
   readonly waitingJob: string
   readonly finishedJob: string
+  readonly automation: string
+  /** The run of the automation, which is a job too. */
+  readonly run: string
+  /** The id of an agent with a token. */
+  readonly agent: string
   /** Of the page on which a person decides without an account. */
   readonly approvalPage: string
   close(): Promise<void>
 }
 
 /** A server with something on every page. */
-export async function openStage(settings: Readonly<Record<string, unknown>> = {}): Promise<BrowserStage> {
+export async function openStage(
+  settings: Readonly<Record<string, unknown>> = {},
+  more: readonly Blueprint[] = [],
+): Promise<BrowserStage> {
   const directory = await mkdtemp(join(tmpdir(), 'impresario-browser-'))
   const clientsConfigPath = join(directory, 'clients.toml')
   const tables = Object.entries(TOKENS).map(
     ([name, token]) => `[${name}]\ntoken = "${token}"\n${name === 'alpha' ? '' : `role = "${name}"\n`}`,
   )
   await writeFile(clientsConfigPath, tables.join('\n'))
+  const documents = await openDocuments(directory)
   const server = createServer({
-    blueprints: [publishVideo, catalogueVideo, order, reminder, hostile],
+    blueprints: [publishVideo, catalogueVideo, order, refund, reminder, hostile, documents.blueprint, ...more],
     settings: {
       storageUrl: 'memory:',
       historyDatabaseUri: 'memory:',
@@ -114,6 +147,7 @@ export async function openStage(settings: Readonly<Record<string, unknown>> = {}
       filesDir: join(directory, 'files'),
       ...settings,
     },
+    documents,
     log: createLog({
       level: 'silent',
       format: 'text',
@@ -123,26 +157,49 @@ export async function openStage(settings: Readonly<Record<string, unknown>> = {}
     }),
   })
   const { address } = await server.start()
+  await documents.start(server)
   const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
   const studio = createStudio({ directory, connection: { transport: server.localTransport(), log: quiet } })
   await Promise.all(studio.map((worker) => worker.start()))
   const admin = createClient({ url: address, token: TOKENS.admin })
   const jobs = await fill(admin, address)
+  const agent = await createAgent(admin)
   return {
     server,
     address,
     admin,
     ...jobs,
+    agent,
     approvalPage: (await admin.approvals.get(jobs.askingJob)).url,
     close: async () => {
       await Promise.all(studio.map((worker) => worker.stop()))
+      await documents.stop()
       await server.stop()
       await rm(directory, { recursive: true, force: true })
     },
   }
 }
 
-type Jobs = Pick<BrowserStage, 'hostileJob' | 'askingJob' | 'stuckJob' | 'waitingJob' | 'finishedJob'>
+const PAPERS: Readonly<Record<string, string>> = {
+  'harbour-report.txt': 'The harbour at dawn: five ships came in, and the crane on the north pier was mended.',
+  'invoice-2001.md': '# Invoice B-2001\n\nTwo crates for the harbour office, to be paid within a month.',
+  'broken.pdf': 'This is no PDF.',
+}
+
+/** The documents of the admin: some that can be found, and one that cannot be read. */
+async function openDocuments(directory: string): Promise<ClientDocuments> {
+  const folder = join(directory, 'papers')
+  await mkdir(folder)
+  for (const [name, text] of Object.entries(PAPERS)) await writeFile(join(folder, name), text)
+  const config = join(directory, 'documents.yaml')
+  await writeFile(config, `clients:\n  admin: { folders: [${folder}] }\n`)
+  return new ClientDocuments({ directory: join(directory, 'index'), config: loadDocumentsConfig(config) })
+}
+
+type Jobs = Pick<
+  BrowserStage,
+  'hostileJob' | 'askingJob' | 'stuckJob' | 'waitingJob' | 'finishedJob' | 'automation' | 'run'
+>
 
 async function fill(admin: Client, address: string): Promise<Jobs> {
   const titles = ['First light', 'Harbour at dawn', 'Night train', 'Salt flats', 'Paper boats', 'Aurora']
@@ -163,7 +220,7 @@ async function fill(admin: Client, address: string): Promise<Jobs> {
     huge,
     list: Array.from({ length: 2_000 }, () => 1),
   })
-  await createAutomation(address)
+  const automation = await createAutomation(address)
   for (const [index, video] of videos.entries()) {
     await settle(admin, video.id, 'waiting_for_human')
     if (index > 3) continue
@@ -182,27 +239,41 @@ async function fill(admin: Client, address: string): Promise<Jobs> {
     stuckJob: orders[1] ?? '',
     waitingJob: orders[0] ?? '',
     finishedJob: videos[0]?.id ?? '',
+    ...automation,
   }
+}
+
+async function createAgent(admin: Client): Promise<string> {
+  const { id } = await admin.agents.create({
+    name: 'reporter',
+    description: 'Writes the weekly report and asks before it is sent.',
+    scopes: ['automations:*', 'runs:read', 'jobs:read'],
+    onBehalfOf: 'maria@example.org',
+  })
+  await admin.agents.createToken(id, { name: 'laptop' })
+  return id
 }
 
 async function settle(client: Client, id: string, status: string): Promise<void> {
   for await (const job of client.job(id).watch()) if (job.status === status) return
 }
 
-async function createAutomation(address: string): Promise<void> {
-  const send = (path: string, body: unknown): Promise<Response> =>
-    fetch(`${address}/api/v1/${path}`, {
+async function createAutomation(address: string): Promise<Pick<Jobs, 'automation' | 'run'>> {
+  const send = async <T>(path: string, body: unknown): Promise<T> => {
+    const made = await fetch(`${address}/api/v1/${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-client-token': TOKENS.admin },
       body: JSON.stringify(body),
     })
-  const made = await send('automations', {
+    if (!made.ok) throw new Error(await made.text())
+    return (await made.json()) as T
+  }
+  const { id } = await send<{ readonly id: string }>('automations', {
     title: 'Weekly report',
     timezone: 'Europe/Madrid',
     triggers: [{ cron: '0 9 * * 1' }],
     pipeline: [{ id: 'say', uses: 'log', with: { message: 'The report is ready.' } }],
   })
-  if (!made.ok) throw new Error(await made.text())
-  const { id } = (await made.json()) as { readonly id: string }
-  await send(`automations/${id}/run`, {})
+  const { run_id: run } = await send<{ readonly run_id: string }>(`automations/${id}/run`, {})
+  return { automation: id, run }
 }

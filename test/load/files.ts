@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -7,12 +6,11 @@ import { request } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
-import { fileURLToPath } from 'node:url'
 import { RUN_DIRECTORY } from '../servers/run-directory.ts'
+import { startServer } from './server-process.ts'
 
 /*
  * A large file up and down through a server of its own process, and how its memory grows meanwhile. Linux only.
@@ -20,8 +18,6 @@ import { RUN_DIRECTORY } from '../servers/run-directory.ts'
  *   npm run bench:files -- [--store local|swift] [--gb 5]
  */
 
-const MAIN = fileURLToPath(new URL('../../apps/cli/dist/main.js', import.meta.url))
-const BLUEPRINTS = fileURLToPath(new URL('blueprints', import.meta.url))
 const GROWTH_MAX_MB = 40
 const MB = 1_000_000
 
@@ -48,12 +44,13 @@ async function main(store: string, gb: number): Promise<number> {
   const { startSwift } = await import('../servers/swift-server.ts')
   const swift = store === 'swift' ? await startSwift() : undefined
   if (swift !== undefined) await makeBucket(swift)
-  const { child, address } = await startServer({
+  const env = {
     FILES_DIR: join(directory, 'files'),
     ...(swift === undefined
       ? {}
       : { S3_ENDPOINT_URL: swift.endpoint, S3_ACCESS_KEY: swift.accessKey, S3_SECRET_KEY: swift.secretKey }),
-  })
+  }
+  const { child, address } = await startServer({ directory, env })
   try {
     const path = await newFile(address)
     // What is loaded with the first file is not growth.
@@ -133,28 +130,6 @@ async function newFile(address: string): Promise<string> {
   })
   const { job_id: jobId } = (await answer.json()) as { readonly job_id: string }
   return `/api/v1/jobs/${jobId}/files/content/large.bin`
-}
-
-async function startServer(
-  more: Readonly<Record<string, string>>,
-): Promise<{ readonly child: ChildProcess; readonly address: string }> {
-  const env = {
-    PATH: process.env['PATH'] ?? '',
-    API_HOST: '127.0.0.1',
-    API_PORT: '0',
-    STORAGE_URL: `file:${join(directory, 'data')}`,
-    BLUEPRINTS_DIR: BLUEPRINTS,
-    ...more,
-  }
-  const child = spawn(process.execPath, [MAIN, 'start'], { env, cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] })
-  const address = await new Promise<string>((resolve, reject) => {
-    child.once('exit', () => reject(new Error('The server ended')))
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const [, found] = /"address":"(http:[^"]+)"/.exec(line) ?? []
-      if (found !== undefined) resolve(found)
-    })
-  })
-  return { child, address }
 }
 
 async function makeBucket(swift: {

@@ -51,6 +51,23 @@ const failingJob = blueprint('failing_job', { input: taskOnly, start: 'wait' }, 
   failed: state.end({ outcome: 'failed' }),
 }))
 
+/** Writes lines as it goes, which the client of the call is told. */
+const withLogging = blueprint('test_tool_with_logging', { start: 'begin' }, (state) => ({
+  begin: state.handler((context, actions) => {
+    context.log.info('Tool execution started')
+    return actions.sleep('50ms', { to: 'process' })
+  }),
+  process: state.handler((context, actions) => {
+    context.log.info('Tool processing data')
+    return actions.sleep('50ms', { to: 'finish' })
+  }),
+  finish: state.handler((context, actions) => {
+    context.log.info('Tool execution completed')
+    return actions.transitionTo('done')
+  }),
+  done: state.end({ result: () => ({ content: [text('The tool has written three lines.')] }) }),
+}))
+
 const errorHandling = blueprint('test_error_handling', { start: 'fail' }, (state) => ({
   fail: state.handler((_context, actions) => actions.transitionTo('failed')),
   failed: state.end({ outcome: 'failed' }),
@@ -209,6 +226,7 @@ export const CONFORMANCE_BLUEPRINTS = [
   greet,
   slowCompute,
   failingJob,
+  withLogging,
   errorHandling,
   protocolErrorJob,
   confirmDelete,

@@ -5,9 +5,6 @@ export type Revision = '2025-11-25' | '2026-07-28'
  * pass is named here no longer.
  */
 export const NOT_OFFERED: Readonly<Record<string, string>> = {
-  'logging-set-level': 'the server sends no log lines to clients, and declares no such capability',
-  'tools-call-with-logging': 'the same',
-  'completion-complete': 'the server does not complete arguments, and declares no such capability',
   'tools-call-sampling': 'the server never asks for the model of its client',
   'input-required-result-basic-sampling': 'the same',
   'input-required-result-capability-check': 'the same: it wants a question to the model in place of one to the person',
@@ -36,6 +33,9 @@ export const MUST_RUN: Readonly<Record<Revision, readonly string[]>> = {
     'tools-call-simple-text',
     'tools-call-error',
     'tools-call-with-progress',
+    'tools-call-with-logging',
+    'logging-set-level',
+    'completion-complete',
     'tools-call-elicitation',
     'elicitation-sep1034-defaults',
     'elicitation-sep1330-enums',

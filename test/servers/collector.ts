@@ -24,6 +24,7 @@ interface OtlpValue {
   readonly stringValue?: string
   readonly intValue?: number | string
   readonly doubleValue?: number
+  readonly boolValue?: boolean
 }
 
 interface OtlpPoint {
@@ -42,7 +43,22 @@ export interface OtlpMetric {
   readonly histogram?: { readonly dataPoints: readonly OtlpPoint[] }
 }
 
+/** A line of a log as OTLP has it in JSON. */
+export interface OtlpLogRecord {
+  readonly timeUnixNano: string
+  readonly severityNumber: number
+  readonly severityText: string
+  readonly body: OtlpValue
+  readonly attributes: OtlpSpan['attributes']
+  readonly traceId?: string
+  readonly spanId?: string
+}
+
 interface Body {
+  readonly resourceLogs?: readonly {
+    readonly resource: { readonly attributes: OtlpSpan['attributes'] }
+    readonly scopeLogs: readonly { readonly logRecords: readonly OtlpLogRecord[] }[]
+  }[]
   readonly resourceSpans?: readonly {
     readonly resource: { readonly attributes: OtlpSpan['attributes'] }
     readonly scopeSpans: readonly { readonly spans: readonly OtlpSpan[] }[]
@@ -56,14 +72,19 @@ interface Body {
 export class Collector {
   readonly spans: OtlpSpan[] = []
   readonly metrics: OtlpMetric[] = []
+  readonly records: OtlpLogRecord[] = []
   readonly resources: Readonly<Record<string, unknown>>[] = []
   readonly requests: { readonly url: string; readonly headers: IncomingMessage['headers'] }[] = []
   /** What it answers. */
   status = 200
+  /** Paths that it does not know. */
+  readonly unknown = new Set<string>()
   url = ''
   readonly #server = createServer((request, reply) => {
     void this.#take(request).then(() => {
-      reply.writeHead(this.status, { 'content-type': 'application/json' }).end('{}')
+      reply
+        .writeHead(this.unknown.has(request.url ?? '') ? 404 : this.status, { 'content-type': 'application/json' })
+        .end('{}')
       this.#server.emit('taken')
     })
   })
@@ -92,6 +113,11 @@ export class Collector {
     return this.spans.filter((span) => span.name === name)
   }
 
+  /** Lines of the log with this message. */
+  lines(message: string): readonly OtlpLogRecord[] {
+    return this.records.filter(({ body }) => body.stringValue === message)
+  }
+
   async #take(request: IncomingMessage): Promise<void> {
     this.requests.push({ url: request.url ?? '', headers: request.headers })
     const bytes = await buffer(request)
@@ -102,6 +128,10 @@ export class Collector {
       this.resources.push(attributesIn(resource.attributes))
       this.spans.push(...scopeSpans.flatMap(({ spans }) => spans))
     }
+    for (const { resource, scopeLogs } of body.resourceLogs ?? []) {
+      this.resources.push(attributesIn(resource.attributes))
+      this.records.push(...scopeLogs.flatMap(({ logRecords }) => logRecords))
+    }
     for (const { scopeMetrics } of body.resourceMetrics ?? []) {
       this.metrics.push(...scopeMetrics.flatMap(({ metrics }) => metrics))
     }
@@ -110,6 +140,9 @@ export class Collector {
 
 export function attributesIn(attributes: OtlpSpan['attributes']): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
-    attributes.map(({ key, value }) => [key, value.stringValue ?? value.doubleValue ?? Number(value.intValue)]),
+    attributes.map(({ key, value }) => [
+      key,
+      value.stringValue ?? value.boolValue ?? value.doubleValue ?? Number(value.intValue),
+    ]),
   )
 }

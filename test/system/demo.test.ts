@@ -90,6 +90,8 @@ const ends = /Try it in a second terminal/
 
 test('[M-01, E-07] one command brings everything up, runs a real job and then answers', async () => {
   const demo = new Demo(['--port', '0', '--approve-after', '0'])
+  // A link that signs in, to the page of the job while it runs.
+  expect(await demo.says(/Watch it: (\S+)/)).toMatch(/\/dashboard\/jobs\/[\w-]+#code=[\w.-]+$/)
   await demo.says(ends)
   // The story: what was done where, and why there.
   expect(demo.output).toMatch(/shoot +4 branches: media\.shoot/)

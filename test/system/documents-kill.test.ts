@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { viewIndex } from '@impresario/documents'
 import { DatabaseSync } from '@photostructure/sqlite'
@@ -35,12 +35,18 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 
 /** Does something to a file, as people and programs do. */
 async function disturb(folder: string, chance: () => number): Promise<void> {
-  const name = (): string => join(folder, `part${Math.floor(chance() * 5)}`, `file${Math.floor(chance() * FILES)}.txt`)
+  const part = (): string => join(folder, `part${Math.floor(chance() * 6)}`)
+  const name = (): string => join(part(), `file${Math.floor(chance() * FILES)}.txt`)
   const text = Array.from({ length: 30 }, () => WORDS[Math.floor(chance() * WORDS.length)]).join(' ')
   const path = name()
   const kind = chance()
-  if (kind < 0.6) await writeFile(path, text)
-  else if (kind < 0.8) await rm(path, { force: true })
+  if (kind < 0.6) {
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, text)
+  } else if (kind < 0.62) {
+    // A folder as a whole, into a place that is free or empty.
+    await rename(dirname(path), part()).catch(() => undefined)
+  } else if (kind < 0.8) await rm(path, { force: true })
   else await rename(path, name()).catch(() => undefined)
 }
 

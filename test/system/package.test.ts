@@ -75,7 +75,7 @@ test('[M-06] databases and tools are peers that need not be there, and nothing f
     '@aws-sdk/s3-request-presigner',
     '@opentelemetry/api',
     '@opentelemetry/exporter-metrics-otlp-http',
-    '@opentelemetry/exporter-trace-otlp-http',
+    '@opentelemetry/otlp-exporter-base',
     '@opentelemetry/resources',
     'ioredis',
     'msgpackr',
@@ -114,7 +114,7 @@ test(
   async () => {
     const entries = Object.keys(manifest.exports).filter((entry) => entry !== './package.json')
     expect(entries).toEqual(
-      expect.arrayContaining(['.', './client', './worker', './server', './embedded', './testing']),
+      expect.arrayContaining(['.', './client', './worker', './server', './embedded', './documents', './testing']),
     )
     const names = entries.map((entry) => `impresario${entry.slice(1)}`)
     await writeFile(
@@ -183,11 +183,17 @@ test('[M-06] dev, a worker and a client bring a job to its end', PATIENCE, async
   expect(await dev.end('SIGINT')).toBe(0)
 })
 
-test('[M-06] dev without blueprints plays its demo', PATIENCE, async () => {
-  const dev = consumer.start(consumer.command, ['dev', '--port', '0', '--data', 'demo-data', '--approve-after', '0'])
-  await dev.says(/Try it in a second terminal/)
-  expect(await dev.end('SIGINT')).toBe(0)
-})
+test(
+  '[M-06] [I-03] dev without blueprints plays its demo, also if telemetry is asked for and not installed',
+  PATIENCE,
+  async () => {
+    const args = ['dev', '--port', '0', '--data', 'demo-data', '--approve-after', '0']
+    const dev = consumer.start(consumer.command, args, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' })
+    await dev.says(/telemetry stays off.*npm install @opentelemetry\/api/)
+    await dev.says(/Try it in a second terminal/)
+    expect(await dev.end('SIGINT')).toBe(0)
+  },
+)
 
 test(
   '[M-06] the orchestrator runs inside a program, with its file, its history and its pictures',
@@ -198,6 +204,11 @@ test(
     expect(output).toMatch(/^\{"embedded":"Hello, Grace!".*"picture":"<svg"\}$/m)
   },
 )
+
+test('[M-06] [L-04] the documents app runs inside a program, with its threads and processes', PATIENCE, async () => {
+  const { code, output } = await consumer.run(process.execPath, ['--import', 'tsx', 'documents.ts'])
+  expect({ code, output }).toEqual({ code: 0, output: 'note.rtf: договоры аренды\n' })
+})
 
 test('[M-05] [M-06] a blueprint is tested with the kit of the package', PATIENCE, async () => {
   expect(await consumer.run(process.execPath, ['--import', 'tsx', 'testing.ts'])).toEqual({

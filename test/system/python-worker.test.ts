@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -13,8 +14,12 @@ import type { Settings } from '@impresario/server'
 import { afterEach, expect, test } from 'vitest'
 import { attributesIn, Collector } from '../servers/collector.ts'
 import { ensure } from './debian-packages.ts'
+import { installPython } from './python-packages.ts'
 
 const missing = ensure(['python3'])
+/** Those of a worker that is traced by OpenTelemetry. Its SDK is not needed: the worker uses the API alone. */
+const PACKAGES = ['opentelemetry-api==1.45.0']
+const TRACED = fileURLToPath(new URL('programs/traced_worker.py', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('../../examples/python-worker/worker.py', import.meta.url))
 const TOKEN = 'python-worker-test-token'
 
@@ -60,8 +65,8 @@ class PythonWorker {
   #output = ''
   readonly #watchers: (() => void)[] = []
 
-  constructor(address: string, env: NodeJS.ProcessEnv = {}) {
-    this.#child = spawn('python3', ['-B', PROGRAM], {
+  constructor(address: string, env: NodeJS.ProcessEnv = {}, program = [PROGRAM]) {
+    this.#child = spawn('python3', ['-B', ...program], {
       env: { ...process.env, ORCHESTRATOR_URL: address, WORKER_TOKEN: TOKEN, HEARTBEAT_INTERVAL: '0.2', ...env },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
@@ -74,6 +79,18 @@ class PythonWorker {
 
   async says(text: string, times = 1): Promise<void> {
     while (this.#output.split(`"${text}"`).length <= times) {
+      await new Promise<void>((resolve) => {
+        this.#watchers.push(resolve)
+      })
+    }
+  }
+
+  /** The lines that are JSON objects with this field. */
+  async lines(field: string, count: number): Promise<readonly JsonObject[]> {
+    for (;;) {
+      const whole = this.#output.slice(0, this.#output.lastIndexOf('\n')).split('\n')
+      const found = whole.filter((line) => line.startsWith(`{"${field}"`)).map((line) => paramsOf(JSON.parse(line)))
+      if (found.length >= count) return found
       await new Promise<void>((resolve) => {
         this.#watchers.push(resolve)
       })
@@ -164,6 +181,42 @@ test.skipIf(missing !== undefined)('[I-04] the Python worker continues the trace
   expect(new Set(collector.spans.map(({ traceId }) => traceId))).toEqual(new Set([traceparent.split('-')[1]]))
   expect(collector.named('Worker:texts.upper')).toEqual([])
 })
+
+test.skipIf(missing !== undefined)(
+  '[I-04] in a Python program with OpenTelemetry, the spans of the worker are made by it',
+  async () => {
+    const packages = installPython(PACKAGES)
+    // Debian has no such package, and a machine need not reach another registry: the test above shows the wire without it.
+    if (packages === undefined) return console.warn(`Not tried: ${PACKAGES.join(', ')} cannot be installed with pip.`)
+    cleanUp.push(async () => rm(packages, { recursive: true, force: true }))
+    const collector = await new Collector().listen()
+    const { address, client } = await startServer(0, {
+      otelTracesEndpoint: `${collector.url}/v1/traces`,
+      otelTraceDelayMs: 10,
+    })
+    const env = { WORKER_ID: 'py-traced', PYTHONPATH: packages }
+    const worker = new PythonWorker(address, env, [TRACED, PROGRAM])
+    await worker.says('registered')
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    const flaky = { type: 'texts.flaky', params: { attempts: 2 } }
+    const job = await client.start('one', flaky, { tracingContext: { traceparent } })
+    await job.result()
+    const off = traceparent.replace(/01$/, '00')
+    const upper = { type: 'texts.upper', params: { text: 'a' } }
+    await (await client.start('one', upper, { tracingContext: { traceparent: off } })).result()
+    await collector.until(() => collector.named('Task:texts.flaky')[1])
+    const spans = await worker.lines('span', 3)
+    const tries = collector.named('Task:texts.flaky').map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`)
+    expect(spans.map((span) => span['traceparent'])).toEqual([...tries, off])
+    expect(spans).toMatchObject([
+      { span: 'Worker:texts.flaky', kind: 'CONSUMER', status: 'ERROR', exception: 'ConnectionError' },
+      { status: 'UNSET', attributes: { 'job.id': job.id, 'worker.id': 'py-traced', 'task.attempt': 2 } },
+      { span: 'Worker:texts.upper' },
+    ])
+    expect(await worker.stop()).toBe(0)
+    expect(worker.count('{"flushed": true}')).toBe(1)
+  },
+)
 
 test.skipIf(missing !== undefined)('[E-06] a Python worker with a wrong token says once what to set', async () => {
   let refused = 0

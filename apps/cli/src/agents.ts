@@ -1,4 +1,4 @@
-import type { Agent, AuditEntry, PublishedEvent } from '@impresario/client'
+import type { Agent, AuditEntry, AuditQuery, PublishedEvent } from '@impresario/client'
 import { stringifyExact, toWire } from '@impresario/client'
 import { readData } from './arguments.ts'
 import { COMMAND, EXIT, Failure } from './failure.ts'
@@ -76,6 +76,7 @@ export interface AgentOptions extends GlobalOptions {
   readonly onBehalfOf?: string
   readonly name?: string
   readonly budget?: string
+  readonly forNobody?: boolean
 }
 
 /** Boundary: the server knows the scopes. */
@@ -105,7 +106,9 @@ export function editAgent(id: string, options: AgentOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
     const scopes = options.scope.length === 0 ? {} : { scopes: scopesOf(options) }
     const name = options.name === undefined ? {} : { name: options.name }
-    return shown(screen, await client.agents.update(id, { ...name, ...scopes, ...(await moreOf(options)) }))
+    const nobody = options.forNobody === true ? { onBehalfOf: null } : {}
+    const fields = { ...name, ...scopes, ...(await moreOf(options)), ...nobody }
+    return shown(screen, await client.agents.update(id, fields))
   })
 }
 
@@ -190,13 +193,20 @@ export function showTool(name: string, options: GlobalOptions): Promise<number> 
 export interface AuditOptions extends LimitOptions {
   readonly subject?: string
   readonly action?: string
+  readonly actor?: string
   readonly owner?: string
+  readonly since?: Date
+  readonly until?: Date
+}
+
+function auditQueryOf({ subject, action, actor, owner, ...times }: AuditOptions): AuditQuery {
+  return { subject, action, actor, owner, createdAfter: times.since, createdBefore: times.until }
 }
 
 export function listAudit(options: AuditOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const { subject, action, owner, limit } = options
-    const entries = await client.audit.list({ subject, action, owner, limit: Math.min(limit, PAGE) }).all(limit)
+    const { limit } = options
+    const entries = await client.audit.list({ ...auditQueryOf(options), limit: Math.min(limit, PAGE) }).all(limit)
     if (screen.isJson) printJson(screen, entries)
     else screen.out(entries.length === 0 ? 'There are no such entries.' : auditTable(screen, entries))
     return EXIT.ok
@@ -219,8 +229,7 @@ function auditTable(screen: Screen, entries: readonly AuditEntry[]): string {
 /** All entries, one JSON object on each line. */
 export function exportAudit(options: AuditOptions): Promise<number> {
   return withServer(options, async ({ client, screen }) => {
-    const { subject, action, owner } = options
-    for await (const entry of client.audit.list({ subject, action, owner, limit: PAGE })) {
+    for await (const entry of client.audit.list({ ...auditQueryOf(options), limit: PAGE })) {
       screen.out(stringifyExact(toWire(entry)))
     }
     return EXIT.ok

@@ -1,5 +1,6 @@
-import { isImpresarioError } from '@impresario/client'
+import { isImpresarioError, stringifyExact } from '@impresario/client'
 import type { Approval, JobHandle } from '@impresario/client'
+import { readData } from './arguments.ts'
 import { COMMAND, EXIT, usage } from './failure.ts'
 import { jobIdOf } from './job-prefix.ts'
 import { printJson } from './screen.ts'
@@ -12,6 +13,7 @@ import { localTime } from './time.ts'
 export interface ApproveOptions extends GlobalOptions {
   readonly comment?: string
   readonly visit?: number
+  readonly data?: string
 }
 
 /** Names the question that was answered last, where none is open. */
@@ -26,6 +28,7 @@ export function approveJob(given: string, decision: string | undefined, options:
     if (decision === undefined) {
       const question = await job.approval()
       if (comment !== undefined) throw usage('A comment needs a decision.', decisionsOf(question))
+      if (options.data !== undefined) throw usage('Data needs a decision.', decisionsOf(question))
       if (screen.isJson) printJson(screen, question)
       else screen.out(questionPage(screen, question))
       return EXIT.ok
@@ -35,7 +38,8 @@ export function approveJob(given: string, decision: string | undefined, options:
     if (question !== undefined && visit === question.visit && !question.decisions.includes(decision)) {
       throw usage(`"${decision}" is not among the decisions.`, decisionsOf(question))
     }
-    await job.approve(decision, { comment, visit })
+    const data = options.data === undefined ? undefined : await readData('--data', options.data)
+    await job.approve(decision, { comment, visit, data })
     return done(screen, `Decision "${decision}" recorded for job ${jobId}.`)
   })
 }
@@ -57,7 +61,10 @@ function decisionsOf({ decisions }: Approval): string {
 function questionPage(screen: Screen, question: Approval): string {
   const { expiresAt, urlsExpireAt: linksUntil, visit } = question
   const answer = (decision: string): string =>
-    screen.paint('cyan', `  ${COMMAND} jobs approve ${question.jobId} ${decision} --visit ${visit}`)
+    screen.paint(
+      'cyan',
+      `  ${COMMAND} jobs approve ${question.jobId} ${decision} --visit ${visit}${question.formFor?.includes(decision) === true ? " --data '{…}'" : ''}`,
+    )
   return [
     `${screen.paint('yellow', '?')} ${screen.paint('bold', question.message)}`,
     '',
@@ -68,6 +75,7 @@ function questionPage(screen: Screen, question: Approval): string {
       ['reminders', question.reminders === 0 ? undefined : String(question.reminders)],
     ]),
     '',
+    ...(question.form === undefined ? [] : ['It asks for data of this form:', stringifyExact(question.form, 2), '']),
     'Answer with one of:',
     ...question.decisions.map(answer),
     '',

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
-import { parseExact } from '@impresario/client'
+import { parseExact } from '@impresario/client/light'
 import type { DataObject } from '@impresario/client'
 import { InvalidArgumentError } from 'commander'
 import { usage } from './failure.ts'
@@ -18,6 +18,13 @@ export function number(text: string): number {
 export function count(text: string): number {
   const value = number(text)
   if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('It must be 1 or more.')
+  return value
+}
+
+/** Like a count, but none is allowed. */
+export function amount(text: string): number {
+  const value = number(text)
+  if (!Number.isInteger(value) || value < 0) throw new InvalidArgumentError('It must be 0 or more.')
   return value
 }
 

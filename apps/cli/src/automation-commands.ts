@@ -186,6 +186,7 @@ export function addAgents(program: Command, end: End): void {
   agentFields(agents.command('edit <agent>'))
     .description('change an agent')
     .option('--name <name>', 'new name')
+    .option('--for-nobody', 'it no longer acts on behalf of anybody')
     .action(act(end, async (options: AgentOptions, id: string) => (await load()).editAgent(id, options)))
   agents
     .command('delete <agent>')
@@ -248,6 +249,9 @@ export function addToolsAndAudit(program: Command, end: End): void {
 function audited(command: Command): Command {
   return command
     .option('--subject <id>', 'only entries about this automation or agent')
+    .option('--actor <client>', 'only what this client or agent did')
+    .addOption(new Option('--since <time>', 'only entries since: 2h, 3d, or a date').argParser(moment))
+    .addOption(new Option('--until <time>', 'only entries before: 2h, 3d, or a date').argParser(moment))
     .option('--action <action>', 'only this action, such as automation.paused or run.skipped')
     .option('--owner <client>', 'only those of this client (admins only)')
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Automation, AutomationDefinition, Client } from '@impresario/client'
-import { isImpresarioError } from '@impresario/client'
+import { isImpresarioError, parseExact, stringifyExact } from '@impresario/client'
 import { isNode, LineCounter, parseDocument, stringify } from 'yaml'
 import type { Document } from 'yaml'
 import { dataObject } from './arguments.ts'
@@ -23,11 +23,11 @@ const ROOT = 'automations'
 /** Reads a file without a server. Everything that is wrong with its shape is named, with its line. */
 export function readAutomationFile(name: string, text: string): AutomationFile {
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, intAsBigInt: true })
   const lineOf = (path: readonly (string | number)[]): number => lineIn(document, lines, path)
   const syntax = document.errors.map(({ message, pos }) => `${name}:${lines.linePos(pos[0]).line}: ${message}`)
   refuse(name, syntax)
-  const root: unknown = document.toJS()
+  const root: unknown = withNumbers(document.toJS())
   const entries = typeof root === 'object' && root !== null && ROOT in root ? root[ROOT] : undefined
   if (!Array.isArray(entries)) {
     refuse(name, [`${name}:1: There must be a list "${ROOT}:" with one entry for each automation.`])
@@ -144,7 +144,15 @@ function keyOf(definition: object): unknown {
 }
 
 function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value)) as unknown
+  return parseExact(stringifyExact(value))
+}
+
+/** Whole numbers are read exactly; those that a number can hold become one. */
+function withNumbers(value: unknown): unknown {
+  if (typeof value === 'bigint') return BigInt(Number(value)) === value ? Number(value) : value
+  if (Array.isArray(value)) return value.map(withNumbers)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, one]: [string, unknown]) => [key, withNumbers(one)]))
 }
 
 /** Asks the server about each, so that nothing is changed when anything is wrong. */
@@ -224,6 +232,14 @@ export function exportFile(options: GlobalOptions): Promise<number> {
     const open = all
       .filter(({ status }) => status !== 'canceled')
       .toSorted((a, b) => (a.title === b.title ? 0 : a.title < b.title ? -1 : 1))
+    const names = open.flatMap(({ definition, title }) => (keyOf(definition) === undefined ? [title] : []))
+    const shared = [...new Set(names.filter((title, at) => names.indexOf(title) !== at))]
+    warn(
+      screen,
+      shared.map(
+        (title) => `Several automations have the title "${title}" and no key: give each a key before you apply this.`,
+      ),
+    )
     const content = { [ROOT]: open.map(({ definition }) => plain(definition)) }
     if (screen.isJson) printJson(screen, content)
     else screen.out(stringify(content, { lineWidth: 120 }).trimEnd())

@@ -177,6 +177,10 @@ test('[K-05] [K-11] [K-13] people run, snooze, pause, resume and cancel automati
   }
   expect((await cli('audit', 'list', '--subject', id)).stdout).toContain('automation.snoozed')
   const lines = (await cli('audit', 'export', '--subject', id)).stdout.trim().split('\n')
+  const count = async (...filter: readonly string[]): Promise<number> =>
+    (await cli('audit', 'export', '--subject', id, ...filter)).stdout.split('\n').filter((line) => line !== '').length
+  expect(await count('--since', '1h')).toBe(lines.length)
+  expect(await count('--until', '1h')).toBe(0)
   expect(lines.map((line) => (JSON.parse(line) as { subject: string }).subject)).toEqual(lines.map(() => id))
 })
 
@@ -204,6 +208,8 @@ test('[K-01] [K-04] [K-10] people make agents, publish events and look at tools'
   expect((await cli('events', 'show', event)).stdout).toContain('"n": 1')
   expect((await cli('events', 'list', '--topic', 'a.b')).stdout).toContain(event)
   expect((await cli('agents', 'show', String(agent['id']))).stdout).toContain('laptop')
+  const edited = await cli('agents', 'edit', String(agent['id']), '--for-nobody', '--json')
+  expect(JSON.parse(edited.stdout)).toMatchObject({ on_behalf_of: null })
   expect((await cli('agents', 'delete', String(agent['id']))).code).toBe(0)
   expect((await cli('tools', 'list')).stdout).toContain('http.request')
   expect((await cli('tools', 'show', 'log')).stdout).toContain('"message"')
@@ -227,4 +233,27 @@ test('[K-16] the budget of an automation and what is left of it are shown', asyn
   const agent = await json('agents', 'create', 'saver', '--scope', 'automations:*', '--budget', '{"usd_per_day": 5}')
   expect(agent).toMatchObject({ budget: { usd_per_day: 5 } })
   expect((await cli('agents', 'show', String(agent['id']))).stdout).toContain('usd_per_day 5')
+})
+
+test('[K-02] long numbers go through a file unharmed, and an export says which automations need a key', async () => {
+  const own = await client.automations.list().all()
+  for (const { id } of own) await client.automations.cancel(id)
+  const long = `automations:
+  - title: Long
+    params: { account: 12345678901234567890, small: 7, date: 2026-01-01, "yes": "no" }
+    pipeline: []
+`
+  await writeFile(join(folder, 'long.yaml'), long)
+  expect((await cli('automations', 'apply', 'long.yaml')).stdout).toContain('1 changed.')
+  const exported = await cli('automations', 'export')
+  expect(exported).toMatchObject({ code: 0, stderr: '' })
+  expect(exported.stdout).toContain('account: 12345678901234567890')
+  await writeFile(join(folder, 'long.yaml'), exported.stdout)
+  expect((await cli('automations', 'apply', 'long.yaml', '--prune')).stdout).toContain('Nothing to change.')
+  await client.automations.create({ title: 'Long', pipeline: [] })
+  const warned = await cli('automations', 'export')
+  expect({ code: warned.code, stderr: warned.stderr }).toEqual({
+    code: 0,
+    stderr: expect.stringContaining('"Long" and no key') as string,
+  })
 })

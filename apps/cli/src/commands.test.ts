@@ -348,6 +348,12 @@ test('[M-03] [G-04] events of all jobs are listed and counted', async () => {
   expect(await cli(['history', '--event', 'x', '--since', 'never'])).toMatchObject({ code: 2 })
 })
 
+test('[M-02] [M-03] how long jobs took is shown, where the server keeps every event', async () => {
+  expect((await cli(['history', 'durations', '--since', '2h'])).stdout).toBe('No job has ended in this time.\n')
+  const asJson = await cli(['history', 'durations', '--json'])
+  expect(JSON.parse(asJson.stdout)).toMatchObject({ is_partial: false, blueprints: [], states: [] })
+})
+
 test('[M-03] [H-04] an account is shown with what is left of its quota', async () => {
   const { stdout } = await cli(['account'])
   expect(stdout).toMatch(/^client +acme$/m)
@@ -361,6 +367,24 @@ test('[M-03] the status counts workers and jobs', async () => {
   expect(stdout).toMatch(/^Workers {2}\d+$/m)
   expect(stdout).toMatch(/^finished +\d+$/m)
   expect(await json(['status'])).toMatchObject({ jobs: { queued: 0 } })
+})
+
+test('[M-02] [M-03] an admin sees the server, its clients and its queues, and why a worker gets nothing', async () => {
+  const env = { IMPRESARIO_TOKEN: TOKENS.root }
+  const system = (await cli(['admin', 'system'], { env })).stdout
+  expect(system).toMatch(/^promise +\S/m)
+  expect(system).toMatch(/\(this one\) +running +\d/)
+  expect(system).toMatch(/^open jobs +\d+$/m)
+  expect((await cli(['admin', 'clients'], { env })).stdout).toMatch(/^acme +client +gold +1000 +1$/m)
+  expect(await cli(['admin', 'system'])).toMatchObject({ code: 1, stdout: '' })
+  const transport = server.localTransport()
+  await transport.register({ worker_id: 'w9', worker_type: 'cpu', supported_skills: ['rest'] })
+  expect((await cli(['workers', 'explain', 'w9'], { env })).stdout).toMatch(
+    /^w9 (?:gets no tasks|can get the next task)\.\n {2}\S/,
+  )
+  expect(await json(['workers', 'explain', 'w9'])).toMatchObject({ worker_id: 'w9', waiting: null })
+  expect(await cli(['workers', 'explain', 'nobody'])).toMatchObject({ code: 1, stdout: '' })
+  expect(await cli(['queues'], { env })).toMatchObject({ code: 0, stderr: '' })
 })
 
 test('[M-03] [H-02] an admin lets the files be read anew; a broken one is named and changes nothing', async () => {

@@ -19,6 +19,8 @@ interface DemoOptions {
   /** Where the demo's workers put their files. */
   readonly directory: string
   readonly screen: Screen
+  /** A link that opens the page of a job in the dashboard and signs in. */
+  readonly linkTo: (jobId: string) => string
 }
 
 interface RunOptions {
@@ -59,11 +61,12 @@ export class Demo {
 
   /** Runs the job to its end and tells it on the way. */
   async run({ approveAfterSeconds, signal }: RunOptions): Promise<void> {
-    const { client, screen } = this.#options
+    const { client, screen, linkTo } = this.#options
     const story = new DemoStory(screen)
     const starting = client.start(publishVideo, { title: 'First light', quality: 'low' })
     this.#told = starting.then(({ id: jobId }) => {
-      screen.out(`A job of ${screen.paint('bold', 'publish_video')}: ${screen.paint('dim', jobId)}\n`)
+      screen.out(`A job of ${screen.paint('bold', 'publish_video')}: ${screen.paint('dim', jobId)}`)
+      screen.out(`Watch it: ${screen.paint('cyan', linkTo(jobId))}\n`)
       return { jobId, story }
     })
     const job = await starting

@@ -60,7 +60,8 @@ export async function dev(options: DevOptions): Promise<number> {
 
   const client = createClient({ url: address, token: state.clientToken })
   const connection = { transport: server.localTransport(), log: screenLog(screen) }
-  const demo = isDemo ? new Demo({ client, connection, directory: join(directory, 'demo'), screen }) : undefined
+  const linkTo = (jobId: string): string => server.dashboardLink('default', `jobs/${jobId}`)
+  const demo = isDemo ? new Demo({ client, connection, directory: join(directory, 'demo'), screen, linkTo }) : undefined
   const stopping = new AbortController()
   const stopped = untilStopped({
     signals,

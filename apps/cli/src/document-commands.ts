@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { act } from './action.ts'
 import type { End } from './action.ts'
-import { count } from './arguments.ts'
+import { amount, count } from './arguments.ts'
 import type { AddOptions, DocumentOptions, SearchCommandOptions, WatchOptions } from './documents.ts'
 
 const DATA = 'where the index is kept'
@@ -17,7 +17,8 @@ export function addDocuments(program: Command, end: End): void {
     .action(act<AddOptions, [string[]]>(end, async (options, paths) => (await commands()).add(paths, options)))
   withData(group.command('search <words...>'))
     .description('find documents: words, "a phrase", -not, begin*, name:, title:, type:, path:, date:')
-    .option('--limit <count>', 'maximum number of hits', count, 10)
+    .option('--limit <count>', 'maximum number of hits, up to 100', count, 10)
+    .option('--offset <count>', 'hits to leave out, for the next page', amount, 0)
     .action(
       act<SearchCommandOptions, [string[]]>(end, async (options, words) => (await commands()).search(words, options)),
     )

@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import type { Documents, DocumentsConfig, FileRecord, Hit, IndexView } from '@impresario/documents'
@@ -17,6 +18,7 @@ export interface AddOptions extends DocumentOptions {
 }
 export interface SearchCommandOptions extends DocumentOptions {
   readonly limit: number
+  readonly offset: number
 }
 export interface WatchOptions extends DocumentOptions {
   readonly config?: string
@@ -29,43 +31,84 @@ const LINE_MS = 5_000
 export async function add(paths: readonly string[], options: AddOptions): Promise<number> {
   const screen = screenFor(options)
   const began = performance.now()
-  const documents = await open(options)
-  const bar = new ProgressBar(screen, documents)
-  let found = 0
+  let documents: Documents
   try {
-    for (const path of paths) found += (await documents.add(path)).found
+    documents = await open(options)
+  } catch (error) {
+    if (!isInUse(error)) throw error
+    const requests = paths.map((path) => ({ kind: 'add' as const, path: resolve(path) }))
+    for (const { path } of requests) await access(path).catch(() => refuseMissing(path))
+    return leaveRequests(requests, options)
+  }
+  const bar = new ProgressBar(screen, documents)
+  const all = { found: 0, skipped: 0, unreadable: [] as string[] }
+  try {
+    for (const path of paths) {
+      const { found, skipped, unreadable } = await documents.add(path)
+      all.found += found
+      all.skipped += skipped
+      all.unreadable.push(...unreadable)
+    }
     await documents.idle()
+    const { files } = await documents.stats()
+    const failures = await failuresUnder(documents, paths)
+    const seconds = (performance.now() - began) / 1_000
+    bar.end()
+    report(screen, { ...all, files, failures, seconds })
   } finally {
     bar.end()
+    await documents.stop()
   }
-  const { files } = await documents.stats()
-  const failures = await documents.files({ status: 'failed' })
-  await documents.stop()
-  const seconds = (performance.now() - began) / 1_000
-  const inScope = failures.filter(({ path }) => paths.some((one) => isUnder(path, resolve(one))))
-  report(screen, { found, files, failures: inScope, seconds })
   return EXIT.ok
+}
+
+async function failuresUnder(documents: Documents, paths: readonly string[]): Promise<readonly FileRecord[]> {
+  const found = new Map<string, FileRecord>()
+  for (const path of paths) {
+    let after = ''
+    for (;;) {
+      const page = await documents.files({ status: 'failed', under: resolve(path), after })
+      for (const file of page) found.set(file.path, file)
+      const last = page.at(-1)
+      if (last === undefined) break
+      after = last.path
+    }
+  }
+  return [...found.values()]
 }
 
 interface Report {
   readonly found: number
+  readonly skipped: number
+  readonly unreadable: readonly string[]
   readonly files: Readonly<Record<string, number>>
   readonly failures: readonly FileRecord[]
   readonly seconds: number
 }
 
-function report(screen: Screen, { found, files, failures, seconds }: Report): void {
+function report(screen: Screen, { found, skipped, unreadable, files, failures, seconds }: Report): void {
   const { completed = 0, failed = 0 } = files
   if (screen.isJson) {
     const named = failures.map(({ path, code, error }) => ({ path, code: code ?? null, error: error ?? null }))
-    printJson(screen, { found, completed, failed, seconds: Number(seconds.toFixed(3)), failures: named })
+    const took = Number(seconds.toFixed(3))
+    printJson(screen, { found, skipped, unreadable, completed, failed, seconds: took, failures: named })
     return
   }
   const what = `${found.toLocaleString('en')} files found, ${completed.toLocaleString('en')} documents searchable`
   screen.out(`${screen.paint('green', '✓')} ${what}, in ${seconds.toFixed(1)} s.`)
+  if (skipped > 0) screen.out(`  ${skipped.toLocaleString('en')} of the files are of kinds that have no text.`)
+  for (const folder of unreadable) screen.out(`${screen.paint('red', '✗')} The folder ${plain(folder)} cannot be read.`)
   if (failures.length === 0) return
   screen.out(`${screen.paint('red', '✗')} ${failures.length.toLocaleString('en')} could not be read:`)
-  for (const { path, error } of failures.slice(0, 20)) screen.out(`  ${path}\n    ${error ?? ''}`)
+  for (const { path, error } of failures.slice(0, 20)) screen.out(`  ${plain(path)}\n    ${plain(error ?? '')}`)
+}
+
+/** Characters that a terminal obeys instead of showing them. Each stays one character: positions hold. */
+const CONTROLS = /[\p{Cc}\u202A-\u202E\u2066-\u2069]/gu
+
+/** Text from files and their names: nobody's document rules the terminal of its reader. */
+function plain(text: string): string {
+  return text.replaceAll(CONTROLS, '\uFFFD')
 }
 
 export async function search(words: readonly string[], options: SearchCommandOptions): Promise<number> {
@@ -73,14 +116,14 @@ export async function search(words: readonly string[], options: SearchCommandOpt
   const screen = screenFor(options)
   const index = new DocumentSearch(resolve(options.data))
   try {
-    const { hits, hasMore } = index.search(words.join(' '), { limit: options.limit })
+    const { hits, hasMore } = index.search(words.join(' '), { limit: options.limit, offset: options.offset })
     if (screen.isJson) {
       printJson(screen, { hits: hits.map(wireHit), has_more: hasMore })
       return EXIT.ok
     }
     if (hits.length === 0) screen.err('Nothing was found.')
     for (const hit of hits) showHit(hit, screen)
-    if (hasMore) screen.err(screen.paint('dim', 'There are more: raise --limit.'))
+    if (hasMore) screen.err(screen.paint('dim', `There are more: --offset ${options.offset + hits.length}`))
     return EXIT.ok
   } finally {
     index.close()
@@ -91,8 +134,9 @@ function wireHit({ modifiedAt, ...rest }: Hit): Readonly<Record<string, unknown>
   return { ...rest, modified_at: modifiedAt }
 }
 
-function showHit({ path, title, snippet, highlights }: Hit, screen: Screen): void {
-  screen.out(`${screen.paint('cyan', path)}${title === '' ? '' : `  ${title}`}`)
+function showHit({ path, title, snippet: cut, highlights }: Hit, screen: Screen): void {
+  const snippet = plain(cut)
+  screen.out(`${screen.paint('cyan', plain(path))}${title === '' ? '' : `  ${plain(title)}`}`)
   let text = ''
   let at = 0
   for (const [start, end] of highlights) {
@@ -169,7 +213,7 @@ function listedFiles(
 function fileLine(screen: Screen, { path, status: state, attempts, error }: FileRecord): string {
   const colour = state === 'completed' ? 'green' : state === 'failed' ? 'red' : 'yellow'
   const tries = attempts > 1 ? ` after ${attempts} tries` : ''
-  return `${screen.paint(colour, state)}${tries}  ${path}${error === undefined ? '' : `\n  ${error}`}`
+  return `${screen.paint(colour, state)}${tries}  ${plain(path)}${error === undefined ? '' : `\n  ${plain(error)}`}`
 }
 
 function wireFile(file: FileRecord): Readonly<Record<string, unknown>> {
@@ -226,17 +270,12 @@ async function withOpen(
   work: (documents: Documents) => Promise<void>,
   request: { readonly kind: 'retry' | 'reindex'; readonly path: string },
 ): Promise<number> {
-  const screen = screenFor(options)
   let documents: Documents
   try {
     documents = await open(options)
   } catch (error) {
     if (!isInUse(error)) throw error
-    const { requestFrom } = await import('@impresario/documents')
-    requestFrom(resolve(options.data), [request])
-    if (screen.isJson) printJson(screen, { requested: request.kind })
-    else screen.out('Another process watches this index and will do it.')
-    return EXIT.ok
+    return leaveRequests([request], options)
   }
   try {
     await work(documents)
@@ -246,28 +285,44 @@ async function withOpen(
   return EXIT.ok
 }
 
-async function open(options: AddOptions, folders: readonly string[] = []): Promise<Documents> {
+/** For the process that has the directory open. */
+async function leaveRequests(
+  requests: readonly { readonly kind: 'add' | 'retry' | 'reindex'; readonly path: string }[],
+  options: DocumentOptions,
+): Promise<number> {
+  const screen = screenFor(options)
+  const { requestFrom } = await import('@impresario/documents')
+  requestFrom(resolve(options.data), requests)
+  if (screen.isJson) printJson(screen, { requested: requests[0]?.kind })
+  else screen.out('Another process watches this index and will do it.')
+  return EXIT.ok
+}
+
+function refuseMissing(path: string): never {
+  throw new Failure('INPUT_REFUSED', `${path} does not exist, or cannot be read.`)
+}
+
+/** `folders`: those to watch. Without them it only adds files and searches. */
+async function open(options: AddOptions, folders?: readonly string[]): Promise<Documents> {
   const { createDocuments, documentsConfig, loadDocumentsConfig } = await import('@impresario/documents')
-  const config: DocumentsConfig =
+  const given: DocumentsConfig =
     options.config === undefined ? documentsConfig() : loadDocumentsConfig(resolve(options.config))
-  if (folders.length === 0 && config.folders.length === 0 && 'config' in options && options.config !== undefined) {
-    throw new Failure('USAGE', 'The configuration names no folders.', {
-      hint: 'Name them under "folders:", or on the command line.',
+  if (folders?.length === 0 && given.folders.length === 0) {
+    throw new Failure('USAGE', 'There are no folders to watch.', {
+      hint: 'Name them on the command line, or under "folders:" in the file of --config.',
+      exitCode: EXIT.usage,
     })
   }
+  const config = folders === undefined ? { ...given, folders: [] } : given
   // The heap grows slowly instead of fast: half the memory, for a few percent of the time.
   setFlagsFromString('--optimize-for-size')
-  const documents = createDocuments({ directory: resolve(options.data), folders, config })
+  const documents = createDocuments({ directory: resolve(options.data), folders: folders ?? [], config })
   await documents.start()
   return documents
 }
 
 function isInUse(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'STORAGE_UNAVAILABLE'
-}
-
-function isUnder(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`)
 }
 
 /** How far the indexing is, on the error stream: a bar on a terminal, else a line every few seconds. */

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { act } from './action.ts'
 import type { End } from './action.ts'
 import { count, moment } from './arguments.ts'
-import type { EventCountOptions, EventListOptions } from './events.ts'
+import type { DurationOptions, EventCountOptions, EventListOptions } from './events.ts'
 
 export function addHistory(program: Command, end: End): void {
   const load = () => import('./events.ts')
@@ -16,6 +16,14 @@ export function addHistory(program: Command, end: End): void {
     .description('count events by name, over the last day or since --since')
     .addOption(new Option('--per <span>', 'count per hour or per day').choices(['hour', 'day']))
     .action(act(end, async (options: EventCountOptions) => (await load()).countEvents(options)))
+  history
+    .command('durations')
+    .description('show how long jobs and their states took, over the last hour or since --since')
+    .option('--blueprint <name>', 'only jobs of this blueprint')
+    .option('--owner <client>', 'only jobs of this client (admins only)')
+    .addOption(new Option('--since <time>', 'only what ended since: 2h, 3d, or a date').argParser(moment))
+    .addOption(new Option('--until <time>', 'only what ended before').argParser(moment))
+    .action(act(end, async (options: DurationOptions) => (await load()).showDurations(options)))
 }
 
 function filtered(command: Command): Command {

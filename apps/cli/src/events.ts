@@ -1,4 +1,4 @@
-import type { EventCount, EventCountQuery, EventQuery, StoredEvent } from '@impresario/client'
+import type { DurationQuery, EventCount, EventCountQuery, EventQuery, StoredEvent } from '@impresario/client'
 import { EXIT } from './failure.ts'
 import { printJson } from './screen.ts'
 import type { Screen } from './screen.ts'
@@ -10,6 +10,7 @@ import { localTime, span } from './time.ts'
 export interface EventListOptions extends GlobalOptions, EventQuery {
   readonly limit: number
 }
+export interface DurationOptions extends GlobalOptions, DurationQuery {}
 export interface EventCountOptions extends GlobalOptions, EventCountQuery {}
 
 const PAGE = 1_000
@@ -52,6 +53,45 @@ export function countEvents(options: EventCountOptions): Promise<number> {
     else screen.out(counts.length === 0 ? 'No matching events.' : countTable(screen, counts))
     return EXIT.ok
   })
+}
+
+/** How long jobs took, and below each its states. */
+export function showDurations(options: DurationOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const { blueprint, owner, since, until } = options
+    const found = await client.events.durations({ blueprint, owner, since, until })
+    if (screen.isJson) printJson(screen, found)
+    else {
+      const rows = found.blueprints.flatMap((job) => [
+        { ...job, state: '' },
+        ...found.states.filter((state) => state.blueprint === job.blueprint),
+      ])
+      screen.out(rows.length === 0 ? 'No job has ended in this time.' : durationTable(screen, rows))
+      if (found.isPartial) screen.out(`Only since ${localTime(found.since)}: there were too many events before.`)
+    }
+    return EXIT.ok
+  })
+}
+
+interface DurationRow {
+  readonly blueprint: string
+  readonly state: string
+  readonly count: number
+  readonly p50Ms: number
+  readonly p95Ms: number
+  readonly maxMs: number
+}
+
+function durationTable(screen: Screen, rows: readonly DurationRow[]): string {
+  const took = (ms: number): string => span(ms / 1_000)
+  return table(screen, rows, [
+    { title: 'blueprint', cell: (one) => one.blueprint },
+    { title: 'state', cell: (one) => one.state },
+    { title: 'count', cell: (one) => String(one.count), align: 'right' },
+    { title: 'p50', cell: (one) => took(one.p50Ms), align: 'right' },
+    { title: 'p95', cell: (one) => took(one.p95Ms), align: 'right' },
+    { title: 'longest', cell: (one) => took(one.maxMs), align: 'right' },
+  ])
 }
 
 function countTable(screen: Screen, counts: readonly EventCount[]): string {

@@ -75,6 +75,7 @@ function addSteering(jobs: Command, end: End): void {
     .command('approve <job> [decision]')
     .description('answer the question of a job; without a decision, show the question')
     .option('--comment <text>', 'reason for the decision')
+    .option('--data <json>', 'what the form of the question asks for: JSON, @file, or - for standard input')
     .addOption(new Option('--visit <number>', 'only if this question is still open').argParser(number))
     .action(
       act(end, async (options: ApproveOptions, job: string, decision: string | undefined) =>

@@ -142,4 +142,14 @@ describe('[K-14] impresario preview with calendars', () => {
     expect(stderr).toMatch(/Line 1 of the calendar file is wrong/)
     expect((await runCli(['preview', ...cron, '--only', join(directory, 'none.ics')])).code).toBe(2)
   })
+
+  test.each([
+    ['an option that is not there', ['--bogus']],
+    ['a number that is none', ['--count', 'abc', '--cron', '@daily']],
+    ['a word too many', ['--cron', '@daily', 'extra']],
+  ])('reports %s as JSON too', async (_, args) => {
+    const { code, stdout, stderr } = await runCli(['preview', ...args, '--json'])
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(JSON.parse(stderr)).toMatchObject({ code: 'USAGE', hint: expect.stringContaining('--help') as string })
+  })
 })

@@ -1,19 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { Argument, Command, CommanderError } from 'commander'
-import { act } from './action.ts'
+import { Command, CommanderError } from 'commander'
 import type { End } from './action.ts'
-import { addAgents, addAutomations, addPublishedEvents, addRuns, addToolsAndAudit } from './automation-commands.ts'
-import { printCompletion, SHELLS } from './completion.ts'
-import { addDocuments } from './document-commands.ts'
-import { addHistory } from './event-commands.ts'
-import { addFiles } from './file-commands.ts'
-import { EXIT, exitCodeOf, Failure } from './failure.ts'
-import { addJobs, addQuarantine } from './job-commands.ts'
-import { addMcp } from './mcp-commands.ts'
-import type { OpenOptions } from './open.ts'
-import { addPreview } from './preview-command.ts'
+import { EXIT, exitCodeOf, Failure, usage } from './failure.ts'
 import type { Screen } from './screen.ts'
-import { addAccount, addCatalogue, addMigrate, addSchedules, addServers, addWebhooks } from './server-commands.ts'
 import { screenFor } from './session.ts'
 import type { GlobalOptions } from './session.ts'
 
@@ -23,14 +12,21 @@ import type { GlobalOptions } from './session.ts'
  */
 export async function run(argv: readonly string[]): Promise<number> {
   let exitCode: number = EXIT.ok
-  const program = createProgram((code) => {
+  const end = (code: number): void => {
     exitCode = code
-  })
+  }
+  const isJson = argv.includes('--json')
+  const program = await createProgram(end, argv[2] === 'documents', isJson)
   try {
     await program.parseAsync(argv)
     return exitCode
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return EXIT.ok
+      if (!isJson) return EXIT.usage
+      // Where nothing could be read, the option was not read either.
+      return report(usage(error.message.replace(/^error: /, ''), HELP_HINT), screenFor({ json: true }))
+    }
     return report(error, screenFor(program.opts<GlobalOptions>()))
   }
 }
@@ -59,7 +55,13 @@ function detailsOf(error: Error): Readonly<Record<string, unknown>> {
   return typeof details === 'object' && details !== null ? { ...details } : {}
 }
 
-function createProgram(end: End): Command {
+const HELP_HINT = 'Run the command with --help for its arguments and options.'
+
+/**
+ * `documents search` is asked for again and again, by scripts and editors. It does not wait for the other hundred commands to
+ * be read, which took longer than the search.
+ */
+async function createProgram(end: End, isOfDocuments: boolean, isJson: boolean): Promise<Command> {
   const program = new Command('impresario')
     .description('Durable workflow engine and job orchestrator.')
     .version(version(), '-V, --version')
@@ -67,58 +69,16 @@ function createProgram(end: End): Command {
     .option('--token <token>', "a client's token (or IMPRESARIO_TOKEN)")
     .option('--json', 'print only JSON')
     .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError('Run the command with --help for its arguments and options.')
+    .showHelpAfterError(HELP_HINT)
+    // What is wrong with the arguments is then reported as JSON.
+    .configureOutput(isJson ? { writeErr: () => undefined } : {})
     .exitOverride()
     .addHelpText('after', '\nStart with "impresario dev": it runs a server, workers and a demo on this machine.')
-  addServers(program, end)
-  addMigrate(program, end)
-  addJobs(program, end)
-  addHistory(program, end)
-  addFiles(program, end)
-  addQuarantine(program, end)
-  addCatalogue(program, end)
-  addSchedules(program, end)
-  addAutomations(program, end)
-  addRuns(program, end)
-  addPublishedEvents(program, end)
-  addAgents(program, end)
-  addToolsAndAudit(program, end)
-  addPreview(program, end)
-  addWebhooks(program, end)
-  addAccount(program, end)
-  addDocuments(program, end)
-  addMcp(program, end)
-  addOpen(program, end)
-  addCompletion(program, end)
+  if (isOfDocuments) (await import('./document-commands.ts')).addDocuments(program, end)
+  else (await import('./all-commands.ts')).addAll(program, end)
   for (const group of program.commands) group.hook('preSubcommand', refuseUnknown)
   return program
 }
-
-function addOpen(program: Command, end: End): void {
-  program
-    .command('open [job]')
-    .description('open the dashboard in a browser, signed in')
-    .option('--no-browser', 'only print the link')
-    .action(
-      act(end, async (options: OpenOptions, job: string | undefined) =>
-        (await import('./open.ts')).openDashboard(job, options),
-      ),
-    )
-}
-
-function addCompletion(program: Command, end: End): void {
-  program
-    .command('completion')
-    .description('print the completion script for bash, zsh or fish')
-    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
-    .addHelpText('after', COMPLETION_HELP)
-    .action((shell: (typeof SHELLS)[number]) => end(printCompletion(program, shell)))
-}
-
-const COMPLETION_HELP = `
-  source <(impresario completion bash)                    in ~/.bashrc
-  source <(impresario completion zsh)                     in ~/.zshrc, after compinit
-  impresario completion fish | source                     in ~/.config/fish/config.fish`
 
 /** A group without a word lists; with a word that it does not have, it must not take that for an argument of the list. */
 function refuseUnknown(group: Command): void {

@@ -100,6 +100,10 @@ const TEXTS: readonly Case[] = [
     env: { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'grpc://localhost' },
     says: 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT must be an address that begins with http',
   },
+  {
+    env: { OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'grpc://localhost' },
+    says: 'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT must be an address that begins with http',
+  },
   { env: { OTEL_EXPORTER_OTLP_HEADERS: 'no value' }, says: 'OTEL_EXPORTER_OTLP_HEADERS must be pairs of name=value' },
   { env: { OTEL_RESOURCE_ATTRIBUTES: 'a=%zz' }, says: 'OTEL_RESOURCE_ATTRIBUTES must be pairs of name=value' },
   { env: { OTEL_SERVICE_NAME: 'täglich' }, says: 'OTEL_SERVICE_NAME must be 1 to 255 printable' },

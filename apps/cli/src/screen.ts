@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { stringifyExact, toWire } from '@impresario/client'
+import { stringifyExact, toWire } from '@impresario/client/light'
 import type { Job } from '@impresario/client'
 
 type Style = Parameters<typeof styleText>[0]

@@ -69,6 +69,10 @@ export function addCatalogue(program: Command, end: End): void {
     .description('show one worker')
     .action(act(end, async (options, worker) => (await load()).showWorker(worker, options)))
   workers
+    .command('explain <worker>')
+    .description('show why a worker gets tasks, or gets none')
+    .action(act(end, async (options, worker) => (await import('./system.ts')).explainWorker(worker, options)))
+  workers
     .command('history <worker>')
     .description('show the history of a worker, newest first')
     .addOption(new Option('--limit <number>', 'maximum number of events').argParser(count).default(50))
@@ -81,6 +85,12 @@ export function addCatalogue(program: Command, end: End): void {
     .command('skills')
     .description('list the skills of the workers')
     .action(act(end, async (options) => (await load()).listSkills(options)))
+  program
+    .command('queues')
+    .description(
+      'list what waits for workers, by kind of work, with what came and went in the last minute (admins only)',
+    )
+    .action(act(end, async (options) => (await import('./system.ts')).listQueues(options)))
   addBlueprints(program.command('blueprint').description('list, show and draw blueprints'), end)
 }
 
@@ -179,6 +189,14 @@ export function addAccount(program: Command, end: End): void {
     .description('show the client of the token and its remaining quota')
     .action(act(end, async (options) => (await load()).showAccount(options)))
   const admin = program.command('admin').description('administer the running server (admins only)')
+  admin
+    .command('system')
+    .description('show versions, storage and what it promises, instances, who leads what, and limits')
+    .action(act(end, async (options) => (await import('./system.ts')).showSystem(options)))
+  admin
+    .command('clients')
+    .description('list the clients of the configuration')
+    .action(act(end, async (options) => (await import('./system.ts')).listClients(options)))
   admin
     .command('log-level <level>')
     .description('change the log level until the next start: debug, info, warn, error or silent')

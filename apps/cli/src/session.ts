@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { ConnectionError, createClient, isImpresarioError } from '@impresario/client'
 import type { Client, ImpresarioError } from '@impresario/client'
 import { DATA_DIRECTORY, readDevState } from './dev-state.ts'
 import { COMMAND, EXIT, Failure, usage } from './failure.ts'
@@ -30,6 +29,8 @@ export function screenFor(options: GlobalOptions): Screen {
 /** Runs a command that talks to a server; what goes wrong there is said in the words of this program. */
 export async function withServer<T>(options: GlobalOptions, command: (session: Session) => Promise<T>): Promise<T> {
   const { url, token } = await addressOf(options)
+  // A command that asks no server does not wait for it either.
+  const { ConnectionError, createClient, isImpresarioError } = await import('@impresario/client')
   // A person who waits for longer wants to know why.
   const client = createClient({ url, token, retryAfterMsMax: 3_000 })
   try {

@@ -1,5 +1,6 @@
 import type { Scope } from '@impresario/protocol'
 import { ask, askAll } from './asking.ts'
+import { timeText } from './events.ts'
 import type { Listing, PageQuery } from './listing.ts'
 import type { RequestTransport } from './request-transport.ts'
 import type { Agent, AgentToken, AuditEntry, NewAgentToken, Tool } from './views.ts'
@@ -28,6 +29,9 @@ export interface NewToken {
   readonly onBehalfOf?: string
 }
 
+/** What is not named stays. `onBehalfOf: null`: it acts for nobody from now on. */
+export type AgentUpdate = Partial<Omit<AgentFields, 'onBehalfOf'>> & { readonly onBehalfOf?: string | null }
+
 /** Agents and their tokens. For admins. */
 export class Agents {
   readonly #transport: RequestTransport
@@ -50,7 +54,7 @@ export class Agents {
   }
 
   /** What is left out stays as it is. */
-  update(id: string, fields: Partial<AgentFields>): Promise<Agent> {
+  update(id: string, fields: AgentUpdate): Promise<Agent> {
     return ask<wire.AgentBody>(this.#transport, { method: 'PATCH', path: ['agents', id], body: wireFields(fields) })
   }
 
@@ -101,7 +105,11 @@ export interface AuditQuery extends PageQuery {
   readonly subject?: string | undefined
   /** Such as `automation.paused` or `run.skipped`. */
   readonly action?: string | undefined
+  /** Only what this client or agent did. */
+  readonly actor?: string | undefined
   readonly owner?: string | undefined
+  readonly createdAfter?: Date | string | number | undefined
+  readonly createdBefore?: Date | string | number | undefined
 }
 
 /** Who changed what, and which occurrences did not run. */
@@ -113,7 +121,8 @@ export class Audit {
   }
 
   /** Newest first. */
-  list({ cursor, ...query }: AuditQuery = {}): Listing<AuditEntry> {
-    return askAll<wire.AuditEntryBody>(this.#transport, ['audit'], query, cursor)
+  list({ cursor, createdAfter, createdBefore, ...query }: AuditQuery = {}): Listing<AuditEntry> {
+    const wanted = { ...query, created_after: timeText(createdAfter), created_before: timeText(createdBefore) }
+    return askAll<wire.AuditEntryBody>(this.#transport, ['audit'], wanted, cursor)
   }
 }

@@ -1,6 +1,7 @@
 import { listing, type Listing, type PageQuery } from './listing.ts'
 import { given } from './connection.ts'
 import type { ClientTransport } from './transport.ts'
+import type { DataObject } from '@impresario/protocol'
 import type { Approval, ListedJob } from './views.ts'
 import { fromWire } from './wire-case.ts'
 
@@ -14,6 +15,8 @@ export interface ApproveOptions {
   readonly comment?: string | undefined
   /** Which question is meant, as `approval.visit` names it; without it, whatever the job asks now. */
   readonly visit?: number | undefined
+  /** What the form of the question asks for (`approval.form`). */
+  readonly data?: DataObject | undefined
 }
 
 /** What jobs ask people. */

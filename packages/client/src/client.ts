@@ -4,6 +4,7 @@ import { Admin } from './admin.ts'
 import { Agents, Audit, Tools } from './agents.ts'
 import { Automations } from './automations.ts'
 import { Runs } from './runs.ts'
+import { ask } from './asking.ts'
 import { Approvals, type ApproveOptions } from './approvals.ts'
 import { changesOf } from './changes.ts'
 import type { Change, ChangesOptions } from './changes.ts'
@@ -25,11 +26,14 @@ import type {
   Explanation,
   Job,
   ListedJob,
+  TaskQueue,
   WorkerEvent,
+  WorkerExplanation,
   WorkerInfo,
 } from './views.ts'
 import { Webhooks } from './webhooks.ts'
 import { fromWire, wireName } from './wire-case.ts'
+import type * as wire from './wire-views.ts'
 
 export interface ClientOptions {
   readonly url: string
@@ -88,6 +92,8 @@ export interface ListQuery extends PageQuery {
   readonly blueprint?: string | undefined
   /** Only jobs whose id, blueprint, state, error or metadata has this in it, whatever the case of its letters. */
   readonly search?: string | undefined
+  /** Which come first: `newest` without it. `oldest` goes without `search`. */
+  readonly order?: 'newest' | 'oldest' | undefined
   /** A date, or ISO 8601 with its offset, or Unix seconds. */
   readonly createdAfter?: Date | string | number | undefined
   readonly createdBefore?: Date | string | number | undefined
@@ -185,7 +191,7 @@ export class Client {
   }
 
   /**
-   * Newest first. What is too long for a list is left out of each job and named in its `omittedFields`. With `fields` each
+   * Newest first, unless `order` says otherwise. What is too long for a list is left out of each job and named in its `omittedFields`. With `fields` each
    * job has only these, however long they are.
    */
   list(query?: ListQuery): Listing<ListedJob>
@@ -239,6 +245,17 @@ export class Client {
 
   async worker(id: string): Promise<WorkerInfo> {
     return fromWire(await this.#transport.readWorker(id))
+  }
+
+  /** Why a worker gets tasks, or gets none. */
+  async explainWorker(id: string): Promise<WorkerExplanation> {
+    const path = ['workers', id, 'explain']
+    return ask<wire.WorkerExplanationBody>(this.#transport.requests, { method: 'GET', path })
+  }
+
+  /** Tasks of all clients that wait, by kind of work. For admins. */
+  async queues(): Promise<readonly TaskQueue[]> {
+    return ask<readonly wire.QueueBody[]>(this.#transport.requests, { method: 'GET', path: ['queues'] })
   }
 
   /** What has happened to a worker, newest first: also to one that is no longer here. */

@@ -85,3 +85,19 @@ test('[H-04] a Retry-After that means nothing changes nothing', async () => {
   expect(await settled(client.account())).toEqual({})
   expect(times).toHaveLength(2)
 })
+
+test('[J-06] [H-08] a name or an id that would lead to another address is refused before it is sent', async () => {
+  const { client, times } = clientWith([fine])
+  for (const odd of ['.', '..']) {
+    const job = client.job('0198c0de-0000-7000-8000-000000000001')
+    const calls: readonly (() => Promise<unknown>)[] = [
+      () => job.files.delete(odd),
+      () => job.files.upload(odd, 'text'),
+      () => client.job(odd).cancel(),
+      () => client.webhooks.redeliver(odd),
+      () => client.schedules.get(odd),
+    ]
+    for (const call of calls) expect(await settled(call())).toMatchObject({ code: 'INVALID_REQUEST' })
+  }
+  expect(times).toEqual([])
+})

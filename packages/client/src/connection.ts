@@ -1,4 +1,4 @@
-import { HEADERS, isImpresarioError, parseExact, pause } from '@impresario/protocol'
+import { HEADERS, ImpresarioError, isImpresarioError, parseExact, pause } from '@impresario/protocol'
 import { ConnectionError, isTurnedAway, refusalOf } from './errors.ts'
 
 export type Fetch = (input: string, init: RequestInit) => Promise<Response>
@@ -68,6 +68,7 @@ export class Connection {
   }
 
   async call(path: string, call: Call): Promise<Answer> {
+    mustBeWithoutDots(path)
     for (let failures = 0; ; failures += 1) {
       try {
         return await this.#once(path, call)
@@ -92,6 +93,7 @@ export class Connection {
 
   /** A request or an answer of any length, which takes as long as it takes. Tried once: a stream cannot be sent again. */
   async stream(path: string, call: StreamCall): Promise<Response> {
+    mustBeWithoutDots(path)
     const { method, body, headers, signal } = call
     const init: RequestInit & { duplex?: 'half' } = {
       method,
@@ -136,6 +138,15 @@ export class Connection {
   }
 }
 
+/**
+ * `fetch` takes a part `..` away, and the one before it, whether it is encoded or not. A file or a job of that name would
+ * become a request for something else.
+ */
+function mustBeWithoutDots(path: string): void {
+  if (!/\/\.{1,2}(?:\/|$)/.test(path)) return
+  throw new ImpresarioError('INVALID_REQUEST', 'Neither "." nor ".." is a name or an id.')
+}
+
 function mayHelp(error: unknown): boolean {
   if (error instanceof ConnectionError) return true
   return isImpresarioError(error) && error.retry !== 'never'
@@ -152,7 +163,10 @@ function retryAfterIn(headers: Headers): number | undefined {
 /** Leaves out what is not there. */
 export function given<T>(fields: Readonly<Record<string, T | undefined>>): Readonly<Record<string, T>> {
   const found: Record<string, T> = {}
-  for (const [name, value] of Object.entries(fields)) if (value !== undefined) found[name] = value
+  for (const name of Object.keys(fields)) {
+    const value = fields[name]
+    if (value !== undefined) found[name] = value
+  }
   return found
 }
 

@@ -4,7 +4,7 @@ import { ask, askAll } from './asking.ts'
 import { newJobId } from './job-id.ts'
 import { listing, type Listing, type PageQuery } from './listing.ts'
 import type { ClientTransport } from './transport.ts'
-import type { EventCount, PublishedEvent, StoredEvent } from './views.ts'
+import type { Durations, EventCount, PublishedEvent, StoredEvent } from './views.ts'
 import type { PublishedEventBody } from './wire-automations.ts'
 import { fromWire } from './wire-case.ts'
 
@@ -32,6 +32,11 @@ export interface EventQuery extends EventFilter {
 export interface EventCountQuery extends EventFilter {
   /** Of each hour or day; one sum without it. */
   readonly per?: 'hour' | 'day' | undefined
+}
+
+export interface DurationQuery extends Pick<EventFilter, 'blueprint' | 'owner' | 'since' | 'until'> {
+  /** Also for so many equal parts of that time. */
+  readonly spans?: number | undefined
 }
 
 /** What has happened to all jobs and workers, as far as the server keeps it; and events for automations. */
@@ -78,6 +83,12 @@ export class Events {
   /** How many there were, by name; of the last 24 hours, and per day of the last 30 days, unless the filter says more. */
   async counts({ per, ...filter }: EventCountQuery = {}): Promise<readonly EventCount[]> {
     return fromWire(await this.#transport.countEvents(given({ ...filterOf(filter), per })))
+  }
+
+  /** How long jobs and their stays in states took: of the last hour, unless the query says more. */
+  async durations({ blueprint, owner, since, until, spans }: DurationQuery = {}): Promise<Durations> {
+    const query = { blueprint, owner, since: timeText(since), until: timeText(until), spans }
+    return fromWire(await this.#transport.durations(given(query)))
   }
 }
 

@@ -118,6 +118,10 @@ export class HttpTransport implements ClientTransport {
     return this.#page(CLIENT_PATHS.events, query)
   }
 
+  durations(query: WireQuery): Reply<'durations'> {
+    return this.#get(CLIENT_PATHS.durations, query)
+  }
+
   countEvents(query: WireQuery): Reply<'countEvents'> {
     return this.#get(CLIENT_PATHS.eventCounts, query)
   }

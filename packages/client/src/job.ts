@@ -156,7 +156,11 @@ export class JobHandle<Output = unknown, State extends string = string> {
    */
   async approve(decision: string, options: ApproveOptions = {}): Promise<void> {
     const visit = options.visit ?? this.#seenVisit ?? (await this.#openVisit())
-    await this.#transport.decide(this.id, { decision, visit, ...given({ comment: options.comment }) })
+    await this.#transport.decide(this.id, {
+      decision,
+      visit,
+      ...given({ comment: options.comment, data: options.data }),
+    })
   }
 
   /**

@@ -8,6 +8,7 @@ import type {
   CreateJobRequest,
   DashboardBody,
   EventBody,
+  DurationsBody,
   EventCountBody,
   HistoryBody,
   JobBody,
@@ -72,6 +73,7 @@ export interface ClientTransport {
 
   listEvents(query: WireQuery): Promise<WirePage<EventBody>>
   countEvents(query: WireQuery): Promise<readonly EventCountBody[]>
+  durations(query: WireQuery): Promise<DurationsBody>
 
   listWorkers(query: WireQuery): Promise<WirePage<wire.WorkerView>>
   readWorker(id: string): Promise<wire.WorkerView>

@@ -4,6 +4,7 @@ import type {
   CatalogueEntry as CatalogueEntryBody,
   DashboardBody,
   EventBody,
+  DurationsBody,
   EventCountBody,
   FileBody,
   FileGrantBody,
@@ -43,6 +44,7 @@ export interface Approval extends CamelCased<ApprovalBody> {}
 export interface HistoryEvent extends CamelCased<HistoryBody> {}
 /** One moment of any job or worker. */
 export interface StoredEvent extends CamelCased<EventBody> {}
+export interface Durations extends CamelCased<DurationsBody> {}
 export interface EventCount extends CamelCased<EventCountBody> {}
 /** One moment in the history of a worker. */
 export interface WorkerEvent extends CamelCased<WorkerHistoryBody> {}
@@ -64,6 +66,10 @@ export interface Dashboard extends CamelCased<DashboardBody> {}
 export interface Account extends CamelCased<wire.AccountBody> {}
 export interface Reloaded extends CamelCased<wire.ReloadedBody> {}
 export interface LogLevelChange extends CamelCased<wire.LogLevelBody> {}
+export interface System extends CamelCased<wire.SystemBody> {}
+export interface ConfiguredClient extends CamelCased<wire.ConfiguredClientBody> {}
+export interface TaskQueue extends CamelCased<wire.QueueBody> {}
+export interface WorkerExplanation extends CamelCased<wire.WorkerExplanationBody> {}
 export interface Explanation extends CamelCased<wire.ExplanationBody> {}
 export interface ExplainedChild extends CamelCased<wire.ExplainedChildBody> {}
 export interface ExplainedTask extends CamelCased<wire.ExplainedTaskBody> {}

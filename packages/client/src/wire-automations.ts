@@ -110,7 +110,8 @@ export interface ListedRunBody {
   readonly automation_id: string
   readonly title: string
   readonly owner: string
-  readonly status: RunStatusName
+  /** `waiting`: it has not begun, because another run is open. Lists do not have it. */
+  readonly status: RunStatusName | 'waiting'
   readonly trigger: {
     readonly kind: RunTriggerKind
     readonly scheduled_for?: number

@@ -1,4 +1,4 @@
-import { snakeName } from '@impresario/protocol'
+import { snakeName } from '@impresario/protocol/light'
 
 /**
  * The one boundary between the wire, where names are in snake_case, and programs, where they are in camelCase. What
@@ -17,6 +17,7 @@ const OPAQUE = [
   'body',
   'contract',
   'input_schema',
+  'form',
   'properties',
   'installed_software',
   'cost_per_skill',

@@ -30,6 +30,114 @@ export interface AccountBody {
   }
 }
 
+/** What a server is: versions, storage, leads and limits. */
+export interface SystemBody {
+  readonly version: string
+  readonly node_version: string
+  readonly platform: string
+  /** The instance that answered. */
+  readonly instance_id: string
+  readonly started_at: number
+  readonly time_zone: string
+  /** The version of the rules of time zones, such as `2025b`. */
+  readonly time_zone_data: string | null
+  readonly storage: {
+    readonly kind: 'memory' | 'file' | 'redis' | 'postgres'
+    readonly address: string
+    readonly is_shared: boolean
+    /**
+     * `always`: what was acknowledged survives a power cut. `everysec`: up to two seconds of it may be lost with the machine.
+     * `none`: a crash may lose it. `unknown`: the database server does not tell.
+     */
+    readonly promise: 'always' | 'everysec' | 'none' | 'unknown'
+    /** Why a write that was acknowledged could be lost. */
+    readonly doubts: readonly string[]
+  }
+  /** Those that work on the storage, the one that answered first. */
+  readonly instances: readonly {
+    readonly instance_id: string
+    readonly version: string
+    readonly started_at: number
+    readonly status: 'running' | 'silent' | 'stopped'
+    readonly is_this: boolean
+    readonly leads: readonly string[]
+    readonly last_seen_at: number
+  }[]
+  /** The processes of which one runs for all instances. */
+  readonly leads: readonly {
+    readonly process: string
+    readonly led_by: 'this_instance' | 'another_instance' | 'nobody'
+    readonly instance_id: string | null
+  }[]
+  readonly history: {
+    readonly is_complete: boolean
+    readonly is_away: boolean
+    readonly waiting: number
+    readonly dropped: number
+  }
+  readonly limits: {
+    readonly body_bytes: number
+    readonly batch_items: number
+    readonly page_size: number
+    readonly requests: { readonly limit: number; readonly period_seconds: number } | null
+    readonly open_jobs: number
+    readonly open_jobs_per_client: number
+    readonly transitions_per_job: number
+    readonly attempts: number
+    /** `null`: for ever. */
+    readonly job_retention_days: number | null
+    readonly history_retention_days: number | null
+    readonly idempotency_key_hours: number
+    readonly worker_silence_seconds: number
+  }
+}
+
+/** A client of the configuration, without its tokens. */
+export interface ConfiguredClientBody {
+  readonly client_id: string
+  readonly role: 'viewer' | 'client' | 'admin'
+  readonly plan: string | null
+  readonly monthly_attempts: number | null
+  /** How many it has. */
+  readonly tokens: number
+}
+
+/** Tasks of one kind that wait. */
+export interface QueueBody {
+  /** `null` where they lie ready for one worker. */
+  readonly task_type: string | null
+  readonly requirements: Readonly<Record<string, unknown>> | null
+  /** The worker that they were placed with; `null` while none fits. */
+  readonly worker: string | null
+  readonly waiting: number
+  /** False: there may be more. */
+  readonly is_exact: boolean
+  /** Tasks of this type that were queued in the last minute; `null` for one worker. */
+  readonly placed_per_minute: number | null
+  /** Tasks of this type that workers took in the last minute; `null` for one worker. */
+  readonly taken_per_minute: number | null
+}
+
+/** Why a worker gets tasks, or gets none. */
+export interface WorkerExplanationBody {
+  readonly worker_id: string
+  readonly gets_tasks: boolean
+  readonly reasons: readonly {
+    readonly code: 'silent' | 'draining' | 'offline' | 'full' | 'reputation' | 'skills' | 'requirements' | 'no_tasks'
+    readonly message: string
+  }[]
+  /** Tasks that wait for any worker; `null` for all but admins. */
+  readonly waiting:
+    | readonly {
+        readonly task_type: string
+        readonly waiting: number
+        readonly is_exact: boolean
+        readonly fits: boolean
+        readonly reasons: readonly string[]
+      }[]
+    | null
+}
+
 /** How many clients, workers and schedules are in force now. */
 export interface ReloadedBody {
   readonly status: string

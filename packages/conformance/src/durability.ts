@@ -55,6 +55,17 @@ export function checkDurability(check: CheckDurable): void {
     expect((await claim(again)).map(({ id, payload }) => [id, payload])).toEqual([['i3', 'new']])
   })
 
+  check('[G-01] who holds what was born claimed holds it over a restart', async ({ storage }, reopen) => {
+    const held = { token: 41, leaseMs: 60 * SECOND, holder: 'w1' }
+    const own = { token: 42, leaseMs: 60 * SECOND }
+    await storage.commit({ enqueue: [item('outside', { claimed: held }), item('inside', { claimed: own })] })
+    await storage.sync()
+    const again = await reopen()
+    expect(await again.held('turns')).toEqual(['outside'])
+    expect(await claimedIds(again)).toEqual(['inside'])
+    expect(await again.commit({ settle: { queue: 'turns', id: 'outside', token: 41 } })).toBe('committed')
+  })
+
   check('[G-01] a delay goes on over a restart', async ({ storage, advance }, reopen) => {
     await storage.commit({ enqueue: [item('i1', { delayMs: 5 * SECOND })] })
     await advance(2 * SECOND)

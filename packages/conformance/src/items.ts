@@ -1,10 +1,27 @@
 import { expect } from 'vitest'
 import { AGEING_MS } from '@impresario/core'
 import type { Queue } from '@impresario/core'
-import { claim, claimedIds, claimOne, idsOf, item, only, SECOND } from './fixtures.ts'
+import { claim, claimedIds, claimOne, idsOf, item, only, putJob, SECOND } from './fixtures.ts'
 import type { Check } from './storage-under-test.ts'
 
 export function checkItems(check: Check): void {
+  check('[C-01] a claim brings no job unasked, and no other than the stored one', async ({ storage, advance }) => {
+    const names = ['j1.1.a', 'j1.1.b', 'j2.1.a', 'j3.1.a', 'none.1.a', 'j4']
+    const put = [putJob('j1', 1), putJob('j2', 1), putJob('j3', 1, { expiresMs: SECOND }), putJob('j4', 1)]
+    await storage.commit({ put, enqueue: names.map((name) => item(name)) })
+    await storage.commit({ put: [putJob('j2', 2)] })
+    await advance(SECOND)
+    const unasked = await claim(storage)
+    expect(unasked.filter(({ job }) => job !== undefined)).toEqual([])
+    await storage.renew(unasked, 0)
+    const leases = await claim(storage, { brings: 'job' })
+    expect(idsOf(leases).toSorted()).toEqual(names.toSorted())
+    const brought = leases.flatMap(({ id, job }) => (job === undefined ? [] : [{ id, job }]))
+    for (const { id, job } of brought) expect(job).toEqual(await storage.read('job', id.split('.')[0] ?? ''))
+    const jobs = brought.map(({ job }) => job.value.id)
+    expect(new Set(jobs).size).toBe(jobs.length)
+  })
+
   check('[G-01] a claim says what the item is', async ({ storage }) => {
     await storage.commit({ enqueue: [item('i1', { lane: 'x', priority: 3, payload: { deep: [1, 'ü', null] } })] })
     const lease = await claimOne(storage)
@@ -219,6 +236,32 @@ export function checkLanes(check: Check): void {
     ])
     expect(await storage.lanes('mail')).toEqual([])
   })
+
+  check(
+    '[I-03] how long the next item of a lane has been due, the longest of all lanes',
+    async ({ storage, advance }) => {
+      expect(await storage.oldest('turns')).toBeUndefined()
+      const begin = await storage.now()
+      await storage.commit({ enqueue: [item('a1'), item('b1', { lane: 'b', delayMs: 2 * SECOND })] })
+      const end = await storage.now()
+      /** Whatever time the calls take on a clock that goes on by itself. */
+      const mustHaveWaited = async (lessMs: number): Promise<void> => {
+        const least = (await storage.now()) - end - lessMs
+        const waited = await storage.oldest('turns')
+        expect(waited).toBeGreaterThanOrEqual(least)
+        expect(waited).toBeLessThanOrEqual((await storage.now()) - begin - lessMs)
+      }
+      await mustHaveWaited(0)
+      await advance(5 * SECOND)
+      await mustHaveWaited(0)
+      await claim(storage, { lanes: ['a'], leaseMs: 3_600 * SECOND })
+      await mustHaveWaited(2 * SECOND)
+      await storage.commit({ remove: [{ queue: 'turns', id: 'b1' }] })
+      expect(await storage.oldest('turns')).toBeUndefined()
+      await storage.commit({ enqueue: [item('later', { delayMs: 3_600 * SECOND })] })
+      expect(await storage.oldest('turns')).toBeUndefined()
+    },
+  )
 
   check('[G-01] thousands of lanes that come and go leave nothing wrong behind', async ({ storage }) => {
     for (let round = 0; round < 5; round++) {

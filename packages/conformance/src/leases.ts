@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { claim, claimedIds, claimOne, expired, idsOf, item, only, putJob, SECOND } from './fixtures.ts'
+import type { Item, LeaseRef } from '@impresario/core'
 import type { Check } from './storage-under-test.ts'
 
 export function checkLeases(check: Check): void {
@@ -11,6 +12,53 @@ export function checkLeases(check: Check): void {
     expect(await claimedIds(storage)).toEqual([])
     await advance(SECOND)
     expect(await claimOne(storage)).toMatchObject({ id: 'i1', deliveries: 2 })
+  })
+
+  check('[C-04] an item that is born claimed is hidden until its lease ends', async ({ storage, advance }) => {
+    const told: string[] = []
+    storage.watch('turns', (lane) => told.push(lane))
+    const claimed = { token: 123_456_789_012_345, leaseMs: 5 * SECOND, holder: 'w1' }
+    await storage.commit({ enqueue: [item('i1', { claimed, unclaimedMs: SECOND })] })
+    expect(await claimedIds(storage)).toEqual([])
+    expect(await storage.lanes('turns')).toEqual([])
+    expect(told).toEqual([])
+    const [view] = await storage.peek('turns', ['i1'])
+    expect(view).toMatchObject({ deliveries: 1, lease: { token: claimed.token, holder: 'w1' } })
+    expect(await storage.held('turns')).toEqual(['i1'])
+    await advance(4 * SECOND)
+    expect(await claimedIds(storage)).toEqual([])
+    await advance(SECOND)
+    expect(await claimOne(storage)).toMatchObject({ id: 'i1', deliveries: 2 })
+    expect(await storage.commit({ settle: { queue: 'turns', id: 'i1', token: claimed.token } })).toBe('conflict')
+  })
+
+  check('[C-04] the claim that an item is born with settles, renews and hands back', async ({ storage, advance }) => {
+    const born = (id: string, token: number): Item => item(id, { claimed: { token, leaseMs: 2 * SECOND } })
+    await storage.commit({ enqueue: [born('i1', 11), born('i2', 12), born('i3', 13)] })
+    const ref = (id: string, token: number): LeaseRef => ({ queue: 'turns', id, token })
+    expect(await storage.commit({ settle: ref('i1', 12) })).toBe('conflict')
+    expect(await storage.commit({ settle: ref('i1', 11) })).toBe('committed')
+    expect(await storage.renew([ref('i2', 12)], 9 * SECOND)).toEqual([true])
+    expect(await storage.renew([ref('i3', 13)], 0)).toEqual([true])
+    expect(await claimOne(storage)).toMatchObject({ id: 'i3', deliveries: 1 })
+    await advance(3 * SECOND)
+    expect(await claimedIds(storage)).toEqual([])
+  })
+
+  check('[C-04] an item that replaces another may be born claimed', async ({ storage }) => {
+    await storage.commit({ enqueue: [item('i1')] })
+    const old = await claimOne(storage)
+    await storage.commit({ enqueue: [item('i1', { claimed: { token: 77, leaseMs: SECOND } })] })
+    expect(await storage.commit({ settle: old })).toBe('conflict')
+    expect(await storage.commit({ settle: { queue: 'turns', id: 'i1', token: 77 } })).toBe('committed')
+  })
+
+  check('[C-04] the run of an item that is born claimed is out of time', async ({ storage, advance }) => {
+    const claimed = { token: 5, leaseMs: 9 * SECOND, holder: 'w1' }
+    await storage.commit({ enqueue: [item('i1', { claimed, runMs: 2 * SECOND })] })
+    expect(idsOf(await expired(storage))).toEqual([])
+    await advance(2 * SECOND)
+    expect(idsOf(await expired(storage))).toEqual(['i1'])
   })
 
   check('[G-01] a claim says when the lease of another may end', async ({ storage }) => {

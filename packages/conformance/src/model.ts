@@ -31,6 +31,8 @@ type Command =
       readonly drops?: readonly string[]
       readonly settle?: number
       readonly guard?: number
+      /** Items that are due are claimed from their first moment, for so long. */
+      readonly bornLeaseMs?: number
     }
   | { readonly do: 'remove'; readonly queue: Queue; readonly id: string }
   | {
@@ -88,6 +90,14 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       do: fc.constant('commit' as const),
       items: fc.array(anItem, { maxLength: 1 }),
       puts: somePuts(2),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('commit' as const),
+      items: fc.array(anItem, { minLength: 1, maxLength: 2 }),
+      bornLeaseMs: span(5),
     }),
   },
   {
@@ -190,7 +200,8 @@ class Run {
   ends = 0
   readonly #it: StorageUnderTest
   readonly #model = new ReferenceModel()
-  readonly #leases: Lease[] = []
+  readonly #leases: LeaseRef[] = []
+  #births = 0
 
   constructor(it: StorageUnderTest) {
     this.#it = it
@@ -215,9 +226,11 @@ class Run {
     expect(await this.#it.storage.commit(batch)).toBe(this.#model.commit(batch))
   }
 
-  async #commit({ items, puts = [], drops = [], settle, guard }: Command & { readonly do: 'commit' }): Promise<void> {
+  async #commit(one: Command & { readonly do: 'commit' }): Promise<void> {
+    const { items, puts = [], drops = [], settle, guard, bornLeaseMs } = one
     // One item per name: the contract does not define two of the same name in one batch.
-    const enqueue = items.filter((a, index) => !items.slice(0, index).some((b) => a.id === b.id && a.queue === b.queue))
+    const named = items.filter((a, index) => !items.slice(0, index).some((b) => a.id === b.id && a.queue === b.queue))
+    const enqueue = bornLeaseMs === undefined ? named : named.map((item) => this.#born(item, bornLeaseMs))
     const settled = settle === undefined ? undefined : this.#leaseOf(settle)
     const guarding = guard === undefined ? undefined : this.#leaseOf(guard)
     const put = puts.map(({ id, ahead, ...facets }) => {
@@ -231,6 +244,14 @@ class Run {
       ...(settled === undefined ? {} : { settle: settled }),
       ...(guarding === undefined ? {} : { guard: guarding }),
     })
+    for (const { queue: from, id, claimed } of enqueue) {
+      if (claimed !== undefined) this.#leases.push({ queue: from, id, token: claimed.token })
+    }
+  }
+
+  #born(one: Item, leaseMs: number): Item {
+    this.#births += 1
+    return { ...one, delayMs: 0, claimed: { token: Number.MAX_SAFE_INTEGER - this.#births, leaseMs } }
   }
 
   async #claim({ queue: from, lanes, limit, leaseMs }: Command & { readonly do: 'claim' }): Promise<void> {

@@ -47,6 +47,8 @@ export class ReferenceModel {
       const order = this.#order++
       const untouched = { token: 0, until: 0, takenAt: undefined, closing: false, deliveries: 0 }
       this.items.push({ item, order, dueAt, ...untouched })
+      const { queue, id, claimed } = item
+      if (claimed !== undefined) this.claim(queue, { id, ...claimed, expiry: false })
     }
     this.kept = this.kept.filter(({ put: old }) => ![...drop, ...put].some((name) => isNamed(name, old)))
     for (const one of put) this.kept.push({ put: one, expiresAt: this.now + (one.expiresMs ?? Infinity) })

@@ -1,6 +1,6 @@
 export { FirstInOrder } from './ports/first-in-order.ts'
 export { listingOf, nextPage } from './ports/listing.ts'
-export { AGEING_MS } from './ports/storage.ts'
+export { AGEING_MS, isCountedByName, isIndexedByName } from './ports/storage.ts'
 export type * from './ports/storage.ts'
 export { KINDS, QUEUES, markOf, markText, mustBeOwn, mustNotBeTransferred } from './ports/transfer.ts'
 export type * from './ports/transfer.ts'
@@ -37,6 +37,7 @@ export {
   messageId,
   parseDeliveryId,
   shownJobId,
+  jobOfItem,
   taskId,
   timerId,
   turnId,

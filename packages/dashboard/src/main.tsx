@@ -4,7 +4,7 @@ import { StrictMode, useEffect } from 'react'
 import type { ReactNode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { ApiError, onSignedOut } from './data/api.ts'
-import { forgetSession, useSession } from './data/session.ts'
+import { endSession, useSession } from './data/session.ts'
 import { SignIn } from './pages/sign-in.tsx'
 import { createAppRouter } from './router.tsx'
 import { TextProvider } from './text/text.tsx'
@@ -16,15 +16,18 @@ const queries = new QueryClient({
     queries: {
       staleTime: 1_000,
       // What was refused once is refused again; a server that restarts is there again soon.
+      // The server may be on this machine or in this house: what the browser thinks of its network says nothing.
+      networkMode: 'always',
       retry: (count, error) => count < 3 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),
     },
+    mutations: { networkMode: 'always' },
   },
 })
 const router = createAppRouter()
 
 function App(): ReactNode {
   const { session, error } = useSession()
-  useEffect(() => onSignedOut(() => forgetSession(queries)), [])
+  useEffect(() => onSignedOut(() => endSession(queries)), [])
   if (error !== null) {
     return (
       <div className="p-6">

@@ -42,6 +42,7 @@ export const PLACES: readonly (readonly [group: TextKey | undefined, places: rea
       { to: '/documents', title: 'nav.documents', icon: 'doc', key: 'd' },
       { to: '/events', title: 'nav.events', icon: 'event', key: 'e' },
       { to: '/webhooks', title: 'nav.webhooks', icon: 'hook', key: 'o' },
+      { to: '/agents', title: 'nav.agents', icon: 'person', key: 'c' },
       { to: '/settings', title: 'nav.settings', icon: 'settings', key: 'i' },
     ],
   ],

@@ -6,6 +6,7 @@ import type { ReactNode } from 'react'
 import { getPage } from './data/api.ts'
 import { shortId } from './data/format.ts'
 import { useBlueprints } from './data/queries.ts'
+import { JobName } from './job/job-name.tsx'
 import { ALL_PLACES } from './navigation.ts'
 import { useText } from './text/text.tsx'
 import { toggleTheme } from './theme.ts'
@@ -16,6 +17,8 @@ import { StatusBadge } from './ui/status.tsx'
 interface Choice {
   readonly id: string
   readonly title: string
+  /** Of a job, which may have a better name. */
+  readonly blueprint?: string
   readonly note?: string
   readonly icon: IconName
   readonly status?: string
@@ -71,7 +74,7 @@ export function Palette({ close }: { readonly close: () => void }): ReactNode {
         />
       </div>
       <div id={list} role="listbox" aria-label={t('shell.search')} className="max-h-[50vh] overflow-y-auto p-2">
-        {choices.map(({ id, title, note, icon, status, act }, index) => (
+        {choices.map(({ id, title, blueprint, note, icon, status, act }, index) => (
           <div
             key={id}
             id={`${list}-${index}`}
@@ -82,7 +85,7 @@ export function Palette({ close }: { readonly close: () => void }): ReactNode {
             className="flex h-9 cursor-pointer items-center gap-2.5 rounded-md px-2.5 aria-selected:bg-raise"
           >
             <Icon name={icon} className="size-4 text-faint" />
-            <span className="truncate">{title}</span>
+            <span className="truncate">{blueprint === undefined ? title : <JobName blueprint={blueprint} />}</span>
             {note === undefined ? null : <span className="truncate text-faint">{note}</span>}
             {status === undefined ? null : (
               <span className="ml-auto">
@@ -138,6 +141,7 @@ function useChoices(query: string, close: () => void): readonly Choice[] {
     const found = (query.length < 2 ? [] : (jobs?.items ?? [])).map((job): Choice => ({
       id: job.job_id,
       title: job.blueprint_name,
+      blueprint: job.blueprint_name,
       note: shortId(job.job_id),
       icon: 'jobs',
       status: job.status,

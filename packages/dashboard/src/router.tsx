@@ -7,7 +7,9 @@ import {
   stringifySearchWith,
 } from '@tanstack/react-router'
 import type { AnyRoute, AnyRouter, RouteComponent } from '@tanstack/react-router'
-import { BASE } from './data/api.ts'
+import { ApiError, request } from './data/api.ts'
+import { BASE, rootUrl } from './data/places.ts'
+import { loadWhenReached } from './data/reach.ts'
 import { HomePage } from './pages/home.tsx'
 import { JobsPage } from './pages/jobs.tsx'
 import { NotFound } from './pages/not-found.tsx'
@@ -26,13 +28,23 @@ const root = createRootRoute({
 const page = (path: string, component: RouteComponent): AnyRoute =>
   createRoute({ getParentRoute: () => root, path, component })
 
+async function isServerThere(): Promise<boolean> {
+  try {
+    await request(rootUrl('_public/status'))
+    return true
+  } catch (error) {
+    return !(error instanceof ApiError && error.status === 0)
+  }
+}
+
 /** A page that is loaded when somebody goes there, or is about to. */
 function later<Name extends string>(
   path: string,
   load: () => Promise<Readonly<Record<Name, RouteComponent>>>,
   name: Name,
 ): AnyRoute {
-  return page(path, lazyRouteComponent(load as () => Promise<Record<Name, RouteComponent>>, name) as RouteComponent)
+  const loaded = (): Promise<Record<Name, RouteComponent>> => loadWhenReached(load, isServerThere)
+  return page(path, lazyRouteComponent(loaded, name) as RouteComponent)
 }
 
 const PAGES = [
@@ -57,6 +69,8 @@ const PAGES = [
   later('/documents', () => import('./pages/documents.tsx'), 'DocumentsPage'),
   later('/events', () => import('./pages/events.tsx'), 'EventsPage'),
   later('/webhooks', () => import('./pages/webhooks.tsx'), 'WebhooksPage'),
+  later('/agents', () => import('./pages/agents.tsx'), 'AgentsPage'),
+  later('/agents/$id', () => import('./pages/agent.tsx'), 'AgentPage'),
   later('/settings', () => import('./pages/settings.tsx'), 'SettingsPage'),
 ]
 

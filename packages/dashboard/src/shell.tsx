@@ -3,6 +3,7 @@ import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
 import { useIsLive } from './data/live.ts'
+import { useIsReached } from './data/reach.ts'
 import { useCounts } from './data/queries.ts'
 import { useLiveRefresh } from './data/refresh.ts'
 import { signOut, useSession } from './data/session.ts'
@@ -145,6 +146,7 @@ const NOTE_AFTER_MS = 3_000
 function PollingNote(): ReactNode {
   const { t } = useText()
   const isLive = useIsLive()
+  const isReached = useIsReached()
   const [isLate, setLate] = useState(false)
   useEffect(() => {
     setLate(false)
@@ -152,11 +154,11 @@ function PollingNote(): ReactNode {
     const timer = setTimeout(() => setLate(true), NOTE_AFTER_MS)
     return () => clearTimeout(timer)
   }, [isLive])
-  if (isLive || !isLate) return null
+  if (isReached && (isLive || !isLate)) return null
   return (
     <p role="note" className="flex items-center gap-2 border-t border-line px-4 py-2 text-xs text-soft">
-      <span aria-hidden="true" className="size-2 shrink-0 rounded-full bg-warn" />
-      {t('shell.polling')}
+      <span aria-hidden="true" className={`size-2 shrink-0 rounded-full ${isReached ? 'bg-warn' : 'bg-bad'}`} />
+      {t(isReached ? 'shell.polling' : 'common.unreachable')}
     </p>
   )
 }

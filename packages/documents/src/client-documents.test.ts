@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createServer } from '@impresario/server'
 import type { Settings } from '@impresario/server'
@@ -65,7 +65,38 @@ async function startServer(more: Partial<Settings> = {}) {
     const { body } = await call(who, 'GET', `/documents?q=${encodeURIComponent(query)}`)
     return (body as { readonly hits: readonly { readonly name: string }[] }).hits.map(({ name }) => name)
   }
-  return { base, call, names, address }
+  /** A tool of the Model Context Protocol. */
+  const ask = async (who: keyof typeof TOKENS, name: string, args: object): Promise<unknown> => {
+    const prefix = 'io.modelcontextprotocol/'
+    const meta = {
+      [`${prefix}protocolVersion`]: '2026-07-28',
+      [`${prefix}clientInfo`]: { name: 'tests', version: '1.0.0' },
+      [`${prefix}clientCapabilities`]: {},
+    }
+    const answer = await fetch(`${address}/mcp`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${TOKENS[who]}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'tools/call',
+        'mcp-name': name,
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name, arguments: args, _meta: meta },
+      }),
+    })
+    const text = await answer.text()
+    const { result } = JSON.parse(/^data: (\{.*\})$/m.exec(text)?.[1] ?? text) as {
+      readonly result?: { readonly structuredContent?: unknown }
+    }
+    return result?.structuredContent ?? text
+  }
+  return { base, call, names, ask, address }
 }
 
 test('[L-04] an index belongs to a client: neither search nor id nor path reaches another one’s', async () => {
@@ -86,6 +117,32 @@ test('[L-04] an index belongs to a client: neither search nor id nor path reache
   ]) {
     expect(await call('boris', 'POST', '/documents', { path })).toMatchObject({ status: 403 })
   }
+})
+
+test('[L-04] [H-05] a link in a client’s own folder leads nowhere, however it comes there', async () => {
+  const { base, call, names } = await startServer()
+  const own = join(base, 'boris')
+  await symlink(join(base, 'secret.txt'), join(own, 'link.txt'))
+  await symlink(join(base, 'anna'), join(own, 'folder'))
+  expect(await call('boris', 'POST', '/documents', { path: join(own, 'link.txt') })).toMatchObject({ status: 422 })
+  const inside = { path: join(own, 'folder', 'anna.txt') }
+  expect(await call('boris', 'POST', '/documents', inside)).toMatchObject({ status: 403 })
+  // What comes after the links is noticed after them.
+  await writeFile(join(own, 'last.txt'), 'последнее')
+  await vi.waitFor(async () => expect(await names('boris', 'последнее')).toEqual(['last.txt']), 60_000)
+  expect(await names('boris', 'чужое')).toEqual([])
+  expect(await names('boris', 'anna')).toEqual([])
+})
+
+test('[L-04] [K-12] an assistant finds and reads the documents of its client, and of no other', async () => {
+  const { names, ask } = await startServer()
+  for (const who of ['anna', 'boris'] as const) {
+    await vi.waitFor(async () => expect(await names(who, 'тайны')).toEqual([`${who}.txt`]), 60_000)
+    const found = await ask(who, 'search', { query: 'общие тайны' })
+    expect(found).toMatchObject({ results: [{ id: 'document:1', title: `${who}.txt` }] })
+    expect(await ask(who, 'fetch', { id: 'document:1' })).toMatchObject({ text: `Общая тайна, и ${who} тоже.` })
+  }
+  expect(await ask('anna', 'search', { query: 'boris' })).toEqual({ results: [] })
 })
 
 test('[L-07] [I-03] the metrics of the server have the figures of all indexes, added up, on the page and for a collector', async () => {

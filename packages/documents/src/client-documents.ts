@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { realpath } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import type { Log, RunnableBlueprint } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { Orchestrator } from '@impresario/server/embedded'
@@ -109,6 +110,7 @@ export class ClientDocuments {
     if (!folders.some((folder) => full.startsWith(`${folder}/`))) {
       throw new ImpresarioError('FORBIDDEN', 'This file is in none of your folders.')
     }
+    await mustBeInside(full, folders)
     await (await this.of(clientId)).engine.processFile(full)
   }
 
@@ -144,6 +146,14 @@ export class ClientDocuments {
     this.#running.add(documents)
     return documents
   }
+}
+
+/** Links on the way to a file may lead out of the folder: into one of another client, for example. */
+async function mustBeInside(file: string, folders: readonly string[]): Promise<void> {
+  const place = await realpath(dirname(file)).catch(() => undefined)
+  const allowed = await Promise.all(folders.map((folder) => realpath(folder).catch(() => folder)))
+  if (place === undefined || allowed.some((folder) => place === folder || place.startsWith(`${folder}/`))) return
+  throw new ImpresarioError('FORBIDDEN', 'This file is in none of your folders.')
 }
 
 /** The name of this machine's documents among all that share the storage; it stays the same when the process restarts. */

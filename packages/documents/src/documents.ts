@@ -23,7 +23,7 @@ import { FolderMonitor } from './watching/folder-monitor.ts'
 import { ignoreRule } from './watching/ignored.ts'
 import type { FileMonitor } from './watching/monitor.ts'
 import { walk } from './watching/walk.ts'
-import { isDirectory } from './engine/validation.ts'
+import { isDirectory, withoutLink } from './engine/validation.ts'
 
 export interface DocumentsOptions {
   /** Where the index is kept, and the jobs that are under way. */
@@ -44,6 +44,15 @@ export interface DocumentsOptions {
   readonly monitor?: FileMonitor
   readonly queue?: TaskQueue
   readonly pool?: WorkerPool
+}
+
+export interface Added {
+  /** Files, without those that are ignored. */
+  readonly found: number
+  /** Of these, those of kinds that have no text, such as films. */
+  readonly skipped: number
+  /** Folders that cannot be read. */
+  readonly unreadable: readonly string[]
 }
 
 const SHUTDOWN_MS = 10_000
@@ -102,6 +111,7 @@ export class Documents {
       monitor: options.monitor ?? this.#openMonitor(config, log),
       queue: options.queue ?? new JobQueue(host.client(owner), queueOptions),
       pool: options.pool ?? host.pool(owner, pipeline.handlers()),
+      add: (path) => this.add(path),
     })
   }
 
@@ -134,17 +144,23 @@ export class Documents {
    * Takes in a file, or everything under a folder, documents that are gone from it included. Resolves when all is in the queue;
    * `idle` resolves when all is read.
    */
-  async add(path: string): Promise<{ readonly found: number }> {
+  async add(path: string): Promise<Added> {
     const full = resolve(path)
     if (!(await isDirectory(full))) {
-      await this.engine.processFile(full)
-      return { found: 1 }
+      await this.engine.processFile(await withoutLink(full), { isPatient: true })
+      return { found: 1, skipped: 0, unreadable: [] }
     }
     let found = 0
+    let skipped = 0
+    const unreadable: string[] = []
     const monitor = this.#openMonitor({ ...documentsConfig(), folders: [full] }, QUIET)
-    for await (const file of walk(full, this.#isIgnored)) if (!file.isDirectory) found += 1
+    for await (const { path: one, isDirectory: isFolder } of walk(full, this.#isIgnored, (at) => unreadable.push(at))) {
+      if (isFolder) continue
+      found += 1
+      if (!this.engine.mayRead(one)) skipped += 1
+    }
     await monitor.compareOnce(({ path: one, change }) => this.engine.intake.offer(one, change))
-    return { found }
+    return { found, skipped, unreadable }
   }
 
   idle(): Promise<void> {

@@ -14,7 +14,8 @@ export async function companyOf(count: number, { settings, task }: CompanyOption
   for (let number = 0; number < count; number += 1) {
     const first = stages[0]
     const shared = first === undefined ? {} : { clock: first.clock, storage: () => first.storage }
-    const stage = new Stage([oneTask(task)], { ...shared, settings: { ...settings, isShared: true } })
+    const identity = { name: `i${number}`, version: `1.${number}`, startedAt: 1_700_000_000 + number }
+    const stage = new Stage([oneTask(task)], { ...shared, identity, settings: { ...settings, isShared: true } })
     stages.push(stage)
     // Ids that differ: each stage counts from one.
     for (let ids = 0; ids < number * 1_000; ids += 1) stage.random.id()

@@ -30,7 +30,9 @@ test('[B-04] a job waits for a person, and the decision leads on', async () => {
   })
   expect(await stage.engine.decideApproval(jobId, 'perhaps', 'anna')).toMatchObject({ reason: 'unknown_decision' })
   expect(await stage.engine.decideApproval(jobId, 'toString', 'anna')).toMatchObject({ reason: 'unknown_decision' })
-  expect(await stage.engine.decideApproval(jobId, 'yes', 'anna', 'fine')).toMatchObject({ type: 'applied' })
+  expect(await stage.engine.decideApproval(jobId, 'yes', 'anna', { comment: 'fine' })).toMatchObject({
+    type: 'applied',
+  })
   const job = await stage.job(jobId)
   expect([job.status, job.result]).toEqual(['finished', { decision: { decision: 'yes', by: 'anna', comment: 'fine' } }])
   expect(await stage.engine.decideApproval(jobId, 'no', 'bob')).toMatchObject({ type: 'ignored' })

@@ -3,6 +3,7 @@ import type {
   Put,
   Batch,
   Clock,
+  DecisionDetails,
   CommandEvent,
   Explanation,
   FilesOfJobs,
@@ -40,19 +41,23 @@ import type { Commanded } from './job/director.ts'
 import { Dispatcher } from './workers/dispatcher.ts'
 import { Executor } from './turns/executor.ts'
 import { JobCreation } from './job/job-creation.ts'
-import type { Beside, Created, NewJob } from './job/job-creation.ts'
+import type { Beside, Created, NewJob, NewTraces } from './job/job-creation.ts'
 import { KeyBook } from './job/key-book.ts'
 import { JobLog } from './job/job-log.ts'
+import type { JobLogOptions } from './job/job-log.ts'
 import { isAwaited, JobNews } from './job/job-news.ts'
 import { EventPost } from './job/event-post.ts'
 import type { EventRequest, Published, SentToJob } from './job/event-post.ts'
 import type { Leadership, LedService } from './service/leadership.ts'
+import { Handover } from './workers/handover.ts'
+import { Holdings } from './workers/holdings.ts'
 import { Parking } from './workers/parking.ts'
 import { Postman } from './background/postman.ts'
 import type { WorkerMoment } from './workers/roster.ts'
 import type { Scheduler } from './background/scheduler.ts'
 import type { Quota, QuotaUse } from './job/quota.ts'
-import { Signals } from './service/signals.ts'
+import { Company } from './service/company.ts'
+import type { CompanyOptions } from './service/company.ts'
 import { heldTasks } from './workers/recovery.ts'
 import { TurnQueue } from './job/turn-queue.ts'
 import type { TurnGuard } from './turns/turn-guard.ts'
@@ -81,7 +86,11 @@ export interface EngineOptions {
   /** Where handlers write about their jobs; without it their lines go nowhere. */
   readonly logs?: LogsOfJobs | undefined
   /** Sees the runs of handlers; without it nothing does. */
-  readonly tracing?: TurnTracing | undefined
+  readonly tracing?: (TurnTracing & NewTraces) | undefined
+  /** Who this instance is, for the others. */
+  readonly identity?: CompanyOptions['identity']
+  /** The fields that lead from a line of the log to the trace of its job. */
+  readonly traceNames?: JobLogOptions['traceNames']
 }
 
 /** Gets every notable moment of jobs and workers after its commit. Must never block its caller. */
@@ -163,6 +172,7 @@ const EXPLANATIONS_MAX = 20
  */
 export class Engine implements Service {
   readonly name = 'engine'
+  readonly company: Company
   readonly desk: Desk
   readonly dispatcher: Dispatcher
   readonly executor: Executor
@@ -174,7 +184,7 @@ export class Engine implements Service {
   readonly #news: JobNews
   readonly #changeFeed: ChangeFeed
   readonly #events: EventPost
-  readonly #signals: Signals
+  readonly #handover: Handover
   readonly #relookMs: number
   readonly #services: readonly Service[]
   #changes: Promise<void> = Promise.resolve()
@@ -187,17 +197,21 @@ export class Engine implements Service {
     const registry = new ScriptRegistry(options.blueprints)
     const { pickupMs, workerTtlMs, isShared, retention, backlog } = settings
     this.#relookMs = settings.relookMs
-    const signals = new Signals({ storage, clock, random, log, isShared })
-    this.#signals = signals
+    this.company = new Company(options, isShared, () => this.leadership.led)
+    const { signals, flow } = this.company
     this.#news = new JobNews(clock, signals)
     this.#changeFeed = new ChangeFeed({ storage, clock, log, signals })
     const strategies = strategiesWith(options.strategies ?? [], settings.reputationMin)
     const parking = new Parking(clock)
-    const places = { signals, pickupMs, workerTtlMs, isShared, strategies, parking }
+    const holdings = new Holdings()
+    const leaseMs = settings.workerLeaseMs
+    const handover = new Handover({ storage, clock, random, log, signals, holdings, parking, leaseMs })
+    this.#handover = handover
+    const places = { signals, pickupMs, workerTtlMs, isShared, strategies, parking, handover }
     const dispatcher = new Dispatcher({ storage, clock, log, ...places })
     this.dispatcher = dispatcher
-    const jobLog = new JobLog({ clock, log })
-    const { guard, files, logs, tracing } = options
+    const { guard, files, logs, tracing, traceNames } = options
+    const jobLog = new JobLog({ clock, log, traceNames })
     const turns = new TurnTaker({ registry, clock, random, guard, files, logs, tracing })
     const turnQueue = new TurnQueue({ storage, clock, waitMsMax: settings.turnWaitMsMax })
     const director = new Director({
@@ -206,9 +220,13 @@ export class Engine implements Service {
       clock,
       log,
       place: (task, job) => dispatcher.place(task, job),
-      onRefused: (decision) => dispatcher.onRefused(decision),
+      onRefused: (decision, isUnknown) => {
+        dispatcher.onRefused(decision)
+        handover.onRefused(decision, isUnknown)
+      },
       onEntries: (jobId, entries, job) => {
         jobLog.record(jobId, entries, job)
+        flow.onEntries(entries)
         options.history?.append(jobId, job, entries)
       },
       retention,
@@ -218,15 +236,17 @@ export class Engine implements Service {
     const base = { storage, director, clock, random, log }
     const gates = { backlog, isShared, turnQueue, admission: options.admission }
     const keys = new KeyBook({ storage, clock, keyMs: retention.keyMs })
-    const creation = new JobCreation({ ...base, registry, keys, ...gates })
+    const creation = new JobCreation({ ...base, registry, keys, ...gates, traces: tracing })
     this.#creation = creation
     const onMoment = momentsOf(options, this.#changeFeed)
     const { led } = options
     const background = createBackground({ ...base, creation, dispatcher, keys, settings, onMoment, led })
     this.#background = background
     const onAbandoned = (id: string): void => background.reputation.count(id, 'timedOut')
-    const bounds = { leaseMs: settings.workerLeaseMs, workerBytesMax: settings.workerBytesMax }
-    this.desk = new Desk({ ...base, dispatcher, signals, parking, ...bounds, onAbandoned, onMoment })
+    const silentMs = Math.min(workerTtlMs, settings.workerForgetMs)
+    const bounds = { leaseMs, workerBytesMax: settings.workerBytesMax, silentMs }
+    const hands = { signals, parking, holdings, handover }
+    this.desk = new Desk({ ...base, dispatcher, ...hands, ...bounds, onAbandoned, onMoment, onTaken: flow.onTaken })
     const { handlerMs, executorConcurrencyMax: concurrencyMax, executorBytesMax: bytesMax } = settings
     this.executor = new Executor({ ...base, registry, turns, handlerMs, concurrencyMax, bytesMax })
     this.#events = new EventPost({ ...base, registry })
@@ -245,6 +265,7 @@ export class Engine implements Service {
       // First whom to tell, then whose place is free: the second forgets who it was.
       this.desk.onDecided(decision, event)
       this.dispatcher.onDecided(decision, before, event)
+      this.#handover.onDecided(decision)
       this.#news.publish(decision.job, version)
       this.#changeFeed.jobChanged(decision.job, version)
       if (isEnded(decision.job) && decision.job.status !== 'finished') this.executor.interrupt(decision.job.id)
@@ -263,7 +284,7 @@ export class Engine implements Service {
 
   /** Whether other instances work on the same storage now, as far as they are heard. */
   get hasPeers(): boolean {
-    return this.#signals.hasPeers
+    return this.company.signals.hasPeers
   }
 
   start(): Promise<void> {
@@ -279,6 +300,7 @@ export class Engine implements Service {
     return this.#afterwards(async () => {
       this.desk.closePolls()
       await Promise.all(this.#services.map((service) => service.stop()))
+      await this.#handover.settled()
       await this.#storage.sync()
     })
   }
@@ -362,9 +384,8 @@ export class Engine implements Service {
     return this.#command(jobId, { type: 'cancelled', at: this.#options.clock.now(), by, reason }, extra)
   }
 
-  /** `visit` says which question it answers; without it, the one that is open. */
-  decideApproval(jobId: string, decision: string, by: string, comment?: string, visit?: number): Promise<Commanded> {
-    return this.#command(jobId, { type: 'decisionMade', at: this.#options.clock.now(), decision, by, comment, visit })
+  decideApproval(jobId: string, decision: string, by: string, more: DecisionDetails = {}): Promise<Commanded> {
+    return this.#command(jobId, { type: 'decisionMade', at: this.#options.clock.now(), decision, by, ...more })
   }
 
   /** Sends a job an event, to take now or when it waits for it. */

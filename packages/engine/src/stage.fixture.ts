@@ -19,7 +19,7 @@ import { testStorage } from '../../../test/servers/test-storage.ts'
 import type { BlueprintSource } from './job/script-registry.ts'
 import type { Delivery, Handout, Receipt } from './workers/desk-messages.ts'
 import { Engine } from './engine.ts'
-import type { EngineSettings, HistorySink } from './engine.ts'
+import type { EngineOptions, EngineSettings, HistorySink } from './engine.ts'
 import type { NewJob } from './job/job-creation.ts'
 
 /** A signal that nobody aborts. */
@@ -150,6 +150,7 @@ export function guarded(
     peek: (queue, ids) => pass('peek', () => storage.peek(queue, ids)),
     held: (queue) => pass('held', () => storage.held(queue)),
     lanes: (queue) => pass('lanes', () => storage.lanes(queue)),
+    oldest: (queue) => pass('oldest', () => storage.oldest(queue)),
     claim: (queue, options) => pass('claim', () => storage.claim(queue, options)),
     claimExpired: (queue, options) => pass('claimExpired', () => storage.claimExpired(queue, options)),
     renew: (leases, leaseMs) => pass('renew', () => storage.renew(leases, leaseMs)),
@@ -167,6 +168,7 @@ export interface StageOptions {
   readonly source?: BlueprintSource
   readonly history?: HistorySink
   readonly log?: ListLog
+  readonly identity?: EngineOptions['identity']
 }
 
 const STEP_MS = 1_000
@@ -182,6 +184,7 @@ export class Stage {
   readonly #source: BlueprintSource
   readonly #settings: Partial<EngineSettings>
   readonly #history: HistorySink | undefined
+  readonly #identity: EngineOptions['identity']
   engine: Engine
 
   constructor(blueprints: readonly RunnableBlueprint[], options: StageOptions = {}) {
@@ -191,13 +194,15 @@ export class Stage {
     this.#source = options.source ?? registryOf(blueprints)
     this.#settings = options.settings ?? {}
     this.#history = options.history
+    this.#identity = options.identity
     this.engine = this.#open()
   }
 
   #open(): Engine {
     const { storage, clock, random, log } = this
     const history = this.#history === undefined ? {} : { history: this.#history }
-    return new Engine({ storage, clock, random, log, blueprints: this.#source, settings: this.#settings, ...history })
+    const own = { blueprints: this.#source, settings: this.#settings, identity: this.#identity, ...history }
+    return new Engine({ storage, clock, random, log, ...own })
   }
 
   /** Another engine on the same storage: it remembers nothing that is not written there. */

@@ -21,7 +21,7 @@ test('[B-10] the handler that a rejection led to is told of it, also when it run
   }))
   const stage = new Stage([asking])
   const jobId = await stage.begin('asking')
-  await stage.engine.decideApproval(jobId, 'rejected', 'anna', 'too dark')
+  await stage.engine.decideApproval(jobId, 'rejected', 'anna', { comment: 'too dark' })
   await stage.after(10_000)
   const job = await stage.job(jobId)
   expect(job.failure).toBeUndefined()

@@ -19,7 +19,7 @@ export function resolveRange(range: ByteRange, bytes: number): { readonly start:
 
 /** What the header `Range` asks for. Nothing: the whole file, as for everything that is no single range of bytes. */
 export function parseRange(header: string | undefined): ByteRange | undefined {
-  const { first, last } = /^bytes=(?<first>\d{0,15})-(?<last>\d{0,15})$/.exec(header?.trim() ?? '')?.groups ?? {}
+  const { first, last } = /^bytes=(?<first>\d{0,15})-(?<last>\d{0,15})$/i.exec(header?.trim() ?? '')?.groups ?? {}
   if (first === undefined || last === undefined || (first === '' && last === '')) return undefined
   if (first === '') return { start: last === '0' ? Infinity : -Number(last) }
   if (last === '') return { start: Number(first) }

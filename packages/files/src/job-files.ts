@@ -23,6 +23,31 @@ export interface Usage {
   readonly bytes: number
 }
 
+/** A file that is about to be written, for the account of its client. */
+export interface ComingFile {
+  readonly isNew: boolean
+  /** Undefined where the size is not known before the end. */
+  readonly bytes: number | undefined
+  readonly bytesMax: number
+  /** The size of the file that it replaces. */
+  readonly replaces: number
+}
+
+export interface Booked {
+  /** As much as there is room for. */
+  readonly bytesMax: number
+  /** The upload is over, with so many bytes; undefined if nothing was written. Never throws. */
+  settle(written: number | undefined): Promise<void>
+}
+
+/** Counts the files of all jobs of a client together. */
+export interface FileAccounts {
+  /** Keeps room for the file, or refuses it. Nothing where no limit applies. */
+  book(jobId: string, file: ComingFile): Promise<Booked | undefined>
+  /** A file was deleted. Never throws. */
+  removed(jobId: string, bytes: number): Promise<void>
+}
+
 const JOBS = 'jobs/'
 const PAGE = 1_000
 
@@ -31,11 +56,16 @@ export class JobFiles {
   readonly store: FileStore
   readonly limits: JobFileLimits
   /** What uploads that are under way will add to their jobs. */
-  readonly #coming = new Map<string, Usage>()
+  readonly #coming = new Map<string, Set<Coming>>()
+  /** The last look for room of each job: one looks after the other, so that each knows of all before it. */
+  readonly #looking = new Map<string, Promise<unknown>>()
 
-  constructor(store: FileStore, limits: JobFileLimits) {
+  readonly #accounts: FileAccounts | undefined
+
+  constructor(store: FileStore, limits: JobFileLimits, accounts?: FileAccounts) {
     this.store = store
     this.limits = limits
+    this.#accounts = accounts
   }
 
   async put(
@@ -46,19 +76,21 @@ export class JobFiles {
   ): Promise<WrittenFile> {
     const key = keyOf(jobId, name)
     const { bytes } = options
-    const end = await this.#reserve(jobId, key, bytes)
+    const reserved = await this.#reserve(jobId, key, bytes)
+    let written: WrittenFile | undefined
     try {
-      const bytesMax = Math.min(options.bytesMax ?? Infinity, end.bytesMax)
-      return named(jobId, await this.store.put(key, body, { ...options, bytesMax }))
+      const bytesMax = Math.min(options.bytesMax ?? Infinity, reserved.bytesMax)
+      written = await this.store.put(key, body, { ...options, bytesMax })
+      return named(jobId, written)
     } finally {
-      end.release()
+      await reserved.release(written?.bytes)
     }
   }
 
   /** Refuses an upload that does not go through here, if it would be too much. */
   async mustHaveRoom(jobId: string, name: string, bytes: number): Promise<void> {
     const reserved = await this.#reserve(jobId, keyOf(jobId, name), bytes)
-    reserved.release()
+    await reserved.release(undefined)
   }
 
   /** Nothing if there is no such file. */
@@ -81,7 +113,10 @@ export class JobFiles {
   }
 
   async delete(jobId: string, name: string): Promise<void> {
-    await this.store.delete([keyOf(jobId, name)])
+    const key = keyOf(jobId, name)
+    const known = this.#accounts === undefined ? undefined : await this.store.head(key)
+    await this.store.delete([key])
+    if (known !== undefined) await this.#accounts?.removed(jobId, known.bytes)
   }
 
   /** Returns what there was. */
@@ -142,15 +177,25 @@ export class JobFiles {
   }
 
   /** Keeps room for one more file. Where its size is not known yet, it may take all that is left. */
-  async #reserve(
-    jobId: string,
-    key: string,
-    bytes: number | undefined,
-  ): Promise<{ readonly bytesMax: number; release(): void }> {
+  async #reserve(jobId: string, key: string, bytes: number | undefined): Promise<Reserved> {
+    const last = this.#looking.get(jobId) ?? Promise.resolve()
+    const own = last.then(async () => this.#look(jobId, key, bytes))
+    const settled = own.catch(() => undefined)
+    this.#looking.set(jobId, settled)
+    try {
+      return await own
+    } finally {
+      if (this.#looking.get(jobId) === settled) this.#looking.delete(jobId)
+    }
+  }
+
+  async #look(jobId: string, key: string, bytes: number | undefined): Promise<Reserved> {
     const { fileBytesMax, jobFilesMax, jobBytesMax } = this.limits
     if (bytes !== undefined && bytes > fileBytesMax) throw tooLarge(fileBytesMax)
-    const others = total((await this.#all(jobId)).filter((file) => file.key !== key))
-    const coming = this.#coming.get(jobId) ?? NOTHING
+    const before = [...(this.#coming.get(jobId) ?? [])]
+    const there = await this.#all(jobId)
+    const others = total(there.filter((file) => file.key !== key))
+    const coming = this.#comingBeside(jobId, before, new Set(there.map((file) => file.key)))
     if (others.files + coming.files >= jobFilesMax) {
       throw new ImpresarioError('LIMIT_EXCEEDED', `The job has ${jobFilesMax} files, which is the most for one job.`)
     }
@@ -159,24 +204,46 @@ export class JobFiles {
       const message = `The files of the job may have ${jobBytesMax} bytes together, of which ${Math.max(left, 0)} are left.`
       throw new ImpresarioError('LIMIT_EXCEEDED', message)
     }
-    const bytesMax = Math.min(fileBytesMax, left)
-    const added = { files: 1, bytes: bytes ?? bytesMax }
-    this.#coming.set(jobId, plus(coming, added))
+    const replaced = there.find((file) => file.key === key)
+    const most = Math.min(fileBytesMax, left)
+    const asked = { isNew: replaced === undefined, bytes, bytesMax: most, replaces: replaced?.bytes ?? 0 }
+    const booked = await this.#accounts?.book(jobId, asked)
+    const bytesMax = Math.min(most, booked?.bytesMax ?? most)
+    const added: Coming = { key, bytes: bytes ?? bytesMax }
+    const all = this.#coming.get(jobId) ?? new Set()
+    this.#coming.set(jobId, all.add(added))
     return {
       bytesMax,
-      release: () => {
-        const now = plus(this.#coming.get(jobId) ?? NOTHING, { files: -1, bytes: -added.bytes })
-        if (now.files === 0) this.#coming.delete(jobId)
-        else this.#coming.set(jobId, now)
+      release: async (written) => {
+        all.delete(added)
+        if (all.size === 0 && this.#coming.get(jobId) === all) this.#coming.delete(jobId)
+        await booked?.settle(written)
       },
     }
   }
+
+  /**
+   * What is on its way beside the files that a list has shown. An upload may have ended while the list was made, and its file be
+   * missing there: so what was under way before counts too, unless its file is there.
+   */
+  #comingBeside(jobId: string, before: readonly Coming[], there: ReadonlySet<string>): Usage {
+    const now = this.#coming.get(jobId) ?? new Set<Coming>()
+    const ended = before.filter((one) => !now.has(one) && !there.has(one.key))
+    const all = [...now, ...ended]
+    return { files: all.length, bytes: all.reduce((sum, { bytes }) => sum + bytes, 0) }
+  }
 }
 
-const NOTHING: Usage = { files: 0, bytes: 0 }
+interface Reserved {
+  readonly bytesMax: number
+  /** With the size of what was written, if anything was. */
+  release(written: number | undefined): Promise<void>
+}
 
-function plus(one: Usage, other: Usage): Usage {
-  return { files: one.files + other.files, bytes: one.bytes + other.bytes }
+/** An upload that is under way. */
+interface Coming {
+  readonly key: string
+  readonly bytes: number
 }
 
 function total(files: readonly StoredFile[]): Usage {

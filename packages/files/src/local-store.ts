@@ -25,6 +25,8 @@ import { keyOfPath, pathOfKey } from './local-path.ts'
 const UPLOADS = '.uploads'
 const PAGE_DEFAULT = 1_000
 const READ_BYTES = 262_144
+/** A file that another process writes grows: after an hour without a byte that process is gone. */
+const IDLE_MS_MAX = 3_600_000
 
 /**
  * Files in a directory. An upload is written into `.uploads`, made durable, and renamed to its place: a file is there whole
@@ -34,6 +36,8 @@ export class LocalStore implements FileStore {
   readonly bucket: string
   readonly #root: string
   readonly #gate: Gate
+  /** Uploads of this process that are under way. */
+  readonly #drafts = new Set<string>()
 
   constructor(options: { readonly directory: string; readonly bucket: string; readonly gate: Gate }) {
     this.bucket = options.bucket
@@ -53,7 +57,9 @@ export class LocalStore implements FileStore {
   async put(key: string, body: AsyncIterable<Uint8Array>, options: PutOptions = {}): Promise<WrittenFile> {
     mustBeFileName('key', key)
     const leave = await this.#gate.enter(1, options.signal)
-    const draft = join(this.#root, UPLOADS, randomUUID())
+    const name = randomUUID()
+    const draft = join(this.#root, UPLOADS, name)
+    this.#drafts.add(name)
     try {
       const checked = new CheckedBody(body, options)
       const stats = await this.#write(draft, checked)
@@ -63,6 +69,7 @@ export class LocalStore implements FileStore {
       await unlink(draft).catch(() => undefined)
       throw asRefusal(error)
     } finally {
+      this.#drafts.delete(name)
       leave()
     }
   }
@@ -165,10 +172,11 @@ export class LocalStore implements FileStore {
     const uploads = join(this.#root, UPLOADS)
     let removed = 0
     for (const name of (await readdir(uploads).catch(ifMissing)) ?? []) {
+      if (this.#drafts.has(name)) continue
       const path = join(uploads, name)
       const stats = await stat(path).catch(() => undefined)
       // A clock that was set back must not keep what is left for ever.
-      if (stats === undefined || Math.abs(Date.now() - stats.mtimeMs) < idleMs) continue
+      if (stats === undefined || Math.abs(Date.now() - stats.mtimeMs) < Math.min(idleMs, IDLE_MS_MAX)) continue
       await unlink(path).catch(ifMissing)
       removed += 1
     }

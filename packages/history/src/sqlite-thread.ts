@@ -36,7 +36,9 @@ export class SqliteThread {
 
   constructor(options: ThreadOptions) {
     const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
-    this.#thread = new Worker(PROGRAM, { eval: true, workerData: { ...options, driver } })
+    const workerData = { ...options, driver }
+    // What it is sent is garbage as soon as it is written. By itself V8 lets that grow to 48 MB before it looks.
+    this.#thread = new Worker(PROGRAM, { eval: true, workerData, resourceLimits: { maxYoungGenerationSizeMb: 12 } })
     this.#thread.unref()
     this.#thread.on('message', (answer: unknown) => this.#answered(answer))
     this.#thread.on('error', (error) => this.#fail(error instanceof Error ? error : new Error(String(error))))

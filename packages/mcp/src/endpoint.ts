@@ -3,10 +3,11 @@ import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Caller, CallerInfo } from './caller.ts'
 import { greetedIn, SESSION_HEADER, sessionFor } from './greeting.ts'
 import { Inquiries } from './inquiries.ts'
+import { LogLevels } from './log-lines.ts'
 import { createMcpServer } from './mcp-server.ts'
 import type { McpServerOptions } from './mcp-server.ts'
 
-export interface McpEndpointOptions extends Omit<McpServerOptions, 'inquiries'> {
+export interface McpEndpointOptions extends Omit<McpServerOptions, 'inquiries' | 'levels'> {
   /** Told of what could not be answered. */
   readonly onError: (error: Error) => void
 }
@@ -23,7 +24,7 @@ const SUBSCRIPTIONS_MAX = 256
 /** The protocol over HTTP, in both revisions. Any instance can answer any request: what has to be known travels with it, sealed. */
 export function createMcpEndpoint(given: McpEndpointOptions): McpEndpoint {
   const inquiries = new Inquiries(given.stateKey)
-  const options = { ...given, inquiries }
+  const options = { ...given, inquiries, levels: new LogLevels() }
   const callers = new WeakMap<Request, CallerInfo>()
   const callerOf = (known: CallerInfo | undefined) => (ctx: ServerContext) => {
     const request = ctx.http?.req

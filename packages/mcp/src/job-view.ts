@@ -1,6 +1,7 @@
 import type { JsonObject } from '@impresario/protocol'
 import { pathTo } from './api.ts'
 import { BOUNDS } from './bounds.ts'
+import { JobLines } from './log-lines.ts'
 import { objectOf, pick, textOf, withTimes } from './tool.ts'
 import type { ToolContext } from './tool.ts'
 
@@ -61,6 +62,7 @@ export async function waitForJob(context: ToolContext, id: string, waitMs: numbe
   const { signal, progress } = context
   const until = performance.now() + waitMs
   let spokenAt = performance.now()
+  const lines = new JobLines(context, id)
   let job = await jobOf(context, id, signal)
   let said = standing(job)
   for (let round = 1; !isAtRest(job) && !signal.aborted; round++) {
@@ -68,6 +70,7 @@ export async function waitForJob(context: ToolContext, id: string, waitMs: numbe
     if (leftMs <= 0) break
     const wait = Math.min(BOUNDS.progressSeconds, leftMs / 1_000)
     job = await jobOf(context, id, signal, { wait, since: job })
+    if (!isAtRest(job)) await lines.tell()
     const silentMs = performance.now() - spokenAt
     const isNews = standing(job) !== said && silentMs >= BOUNDS.newsMs
     if (!isNews && silentMs < BOUNDS.progressSeconds * 1_000) continue
@@ -75,6 +78,7 @@ export async function waitForJob(context: ToolContext, id: string, waitMs: numbe
     said = standing(job)
     progress({ done: round, message: said })
   }
+  await lines.tell()
   return job
 }
 

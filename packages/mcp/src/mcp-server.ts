@@ -1,5 +1,5 @@
 import { createRequestStateCodec, McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
-import type { CallToolResult, ListToolsResult, ServerContext } from '@modelcontextprotocol/server'
+import type { CallToolResult, ListToolsResult, ServerCapabilities, ServerContext } from '@modelcontextprotocol/server'
 import type { JsonObject } from '@impresario/protocol'
 import { serveBlueprint } from './blueprint-request.ts'
 import type { CallState } from './blueprint-request.ts'
@@ -7,14 +7,18 @@ import { blueprintTools } from './blueprint-tools.ts'
 import { blueprintsOf } from './blueprint.ts'
 import type { Blueprint } from './blueprint.ts'
 import type { CallerInfo } from './caller.ts'
+import { serveCompletion } from './completion.ts'
 import type { Inquiries } from './inquiries.ts'
 import { lineTo } from './line.ts'
 import type { LineOf } from './line.ts'
+import { serveLogging, sessionKey, tellingOf } from './log-lines.ts'
+import type { LogLevels } from './log-lines.ts'
 import { servePrompts } from './prompts.ts'
 import { serveResources } from './resources.ts'
 import { capabilitiesOf, TASKS_EXTENSION } from './session.ts'
 import type { Era } from './session.ts'
 import { serveOlderTasks, serveTasks } from './tasks.ts'
+import { textOf } from './tool.ts'
 import type { ToolContext } from './tool.ts'
 import { answered, callTool, describeTools, TOOL_NAMES } from './tool-set.ts'
 
@@ -27,6 +31,10 @@ export interface McpServerOptions {
   readonly stateKey: Uint8Array
   /** Questions to clients of an older revision. */
   readonly inquiries: Inquiries
+  /** Which lines clients of an older revision want. */
+  readonly levels: LogLevels
+  /** The end of a sentence that says which of these names was perhaps meant, or nothing. */
+  readonly didYouMean: (name: string, known: readonly string[]) => string
 }
 
 const INSTRUCTIONS =
@@ -49,21 +57,18 @@ export function createMcpServer(
   const whole = new McpServer(
     { name, version, title: 'Impresario' },
     {
-      capabilities: {
-        tools: {},
-        resources: {},
-        prompts: {},
-        ...(era === 'modern'
-          ? { extensions: { [TASKS_EXTENSION]: {} } }
-          : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }),
-      },
+      capabilities: offered(era),
       instructions: INSTRUCTIONS,
       requestState: { verify: (state, ctx) => codec.verify(state, ctx) },
     },
   )
   // Jobs as tasks need handlers of their own, which only the lower layer has.
   const { server } = whole
-  const contextOf: ContextOf = (ctx) => toolContext(ctx, callerOf(ctx))
+  const sessionOf = (ctx: ServerContext): string => sessionKey(ctx, callerOf(ctx).callerId)
+  const contextOf: ContextOf = (ctx) => ({
+    ...toolContext(ctx, callerOf(ctx)),
+    tellLine: tellingOf(ctx, era, options.levels, sessionOf(ctx)),
+  })
   const lineOf: LineOf = (ctx) => (era === 'legacy' ? lineTo(server, options.inquiries, callerOf(ctx), ctx) : undefined)
   server.setRequestHandler('tools/list', async (_request, ctx) => {
     const context = contextOf(ctx)
@@ -75,8 +80,12 @@ export function createMcpServer(
     const context = contextOf(ctx)
     const own = await callTool(params.name, params.arguments, context)
     if (own !== undefined) return asResult(own)
-    const blueprint = (await toolsOf(context)).get(params.name)
-    if (blueprint === undefined) throw unknownTool(params.name)
+    const blueprints = await toolsOf(context)
+    const blueprint = blueprints.get(params.name)
+    if (blueprint === undefined) {
+      const known = describeTools(context.api, blueprints.values()).map((one) => textOf(one['name']))
+      throw unknownTool(params.name, options.didYouMean(params.name, known))
+    }
     const request = {
       blueprint,
       era,
@@ -97,7 +106,22 @@ export function createMcpServer(
   else serveOlderTasks(server, contextOf, lineOf)
   serveResources(server, contextOf)
   servePrompts(server)
+  serveCompletion(server, contextOf)
+  if (era === 'legacy') serveLogging(server, options.levels, sessionOf)
   return whole
+}
+
+function offered(era: Era): ServerCapabilities {
+  return {
+    tools: {},
+    resources: {},
+    prompts: {},
+    completions: {},
+    logging: {},
+    ...(era === 'modern'
+      ? { extensions: { [TASKS_EXTENSION]: {} } }
+      : { tasks: { list: {}, cancel: {}, requests: { tools: { call: {} } } } }),
+  }
 }
 
 /** A person may take a while to answer. */
@@ -109,8 +133,8 @@ async function toolsOf(context: ToolContext): Promise<ReadonlyMap<string, Bluepr
   return blueprintTools(all, TOOL_NAMES)
 }
 
-function unknownTool(name: string): ProtocolError {
-  const message = `There is no tool "${name.slice(0, 100)}". Call tools/list; blueprints beyond the list are run by start_job.`
+function unknownTool(name: string, suggestion: string): ProtocolError {
+  const message = `There is no tool "${name.slice(0, 100)}".${suggestion} Call tools/list; blueprints beyond the list are run by start_job.`
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message)
 }
 

@@ -3,6 +3,7 @@ import { isJsonObject } from '@impresario/protocol'
 import type { z } from 'zod'
 import type { Api } from './api.ts'
 import { BOUNDS } from './bounds.ts'
+import type { TellLine } from './log-lines.ts'
 
 /** What the caller of a tool can do and see while the tool runs. */
 export interface ToolContext {
@@ -11,6 +12,8 @@ export interface ToolContext {
   readonly signal: AbortSignal
   /** Says that the call is alive. Does nothing for callers that did not ask for progress. */
   readonly progress: (progress: { readonly done: number; readonly total?: number; readonly message?: string }) => void
+  /** Tells the client a line that was written about a job; absent if it did not ask for lines. */
+  readonly tellLine?: TellLine | undefined
   /** Where people reach the server. */
   readonly base: string
 }

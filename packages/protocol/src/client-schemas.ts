@@ -113,6 +113,12 @@ export const jobListQuery = z.looseObject({
     .describe(
       'Only jobs whose id, blueprint, state, error or metadata has this in it, whatever the case of its letters.',
     ),
+  order: z
+    .enum(['newest', 'oldest'])
+    .optional()
+    .describe(
+      'Which jobs come first, by the time of their creation; the newest without it. `oldest` goes without `q`.',
+    ),
   fields: listFields,
   ...page,
   offset: z.coerce
@@ -195,6 +201,9 @@ export const approvalRequest = z.looseObject({
     .describe(
       'Which question it answers; a later one is not decided by it. 0: none is open, and the decision that was made last is repeated.',
     ),
+  data: nullable
+
+    .describe('What the `form` of the question asks for. Checked against it, and kept with the decision.'),
   capability: text.describe('A signed permission for this one decision, instead of a token.'),
 })
 export const approvalReply = z.object({
@@ -212,6 +221,8 @@ export const openApproval = z.looseObject({
   visit: z.int(),
   expires_at: moment.nullish(),
   reminders: z.int().describe('Number of reminders sent so far.'),
+  form: object.optional().describe('What is asked for beside the decision: a JSON Schema of an object.'),
+  form_for: z.array(z.string()).optional().describe('The decisions that need it.'),
 })
 export const approvalBody = openApproval.extend({
   job_id: z.string(),

@@ -114,6 +114,51 @@ export const eventCount = z.looseObject({
 })
 export const eventCountList = z.array(eventCount)
 
+export const durationQuery = z.looseObject({
+  blueprint: filter.blueprint,
+  owner: filter.owner,
+  since: filter.since,
+  until: filter.until,
+  spans: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe(
+      'Also for so many equal parts of the time from `since` to `until`, such as 60 for the minutes of an hour.',
+    ),
+})
+const spread = {
+  count: z.int().describe('How many were measured.'),
+  p50_ms: z.number().describe('Half of them took at most so long.'),
+  p95_ms: z.number().describe('19 of 20 took at most so long.'),
+  max_ms: z.number(),
+}
+export const jobDurations = z.looseObject({ blueprint: z.string(), ...spread, failed: z.int() })
+export const stateDurations = z.looseObject({ blueprint: z.string(), state: z.string(), ...spread })
+export const durationSpan = z.looseObject({
+  timestamp: moment.describe('When it begins. Unix seconds.'),
+  finished: z.int(),
+  failed: z.int(),
+  p50_ms: z.number().nullable().describe('Of the jobs that finished; null where none did.'),
+  p95_ms: z.number().nullable(),
+})
+export const durations = z.looseObject({
+  since: moment.describe('From when on events were looked at. Unix seconds.'),
+  until: moment,
+  is_partial: z
+    .boolean()
+    .describe(
+      `There were more than ${LIMITS.durationEventsMax} events. The newest are counted; \`since\` says from when on.`,
+    ),
+  blueprints: z
+    .array(jobDurations)
+    .describe('From creation to end, by blueprint, the most frequent first. At most 200.'),
+  states: z.array(stateDurations).describe('Stays in states that have ended, the most frequent first. At most 1,000.'),
+  spans: z.array(durationSpan),
+})
+
 /** Of a stream of changes. */
 export const changesQuery = z.looseObject({
   wait: z.coerce

@@ -204,6 +204,8 @@ export const LIMITS = {
   workersPageMax: 1_000,
   /** Older clients use an offset, which reads all skipped records. */
   pageOffsetMax: 1_000,
+  /** Events from which durations are computed: some hundred milliseconds of reading, in pieces. */
+  durationEventsMax: 20_000,
   /** Events of one job in one response. */
   historyPageMax: 1_000,
   /** Events of any jobs in one response, by default. */

@@ -72,6 +72,7 @@ export const ANSWERS: {
   readonly jobEvent: Same<wire.HistoryBody, Out<'jobEvent'>>
   readonly anyEvent: Same<wire.EventBody, Out<'anyEvent'>>
   readonly workerEvent: Same<wire.WorkerHistoryBody, Out<'workerEvent'>>
+  readonly durations: Same<wire.DurationsBody, Out<'durations'>>
   readonly eventCount: Same<wire.EventCountBody, Out<'eventCount'>>
   readonly catalogueEntry: Same<wire.CatalogueEntry, Out<'catalogueEntry'>>
   readonly work: Same<wire.WireWork, Out<'jobWork'>>
@@ -105,6 +106,7 @@ export const ANSWERS: {
   jobEvent: true,
   anyEvent: true,
   workerEvent: true,
+  durations: true,
   eventCount: true,
   catalogueEntry: true,
   work: true,

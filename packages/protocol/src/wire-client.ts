@@ -41,6 +41,7 @@ export const CLIENT_PATHS = {
   /** Events of all jobs and workers, and their counts. */
   events: `${CLIENT_API_PREFIX}/history`,
   eventCounts: `${CLIENT_API_PREFIX}/history/counts`,
+  durations: `${CLIENT_API_PREFIX}/history/durations`,
   schedules: `${CLIENT_API_PREFIX}/schedules`,
   schedule: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}`,
   scheduleRun: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}/run`,
@@ -103,6 +104,10 @@ export interface WireApproval {
   readonly expires_at?: number
   /** Number of reminders sent so far. */
   readonly reminders: number
+  /** What is asked for beside the decision: a JSON Schema of an object. */
+  readonly form?: JsonObject
+  /** The decisions that need it. */
+  readonly form_for?: readonly string[]
 }
 
 /** The open question of a job, for its owner. The holder of one of the links may decide, once. */
@@ -303,6 +308,8 @@ export interface JobListQuery {
   readonly created_after?: string
   readonly created_before?: string
   readonly q?: string
+  /** `newest` without it. */
+  readonly order?: 'newest' | 'oldest'
   readonly owner?: string
   readonly fields?: string
   readonly limit?: number
@@ -344,6 +351,30 @@ export interface EventCountBody {
   readonly time: string
   readonly event_type: string
   readonly count: number
+}
+
+interface SpreadBody {
+  readonly count: number
+  readonly p50_ms: number
+  readonly p95_ms: number
+  readonly max_ms: number
+}
+
+/** How long jobs and their stays in states took. */
+export interface DurationsBody {
+  readonly since: number
+  readonly until: number
+  /** There were more events than are looked at; the newest are. */
+  readonly is_partial: boolean
+  readonly blueprints: readonly ({ readonly blueprint: string; readonly failed: number } & SpreadBody)[]
+  readonly states: readonly ({ readonly blueprint: string; readonly state: string } & SpreadBody)[]
+  readonly spans: readonly {
+    readonly timestamp: number
+    readonly finished: number
+    readonly failed: number
+    readonly p50_ms: Maybe<number>
+    readonly p95_ms: Maybe<number>
+  }[]
 }
 
 /** One event of a worker's history, newest first. */
@@ -433,6 +464,8 @@ export interface ApprovalRequest {
   readonly comment?: Maybe<string>
   /** The question that it answers; it does not decide a later one. */
   readonly visit?: Maybe<number>
+  /** What the form of the question asks for. */
+  readonly data?: Maybe<JsonObject>
   readonly capability?: Maybe<string>
 }
 
@@ -474,18 +507,6 @@ export interface BlueprintBody {
   readonly [field: string]: Json
 }
 
-/** Filters of the job list under a name. */
-export interface SavedViewBody {
-  readonly name: string
-  /** The filters as the address of the dashboard has them. */
-  readonly search: Readonly<Record<string, string>>
-  readonly updated_at: number
-}
-
-export interface SavedViewRequest {
-  readonly search: Readonly<Record<string, string>>
-}
-
 /** Every error, of every route. `error` is for people, `code` for programs. */
 export interface ErrorBody {
   readonly error: string
@@ -500,18 +521,3 @@ export interface ErrorBody {
 
 /** A job in one of these statuses does not change any more. */
 export const ENDED_STATUSES: readonly string[] = ['finished', 'failed', 'cancelled', 'error']
-
-/** What has changed since the message before, in a stream of changes. Hints: read again what you show. */
-export interface ChangesBody {
-  readonly jobs: readonly {
-    readonly job_id: string
-    readonly version: number
-    readonly status: string
-    readonly owner: string
-    readonly blueprint_name: string
-  }[]
-  /** More jobs have changed than are named. */
-  readonly more: boolean
-  /** Workers came, went or changed. */
-  readonly workers: boolean
-}

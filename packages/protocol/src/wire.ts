@@ -3,6 +3,7 @@ import type { Json, JsonObject } from './json.ts'
 import type { ItemError } from './wire-client.ts'
 
 export * from './wire-client.ts'
+export type * from './wire-views.ts'
 
 /**
  * The messages on the wire, in snake_case. Existing workers come in five generations whose messages differ slightly, so
@@ -21,6 +22,7 @@ export const HEADERS = {
   wireVersion: 'x-rxon-version',
   idempotencyKey: 'idempotency-key',
   nextCursor: 'x-next-cursor',
+  lookedBackTo: 'x-looked-back-to',
   traceparent: 'traceparent',
   tracestate: 'tracestate',
 } as const

@@ -85,6 +85,27 @@ describe('[K-03] a preview', () => {
     expect(shown([without], '2025-03-01T00:00:00Z', 2).leftOut).toEqual([])
   })
 
+  test('[K-14] tells what EXDATE leaves out, up to the last time that is shown or to the end', () => {
+    const spec = {
+      kind: 'rrule',
+      rrule: 'FREQ=DAILY;COUNT=4',
+      dtstart: '2026-05-01T09:00:00',
+      exdates: ['2026-05-02T09:00:00', '2026-05-04'],
+      timezone: 'Europe/Berlin',
+    } as const
+    const reason = 'Left out by an EXDATE of the rule.'
+    const first = shown([spec], '2026-01-01T00:00:00Z', 2)
+    expect(first.firings).toEqual([['2026-05-01T09:00:00+02:00'], ['2026-05-03T09:00:00+02:00']])
+    expect(first.leftOut).toEqual([['2026-05-02T09:00:00+02:00', reason]])
+    const all = shown([spec], '2026-01-01T00:00:00Z', 5)
+    expect(all.leftOut).toEqual([
+      ['2026-05-02T09:00:00+02:00', reason],
+      ['2026-05-04T09:00:00+02:00', reason],
+    ])
+    const seconds = { ...spec, rrule: 'FREQ=SECONDLY', exdates: ['2026-05-01'] }
+    expect(shown([seconds], '2026-01-01T00:00:00Z', 1)).toMatchObject({ isMoreLeftOut: true })
+  })
+
   test('tells that a rule never happens, because clocks always jump over it', () => {
     const spec = {
       kind: 'rrule',

@@ -71,7 +71,10 @@ export function preview(input: PreviewInput): Preview {
       leftOut.push({ ...shown(occurrence.at, trigger), reason: reasonOf(exclusion.calendar, exclusion.label) })
     } else last = Math.max(last, exclusion.until - 1)
   }
-  if (firings.length > 0 || isComplete) leftOut.push(...droppedUpTo(triggers, after, firings.at(-1)?.at ?? last))
+  if (firings.length > 0 || isComplete) {
+    const upTo = firings.at(-1)?.at ?? last
+    leftOut.push(...droppedUpTo(triggers, after, upTo), ...excludedUpTo(triggers, after, isComplete ? Infinity : upTo))
+  }
   leftOut.sort((a, b) => a.at - b.at)
   return {
     words: triggers.map(({ words }) => words),
@@ -136,6 +139,14 @@ function foldNotes(at: number, { zone, kind }: Trigger): readonly string[] {
   const [first, second] = zone.instantsOf(local)
   if (first === undefined || second === undefined) return []
   return [`${clockTime(timeOf(local))} comes twice on that day; this is the ${at === first ? 'first' : 'second'}.`]
+}
+
+function excludedUpTo(triggers: readonly Trigger[], after: number, upTo: number): readonly LeftOut[] {
+  return triggers.flatMap((trigger) =>
+    trigger
+      .excluded({ after, upTo, max: LEFT_OUT_MAX + 1 })
+      .map(({ at }) => ({ ...shown(at, trigger), reason: 'Left out by an EXDATE of the rule.' })),
+  )
 }
 
 function droppedUpTo(triggers: readonly Trigger[], after: number, upTo: number): readonly LeftOut[] {

@@ -33,7 +33,15 @@ export interface Trigger {
   /** In words, with the name of the zone. */
   readonly words: string
   /** The local times in (after, upTo] that clock changes skip and that are therefore dropped. */
-  dropped(range: { readonly after: number; readonly upTo: number; readonly max: number }): readonly Occurrence[]
+  dropped(range: Range): readonly Occurrence[]
+  /** The occurrences in (after, upTo] that EXDATE leaves out. */
+  excluded(range: Range): readonly Occurrence[]
+}
+
+interface Range {
+  readonly after: number
+  readonly upTo: number
+  readonly max: number
 }
 
 /** Parses a trigger. An error says where it is wrong and why. */
@@ -50,7 +58,7 @@ export function trigger(spec: TriggerSpec, zones: Zones): Trigger {
       return made(spec.kind, zone, { series, words: () => cronInWords(expression), lost })
     }
     case 'rrule': {
-      const { series, rule, start, wall, isExcluded } = recurrence(spec, zone, { gap: spec.gap })
+      const { series, rule, start, wall, isExcluded, whole } = recurrence(spec, zone, { gap: spec.gap })
       const words = (): string =>
         [
           ...(rule === undefined ? [] : [ruleInWords(rule, start)]),
@@ -58,7 +66,7 @@ export function trigger(spec: TriggerSpec, zones: Zones): Trigger {
           ...changes(spec.rdates?.length ?? 0, 'added'),
         ].join(', ')
       const lost = (spec.gap ?? 'drop') === 'drop' ? wall : undefined
-      return made(spec.kind, zone, { series, words, lost, isExcluded })
+      return made(spec.kind, zone, { series, words, lost, isExcluded, whole })
     }
     case 'once': {
       const occurrence = parseOnce(spec.at, zone)
@@ -88,9 +96,11 @@ interface Parts {
   /** Where times are dropped at clock changes. */
   readonly lost?: WallSeries | undefined
   readonly isExcluded?: ((occurrence: Occurrence) => boolean) | undefined
+  /** With what is excluded. */
+  readonly whole?: Series | undefined
 }
 
-function made(kind: TriggerSpec['kind'], zone: Zone, { series, words, lost, isExcluded }: Parts): Trigger {
+function made(kind: TriggerSpec['kind'], zone: Zone, { series, words, lost, isExcluded, whole }: Parts): Trigger {
   return {
     kind,
     zone,
@@ -102,5 +112,25 @@ function made(kind: TriggerSpec['kind'], zone: Zone, { series, words, lost, isEx
       const all = lost === undefined ? [] : droppedBetween(lost, zone, range)
       return isExcluded === undefined ? all : all.filter((occurrence) => !isExcluded(occurrence))
     },
+    excluded: (range) => (whole === undefined || isExcluded === undefined ? [] : excludedIn(whole, isExcluded, range)),
   }
+}
+
+/** A rule may have thousands of occurrences on a day that is left out. */
+const LOOKS_MAX = 5_000
+
+function excludedIn(
+  whole: Series,
+  isExcluded: (occurrence: Occurrence) => boolean,
+  { after, upTo, max }: Range,
+): readonly Occurrence[] {
+  const found: Occurrence[] = []
+  let last = after
+  for (let looks = 0; looks < LOOKS_MAX && found.length < max; looks += 1) {
+    const next = whole.next(last)
+    if (next === undefined || next.at > upTo) break
+    last = next.at
+    if (isExcluded(next)) found.push(next)
+  }
+  return found
 }

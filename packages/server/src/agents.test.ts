@@ -272,6 +272,18 @@ describe('agents and their tokens', () => {
     ])
   })
 
+  test('[K-01] an agent can act for nobody again, and the audit log says so', async () => {
+    const id = await idOf(await agentWith('assistant', ['automations:*'], { on_behalf_of: 'ada' }))
+    const path = `/api/v1/agents/${id}`
+    expect((await app.client('PATCH', path, { description: 'same person' })).body['on_behalf_of']).toBe('ada')
+    expect((await app.client('PATCH', path, { on_behalf_of: null })).body['on_behalf_of']).toBeNull()
+    expect((await app.client('GET', path)).body['on_behalf_of']).toBeNull()
+    expect((await app.client('PATCH', path, { on_behalf_of: '' })).status).toBe(400)
+    const { text } = await app.client('GET', `/api/v1/audit?owner=${id}`)
+    const [latest] = JSON.parse(text) as readonly { readonly details: unknown }[]
+    expect(latest?.details).toMatchObject({ on_behalf_of: null, old_on_behalf_of: 'ada' })
+  })
+
   test('[K-01] [K-10] an agent that has lost a scope, or is gone, runs its tools no more', async () => {
     const scopes = ['automations:*', 'events:publish', 'jobs:write', 'runs:read']
     const token = await agentWith('shrinking', scopes)

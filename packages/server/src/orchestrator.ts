@@ -23,8 +23,8 @@ import { makeDirectory } from './config/data-directory.ts'
 import { checkFileSettings } from './files/file-settings.ts'
 import { createFiles } from './files/file-parts.ts'
 import { OffloadingStorage } from './files/offloading-storage.ts'
-import type { FileParts } from './files/file-parts.ts'
-import { engineSettings } from './orchestrator/engine-settings.ts'
+import type { ClientLimits, FileParts } from './files/file-parts.ts'
+import { engineSettings, identityOf } from './orchestrator/engine-settings.ts'
 import { failureHandler, throwOutside } from './orchestrator/failure-handler.ts'
 import { HandlerGuard } from './orchestrator/handler-guard.ts'
 import { Health } from './orchestrator/health.ts'
@@ -35,7 +35,8 @@ import type { HistoryService } from './orchestrator/history-service.ts'
 import { GaugeReader } from './metrics/gauge-reader.ts'
 import { countedHistory, countHot } from './metrics/job-metrics.ts'
 import { Metrics } from './metrics/metrics.ts'
-import { Telemetry } from './telemetry/telemetry.ts'
+import type { LogFeed } from './telemetry/log-feed.ts'
+import { logFeed, Telemetry } from './telemetry/telemetry.ts'
 import { localClientTransport } from './client-api/local-client.ts'
 import type { LocalClientOptions, LocalParts } from './client-api/local-client.ts'
 import { ChangeStreams } from './client-api/change-streams.ts'
@@ -46,12 +47,13 @@ import { JobLines } from './orchestrator/job-lines.ts'
 import { createLocalTransport } from './worker-protocol/local-transport.ts'
 import type { LocalTransport } from './worker-protocol/local-transport.ts'
 import { createLog, errorFields } from './runtime/log.ts'
+import { IdleCollector } from './runtime/idle-collector.ts'
 import { createRandom } from './runtime/random.ts'
 import { applySchedules, readSchedules } from './config/schedules.ts'
 import type { IsClient } from './config/schedules.ts'
 import { loadSecretKey } from './config/secret-key.ts'
 import type { SecretKey } from './config/secret-key.ts'
-import { hasFileStore, isShared, openStorage } from './orchestrator/storage.ts'
+import { hasFileStore, isShared, KnownDurability, openStorage } from './orchestrator/storage.ts'
 import { tellStranded } from './orchestrator/stranded-jobs.ts'
 import { directoryOf } from './config/storage-choice.ts'
 import { createWebhooks, webhookPolicy } from './orchestrator/webhook-service.ts'
@@ -80,10 +82,12 @@ export interface OrchestratorOptions {
   readonly random?: Random
   /** Whether schedules may name this client; without it, any. */
   readonly isClient?: (clientId: string) => boolean
+  /** The limits that clients have of their own; without it, those of the settings hold for all. */
+  readonly clients?: () => readonly ClientLimits[]
   /**
    * Catches what escapes from handlers (an unhandled rejection, an error in a timer, `process.exit`) and fails their
-   * turn instead of the process. Listens to the whole process, so that a program that brings an orchestrator along has to
-   * ask for it. `impresario start` and `impresario dev` do.
+   * turn instead of the process. Also gives memory back when a load is over. Both concern the whole process, so that a program that
+   * brings an orchestrator along has to ask for it. `impresario start` and `impresario dev` do.
    */
   readonly guardsProcess?: boolean
   /** Lets `http.request` and webhooks reach this machine (localhost), on any port. `impresario dev` does. */
@@ -111,6 +115,8 @@ export interface Parts extends WebhookService, FileParts {
   readonly guard: HandlerGuard
   /** Only where the storage is elsewhere: one in the process says by itself when a write fails. */
   readonly probe: WriteProbe | undefined
+  /** What a database server promises; nothing while it is not open, and for a storage in the process. */
+  readonly durability: KnownDurability
   /** For a storage that is not ready yet: who stops waits for it no longer. */
   readonly waiting: AbortController
   readonly secretKey: SecretKey
@@ -140,6 +146,7 @@ export class Orchestrator {
   readonly engine: Engine
   readonly parts: Parts
   readonly #options: OrchestratorOptions
+  readonly #idleCollector = new IdleCollector()
   #unwatch: (() => void) | undefined
   #stopped: Promise<void> | undefined
 
@@ -151,7 +158,10 @@ export class Orchestrator {
 
   async start(): Promise<void> {
     const { settings, engine, health, sender, schedules, historyService, guard } = this.parts
-    if (this.#options.guardsProcess === true) guard.install()
+    if (this.#options.guardsProcess === true) {
+      guard.install()
+      this.#idleCollector.start()
+    }
     try {
       await this.#loadBlueprints()
       await this.parts.telemetry.start()
@@ -189,14 +199,17 @@ export class Orchestrator {
    * A client of this process, with everything that one over HTTP has. It acts as the client `options.id`, which is `default`
    * if it is not given. `frontend`: what a server around the orchestrator adds.
    */
-  client(options: LocalClientOptions = {}, frontend: Partial<Pick<LocalParts, 'base' | 'reload'>> = {}): Client {
+  client(
+    options: LocalClientOptions = {},
+    frontend: Partial<Pick<LocalParts, 'base' | 'reload' | 'clients'>> = {},
+  ): Client {
     return new Client(this.clientTransport(options, frontend))
   }
 
   /** What `client` stands on: for programs that want to see or to repeat its calls. */
   clientTransport(
     options: LocalClientOptions = {},
-    frontend: Partial<Pick<LocalParts, 'base' | 'reload'>> = {},
+    frontend: Partial<Pick<LocalParts, 'base' | 'reload' | 'clients'>> = {},
   ): ClientTransport {
     const { parts } = this
     const { clock, settings } = parts
@@ -251,13 +264,14 @@ export class Orchestrator {
   async #shutDown(frontend: Frontend): Promise<void> {
     const { engine, health, storage, settings, log, sender, guard } = this.parts
     log.info('stopping')
+    // Before anything that takes time: who asks whether it is ready shall send nothing more.
+    health.mark('draining')
     this.parts.admissionService.stop()
     this.parts.probe?.stop()
     await this.#stopInTime(this.parts.gauges.stop(), 'the last reading of the metrics was cut')
     this.parts.waiting.abort()
     this.parts.changeStreams.close()
     this.#unwatch?.()
-    health.mark('draining')
     await frontend.drain()
     health.mark('stopping')
     engine.desk.closePolls()
@@ -276,6 +290,7 @@ export class Orchestrator {
     await this.parts.telemetry.stop()
     if (this.#options.storage === undefined) await storage.close()
     guard.uninstall()
+    this.#idleCollector.stop()
     log.info('stopped')
   }
 
@@ -311,7 +326,9 @@ function compose(options: OrchestratorOptions): Parts {
   const schedules = readSchedules(settings, policy, options.isClient)
   const clock = options.clock ?? createClock()
   const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
-  const log = options.log ?? createLog({ level, format, timeZone, instance })
+  const written = options.log ?? createLog({ level, format, timeZone, instance })
+  const feed = logFeed(settings, written, clock)
+  const log = feed?.log ?? written
   const blueprints = createRegistry(options, settings, log)
   const directory = options.storage === undefined ? directoryOf(settings.storageUrl) : undefined
   if (directory !== undefined) makeDirectory('STORAGE_URL', directory)
@@ -328,6 +345,7 @@ function compose(options: OrchestratorOptions): Parts {
       blueprints,
       secretKey,
       historyService,
+      feed,
       dataDirectory: directory,
     })
   } catch (error) {
@@ -342,6 +360,7 @@ type Ground = Pick<
   Parts,
   'settings' | 'webhookPolicy' | 'schedules' | 'clock' | 'log' | 'blueprints' | 'secretKey' | 'historyService'
 > & {
+  readonly feed: LogFeed | undefined
   /** Where the data of the storage lies; nothing if it is elsewhere or in memory. */
   readonly dataDirectory: string | undefined
 }
@@ -370,12 +389,14 @@ function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
   const { instanceId, storageWaitSeconds } = settings
   const waiting = new AbortController()
   const patience = { waitMs: storageWaitSeconds * 1_000, signal: waiting.signal }
-  const storage =
-    options.storage ?? openStorage(settings.storageUrl, { clock, log, instanceId, onFailure, ...patience })
+  const durability = new KnownDurability()
+  const told = { onFailure, durability }
+  const storage = options.storage ?? openStorage(settings.storageUrl, { clock, log, instanceId, ...told, ...patience })
   try {
     const probe = isShared(settings.storageUrl) ? new WriteProbe(storage, log) : undefined
     health.watchWrites(() => probe?.problem)
-    return composeWith(options, { ...ground, storage, random, health, guard, probe, waiting })
+    const opened = { storage, health, guard, probe, waiting, durability }
+    return composeWith(options, { ...ground, ...opened, random })
   } catch (error) {
     if (options.storage === undefined) {
       storage.close().catch((failure: unknown) => log.warn('the storage could not be closed', errorFields(failure)))
@@ -384,10 +405,9 @@ function composeOn(options: OrchestratorOptions, ground: Ground): Parts {
   }
 }
 
-function composeWith(
-  options: OrchestratorOptions,
-  base: Ground & Pick<Parts, 'storage' | 'health' | 'guard' | 'probe' | 'waiting'> & { readonly random: Random },
-): Parts {
+type Opened = Pick<Parts, 'storage' | 'health' | 'guard' | 'probe' | 'waiting' | 'durability'>
+
+function composeWith(options: OrchestratorOptions, base: Ground & Opened & { readonly random: Random }): Parts {
   const { random, storage: records, ...bare } = base
   const metrics = new Metrics()
   const { log, settings } = bare
@@ -397,13 +417,15 @@ function composeWith(
   const { webhookPolicy: policy, clock, blueprints, secretKey, historyService, guard } = ground
   const { overloadWaitSeconds, timeZone, instanceId } = settings
   const admissionService = createAdmission(overloadWaitSeconds * 1_000, log, options.admissionBounds)
-  const telemetry = new Telemetry({ settings, clock, log, metrics })
+  const telemetry = new Telemetry({ settings, clock, log, metrics, feed: ground.feed })
   const { spans, calls } = telemetry
   const { agents, automations } = createAutomations({ ...ground, random, calls })
   const isSharedStorage = isShared(settings.storageUrl)
   const { endedJobMs } = retentionOf(settings).retention ?? {}
-  const jobLines = new JobLines({ storage, clock, log, endedJobMs })
-  const files = createFiles({ ...ground, metrics, isShared: isSharedStorage }, async (id) => engine.readJob(id))
+  const traceNames = telemetry.namesOf.bind(telemetry)
+  const jobLines = new JobLines({ storage, clock, log, endedJobMs, traceNames })
+  const fileGround = { ...ground, metrics, isShared: isSharedStorage, clients: options.clients ?? (() => []) }
+  const files = createFiles(fileGround, async (id) => engine.readJob(id))
   const engine: Engine = new Engine({
     storage,
     files: files.fileService,
@@ -416,6 +438,8 @@ function composeWith(
     settings: engineSettings(settings),
     history: countedHistory(metrics, spans?.traced(historyService.sink) ?? historyService.sink),
     tracing: spans,
+    traceNames,
+    identity: identityOf(settings),
     admission: admissionService.admission,
     guard,
     ...(options.strategies === undefined ? {} : { strategies: options.strategies }),
@@ -430,13 +454,14 @@ function composeWith(
     storage,
     log,
     workers: () => engine.dispatcher.workers(),
+    heldTasks: () => engine.desk.heldTasks,
     history: () => history.status,
     dataDirectory: ground.dataDirectory,
     certificatePath: settings.tlsEnabled ? settings.tlsCertPath : undefined,
   })
   const changeStreams = new ChangeStreams(engine, options.streamBounds)
   changeStreams.onCount((count) => metrics.set('impresario_change_streams', {}, count))
-  const measured = { metrics, gauges, jobLines, telemetry, changeStreams }
+  const observed = { metrics, gauges, jobLines, telemetry, changeStreams }
   const parts = { engine, automations, agents, gateway, history, admissionService }
-  return { ...ground, ...parts, ...measured, ...files, ...webhooks }
+  return { ...ground, ...parts, ...observed, ...files, ...webhooks }
 }

@@ -9,7 +9,7 @@ import { allowOrigins } from './http/cors.ts'
 import { gatePages, PageGate } from './http/page-gate.ts'
 import type { PageBounds } from './http/page-gate.ts'
 import type { RateLimiter } from './limits/rate-limiter.ts'
-import { limitRates } from './limits/rate-limits.ts'
+import { limitRates, Rates } from './limits/rate-limits.ts'
 import { unpackBodies } from './http/request-encoding.ts'
 import { secureHeaders } from './http/secure-headers.ts'
 import type { SecuritySettings } from './config/security-keys.ts'
@@ -28,15 +28,25 @@ export interface ProtectionOptions {
   readonly isBusy: () => boolean
 }
 
+/** What those need who answer requests by a way of their own. */
+export interface Protection {
+  /** Absent where nothing is limited. */
+  readonly rates: Rates | undefined
+  readonly readers: SlowReaders
+  /** The word of some proxies about callers is taken. */
+  readonly trustsProxies: boolean
+}
+
 /**
  * What stands between the network and the routes, in the order in which a request meets it. To be called before anything
  * that refuses, so that refusals too have the headers.
  */
-export function protectRoutes(app: FastifyInstance, options: ProtectionOptions): void {
+export function protectRoutes(app: FastifyInstance, options: ProtectionOptions): Protection {
   const { settings, limiter, clock, log, isOpen } = options
   secureHeaders(app)
   allowOrigins(app, settings.corsOrigins)
-  if (!isOpen) limitRates(app, { settings, limiter, clock })
+  const rates = isOpen ? undefined : new Rates({ settings, limiter, clock })
+  if (rates !== undefined) limitRates(app, rates)
   admitBodies(app, options.admission)
   unpackBodies(app)
   if (settings.compressionEnabled) compressAnswers(app, { minBytes: settings.compressionMinBytes, log })
@@ -44,12 +54,14 @@ export function protectRoutes(app: FastifyInstance, options: ProtectionOptions):
   const readers = new SlowReaders({ bytesMax: unreadBytesMax })
   watchReaders(app, readers)
   gatePages(app, new PageGate(options.pages, readers, options.isBusy))
+  const proxies = trustedProxies(settings.trustProxy)
   boundConnections(app.server, {
     perAddressMax: settings.connectionsPerAddressMax,
-    proxies: trustedProxies(settings.trustProxy),
+    proxies,
     isPlain: !(app.server instanceof TlsServer),
     log,
   })
+  return { rates, readers, trustsProxies: proxies !== false }
 }
 
 /** `true` stands for proxies on the own machine and in private networks. */

@@ -6,6 +6,7 @@ import type { Client } from '@impresario/client'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import { pageBounds } from './limits/admission-service.ts'
+import { refuseEarly } from './limits/early-refusal.ts'
 import { guardRoutes } from './http/access.ts'
 import type { DeclaredRoute } from './http/access.ts'
 import { collectRoutes } from './client-api/api-document.ts'
@@ -137,7 +138,8 @@ export class Server {
     const { mcpServersConfigPath: outsidePath } = settings
     const outside = outsidePath === '' ? [] : readOutsideFile(outsidePath)
     const isClient: IsClient = (id) => knowsClient(this.#book?.current ?? http.credentials, id)
-    this.#orchestrator = createOrchestrator({ ...options, settings, isClient })
+    const clients = (): Credentials['clients'] => (this.#book?.current ?? http.credentials).clients
+    this.#orchestrator = createOrchestrator({ ...options, settings, isClient, clients })
     this.#waits = http.waits
     this.engine = this.#orchestrator.engine
     const { parts } = this.#orchestrator
@@ -268,6 +270,7 @@ export class Server {
         const { clients, workers, schedules } = mustBeReloaded(await this.reload())
         return { clients, workers, schedules, scope: await this.#announceReload() }
       },
+      clients: () => this.#book.current.clients,
     })
   }
 
@@ -371,14 +374,15 @@ function buildHttp(parts: Parts & HttpParts): {
   readonly sockets: Sockets
   readonly sessions: Sessions
 } {
-  const { settings, credentials, clock, log, blueprints } = parts
+  const { settings, credentials, clock, log, blueprints, limiter } = parts
   const { clientApiPrefix, publicUrl } = settings
   const rewriteUrl = apiVersionRewriter(clientApiPrefix, blueprints)
   const trustProxy = trustedProxies(settings.trustProxy)
   const app = createHttp({ bodyLimitBytes: settings.bodyLimitBytes, log, rewriteUrl, trustProxy, tls: parts.tls })
   const isOpen = credentials.clients.length === 0 && credentials.workers.isEmpty
-  const { admission, isBusy } = parts.admissionService
-  protectRoutes(app, { settings, limiter: parts.limiter, clock, log, isOpen, admission, pages: pageBounds(), isBusy })
+  const { admission, shedding, isBusy } = parts.admissionService
+  refuseEarly(app, shedding)
+  const guards = protectRoutes(app, { settings, limiter, clock, log, isOpen, admission, pages: pageBounds(), isBusy })
   observeRequests(app, parts)
   refuseWhileStopping(app, parts.health)
   const clientAuth = new ClientAuth(credentials.clients)
@@ -401,7 +405,7 @@ function buildHttp(parts: Parts & HttpParts): {
   })
   const routes = guardRoutes(app, gate)
   collectRoutes(app, VERSION, publicUrl)
-  const workerApi = registerWorkerApi(app, parts)
+  const workerApi = registerWorkerApi(app, { ...parts, ...guards, admission })
   const description = registerClientApi(app, {
     ...parts,
     mustNotBeEnded: (headers) => sessions.mustNotBeEnded(headers),
@@ -412,6 +416,7 @@ function buildHttp(parts: Parts & HttpParts): {
     reload: () => parts.reload(),
     reloadSchedules: () => parts.reloadSchedules(),
     announceReload: () => parts.announceReload(),
+    clients: () => book.current.clients,
     quotas: new QuotaCalendar(clock, settings.timeZone),
     timeZone: settings.timeZone,
     metricsToken: settings.metricsToken,
@@ -445,19 +450,26 @@ async function cutRevoked(gate: AgentAuth, { waits, log }: Parts & HttpParts, ag
 
 /** Results and signs of life are taken to the last; connections close with their next answer. */
 function refuseWhileStopping(app: FastifyInstance, health: Health): void {
-  app.addHook('onRequest', async (request) => {
-    if (!health.isStopping || request.url.startsWith('/_worker/') || request.url.startsWith('/_public/')) return
-    throw new ImpresarioError('SHUTTING_DOWN', 'The server is shutting down.')
+  app.addHook('onRequest', ({ url }, _reply, done) => {
+    const isServed = !health.isStopping || url.startsWith('/_worker/') || url.startsWith('/_public/')
+    done(isServed ? undefined : new ImpresarioError('SHUTTING_DOWN', 'The server is shutting down.'))
   })
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     if (health.isLeaving) void reply.header('connection', 'close')
+    done(null, payload)
   })
 }
+
+/**
+ * Connections that may wait to be taken. Those beyond are dropped by the operating system, and their clients try again after one, three
+ * and seven seconds; thousands of workers come back at once after a restart.
+ */
+const BACKLOG = 4_096
 
 /** Says what to do about an address that cannot be had; the operating system only has its codes. */
 async function listen(app: FastifyInstance, host: string, port: number): Promise<void> {
   try {
-    await app.listen({ host, port })
+    await app.listen({ host, port, backlog: BACKLOG })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     const advice = typeof code === 'string' ? LISTEN_ADVICE[code] : undefined

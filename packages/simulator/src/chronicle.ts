@@ -51,6 +51,8 @@ export type Entry = { readonly at: number } &
         readonly enqueued: readonly ItemRef[]
         readonly removed: readonly ItemRef[]
         readonly settled: LeaseRef | undefined
+        /** Claims that items were born with. */
+        readonly born: readonly LeaseRef[]
       }
     /** A handler of this job crashed the process that ran it. */
     | { readonly type: 'struck'; readonly jobId: string; readonly visit: number }

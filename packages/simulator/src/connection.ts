@@ -61,6 +61,10 @@ export class Connection implements Storage {
     return this.#link.carry('lanes', () => this.#inner.lanes(queue))
   }
 
+  oldest(queue: Queue): Promise<number | undefined> {
+    return this.#link.carry('oldest', () => this.#inner.oldest(queue))
+  }
+
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
     return this.#link.carry('claim', () => this.#inner.claim(queue, options))
   }

@@ -1,6 +1,7 @@
 import type { LeaseRef, Storage } from '@impresario/core'
 import { EmbeddedStorage, createMemoryStorage, createVolatileJournal } from '@impresario/storage-embedded'
 import type { Changes, ClaimMarks, Journal, VolatileJournal } from '@impresario/storage-embedded'
+import { bringing } from './brought-jobs.ts'
 import type { Bug } from './bugs/bug.ts'
 import { wakeUp } from './checkers/wake-up.ts'
 import type { Version } from './chronicle.ts'
@@ -21,7 +22,8 @@ interface DepotParts extends Setting {
 export function sharedDepot(parts: DepotParts): Depot {
   const { world, bug } = parts
   const truth = createMemoryStorage({ now: () => world.now })
-  const inner = bug?.below?.(truth, world) ?? truth
+  const storage = bringing(truth, world.chance('brought jobs'))
+  const inner = bug?.below?.(storage, world) ?? storage
   const recorder = new Recorder({ ...parts, inner, truth })
   return {
     truth,
@@ -76,6 +78,8 @@ export function embeddedDepot(parts: DepotParts, cacheMax: number): Depot {
       journal,
       marks: marksIn(marks, node),
       cacheMax,
+      // As with a long queue: what a start finds stays on the disk until it is needed.
+      restingMin: 0,
       schedule: (run) => world.after(0, () => node.whenRunning(run)),
       onFailure: () => node.die(),
     })
@@ -141,12 +145,13 @@ function watchedJournal(disk: Journal, afterWrite: () => Promise<void>): { reado
   const journal: Journal = {
     open: () => {
       const opened = disk.open()
-      const items = [...opened.items]
-      for (const { queue, id, token, deliveries: count } of items) {
+      for (const row of opened.items(0, Infinity)) {
+        if ('idBytes' in row) continue
+        const { queue, id, token, deliveries: count } = row
         if (queue === 'tasks') deliveries.set(id, count)
         if (token !== 0) leases.push({ queue: queue as LeaseRef['queue'], id, token })
       }
-      return { ...opened, items }
+      return opened
     },
     write: async (changes: Changes) => {
       const hasRemains = await disk.write(changes)
@@ -158,6 +163,9 @@ function watchedJournal(disk: Journal, afterWrite: () => Promise<void>): { reado
     list: (kind, query) => disk.list(kind, query),
     floor: (kind, query, looksMax) => disk.floor(kind, query, looksMax),
     expiring: (after, until) => disk.expiring(after, until),
+    itemsFrom: (queue, id, limit) => disk.itemsFrom(queue, id, limit),
+    item: (queue, id) => disk.item(queue, id),
+    itemsDue: (queue, after, until) => disk.itemsDue(queue, after, until),
     payload: (queue, id) => disk.payload(queue, id),
     lastId: (kind) => disk.lastId(kind),
     close: () => disk.close(),

@@ -29,6 +29,7 @@ export const RARITIES = [
   'commit reply lost and applied',
   'aborted poll gave back',
   'task stolen through the fallback lane',
+  'task born in the hands of a worker',
   'task taken by the worker it was placed with',
   'task taken from a waiting lane',
   'task delivered again',

@@ -76,6 +76,10 @@ export class Recorder implements Storage {
     return this.#options.inner.lanes(queue)
   }
 
+  oldest(queue: Queue): Promise<number | undefined> {
+    return this.#options.inner.oldest(queue)
+  }
+
   async claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
     const fill = this.#options.chronicle.reserve()
     const claimed = await this.#options.inner.claim(queue, options)
@@ -176,7 +180,12 @@ export class Recorder implements Storage {
     const { settle } = batch
     if (settle !== undefined) chronicle.note('storage', `settled ${settle.queue} ${settle.id} #${settle.token}`)
     if (puts.length + enqueued.length + removed.length === 0 && settle === undefined) return undefined
-    return { type: 'committed', jobs: puts, enqueued, removed, settled: settle }
+    const born = (batch.enqueue ?? []).flatMap(({ queue, id, claimed }) =>
+      claimed === undefined ? [] : [{ queue, id, token: claimed.token }],
+    )
+    for (const { queue, id, token } of born) chronicle.note('storage', `born claimed ${queue} ${id} #${token}`)
+    if (born.length > 0) this.#options.tally.sometimes('task born in the hands of a worker')
+    return { type: 'committed', jobs: puts, enqueued, removed, settled: settle, born }
   }
 
   #setPending(puts: readonly Version[], by: 1 | -1): void {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describeStorage } from '@impresario/conformance'
 import type { StorageUnderTest } from '@impresario/conformance'
 import { createMemoryStorage, EmbeddedStorage } from './embedded-storage.ts'
+import type { EmbeddedStorageOptions } from './embedded-storage.ts'
 import { openEmbeddedStorage } from './open.ts'
 import { createVolatileJournal } from './volatile-journal.ts'
 
@@ -42,12 +43,18 @@ async function openFile(): Promise<StorageUnderTest> {
   }
 }
 
+/** Nearly everything that waits is on the disk alone. Turns stay in memory: what is known of them after a crash does too. */
+const FAR = { queues: ['tasks', 'timers', 'mail', 'outbox', 'firings', 'events'], aheadMs: 2 } as const
+
 /** A restart here is a crash: the old storage is left as it stands. */
-async function openVolatile(): Promise<StorageUnderTest> {
+async function openVolatile(
+  kept: Pick<EmbeddedStorageOptions, 'restingMin' | 'farItems'> = {},
+): Promise<StorageUnderTest> {
   let now = START
+  const bounds = { cacheMax: 3, ...kept }
   let journal = createVolatileJournal()
   const schedule = (run: () => void): void => queueMicrotask(run)
-  const storage = new EmbeddedStorage({ now: () => now, journal, schedule, cacheMax: 3 })
+  const storage = new EmbeddedStorage({ now: () => now, journal, schedule, ...bounds })
   let current = storage
   return {
     storage,
@@ -56,7 +63,7 @@ async function openVolatile(): Promise<StorageUnderTest> {
     },
     async reopen() {
       journal = journal.reopened()
-      current = new EmbeddedStorage({ now: () => now, journal, schedule, cacheMax: 3 })
+      current = new EmbeddedStorage({ now: () => now, journal, schedule, ...bounds })
       return current
     },
     close: () => current.close(),
@@ -65,4 +72,6 @@ async function openVolatile(): Promise<StorageUnderTest> {
 
 describeStorage('memory', openMemory, { isVolatile: true })
 describeStorage('file', openFile)
-describeStorage('simulated disk', openVolatile)
+describeStorage('simulated disk', () => openVolatile())
+describeStorage('simulated disk whose items rest', () => openVolatile({ restingMin: 0 }))
+describeStorage('simulated disk, with far items on it alone', () => openVolatile({ restingMin: 0, farItems: FAR }))

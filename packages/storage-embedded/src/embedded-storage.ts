@@ -20,13 +20,15 @@ import type {
 import { listingOf } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { ClaimMarks } from './claim-marks.ts'
-import { entryFromRow, entryOf, leaseOf } from './entry.ts'
+import { entryFromRow, entryOf, leaseOf, queueOf } from './entry.ts'
 import type { Entry, PayloadSource } from './entry.ts'
 import { Flusher } from './flusher.ts'
-import type { Journal } from './journal.ts'
+import type { Journal, Opened, OpenedItem } from './journal.ts'
 import { QueueIndex } from './queue-index.ts'
 import type { CachePage } from './record-cache.ts'
 import { RecordStore } from './record-store.ts'
+import { FarItems } from './far-items.ts'
+import { RestingItems } from './resting-items.ts'
 import { TokenSource } from './token-source.ts'
 
 export interface EmbeddedStorageOptions {
@@ -42,6 +44,8 @@ export interface EmbeddedStorageOptions {
   readonly cacheMax?: number
   /** How many bytes of memory unchanged jobs may take; all other records together take less. */
   readonly cacheBytesMax?: number
+  /** From so many on, the items that a start finds and nobody holds stay in the journal until they are needed. */
+  readonly restingMin?: number
   /** How many bytes of changes may wait to be written. Beyond that, a commit resolves only when they are written. */
   readonly pendingBytesMax?: number
   /**
@@ -49,11 +53,18 @@ export interface EmbeddedStorageOptions {
    * together.
    */
   readonly schedule?: (run: () => void) => void
+  /** Which queues keep what is due far ahead on the disk alone, and what far is. */
+  readonly farItems?: { readonly queues?: readonly Queue[]; readonly aheadMs?: number }
   /** A write failed: the storage refuses every call from now on, and the process should stop. */
   readonly onFailure?: (error: Error) => void
 }
 
 const CACHE_MAX = 4096
+/** Fewer are loaded in an instant. */
+const RESTING_MIN = 10_000
+/** Every automation has an item here, however long before it is due. */
+const FAR_QUEUES: readonly Queue[] = ['firings']
+const FAR_AHEAD_MS = 600_000
 const CACHE_BYTES_MAX = 67_108_864
 const PENDING_BYTES_MAX = 67_108_864
 /**
@@ -75,6 +86,7 @@ export class EmbeddedStorage implements Storage {
   readonly #listeners = new Map<Queue, Set<(lane: string) => void>>()
   readonly #tokens: TokenSource
   readonly #flusher: Flusher | undefined
+  readonly #farItems = new Map<Queue, FarItems>()
   readonly #marks: ClaimMarks | undefined
   readonly #cautiousUntil: number
   #seq = 0
@@ -103,20 +115,19 @@ export class EmbeddedStorage implements Storage {
     if (journal === undefined || opened === undefined) return
     const now = this.#now()
     const payloads = payloadsOf(journal)
-    const marked = new Set(this.#marks?.left)
-    for (const row of opened.items) {
-      const entry = entryFromRow(row, payloads)
-      // The previous process held a claim of this turn when it ended, and the journal does not show that claim.
-      if (entry.queue === 'turns' && marked.delete(entry.seq)) entry.deliveries = Math.max(entry.deliveries, 1)
-      this.#queues[entry.queue].add(entry, now)
-      if (row.seq > this.#seq) this.#seq = row.seq
+    const { farItems: { queues = FAR_QUEUES, aheadMs = FAR_AHEAD_MS } = {} } = options
+    const isChanging = (queue: Queue, id: string): boolean => this.#flusher?.isChanging(queue, id) ?? false
+    for (const queue of queues) {
+      const index = this.#queues[queue]
+      this.#farItems.set(queue, new FarItems({ queue, index, journal, payloads, isChanging, aheadMs, now }))
     }
-    for (const turn of marked) this.#marks?.gone(turn)
+    this.#load(opened.items(now, options.restingMin ?? RESTING_MIN), journal, payloads, now)
     this.#flusher = new Flusher(journal, this.#tokens, this.#records, {
       ...options,
       now: this.#now,
       pendingBytesMax,
       payloads,
+      farItems: this.#farItems,
     })
   }
 
@@ -144,31 +155,41 @@ export class EmbeddedStorage implements Storage {
   async peek(queue: Queue, ids: readonly string[]): Promise<readonly (ItemView | undefined)[]> {
     this.#mustWork()
     const now = this.#now()
-    const index = this.#queues[queue]
-    index.advance(now)
-    return ids.map((id) => index.view(id, now))
+    const index = this.#advanced(queue, now)
+    const farItems = this.#farItems.get(queue)
+    if (farItems === undefined) return ids.map((id) => index.view(id, now))
+    return ids.map((id) => {
+      farItems.fetch(id, now)
+      const view = index.view(id, now)
+      const entry = index.get(id)
+      // A look is no reason to keep it.
+      if (entry !== undefined) farItems.offer(entry)
+      return view
+    })
   }
 
   async held(queue: Queue): Promise<readonly string[]> {
     this.#mustWork()
-    const index = this.#queues[queue]
-    index.advance(this.#now())
-    return index.held()
+    return this.#advanced(queue, this.#now()).held()
   }
 
   async lanes(queue: Queue): Promise<readonly LaneView[]> {
     this.#mustWork()
-    const index = this.#queues[queue]
-    index.advance(this.#now())
-    return index.laneViews()
+    return this.#advanced(queue, this.#now()).laneViews()
+  }
+
+  async oldest(queue: Queue): Promise<number | undefined> {
+    this.#mustWork()
+    const now = this.#now()
+    const dueAt = this.#advanced(queue, now).oldestDueAt()
+    return dueAt === undefined ? undefined : Math.max(0, now - dueAt)
   }
 
   async claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
     this.#mustWork()
     const { lanes, limit, leaseMs, holder } = options
     const now = this.#now()
-    const index = this.#queues[queue]
-    index.advance(now)
+    const index = this.#advanced(queue, now)
     const leases: Lease[] = []
     const fresh: number[] = []
     let hasSuspects = false
@@ -179,7 +200,8 @@ export class EmbeddedStorage implements Storage {
       else fresh.push(entry.seq)
       leases.push(this.#lease(index, entry, { now, leaseMs, holder }))
     }
-    const nextInMs = index.hasReady(lanes) ? 0 : until(index.nextReadyAt(), now)
+    const nextAt = Math.min(index.nextReadyAt(), this.#farItems.get(queue)?.nextAt ?? Infinity)
+    const nextInMs = index.hasReady(lanes) ? 0 : until(nextAt, now)
     // A turn left behind may be what crashed an earlier process. Its new delivery is on disk before it is handed out,
     // so that its delivery count grows however soon this process ends. All other claims are handed out without waiting.
     if (queue === 'turns' && fresh.length > 0) this.#marks?.claimed(fresh)
@@ -195,8 +217,7 @@ export class EmbeddedStorage implements Storage {
   ): Promise<Claimed> {
     this.#mustWork()
     const now = this.#now()
-    const index = this.#queues[queue]
-    index.advance(now)
+    const index = this.#advanced(queue, now)
     const leases: Lease[] = []
     while (leases.length < limit) {
       const entry = index.firstExpired()
@@ -211,8 +232,7 @@ export class EmbeddedStorage implements Storage {
     this.#mustWork()
     const now = this.#now()
     return leases.map((ref) => {
-      const index = this.#queues[ref.queue]
-      index.advance(now)
+      const index = this.#advanced(ref.queue, now)
       const entry = index.find(ref)
       if (entry === undefined) return false
       // A hand-back is always written, because the journal may contain the claim that it undoes.
@@ -240,7 +260,7 @@ export class EmbeddedStorage implements Storage {
       this.#remove(settled)
     }
     for (const { queue, id } of remove) {
-      const entry = this.#queues[queue].get(id)
+      const entry = this.#itemOf(queue, id, now)
       if (entry !== undefined) this.#remove(entry)
     }
     let hasChanged = put.length > 0
@@ -287,12 +307,60 @@ export class EmbeddedStorage implements Storage {
     return settledBy === undefined ? lease : { ...lease, settledBy }
   }
 
+  /** Puts what the journal has into the queues: as entries, or as items that rest. */
+  #load(items: ReturnType<Opened['items']>, journal: Journal, payloads: PayloadSource, now: number): void {
+    const marked = new Set(this.#marks?.left)
+    /** The previous process held a claim of these turns when it ended, and the journal does not show those claims. */
+    const heldTurns = new Set<number>()
+    const load = (row: OpenedItem): Entry => {
+      const entry = entryFromRow(row, payloads)
+      if (entry.queue === 'turns' && heldTurns.has(entry.seq)) entry.deliveries = Math.max(entry.deliveries, 1)
+      return entry
+    }
+    const resting = new Map<Queue, RestingItems>()
+    for (const found of items) {
+      if ('idBytes' in found) {
+        const queue = queueOf(found.queue)
+        const others = resting.get(queue) ?? new RestingItems()
+        resting.set(queue, others)
+        others.add(found)
+        continue
+      }
+      if (found.seq > this.#seq) this.#seq = found.seq
+      if (this.#farItems.get(queueOf(found.queue))?.keeps(found) === true) continue
+      if (found.queue === 'turns' && marked.delete(found.seq)) heldTurns.add(found.seq)
+      const entry = load(found)
+      this.#queues[entry.queue].add(entry, now)
+    }
+    for (const [queue, found] of resting) {
+      this.#seq = Math.max(this.#seq, found.seqMax)
+      for (const seq of queue === 'turns' ? found.seqsAmong(marked) : []) {
+        marked.delete(seq)
+        heldTurns.add(seq)
+      }
+      this.#queues[queue].rest(found, now, (id, count) => journal.itemsFrom(queue, id, count).map(load))
+    }
+    for (const turn of marked) this.#marks?.gone(turn)
+  }
+
   /** The entry that this claim refers to, unless it expired while leased. */
   #inForce(ref: LeaseRef, now: number): Entry | undefined {
-    const index = this.#queues[ref.queue]
-    index.advance(now)
-    const entry = index.find(ref)
+    const entry = this.#advanced(ref.queue, now).find(ref)
     return entry?.state === 'expired' ? undefined : entry
+  }
+
+  /** The queue at this time. */
+  #advanced(queue: Queue, now: number): QueueIndex {
+    const index = this.#queues[queue]
+    this.#farItems.get(queue)?.advance(now)
+    index.advance(now)
+    return index
+  }
+
+  /** The item of this id, wherever it is. */
+  #itemOf(queue: Queue, id: string, now: number): Entry | undefined {
+    this.#farItems.get(queue)?.fetch(id, now)
+    return this.#queues[queue].get(id)
   }
 
   /** Updates the records to the current time and returns that time. */
@@ -311,14 +379,14 @@ export class EmbeddedStorage implements Storage {
   #enqueueAll(items: readonly Item[], now: number): void {
     for (const item of items) {
       const index = this.#queues[item.queue]
-      const old = index.get(item.id)
+      const old = this.#itemOf(item.queue, item.id, now)
       if (old !== undefined) this.#remove(old)
       const entry = entryOf(item, ++this.#seq, now)
       index.add(entry, now)
       this.#flusher?.itemAdded(entry)
     }
     // Only now: a listener may claim immediately and must see the whole batch.
-    for (const item of items) if (item.delayMs <= 0) this.#announce(item)
+    for (const item of items) if (item.delayMs <= 0 && item.claimed === undefined) this.#announce(item)
   }
 
   #announce({ queue, lane }: Pick<Item, 'queue' | 'lane'>): void {

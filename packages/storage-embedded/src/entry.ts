@@ -152,7 +152,15 @@ export function entryOf(item: Item, seq: number, now: number): Entry {
     settleAt: settleMs === undefined ? Infinity : dueAt + settleMs,
     unclaimedAt: unclaimedMs === undefined ? Infinity : dueAt + unclaimedMs,
   }
-  return new Entry(fixed, seq, dueAt, { payload })
+  const entry = new Entry(fixed, seq, dueAt, { payload })
+  const { claimed } = item
+  if (claimed === undefined) return entry
+  entry.token = claimed.token
+  entry.holder = claimed.holder
+  entry.leasedUntil = now + claimed.leaseMs
+  entry.deliveries = 1
+  if (runMs !== undefined) entry.runAt = now + runMs
+  return entry
 }
 
 /** Which of two ready items is taken first. */

@@ -4,6 +4,7 @@ import { itemRowOf, leaseRowOf } from './entry.ts'
 import type { Entry, PayloadSource } from './entry.ts'
 import type { Changes, ItemRow, Journal, LeaseRow } from './journal.ts'
 import type { RecordStore } from './record-store.ts'
+import type { FarItems } from './far-items.ts'
 import type { TokenSource } from './token-source.ts'
 
 interface FlusherOptions {
@@ -13,6 +14,8 @@ interface FlusherOptions {
   /** How many bytes may wait to be written before callers that write more have to wait. */
   readonly pendingBytesMax: number
   readonly payloads: PayloadSource
+  /** Queues of which some items are in the journal alone. */
+  readonly farItems: ReadonlyMap<Queue, FarItems>
 }
 
 /** From this many records on, starting a flush early is worth more than making it complete. */
@@ -43,6 +46,8 @@ export class Flusher {
   readonly #items = new Map<Queue, Map<string, Entry | undefined>>()
   /** Items whose payloads are being written. */
   #flight: Entry[] = []
+  /** Rows of queues with far items that are being deleted. */
+  readonly #removing = new Map<Queue, Set<string>>()
   #state: 'idle' | 'scheduled' | 'writing' = 'idle'
   #dirty = false
   #isClosed = false
@@ -85,6 +90,11 @@ export class Flusher {
     }
     changed.set(entry.id, undefined)
     this.#touch()
+  }
+
+  /** Whether the row of this item is about to be written, replaced or deleted. */
+  isChanging(queue: Queue, id: string): boolean {
+    return this.#items.get(queue)?.has(id) === true || this.#removing.get(queue)?.has(id) === true
   }
 
   mustWork(): void {
@@ -164,8 +174,11 @@ export class Flusher {
       return
     }
     this.#records.settle(hasRemains)
-    for (const entry of this.#flight) entry.leavePayload(this.#options.payloads)
+    const written = this.#flight
+    for (const entry of written) entry.leavePayload(this.#options.payloads)
     this.#flight = []
+    this.#removing.clear()
+    for (const entry of written) this.#options.farItems.get(entry.queue)?.offer(entry)
     this.#state = 'idle'
     const done = this.#writing
     this.#writing = undefined
@@ -196,8 +209,10 @@ export class Flusher {
     const removed: { queue: string; id: string }[] = []
     for (const [queue, changed] of this.#items) {
       for (const [id, entry] of changed) {
-        if (entry === undefined) removed.push({ queue, id })
-        else if (entry.rowStored) leases.push(leaseRowOf(entry))
+        if (entry === undefined) {
+          removed.push({ queue, id })
+          this.#noteRemoval(queue, id)
+        } else if (entry.rowStored) leases.push(leaseRowOf(entry))
         else {
           items.push(itemRowOf(entry))
           this.#flight.push(entry)
@@ -212,6 +227,12 @@ export class Flusher {
     const recordCount = records.length + updates.length + dropped.length + counts.length
     if (recordCount + items.length + leases.length + removed.length === 0 && !isSweeping) return undefined
     return { time, epoch: this.#tokens.epoch, ...taken, items, leases, removed }
+  }
+
+  #noteRemoval(queue: Queue, id: string): void {
+    if (!this.#options.farItems.has(queue)) return
+    const ids = this.#removing.get(queue) ?? new Set()
+    this.#removing.set(queue, ids.add(id))
   }
 
   #fail(cause: unknown): void {

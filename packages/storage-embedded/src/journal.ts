@@ -94,12 +94,33 @@ export interface JournalQuery {
 /** An item as the previous process left it. A payload that is too long for memory is `null` and is read on request. */
 export type OpenedItem = Omit<ItemRow, 'payload'> & { readonly payload: string | null }
 
+/**
+ * Items of one queue that may stay in the journal until they are needed: without a lease and never claimed. In the order of
+ * their ids, byte by byte, over all pages of the queue. No page has more than `RESTING_PAGE_ROWS`.
+ */
+export interface RestingPage {
+  readonly queue: string
+  /** One after the other, in UTF-8, and how long each of them is. */
+  readonly ids: Uint8Array
+  readonly idBytes: readonly number[]
+  /** One name where all are in the same lane. */
+  readonly lanes: string | readonly string[]
+  readonly seqs: readonly number[]
+  /** See `Entry.rank`. */
+  readonly ranks: readonly number[]
+  /** When something is to be done about each: it is due, another lane may take it, or its time is over. */
+  readonly alarms?: readonly number[]
+  /** Those that are not due yet. */
+  readonly asleep?: readonly boolean[]
+}
+
 export interface Opened {
   /** Incremented at every opening, and durable before this returns. */
   readonly epoch: number
   /** The latest time that was ever written. The clock must not start before it. */
   readonly time: number
-  readonly items: Iterable<OpenedItem>
+  /** Every item, by itself or in a page. With fewer than `restingMin` items there are no pages. */
+  items(now: number, restingMin: number): Iterable<OpenedItem | RestingPage>
   readonly counts: Iterable<CountRow>
 }
 
@@ -123,6 +144,12 @@ export interface Journal {
   floor(kind: string, query: JournalQuery, looksMax: number): string | undefined
   /** Records that expire after the first time and not after the second, in any order. */
   expiring(after: number, until: number): readonly ExpiringRow[]
+  /** So many stored items of a queue in the order of their ids, starting with this one. */
+  itemsFrom(queue: string, id: string, limit: number): readonly OpenedItem[]
+  /** A stored item. */
+  item(queue: string, id: string): OpenedItem | undefined
+  /** The stored items of a queue that are due after the first time and not after the second. */
+  itemsDue(queue: string, after: number, until: number): readonly OpenedItem[]
   /** The payload of a stored item, as JSON text. */
   payload(queue: string, id: string): string | undefined
   /** The greatest id of a kind, so that a greater one is known to be new without a lookup. */

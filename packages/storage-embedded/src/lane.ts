@@ -1,5 +1,6 @@
 import { comesBefore } from './entry.ts'
 import type { Entry } from './entry.ts'
+import type { RestingLane } from './resting-items.ts'
 
 const GARBAGE_MIN = 64
 /** Number of empty slots at the start of the array before it is worth moving the rest. */
@@ -15,8 +16,10 @@ const EMPTY_MIN = 1024
  */
 export class Lane {
   readonly name: string
-  /** The number of ready items that a claim of this lane could get. */
+  /** The number of ready items that a claim of this lane could get, without those that rest. */
   ready = 0
+  /** Ready items that are still only in the journal. */
+  resting: RestingLane | undefined = undefined
   /** The lane after this one among those in rotation. */
   next: Lane | undefined = undefined
   inRotation = false
@@ -26,6 +29,11 @@ export class Lane {
 
   constructor(name: string) {
     this.name = name
+  }
+
+  /** All ready items that a claim of this lane could get. */
+  get readyCount(): number {
+    return this.resting === undefined ? this.ready : this.ready + this.resting.left
   }
 
   add(entry: Entry): void {

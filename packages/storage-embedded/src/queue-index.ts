@@ -4,9 +4,13 @@ import type { Alarm } from './alarm-heap.ts'
 import { comesBefore, viewOf } from './entry.ts'
 import type { Entry } from './entry.ts'
 import { Lane, LaneRotation } from './lane.ts'
+import type { RestingItems } from './resting-items.ts'
 
 /** Idle lanes are kept for the next item, up to this many or as many as are in use. */
 const LANES_IDLE_MAX = 1024
+
+/** Resting items that become entries at once when the first of them is claimed: one query for all of them. */
+const WOKEN_TOGETHER = 32
 
 export interface Claim {
   readonly token: number
@@ -30,13 +34,34 @@ export class QueueIndex {
   readonly #expiry = new AlarmHeap<Entry>()
   /** Entries in state `expired`, in the order in which they expired. */
   readonly #expired = new AlarmHeap<Entry>()
+  #resting: RestingItems | undefined = undefined
+  #read: (id: string, count: number) => readonly Entry[] = () => []
+  /** The time of the last `advance`. */
+  #now = 0
 
   get(id: string): Entry | undefined {
-    return this.#entries.get(id)
+    const entry = this.#entries.get(id)
+    if (entry !== undefined || this.#resting === undefined) return entry
+    const position = this.#resting.find(id)
+    return position === undefined ? undefined : this.#wakeUp(position, 1)
   }
 
-  entries(): Iterable<Entry> {
-    return this.#entries.values()
+  /** How many items are in memory. */
+  get loaded(): number {
+    return this.#entries.size
+  }
+
+  /** Items that stay in the journal until they are needed, and how to read them then. Once, after all others were added. */
+  rest(resting: RestingItems, now: number, read: (id: string, count: number) => readonly Entry[]): void {
+    this.#resting = resting
+    this.#read = read
+    this.#now = now
+    for (const [name, restingLane] of resting.settle()) {
+      const lane = this.#laneNamed(name)
+      lane.resting = restingLane
+      this.#readyCount += restingLane.left
+      this.#rotation.push(lane)
+    }
   }
 
   /** Adds a new or reloaded entry; its id must be free. */
@@ -62,7 +87,8 @@ export class QueueIndex {
   bestOf(lanes: readonly string[]): Entry | undefined {
     let best: Entry | undefined
     for (const name of lanes) {
-      const first = this.#lanes.get(name)?.first()
+      const lane = this.#lanes.get(name)
+      const first = lane === undefined ? undefined : this.#firstOf(lane)
       if (first !== undefined && (best === undefined || comesBefore(first, best))) best = first
     }
     return best
@@ -73,7 +99,7 @@ export class QueueIndex {
     for (;;) {
       const lane = this.#rotation.shift()
       if (lane === undefined) return undefined
-      const first = lane.first()
+      const first = this.#firstOf(lane)
       if (first === undefined) continue
       this.#rotation.push(lane)
       return first
@@ -82,7 +108,7 @@ export class QueueIndex {
 
   hasReady(lanes: readonly string[] | undefined): boolean {
     if (lanes === undefined) return this.#readyCount > 0
-    return this.#readyCount > 0 && lanes.some((lane) => (this.#lanes.get(lane)?.ready ?? 0) > 0)
+    return this.#readyCount > 0 && lanes.some((lane) => (this.#lanes.get(lane)?.readyCount ?? 0) > 0)
   }
 
   firstExpired(): Entry | undefined {
@@ -148,6 +174,8 @@ export class QueueIndex {
 
   /** Updates all states to this time. */
   advance(now: number): void {
+    this.#now = now
+    if (this.#resting !== undefined) this.#ringResting(this.#resting, now)
     this.#ringWake(now)
     this.#ringFallback(now)
     this.#ringExpiry(now)
@@ -157,17 +185,17 @@ export class QueueIndex {
   nextReadyAt(): number {
     const wake = this.#firstWake()?.at ?? Infinity
     const fallback = this.#fallback.first()?.at ?? Infinity
-    return wake < fallback ? wake : fallback
+    return Math.min(wake, fallback, this.#resting?.nextAlarm()?.at ?? Infinity)
   }
 
   nextExpiredAt(): number {
     const expiry = this.#expiry.first()?.at ?? Infinity
     const wake = this.#firstWake()?.at ?? Infinity
-    return wake < expiry ? wake : expiry
+    return Math.min(wake, expiry, this.#resting?.nextAlarm()?.at ?? Infinity)
   }
 
   view(id: string, now: number): ItemView | undefined {
-    const entry = this.#entries.get(id)
+    const entry = this.get(id)
     return entry === undefined ? undefined : viewOf(entry, now)
   }
 
@@ -182,8 +210,69 @@ export class QueueIndex {
 
   laneViews(): readonly LaneView[] {
     const views: LaneView[] = []
-    for (const lane of this.#lanes.values()) if (lane.ready > 0) views.push({ lane: lane.name, ready: lane.ready })
+    for (const { name, readyCount } of this.#lanes.values()) {
+      if (readyCount > 0) views.push({ lane: name, ready: readyCount })
+    }
     return views
+  }
+
+  /** Of the items that come next in their lanes, when the oldest became due. */
+  oldestDueAt(): number | undefined {
+    let oldest: number | undefined
+    for (const lane of this.#lanes.values()) {
+      const dueAt = lane.readyCount === 0 ? undefined : this.#firstOf(lane)?.dueAt
+      if (dueAt !== undefined && (oldest === undefined || dueAt < oldest)) oldest = dueAt
+    }
+    return oldest
+  }
+
+  /** The best ready entry of a lane. What rests and is better is woken first. */
+  #firstOf(lane: Lane): Entry | undefined {
+    for (;;) {
+      const first = lane.first()
+      const { resting: restingLane } = lane
+      const items = this.#resting
+      if (restingLane === undefined || items === undefined) return first
+      const position = restingLane.first(items)
+      if (position === undefined) {
+        lane.resting = undefined
+        return first
+      }
+      if (first !== undefined && !items.comesBefore(position, first)) return first
+      this.#wakeUp(position, restingLane.runFrom(position, items, WOKEN_TOGETHER))
+    }
+  }
+
+  /** Makes entries of so many resting items side by side, and gives the first of them. */
+  #wakeUp(position: number, count: number): Entry {
+    const items = this.#resting
+    if (items === undefined) throw new Error('Nothing rests.')
+    const id = items.idAt(position)
+    let woken: Entry | undefined
+    let next = position
+    for (const entry of this.#read(id, count)) {
+      // New items may lie between them; these are in memory already.
+      if (next === position + count || entry.id !== items.idAt(next)) continue
+      woken ??= entry
+      if (items.take(next)) this.#leaveRest(entry.lane)
+      this.add(entry, this.#now)
+      next += 1
+    }
+    if (woken?.id !== id) throw new Error(`The item ${id} is not in the journal.`)
+    if (items.left === 0) this.#resting = undefined
+    return woken
+  }
+
+  #leaveRest(name: string): void {
+    this.#readyCount--
+    const lane = this.#lanes.get(name)
+    if (lane?.resting !== undefined) lane.resting.left--
+  }
+
+  #ringResting(items: RestingItems, now: number): void {
+    for (let alarm = items.nextAlarm(); alarm !== undefined && alarm.at <= now; alarm = items.nextAlarm()) {
+      this.#wakeUp(alarm.position, 1)
+    }
   }
 
   #makeReady(entry: Entry): void {
@@ -197,13 +286,18 @@ export class QueueIndex {
     if (entry.fallbackLane !== undefined) this.#addTo(entry.fallbackLane, entry)
   }
 
-  #addTo(name: string, entry: Entry): void {
+  #laneNamed(name: string): Lane {
     let lane = this.#lanes.get(name)
     if (lane === undefined) {
       if (this.#lanes.size >= this.#lanesMax) this.#sweepLanes()
       lane = new Lane(name)
       this.#lanes.set(name, lane)
     }
+    return lane
+  }
+
+  #addTo(name: string, entry: Entry): void {
+    const lane = this.#laneNamed(name)
     // One string per lane instead of one per item.
     if (entry.lane === name) entry.lane = lane.name
     lane.add(entry)
@@ -212,7 +306,7 @@ export class QueueIndex {
 
   #sweepLanes(): void {
     for (const lane of this.#lanes.values()) {
-      if (lane.ready > 0 || lane.inRotation) continue
+      if (lane.readyCount > 0 || lane.inRotation) continue
       lane.clear()
       this.#lanes.delete(lane.name)
     }

@@ -1,8 +1,10 @@
 import { DatabaseSync } from '@photostructure/sqlite'
+import { isIndexedByName } from '@impresario/core'
+import type { Kind } from '@impresario/core'
 import { firstBytes } from './journal.ts'
 import type { Changes, CountRow, ExpiringRow, Journal, JournalQuery, Opened, OpenedItem, RecordRow } from './journal.ts'
-import { PAYLOAD_KEPT_CHARS_MAX } from './entry.ts'
 import type { FileIdentity } from './file-identity.ts'
+import { OPENED_COLUMNS, openedItems } from './sqlite-items.ts'
 import { BUSY_MS, countedRows, prepareDatabase } from './sqlite-schema.ts'
 import type { Database, PrepareOptions, Value } from './sqlite-schema.ts'
 import { countFrom, countKeyOf, pack } from './sqlite-write.ts'
@@ -10,13 +12,20 @@ import { SqliteWriter } from './sqlite-writer.ts'
 
 type Statement = ReturnType<Database['prepare']>
 
-export const ITEM_COLUMNS = `queue, id, lane, priority, seq, due_at AS dueAt, fallback_lane AS fallbackLane,
-  fallback_at AS fallbackAt, settle_at AS settleAt, unclaimed_at AS unclaimedAt, run_ms AS runMs, run_at AS runAt, token,
-  leased_until AS leasedUntil, holder, deliveries`
-
-const KEPT_PAYLOAD = `CASE WHEN octet_length(payload) <= ${PAYLOAD_KEPT_CHARS_MAX} THEN payload END AS payload`
-
 export const RECORD_COLUMNS = 'kind, id, version, owner, status, name, text, expires_at AS expiresAt, data'
+
+const OF_STATUS = "AND status = ? AND status <> 'finished'"
+
+/**
+ * SQLite would rather walk all records in the order of their ids than use the index by status: with a million jobs that took
+ * a second for each status that none of them has.
+ */
+function tableFor(where: string): string {
+  return where === OF_STATUS ? 'records INDEXED BY records_by_status' : 'records'
+}
+
+/** The literal tells SQLite that the index by name holds all that is asked for. */
+const BY_NAME = "records INDEXED BY records_by_name WHERE kind = 'subscription' AND kind = ?"
 
 /**
  * The journal in one SQLite file. One connection here, for reading; one in a thread, for writing.
@@ -35,9 +44,11 @@ export class SqliteJournal implements Journal {
   }
 
   open(): Opened {
-    // Row by row: loading a million at once would double the memory that they need.
-    const items = itemRows(this.#prepare(`SELECT ${ITEM_COLUMNS}, ${KEPT_PAYLOAD} FROM items`).iterate())
-    return { ...this.#opened, items, counts: this.#counts() }
+    return {
+      ...this.#opened,
+      items: (now, restingMin) => openedItems(this.#db, now, restingMin),
+      counts: this.#counts(),
+    }
   }
 
   onBroken(listener: (error: Error) => void): void {
@@ -64,9 +75,7 @@ export class SqliteJournal implements Journal {
       return this.#listWhere(kind, query, `AND status IN (${statuses.map(() => '?').join(', ')})`, statuses)
     }
     // One index scan per status, then the newest of all results.
-    const found = statuses.flatMap((status) =>
-      this.#listWhere(kind, query, "AND status = ? AND status <> 'finished'", [status]),
-    )
+    const found = statuses.flatMap((status) => this.#listWhere(kind, query, OF_STATUS, [status]))
     // Each scan may have ended at its byte limit. Up to that point the newest results are at least as long.
     const newest = found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, query.limit)
     return query.bytesMax === undefined ? newest : [...firstBytes(newest, query.bytesMax)]
@@ -74,7 +83,7 @@ export class SqliteJournal implements Journal {
 
   floor(kind: string, { owner, statuses, before, from }: JournalQuery, looksMax: number): string | undefined {
     const walk = (where: string, values: readonly string[]): string | undefined => {
-      const parts = ['SELECT id FROM records WHERE kind = ?', where]
+      const parts = [`SELECT id FROM ${tableFor(where)} WHERE kind = ?`, where]
       const bound: Value[] = [kind, ...values]
       if (before !== undefined) {
         parts.push('AND id < ?')
@@ -92,7 +101,7 @@ export class SqliteJournal implements Journal {
     if (statuses === undefined || statuses.includes('finished')) {
       return owner === undefined ? walk('', []) : walk('AND owner = ?', [owner])
     }
-    const floors = statuses.map((status) => walk("AND status = ? AND status <> 'finished'", [status]))
+    const floors = statuses.map((status) => walk(OF_STATUS, [status]))
     return floors
       .filter((floor) => floor !== undefined)
       .toSorted()
@@ -103,6 +112,21 @@ export class SqliteJournal implements Journal {
     const sql = `SELECT kind, id, owner, status, name, expires_at AS expiresAt FROM records
       WHERE expires_at > ? AND expires_at <= ?`
     return expiringRows(this.#prepare(sql).all(after, until))
+  }
+
+  itemsFrom(queue: string, id: string, limit: number): readonly OpenedItem[] {
+    const sql = `SELECT ${OPENED_COLUMNS} FROM items WHERE queue = ? AND id >= ? ORDER BY id LIMIT ?`
+    return itemRows(this.#prepare(sql).all(queue, id, limit))
+  }
+
+  item(queue: string, id: string): OpenedItem | undefined {
+    const sql = `SELECT ${OPENED_COLUMNS} FROM items WHERE queue = ? AND id = ?`
+    return itemRows(this.#prepare(sql).all(queue, id))[0]
+  }
+
+  itemsDue(queue: string, after: number, until: number): readonly OpenedItem[] {
+    const sql = `SELECT ${OPENED_COLUMNS} FROM items WHERE queue = ? AND due_at > ? AND due_at <= ?`
+    return itemRows(this.#prepare(sql).all(queue, after, until))
   }
 
   payload(queue: string, id: string): string | undefined {
@@ -153,11 +177,13 @@ export class SqliteJournal implements Journal {
 
   #listWhere(kind: string, query: JournalQuery, where: string, values: readonly string[]): readonly RecordRow[] {
     const { owner, name, before, from, search, now, limit } = query
-    const parts = [`SELECT ${RECORD_COLUMNS} FROM records WHERE kind = ?`, where]
+    const isByName = name !== undefined && where === '' && isIndexedByName(kind as Kind)
+    const source = isByName ? BY_NAME : `${tableFor(where)} WHERE kind = ?`
+    const parts = [`SELECT ${RECORD_COLUMNS} FROM ${source}`, where]
     const bound: Value[] = [kind, ...values]
     if (owner !== undefined) {
-      // The unary plus keeps SQLite from using the index by owner where the index by status is shorter.
-      parts.push(where === '' ? 'AND owner = ?' : 'AND +owner = ?')
+      // The unary plus keeps SQLite from using the index by owner where another one is shorter.
+      parts.push(where === '' && !isByName ? 'AND owner = ?' : 'AND +owner = ?')
       bound.push(owner)
     }
     if (name !== undefined) {
@@ -223,6 +249,6 @@ function expiringRows(rows: readonly unknown[]): readonly ExpiringRow[] {
   return rows as readonly ExpiringRow[]
 }
 
-function itemRows(rows: Iterable<unknown>): Iterable<OpenedItem> {
-  return rows as Iterable<OpenedItem>
+function itemRows(rows: readonly unknown[]): readonly OpenedItem[] {
+  return rows as readonly OpenedItem[]
 }

@@ -98,3 +98,69 @@ test('[G-01] the check of a file finds a wrong count', async () => {
   expect(storage.integrityCheck()).toEqual(['The count of ["job","client","press","running"] is 5 and should be 1.'])
   await storage.close()
 })
+
+test('[K-13] a name of the audit log has no count of its own, and counts by name of an earlier program are put together', async () => {
+  const directory = temporaryDirectory()
+  const audit = (id: string) => ({
+    kind: 'audit' as const,
+    id,
+    version: 1,
+    value: {},
+    facets: { owner: 'ann', name: `subject of ${id}`, status: 'event.published' },
+  })
+  const first = openEmbeddedStorage({ directory })
+  await first.commit({ put: [audit('a1'), audit('a2'), putJob('j1', 1)] })
+  expect(await first.counts('audit', { owner: 'ann' })).toEqual({ 'event.published': 2 })
+  await first.close()
+  const db = new DatabaseSync(join(directory, 'impresario.db'))
+  const keys = (): readonly unknown[] =>
+    db
+      .prepare('SELECT key FROM counts ORDER BY key')
+      .all()
+      .map((row) => (row as { readonly key: string }).key)
+  const kept = ['["audit","ann",null,"event.published"]', '["job","client","press","running"]']
+  expect(keys()).toEqual(kept)
+  db.exec(`DELETE FROM counts WHERE key LIKE '["audit"%';
+    INSERT INTO counts VALUES ('["audit","ann","subject of a1","event.published"]', 1),
+      ('["audit","ann","subject of a2","event.published"]', 1)`)
+
+  const second = openEmbeddedStorage({ directory })
+  expect(await second.counts('audit', { owner: 'ann' })).toEqual({ 'event.published': 2 })
+  expect(await second.counts('job', { name: 'press' })).toEqual({ running: 1 })
+  await second.commit({ drop: [{ kind: 'audit', id: 'a1' }] })
+  await second.sync()
+  expect(await second.counts('audit', {})).toEqual({ 'event.published': 1 })
+  expect(second.integrityCheck()).toEqual([])
+  expect(keys()).toEqual(kept)
+  await expect((async () => second.counts('audit', { name: 'subject of a1' }))()).rejects.toThrow(/not counted by name/)
+  await second.close()
+  db.close()
+})
+
+test('[K-04] triggers are found by an index of their names, which a file of an earlier program gets when it is opened', async () => {
+  const directory = temporaryDirectory()
+  const first = openEmbeddedStorage({ directory, now: () => 1 })
+  const put = (['ann', 'ann', 'bob'] as const).map((owner, at) => ({
+    ...({ kind: 'subscription', id: `s${at}`, version: 1, value: { at } } as const),
+    facets: { owner, name: at === 0 ? '=other' : '=order.paid' },
+  }))
+  await first.commit({ put })
+  await first.close()
+  const db = new DatabaseSync(join(directory, 'impresario.db'))
+  db.exec('DROP INDEX records_by_name')
+  db.close()
+  const second = openEmbeddedStorage({ directory, now: () => 1 })
+  const found = async (query: object): Promise<readonly string[]> =>
+    (await second.list('subscription', { name: '=order.paid', limit: 9, ...query })).map(({ id }) => id)
+  // The statement names its index: without it, or if it led nowhere, SQLite would refuse it.
+  expect(await found({})).toEqual(['s2', 's1'])
+  expect(await found({ owner: 'ann' })).toEqual(['s1'])
+  expect(await found({ before: 's2' })).toEqual(['s1'])
+  await second.close()
+  const again = new DatabaseSync(join(directory, 'impresario.db'), { readOnly: true })
+  const plan = again.prepare(
+    "EXPLAIN QUERY PLAN SELECT data FROM records INDEXED BY records_by_name WHERE kind = 'subscription' AND kind = ? AND +owner = ? AND name = ? ORDER BY id DESC",
+  )
+  expect(plan.all('subscription', 'ann', 'x')).toMatchObject([{ detail: expect.stringContaining('name=?') as string }])
+  again.close()
+})

@@ -39,8 +39,9 @@ export const PRAGMAS: readonly string[] = [
 /**
  * Tables without row ids, so that each row is in one tree only. The data column comes last, because long data is kept
  * in overflow pages and a column after it could be read only through them. The index by status leaves out finished
- * jobs, which are nearly all jobs: an open job costs two small index writes, a finished one costs nothing. The counts
- * are stored beside the records, because counting a million records at every start would take seconds.
+ * jobs, which are nearly all jobs: an open job costs two small index writes, a finished one costs nothing. The index by
+ * name is for the kinds of `isIndexedByName`. The counts are stored beside the records, because counting a million
+ * records at every start would take seconds.
  */
 const TABLES = `
 CREATE TABLE IF NOT EXISTS meta (
@@ -54,6 +55,7 @@ CREATE TABLE IF NOT EXISTS records (
 CREATE INDEX IF NOT EXISTS records_by_owner ON records (kind, owner, id) WHERE owner IS NOT NULL;
 CREATE INDEX IF NOT EXISTS records_by_status ON records (kind, status, id) WHERE status <> 'finished';
 CREATE INDEX IF NOT EXISTS records_by_expiry ON records (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS records_by_name ON records (kind, name, id) WHERE kind = 'subscription';
 CREATE TABLE IF NOT EXISTS counts (key TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS items (
   queue TEXT NOT NULL, id TEXT NOT NULL, lane TEXT NOT NULL, priority REAL NOT NULL, seq INTEGER NOT NULL,
@@ -61,6 +63,7 @@ CREATE TABLE IF NOT EXISTS items (
   unclaimed_at REAL, run_ms REAL, run_at REAL, token INTEGER NOT NULL, leased_until REAL NOT NULL, holder TEXT, deliveries INTEGER NOT NULL,
   PRIMARY KEY (queue, id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS firings_by_due ON items (queue, due_at) WHERE queue = 'firings';
 CREATE TABLE IF NOT EXISTS move (one INTEGER PRIMARY KEY CHECK (one = 1), mark TEXT NOT NULL) STRICT;
 INSERT OR IGNORE INTO meta VALUES (1, ${SCHEMA_VERSION}, 0, 0);
 `
@@ -87,6 +90,7 @@ export function prepareDatabase(
     db.exec('BEGIN IMMEDIATE')
     if (found === 1) migrateFrom1(db)
     else db.exec(TABLES)
+    if (hasOldCounts(db)) recount(db)
     db.exec('COMMIT')
     if (isForTransfer) return metaOf(db)
     // Not inside the transaction: a connection that is closed inside one may keep its lock until it is
@@ -146,16 +150,27 @@ function migrateFrom1(db: Database): void {
   db.exec(TABLES)
   db.exec(`INSERT INTO records SELECT kind, id, version, owner, status, name, NULL, NULL, data FROM records_1;
     DROP TABLE records_1`)
+  recount(db)
+  db.exec('UPDATE meta SET schema_version = 2')
+}
+
+/** Whether an earlier program has written counts by names that are not counted any more. */
+function hasOldCounts(db: Database): boolean {
+  const sql = 'SELECT 1 FROM counts WHERE key NOT LIKE \'["job",%\' AND key ->> 2 IS NOT NULL LIMIT 1'
+  return db.prepare(sql).get() !== undefined
+}
+
+export function recount(db: Database): void {
+  db.exec('DELETE FROM counts')
   const insert = db.prepare('INSERT INTO counts VALUES (?, ?)')
   for (const row of countedRows(db)) insert.run(countKeyOf(row), row.count)
-  db.exec('UPDATE meta SET schema_version = 2')
 }
 
 /** The actual number of records, without those that had expired at the last write. */
 export function countedRows(db: Database): readonly CountRow[] {
-  const sql = `SELECT kind, owner, name, status, count(*) AS count FROM records
+  const sql = `SELECT kind, owner, iif(kind = 'job', name, NULL) AS name, status, count(*) AS count FROM records
     WHERE status IS NOT NULL AND (expires_at IS NULL OR expires_at > (SELECT time FROM meta))
-    GROUP BY kind, owner, name, status`
+    GROUP BY kind, owner, 3, status`
   return db.prepare(sql).all() as readonly CountRow[]
 }
 

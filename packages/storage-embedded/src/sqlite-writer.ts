@@ -25,6 +25,9 @@ const KEPT_PAGES = 256
 const STEP_PAGES = 256
 const HOUSE_MS = 50
 
+/** Two messages of the largest size fit. */
+const YOUNG_MB_MAX = 12
+
 type Answer =
   | { readonly hasRemains: boolean }
   | { readonly failure: string; readonly isGone: boolean }
@@ -42,6 +45,8 @@ export class SqliteWriter {
     const driver = createRequire(import.meta.url).resolve('@photostructure/sqlite')
     this.#worker = new Worker(PROGRAM, {
       eval: true,
+      // What it is sent is garbage as soon as it is written. By itself V8 lets that grow to 48 MB before it looks.
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX },
       workerData: {
         driver,
         file,

@@ -17,10 +17,10 @@ import type {
 import { lockDirectory } from './directory-lock.ts'
 import { queueOf } from './entry.ts'
 import type { ItemRow, RecordRow } from './journal.ts'
-import { ITEM_COLUMNS, RECORD_COLUMNS } from './sqlite-journal.ts'
-import { countedRows, PRAGMAS, prepareDatabase } from './sqlite-schema.ts'
+import { ITEM_COLUMNS } from './sqlite-items.ts'
+import { RECORD_COLUMNS } from './sqlite-journal.ts'
+import { PRAGMAS, prepareDatabase, recount } from './sqlite-schema.ts'
 import type { Database } from './sqlite-schema.ts'
-import { countKeyOf } from './sqlite-write.ts'
 import { TOKENS_PER_EPOCH } from './token-source.ts'
 
 const FILE = 'impresario.db'
@@ -144,9 +144,7 @@ export class TransferableFile implements Transferable {
     this.#transaction(() => {
       const epoch = Math.max(this.#meta().epoch, Math.ceil(lastToken / TOKENS_PER_EPOCH))
       this.#db.prepare('UPDATE meta SET epoch = ?, time = ?').run(epoch, now)
-      this.#db.exec('DELETE FROM counts')
-      const insert = this.#db.prepare('INSERT INTO counts VALUES (?, ?)')
-      for (const row of countedRows(this.#db)) insert.run(countKeyOf(row), row.count)
+      recount(this.#db)
     })
   }
 

@@ -1,5 +1,17 @@
+import { AGEING_MS } from '@impresario/core'
 import { firstBytes } from './journal.ts'
-import type { Changes, CountRow, ExpiringRow, ItemRow, Journal, JournalQuery, Opened, RecordRow } from './journal.ts'
+import type {
+  Changes,
+  CountRow,
+  ExpiringRow,
+  ItemRow,
+  Journal,
+  JournalQuery,
+  Opened,
+  RecordRow,
+  RestingPage,
+} from './journal.ts'
+import { RESTING_PAGE_ROWS } from './resting-items.ts'
 
 export interface VolatileJournalOptions {
   /**
@@ -39,7 +51,7 @@ function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal
       image.owner = self
       image.epoch++
       const { epoch, time } = image
-      return { epoch, time, items: [...image.items.values()], counts: [...image.counts.values()] }
+      return { epoch, time, items: openedItems([...image.items.values()]), counts: [...image.counts.values()] }
     },
     async write(changes) {
       await options.beforeWrite?.(changes)
@@ -60,6 +72,14 @@ function onImage(image: Image, options: VolatileJournalOptions): VolatileJournal
       const by = { ...(owner === undefined ? {} : { owner }), ...(statuses === undefined ? {} : { statuses }) }
       return listOf(image, kind, { ...by, ...range, now: -Infinity, limit: looksMax })[looksMax - 1]?.id
     },
+    itemsFrom: (queue, id, limit) =>
+      inOrder([...image.items.values()].filter((row) => row.queue === queue && bytewise(row.id, id) >= 0)).slice(
+        0,
+        limit,
+      ),
+    item: (queue, id) => image.items.get(keyOf(queue, id)),
+    itemsDue: (queue, after, until) =>
+      [...image.items.values()].filter((row) => row.queue === queue && row.dueAt > after && row.dueAt <= until),
     payload: (queue, id) => image.items.get(keyOf(queue, id))?.payload,
     expiring: (after, until) => expiringOf(image, after, until),
     lastId: (kind) => listOf(image, kind, { now: -Infinity, limit: 1 })[0]?.id,
@@ -144,4 +164,51 @@ function listOf(image: Image, kind: string, query: JournalQuery): readonly Recor
 
 function keyOf(group: string, id: string): string {
   return `${group}/${id}`
+}
+
+function bytewise(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}
+
+function inOrder(rows: readonly ItemRow[]): readonly ItemRow[] {
+  return rows.toSorted((a, b) => bytewise(a.id, b.id))
+}
+
+function openedItems(rows: readonly ItemRow[]): Opened['items'] {
+  return (now, restingMin) => {
+    if (rows.length < restingMin) return rows
+    const rests = rows.filter((row) => mayRest(row, now))
+    return [...rows.filter((row) => !mayRest(row, now)), ...pagesOf(rests, now)]
+  }
+}
+
+/** The same as the condition in SQL: see `sqlite-items.ts`. */
+function mayRest(row: ItemRow, now: number): boolean {
+  const ends = [row.fallbackAt, row.settleAt, row.unclaimedAt]
+  const isFree = row.token === 0 && row.leasedUntil === 0 && row.holder === null && row.runAt === null
+  return isFree && row.deliveries === 0 && ends.every((at) => at === null || at > now)
+}
+
+function* pagesOf(rows: readonly ItemRow[], now: number): Generator<RestingPage> {
+  for (const queue of new Set(rows.map((row) => row.queue))) {
+    const all = inOrder(rows.filter((row) => row.queue === queue))
+    for (let at = 0; at < all.length; at += RESTING_PAGE_ROWS) {
+      yield pageOf(queue, all.slice(at, at + RESTING_PAGE_ROWS), now)
+    }
+  }
+}
+
+function pageOf(queue: string, rows: readonly ItemRow[], now: number): RestingPage {
+  const alarmOf = ({ dueAt, fallbackAt, settleAt, unclaimedAt }: ItemRow): number =>
+    Math.min(dueAt > now ? dueAt : Infinity, ...[fallbackAt, settleAt, unclaimedAt].map((end) => end ?? Infinity))
+  return {
+    queue,
+    ids: Buffer.from(rows.map(({ id }) => id).join('')),
+    idBytes: rows.map(({ id }) => Buffer.byteLength(id)),
+    lanes: rows.map(({ lane }) => lane),
+    seqs: rows.map(({ seq }) => seq),
+    ranks: rows.map(({ dueAt, priority }) => dueAt - priority * AGEING_MS),
+    alarms: rows.map(alarmOf),
+    asleep: rows.map(({ dueAt }) => dueAt > now),
+  }
 }

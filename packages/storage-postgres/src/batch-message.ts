@@ -1,5 +1,5 @@
 import { foldedText } from '@impresario/core'
-import type { Batch, Item, Put } from '@impresario/core'
+import type { Batch, BornClaim, Item, Put } from '@impresario/core'
 import { jsonWeight } from '@impresario/protocol'
 import type { Touches } from './names-in-use.ts'
 import { mustBeStorableName } from './storable-name.ts'
@@ -36,7 +36,7 @@ interface Named {
 }
 
 /** A group of batches as the parameters of the function `commit`. An empty part is null and is skipped. */
-export function commitParameters(batches: readonly Batch[]): readonly (string | null)[] {
+export function commitParameters(batches: readonly Batch[], session: number): readonly (string | null)[] {
   const locks: Named[] = []
   const keys: Named[] = []
   const puts: Named[] = []
@@ -46,7 +46,7 @@ export function commitParameters(batches: readonly Batch[]): readonly (string | 
     const { put = [], drop = [], enqueue = [] } = batch
     locks.push(...lockRows(batch, b))
     for (const item of newest(enqueue, ({ queue, id }) => itemName(queue, id))) {
-      items.push({ name: itemName(item.queue, item.id), row: itemRow(item, b, order++) })
+      items.push({ name: itemName(item.queue, item.id), row: itemRow(item, b, order++, session) })
     }
     keys.push(...keyRows(put, drop, b))
     for (const one of newest(put, ({ kind, id }) => recordName(kind, id))) {
@@ -107,8 +107,8 @@ function facetColumns(facets: Put['facets']): { readonly [K in 'o' | 's' | 'm' |
   }
 }
 
-function itemRow(item: Item, b: number, o: number): Row {
-  const { queue, id, lane, priority, delayMs, payload, fallback, unclaimedMs, settleMs, runMs } = item
+function itemRow(item: Item, b: number, o: number, session: number): Row {
+  const { queue, id, lane, priority, delayMs, payload, fallback, unclaimedMs, settleMs, runMs, claimed } = item
   const second = fallback === undefined || fallback.lane === lane ? undefined : fallback
   return {
     o,
@@ -124,7 +124,13 @@ function itemRow(item: Item, b: number, o: number): Row {
     s: whole(settleMs),
     r: whole(runMs),
     d: JSON.stringify(payload),
+    ...(claimed === undefined ? {} : claimColumns(claimed, session)),
   }
+}
+
+function claimColumns({ token, leaseMs, holder }: BornClaim, session: number): Row {
+  const own = holder === undefined ? { cs: session } : { ch: checked(holder) }
+  return { ct: token, cl: whole(leaseMs), ...own }
 }
 
 function optional(text: string | undefined): string | null {

@@ -97,22 +97,27 @@ BEGIN
   IF p_items IS NOT NULL THEN
     base := nextval('{schema}.orders');
     INSERT INTO {schema}.items AS x (queue, id, seq, rank, priority, due_at, alarm_at, expired_at, settle_at, unclaimed_at,
-      run_ms, fallback_at, state, fallback_on, lane, fallback_lane, payload)
+      run_ms, fallback_at, state, fallback_on, lane, fallback_lane, payload, token, holder, session, leased_until, deliveries, run_at)
     SELECT p.q, p.i, base + p.o, {schema}.rank_of(at.due, p.p), p.p, at.due,
-      {schema}.alarm_of(v_now, now.state, at.due, 0, at.expiry, at.fallback), at.expiry, at.settle, at.unclaimed,
-      p.r, at.fallback, now.state, coalesce(at.fallback <= v_now, false), p.l, p.fl, p.d
+      {schema}.alarm_of(v_now, now.state, at.due, at.leased, at.expiry, at.fallback), at.expiry, at.settle, at.unclaimed,
+      p.r, at.fallback, now.state, coalesce(at.fallback <= v_now, false), p.l, p.fl, p.d,
+      coalesce(p.ct, 0), p.ch, p.cs, at.leased, CASE WHEN p.ct IS NULL THEN 0 ELSE 1 END, at.run
     FROM json_to_recordset(p_items) AS p(n integer, o integer, b integer, q text, i text, l text, p double precision,
-      w bigint, fl text, fa bigint, u bigint, s bigint, r bigint, d text)
+      w bigint, fl text, fa bigint, u bigint, s bigint, r bigint, d text, ct bigint, cl bigint, ch text, cs bigint)
     CROSS JOIN LATERAL (SELECT v_now + p.w AS due, v_now + p.w + p.s AS settle, v_now + p.w + p.u AS unclaimed,
-      v_now + p.w + p.fa AS fallback, v_now + p.w + least(p.s, p.u) AS expiry) AS at
-    CROSS JOIN LATERAL (SELECT {schema}.state_of(v_now, at.due, 0, at.expiry, false) AS state) AS now
+      v_now + p.w + p.fa AS fallback, coalesce(v_now + p.cl, 0) AS leased,
+      CASE WHEN p.ct IS NOT NULL THEN v_now + p.r END AS run,
+      CASE WHEN p.ct IS NULL THEN v_now + p.w + least(p.s, p.u)
+        ELSE least(v_now + p.w + p.s, CASE WHEN p.r <= p.cl THEN v_now + p.r END) END AS expiry) AS at
+    CROSS JOIN LATERAL (SELECT {schema}.state_of(v_now, at.due, at.leased, at.expiry, false) AS state) AS now
     WHERE NOT p.b = ANY (bad) ORDER BY p.n
     ON CONFLICT (queue, id) DO UPDATE SET seq = excluded.seq, rank = excluded.rank, priority = excluded.priority,
-      token = 0, session = NULL, due_at = excluded.due_at, leased_until = 0, alarm_at = excluded.alarm_at,
+      token = excluded.token, session = excluded.session, due_at = excluded.due_at, leased_until = excluded.leased_until,
+      alarm_at = excluded.alarm_at,
       expired_at = excluded.expired_at, settle_at = excluded.settle_at, unclaimed_at = excluded.unclaimed_at,
-      run_ms = excluded.run_ms, run_at = NULL, fallback_at = excluded.fallback_at, deliveries = 0,
+      run_ms = excluded.run_ms, run_at = excluded.run_at, fallback_at = excluded.fallback_at, deliveries = excluded.deliveries,
       state = excluded.state, fallback_on = excluded.fallback_on, closing = false, lane = excluded.lane,
-      fallback_lane = excluded.fallback_lane, holder = NULL, payload = excluded.payload;
+      fallback_lane = excluded.fallback_lane, holder = excluded.holder, payload = excluded.payload;
   END IF;
 
   IF deltas IS NOT NULL THEN

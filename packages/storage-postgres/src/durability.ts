@@ -5,6 +5,14 @@ import type { ClientBase } from 'pg'
 /** PostgreSQL 13 is the oldest version with everything that the functions use. */
 const VERSION_MIN = 130_000
 
+/** What the server's settings guarantee for acknowledged writes, as they were when the storage was opened. */
+export interface Durability {
+  /** `always`: no write is lost. `none`: a crash of the server may lose writes that were acknowledged. */
+  readonly promise: 'always' | 'none'
+  /** Readable reasons why these settings do not guarantee that no write is lost. */
+  readonly doubts: readonly string[]
+}
+
 /**
  * Reads and reports the durability of the server. Refuses a server that is too old or, if `strict`, guarantees too
  * little.
@@ -12,7 +20,7 @@ const VERSION_MIN = 130_000
 export async function mustBeDurable(
   client: ClientBase,
   { strict, log }: { readonly strict: boolean; readonly log: Log | undefined },
-): Promise<void> {
+): Promise<Durability> {
   const names = [
     'server_version_num',
     'synchronous_commit',
@@ -43,7 +51,7 @@ export async function mustBeDurable(
   const weak = ['synchronous_commit', 'fsync', 'full_page_writes'].filter((name) => settings.get(name) === 'off')
   if (weak.length === 0) {
     log?.info('PostgreSQL keeps what it has acknowledged, also through a power cut')
-    return
+    return { promise: 'always', doubts: [] }
   }
   const list = weak.map((name) => `${name} = off`).join(', ')
   if (strict) {
@@ -53,4 +61,8 @@ export async function mustBeDurable(
     )
   }
   log?.warn(`PostgreSQL runs with ${list}: a crash of the server may lose what was acknowledged`)
+  return {
+    promise: 'none',
+    doubts: weak.map((name) => `${name} is off: a crash of the server may lose what was acknowledged`),
+  }
 }

@@ -1,3 +1,4 @@
+export type { Durability } from './durability.ts'
 export { openTransferableSchema } from './transferable-schema.ts'
 export { openPostgresStorage } from './open.ts'
 export type { PostgresStorageOptions } from './open.ts'

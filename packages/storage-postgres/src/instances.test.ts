@@ -1,4 +1,5 @@
-import type { Item, Lease, Put, Storage } from '@impresario/core'
+import { randomUUID } from 'node:crypto'
+import type { Item, Job, Lease, Put, Storage } from '@impresario/core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { openPostgresStorage } from './open.ts'
 import type { PostgresStorageOptions } from './open.ts'
@@ -83,6 +84,27 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
     expect(got).toEqual([...common.map(({ id }) => [id]), [], [], [], [], []])
     const [row] = await server.query(`SELECT count(DISTINCT xmin::text)::integer AS n FROM ${namespace}.items`)
     expect(row).toEqual({ n: 1 })
+  })
+
+  test('[G-03] a claim brings the jobs of its items, unless they are large', async () => {
+    const [one, two] = await openAll(2)
+    // So that no compression makes it small.
+    const large = Array.from({ length: 2_000 }, () => randomUUID()).join('')
+    /** Boundary: the storage does not look into what it keeps. */
+    const job = (id: string): Job => ({ id, data: id === 'large' ? large : '' }) as unknown as Job
+    for (const id of ['j1', 'j2', 'large']) {
+      const enqueue = ['a', 'b'].map((branch) => item(`${id}.1.${branch}`))
+      await one?.commit({ put: [{ kind: 'job', id, version: 1, value: job(id) }], enqueue })
+    }
+    const unasked = { lanes: ['a'], limit: 1, leaseMs: 60_000 }
+    const [plain, claimed] = await Promise.all([
+      two?.claim('turns', unasked),
+      two?.claim('turns', { ...unasked, limit: 10, brings: 'job' }),
+    ])
+    expect([plain?.leases.length, claimed?.leases.length]).toEqual([1, 5])
+    expect(plain?.leases[0]?.job).toBeUndefined()
+    const brought = claimed?.leases.flatMap((lease) => (lease.job === undefined ? [] : [lease.job]))
+    expect(brought).toEqual(['j1', 'j2'].map((id) => ({ version: 1, value: job(id) })))
   })
 
   test('[G-03] a read sees what was committed before it was asked for, however many travel together', async () => {

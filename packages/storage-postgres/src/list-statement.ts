@@ -1,3 +1,4 @@
+import { isIndexedByName } from '@impresario/core'
 import type { Kind, ListQuery } from '@impresario/core'
 import { searchable } from './batch-message.ts'
 
@@ -21,11 +22,30 @@ export function listStatement(schema: string, kind: Kind, query: ListQuery): Sta
   }
 }
 
+/**
+ * Where a page ends that may look through so many records: the id of the last of them. No statement where an index leads to
+ * all that is asked for.
+ */
+export function floorStatement(schema: string, kind: Kind, query: ListQuery): Statement | undefined {
+  const { looksMax, search, name, ...indexed } = query
+  const isScan = (search !== undefined && search !== '') || name !== undefined
+  if (looksMax === undefined || !isScan) return undefined
+  const { text, values } = pageStatement(schema, kind, { ...indexed, limit: looksMax })
+  return {
+    text: `SELECT id FROM (${text}) p ORDER BY id COLLATE "C" DESC OFFSET ${Math.floor(looksMax) - 1} LIMIT 1`,
+    values,
+  }
+}
+
 function pageStatement(schema: string, kind: Kind, query: ListQuery): Statement {
   const values: unknown[] = [kind, query.limit]
   const add = (value: unknown): string => `$${values.push(value)}`
   const where = ['r.kind = $1', `(r.expires_at IS NULL OR r.expires_at > (SELECT ${schema}.now_ms()))`]
-  if (query.owner !== undefined) where.push(`r.owner = ${add(query.owner)}`)
+  const isByName = query.name !== undefined && isIndexedByName(kind)
+  // A plan that is kept knows no values: the literal tells it that the index by name holds all that is asked for.
+  if (isByName) where.push(`r.kind = '${kind}'`)
+  // What is computed is not looked up in the index by owner, which may be longer.
+  if (query.owner !== undefined) where.push(`${isByName ? "r.owner || ''" : 'r.owner'} = ${add(query.owner)}`)
   if (query.name !== undefined) where.push(`r.name = ${add(query.name)}`)
   if (query.before !== undefined) where.push(`r.id < ${add(query.before)}`)
   if (query.from !== undefined) where.push(`r.id >= ${add(query.from)}`)

@@ -5,7 +5,7 @@ import { COMMIT_FUNCTION } from './commit-function.ts'
 import { LEASE_FUNCTIONS } from './lease-functions.ts'
 import { TRANSFER } from './transfer-mark.ts'
 import { READ_FUNCTIONS } from './read-functions.ts'
-import { ITEM_RULES, TABLES } from './tables.ts'
+import { ITEM_RULES, NAME_INDEX, TABLES } from './tables.ts'
 
 export interface Migration {
   /** `{schema}` stands for the name of the schema. */
@@ -31,6 +31,9 @@ export const MIGRATIONS: readonly Migration[] = [
   { sql: COMMIT_FUNCTION, oldest: 1 },
   // A claim over all lanes takes as many items as there are, also where an item stands in two lanes.
   { sql: CLAIM_FUNCTIONS, oldest: 1 },
+  // An item may be claimed from its first moment. Earlier programs never ask for that.
+  { sql: COMMIT_FUNCTION, oldest: 1 },
+  { sql: NAME_INDEX, oldest: 1 },
 ]
 
 /** The lock under which instances that start at the same time migrate the tables one after the other. */

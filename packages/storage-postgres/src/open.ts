@@ -5,6 +5,7 @@ import type pg from 'pg'
 import { parsedAddress } from './address.ts'
 import { Connections, createPostgresPool, unavailable } from './connections.ts'
 import { mustBeDurable } from './durability.ts'
+import type { Durability } from './durability.ts'
 import { Hints } from './hints.ts'
 import { migrate, mustBeNamespace, quoted } from './migrations.ts'
 import { mustBeHere } from './transfer-mark.ts'
@@ -63,7 +64,7 @@ export async function openPostgresStorage(given: PostgresStorageOptions): Promis
   const connections = new Connections({ pool, isShared, callMs: options.callMs ?? CALL_MS })
   const schema = quoted(namespace)
   try {
-    await prepare(pool, options, namespace)
+    const durability = await prepare(pool, options, namespace)
     const sql = `SELECT ${schema}.begin_session($1, $2) AS id`
     const [row] = await connections.call<{ readonly id: number }>(sql, [instance ?? null, ALIVE_MS], {
       isRepeatable: true,
@@ -90,7 +91,7 @@ export async function openPostgresStorage(given: PostgresStorageOptions): Promis
     })
     await hints.start()
     const groupsMax = Math.max(1, Math.min(4, poolMax - 2))
-    return new PostgresStorage({ connections, hints, session, sessionId, schema, groupsMax })
+    return new PostgresStorage({ connections, hints, session, sessionId, schema, groupsMax, durability })
   } catch (error) {
     await connections.close()
     throw error
@@ -98,17 +99,17 @@ export async function openPostgresStorage(given: PostgresStorageOptions): Promis
 }
 
 /** Checks the tables and the server's settings. Waits for a server that is still starting. */
-async function prepare(pool: pg.Pool, options: PostgresStorageOptions, namespace: string): Promise<void> {
+async function prepare(pool: pg.Pool, options: PostgresStorageOptions, namespace: string): Promise<Durability> {
   const { strict = false, log, startMs = START_MS } = options
   const deadline = performance.now() + startMs
   for (;;) {
     let client: pg.PoolClient | undefined
     try {
       client = await pool.connect()
-      await mustBeDurable(client, { strict, log })
+      const durability = await mustBeDurable(client, { strict, log })
       await migrate(client, namespace)
       client.release()
-      return
+      return durability
     } catch (error) {
       client?.release(true)
       if (isImpresarioError(error)) throw error

@@ -1,5 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { listStatement } from './list-statement.ts'
+import { oldestStatement } from './oldest-statement.ts'
 import { openPostgresStorage } from './open.ts'
 import { missingPostgres, startPostgres } from './postgres-server.fixture.ts'
 import type { PostgresServer } from './postgres-server.fixture.ts'
@@ -123,6 +125,7 @@ function calls(schema: string): readonly (readonly [name: string, sql: string, r
     ['read', `SELECT * FROM ${schema}.read_all(ARRAY['key', 'key'], ARRAY['k40000', 'k7'])`, 10],
     ['peek', `SELECT * FROM ${schema}.peek_all(ARRAY['tasks', 'tasks'], ${ids})`, 10],
     ['lanes', `SELECT * FROM ${schema}.lanes('tasks')`, 1_000],
+    ['oldest', oldestStatement(schema).replaceAll('$1', "'tasks'"), 10],
     ['poll', `SELECT ${schema}.ready_lanes('tasks', 100)`, 10],
   ]
 }
@@ -168,5 +171,39 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL's plans ${missingPost
     // Planning reads the catalog, which is not counted here.
     for (const [, sql] of calls(SCHEMA)) await young.run(sql)
     expect(await complaints((sql) => young.run(sql))).toEqual([])
+  })
+
+  test('[M-07] a search looks through no more records than it may, and says how far it came', async () => {
+    const storage = await openPostgresStorage({ url: server.url, namespace: 'searched' })
+    onTestFinished(() => storage.close())
+    const ids = Array.from({ length: 40 }, (_, index) => `v${String(index).padStart(2, '0')}`)
+    const facets = { owner: 'ann', name: 'press', text: 'hay' }
+    await storage.commit({ put: ids.map((id) => ({ kind: 'view', id, version: 1, value: { id }, facets })) })
+    const first = await storage.list('view', { limit: 5, search: 'needle', looksMax: 10 })
+    expect([first.length, first.next]).toEqual([0, 'v30'])
+    const last = await storage.list('view', { limit: 5, name: 'print', looksMax: 10, before: 'v05' })
+    expect([last.length, last.next]).toEqual([0, undefined])
+    expect(await storage.list('view', { limit: 5, search: 'hay', looksMax: 10 })).toHaveLength(5)
+  })
+
+  test('[K-04] among 100,000 triggers of one owner, those of a name are found by the index of names', async () => {
+    const storage = await openPostgresStorage({ url: server.url, namespace: 'heard', pollMs: 3_600_000 })
+    onTestFinished(() => storage.close())
+    const { run } = await explaining()
+    await server.query(`INSERT INTO heard.records (kind, id, version, owner, name, data)
+      SELECT 'subscription', 'a' || n || '.0', 1, 'ann', '=topic.' || n, '{}' FROM generate_series(1, ${AHEAD}) AS n`)
+    for (const query of [{ owner: 'ann' }, {}, { owner: 'ann', before: 'b' }]) {
+      const { text, values } = listStatement('heard', 'subscription', { ...query, name: '=topic.777', limit: 200 })
+      const types = values.map((value) => (typeof value === 'number' ? 'bigint' : 'text'))
+      const given = values.map((value) => (typeof value === 'number' ? value : `'${String(value)}'`))
+      // A plan that is made once and knows no values.
+      const name = `heard_${Object.keys(query).length}`
+      await run(`SET plan_cache_mode = force_generic_plan; PREPARE ${name} (${types.join(', ')}) AS ${text}`)
+      const all = await run(`EXECUTE ${name} (${given.join(', ')})`)
+      expect(touched(all).rows).toBeLessThan(10)
+      expect(scansOf(all, 'records').map((node) => node['Index Name'])).toEqual(['records_by_name'])
+    }
+    expect(await storage.list('subscription', { owner: 'ann', name: '=topic.777', limit: 9 })).toHaveLength(1)
+    expect(await storage.list('subscription', { owner: 'ben', name: '=topic.777', limit: 9 })).toHaveLength(0)
   })
 })

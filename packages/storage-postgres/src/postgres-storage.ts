@@ -20,15 +20,17 @@ import { commitParameters, mustBeStorable, touchesOf, weightOf } from './batch-m
 import { Claims } from './claims.ts'
 import { closedError } from './connections.ts'
 import type { Connections } from './connections.ts'
+import type { Durability } from './durability.ts'
 import { GroupCommit } from './group-commit.ts'
 import type { Hints } from './hints.ts'
-import { listStatement } from './list-statement.ts'
+import { floorStatement, listStatement } from './list-statement.ts'
 import { Reads } from './reads.ts'
 import { Renewals } from './renewals.ts'
 import { storedOf } from './rows.ts'
 import type { RecordRow } from './rows.ts'
 import type { Session } from './session.ts'
 import { isStorable, mustBeStorableName, storableQuery } from './storable-name.ts'
+import { oldestStatement } from './oldest-statement.ts'
 
 export interface PostgresStorageParts {
   readonly connections: Connections
@@ -38,6 +40,7 @@ export interface PostgresStorageParts {
   /** Quoted. */
   readonly schema: string
   readonly groupsMax: number
+  readonly durability: Durability
 }
 
 type Outcome = 'committed' | 'conflict'
@@ -57,6 +60,7 @@ const COMMIT_BYTES_MAX = 4_194_304
  * kind.
  */
 export class PostgresStorage implements Storage {
+  readonly durability: Durability
   readonly #parts: PostgresStorageParts
   readonly #commits: GroupCommit<Batch, Outcome>
   readonly #claims: Claims
@@ -66,6 +70,7 @@ export class PostgresStorage implements Storage {
 
   constructor(parts: PostgresStorageParts) {
     this.#parts = parts
+    this.durability = parts.durability
     const { connections, schema, hints, groupsMax, sessionId: session } = parts
     this.#commits = new GroupCommit({
       groupsMax,
@@ -97,14 +102,28 @@ export class PostgresStorage implements Storage {
   async list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>> {
     const storable = storableQuery(query)
     if (storable === undefined) return []
-    const { text, values } = listStatement(this.#parts.schema, kind, storable)
+    const floor = await this.#floorOf(kind, storable)
+    const { text, values } = listStatement(
+      this.#parts.schema,
+      kind,
+      floor === undefined ? storable : { ...storable, from: floor },
+    )
     const rows = await this.#call<RecordRow & { readonly total?: number }>(text, values, AGAIN)
     const last = rows.at(-1)
     const isCut = last?.total !== undefined && last.total > rows.length
+    const next = isCut ? last.id : rows.length < storable.limit ? floor : undefined
     return listingOf<K>(
       rows.map((row) => ({ id: row.id, ...storedOf<K>(row) })),
-      isCut ? last.id : undefined,
+      next,
     )
+  }
+
+  /** The id where a page ends that would otherwise look through too many records. */
+  async #floorOf(kind: Kind, query: ListQuery): Promise<string | undefined> {
+    const statement = floorStatement(this.#parts.schema, kind, query)
+    if (statement === undefined) return undefined
+    const [row] = await this.#call<{ readonly id: string }>(statement.text, statement.values, AGAIN)
+    return row?.id
   }
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
@@ -138,6 +157,15 @@ export class PostgresStorage implements Storage {
 
   async lanes(queue: Queue): Promise<readonly LaneView[]> {
     return this.#call<LaneView>(`SELECT lane, ready FROM ${this.#parts.schema}.lanes($1)`, [queue], AGAIN)
+  }
+
+  async oldest(queue: Queue): Promise<number | undefined> {
+    const { schema: s } = this.#parts
+    // Finds what is due by now, in a statement of its own: the one that looks would not see it.
+    await this.#call(`SELECT ${s}.ready_lanes($1, 1)`, [queue], AGAIN)
+    const [row] = await this.#call<{ readonly waited: number | null }>(oldestStatement(s), [queue], AGAIN)
+    const waited = row?.waited ?? undefined
+    return waited === undefined ? undefined : Math.max(0, waited)
   }
 
   async claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
@@ -197,7 +225,9 @@ export class PostgresStorage implements Storage {
   async #write(batches: readonly Batch[]): Promise<readonly Outcome[]> {
     const text = `SELECT ${this.#parts.schema}.commit($1, $2, $3, $4) AS conflicts`
     type Row = { readonly conflicts: readonly number[] }
-    const [row] = await this.#parts.connections.call<Row>(text, commitParameters(batches), { isRepeatable: false })
+    const [row] = await this.#parts.connections.call<Row>(text, commitParameters(batches, this.#parts.sessionId), {
+      isRepeatable: false,
+    })
     const conflicts = new Set(row?.conflicts)
     return batches.map((_, index) => (conflicts.has(index) ? 'conflict' : 'committed'))
   }
@@ -205,9 +235,9 @@ export class PostgresStorage implements Storage {
   /** Each lane once: a listener checks all items of the lane anyway. */
   #announce({ enqueue = [] }: Batch): void {
     const told = new Set<string>()
-    for (const { queue, lane, delayMs } of enqueue) {
+    for (const { queue, lane, delayMs, claimed } of enqueue) {
       const name = `${queue} ${lane}`
-      if (delayMs > 0 || told.has(name)) continue
+      if (delayMs > 0 || claimed !== undefined || told.has(name)) continue
       told.add(name)
       this.#parts.hints.tell(queue, lane)
     }

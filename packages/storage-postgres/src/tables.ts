@@ -134,3 +134,8 @@ CREATE FUNCTION {schema}.alarm_of(
   END
 $$;
 `
+
+/** Triggers of automations by their topics: an event finds its own among a hundred thousand. See `isIndexedByName`. */
+export const NAME_INDEX = `
+CREATE INDEX records_by_name ON {schema}.records (name, id) WHERE kind = 'subscription';
+`

@@ -1,4 +1,4 @@
-import type { Item, Storage } from '@impresario/core'
+import type { Item, Job, Storage } from '@impresario/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openRedisStorage } from './open.ts'
 import { startRedis } from './redis-server.fixture.ts'
@@ -212,4 +212,20 @@ test('[G-02] lists go over many pages, with filters that few records meet', asyn
     expect(await listed({ statuses: ['rare', 'usual'] })).toEqual(ids.toReversed())
     expect(await listed({ search: 'k0000', limit: 3 })).toEqual(['k00009', 'k00008', 'k00007'])
   })
+})
+
+test.for([1, 4])('[G-02] a claim brings the jobs of its items, unless they are large, in %i shards', async (shards) => {
+  await withNamespace(async (open) => {
+    const [one, two] = [await open(), await open()]
+    /** Boundary: the storage does not look into what it keeps. */
+    const job = (id: string): Job => ({ id, data: id === 'large' ? 'x'.repeat(20_000) : '' }) as unknown as Job
+    for (const id of ['j1', 'j2', 'large']) {
+      const enqueue = ['a', 'b'].map((branch) => item(`${id}.1.${branch}`))
+      await one.commit({ put: [{ kind: 'job', id, version: 1, value: job(id) }], enqueue })
+    }
+    const { leases } = await two.claim('turns', { lanes: ['a'], limit: 10, leaseMs: HOUR, brings: 'job' })
+    expect(leases).toHaveLength(6)
+    const brought = leases.flatMap((lease) => (lease.job === undefined ? [] : [lease.job]))
+    expect(brought).toEqual(['j1', 'j2'].map((id) => ({ version: 1, value: job(id) })))
+  }, shards)
 })

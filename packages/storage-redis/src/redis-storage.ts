@@ -19,6 +19,7 @@ import { EmptyShards } from './shards/empty-shards.ts'
 import { Caller } from './client/caller.ts'
 import { Claims } from './shards/claims.ts'
 import { batchValues, unpack, valueOf } from './client/codec.ts'
+import type { Writer } from './client/codec.ts'
 import type { Wire } from './client/connection.ts'
 import type { Durability } from './client/durability.ts'
 import { Hints } from './client/hints.ts'
@@ -79,6 +80,7 @@ export class RedisStorage implements Storage {
   readonly #instance: string
   readonly #hands: string
   readonly #origin: string
+  readonly #writer: Writer
   #closed: Promise<void> | undefined = undefined
 
   constructor({ wire, shards, instance, origin, durability, now, patienceMs = PATIENCE_MS }: RedisStorageParts) {
@@ -86,6 +88,7 @@ export class RedisStorage implements Storage {
     this.#instance = `${instance}\n`
     this.#hands = `${instance}\n${origin}`
     this.#origin = origin
+    this.#writer = { origin, hands: this.#hands }
     this.durability = durability
     const caller = new Caller({ wire, shards, now })
     const placement = placementOf(shards)
@@ -179,6 +182,12 @@ export class RedisStorage implements Storage {
     return [...found].map(([lane, ready]) => ({ lane, ready }))
   }
 
+  async oldest(queue: Queue): Promise<number | undefined> {
+    const replies = await this.#insist<number>('oldest', [queue], this.#placement.ofQueue(queue))
+    const waited = Math.max(...replies)
+    return waited < 0 ? undefined : waited
+  }
+
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {
     return this.#claims.claim(queue, options)
   }
@@ -215,9 +224,9 @@ export class RedisStorage implements Storage {
       : this.#commitIn(shard, batch))
     if (outcome === 'conflict') return outcome
     for (const item of batch.enqueue ?? []) {
-      const { queue, lane, delayMs, id } = item
+      const { queue, lane, delayMs, id, claimed } = item
       if (!isWhole) this.#emptyShards.enqueued(item, shard ?? this.#placement.ofItem(queue, id))
-      if (delayMs <= 0) this.#hints.announce(queue, lane)
+      if (delayMs <= 0 && claimed === undefined) this.#hints.announce(queue, lane)
     }
     return 'committed'
   }
@@ -261,11 +270,11 @@ export class RedisStorage implements Storage {
 
   async #commitIn(shard: number, batch: Batch): Promise<'committed' | 'conflict'> {
     if (this.#caller.shards === 1) {
-      const outcome = await this.#caller.send('commit', batchValues(batch, this.#origin), 0)
+      const outcome = await this.#caller.send('commit', batchValues(batch, this.#writer), 0)
       return outcome === 0 ? 'conflict' : 'committed'
     }
     for (;;) {
-      const args = batchValues(batch, this.#origin, { floor: this.#transactions.floor })
+      const args = batchValues(batch, this.#writer, { floor: this.#transactions.floor })
       const outcome = await this.#caller.send('commit', args, shard)
       if (Buffer.isBuffer(outcome)) {
         await this.#transactions.clear(unpack(outcome), shard)

@@ -250,6 +250,7 @@ describe('[H-07] at least once', () => {
         ...bench.storage,
         read: (kind, id) => storage.read(kind, id),
         lanes: (queue) => storage.lanes(queue),
+        oldest: (queue) => storage.oldest(queue),
         claim: (queue, options) => storage.claim(queue, options),
         sync: () => storage.sync(),
         commit: () => {
@@ -317,6 +318,7 @@ describe('[H-07] at least once', () => {
         ...bench.storage,
         read: (kind, id) => storage.read(kind, id),
         lanes: (queue) => storage.lanes(queue),
+        oldest: (queue) => storage.oldest(queue),
         claim: (queue, options) => storage.claim(queue, options),
         commit: (batch) => storage.commit(batch),
         sync: async () => {

@@ -21,6 +21,8 @@ interface CheckedTool {
 export interface ToolCheck {
   /** `undefined` when there is no such tool, or this agent may not use it. */
   named(name: string): CheckedTool | undefined
+  /** The scopes that a tool needs and this agent does not have; nothing if there is no such tool. */
+  missing?(name: string): readonly string[]
   /** Names that are like this one. */
   similar(name: string): readonly string[]
 }
@@ -169,6 +171,16 @@ function branchesIn(fields: FieldReader, compiler: Compiler, depth: number): rea
   return branches
 }
 
+function notUsable(uses: string, tools: ToolCheck): string {
+  const missing = tools.missing?.(uses) ?? []
+  if (missing.length > 0) {
+    return `The tool "${uses}" needs the scope ${missing.join(', ')}, which you do not have.`
+  }
+  const similar = tools.similar(uses)
+  const hint = similar.length === 0 ? 'List the tools to see which there are.' : `Did you mean ${similar.join(' or ')}?`
+  return `There is no tool "${uses}". ${hint}`
+}
+
 function toolIn(fields: FieldReader, inputs: DataObject, compiler: Compiler): StepBody {
   const uses = fields.text('uses', { max: 200 }) ?? ''
   const template = compiler.problems.try(fields.path('with'), fields.step, () =>
@@ -180,10 +192,7 @@ function toolIn(fields: FieldReader, inputs: DataObject, compiler: Compiler): St
   if (uses === '') return { kind: 'tool', uses, with: inputs }
   const tool = compiler.tools.named(uses)
   if (tool === undefined) {
-    const similar = compiler.tools.similar(uses)
-    const hint =
-      similar.length === 0 ? 'List the tools to see which there are.' : `Did you mean ${similar.join(' or ')}?`
-    fields.refuse('uses', `There is no tool "${uses}". ${hint}`)
+    fields.refuse('uses', notUsable(uses, compiler.tools))
   } else if (tool.takesSecrets === false && template?.expressions.some(readsSecrets) === true) {
     fields.refuse('with', `${uses} keeps what it is given, so it takes no secrets.`)
   } else if (template?.expressions.length === 0) {

@@ -279,3 +279,33 @@ test('[K-10] secrets are marks in everything that is stored, and values only in 
   })
   expect(JSON.stringify(progress)).not.toContain('value-of')
 })
+
+test('[K-10] secrets are taken out of what a tool gives back in whatever form it gives them back', () => {
+  const secret = 'k-"é\n/+ 1% ü?x'
+  const shown = '[secret KEY]'
+  const base64 = (text: string): string => Buffer.from(text).toString('base64')
+  const given: Readonly<Record<string, string>> = {
+    plain: secret,
+    json: JSON.stringify({ a: secret }),
+    'json in json': JSON.stringify({ a: JSON.stringify({ a: secret }) }),
+    ascii: String.raw`{"a": "k-\"\u00e9\n/+ 1% \u00fc?x"}`,
+    component: `a=${encodeURIComponent(secret)}`,
+    form: new URLSearchParams({ a: secret }).toString(),
+    address: new URL(`http://x/?q=${secret.replaceAll('\n', '')}`).search,
+    base64: base64(secret),
+    'basic, one before': base64(`u:::${secret}`),
+    'basic, two before': base64(`user:${secret}:more`),
+    'basic, none before': base64(`me:${secret}`),
+  }
+  for (const [form, text] of Object.entries(given)) {
+    const known = form === 'address' ? secret.replaceAll('\n', '') : secret
+    const clean = redacted(text, { KEY: known })
+    expect({ form, clean, isShown: clean.includes(shown) }).toMatchObject({ isShown: true })
+    expect({ form, clean }).not.toMatchObject({ clean: expect.stringMatching(/k-|1%|1\+/) as string })
+  }
+  // A message that was cut off in the middle of it.
+  expect(redacted('the key was very-secr', { KEY: 'very-secret-value' })).toBe(`the key was ${shown}`)
+  expect(redacted('it is very good', { KEY: 'very-secret-value' })).toBe('it is very good')
+  // What is no text that can be sent does not stop it.
+  expect(redacted('\uD800abcdef!', { KEY: '\uD800abcdef' })).toBe(`${shown}!`)
+})

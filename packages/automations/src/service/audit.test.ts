@@ -1,7 +1,7 @@
 import type { Batch, Storage } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
-import { ANNA, Office, StillClock } from './office.fixture.ts'
+import { ADMIN, ANNA, BEN, Office, StillClock } from './office.fixture.ts'
 
 const SAY = [{ id: 'say', uses: 'echo', with: { text: 'x' } }]
 
@@ -58,4 +58,28 @@ test('[K-13] [K-17] defect 22: each change of an automation is one commit with i
     const [newest] = (await automations.audit({ subject: id, limit: 1 })).items
     expect(newest).toMatchObject({ action, actor: ANNA.id, subject: id })
   }
+})
+
+test('[K-13] the log is read by who did it and when, also where few entries are meant, page by page', async () => {
+  const office = new Office()
+  const { id } = await office.create({})
+  for (let count = 0; count < 30; count += 1) {
+    await office.automations.pause(id, count % 10 === 0 ? ADMIN : ANNA)
+    await office.automations.resume(id, ANNA)
+  }
+  const audit = office.automations
+  const byAdmin = await audit.audit({ subject: id, actor: ADMIN.id, limit: 100 })
+  expect(byAdmin.items.map(({ action, actor }) => [action, actor])).toEqual(
+    Array.from({ length: 3 }, () => ['automation.paused', ADMIN.id]),
+  )
+  const pages: string[] = []
+  let before: string | undefined
+  do {
+    const page = await audit.audit({ subject: id, actor: ADMIN.id, limit: 2, before })
+    expect(page.items.length).toBeLessThanOrEqual(2)
+    pages.push(...page.items.map((entry) => entry.id))
+    before = page.next
+  } while (before !== undefined)
+  expect(pages).toEqual(byAdmin.items.map((entry) => entry.id))
+  expect((await audit.audit({ subject: id, actor: BEN.id, limit: 100 })).items).toEqual([])
 })

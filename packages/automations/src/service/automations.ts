@@ -10,13 +10,23 @@ import type { AutomationDefinition } from '../automation/definition.ts'
 import type { ToolCheck } from '../pipeline/compile.ts'
 import { asAudit, authorOf, putAudit } from './audit.ts'
 import type { Actor, AuditEntry } from './audit.ts'
+import { keyChange, keyDrop, newKey } from './automation-key.ts'
+import type { Dropped } from './automation-key.ts'
 import { Budgets } from './budgets.ts'
 import { Calendars } from './calendars.ts'
 import { conditionChanges, conditionId, conditionItemIds, conditionsOf } from './condition.ts'
 import { Hooks } from './hooks.ts'
 import { Launcher } from './launcher.ts'
-import type { Launched } from './launcher.ts'
-import { asAutomation, firingItem, nearId, putAutomation, subscriptionIds, subscriptionsOf } from './record.ts'
+import type { Launch, Launched } from './launcher.ts'
+import {
+  asAutomation,
+  firingItem,
+  firstIdAt,
+  nearId,
+  putAutomation,
+  subscriptionIds,
+  subscriptionsOf,
+} from './record.ts'
 import type { AutomationRecord, AutomationStatus } from './record.ts'
 import { canceled, isSameChange, mustFire, notActive, staleRevision, tooManyConflicts } from './refusals.ts'
 import { runBlueprintName } from './run-start.ts'
@@ -59,6 +69,11 @@ export interface AuditQuery {
   readonly owner?: string | undefined
   readonly subject?: string | undefined
   readonly action?: string | undefined
+  /** Who did it. */
+  readonly actor?: string | undefined
+  /** Milliseconds since 1970. */
+  readonly createdAfter?: number | undefined
+  readonly createdBefore?: number | undefined
   readonly before?: string | undefined
   readonly limit: number
 }
@@ -70,6 +85,9 @@ export interface Page<T> {
 }
 
 /** After so many others were faster, in a row, something is wrong with the storage and not with the timing. */
+/** Entries that one read of the audit log may look through, and reads of one page. */
+const AUDIT_LOOKS = 2_000
+const AUDIT_READS_MAX = 10
 const CONFLICTS_MAX = 50
 /** What one owner may have. Each is cheap, but lists and starts go over all of them. */
 const AUTOMATIONS_MAX = 100_000
@@ -90,6 +108,7 @@ interface Change {
   readonly details?: DataObject
   /** What else belongs to the change. */
   readonly put?: readonly Put[]
+  readonly drop?: readonly Dropped[]
 }
 
 /** What agents do with automations. Every change is one commit with its audit entry; what is another's is not there. */
@@ -133,11 +152,15 @@ export class Automations {
     const base = { id: random.id(), status: 'active', revision: 1 } as const
     const record = await this.#scheduled({ ...base, ...said, ...who, ...times }, now)
     mustFire(record)
-    const change = { record, action: 'automation.created', put: put(record.id) }
-    const outcome = await storage.commit(this.#batch(undefined, change, actor, 1))
-    if (outcome === 'conflict') throw tooManyConflicts()
-    await storage.sync()
-    return record
+    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
+      const key = await newKey(storage, record, now)
+      if ('holder' in key) return key.holder
+      const change = { record, action: 'automation.created', put: [...put(record.id), ...key.put] }
+      if ((await storage.commit(this.#batch(undefined, change, actor, 1))) === 'conflict') continue
+      await storage.sync()
+      return record
+    }
+    throw tooManyConflicts()
   }
 
   async read(id: string, actor: Actor): Promise<AutomationRecord> {
@@ -264,7 +287,8 @@ export class Automations {
         ...conditionsOf(record).map(({ at }) => ({ kind: 'condition', id: conditionId(id, at) }) as const),
       ]
       // The version is compared with one last write, because a drop takes whatever is there.
-      const marked = await storage.commit({ put: [putAutomation({ ...record, status: 'canceled' }, version + 1)] })
+      const mark = putAutomation({ ...record, status: 'canceled' }, version + 1)
+      const marked = await storage.commit({ put: [mark], drop: await keyDrop(storage, record) })
       if (marked === 'conflict') continue
       const put = [putAudit({ ...entry, action: 'automation.deleted', details })]
       await storage.commit({ put, drop, remove: [{ queue: 'firings', id }, ...conditionItemIds(record)] })
@@ -275,14 +299,20 @@ export class Automations {
   }
 
   /** A run out of its turn; occurrences go on as if nothing had been. */
-  async runNow(id: string, actor: Actor, params: DataObject = {}): Promise<Exclude<Launched, { type: 'lost' }>> {
+  async runNow(
+    id: string,
+    actor: Actor,
+    params: DataObject = {},
+    tracing?: Launch['tracing'],
+  ): Promise<Exclude<Launched, { type: 'lost' }>> {
     const { storage, random } = this.#options
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const { value: record } = await this.#read(id, actor)
       if (record.status === 'canceled') throw canceled(record)
       const runId = nearId(random.id(), id)
       const trigger = { kind: 'manual', by: actor.id } as const
-      const launched = await this.launcher.launch({ record, runId, trigger, event: {}, params })
+      const traced = tracing === undefined ? {} : { tracing }
+      const launched = await this.launcher.launch({ record, runId, trigger, event: {}, params, ...traced })
       if (launched.type === 'lost') continue
       await storage.sync()
       return launched
@@ -290,15 +320,34 @@ export class Automations {
     throw tooManyConflicts()
   }
 
-  async audit({ owner, subject, action, before, limit }: AuditQuery): Promise<Page<AuditEntry>> {
-    const found = await this.#options.storage.list('audit', {
+  async audit(wanted: AuditQuery): Promise<Page<AuditEntry>> {
+    const { owner, subject, action, actor, createdAfter, createdBefore, limit } = wanted
+    const query: ListQuery = {
       limit,
+      looksMax: AUDIT_LOOKS,
       ...(owner === undefined ? {} : { owner }),
       ...(subject === undefined ? {} : { name: subject }),
       ...(action === undefined ? {} : { status: action }),
-      ...(before === undefined ? {} : { before }),
-    })
-    return { items: found.map(({ value }) => asAudit(value)), next: nextPage(found, limit) }
+      ...(createdAfter === undefined ? {} : { from: firstIdAt(createdAfter) }),
+    }
+    const ends = [wanted.before, createdBefore === undefined ? undefined : firstIdAt(createdBefore)]
+    let last = ends.filter((end) => end !== undefined).toSorted()[0]
+    const items: AuditEntry[] = []
+    // A page may have fewer entries than were asked for, and yet not be the last.
+    for (let reads = 0; reads < AUDIT_READS_MAX; reads += 1) {
+      const found = await this.#options.storage.list('audit', {
+        ...query,
+        ...(last === undefined ? {} : { before: last }),
+      })
+      for (const { value } of found) {
+        const entry = asAudit(value)
+        if (actor === undefined || entry.actor === actor) items.push(entry)
+      }
+      last = nextPage(found, limit)
+      if (last === undefined || items.length >= limit) break
+    }
+    if (items.length > limit) return { items: items.slice(0, limit), next: items[limit - 1]?.id }
+    return { items, next: last }
   }
 
   /** What a definition names beside tools must be there. */
@@ -330,7 +379,9 @@ export class Automations {
       const change = await decide(before, now)
       if (change === undefined) return before
       const record = { ...change.record, updatedAt: now, updatedBy: actor.id }
-      const batch = this.#batch(before, { ...change, record }, actor, version + 1)
+      const { put, drop } = await keyChange(storage, before, record, now)
+      const whole = { ...change, record, put: [...(change.put ?? []), ...put], drop }
+      const batch = this.#batch(before, whole, actor, version + 1)
       if ((await storage.commit(batch)) === 'conflict') continue
       await storage.sync()
       return record
@@ -339,7 +390,7 @@ export class Automations {
   }
 
   #batch(before: AutomationRecord | undefined, change: Change, actor: Actor, version: number): Batch {
-    const { record, action, details = {}, put = [] } = change
+    const { record, action, details = {}, put = [], drop = [] } = change
     const { id, owner, next } = record
     const now = this.#now()
     const entry = { id: nearId(this.#options.random.id(), id), at: now, ...authorOf(actor), action, subject: id, owner }
@@ -351,7 +402,7 @@ export class Automations {
       remove: [...(next === undefined ? [{ queue: 'firings', id } as const] : []), ...conditions.remove],
       ...(before === undefined
         ? {}
-        : { drop: subscriptionIds(before).map((one) => ({ kind: 'subscription', id: one }) as const) }),
+        : { drop: [...subscriptionIds(before).map((one) => ({ kind: 'subscription', id: one }) as const), ...drop] }),
     }
   }
 

@@ -1,5 +1,6 @@
 import { isoInstant, parseDeliveryId, storedCopy, wallTime } from '@impresario/core'
 import type { Clock, Job, Put, Storage } from '@impresario/core'
+import { OneByOne } from '@impresario/engine'
 import type { Engine, Metering, Receipt } from '@impresario/engine'
 import { addUsage, DAY_MS, ImpresarioError, NO_USAGE } from '@impresario/protocol'
 import type { JsonObject, Usage } from '@impresario/protocol'
@@ -46,7 +47,7 @@ const DEPTH_MAX = 100
 export class Budgets {
   readonly #options: BudgetsOptions
   /** Reports of one owner wait for each other here; only other instances conflict. */
-  readonly #queues = new Map<string, Promise<unknown>>()
+  readonly #queue = new OneByOne()
 
   constructor(options: BudgetsOptions) {
     this.#options = options
@@ -80,7 +81,7 @@ export class Budgets {
       if (receipt.type === 'lost') throw busy()
       return receipt
     }
-    return this.#oneByOne(run.client.id, () => this.#count(run, automationId, { workerId, taskId, metering }))
+    return this.#queue.run(run.client.id, () => this.#count(run, automationId, { workerId, taskId, metering }))
   }
 
   /** What was used today, for the automation and for the agent that owns it, if it has a budget. */
@@ -178,17 +179,6 @@ export class Budgets {
       root = parent
     }
     return root
-  }
-
-  async #oneByOne<T>(key: string, task: () => Promise<T>): Promise<T> {
-    const before = this.#queues.get(key) ?? Promise.resolve()
-    const mine = before.then(task, task)
-    this.#queues.set(key, mine)
-    try {
-      return await mine
-    } finally {
-      if (this.#queues.get(key) === mine) this.#queues.delete(key)
-    }
   }
 
   #period(): string {

@@ -3,6 +3,7 @@ import type { ListQuery, Log, Storage } from '@impresario/core'
 import { isImpresarioError } from '@impresario/protocol'
 import type { DataObject } from '@impresario/protocol'
 import { compileExpression } from '../expression/expression.ts'
+import type { Expression } from '../expression/expression.ts'
 import { topicPattern } from '../trigger/topic.ts'
 import type { PublishedEvent } from './event-log.ts'
 import { asAutomation, asSubscription, bucketsFor, hookBucket } from './record.ts'
@@ -42,7 +43,7 @@ export class EventListeners {
     const ids = new Set<string>()
     for await (const subscription of this.of(event)) {
       const { automationId } = subscription
-      if (ids.has(automationId)) continue
+      if (ids.has(automationId) || !this.mayFit(event, subscription)) continue
       const stored = await this.#options.storage.read('automation', automationId)
       const record = stored === undefined ? undefined : asAutomation(stored).value
       if (record?.status === 'active' && this.fits(event, subscription, record)) ids.add(automationId)
@@ -51,22 +52,37 @@ export class EventListeners {
     return [...ids]
   }
 
+  /** Whether a filter fits that reads nothing of its automation, which then need not be read. */
+  mayFit(event: PublishedEvent, subscription: Subscription): boolean {
+    const { filter } = subscription
+    if (filter === undefined || filterOf(filter).paths.some(([root]) => root === 'params')) return true
+    return this.#test(event, subscription, {})
+  }
+
+  fits(event: PublishedEvent, subscription: Subscription, record: AutomationRecord): boolean {
+    return this.#test(event, subscription, record.definition.params)
+  }
+
   /** A filter that cannot be computed for an event does not hold, and that is said in the log. */
-  fits(event: PublishedEvent, { filter }: Subscription, record: AutomationRecord): boolean {
+  #test(event: PublishedEvent, { filter, automationId }: Subscription, params: DataObject): boolean {
     if (filter === undefined) return true
     try {
-      const scope = { event: seenEvent(event), params: record.definition.params, now: isoInstant(event.at) }
-      return compileExpression(filter, ['event', 'params', 'now']).test(scope)
+      return filterOf(filter).test({ event: seenEvent(event), params, now: isoInstant(event.at) })
     } catch (error) {
       if (!isImpresarioError(error)) throw error
       this.#options.log.warn('the filter of an automation could not be computed', {
-        automation: record.id,
+        automation: automationId,
         event: event.id,
         error: error.message,
       })
       return false
     }
   }
+}
+
+/** It was checked when the automation was written. */
+function filterOf(filter: string): Expression {
+  return compileExpression(filter, ['event', 'params', 'now'])
 }
 
 /** What a pipeline reads as `event`. */

@@ -68,7 +68,7 @@ export class EventPump implements Service {
   }
 
   async #deliver(lease: Lease): Promise<void> {
-    const { storage } = this.#options
+    const { storage, clock } = this.#options
     const stored = await storage.read('event', lease.id)
     if (stored === undefined) {
       await storage.commit({ settle: lease })
@@ -77,8 +77,14 @@ export class EventPump implements Service {
     const event = asEvent(stored.value)
     const runs: EventRun[] = []
     const heard = new Set<string>()
+    let heldSince = clock.now()
     for await (const subscription of this.#listeners.of(event)) {
-      if (heard.has(subscription.automationId)) continue
+      // With many listeners this takes longer than a lease, and another instance would begin again and again.
+      if (clock.now() - heldSince > LEASE_MS / 3) {
+        heldSince = clock.now()
+        if ((await storage.renew([lease], LEASE_MS))[0] === false) return
+      }
+      if (heard.has(subscription.automationId) || !this.#listeners.mayFit(event, subscription)) continue
       const run = await this.#offer(event, subscription, lease.deliveries > 1)
       if (run === undefined) continue
       heard.add(subscription.automationId)

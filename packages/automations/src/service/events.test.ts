@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { EventPump } from './event-pump.ts'
 import { ADMIN, ANNA, BEN, Office } from './office.fixture.ts'
 
 const PUSH = { topic: 'github.push', payload: { branch: 'main' } }
@@ -74,4 +75,69 @@ test('[K-04] what is not a topic, and what is too long, is refused', async () =>
   await expect(office.events.publish({ topic: 'a b', payload: null }, ANNA)).rejects.toThrow('is not a topic')
   const payload = 'x'.repeat(70_000)
   await expect(office.events.publish({ topic: 'a', payload }, ANNA)).rejects.toThrow('65536 are allowed')
+})
+
+test('[K-04] an event that takes longer to bring than a lease is brought once: its lease is renewed meanwhile', async () => {
+  const office = new Office()
+  const trigger = { event: 'github.push', filter: 'event.payload.branch == params.branch' }
+  for (const branch of ['a', 'b', 'main', 'c', 'd', 'e']) {
+    await office.create({ triggers: [trigger], params: { branch } })
+  }
+  const renewed: number[] = []
+  const { storage, clock } = office
+  const slow = new Proxy(storage, {
+    get(target, name) {
+      if (name === 'read') {
+        return async (kind: 'automation', id: string) => {
+          // Each listener takes a while, and all together more than the 60 seconds of a lease.
+          if (kind === 'automation') clock.time += 25_000
+          return target.read(kind, id)
+        }
+      }
+      if (name === 'renew') {
+        return async (leases: Parameters<typeof target.renew>[0], leaseMs: number) => {
+          renewed.push(leaseMs)
+          return target.renew(leases, leaseMs)
+        }
+      }
+      const value: unknown = Reflect.get(target, name)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+  const { launcher } = office.automations
+  const pump = new EventPump({ storage: slow, launcher, clock, log: office.log })
+  const { id } = await office.events.publish(PUSH, ANNA)
+  await pump.tick()
+  expect(office.log.errors).toEqual([])
+  expect(renewed.length).toBeGreaterThan(2)
+  expect((await office.events.read(id, ANNA)).runs).toHaveLength(1)
+  // Nobody begins again.
+  expect(await office.deliveries.tick()).toEqual({ worked: 0 })
+})
+
+test('[K-04] an event does not read automations whose filter leaves it out', async () => {
+  const office = new Office()
+  const filters = [
+    "event.payload.branch == 'main'",
+    "event.payload.branch == 'next'",
+    'event.payload.branch == params.b',
+  ]
+  for (const filter of filters) {
+    await office.create({ params: { b: 'x' }, triggers: [{ event: 'github.push', filter }] })
+  }
+  const read: string[] = []
+  const watching = new Proxy(office.storage, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: readonly string[]): unknown => {
+        if (name === 'read' && args[0] === 'automation') read.push(args[1] ?? '')
+        return Reflect.apply(value, target, args) as unknown
+      }
+    },
+  })
+  const { launcher } = office.automations
+  await office.events.publish(PUSH, ANNA)
+  await new EventPump({ ...office.parts, storage: watching, launcher, log: office.log }).tick()
+  expect(new Set(read).size).toBe(2)
 })

@@ -240,7 +240,7 @@ export class FiringPump implements Service {
   /** A run that waits for its place. */
   async #admit(waiting: WaitingRun, lease: Lease): Promise<void> {
     const { storage, launcher } = this.#options
-    const { automationId, runId, gate: gateId, trigger, event, params, begins } = waiting
+    const { automationId, runId, gate: gateId, trigger, event, params, begins, tracing } = waiting
     const stored = await storage.read('automation', automationId)
     const record = stored === undefined ? undefined : asAutomation(stored).value
     const gate = await readGate(storage, gateId, record?.definition.concurrency.limit ?? 1)
@@ -253,7 +253,7 @@ export class FiringPump implements Service {
       return
     }
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
-      const more = begins === undefined ? {} : { begins }
+      const more = { ...(begins === undefined ? {} : { begins }), ...(tracing === undefined ? {} : { tracing }) }
       const launch = { record, runId, trigger, event, params, ...more, settle: lease, isNext: true }
       const launched = await launcher.launch(launch)
       if (launched.type !== 'lost') return

@@ -42,6 +42,7 @@ export interface HookSpec {
 export const HOOK_SCOPE = ['body', 'headers']
 
 const NAME = /^[A-Za-z][\w-]{0,63}$/
+const STANDARD_SECRET = /^whsec_[A-Za-z0-9+/_-]{22,}={0,2}$/
 const HEADER = /^[A-Za-z][\w-]{0,99}$/
 
 /** Reads a source of webhooks as it is written, or refuses it with all its problems. */
@@ -58,6 +59,9 @@ export function readHook(name: string, body: DataObject): HookSpec & { readonly 
   const [topic, payload] = [expressionIn(fields, 'topic', problems), expressionIn(fields, 'payload', problems)]
   const secret = fields.text('secret', { max: 500 })
   if (secret !== undefined && secret.length < 8) fields.refuse('secret', 'Must have 8 characters at least.')
+  if (preset === 'standard' && secret?.startsWith('whsec_') === true && !STANDARD_SECRET.test(secret)) {
+    fields.refuse('secret', 'Must be base64 of 16 bytes at least behind "whsec_". Leave it out to have one made.')
+  }
   const spec = {
     preset: preset ?? 'token',
     description: fields.text('description', { max: 500 }) ?? '',

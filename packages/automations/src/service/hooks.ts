@@ -55,7 +55,7 @@ export class Hooks {
       const stored = await storage.read('hook', id)
       const known = stored === undefined ? undefined : asHook(stored.value)
       if (known === undefined) await this.#mustHaveRoom(actor)
-      const made = given === undefined && known === undefined ? vault.secret() : undefined
+      const made = given === undefined && known === undefined ? newSecret(vault, spec.preset) : undefined
       const secret = given ?? made
       const at = wallTime(clock)
       const record: HookRecord = {
@@ -165,4 +165,10 @@ function putHook(record: HookRecord, version: number | undefined): readonly Put[
 /** Boundary: only `putHook` has written it. */
 function asHook(value: JsonObject): HookRecord {
   return storedCopy(value) as unknown as HookRecord
+}
+
+/** Libraries of Standard Webhooks decode a secret; the others take it as it is written. */
+function newSecret(vault: Vault, preset: HookSpec['preset']): string {
+  const secret = vault.secret()
+  return preset === 'standard' ? `whsec_${secret.replaceAll('-', '+').replaceAll('_', '/')}` : secret
 }

@@ -45,6 +45,8 @@ export interface Launch {
   readonly isRepeated?: boolean
   /** Where it begins, if not at the first step. */
   readonly begins?: RunProgress
+  /** The trace of the request that wants it. */
+  readonly tracing?: JobRequest['tracing']
 }
 
 export type SkipReason = 'overlap' | 'deduplicated' | 'budget' | 'cooldown'
@@ -204,6 +206,7 @@ export interface WaitingRun {
   readonly event: Data
   readonly params: DataObject
   readonly begins?: RunProgress
+  readonly tracing?: Launch['tracing']
 }
 
 export function waitItemId(runId: string): string {
@@ -211,9 +214,18 @@ export function waitItemId(runId: string): string {
 }
 
 function waitItem(launch: Launch, gate: string, delayMs: number): Item {
-  const { record, runId, trigger, event, params = {}, begins } = launch
-  const base = { kind: 'waiting', automationId: record.id, runId, gate, trigger, event, params } as const
-  const waiting: WaitingRun = begins === undefined ? base : { ...base, begins }
+  const { record, runId, trigger, event, params = {}, begins, tracing } = launch
+  const waiting: WaitingRun = {
+    kind: 'waiting',
+    automationId: record.id,
+    runId,
+    gate,
+    trigger,
+    event,
+    params,
+    ...(begins === undefined ? {} : { begins }),
+    ...(tracing === undefined ? {} : { tracing }),
+  }
   const payload = jsonObjectCopy(waiting, 'The run that waits')
   return {
     queue: 'firings',
@@ -231,7 +243,7 @@ export function asWaitingRun(payload: JsonObject): WaitingRun {
 }
 
 function requestOf(launch: Launch, gate: string | undefined, now: number): JobRequest {
-  const { record, runId, trigger, event, params = {}, begins } = launch
+  const { record, runId, trigger, event, params = {}, begins, tracing } = launch
   const { id, owner, definition } = record
   const { timeoutSeconds, pipeline, retry, title } = definition
   const input = {
@@ -255,6 +267,7 @@ function requestOf(launch: Launch, gate: string | undefined, now: number): JobRe
     }),
     priority: jobPriority(definition),
     metadata: { automation: id, title, trigger: trigger.kind },
+    ...(tracing === undefined ? {} : { tracing }),
     ...(timeoutSeconds === undefined ? {} : { executionTimeoutMs: timeoutSeconds * 1_000 }),
   }
 }

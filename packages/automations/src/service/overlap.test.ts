@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { ANNA, Office } from './office.fixture.ts'
+import { ANNA, BEN, Office } from './office.fixture.ts'
+import { RunBook } from './run-book.ts'
 
 const MINUTE = 60_000
 const EVERY_MINUTE = { triggers: [{ cron: '* * * * *' }] }
@@ -34,6 +35,30 @@ test('[K-07] a run that waits finds its place also where no signal tells of it',
   expect(await office.isOver(first.runId ?? '')).toBe(true)
   await other.after(2_000)
   expect(await office.isOver(second.runId ?? '')).toBe(true)
+})
+
+test('[K-11] a run that waits for its place can be read by the id that was handed out, by its owner', async () => {
+  const office = new Office()
+  const { id } = await office.create({ title: 'Slow', params: { a: 1, b: 2 } })
+  office.isWorking = false
+  await office.automations.runNow(id, ANNA)
+  const { runId = '' } = await office.automations.runNow(id, ANNA, { b: 3 })
+  const runs = new RunBook(office.parts)
+  expect(await runs.read(runId, ANNA)).toMatchObject({
+    id: runId,
+    automationId: id,
+    title: 'Slow',
+    owner: 'anna',
+    status: 'waiting',
+    steps: [],
+    trigger: { kind: 'manual', by: 'anna' },
+    context: { params: { a: 1, b: 3 }, steps: 1 },
+    endedAt: undefined,
+  })
+  await expect(runs.read(runId, BEN)).rejects.toThrow('not found')
+  office.isWorking = true
+  await office.settle()
+  expect(await runs.read(runId, ANNA)).toMatchObject({ id: runId, status: 'succeeded' })
 })
 
 test('[K-07] overlap "skip" leaves out what comes while a run is open, with the run in its place', async () => {

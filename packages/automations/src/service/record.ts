@@ -187,6 +187,11 @@ export function derivedId(at: number, words: string, automationId: string): stri
   return nearId(id, automationId)
 }
 
+/** The time that an id of ours begins with. */
+export function timeOfId(id: string): number | undefined {
+  return UUID.test(id) ? Number.parseInt(`${id.slice(0, 8)}${id.slice(9, 13)}`, 16) : undefined
+}
+
 /** Ids begin with their time in milliseconds. The first twelve digits sort before every id of theirs. */
 export function firstIdAt(ms: number): string {
   const hex = Math.max(0, Math.ceil(ms)).toString(16).padStart(12, '0')

@@ -32,6 +32,11 @@ export function isSameChange(record: AutomationRecord, body: DataObject, actor: 
   return revision === expected + 1 && updatedBy === actor.id && isSame(given, body)
 }
 
+/** Whether two were asked for by the same author, in the same words: a creation that is repeated because its answer was lost. */
+export function isSameWish(one: AutomationRecord, other: AutomationRecord): boolean {
+  return one.createdBy === other.createdBy && one.revision === 1 && isSame(one.given, other.given)
+}
+
 export function staleRevision({ id, revision, updatedBy }: AutomationRecord, expected: number): ImpresarioError {
   return new ImpresarioError(
     'STALE_REVISION',

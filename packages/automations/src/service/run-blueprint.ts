@@ -57,6 +57,7 @@ function runBlueprint(name: string, options: RunBlueprintOptions): RunnableBluep
     name,
     version: VERSION,
     isInternal: true,
+    kin: options,
     start: STEP,
     state: (state) => STATES.get(state),
     policy: { ...POLICY_DEFAULTS, transitionsMax: LIMITS.transitionsMaxCeiling },

@@ -14,7 +14,7 @@ import { PART_BLUEPRINT, automationOf, runBlueprintName } from './run-start.ts'
 import type { RunTrigger } from './run-start.ts'
 import { statisticsOf } from './run-statistics.ts'
 import type { RunStatistics } from './run-statistics.ts'
-import { runViewOf } from './run-view.ts'
+import { runViewOf, waitingViewOf } from './run-view.ts'
 import type { RunStatus, RunView } from './run-view.ts'
 
 export interface RunQuery {
@@ -116,11 +116,25 @@ export class RunBook {
     return statisticsOf(runs, { since, until, isPartial: before !== undefined })
   }
 
+  /** Also one that still waits for its place. */
   async read(id: string, actor: Actor): Promise<RunView> {
-    const job = (await this.#storage.read('job', id))?.value
-    const view = job === undefined ? undefined : runViewOf(job)
+    // It may begin between the two looks.
+    const view = (await this.#begun(id)) ?? (await this.#waiting(id)) ?? (await this.#begun(id))
     if (view === undefined || !isVisible(view.owner, actor)) throw notFound()
     return { ...view, usage: await usageOfRun(this.#storage, id) }
+  }
+
+  async #begun(id: string): Promise<RunView | undefined> {
+    const job = (await this.#storage.read('job', id))?.value
+    return job === undefined ? undefined : runViewOf(job)
+  }
+
+  async #waiting(id: string): Promise<RunView | undefined> {
+    const [item] = await this.#storage.peek('firings', [waitItemId(id)])
+    if (item === undefined || !isJsonObject(item.payload)) return undefined
+    const waiting = asWaitingRun(item.payload)
+    const stored = await this.#storage.read('automation', waiting.automationId)
+    return stored === undefined ? undefined : waitingViewOf(waiting, asAutomation(stored).value)
   }
 
   /** Also one that still waits for its place. One that has ended stays as it is. */

@@ -63,9 +63,16 @@ export function automationOf(job: Pick<Job, 'blueprint'>): string | undefined {
   return job.blueprint.startsWith(PREFIX) ? job.blueprint.slice(PREFIX.length) : undefined
 }
 
+/** What was read of the beginnings of runs. Each is looked at in every turn of its run, and never changes. */
+const STARTS = new WeakMap<JsonObject, RunStart>()
+
 /** Boundary: only `startData` has written it. */
-export function startOf(job: Pick<Job, 'initialData'>): RunStart {
-  return storedCopy(job.initialData) as unknown as RunStart
+export function startOf({ initialData }: Pick<Job, 'initialData'>): RunStart {
+  const known = STARTS.get(initialData)
+  if (known !== undefined) return known
+  const start = storedCopy(initialData) as unknown as RunStart
+  STARTS.set(initialData, start)
+  return start
 }
 
 export function startData(start: RunStart): JsonObject {

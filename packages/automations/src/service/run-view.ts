@@ -4,6 +4,9 @@ import type { Data, DataObject, Usage } from '@impresario/protocol'
 import { isObject } from '../pipeline/reader.ts'
 import type { Pending, RunInput, RunProgress, StepError, StepRecord } from '../run/progress.ts'
 import { withoutMarks } from '../run/secrets.ts'
+import type { WaitingRun } from './launcher.ts'
+import { timeOfId } from './record.ts'
+import type { AutomationRecord } from './record.ts'
 import { automationOf, runStateOf, startOf } from './run-start.ts'
 import type { RunTrigger } from './run-start.ts'
 
@@ -26,7 +29,8 @@ export interface RunView {
   readonly automationId: string
   readonly title: string
   readonly owner: string
-  readonly status: RunStatus
+  /** `waiting`: it has not begun, because another run of its automation or with its concurrency key is open. */
+  readonly status: RunStatus | 'waiting'
   readonly trigger: RunTrigger
   readonly attempt: number
   /** Attempts before this one that failed. */
@@ -44,6 +48,35 @@ export interface RunView {
   readonly usage?: Usage
   readonly createdAt: number
   readonly endedAt: number | undefined
+}
+
+/** A run that waits for its place. It has no job yet. */
+export function waitingViewOf({ runId, trigger, event, params }: WaitingRun, record: AutomationRecord): RunView {
+  const { id: automationId, owner, definition } = record
+  const createdAt = timeOfId(runId) ?? record.updatedAt
+  const { title, pipeline } = definition
+  return withoutMarks({
+    id: runId,
+    automationId,
+    title,
+    owner,
+    status: 'waiting',
+    trigger,
+    attempt: 1,
+    attempts: [],
+    steps: [],
+    output: null,
+    context: {
+      now: isoInstant(createdAt),
+      params: { ...definition.params, ...params },
+      event,
+      saved: {},
+      steps: pipeline.steps.length,
+    },
+    error: undefined,
+    createdAt,
+    endedAt: undefined,
+  })
 }
 
 /** The run that a job is; nothing for another job. */

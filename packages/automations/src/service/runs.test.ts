@@ -25,6 +25,29 @@ test('[K-09] a run goes over its steps, and each is on record with what it got, 
   expect(office.calls).toEqual([{ text: 'Ada' }, { text: 'Ada!' }])
 })
 
+test('[K-08] steps are chosen in the commit before them, for an automation that never ran as for one that did', async () => {
+  const office = new Office()
+  for (let made = 0; made < 4; made += 1) {
+    const { id } = await office.create({ title: `learned from ${made}` })
+    await office.automations.runNow(id, ANNA)
+    await office.settle()
+  }
+  const { storage } = office
+  const commit = storage.commit.bind(storage)
+  const queues: string[][] = []
+  storage.commit = (batch) => {
+    const { put = [], enqueue = [] } = batch
+    if (put.some(({ kind }) => kind === 'job')) queues.push(enqueue.map(({ queue }) => queue))
+    return commit(batch)
+  }
+  const { id } = await office.create({ params: { name: 'Ada' }, pipeline: TWO_STEPS, overlap: 'parallel' })
+  await office.automations.runNow(id, ANNA)
+  await office.settle()
+  expect((await office.runs(id))[0]?.status).toBe('succeeded')
+  // The run with its first call, the result with the second call, the result with the end.
+  expect(queues).toEqual([['tasks'], ['tasks'], []])
+})
+
 test('[K-09] a run that was interrupted between two steps goes on at the second one in another process', async () => {
   const office = new Office()
   const { id } = await office.create({ params: { name: 'Ada' }, pipeline: TWO_STEPS })

@@ -41,6 +41,7 @@ function joinedTemplate(parts: readonly Template[], render: Template['render']):
 }
 
 function textTemplate(source: string, roots: readonly string[]): Template {
+  if (!source.includes('${')) return { render: () => source, expressions: [] }
   const parts = partsOf(source, roots)
   const expressions = parts.filter((part): part is Expression => typeof part !== 'string')
   const [only] = parts

@@ -4,6 +4,7 @@ import type {
   EventType,
   InputOf,
   OutcomesOf,
+  Schema,
   TaskOptions,
   TypedTaskCall,
 } from '@impresario/protocol'
@@ -121,6 +122,10 @@ export interface Actions<History = LooseData> {
   /**
    * Pauses until a person decides. Without a decision after `expires`, the transition `expired` is taken. Reminders go to the
    * job's webhook and its trail: the first one after `remindAfter`, then one every `remindEvery`, at most 30.
+   *
+   * `form` asks for data with the decision: a JSON Schema of an object, or a schema that has one, such as zod's. People get a
+   * form, and what they send is checked; it is in `decision.data` of the state history. `formFor` names the decisions that need
+   * it; without it, all but `rejected`.
    */
   readonly awaitHumanApproval: <const On extends HumanTransitions>(options: {
     readonly message: string
@@ -128,6 +133,8 @@ export interface Actions<History = LooseData> {
     readonly expires?: Duration
     readonly remindAfter?: Duration
     readonly remindEvery?: Duration
+    readonly form?: Schema | Readonly<Record<string, unknown>>
+    readonly formFor?: readonly Exclude<keyof On & string, 'expired'>[]
   }) => ActionToken<TargetsIn<On>, never>
 
   /**

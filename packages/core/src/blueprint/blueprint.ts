@@ -65,6 +65,8 @@ export interface RunnableBlueprint extends Script {
   readonly nodes: readonly StateNode[]
   /** Only parts of the orchestrator start it; for clients it is not there. */
   readonly isInternal?: boolean
+  /** The same for all blueprints that run the same code under other names: what is learned of one holds for all of them. */
+  readonly kin?: object
   /** What of the policy the blueprint says itself; the rest are defaults, which a program may replace. Without it: all. */
   readonly ownPolicy?: Partial<ScriptPolicy>
   /** The path under which clients start it, when the blueprint names one. */

@@ -1,7 +1,8 @@
-import { ImpresarioError, isEventType, isTopic, LIMITS, topicProblem } from '@impresario/protocol'
-import type { JsonObject, ResourceRequirements } from '@impresario/protocol'
+import { ImpresarioError, isEventType, isJsonObject, isTopic, LIMITS, topicProblem } from '@impresario/protocol'
+import type { JsonObject, ResourceRequirements, Schema } from '@impresario/protocol'
 import type { Action } from '../job/action.ts'
 import type { ChildCall, TaskCall, Transitions } from '../job/job.ts'
+import { jsonSchemaOf } from './condition.ts'
 import { durationMs } from './duration.ts'
 import { jsonObjectCopy } from './json-copy.ts'
 
@@ -131,6 +132,41 @@ export function sleepOf(time: unknown): { readonly afterMs: number } | { readonl
 
 function isInstant(value: unknown): value is { getTime: () => unknown } {
   return typeof value === 'object' && value !== null && 'getTime' in value && typeof value.getTime === 'function'
+}
+
+/** A form is kept with its question and sent with every list of questions. */
+const FORM_CHARS_MAX = 16_384
+
+/** What is asked for beside a decision, and by which decisions. */
+export function formOf(
+  given: Given,
+  transitions: Transitions,
+): { readonly form?: JsonObject; readonly formFor?: readonly string[] } {
+  const { form: asked, formFor } = given
+  if (asked === undefined) {
+    if (formFor !== undefined) throw invalid('gives awaitHumanApproval `formFor` without `form`.')
+    return {}
+  }
+  const { $schema: _, ...form } = jsonObjectCopy(isSchema(asked) ? jsonSchemaOf(asked, 'input') : asked, 'The form')
+  if (form['type'] !== 'object' || !isJsonObject(form['properties'])) {
+    throw invalid('gives awaitHumanApproval a `form` that is no schema of an object with properties.')
+  }
+  if (JSON.stringify(form).length > FORM_CHARS_MAX) {
+    throw invalid(`gives awaitHumanApproval a \`form\` of more than ${FORM_CHARS_MAX} characters.`)
+  }
+  const decisions = Object.keys(transitions).filter((name) => name !== 'expired')
+  if (formFor === undefined) return { form, formFor: decisions.filter((name) => name !== 'rejected') }
+  if (!Array.isArray(formFor)) throw invalid('gives awaitHumanApproval a `formFor` that is no list of decisions.')
+  const names = formFor.map(String)
+  const unknown = names.find((name) => !decisions.includes(name))
+  if (unknown !== undefined) {
+    throw invalid(`names "${unknown}" in \`formFor\`, which is no decision. There are ${decisions.join(', ')}.`)
+  }
+  return { form, formFor: names }
+}
+
+function isSchema(value: unknown): value is Schema {
+  return (typeof value === 'object' || typeof value === 'function') && value !== null && '~standard' in value
 }
 
 /** When a person who was asked is reminded. */

@@ -178,6 +178,11 @@ describe('[A-06] [M-02] what a state hands out is read from the code', () => {
       ['task t', 'task m.u'],
     ],
     ['each of a list', "(c, a) => a.dispatchParallel(c.list.map((one) => m.t(one)), { into: 'x' })", ['task m.t']],
+    [
+      'so many',
+      "(c, a) => a.dispatchParallel(Array.from({ length: 3 }, (_, n) => m.t(n)), { into: 'x' })",
+      ['task m.t'],
+    ],
     ['the same twice', '(c, a) => c.x ? a.dispatchTask(t, {}) : a.dispatchTask(t, {})', ['task t']],
   ])('%s', (_name, source, calls) => {
     expect(named(source)).toEqual(calls)

@@ -219,9 +219,9 @@ function namesIn(node: AnyNode | null | undefined): readonly string[] {
   }
 }
 
-/** `media.cut({ … })` is a task of this contract; `list.map((one) => …)` is what the function gives. */
-function namesOfCall({ callee, arguments: [first] }: CallExpression): readonly string[] {
-  return first?.type === 'ArrowFunctionExpression' ? namesIn(first) : namesIn(callee)
+/** `media.cut({ … })` is a task of this contract; `list.map((one) => …)` and `Array.from(…, () => …)` are what the function gives. */
+function namesOfCall({ callee, arguments: args }: CallExpression): readonly string[] {
+  return namesIn(args.find(({ type }) => type === 'ArrowFunctionExpression') ?? callee)
 }
 
 function joined(object: AnyNode, property: string): readonly string[] {

@@ -189,6 +189,33 @@ describe('[B-04] awaitHumanApproval', () => {
   })
 })
 
+describe('[B-04] forms', () => {
+  const transitions = { approved: 'next', later: 'a', rejected: 'failed', expired: 'failed' } as const
+  const form = { type: 'object', properties: { budget: { type: 'number' } }, required: ['budget'] }
+  const asked = (more: object) => loosely('awaitHumanApproval', { message: 'm', transitions, ...more })
+  test('go with every decision but a rejection, unless they say otherwise', () => {
+    expect(chosen(asked({ form }))).toMatchObject({ form, formFor: ['approved', 'later'] })
+    expect(chosen(asked({ form, formFor: ['rejected'] }))).toMatchObject({ form, formFor: ['rejected'] })
+    expect(chosen(asked({}))).not.toHaveProperty('form')
+  })
+  test('may be schemas of a library', () => {
+    const schema = z.object({ budget: z.number() })
+    expect(chosen(asked({ form: schema }))).toMatchObject({ form: { type: 'object', required: ['budget'] } })
+  })
+  test('are objects with properties, for decisions that exist, and not too long', () => {
+    expect(refusalOf(asked({ formFor: ['approved'] }))).toMatch(/`formFor` without `form`/)
+    expect(refusalOf(asked({ form: { type: 'string' } }))).toMatch(/no schema of an object with properties/)
+    expect(refusalOf(asked({ form: { type: 'object' } }))).toMatch(/no schema of an object with properties/)
+    expect(refusalOf(asked({ form: { ...form, title: 'x'.repeat(20_000) } }))).toMatch(/more than 16384 characters/)
+    expect(refusalOf(asked({ form, formFor: 'approved' }))).toMatch(/no list of decisions/)
+    expect(refusalOf(asked({ form, formFor: ['expired'] }))).toMatch(
+      /"expired" in `formFor`, which is no decision\. There are approved, later, rejected/,
+    )
+    expect(refusalOf(asked({ form: null }))).toMatch(/form/i)
+    expect(refusalOf(asked({ form: () => form }))).toMatch(/form/i)
+  })
+})
+
 describe('[B-04] reminders', () => {
   const transitions = { approved: 'next', expired: 'failed' } as const
   test('are spans of time', () => {

@@ -9,6 +9,7 @@ import {
   eventTransitionsOf,
   eventWaitOf,
   optionsOf,
+  formOf,
   remindersOf,
   sleepOf,
   spanOf,
@@ -121,7 +122,7 @@ function actionsFor(choose: Choose, topics: readonly string[] | undefined, keep:
         const transitions = transitionsOf(given, 'awaitHumanApproval')
         const expiresMs = spanOf(given, 'expires')
         const expiry = expiresMs === undefined ? {} : { expiresMs }
-        return { type: 'human', message, transitions, ...expiry, ...remindersOf(given) }
+        return { type: 'human', message, transitions, ...expiry, ...remindersOf(given), ...formOf(given, transitions) }
       }),
     waitForEvent: (event: unknown, second: unknown) =>
       choose('waitForEvent', () => ({

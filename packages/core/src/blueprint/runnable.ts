@@ -140,10 +140,15 @@ function compileState(parts: StateParts): Compiled {
   if (definition.kind !== 'end') {
     const rules = definition.rules.map((rule) => compileRule(parts, rule))
     const { undo } = definition
+    // Made once, and not for every turn.
+    const [apart, together] = [
+      { ...parts, offloads: true },
+      { ...parts, offloads: false },
+    ]
     return {
       script: scriptOf(parts, definition),
       definition,
-      run: async (context, offloads) => runRules({ ...parts, offloads }, rules, context),
+      run: async (context, offloads) => runRules(offloads ? apart : together, rules, context),
       ...(undo === undefined
         ? {}
         : {

@@ -1,4 +1,4 @@
-import type { Json } from '@impresario/protocol'
+import type { Json, JsonObject } from '@impresario/protocol'
 import type { BranchPolicy, Call, ChildCall, TaskCall, Transitions } from './job.ts'
 
 /** What a handler chose. Made by user code through `actions`, applied by `decide`. */
@@ -24,6 +24,10 @@ export type Action =
       /** Until the first reminder; without it, `remindEveryMs` counts from the beginning. */
       readonly remindAfterMs?: number
       readonly remindEveryMs?: number
+      /** What is asked for beside the decision, as a JSON Schema of an object. */
+      readonly form?: JsonObject
+      /** The decisions that need it. */
+      readonly formFor?: readonly string[]
     }
   | {
       readonly type: 'event'

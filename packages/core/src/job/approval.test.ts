@@ -69,6 +69,8 @@ test('[B-04] `expired` is what happens when nobody decides: nobody can choose it
   expect(play(hurried, decides('expired')).ignored).toBe('unknown_decision')
   expect(approvalOf(hurried.job)).toEqual({
     visit: 1,
+    form: undefined,
+    formFor: [],
     message: 'Is it good?',
     decisions: ['yes'],
     expiresAt: 2_500,
@@ -129,4 +131,14 @@ test('[B-04] the reminder of an older approval is ignored', () => {
   const later = play(patient, decides('yes'), chooses(approval({ yes: 'done' }, undefined, { remindEveryMs: 5_000 })))
   expect(play(later, due).ignored).toBe('not_waiting_for_human')
   expect(play(patient, decides('yes'), due).ignored).toBe('not_waiting_for_human')
+})
+
+test('[B-04] a question may ask for data, which is kept with the decision', () => {
+  const form = { type: 'object', properties: { budget: { type: 'number' } } }
+  const formed = play(open(), chooses(approval({ yes: 'done', no: 'work' }, undefined, { form, formFor: ['yes'] })))
+  expect(formed.job.wait).toMatchObject({ kind: 'human', form, formFor: ['yes'] })
+  const forNobody = play(open(), chooses(approval({ yes: 'done' }, undefined, { form })))
+  expect(forNobody.job.wait).toMatchObject({ form, formFor: [] })
+  const decided = play(formed, happens({ type: 'decisionMade', decision: 'yes', by: 'bob', data: { budget: 7 } }))
+  expect(decided.job.stateHistory).toMatchObject({ decision: { decision: 'yes', data: { budget: 7 } } })
 })

@@ -12,7 +12,7 @@ import { approvalDetails, approvalIn, isDecision } from './outbox.ts'
 /** Asks a person. The job waits for a decision or, if the blueprint sets a limit, until it has waited too long. */
 export function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human' }>): void {
   const { visit } = draft.job
-  const { message, transitions, expiresMs, remindAfterMs, remindEveryMs } = action
+  const { message, transitions, expiresMs, remindAfterMs, remindEveryMs, form, formFor = [] } = action
   const expiresAt = expiresMs === undefined ? undefined : draft.at + expiresMs
   const remindAt = nextReminder(draft.at, remindAfterMs ?? remindEveryMs, expiresAt)
   const wait: HumanWait = {
@@ -22,6 +22,7 @@ export function awaitHuman(draft: Draft, action: Extract<Action, { type: 'human'
     ...(expiresAt === undefined ? {} : { expiresAt }),
     ...(remindAt === undefined ? {} : { remindAt }),
     ...(remindEveryMs === undefined ? {} : { remindEveryMs }),
+    ...(form === undefined ? {} : { form, formFor }),
   }
   draft.job.status = 'waiting_for_human'
   draft.job.wait = wait
@@ -58,7 +59,12 @@ export function makeDecision(draft: Draft, event: EventOf<'decisionMade'>): Igno
   )
   draft.job.stateHistory = {
     ...job.stateHistory,
-    decision: { decision: event.decision, by: event.by, comment: event.comment ?? null },
+    decision: {
+      decision: event.decision,
+      by: event.by,
+      comment: event.comment ?? null,
+      ...(event.data === undefined ? {} : { data: event.data }),
+    },
   }
   remember(draft, event)
   enter(draft, target, event.decision === REJECTION ? rejectionOf(event, job.state) : undefined)

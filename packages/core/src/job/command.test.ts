@@ -30,6 +30,14 @@ test('[B-04] [C-08] a decision is known again by the question, the answer and th
   expect(isRepeated(play(asked, decides('yes')).job, decision({ decision: 'yes' }))).toBe(true)
 })
 
+test('[B-04] [C-08] a decision with other data is another one', () => {
+  const data = { budget: 7 }
+  const { job } = play(asked, happens({ type: 'decisionMade', decision: 'no', by: 'bob', data }))
+  expect(isRepeated(job, decision({ data }))).toBe(true)
+  expect(isRepeated(job, decision({ data: { budget: 8 } }))).toBe(false)
+  expect(isRepeated(job, decision())).toBe(false)
+})
+
 test('[B-04] what answered an earlier question is no answer to the one that is open now, unless it says so', () => {
   const again = play(asked, decides('no'), chooses(approval({ no: 'done' })))
   expect(again.job.status).toBe('waiting_for_human')

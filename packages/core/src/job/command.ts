@@ -54,7 +54,7 @@ function kindOf({ type }: Exclude<CommandEvent, EventOf<'cancelled'>>): Command[
 function whatOf(event: Exclude<CommandEvent, EventOf<'cancelled'>>): string {
   switch (event.type) {
     case 'decisionMade':
-      return event.decision
+      return event.data === undefined ? event.decision : `${event.decision} ${digest(event.data)}`
     case 'retried':
       return `${digest(event.initialData)} ${digest(event.stateHistory)}`
     case 'discarded':

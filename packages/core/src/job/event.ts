@@ -108,6 +108,8 @@ export type JobEvent = { readonly at: number } & (
       readonly decision: string
       readonly by: string
       readonly comment?: string | undefined
+      /** What the question asked for beside the decision. Whoever sends it has checked it. */
+      readonly data?: JsonObject | undefined
       /** Which request for approval it answers. Without it: the one that is open. */
       readonly visit?: number | undefined
     }
@@ -135,3 +137,6 @@ export type JobEvent = { readonly at: number } & (
 )
 
 export type EventOf<T extends JobEvent['type']> = Extract<JobEvent, { readonly type: T }>
+
+/** What comes with a decision. */
+export type DecisionDetails = Partial<Pick<EventOf<'decisionMade'>, 'comment' | 'visit' | 'data'>>

@@ -5,6 +5,7 @@ import {
   childJobId,
   deliveryId,
   endedId,
+  jobOfItem,
   orderId,
   parseDeliveryId,
   shownJobId,
@@ -17,6 +18,7 @@ test('[C-09] every item of a job has one name', () => {
   expect(turnId('j')).toBe('j')
   expect(taskId('j', 2, '0')).toBe('j.2.0')
   expect(timerId('j', 'life')).toBe('j.life')
+  expect(['j', 'j.2.0', 'j.life', 'j-2-0.1.a.b'].map(jobOfItem)).toEqual(['j', 'j', 'j', 'j-2-0'])
   expect(childJobId('j', 2, '0')).toBe('j-2-0')
   expect(orderId('j-2-0')).toBe('j-2-0.order')
   expect(endedId('j-2-0')).toBe('j-2-0.ended')

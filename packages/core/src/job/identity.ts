@@ -5,6 +5,12 @@ export function turnId(jobId: string): string {
   return jobId
 }
 
+/** The job that an item is named after: what stands before the first full stop. */
+export function jobOfItem(id: string): string {
+  const end = id.indexOf('.')
+  return end === -1 ? id : id.slice(0, end)
+}
+
 /** Names a task through all its tries. Workers use it as an idempotency key. */
 export function taskId(jobId: string, visit: number, branch: string): string {
   return `${jobId}.${visit}.${branch}`
@@ -77,19 +83,29 @@ export function deliveryId(ref: DeliveryRef): string {
   return `${ref.jobId}.${answerId(ref)}`
 }
 
-const DELIVERY =
-  /^(?<jobId>.+)\.(?<visit>\d{1,9})\.(?<branch>[\w-]{1,100})\.(?<attempt>\d{1,9})\.(?<token>[\da-z]{1,12})$/
+const WHOLE = /^\d{1,9}$/
+const BRANCH = /^[\w-]{1,100}$/
+const TOKEN = /^[\da-z]{1,12}$/
 
 /** Reads a `task_id` from the wire; `undefined` for one that we never gave out. */
 export function parseDeliveryId(text: string): DeliveryRef | undefined {
-  const parts = DELIVERY.exec(text)?.groups as Readonly<Record<keyof DeliveryRef, string>> | undefined
-  if (parts === undefined) return undefined
+  const beforeToken = text.lastIndexOf('.')
+  const beforeAttempt = text.lastIndexOf('.', beforeToken - 1)
+  const beforeBranch = text.lastIndexOf('.', beforeAttempt - 1)
+  const beforeVisit = text.lastIndexOf('.', beforeBranch - 1)
+  // Four full stops, and something before the first of them.
+  if (beforeVisit <= 0) return undefined
+  const visit = text.slice(beforeVisit + 1, beforeBranch)
+  const branch = text.slice(beforeBranch + 1, beforeAttempt)
+  const attempt = text.slice(beforeAttempt + 1, beforeToken)
+  const token = text.slice(beforeToken + 1)
+  if (!WHOLE.test(visit) || !BRANCH.test(branch) || !WHOLE.test(attempt) || !TOKEN.test(token)) return undefined
   const ref: DeliveryRef = {
-    jobId: parts.jobId,
-    visit: Number(parts.visit),
-    branch: parts.branch,
-    attempt: Number(parts.attempt),
-    token: Number.parseInt(parts.token, 36),
+    jobId: text.slice(0, beforeVisit),
+    visit: Number(visit),
+    branch,
+    attempt: Number(attempt),
+    token: Number.parseInt(token, 36),
   }
   // Another spelling of the same numbers, such as `01`, is none of ours either.
   return deliveryId(ref) === text ? ref : undefined

@@ -117,6 +117,10 @@ export interface HumanWait {
   readonly remindEveryMs?: number
   /** Reminders so far. */
   readonly reminders?: number
+  /** What is asked for beside the decision, as a JSON Schema of an object. */
+  readonly form?: JsonObject
+  /** The decisions that need it. */
+  readonly formFor?: readonly string[]
 }
 
 /** An event that was sent to a job, or to all jobs that wait for it by its key. */

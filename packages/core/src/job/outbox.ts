@@ -87,6 +87,10 @@ export interface Approval {
   readonly decisions: readonly string[]
   readonly expiresAt: number | undefined
   readonly reminders: number
+  /** What is asked for beside the decision, as a JSON Schema of an object. */
+  readonly form: JsonObject | undefined
+  /** The decisions that need it. */
+  readonly formFor: readonly string[]
 }
 
 export function approvalOf(job: Job): Approval | undefined {
@@ -94,8 +98,9 @@ export function approvalOf(job: Job): Approval | undefined {
 }
 
 export function approvalIn(visit: number, wait: HumanWait): Approval {
-  const { message, transitions, expiresAt, reminders = 0 } = wait
-  return { visit, message, decisions: Object.keys(transitions).filter(isDecision), expiresAt, reminders }
+  const { message, transitions, expiresAt, reminders = 0, form, formFor = [] } = wait
+  const decisions = Object.keys(transitions).filter(isDecision)
+  return { visit, message, decisions, expiresAt, reminders, form, formFor }
 }
 
 /** `expired` is what happens without a decision; it cannot be chosen. */

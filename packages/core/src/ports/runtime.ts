@@ -1,4 +1,5 @@
 import type { TaskFiles } from '@impresario/protocol'
+import type { Job } from '../job/job.ts'
 
 /** Time for the engine. Real in production, virtual in the simulator. */
 export interface Clock {
@@ -46,7 +47,7 @@ export interface FilesOfJobs {
 
 /** Where handlers write what people shall know of their jobs. */
 export interface LogsOfJobs {
-  open(job: { readonly id: string; readonly blueprint: string; readonly state: string }): Log
+  open(job: Job): Log
 }
 
 /** A part of the engine that runs on its own. */

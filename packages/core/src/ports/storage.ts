@@ -12,8 +12,11 @@ export interface Records {
   readonly key: { readonly jobId: string; readonly fingerprint: string; readonly createdAt: number }
   /** What became of a worker's tasks lately; by worker id. Its reputation is computed from it. */
   readonly standing: Standing
-  /** Jobs that a client has started in a month; by client id. Also what automations, agents and runs have used. */
-  readonly quota: { readonly period: string; readonly used: number; readonly usage?: Usage }
+  /**
+   * Jobs that a client has started in a month; by client id. Also what automations, agents and runs have used, and how
+   * many files a client has, with how many bytes.
+   */
+  readonly quota: { readonly period: string; readonly used: number; readonly usage?: Usage; readonly bytes?: number }
   /** Events that a client sent by key, for jobs that wait for them now or later; by client, topic and key. */
   readonly inbox: Inbox
   /** A job that waits for an event by key; by its inbox, and then the job. */
@@ -149,6 +152,18 @@ export interface Item {
    * lasts: once the lease has ended before, the item is back in its queue and waits without this limit.
    */
   readonly runMs?: number
+  /**
+   * Claimed from its first moment, as if a claim had followed the commit at once: nobody else gets it while the lease lasts,
+   * and no hint tells of it. Only for what is due. Without a holder the lease ends with the process that commits.
+   */
+  readonly claimed?: BornClaim
+}
+
+/** The claim that an item is born with. The caller draws `token` at random from all safe integers, so that it names no other claim. */
+export interface BornClaim {
+  readonly token: number
+  readonly leaseMs: number
+  readonly holder?: string
 }
 
 /** Names one claim of one item. A token never repeats, so an old claim is never taken for a new one. */
@@ -171,6 +186,8 @@ export interface Lease extends LeaseRef {
    * storage whose commits reach the disk later; where a commit is durable by itself there is nothing to say.
    */
   readonly settledBy?: number
+  /** The job that the item is named after, if the claim asked for it and the storage had it at hand. It may be older than the item. */
+  readonly job?: Stored<Job>
 }
 
 export interface ClaimOptions {
@@ -183,6 +200,11 @@ export interface ClaimOptions {
    * lease survives a restart of the storage; without a name the lease ends with the process.
    */
   readonly holder?: string
+  /**
+   * The jobs that the items are named after (`jobId.…`) are welcome too, so that nobody has to read them. A storage leaves out
+   * what it would have to ask for separately, what is large, and a job that another lease of the same claim has already.
+   */
+  readonly brings?: 'job'
 }
 
 export interface Claimed {
@@ -259,6 +281,22 @@ export interface Listing<K extends Kind> extends ReadonlyArray<Listed<K>> {
 }
 
 /**
+ * Whether `counts` tells records of this kind apart by their names. Only jobs: names of other kinds may be as many as
+ * the records, and a storage that keeps counts in memory would hold all of them.
+ */
+export function isCountedByName(kind: Kind): boolean {
+  return kind === 'job'
+}
+
+/**
+ * Whether lists of this kind by name need an index of names. Only triggers of automations, which an event finds by their
+ * topic: there may be a hundred thousand. Every other kind is listed by owner or status, and a name only narrows it.
+ */
+export function isIndexedByName(kind: Kind): boolean {
+  return kind === 'subscription'
+}
+
+/**
  * Where everything durable lives. It owns time and atomicity and no rules: what a job becomes is
  * decided in `core`, and arrives here as a finished batch.
  *
@@ -274,7 +312,7 @@ export interface Storage {
   list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>>
   /**
    * How many records there are of each status that any has; those without a status are not counted. Exact, and cheap
-   * enough to be asked every second.
+   * enough to be asked every second. `name` may be given only for kinds that `isCountedByName`.
    */
   counts(kind: Kind, facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>>
   /** The items as they are now, in the order asked for; `undefined` for one that is not there. */
@@ -286,6 +324,11 @@ export interface Storage {
   held(queue: Queue): Promise<readonly string[]>
   /** Lanes that hold at least one claimable item. */
   lanes(queue: Queue): Promise<readonly LaneView[]>
+  /**
+   * For how many milliseconds the item has been due that comes next in its lane: the longest of all lanes. `undefined` while
+   * nothing is claimable. Where an item of lower priority has waited longer, that is not seen before its turn comes. As cheap as `lanes`.
+   */
+  oldest(queue: Queue): Promise<number | undefined>
   /** Leases due items. Each is hidden from everybody else until the lease ends. */
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed>
   /** Leases items that have expired (`unclaimedMs`, `settleMs`, `runMs`), also those that are held: their holders lose them. */

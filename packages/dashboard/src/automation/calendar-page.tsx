@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { useCalendar } from '../data/automation-queries.ts'
 import { useAddress } from '../data/search.ts'
 import { useText } from '../text/text.tsx'
-import { Button, LinkButton } from '../ui/button.tsx'
+import { Button, IconButton, LinkButton } from '../ui/button.tsx'
 import { Failure, Loading, PageHead, Panel } from '../ui/parts.tsx'
 import { statusWords } from '../ui/status.tsx'
 import { dayKey, monthDays, monthOf, shiftedMonth } from './month.ts'
@@ -50,13 +50,19 @@ export function CalendarPage(): ReactNode {
     <>
       <PageHead title={t('calendar.title')} note={t('calendar.note')}>
         <LinkButton to="/automations">{t('nav.automations')}</LinkButton>
-        <Button icon="left" onClick={() => change({ month: shiftedMonth(month, -1) })}>
-          {t('calendar.before')}
-        </Button>
+        <IconButton
+          icon="left"
+          label={t('calendar.before')}
+          className="border border-line bg-panel"
+          onClick={() => change({ month: shiftedMonth(month, -1) })}
+        />
         <Button onClick={() => change({ month: undefined })}>{t('calendar.today')}</Button>
-        <Button icon="right" onClick={() => change({ month: shiftedMonth(month, 1) })}>
-          {t('calendar.after')}
-        </Button>
+        <IconButton
+          icon="right"
+          label={t('calendar.after')}
+          className="border border-line bg-panel"
+          onClick={() => change({ month: shiftedMonth(month, 1) })}
+        />
       </PageHead>
       {error === null ? null : <Failure error={error} />}
       {isPartial ? <p className="mb-3 text-xs text-warn">{t('calendar.partial')}</p> : null}

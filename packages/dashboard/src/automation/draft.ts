@@ -41,11 +41,11 @@ export function movedAt<T>(list: readonly T[], at: number, by: -1 | 1): readonly
 }
 
 /** An id that no other step has. */
-export function freshId(steps: readonly Draft[]): string {
-  const taken = new Set(steps.map((step) => step['id']))
+export function freshId(steps: readonly Draft[], prefix: string, ids: readonly string[]): string {
+  const taken = new Set(ids)
   let number = steps.length + 1
-  while (taken.has(`step_${number}`)) number += 1
-  return `step_${number}`
+  while (taken.has(`step_${prefix}${number}`)) number += 1
+  return `step_${prefix}${number}`
 }
 
 /** A number where the text is one; a template stays text. */

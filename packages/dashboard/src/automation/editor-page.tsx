@@ -9,12 +9,13 @@ import { Button, LinkButton } from '../ui/button.tsx'
 import { Input, Select, TextArea } from '../ui/field.tsx'
 import { Failure, Loading, PageHead, Panel, Tabs } from '../ui/parts.tsx'
 import { useSay } from '../ui/toast.tsx'
-import { changed, freshId, movedAt, NEW_DRAFT, numberOrText, partsOf, replacedAt, textOf } from './draft.ts'
+import { changed, NEW_DRAFT, partsOf, replacedAt, textOf } from './draft.ts'
+import { DraftInput } from './draft-input.tsx'
 import type { Draft } from './draft.ts'
 import { useJsonText } from './json-text.ts'
 import { Previews } from './previews.tsx'
 import { otherProblems, problemsAt, problemsIn } from './problems.ts'
-import { STEP_FIELDS, StepEditor } from './step-editor.tsx'
+import { StepList } from './step-editor.tsx'
 import { Said, TriggerEditor } from './trigger-editor.tsx'
 
 /** A new automation. */
@@ -148,32 +149,9 @@ function EditorForm({ draft, change, problems }: FormProps): ReactNode {
           ))}
         </div>
       </Panel>
-      <Panel
-        title={t('editor.steps')}
-        actions={
-          <Button
-            size="small"
-            icon="plus"
-            onClick={() => put('pipeline', [...steps, { id: freshId(steps), uses: 'log', with: { message: '' } }])}
-          >
-            {t('editor.addStep')}
-          </Button>
-        }
-      >
-        <div className="flex flex-col gap-3">
-          {steps.map((step, at) => (
-            <StepEditor
-              key={at}
-              number={at + 1}
-              step={step}
-              change={(next) => put('pipeline', replacedAt(steps, at, next))}
-              move={(by) => put('pipeline', movedAt(steps, at, by))}
-              remove={() => put('pipeline', steps.toSpliced(at, 1))}
-              problemAt={problemsAt(problems, `pipeline[${at}]`, STEP_FIELDS)}
-            />
-          ))}
-          <Said messages={steps.length === 0 ? [t('editor.noSteps')] : []} />
-        </div>
+      <Panel title={t('editor.steps')}>
+        <StepList steps={steps} change={(next) => put('pipeline', next)} problems={problems} path="pipeline" />
+        <Said messages={steps.length === 0 ? [t('editor.noSteps')] : []} />
       </Panel>
     </>
   )
@@ -232,14 +210,15 @@ function General({
             </option>
           ))}
         </Select>
-        <Input
+        <DraftInput
+          draft={draft}
+          name="priority"
           label={t('editor.priority')}
           type="number"
           min={1}
           max={9}
           placeholder="5"
-          value={textOf(draft['priority'])}
-          onChange={({ target }) => put({ priority: numberOrText(target.value) })}
+          put={put}
         />
       </div>
     </Panel>

@@ -1,38 +1,106 @@
+import type { FieldProblem } from '@impresario/protocol'
 import type { ReactNode } from 'react'
-import { useTools } from '../data/automation-queries.ts'
-import type { ToolBody } from '../data/automation-queries.ts'
-import { JsonField } from '../job/json-field.tsx'
 import { useText } from '../text/text.tsx'
-import { IconButton } from '../ui/button.tsx'
+import { Button, IconButton } from '../ui/button.tsx'
 import { Input, Select } from '../ui/field.tsx'
-import { SchemaForm } from '../ui/schema-form.tsx'
-import type { FormSchema } from '../ui/schema-form.tsx'
-import { useJsonText } from './json-text.ts'
-import { changed, isDraft, numberOrText, textOf } from './draft.ts'
+import { changed, freshId, movedAt, partsOf, replacedAt, textOf } from './draft.ts'
 import type { Draft } from './draft.ts'
+import { problemsAt } from './problems.ts'
 import type { ProblemAt } from './problems.ts'
+import { DEPTH_MAX, idsIn, newStep, STEP_KINDS, stepKindOf, stepOfKind } from './step-kind.ts'
+import type { StepKind } from './step-kind.ts'
+import { Policies } from './step-policies.tsx'
+import { Question, ToolStep } from './step-fields.tsx'
 import { Said } from './trigger-editor.tsx'
 
-/** Fields that show their own problems. */
-export const STEP_FIELDS = ['id', 'uses', 'with', 'if', 'save_as', 'timeout_seconds', 'on_error']
+interface StepListProps {
+  readonly steps: readonly Draft[]
+  readonly change: (steps: readonly Draft[]) => void
+  readonly problems: readonly FieldProblem[]
+  /** Where these steps stand in the definition, as problems name it. */
+  readonly path: string
+  /** What stands before the number of each: `2.` inside of step 2. */
+  readonly numbered?: string
+  /** Ids that are taken elsewhere. */
+  readonly taken?: readonly string[]
+  readonly depth?: number
+}
 
-export interface StepProps {
+/** Steps, each with its form. A step can have such a list inside of it. */
+export function StepList(props: StepListProps): ReactNode {
+  const { steps, change, problems, path, numbered = '', taken = [], depth = 1 } = props
+  const { t } = useText()
+  const ids = [...idsIn(steps), ...taken]
+  return (
+    <div className="flex flex-col gap-3">
+      {steps.map((step, at) => (
+        <StepEditor
+          key={at}
+          number={`${numbered}${at + 1}`}
+          step={step}
+          siblings={steps.flatMap((one, index) => (index === at ? [] : [textOf(one['id'])]))}
+          taken={ids}
+          depth={depth}
+          change={(next) => change(replacedAt(steps, at, next))}
+          move={(by) => change(movedAt(steps, at, by))}
+          remove={() => change(steps.toSpliced(at, 1))}
+          problems={problems}
+          path={`${path}[${at}]`}
+        />
+      ))}
+      <Said messages={problems.filter(({ field }) => field === path).map(({ message }) => message)} />
+      <div>
+        <Button
+          size="small"
+          icon="plus"
+          onClick={() => change([...steps, newStep(freshId(steps, numbered.replaceAll('.', '_'), ids))])}
+        >
+          {numbered === '' ? t('editor.addStep') : t('editor.addInner', { n: numbered.slice(0, -1) })}
+        </Button>
+      </div>
+    </div>
+  )
+}
+
+/** Fields that show their own problems. */
+const STEP_FIELDS = [
+  'id',
+  'uses',
+  'with',
+  'if',
+  'save_as',
+  'timeout_seconds',
+  'on_error',
+  'approval',
+  'pipeline',
+  'parallel',
+  'retry',
+  'for_each',
+]
+
+interface StepProps {
   readonly step: Draft
-  readonly number: number
+  /** Where it stands, as people count: `2`, or `2.1` for the first step inside of it. */
+  readonly number: string
+  readonly depth: number
+  /** Ids of the other steps of its list: it can go on there when it fails. */
+  readonly siblings: readonly string[]
+  readonly taken: readonly string[]
   readonly change: (step: Draft) => void
   readonly move: (by: -1 | 1) => void
   readonly remove: () => void
-  readonly problemAt: ProblemAt
+  readonly problems: readonly FieldProblem[]
+  readonly path: string
 }
 
-/** One step: which tool, with what, and under which condition. */
-export function StepEditor({ step, number, change, move, remove, problemAt }: StepProps): ReactNode {
+/** One step: what it does, and under which condition. */
+function StepEditor(props: StepProps): ReactNode {
+  const { step, number, depth, siblings, change, move, remove } = props
   const { t } = useText()
-  const { data: tools = [] } = useTools()
-  const isTool = !['approval', 'pipeline', 'parallel'].some((kind) => kind in step)
-  const uses = textOf(step['uses'])
-  const tool = tools.find(({ name }) => name === uses)
-  const put = (change_: Draft): void => change(changed(step, change_))
+  const kind = stepKindOf(step)
+  const problemAt = problemsAt(props.problems, props.path, STEP_FIELDS)
+  const put = (part: Draft): void => change(changed(step, part))
+  const kinds = STEP_KINDS.filter((one) => depth < DEPTH_MAX || one === 'tool' || one === 'approval' || one === kind)
   return (
     <fieldset className="rounded-lg border border-line p-3">
       <legend className="px-1 font-medium">{t('editor.step', { n: number })}</legend>
@@ -45,16 +113,19 @@ export function StepEditor({ step, number, change, move, remove, problemAt }: St
             onChange={({ target }) => put({ id: target.value })}
           />
         </div>
-        {isTool ? (
-          <div className="min-w-44 flex-1">
-            <ToolChoice
-              tools={tools}
-              uses={uses}
-              problem={problemAt('uses')[0]}
-              choose={(name) => put({ uses: name })}
-            />
-          </div>
-        ) : null}
+        <div className="w-60">
+          <Select
+            label={t('editor.does')}
+            value={kind}
+            onChange={({ target }) => change(stepOfKind(target.value as StepKind, step))}
+          >
+            {kinds.map((one) => (
+              <option key={one} value={one}>
+                {t(`step.${one}`)}
+              </option>
+            ))}
+          </Select>
+        </div>
         <div className="ml-auto flex pt-5">
           <IconButton
             icon="left"
@@ -71,168 +142,33 @@ export function StepEditor({ step, number, change, move, remove, problemAt }: St
           <IconButton icon="trash" label={t('editor.removeStep', { n: number })} onClick={remove} />
         </div>
       </div>
-      {isTool ? (
-        <div className="mt-3">
-          <ToolInput key={uses} tool={tool} step={step} change={change} />
-          <Said messages={problemAt('with')} />
-        </div>
-      ) : (
-        <WholeStep step={step} change={change} />
-      )}
-      <Policies step={step} put={put} problemAt={problemAt} />
+      <div className="mt-3">
+        <Body {...props} kind={kind} problemAt={problemAt} />
+      </div>
+      <Policies step={step} put={put} siblings={siblings} problemAt={problemAt} />
       <Said messages={problemAt('')} />
     </fieldset>
   )
 }
 
-function ToolChoice({
-  tools,
-  uses,
-  problem,
-  choose,
-}: {
-  readonly tools: readonly ToolBody[]
-  readonly uses: string
-  readonly problem: string | undefined
-  readonly choose: (name: string) => void
-}): ReactNode {
-  const { t } = useText()
-  const note = tools.find(({ name }) => name === uses)?.description
-  return (
-    <Select
-      label={t('editor.tool')}
-      value={uses}
-      problem={problem}
-      {...(note === undefined ? {} : { note })}
-      onChange={({ target }) => choose(target.value)}
-    >
-      {tools.some(({ name }) => name === uses) ? null : <option value={uses}>{uses}</option>}
-      {tools.map(({ name }) => (
-        <option key={name}>{name}</option>
-      ))}
-    </Select>
-  )
-}
-
-/** A field for each input of the tool. Any of them may be a template, so that numbers are texts here. */
-function ToolInput({
-  tool,
-  step,
-  change,
-}: {
-  readonly tool: ToolBody | undefined
-  readonly step: Draft
-  readonly change: (step: Draft) => void
-}): ReactNode {
-  const schema = tool?.input_schema as FormSchema | undefined
-  const given = isDraft(step['with']) ? step['with'] : {}
-  const properties = Object.keys(schema?.properties ?? {})
-  const isForm = properties.length > 0 && Object.keys(given).every((name) => properties.includes(name))
-  if (schema === undefined || !isForm) return <JsonInput step={step} change={change} />
-  return (
-    <SchemaForm
-      schema={templated(schema)}
-      value={shownIn(schema, given)}
-      change={(next) => change({ ...step, with: keptOf(schema, next) })}
-      report={() => undefined}
-    />
-  )
-}
-
-const isNumeric = ({ type }: FormSchema): boolean => type === 'number' || type === 'integer'
-
-function templated(schema: FormSchema): FormSchema {
-  const properties = Object.entries(schema.properties ?? {}).map(([name, one]): [string, FormSchema] => {
-    const { minLength: _, maxLength: __, format: ___, ...rest } = one
-    return [name, isNumeric(one) ? { ...rest, type: 'string' } : rest]
-  })
-  return { ...schema, properties: Object.fromEntries(properties) }
-}
-
-function shownIn(schema: FormSchema, value: Draft): Draft {
-  return mapped(schema, value, textOf)
-}
-
-function keptOf(schema: FormSchema, value: Draft): Draft {
-  return mapped(schema, value, (one) => numberOrText(textOf(one)))
-}
-
-function mapped(schema: FormSchema, value: Draft, convert: (value: unknown) => unknown): Draft {
-  const entries = Object.entries(value).map(([name, one]): [string, unknown] => {
-    const property = schema.properties?.[name]
-    return [name, property !== undefined && isNumeric(property) ? convert(one) : one]
-  })
-  return Object.fromEntries(entries.filter(([, one]) => one !== undefined))
-}
-
-function JsonInput({ step, change }: { readonly step: Draft; readonly change: (step: Draft) => void }): ReactNode {
-  const { t } = useText()
-  const field = useJsonText(step['with'] ?? {}, (value) => change({ ...step, with: value }))
-  return <JsonField label={t('editor.with')} rows={4} {...field} />
-}
-
-/** Questions, branches and steps inside steps have no form: the step is written as a whole. */
-function WholeStep({ step, change }: { readonly step: Draft; readonly change: (step: Draft) => void }): ReactNode {
-  const { t } = useText()
-  const field = useJsonText(step, (value) => change(value))
-  return (
-    <div className="mt-3">
-      <JsonField label={t('editor.whole')} rows={6} {...field} />
-    </div>
-  )
-}
-
-function Policies({
-  step,
-  put,
+/** The fields of its kind. */
+function Body({
+  kind,
   problemAt,
-}: {
-  readonly step: Draft
-  readonly put: (change: Draft) => void
-  readonly problemAt: ProblemAt
-}): ReactNode {
-  const { t } = useText()
-  const onError = step['on_error']
-  const isOpen = ['if', 'save_as', 'timeout_seconds', 'on_error'].some(
-    (name) => name in step || problemAt(name).length > 0,
-  )
+  ...props
+}: StepProps & { readonly kind: StepKind; readonly problemAt: ProblemAt }): ReactNode {
+  const { step, change, problems, path } = props
+  if (kind === 'approval') return <Question step={step} change={change} problems={problems} path={path} />
+  if (kind === 'tool') return <ToolStep step={step} change={change} problemAt={problemAt} />
   return (
-    <details className="mt-3" open={isOpen}>
-      <summary className="text-xs text-soft">{t('editor.policies')}</summary>
-      <div className="mt-2 grid gap-3 sm:grid-cols-4">
-        <Input
-          label={t('editor.if')}
-          placeholder="steps.step_1.status == 200"
-          value={textOf(step['if'])}
-          problem={problemAt('if')[0]}
-          onChange={({ target }) => put({ if: target.value })}
-        />
-        <Input
-          label={t('editor.saveAs')}
-          value={textOf(step['save_as'])}
-          problem={problemAt('save_as')[0]}
-          onChange={({ target }) => put({ save_as: target.value })}
-        />
-        <Input
-          label={t('editor.timeout')}
-          type="number"
-          min={0}
-          value={textOf(step['timeout_seconds'])}
-          problem={problemAt('timeout_seconds')[0]}
-          onChange={({ target }) => put({ timeout_seconds: numberOrText(target.value) })}
-        />
-        <Select
-          label={t('editor.onError')}
-          value={textOf(onError) || 'fail'}
-          problem={problemAt('on_error')[0]}
-          disabled={isDraft(onError)}
-          onChange={({ target }) => put({ on_error: target.value === 'fail' ? undefined : target.value })}
-        >
-          <option value="fail">{t('editor.fail')}</option>
-          <option value="continue">{t('editor.continue')}</option>
-          {typeof onError === 'string' && onError.startsWith('goto') ? <option>{onError}</option> : null}
-        </Select>
-      </div>
-    </details>
+    <StepList
+      steps={partsOf(step, kind)}
+      change={(steps) => change({ ...step, [kind]: steps })}
+      problems={problems}
+      path={`${path}.${kind}`}
+      numbered={`${props.number}.`}
+      taken={props.taken}
+      depth={props.depth + 1}
+    />
   )
 }

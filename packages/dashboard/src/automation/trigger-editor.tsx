@@ -161,7 +161,7 @@ function PlainFields({
           />
         </div>
       ) : null}
-      <div className="w-28">
+      <div className="w-32">
         <Input
           label={t('editor.time')}
           type="time"

@@ -1,10 +1,9 @@
-import { parseExact, stringifyExact } from '@impresario/protocol'
+import { HEADERS as WIRE_HEADERS, parseExact, stringifyExact } from '@impresario/protocol'
 import type { FieldProblem } from '@impresario/protocol'
-
-/** Where the application lies, with a slash at its end: a proxy may have put a prefix in front. */
-export const BASE = new URL(document.baseURI)
-const API = new URL(document.querySelector<HTMLMetaElement>('meta[name="api"]')?.content ?? '../api/v1/', BASE)
-const ROOT = new URL('../', BASE)
+import { takeEarly } from './early-answers.ts'
+import { noteReach } from './reach.ts'
+import { HEADERS, apiUrl, rootUrl } from './places.ts'
+import type { Query } from './places.ts'
 
 /** A refusal, or a server that cannot be reached (status 0). */
 export class ApiError extends Error {
@@ -22,15 +21,12 @@ export class ApiError extends Error {
   }
 }
 
-export type Query = Readonly<Record<string, string | number | undefined>>
-
 export interface Page<T> {
   readonly items: readonly T[]
   readonly next: string | undefined
+  /** Unix seconds; where a page ended early, everything since then has been looked through. */
+  readonly lookedBackTo: number | undefined
 }
-
-/** Everything that a page has to send with a session, see `packages/server/src/dashboard/sessions.ts`. */
-const HEADERS = { 'x-impresario-dashboard': '1', accept: 'application/json' } as const
 
 const listeners = new Set<() => void>()
 
@@ -40,31 +36,22 @@ export function onSignedOut(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-export function apiUrl(path: string, query: Query = {}): URL {
-  const url = new URL(path.replace(/^\//, ''), API)
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== '') url.searchParams.set(name, String(value))
-  }
-  return url
-}
-
-/** Of the server itself, outside of the client API. */
-export function rootUrl(path: string): URL {
-  return new URL(path, ROOT)
-}
-
-export async function request(url: URL, init: Init = {}): Promise<Response> {
+export async function request(url: URL, { isStream = false, ...init }: Init = {}): Promise<Response> {
   let response: Response
   try {
-    response = await fetch(url, {
-      credentials: 'same-origin',
-      ...init,
-      headers: { ...HEADERS, ...(init.body === undefined || init.body === null ? {} : JSON_BODY), ...init.headers },
-    })
+    response =
+      (isPlainRead(init) ? await takeEarly(url) : undefined) ??
+      (await fetch(url, {
+        credentials: 'same-origin',
+        ...init,
+        headers: { ...HEADERS, ...(init.body === undefined || init.body === null ? {} : JSON_BODY), ...init.headers },
+      }))
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
+    if (!isStream) noteReach(false)
     throw new ApiError(0, 'UNREACHABLE', 'The server cannot be reached.')
   }
+  noteReach(true)
   if (response.ok) return response
   const failure = await failureOf(response)
   if (response.status === 401) for (const listener of listeners) listener()
@@ -72,7 +59,15 @@ export async function request(url: URL, init: Init = {}): Promise<Response> {
 }
 
 /** Headers as a plain object, so that ours can be added. */
-type Init = Omit<RequestInit, 'headers'> & { readonly headers?: Readonly<Record<string, string>> }
+type Init = Omit<RequestInit, 'headers'> & {
+  readonly headers?: Readonly<Record<string, string>>
+  /** Something on the way may refuse streams, and nothing else: that it fails does not tell that the server is away. */
+  readonly isStream?: boolean
+}
+
+function isPlainRead({ method = 'GET', headers }: Init): boolean {
+  return method === 'GET' && headers === undefined
+}
 
 const JSON_BODY = { 'content-type': 'application/json' }
 
@@ -100,10 +95,16 @@ export async function get<T>(path: string, query: Query = {}, signal?: AbortSign
 export async function getPage<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<Page<T>> {
   const response = await request(apiUrl(path, query), signal === undefined ? {} : { signal })
   const items: readonly T[] = await bodyOf(response)
-  return { items, next: response.headers.get('x-next-cursor') ?? undefined }
+  const { headers } = response
+  const looked = headers.get(WIRE_HEADERS.lookedBackTo)
+  return {
+    items,
+    next: headers.get(WIRE_HEADERS.nextCursor) ?? undefined,
+    lookedBackTo: looked === null ? undefined : Number(looked),
+  }
 }
 
-export async function send<T>(method: 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<T> {
+export async function send<T>(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<T> {
   return bodyOf(await request(apiUrl(path), withBody(method, body)))
 }
 

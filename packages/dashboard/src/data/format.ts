@@ -12,11 +12,11 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 /** `3 minutes ago`, `in 2 days`. Times of the API are Unix seconds. */
 export function relative(seconds: number, now: number, language: string): string {
   const delta = seconds - now / 1_000
-  const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' })
-  for (const [unit, size] of UNITS) {
-    if (Math.abs(delta) >= size) return format.format(Math.trunc(delta / size), unit)
-  }
-  return format.format(0, 'second')
+  const [unit, size] = UNITS.find((one) => Math.abs(delta) >= one[1]) ?? ['second', Infinity]
+  // What is 47 hours away is not "tomorrow", and two days that have just begun are two. An age is counted in whole units.
+  const count = delta > 0 ? Math.round(delta / size) : Math.trunc(delta / size)
+  const format = new Intl.RelativeTimeFormat(language, { numeric: count === 0 ? 'auto' : 'always', style: 'short' })
+  return format.format(count, unit)
 }
 
 export function absolute(seconds: number, language: string): string {
@@ -41,22 +41,43 @@ export function clockTime(seconds: number, language: string): string {
   }).format(seconds * 1_000)
 }
 
-/** `820 ms`, `3.2 s`, `4 m 10 s`, `2 h 5 m`, `3 d 4 h`. */
-export function duration(ms: number): string {
-  if (!Number.isFinite(ms) || ms < 0) return '–'
-  if (ms < 1_000) return `${Math.round(ms)} ms`
-  const seconds = ms / 1_000
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
-  const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return `${minutes} m ${Math.round(seconds % 60)} s`
-  const hours = Math.floor(minutes / 60)
-  return hours < 24 ? `${hours} h ${minutes % 60} m` : `${Math.floor(hours / 24)} d ${hours % 24} h`
+type Unit = SpanUnit | 'kilobyte' | 'megabyte'
+type SpanUnit = 'millisecond' | 'second' | 'minute' | 'hour' | 'day'
+
+/** They are costly to make, and a long list needs them for each row. */
+const UNIT_FORMATS = new Map<string, Intl.NumberFormat>()
+
+function inUnit(value: number, unit: Unit, language: string): string {
+  const key = `${language} ${unit}`
+  const format =
+    UNIT_FORMATS.get(key) ??
+    new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'short', maximumFractionDigits: 1 })
+  UNIT_FORMATS.set(key, format)
+  return format.format(value)
 }
 
-export function bytes(count: number): string {
-  if (count < 1_024) return `${count} B`
-  const [value, unit] = count < 1_048_576 ? [count / 1_024, 'kB'] : [count / 1_048_576, 'MB']
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`
+/** A span in the words of the language: `820 ms`, `3.2 sec`, `4 min 10 sec`, `2 hr 5 min`, `3 days 4 hr`. */
+export function duration(ms: number, language: string): string {
+  if (!Number.isFinite(ms) || ms < 0) return '–'
+  const say = (value: number, unit: SpanUnit): string => inUnit(value, unit, language)
+  const pair = (whole: number, unit: SpanUnit, rest: number, small: SpanUnit): string =>
+    rest === 0 ? say(whole, unit) : `${say(whole, unit)} ${say(rest, small)}`
+  if (ms < 1_000) return say(Math.round(ms), 'millisecond')
+  const seconds = ms / 1_000
+  if (seconds < 60) return say(seconds < 10 ? Math.floor(seconds * 10) / 10 : Math.floor(seconds), 'second')
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return pair(minutes, 'minute', Math.floor(seconds % 60), 'second')
+  const hours = Math.floor(minutes / 60)
+  if (hours < 24) return pair(hours, 'hour', minutes % 60, 'minute')
+  return pair(Math.floor(hours / 24), 'day', hours % 24, 'hour')
+}
+
+/** `63 B`, `1.4 kB`, `24 kB`, `1 MB`, in the words of the language. */
+export function bytes(count: number, language: string): string {
+  if (count < 1_024) return `${count} ${language === 'ru' ? 'Б' : 'B'}`
+  const [value, unit] =
+    count < 1_048_576 ? [count / 1_024, 'kilobyte' as const] : [count / 1_048_576, 'megabyte' as const]
+  return inUnit(value < 10 ? value : Math.round(value), unit, language)
 }
 
 /** The part of an id that tells it from its neighbours. */

@@ -1,7 +1,8 @@
 import { EventReader } from '@impresario/protocol'
 import type { ChangesBody } from '@impresario/protocol'
 import { useSyncExternalStore } from 'react'
-import { ApiError, BASE, apiUrl, request } from './api.ts'
+import { ApiError, request } from './api.ts'
+import { BASE, apiUrl } from './places.ts'
 
 /** While the server tells of changes, what it tells of is read again this often all the same: a hint may be lost. */
 const CALM_MS = 30_000
@@ -14,8 +15,8 @@ const RETRY_MS_MAX = 30_000
 /** The server shows a sign of life every ten seconds. */
 const SILENCE_MS = 25_000
 
-/** What has changed; `everything` when it is not known what. */
-export type Hint = ChangesBody | 'everything'
+/** What has changed; `everything` when it is not known what; `told`: any of what the stream tells of. */
+export type Hint = ChangesBody | 'everything' | 'told'
 
 type Listener = () => void
 
@@ -37,6 +38,7 @@ class Live {
   #isLive = false
   #lastId: string | undefined
   #leads = false
+  #hadStream = false
   #stopping = new AbortController()
   #channel: BroadcastChannel | undefined
   readonly #listeners = new Set<Listener>()
@@ -113,7 +115,7 @@ class Live {
     let watchdog = setTimeout(stop, SILENCE_MS)
     try {
       const headers = this.#lastId === undefined ? {} : { 'last-event-id': this.#lastId }
-      const { body } = await request(apiUrl('changes'), { signal: cut.signal, headers })
+      const { body } = await request(apiUrl('changes'), { signal: cut.signal, headers, isStream: true })
       const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
       // `EventSource` could not do it: it sends no headers of its own, and a session needs one.
       const events = new EventReader()
@@ -138,8 +140,10 @@ class Live {
   #message(event: string, data: string): void {
     if (event === 'ready') {
       this.#set(true)
-      // What changed before the first stream began was not told.
-      if (!(JSON.parse(data) as { readonly resumed: boolean }).resumed) this.#tell('everything')
+      // What changed before the first stream began was not told. After a pause the server may be another one.
+      const { resumed } = JSON.parse(data) as { readonly resumed: boolean }
+      if (!resumed) this.#tell(this.#hadStream ? 'everything' : 'told')
+      this.#hadStream = true
     } else if (event === 'reset') this.#tell('everything')
     else if (event === 'change') this.#tell(JSON.parse(data) as ChangesBody)
   }
@@ -210,6 +214,7 @@ export function concerns(hint: Hint, key: readonly unknown[]): boolean {
   if (hint === 'everything') return true
   const [kind, id] = key
   if (typeof kind !== 'string') return false
+  if (hint === 'told') return TOLD.has(kind) || TOLD_OF_WORKERS.has(kind)
   if (hint.workers && TOLD_OF_WORKERS.has(kind)) return true
   const hasJobs = hint.more || hint.jobs.length > 0
   if (kind === 'job') return hint.more || hint.jobs.some((job) => job.job_id === id)

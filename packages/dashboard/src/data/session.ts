@@ -1,6 +1,8 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import type { QueryClient } from '@tanstack/react-query'
 import { ApiError, sendRoot } from './api.ts'
+import { forgetEarly } from './early-answers.ts'
+import { SESSION_PATH as PATH } from './places.ts'
 
 export interface Session {
   readonly client_id: string
@@ -10,7 +12,6 @@ export interface Session {
 }
 
 const KEY = ['session']
-const PATH = 'dashboard/session'
 
 /** Who is signed in; null for nobody. */
 export function useSession(): { readonly session: Session | null | undefined; readonly error: Error | null } {
@@ -29,7 +30,10 @@ async function readSession(): Promise<Session | null> {
   try {
     return await sendRoot<Session>('GET', PATH)
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return null
+    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+      forgetEarly()
+      return null
+    }
     throw error
   }
 }
@@ -50,10 +54,25 @@ export function useSignIn(): (token: string) => Promise<void> {
 
 export async function signOut(queries: QueryClient): Promise<void> {
   await sendRoot('DELETE', PATH)
+  queries.setQueryData(OVER, false)
   forgetSession(queries)
 }
 
-export function forgetSession(queries: QueryClient): void {
+const OVER = ['session-over']
+
+/** Whether a session has ended by itself while this page was open. */
+export function useIsSessionOver(): boolean {
+  return useQueryClient().getQueryData<boolean>(OVER) === true
+}
+
+/** The server knows the session no longer. */
+export function endSession(queries: QueryClient): void {
+  if (queries.getQueryData<Session | null>(KEY)) queries.setQueryData(OVER, true)
+  forgetSession(queries)
+}
+
+function forgetSession(queries: QueryClient): void {
+  forgetEarly()
   queries.setQueryData(KEY, null)
 }
 
@@ -61,4 +80,8 @@ export function forgetSession(queries: QueryClient): void {
 export function useMayCommand(): boolean {
   const { session } = useSession()
   return session?.role === 'client' || session?.role === 'admin'
+}
+
+export function useIsAdmin(): boolean {
+  return useSession().session?.role === 'admin'
 }

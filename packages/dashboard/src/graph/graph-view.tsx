@@ -22,6 +22,8 @@ export interface GraphProps {
   readonly current?: { readonly state: string; readonly status: string } | undefined
   /** Jobs that are in each state now. */
   readonly heat?: ReadonlyMap<string, number> | undefined
+  /** How long stays in each state took, in words. */
+  readonly took?: ReadonlyMap<string, string> | undefined
   readonly chosen?: string | undefined
   readonly choose?: (state: string | undefined) => void
   readonly className?: string
@@ -99,7 +101,7 @@ function Step({
         fill="none"
         strokeWidth={isTaken ? 2 : 1.25}
         strokeDasharray={isJob && !isTaken ? '4 4' : undefined}
-        className={isTaken ? 'stroke-accent' : 'stroke-edge'}
+        className={isTaken ? 'stroke-accent' : 'stroke-edge dark:stroke-faint/75'}
         markerEnd={`url(#arrow-${isTaken ? 'accent' : 'edge'})`}
       />
       {step.labelAt === undefined || label === '' ? null : (
@@ -140,10 +142,11 @@ function State({
   path,
   current,
   heat,
+  took,
   chosen,
   choose,
 }: GraphProps & { readonly placed: PlacedState }): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const stay = path?.byState.get(state.name)
   const isCurrent = current?.state === state.name
   const jobs = heat?.get(state.name) ?? 0
@@ -151,12 +154,15 @@ function State({
   const shape = isCurrent
     ? FILLS[toneOf(current.status)]
     : stay === undefined
-      ? 'fill-panel stroke-edge'
+      ? jobs > 0
+        ? 'fill-info-tint stroke-info'
+        : 'fill-panel stroke-edge dark:stroke-faint/75'
       : 'fill-tint stroke-accent'
   const facts = [
-    stay === undefined ? '' : duration(stay.seconds * 1_000),
+    stay === undefined ? '' : duration(stay.seconds * 1_000, language),
     stay !== undefined && stay.count > 1 ? `×${stay.count}` : '',
     jobs > 0 ? t('graph.jobs', { n: jobs }) : '',
+    took?.get(state.name) ?? '',
   ].filter((part) => part !== '')
   return (
     <g

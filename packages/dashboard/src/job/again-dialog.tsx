@@ -3,6 +3,7 @@ import type { JobBody } from '@impresario/protocol'
 import { useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
+import { useJobName } from '../data/job-names.ts'
 import { useBlueprint, useRerun } from '../data/queries.ts'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
@@ -21,6 +22,7 @@ export function AgainDialog({ job, close }: { readonly job: JobBody; readonly cl
   const rerun = useRerun()
   const navigate = useNavigate()
   const { data: blueprint } = useBlueprint(job.blueprint_name)
+  const jobName = useJobName(job.blueprint_name)
   const [from, setFrom] = useState('')
   const [input, setInput] = useState(() => written(job.initial_data))
   const [history, setHistory] = useState(() => written(job.state_history))
@@ -45,7 +47,7 @@ export function AgainDialog({ job, close }: { readonly job: JobBody; readonly cl
       },
     )
   return (
-    <Dialog title={t('job.againTitle', { name: job.blueprint_name })} close={close} isWide>
+    <Dialog title={t('job.againTitle', { name: jobName })} close={close} isWide>
       <div className="flex flex-col gap-4">
         <p className="text-soft">{t('job.againNote')}</p>
         <label className="flex flex-col gap-1">

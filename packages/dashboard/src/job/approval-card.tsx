@@ -1,8 +1,10 @@
 import type { WireApproval } from '@impresario/protocol'
 import { Link } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
+import { useMemo, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
+import { ApiError } from '../data/api.ts'
 import { shortId } from '../data/format.ts'
+import { useJobName } from '../data/job-names.ts'
 import { useDecide } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useText } from '../text/text.tsx'
@@ -11,7 +13,10 @@ import { TextArea } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { useKeys } from '../ui/keys.tsx'
 import { Time } from '../ui/parts.tsx'
+import { initialValue, SchemaForm } from '../ui/schema-form.tsx'
+import type { FormSchema, FormValue } from '../ui/schema-form.tsx'
 import { useSay } from '../ui/toast.tsx'
+import { JobName } from './job-name.tsx'
 import { decisionWords, isRefusal } from './decisions.ts'
 
 interface Asking {
@@ -37,14 +42,24 @@ export function ApprovalCard({
   const say = useSay()
   const decide = useDecide()
   const mayCommand = useMayCommand()
+  const jobName = useJobName(job.blueprint_name)
   const [comment, setComment] = useState('')
+  const form: FormSchema | undefined = approval.form
+  const [data, setData] = useState<FormValue>(() => (form === undefined ? {} : initialValue(form)))
+  const [unreadable, setUnreadable] = useState<ReadonlySet<string>>(new Set())
+  const fields = useRef<HTMLFormElement>(null)
+  const needsForm = (decision: string): boolean => approval.form_for?.includes(decision) === true
+  const problems = useMemo(() => problemsIn(decide.error), [decide.error])
   const answer = (decision: string): void => {
     if (!mayCommand || decide.isPending) return
+    // The browser says what is missing, at its place.
+    if (needsForm(decision) && (fields.current?.reportValidity() === false || unreadable.size > 0)) return
     decide.mutate(
       {
         id: job.job_id,
         decision,
         visit: approval.visit,
+        ...(needsForm(decision) ? { data } : {}),
         ...(comment.trim() === '' ? {} : { comment: comment.trim() }),
       },
       {
@@ -58,12 +73,12 @@ export function ApprovalCard({
       isActive
         ? Object.fromEntries(approval.decisions.map((name, index) => [String(index + 1), () => answer(name)]))
         : {},
-    [isActive, approval, comment],
+    [isActive, approval, comment, data, unreadable, job.job_id, mayCommand, decide.isPending],
   )
   useKeys(keys)
   return (
     <section
-      aria-label={`${t('approvals.question')}: ${job.blueprint_name} ${shortId(job.job_id)}`}
+      aria-label={`${t('approvals.question')}: ${jobName} ${shortId(job.job_id)}`}
       className={`rounded-xl border bg-panel p-4 shadow-card md:p-5 ${isActive && isListed ? 'border-accent' : 'border-line'}`}
     >
       <div className="mb-2 flex flex-wrap items-center gap-x-3 gap-y-1 text-xs text-soft">
@@ -72,8 +87,8 @@ export function ApprovalCard({
           {t('approvals.asks')}
         </span>
         {isListed ? (
-          <Link to="/jobs/$id" params={{ id: job.job_id }} className="hover:underline">
-            <bdi className="font-medium text-ink">{job.blueprint_name}</bdi>{' '}
+          <Link to="/jobs/$id" params={{ id: job.job_id }} className="[overflow-wrap:anywhere] hover:underline">
+            <JobName blueprint={job.blueprint_name} className="font-medium text-ink" />{' '}
             <span className="font-mono">{shortId(job.job_id)}</span>
           </Link>
         ) : null}
@@ -87,8 +102,24 @@ export function ApprovalCard({
       <p className="mb-4 max-h-60 overflow-y-auto text-base font-medium [overflow-wrap:anywhere] whitespace-pre-wrap">
         <bdi>{approval.message}</bdi>
       </p>
+      {form === undefined || !approval.decisions.some(needsForm) ? null : (
+        <form
+          ref={fields}
+          aria-label={t('approvals.form')}
+          className="mb-4 max-w-xl"
+          onSubmit={(event) => event.preventDefault()}
+        >
+          <SchemaForm
+            schema={form}
+            value={data}
+            change={setData}
+            problems={problems}
+            report={(name, problem) => setUnreadable((before) => withProblem(before, name, problem))}
+          />
+        </form>
+      )}
       <div className="flex flex-col gap-3 md:flex-row md:items-end">
-        <div className="flex-1">
+        <div className="min-w-0 flex-1 md:min-w-48">
           <TextArea
             label={t('approvals.comment')}
             isLabelHidden
@@ -100,7 +131,7 @@ export function ApprovalCard({
             onChange={({ target }) => setComment(target.value)}
           />
         </div>
-        <div className="flex flex-wrap gap-2">
+        <div className="flex min-w-0 flex-wrap gap-2">
           {approval.decisions.map((name, index) => (
             <Button
               key={name}
@@ -108,7 +139,7 @@ export function ApprovalCard({
               tone={isRefusal(name) ? 'danger' : index === 0 ? 'primary' : 'plain'}
               icon={isRefusal(name) ? 'close' : index === 0 ? 'check' : 'right'}
               disabled={!mayCommand || decide.isPending}
-              className="flex-1 md:h-9 md:flex-none md:text-sm"
+              className="h-auto min-h-11 max-w-full flex-1 py-1.5 [overflow-wrap:anywhere] whitespace-normal md:min-h-9 md:flex-none md:text-sm"
               onClick={() => answer(name)}
             >
               {decisionWords(t, name)}
@@ -118,4 +149,17 @@ export function ApprovalCard({
       </div>
     </section>
   )
+}
+
+function withProblem(before: ReadonlySet<string>, name: string, problem: string | undefined): ReadonlySet<string> {
+  const after = new Set(before)
+  if (problem === undefined) after.delete(name)
+  else after.add(name)
+  return after
+}
+
+/** What the server said of the fields of the form, by their names. */
+function problemsIn(error: Error | null): ReadonlyMap<string, string> {
+  const problems = error instanceof ApiError ? error.problems : []
+  return new Map(problems.map(({ field, message }) => [field.replace(/^data\./, ''), message]))
 }

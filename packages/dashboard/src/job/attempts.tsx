@@ -44,22 +44,30 @@ export function AttemptList({
 }
 
 function Row({ attempt }: { readonly attempt: Attempt }): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const { type, state, number, worker, seconds, at, isBad, note } = attempt
   return (
     <li className="border-b border-line px-4 py-2 last:border-b-0">
-      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+      <div className="flex items-baseline gap-x-3">
         <span aria-hidden="true" className={`size-2 shrink-0 rounded-full ${isBad ? 'bg-bad' : 'bg-ok'}`} />
-        <bdi className="font-medium">{type}</bdi>
-        <span className="text-soft">{t(isBad ? 'tasks.attemptFailed' : 'tasks.attemptDone', { n: number ?? 1 })}</span>
-        <bdi className="text-xs text-faint">{state}</bdi>
+        <bdi className="min-w-0 truncate font-medium" title={type}>
+          {type}
+        </bdi>
+        <bdi className="min-w-0 truncate text-xs text-faint">{state}</bdi>
+        <span className="num ml-auto shrink-0 text-soft">
+          {seconds === undefined ? '' : duration(seconds * 1_000, language)}
+        </span>
+      </div>
+      <div className="flex items-baseline gap-x-3 pl-5 text-xs">
+        <span className="shrink-0 text-soft">
+          {t(isBad ? 'tasks.attemptFailed' : 'tasks.attemptDone', { n: number ?? 1 })}
+        </span>
         {worker === undefined ? null : (
-          <Link to="/workers/$id" params={{ id: worker }} className="text-accent hover:underline">
-            <bdi>{worker}</bdi>
+          <Link to="/workers/$id" params={{ id: worker }} className="min-w-0 truncate text-accent hover:underline">
+            <bdi title={worker}>{worker}</bdi>
           </Link>
         )}
-        <span className="num ml-auto text-soft">{seconds === undefined ? '' : duration(seconds * 1_000)}</span>
-        <Time at={at} className="text-faint" />
+        <Time at={at} className="ml-auto shrink-0 text-faint" />
       </div>
       {isBad && note !== undefined ? (
         <bdi className="mt-0.5 block pl-5 [overflow-wrap:anywhere] text-bad">{note}</bdi>

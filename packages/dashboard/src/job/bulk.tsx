@@ -9,6 +9,7 @@ import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 import { useSay } from '../ui/toast.tsx'
+import { JobName } from './job-name.tsx'
 
 type Verb = 'cancel' | 'retry' | 'discard'
 
@@ -104,7 +105,7 @@ export function Preview({
         {jobs.slice(0, LISTED_MAX).map((job) => (
           <li key={job.job_id} className="flex items-center gap-3 border-b border-line px-3 py-2 last:border-b-0">
             <span className="min-w-0 flex-1 truncate">
-              <bdi className="font-medium">{job.blueprint_name}</bdi>{' '}
+              <JobName blueprint={job.blueprint_name} className="font-medium" />{' '}
               <span className="font-mono text-xs text-faint">{shortId(job.job_id)}</span>
             </span>
             <StatusBadge status={job.status} />

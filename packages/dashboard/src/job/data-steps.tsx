@@ -2,6 +2,7 @@ import type { HistoryBody } from '@impresario/protocol'
 import { useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { clockTime } from '../data/format.ts'
+import { eventWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
 import { written } from '../ui/json.tsx'
 import { dataSteps } from './data-diff.ts'
@@ -42,16 +43,23 @@ function Step({ step: { at, state, event, changes, isCut } }: { readonly step: D
     <li className="rounded-lg border border-line">
       <p className="flex flex-wrap items-center gap-x-2 border-b border-line bg-raise/50 px-3 py-1.5">
         <bdi className="font-medium">{state}</bdi>
-        <span className="text-xs text-soft">{event.replaceAll('_', ' ')}</span>
+        <span className="text-xs text-soft">{eventWords(t, event)}</span>
         <time className="num ml-auto font-mono text-xs text-faint">{clockTime(at, language)}</time>
       </p>
-      <ul className="overflow-x-auto py-1 font-mono text-xs leading-5">
-        {changes.map((change) => (
-          <Change key={change.path.join('\n')} change={change} />
-        ))}
-      </ul>
+      <ChangeList changes={changes} />
       {isCut ? <p className="px-3 pb-2 text-xs text-faint">{t('data.cut')}</p> : null}
     </li>
+  )
+}
+
+/** What is there instead of what. */
+export function ChangeList({ changes }: { readonly changes: readonly DataChange[] }): ReactNode {
+  return (
+    <ul className="overflow-x-auto py-1 font-mono text-xs leading-5">
+      {changes.map((change) => (
+        <Change key={change.path.join('\n')} change={change} />
+      ))}
+    </ul>
   )
 }
 

@@ -1,6 +1,7 @@
 import type { JobBody } from '@impresario/protocol'
 import { useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
+import { automationIn } from '../data/job-names.ts'
 import { useCancel, useDiscard, useRetry } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useText } from '../text/text.tsx'
@@ -11,6 +12,9 @@ import { written } from '../ui/json.tsx'
 import { useKeys } from '../ui/keys.tsx'
 import { useSay } from '../ui/toast.tsx'
 import { AgainDialog } from './again-dialog.tsx'
+import { diffOf } from './data-diff.ts'
+import type { DataChange } from './data-diff.ts'
+import { ChangeList } from './data-steps.tsx'
 import { JsonField, readText } from './json-field.tsx'
 
 type Asked = 'cancel' | 'edit' | 'discard' | 'again'
@@ -34,7 +38,7 @@ export function JobActions({ job }: { readonly job: JobBody }): ReactNode {
       ...(isOpen && mayCommand ? { c: () => setAsked('cancel') } : {}),
       ...(isQuarantined && mayCommand ? { r: retryNow } : {}),
     }),
-    [isOpen, isQuarantined, mayCommand],
+    [isOpen, isQuarantined, mayCommand, job.job_id],
   )
   useKeys(keys)
   if (!mayCommand) return null
@@ -54,9 +58,12 @@ export function JobActions({ job }: { readonly job: JobBody }): ReactNode {
           </Button>
         </>
       ) : null}
-      <Button icon="run" onClick={() => setAsked('again')}>
-        {t('job.again')}
-      </Button>
+      {/* A run is begun again on its own page, by the rules of its automation. */}
+      {automationIn(job.blueprint_name) === undefined ? (
+        <Button icon="run" onClick={() => setAsked('again')}>
+          {t('job.again')}
+        </Button>
+      ) : null}
       {isOpen && !isQuarantined ? (
         <Button tone="danger" icon="stop" onClick={() => setAsked('cancel')}>
           {t('job.cancel')}
@@ -138,6 +145,12 @@ function DiscardDialog({ job, close }: DialogProps): ReactNode {
   )
 }
 
+/** What somebody has changed in one part of the data; nothing while it cannot be read. */
+function changesIn(part: string, before: unknown, { value }: ReturnType<typeof readText>): readonly DataChange[] {
+  if (value === undefined) return []
+  return diffOf(before ?? {}, value).map((change) => ({ ...change, path: [part, ...change.path] }))
+}
+
 function EditDialog({ job, close }: DialogProps): ReactNode {
   const { t } = useText()
   const say = useSay()
@@ -146,6 +159,13 @@ function EditDialog({ job, close }: DialogProps): ReactNode {
   const [history, setHistory] = useState(() => written(job.state_history))
   const readInput = readText(input)
   const readHistory = readText(history)
+  const changes = useMemo(
+    () => [
+      ...changesIn(t('job.input'), job.initial_data, readInput),
+      ...changesIn(t('job.stateHistory'), job.state_history, readHistory),
+    ],
+    [input, history, job, t],
+  )
   const isChanged = input !== written(job.initial_data) || history !== written(job.state_history)
   return (
     <Dialog title={t('job.editRetry')} close={close} isWide>
@@ -153,6 +173,18 @@ function EditDialog({ job, close }: DialogProps): ReactNode {
         <p className="text-soft">{t('job.editNote')}</p>
         <JsonField label={t('job.input')} text={input} change={setInput} problem={readInput.problem} />
         <JsonField label={t('job.stateHistory')} text={history} change={setHistory} problem={readHistory.problem} />
+        {changes.length === 0 ? null : (
+          <section
+            aria-label={t('job.changes')}
+            className="max-h-48 overflow-y-auto rounded-lg border border-line"
+            tabIndex={0}
+          >
+            <h3 className="border-b border-line bg-raise/50 px-3 py-1.5 text-xs font-medium text-faint">
+              {t('job.changes')}
+            </h3>
+            <ChangeList changes={changes} />
+          </section>
+        )}
         <div className="flex items-center justify-end gap-2">
           <Button onClick={close}>{t('common.back')}</Button>
           <Button

@@ -41,7 +41,7 @@ export function JobFiles({ job }: { readonly job: JobBody }): ReactNode {
 }
 
 function File({ jobId, file }: { readonly jobId: string; readonly file: FileBody }): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const say = useSay()
   const [isAsking, setAsking] = useState(false)
   /** A link without a session: a browser sends none of our headers with a download. */
@@ -60,7 +60,7 @@ function File({ jobId, file }: { readonly jobId: string; readonly file: FileBody
   return (
     <li className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-2.5 last:border-b-0">
       <bdi className="min-w-0 flex-1 font-medium [overflow-wrap:anywhere]">{file.name}</bdi>
-      <span className="num text-soft">{bytes(file.bytes)}</span>
+      <span className="num text-soft">{bytes(file.bytes, language)}</span>
       <Time at={file.modified_at} className="text-faint" />
       <Button
         disabled={isAsking}

@@ -1,52 +1,19 @@
 import { Link } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import type { ReactNode } from 'react'
-import type { Query } from '../data/api.ts'
 import { useBlueprints } from '../data/queries.ts'
 import { useSavedViews } from '../data/saved-views.ts'
 import { useAddress, withoutEmpty } from '../data/search.ts'
 import { useSession } from '../data/session.ts'
-import type { Search } from '../router.tsx'
+import { COLUMNS, columnsIn, columnsText } from './job-columns.ts'
+import { GROUPS, isGroup, isOldestFirst } from './job-query.ts'
 import { useSay } from '../ui/toast.tsx'
 import { useText } from '../text/text.tsx'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Input, Select } from '../ui/field.tsx'
+import { FilterSelect } from '../ui/filters.tsx'
 import { Icon } from '../ui/icon.tsx'
-
-/** Statuses by the question that somebody asks. */
-export const GROUPS = {
-  open: 'pending,running,waiting_for_worker,waiting_for_parallel,waiting_for_child,waiting_for_time,waiting_for_event,waiting_for_human',
-  asking: 'waiting_for_human',
-  quarantined: 'quarantined',
-  finished: 'finished',
-  failed: 'failed,error',
-  cancelled: 'cancelled',
-} as const
-type Group = keyof typeof GROUPS
-
-const SPANS: Readonly<Record<string, number>> = { hour: 3_600, day: 86_400, week: 604_800, month: 2_592_000 }
-
-/** What the API is asked for an address. */
-export function queryOf(search: Search): Query {
-  const { show = '', blueprint, q, since = '', owner } = search
-  const span = SPANS[since]
-  // Whole minutes, so that the same address asks the same question for a while.
-  const after = span === undefined ? undefined : Math.floor(Date.now() / 60_000) * 60 - span
-  return Object.fromEntries(
-    Object.entries({
-      status: isGroup(show) ? GROUPS[show] : undefined,
-      blueprint,
-      q,
-      owner,
-      created_after: after,
-    }).filter(([, value]) => value !== undefined),
-  )
-}
-
-function isGroup(name: string): name is Group {
-  return Object.hasOwn(GROUPS, name)
-}
 
 /** The address is the state: what is chosen here can be bookmarked, shared and gone back from. */
 export function JobFilters(): ReactNode {
@@ -58,55 +25,58 @@ export function JobFilters(): ReactNode {
   const shown = search['show'] ?? ''
   return (
     <div className="mb-3 flex flex-col gap-3">
-      <div
-        role="group"
-        aria-label={t('jobs.column.status')}
-        className="-mx-4 flex gap-1 overflow-x-auto px-4 md:mx-0 md:px-0"
-      >
-        {(['', ...Object.keys(GROUPS)] as const).map((group) => (
-          <button
-            key={group}
-            type="button"
-            aria-pressed={shown === group}
-            onClick={() => change({ show: group })}
-            className="h-7 rounded-full border border-transparent px-3 font-medium whitespace-nowrap text-soft hover:bg-raise aria-pressed:border-line aria-pressed:bg-panel aria-pressed:text-ink aria-pressed:shadow-card"
-          >
-            {t(`jobs.show.${isGroup(group) ? group : 'all'}`)}
-          </button>
-        ))}
-      </div>
-      <div className="flex flex-wrap items-end gap-2">
-        <SearchBox />
-        <div className="w-40">
-          <Select
-            label={t('jobs.column.blueprint')}
-            isLabelHidden
-            value={search['blueprint'] ?? ''}
-            onChange={({ target }) => change({ blueprint: target.value })}
-          >
-            <option value="">{t('jobs.anyBlueprint')}</option>
-            {names.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </Select>
+      <div className="flex items-center gap-2">
+        <div
+          role="group"
+          aria-label={t('jobs.column.status')}
+          className="-ml-4 flex min-w-0 flex-1 gap-1 overflow-x-auto pl-4 md:ml-0 md:pl-0"
+        >
+          {(['', ...Object.keys(GROUPS)] as const).map((group) => (
+            <button
+              key={group}
+              type="button"
+              aria-pressed={shown === group}
+              onClick={() => change({ show: group })}
+              className="h-7 rounded-full border border-transparent px-3 font-medium whitespace-nowrap text-soft hover:bg-raise aria-pressed:border-line aria-pressed:bg-panel aria-pressed:text-ink aria-pressed:shadow-card"
+            >
+              {t(`jobs.show.${isGroup(group) ? group : 'all'}`)}
+            </button>
+          ))}
         </div>
-        <div className="w-36">
-          <Select
+        <ColumnChoice />
+        <SavedViews />
+      </div>
+      <div className="grid grid-cols-2 items-end gap-2 md:flex md:flex-wrap">
+        <SearchBox />
+        <div className="md:w-44">
+          <FilterSelect
+            name="blueprint"
+            label={t('jobs.column.blueprint')}
+            any={t('jobs.anyBlueprint')}
+            options={names.map((name) => [name, name])}
+          />
+        </div>
+        <div className="md:w-44">
+          <FilterSelect
+            name="since"
             label={t('jobs.column.created')}
+            any={t('jobs.anyTime')}
+            options={(['hour', 'day', 'week', 'month'] as const).map((span) => [span, t(`jobs.since.${span}`)])}
+          />
+        </div>
+        <div className="md:w-44">
+          <Select
+            label={t('jobs.order')}
             isLabelHidden
-            value={search['since'] ?? ''}
-            onChange={({ target }) => change({ since: target.value })}
+            disabled={(search['q'] ?? '') !== ''}
+            value={isOldestFirst(search) ? 'oldest' : ''}
+            onChange={({ target }) => change({ order: target.value })}
           >
-            <option value="">{t('jobs.anyTime')}</option>
-            {(['hour', 'day', 'week', 'month'] as const).map((span) => (
-              <option key={span} value={span}>
-                {t(`jobs.since.${span}`)}
-              </option>
-            ))}
+            <option value="">{t('jobs.order.newest')}</option>
+            <option value="oldest">{t('jobs.order.oldest')}</option>
           </Select>
         </div>
         {session?.role === 'admin' ? <OwnerBox /> : null}
-        <SavedViews />
       </div>
     </div>
   )
@@ -117,7 +87,7 @@ const TYPING_MS = 250
 function SearchBox(): ReactNode {
   const { t } = useText()
   return (
-    <div className="relative min-w-44 flex-1">
+    <div className="relative col-span-2 min-w-60 flex-1">
       <Icon name="search" className="absolute top-2 left-2.5 size-4 text-faint" />
       <TypedFilter name="q" label={t('jobs.search')} type="search" className="pl-8" />
     </div>
@@ -127,7 +97,7 @@ function SearchBox(): ReactNode {
 function OwnerBox(): ReactNode {
   const { t } = useText()
   return (
-    <div className="w-32">
+    <div className="md:w-32">
       <TypedFilter name="owner" label={t('jobs.owner')} type="text" className="" />
     </div>
   )
@@ -165,6 +135,50 @@ function TypedFilter({
       onChange={({ target }) => setText(target.value)}
       className={className}
     />
+  )
+}
+
+/** Narrow pages always show the same, so there is nothing to choose on a phone. */
+function ColumnChoice(): ReactNode {
+  const { t } = useText()
+  const [search, change] = useAddress()
+  const [isOpen, setOpen] = useState(false)
+  const columns = columnsIn(search['columns'])
+  return (
+    <div className="hidden md:block">
+      <Button icon="settings" onClick={() => setOpen(true)}>
+        {t('columns.title')}
+      </Button>
+      {isOpen ? (
+        <Dialog title={t('columns.title')} close={() => setOpen(false)}>
+          <ul className="mb-4 grid grid-cols-2 gap-1">
+            {COLUMNS.map((column) => (
+              <li key={column}>
+                <label className="flex cursor-pointer items-center gap-2 rounded-md px-2 py-1.5 hover:bg-raise">
+                  <input
+                    type="checkbox"
+                    className="size-3.5 accent-(--fill)"
+                    checked={columns.includes(column)}
+                    disabled={columns.length === 1 && columns.includes(column)}
+                    onChange={({ target }) => {
+                      const others = columns.filter((one) => one !== column)
+                      change({ columns: columnsText(target.checked ? [...others, column] : others) }, true)
+                    }}
+                  />
+                  {t(`jobs.column.${column}`)}
+                </label>
+              </li>
+            ))}
+          </ul>
+          <div className="flex justify-between gap-2">
+            <Button tone="quiet" onClick={() => change({ columns: undefined }, true)}>
+              {t('columns.reset')}
+            </Button>
+            <Button onClick={() => setOpen(false)}>{t('common.close')}</Button>
+          </div>
+        </Dialog>
+      ) : null}
+    </div>
   )
 }
 

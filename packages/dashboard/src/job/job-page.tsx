@@ -1,9 +1,11 @@
+import type { wire } from '@impresario/client'
 import type { JobBody } from '@impresario/protocol'
 import { Link } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { useMemo, useRef } from 'react'
 import type { ReactNode } from 'react'
 import { ApiError } from '../data/api.ts'
 import { duration, shortId, useNow } from '../data/format.ts'
+import { automationIn } from '../data/job-names.ts'
 import { useBlueprint, useExplanation, useJob, useJobHistory } from '../data/queries.ts'
 import { useAddress, useParam } from '../data/search.ts'
 import { GraphView } from '../graph/graph-view.tsx'
@@ -16,10 +18,13 @@ import { ApprovalCard } from './approval-card.tsx'
 import { AttemptList } from './attempts.tsx'
 import { DataSteps } from './data-steps.tsx'
 import { JobActions } from './job-actions.tsx'
+import { JobName } from './job-name.tsx'
 import { JobData } from './job-data.tsx'
 import { JobFiles } from './job-files.tsx'
 import { JobLog } from './job-log.tsx'
+import { livedBlueprint } from './lived.ts'
 import { pathOf, spansOf } from './path.ts'
+import type { Span } from './path.ts'
 import { EventLog, Timeline } from './timeline.tsx'
 import { TaskList, WhyItWaits } from './waiting.tsx'
 
@@ -28,9 +33,11 @@ export function JobPage(): ReactNode {
   const { t } = useText()
   const { data: job, error, refetch } = useJob(id)
   if (error !== null) {
+    // What is known stays while the server is away; the menu says that it is.
+    if (job !== undefined && error instanceof ApiError && error.status === 0) return <LoadedJob job={job} />
     if (error instanceof ApiError && error.status === 404) {
       return (
-        <Empty icon="search" title={t('job.gone')}>
+        <Empty icon="search" title={t('job.gone')} isPage>
           <p className="mb-4">{t('job.goneNote')}</p>
           <LinkButton to="/jobs">{t('nav.jobs')}</LinkButton>
         </Empty>
@@ -43,19 +50,21 @@ export function JobPage(): ReactNode {
 }
 
 function LoadedJob({ job }: { readonly job: JobBody }): ReactNode {
+  // A question or an error stands there already.
+  const isWaiting = job.ended_at === undefined && job.approval === undefined && job.status !== 'quarantined'
   return (
     <div className="flex flex-col gap-4">
       <JobHead job={job} />
       {job.approval === undefined ? null : <ApprovalCard job={job} approval={job.approval} />}
       <Trouble job={job} />
-      {job.ended_at === undefined ? <WhyItWaits job={job} /> : null}
+      {isWaiting ? <WhyItWaits job={job} /> : null}
       <JobBodyView job={job} />
     </div>
   )
 }
 
 function JobHead({ job }: { readonly job: JobBody }): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const now = useNow(job.ended_at === undefined ? 1_000 : 600_000)
   const { parent_job_id: parent } = job
   return (
@@ -79,9 +88,7 @@ function JobHead({ job }: { readonly job: JobBody }): ReactNode {
         </nav>
         <div className="flex flex-wrap items-center gap-x-3 gap-y-1.5">
           <h1 className="text-xl font-semibold tracking-tight [overflow-wrap:anywhere]">
-            <Link to="/blueprints/$name" params={{ name: job.blueprint_name }} className="hover:underline">
-              <bdi>{job.blueprint_name}</bdi>
-            </Link>
+            <JobTitle job={job} />
           </h1>
           <StatusBadge status={job.status} />
         </div>
@@ -93,7 +100,7 @@ function JobHead({ job }: { readonly job: JobBody }): ReactNode {
             {t('job.created')} <Time at={job.created_at} />
           </span>
           <span className="num">
-            {t('jobs.column.took')} {duration(((job.ended_at ?? now / 1_000) - job.created_at) * 1_000)}
+            {t('jobs.column.took')} {duration(((job.ended_at ?? now / 1_000) - job.created_at) * 1_000, language)}
           </span>
           <span>v{job.blueprint_version}</span>
           {job.owner === undefined ? null : (
@@ -101,10 +108,30 @@ function JobHead({ job }: { readonly job: JobBody }): ReactNode {
               {t('jobs.owner')} <bdi>{job.owner}</bdi>
             </span>
           )}
+          {automationIn(job.blueprint_name) === undefined ? null : (
+            <Link to="/runs/$id" params={{ id: job.job_id }} className="text-accent hover:underline">
+              {t('job.run')}
+            </Link>
+          )}
         </p>
       </div>
       <JobActions job={job} />
     </header>
+  )
+}
+
+/** It leads to what the job is made of: its blueprint, or the automation whose run it is. */
+function JobTitle({ job }: { readonly job: JobBody }): ReactNode {
+  const automation = automationIn(job.blueprint_name)
+  const name = <JobName blueprint={job.blueprint_name} />
+  return automation === undefined ? (
+    <Link to="/blueprints/$name" params={{ name: job.blueprint_name }} className="hover:underline">
+      {name}
+    </Link>
+  ) : (
+    <Link to="/automations/$id" params={{ id: automation }} className="hover:underline">
+      {name}
+    </Link>
   )
 }
 
@@ -131,10 +158,41 @@ function Trouble({ job }: { readonly job: JobBody }): ReactNode {
       </p>
       {failure?.child === undefined ? null : (
         <Link to="/jobs/$id" params={{ id: failure.child.job_id }} className="mt-1 inline-block text-accent underline">
-          {failure.child.blueprint_name} {shortId(failure.child.job_id)}
+          <JobName blueprint={failure.child.blueprint_name} /> {shortId(failure.child.job_id)}
         </Link>
       )}
     </section>
+  )
+}
+
+/** The same object for as long as nothing new is in it: placing a graph is work. */
+function useLived(blueprint: wire.BlueprintView | undefined, spans: readonly Span[]): wire.BlueprintView | undefined {
+  const kept = useRef<{ readonly of: wire.BlueprintView; readonly text: string; readonly lived: wire.BlueprintView }>(
+    undefined,
+  )
+  if (blueprint === undefined) return undefined
+  const lived = livedBlueprint(blueprint, spans)
+  const text = JSON.stringify(lived.states.map(({ tasks, children }) => [tasks, children]))
+  if (kept.current?.of !== blueprint || kept.current.text !== text) kept.current = { of: blueprint, text, lived }
+  return kept.current.lived
+}
+
+/** A run is shown step by step on a page of its own; and a blueprint may not be on the server any more. */
+function NoGraph({ job, isRun }: { readonly job: JobBody; readonly isRun: boolean }): ReactNode {
+  const { t } = useText()
+  if (!isRun) {
+    return (
+      <Empty icon="blueprint" title={t('job.noBlueprint')}>
+        {t('job.noBlueprintNote')}
+      </Empty>
+    )
+  }
+  return (
+    <Empty icon="run" title={t('job.isRun')}>
+      <LinkButton to="/runs/$id" params={{ id: job.job_id }}>
+        {t('job.run')}
+      </LinkButton>
+    </Empty>
   )
 }
 
@@ -144,23 +202,27 @@ type Tab = (typeof TABS)[number]
 function JobBodyView({ job }: { readonly job: JobBody }): ReactNode {
   const { t } = useText()
   const [search, change] = useAddress()
-  const { data: blueprint } = useBlueprint(job.blueprint_name, job.blueprint_version)
+  const isRun = automationIn(job.blueprint_name) !== undefined
+  const { data: blueprint, isError: isUnknown } = useBlueprint(job.blueprint_name, job.blueprint_version, !isRun)
   const { data: events = [] } = useJobHistory(job.job_id, job.version)
   const { data: why } = useExplanation(job.job_id, job.version)
   const now = useNow(job.ended_at === undefined ? 1_000 : 600_000) / 1_000
   const path = useMemo(() => pathOf(job, events, now), [job, events, now])
   const spans = useMemo(() => spansOf(path, events), [path, events])
+  const lived = useLived(blueprint, spans)
   const tab = TABS.find((one) => one === search['tab']) ?? 'timeline'
   const state = search['state']
   const choose = (next: string | undefined): void => change({ state: next }, true)
   return (
     <div className="grid gap-4 xl:grid-cols-[minmax(0,5fr)_minmax(0,6fr)]">
       <Panel flush title={t('job.graph')} className="overflow-hidden">
-        {blueprint === undefined ? (
+        {isRun || isUnknown ? (
+          <NoGraph job={job} isRun={isRun} />
+        ) : blueprint === undefined ? (
           <Loading rows={6} />
         ) : (
           <GraphView
-            blueprint={blueprint}
+            blueprint={lived ?? blueprint}
             path={path}
             current={{ state: job.current_state, status: job.status }}
             chosen={state}

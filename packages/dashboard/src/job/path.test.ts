@@ -1,6 +1,7 @@
 import type { HistoryBody } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import { fingerprint } from './fingerprint.ts'
+import { groupedRows, isGroup } from './groups.ts'
 import { pathOf, spansOf } from './path.ts'
 import { reachableFrom } from './reachable.ts'
 
@@ -73,4 +74,30 @@ test('[M-02] what runs when a job begins in another state is known before', () =
   ]
   expect(reachableFrom(states, 'b')).toEqual({ runs: ['b', 'c'], skipped: ['a'] })
   expect(reachableFrom(states, 'gone')).toEqual({ runs: [], skipped: ['a', 'b', 'c'] })
+})
+
+test('[M-02] a fan-out is one row until it is opened; other tasks of the same stay have their own', () => {
+  const done = Array.from({ length: 1_000 }, (_, at) =>
+    event('task_finished', 'work', 12 + at / 1_000, {
+      event_id: `render ${at}`,
+      duration_ms: 500,
+      note: `render ${at === 7 ? 'failure' : 'success'} by w`,
+    }),
+  )
+  const events = [
+    event('job_created', 'plan', 10),
+    event('state_started', 'work', 11),
+    ...done,
+    event('task_finished', 'work', 13.5, { duration_ms: 100, note: 'join success by w' }),
+    event('state_started', 'end', 14),
+  ]
+  const path = pathOf({ created_at: 10, current_state: 'end', ended_at: 14 }, events, 20)
+  const spans = spansOf(path, events)
+  const rows = groupedRows(spans, new Set())
+  expect(rows.map(({ name }) => name)).toEqual(['plan', 'work', 'render', 'join', 'end'])
+  const group = rows.find(isGroup)
+  expect(group).toMatchObject({ kind: 'task', from: 11.5, until: 12.999, failed: 1, isBad: false })
+  const opened = groupedRows(spans, new Set([group?.id ?? '']))
+  expect(opened).toHaveLength(1_005)
+  expect(opened[3]).toMatchObject({ id: 'render 0' })
 })

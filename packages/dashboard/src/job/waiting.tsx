@@ -9,6 +9,7 @@ import { useText } from '../text/text.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
+import { JobName } from './job-name.tsx'
 
 /** Why a job does not move, in a sentence, with the first task that says why. */
 export function WhyItWaits({ job }: { readonly job: JobBody }): ReactNode {
@@ -28,7 +29,7 @@ export function WhyItWaits({ job }: { readonly job: JobBody }): ReactNode {
         {wait?.until === undefined ? null : (
           <>
             {' '}
-            {t('job.until')} <Time at={wait.until} className="text-ink" />
+            (<Time at={wait.until} className="text-ink" />)
           </>
         )}
       </p>
@@ -41,7 +42,7 @@ export function WhyItWaits({ job }: { readonly job: JobBody }): ReactNode {
                 params={{ id }}
                 className="flex items-center gap-2 rounded-lg border border-line px-2.5 py-1 hover:bg-raise"
               >
-                <bdi className="font-medium">{name}</bdi>
+                <JobName blueprint={name} className="font-medium" />
                 <span className="font-mono text-xs text-faint">{shortId(id)}</span>
                 {status === null ? null : <StatusBadge status={status} />}
               </Link>
@@ -142,22 +143,22 @@ function Choice({ choice }: { readonly choice: wire.ChoiceBody }): ReactNode {
         role="region"
         aria-label={t('tasks.workers')}
       >
-        <table className="w-full text-left">
+        <table className="w-full table-fixed text-left">
           <thead className="bg-raise/50 text-xs text-faint">
             <tr>
-              <th className="px-3 py-1.5 font-medium">{t('tasks.worker')}</th>
+              <th className="w-2/5 px-3 py-1.5 font-medium">{t('tasks.worker')}</th>
               <th className="px-3 py-1.5 font-medium">{t('tasks.verdict')}</th>
             </tr>
           </thead>
           <tbody>
             {choice.workers.map((one) => (
               <tr key={one.worker_id} className="border-t border-line align-top">
-                <td className="px-3 py-1.5 font-medium whitespace-nowrap">
+                <td className="truncate px-3 py-1.5 font-medium" title={one.worker_id}>
                   <Link to="/workers/$id" params={{ id: one.worker_id }} className="hover:underline">
                     <bdi>{one.worker_id}</bdi>
                   </Link>
                 </td>
-                <td className="px-3 py-1.5">
+                <td className="px-3 py-1.5 [overflow-wrap:anywhere]">
                   {one.verdict === 'candidate' ? (
                     <span className="text-ok">
                       {one.place === undefined ? t('tasks.candidate') : t('tasks.place', { n: one.place })}{' '}

@@ -5,29 +5,20 @@ import { useAddress } from '../data/search.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useText } from '../text/text.tsx'
 import { LinkButton } from '../ui/button.tsx'
-import { Input } from '../ui/field.tsx'
+import { FilterSearch } from '../ui/filters.tsx'
 import { PagedList } from '../ui/list.tsx'
 import { PageHead, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 
 export function AutomationsPage(): ReactNode {
   const { t } = useText()
-  const [search, change] = useAddress()
+  const [search] = useAddress()
   const mayCommand = useMayCommand()
   const pages = useAutomations({ search: search['q'] })
   return (
     <>
       <PageHead title={t('nav.automations')} note={t('automations.note')}>
-        <div className="w-56">
-          <Input
-            type="search"
-            label={t('automations.search')}
-            isLabelHidden
-            placeholder={t('automations.search')}
-            value={search['q'] ?? ''}
-            onChange={({ target }) => change({ q: target.value }, true)}
-          />
-        </div>
+        <FilterSearch label={t('automations.search')} />
         <LinkButton to="/automations/calendar" icon="clock">
           {t('calendar.title')}
         </LinkButton>

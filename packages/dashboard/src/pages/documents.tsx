@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import type { ReactNode } from 'react'
 import { ApiError, get } from '../data/api.ts'
@@ -8,8 +8,11 @@ import { useAddress } from '../data/search.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
+import { Dialog } from '../ui/dialog.tsx'
 import { Input } from '../ui/field.tsx'
-import { Code, Empty, Failure, Loading, PageHead, Panel } from '../ui/parts.tsx'
+import { FilterSelect } from '../ui/filters.tsx'
+import { More } from '../ui/more.tsx'
+import { Bar, Code, Empty, Fact, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 import { useSay } from '../ui/toast.tsx'
 
@@ -33,7 +36,27 @@ interface FileBody {
   readonly error: string | null
 }
 
+interface HitsBody {
+  readonly hits: readonly Hit[]
+  readonly has_more: boolean
+}
+
+/** Of what the documents app says of itself, what is shown. */
+interface StatusBody {
+  readonly state: { readonly last_activity: string | null }
+  readonly progress: { readonly total: number; readonly done: number }
+  readonly files: Readonly<Record<string, number>>
+  readonly documents: number
+  readonly components: readonly { readonly name: string; readonly isHealthy: boolean; readonly problem?: string }[]
+  readonly ocr: { readonly languages?: readonly string[]; readonly reason?: string }
+}
+
 const TYPING_MS = 250
+const PAGE = 30
+const SHOWN_CHARS = 200_000
+const KINDS = ['pdf', 'docx', 'xlsx', 'pptx', 'odt', 'txt', 'md', 'html', 'eml', 'csv', 'epub'] as const
+/** In days. */
+const SPANS = { week: 7, month: 30, year: 365 } as const
 
 export function DocumentsPage(): ReactNode {
   const { t } = useText()
@@ -41,10 +64,13 @@ export function DocumentsPage(): ReactNode {
   const q = search['q'] ?? ''
   const [text, setText] = useState(q)
   const files = useLive<readonly FileBody[]>(['documents', 'failed'], 'documents/files', { status: 'failed' })
-  const hits = useQuery({
-    queryKey: ['documents', q],
-    queryFn: ({ signal }) => get<{ readonly hits: readonly Hit[] }>('documents', { q, limit: 30 }, signal),
-    enabled: q !== '',
+  const asked = askedOf(search)
+  const found = useInfiniteQuery({
+    queryKey: ['documents', asked],
+    queryFn: ({ signal, pageParam: offset }) => get<HitsBody>('documents', { q: asked, limit: PAGE, offset }, signal),
+    initialPageParam: 0,
+    getNextPageParam: (last, pages) => (last.has_more ? pages.length * PAGE : undefined),
+    enabled: asked !== '',
     placeholderData: (before) => before,
     retry: false,
   })
@@ -74,8 +100,14 @@ export function DocumentsPage(): ReactNode {
             className="h-10"
             onChange={({ target }) => setText(target.value)}
           />
-          {hits.error === null ? null : <Failure error={hits.error} />}
-          {q === '' ? null : <Hits hits={hits.data?.hits} />}
+          <Filters />
+          {found.error === null ? null : <Failure error={found.error} />}
+          {asked === '' ? null : (
+            <Hits hits={found.data?.pages.flatMap(({ hits }) => hits)}>
+              <More pages={found} />
+            </Hits>
+          )}
+          <IndexState />
           <FailedFiles files={files.data ?? []} />
         </div>
       )}
@@ -83,8 +115,113 @@ export function DocumentsPage(): ReactNode {
   )
 }
 
-function Hits({ hits }: { readonly hits: readonly Hit[] | undefined }): ReactNode {
+/** What is asked for, with the filters in the words of the search. */
+function askedOf({ q = '', type = '', since = '' }: Readonly<Record<string, string | undefined>>): string {
+  const days = isSpan(since) ? SPANS[since] : undefined
+  const day = days === undefined ? '' : new Date(Date.now() - (days + 1) * 86_400_000).toISOString().slice(0, 10)
+  const filters = [isKind(type) ? `type:${type}` : '', day === '' ? '' : `date:>${day}`]
+  return [q.trim(), ...filters].filter((part) => part !== '').join(' ')
+}
+
+function isSpan(name: string): name is keyof typeof SPANS {
+  return Object.hasOwn(SPANS, name)
+}
+
+function isKind(name: string): boolean {
+  return KINDS.some((kind) => kind === name)
+}
+
+function Filters(): ReactNode {
   const { t } = useText()
+  const spans = (['week', 'month', 'year'] as const).map(
+    (span) => [span, t(span === 'year' ? 'documents.year' : `jobs.since.${span}`)] as const,
+  )
+  return (
+    <div className="grid grid-cols-2 gap-2 sm:flex *:sm:w-48">
+      <FilterSelect
+        name="type"
+        label={t('documents.type')}
+        any={t('documents.anyType')}
+        options={KINDS.map((kind) => [kind, kind])}
+      />
+      <FilterSelect name="since" label={t('documents.changed')} any={t('jobs.anyTime')} options={spans} />
+    </div>
+  )
+}
+
+/** How far the index is, and what does not work. */
+function IndexState(): ReactNode {
+  const { t, language } = useText()
+  const { data } = useLive<StatusBody>(['documents', 'status'], 'documents/status')
+  if (data === undefined) return null
+  const numbers = new Intl.NumberFormat(language)
+  const { progress, files, ocr } = data
+  const waiting = (files['pending'] ?? 0) + (files['running'] ?? 0) + (files['retry'] ?? 0)
+  const broken = data.components.filter(({ isHealthy }) => !isHealthy)
+  const { last_activity: last } = data.state
+  return (
+    <Panel title={t('documents.index')}>
+      {progress.done < progress.total ? (
+        <div className="mb-4">
+          <Bar value={progress.done / progress.total} label={t('documents.progress')} />
+        </div>
+      ) : null}
+      <dl className="grid grid-cols-2 gap-4 sm:grid-cols-4">
+        <Fact name={t('documents.count')}>
+          <span className="num text-lg font-semibold">{numbers.format(data.documents)}</span>
+        </Fact>
+        <Fact name={t('documents.waiting')}>
+          <span className="num text-lg font-semibold">{numbers.format(waiting)}</span>
+        </Fact>
+        <Fact name={t('documents.last')}>{last === null ? '–' : <Time at={Date.parse(last) / 1_000} />}</Fact>
+        <Fact name={t('documents.pictures')}>
+          {ocr.languages === undefined || ocr.languages.length === 0 ? (
+            <span title={ocr.reason ?? ''}>{t('documents.noPictures')}</span>
+          ) : (
+            ocr.languages.join(', ')
+          )}
+        </Fact>
+      </dl>
+      {broken.map(({ name, problem }) => (
+        <p key={name} className="mt-3 text-bad">
+          <bdi className="font-medium">{name}</bdi>: <bdi>{problem}</bdi>
+        </p>
+      ))}
+    </Panel>
+  )
+}
+
+/** The whole text of a document. */
+function TextDialog({ hit, close }: { readonly hit: Hit; readonly close: () => void }): ReactNode {
+  const { data, error } = useQuery({
+    queryKey: ['documents', 'text', hit.id],
+    queryFn: ({ signal }) => get<{ readonly text: string }>(`documents/${hit.id}/text`, {}, signal),
+    retry: false,
+  })
+  return (
+    <Dialog isWide title={hit.title === '' ? hit.name : hit.title} close={close}>
+      {error === null ? null : <Failure error={error} />}
+      {data === undefined && error === null ? <Loading /> : null}
+      {data === undefined ? null : (
+        // A book has megabytes: what is drawn has a bound.
+        <pre tabIndex={0} className="max-h-[60vh] overflow-auto text-sm [overflow-wrap:anywhere] whitespace-pre-wrap">
+          <bdi>{data.text.slice(0, SHOWN_CHARS)}</bdi>
+          {data.text.length > SHOWN_CHARS ? ' …' : ''}
+        </pre>
+      )}
+    </Dialog>
+  )
+}
+
+function Hits({
+  hits,
+  children,
+}: {
+  readonly hits: readonly Hit[] | undefined
+  readonly children: ReactNode
+}): ReactNode {
+  const { t, language } = useText()
+  const [open, setOpen] = useState<Hit>()
   if (hits === undefined) return <Loading />
   return (
     <Panel flush className="overflow-hidden">
@@ -97,9 +234,11 @@ function Hits({ hits }: { readonly hits: readonly Hit[] | undefined }): ReactNod
         {hits.map((hit) => (
           <li key={hit.id} className="border-b border-line px-4 py-3 last:border-b-0">
             <p className="flex flex-wrap items-baseline gap-x-3">
-              <bdi className="font-semibold [overflow-wrap:anywhere]">{hit.title === '' ? hit.name : hit.title}</bdi>
+              <button type="button" className="text-left hover:underline" onClick={() => setOpen(hit)}>
+                <bdi className="font-semibold [overflow-wrap:anywhere]">{hit.title === '' ? hit.name : hit.title}</bdi>
+              </button>
               <span className="text-xs text-faint">
-                {hit.kind} · {bytes(hit.size)}
+                {hit.kind} · {bytes(hit.size, language)}
               </span>
             </p>
             <p className="mt-1 [overflow-wrap:anywhere] text-soft">
@@ -109,6 +248,8 @@ function Hits({ hits }: { readonly hits: readonly Hit[] | undefined }): ReactNod
           </li>
         ))}
       </ul>
+      {children}
+      {open === undefined ? null : <TextDialog hit={open} close={() => setOpen(undefined)} />}
     </Panel>
   )
 }

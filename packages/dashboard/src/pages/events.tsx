@@ -4,6 +4,7 @@ import { useAudit, usePublished } from '../data/automation-queries.ts'
 import { shortId } from '../data/format.ts'
 import { useCounts, useEvents } from '../data/queries.ts'
 import { useAddress } from '../data/search.ts'
+import { eventWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
 import { PagedList } from '../ui/list.tsx'
 import { PageHead, Tabs, Time } from '../ui/parts.tsx'
@@ -46,9 +47,11 @@ function History(): ReactNode {
       none={t('events.none')}
       noneNote={t(isKept ? 'events.noneNote' : 'home.noHistory')}
       row={(event) => (
-        <div className={ROW}>
-          <span className="font-medium whitespace-nowrap">{event.event_type.replaceAll('_', ' ')}</span>
-          <bdi className="min-w-0 flex-1 truncate text-soft">
+        <div className={`${ROW} flex-wrap gap-y-0.5 sm:flex-nowrap`}>
+          <span className="min-w-0 flex-1 basis-0 truncate font-medium sm:flex-none sm:basis-auto">
+            {eventWords(t, event.event_type)}
+          </span>
+          <bdi className="order-last min-w-0 basis-full truncate text-soft sm:order-none sm:flex-1 sm:basis-auto">
             {[event.blueprint, event.state, event.note].filter((part) => part !== null && part !== '').join(' · ')}
           </bdi>
           {event.job_id === null ? null : (
@@ -64,7 +67,8 @@ function History(): ReactNode {
             <Link
               to="/workers/$id"
               params={{ id: event.worker_id }}
-              className="hidden text-xs text-accent hover:underline sm:inline"
+              className="hidden max-w-44 truncate text-xs text-accent hover:underline sm:inline"
+              title={event.worker_id}
             >
               <bdi>{event.worker_id}</bdi>
             </Link>

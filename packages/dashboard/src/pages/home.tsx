@@ -1,13 +1,16 @@
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import type { ReactNode } from 'react'
-import { useCounts, useEventCounts, useJobs, useQuarantine, useReadiness } from '../data/queries.ts'
-import { GROUPS } from '../job/job-filters.tsx'
+import { duration, useNow } from '../data/format.ts'
+import { useCounts, useDurations, useEventCounts, useJobs, useQuarantine, useReadiness } from '../data/queries.ts'
+import { GROUPS } from '../job/job-query.ts'
+import { JobName } from '../job/job-name.tsx'
 import { JobRow } from '../job/job-row.tsx'
 import { useText } from '../text/text.tsx'
 import type { TextKey } from '../text/translate.ts'
 import { Columns } from '../ui/columns.tsx'
 import { Icon } from '../ui/icon.tsx'
+import { Lines } from '../ui/lines.tsx'
 import type { IconName } from '../ui/icon.tsx'
 import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
@@ -29,7 +32,8 @@ export function HomePage(): ReactNode {
           <Recent />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
-          {counts?.keeps_history === false ? <NoHistory /> : <Throughput />}
+          {counts?.keeps_history === false ? <NoHistory /> : <LastHour />}
+          {counts?.keeps_history === false ? null : <Throughput />}
           <Statuses jobs={counts?.jobs ?? {}} />
         </div>
       </div>
@@ -53,7 +57,7 @@ function Tiles({
   const busy = (workers['busy'] ?? 0) + (workers['full'] ?? 0)
   const { t } = useText()
   return (
-    <ul className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-5">
+    <ul className="grid grid-cols-2 gap-3 *:last:col-span-2 sm:grid-cols-3 sm:*:last:col-span-1 lg:grid-cols-5">
       <Tile title="jobs.show.open" icon="jobs" value={sum(jobs, GROUPS.open)} to="/jobs" search={{ show: 'open' }} />
       <Tile title="nav.approvals" icon="inbox" value={jobs['waiting_for_human'] ?? 0} to="/approvals" tone="text-ask" />
       <Tile title="nav.quarantine" icon="alert" value={jobs['quarantined'] ?? 0} to="/quarantine" tone="text-warn" />
@@ -157,7 +161,7 @@ function Attention(): ReactNode {
               icon="person"
               tone="text-ask"
               title={job.approval?.message ?? ''}
-              name={job.blueprint_name}
+              blueprint={job.blueprint_name}
               at={job.updated_at}
             />
           ))}
@@ -169,7 +173,7 @@ function Attention(): ReactNode {
               icon="alert"
               tone="text-warn"
               title={job.error?.message ?? job.error_message ?? ''}
-              name={job.blueprint_name}
+              blueprint={job.blueprint_name}
               at={job.quarantined_at}
             />
           ))}
@@ -185,7 +189,7 @@ function Need({
   icon,
   tone,
   title,
-  name,
+  blueprint,
   at,
 }: {
   readonly to: string
@@ -193,7 +197,7 @@ function Need({
   readonly icon: IconName
   readonly tone: string
   readonly title: string
-  readonly name: string
+  readonly blueprint: string
   readonly at: number
 }): ReactNode {
   return (
@@ -206,7 +210,7 @@ function Need({
         <Icon name={icon} className={`size-4 ${tone}`} />
         <span className="min-w-0 flex-1">
           <bdi className="block truncate font-medium">{title.slice(0, 300)}</bdi>
-          <bdi className="block truncate text-xs text-soft">{name}</bdi>
+          <JobName blueprint={blueprint} className="block truncate text-xs text-soft" />
         </span>
         <Time at={at} className="text-faint" />
       </Link>
@@ -257,6 +261,80 @@ function NoHistory(): ReactNode {
         <Code>HISTORY_DATABASE_URI=sqlite:./impresario-data/history.db</Code>
       </p>
     </Panel>
+  )
+}
+
+const MINUTES = 60
+
+/** Jobs that ended in each minute of an hour, and how long they took. */
+function LastHour(): ReactNode {
+  const { t, language } = useText()
+  // Whole minutes, so that the same question is asked for a while.
+  const until = Math.ceil(useNow(20_000) / 60_000) * 60
+  const { data } = useDurations({ since: until - MINUTES * 60, until, spans: MINUTES })
+  const spans = data?.spans ?? []
+  const time = new Intl.DateTimeFormat(language, { hour: '2-digit', minute: '2-digit' })
+  const finished = spans.reduce((total, span) => total + span.finished, 0)
+  const newest = spans.findLast(({ p95_ms: p95 }) => p95 !== null)
+  const numbers = new Intl.NumberFormat(language, { maximumFractionDigits: 1 })
+  return (
+    <Panel title={t('home.hour')}>
+      <dl className="mb-3 flex flex-wrap gap-x-6 gap-y-1">
+        <Figure name={t('home.perMinute')} value={numbers.format(finished / MINUTES)} />
+        <Figure name="p50" value={newest?.p50_ms === undefined ? '–' : duration(newest.p50_ms ?? 0, language)} />
+        <Figure name="p95" value={newest?.p95_ms === undefined ? '–' : duration(newest.p95_ms ?? 0, language)} />
+      </dl>
+      <Columns
+        label={t('home.hour')}
+        columns={spans.map(({ timestamp, finished: good, failed: bad }) => ({
+          label: time.format(timestamp * 1_000),
+          good,
+          bad,
+        }))}
+      />
+      <div className="mt-3">
+        <Lines
+          label={t('home.latency')}
+          written={(ms) => duration(ms, language)}
+          lines={[
+            { name: 'p95', className: 'stroke-warn text-warn', values: spans.map((span) => span.p95_ms ?? undefined) },
+            {
+              name: 'p50',
+              className: 'stroke-accent text-accent',
+              values: spans.map((span) => span.p50_ms ?? undefined),
+            },
+          ]}
+        />
+        <p className="mt-1 flex gap-4 text-xs text-soft">
+          {t('home.latency')}
+          <Key className="bg-accent" name="p50" />
+          <Key className="bg-warn" name="p95" />
+        </p>
+      </div>
+      {data?.is_partial === true ? (
+        <p className="mt-2 text-xs text-soft">
+          {t('home.partial')} <Time at={data.since} />
+        </p>
+      ) : null}
+    </Panel>
+  )
+}
+
+function Figure({ name, value }: { readonly name: string; readonly value: string }): ReactNode {
+  return (
+    <div className="flex flex-row-reverse items-baseline gap-1.5">
+      <dt className="text-soft">{name}</dt>
+      <dd className="num font-semibold">{value}</dd>
+    </div>
+  )
+}
+
+function Key({ name, className }: { readonly name: string; readonly className: string }): ReactNode {
+  return (
+    <span className="flex items-center gap-1.5">
+      <span aria-hidden="true" className={`h-0.5 w-3 ${className}`} />
+      {name}
+    </span>
   )
 }
 

@@ -6,33 +6,43 @@ import type { ReactNode } from 'react'
 import { useAddress } from '../data/search.ts'
 import { useJobs } from '../data/queries.ts'
 import { BulkBar } from '../job/bulk.tsx'
-import { JobFilters, queryOf } from '../job/job-filters.tsx'
-import { JobRow, ROW_GRID } from '../job/job-row.tsx'
+import { JobFilters } from '../job/job-filters.tsx'
+import { isOldestFirst, queryOf } from '../job/job-query.ts'
+import { columnsIn } from '../job/job-columns.ts'
+import type { Column } from '../job/job-columns.ts'
+import { gridStyle, JobRow, ROW_GRID } from '../job/job-row.tsx'
 import { useText } from '../text/text.tsx'
 import { LinkButton } from '../ui/button.tsx'
 import { useKeys } from '../ui/keys.tsx'
 import { More } from '../ui/more.tsx'
-import { Code, Empty, Failure, Loading, PageHead, Panel } from '../ui/parts.tsx'
+import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 
 export function JobsPage(): ReactNode {
   const { t } = useText()
   const [search] = useAddress()
   const query = useMemo(() => queryOf(search), [search])
+  const columns = useMemo(() => columnsIn(search['columns']), [search])
   return (
     <>
-      <PageHead title={t('nav.jobs')} note={t('jobs.note')}>
+      <PageHead title={t('nav.jobs')} note={t(isOldestFirst(search) ? 'jobs.noteOldest' : 'jobs.note')}>
         <LinkButton to="/blueprints" icon="plus" tone="primary">
           {t('jobs.start')}
         </LinkButton>
       </PageHead>
       <JobFilters />
-      <JobList key={JSON.stringify(query)} query={query} />
+      <JobList key={JSON.stringify(query)} query={query} columns={columns} />
     </>
   )
 }
 
-/** Jobs, newest first. Those that come while somebody reads wait behind a button, so that no row moves away. */
-function JobList({ query }: { readonly query: ReturnType<typeof queryOf> }): ReactNode {
+/** Jobs, usually newest first. Those that come on top while somebody reads wait behind a button, so that no row moves away. */
+function JobList({
+  query,
+  columns,
+}: {
+  readonly query: ReturnType<typeof queryOf>
+  readonly columns: readonly Column[]
+}): ReactNode {
   const { t } = useText()
   const jobs = useJobs(query)
   const { data, error, isPending, hasNextPage, refetch } = jobs
@@ -42,12 +52,17 @@ function JobList({ query }: { readonly query: ReturnType<typeof queryOf> }): Rea
   useEffect(() => {
     if (top === undefined && newest !== undefined) setTop(newest)
   }, [top, newest])
-  const shown = useMemo(() => (top === undefined ? all : all.filter(({ job_id: id }) => id <= top)), [all, top])
+  const isGrowing = query['order'] !== 'oldest'
+  const shown = useMemo(
+    () => (top === undefined || !isGrowing ? all : all.filter(({ job_id: id }) => id <= top)),
+    [all, top, isGrowing],
+  )
   const fresh = all.length - shown.length
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const showNew = (): void => setTop(newest)
   const active = useRowKeys(shown, { choose: (id) => setChosen((before) => toggled(before, id)), showNew })
-  if (error !== null) return <Failure error={error} retry={refetch} />
+  // What is known stays while the server is away; the menu says that it is.
+  if (error !== null && data === undefined) return <Failure error={error} retry={refetch} />
   if (isPending) {
     return (
       <Panel flush>
@@ -55,15 +70,17 @@ function JobList({ query }: { readonly query: ReturnType<typeof queryOf> }): Rea
       </Panel>
     )
   }
-  if (shown.length === 0 && !hasNextPage) return <NoJobs isFiltered={Object.keys(query).length > 0} />
+  const isFiltered = Object.keys(query).some((name) => name !== 'order')
+  if (shown.length === 0 && !hasNextPage) return <NoJobs isFiltered={isFiltered} />
   return (
     <>
       <Panel flush className="@container overflow-hidden">
         <div
           className={`${ROW_GRID} hidden border-b border-line bg-raise/50 py-2 pr-4 pl-12 text-xs font-medium text-faint @3xl:grid`}
+          style={gridStyle(columns)}
           aria-hidden="true"
         >
-          {(['status', 'blueprint', 'state', 'doing', 'created', 'took'] as const).map((name) => (
+          {columns.map((name) => (
             <span key={name} className={name === 'took' ? 'text-right' : ''}>
               {t(`jobs.column.${name}`)}
             </span>
@@ -78,13 +95,31 @@ function JobList({ query }: { readonly query: ReturnType<typeof queryOf> }): Rea
             {t('jobs.new', { n: fresh })}
           </button>
         )}
-        <Rows jobs={shown} active={active} chosen={chosen} choose={(id) => setChosen(toggled(chosen, id))} />
-        <More pages={jobs} />
+        <Rows
+          jobs={shown}
+          columns={columns}
+          active={active}
+          chosen={chosen}
+          choose={(id) => setChosen(toggled(chosen, id))}
+        />
+        <LookedBack to={data?.pages.at(-1)?.lookedBackTo} hasRows={shown.length > 0} />
+        <More pages={jobs} label={data?.pages.at(-1)?.lookedBackTo === undefined ? 'common.more' : 'jobs.lookOn'} />
       </Panel>
       {chosen.size === 0 ? null : (
         <BulkBar jobs={shown.filter(({ job_id: id }) => chosen.has(id))} clear={() => setChosen(new Set())} />
       )}
     </>
+  )
+}
+
+/** A search does not hold up other work: it ends after a while, and says how far it came. */
+function LookedBack({ to, hasRows }: { readonly to: number | undefined; readonly hasRows: boolean }): ReactNode {
+  const { t } = useText()
+  if (to === undefined) return null
+  return (
+    <p role="note" className="px-4 py-3 text-center text-soft">
+      {t(hasRows ? 'jobs.lookedBack' : 'jobs.noneSince')} <Time at={to} className="font-medium text-ink" />
+    </p>
   )
 }
 
@@ -97,11 +132,13 @@ function toggled(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
 /** Only the rows that can be seen are in the page, however many there are. */
 function Rows({
   jobs,
+  columns,
   active,
   chosen,
   choose,
 }: {
   readonly jobs: readonly ListedJobBody[]
+  readonly columns: readonly Column[]
   readonly active: string | undefined
   readonly chosen: ReadonlySet<string>
   readonly choose: (id: string) => void
@@ -150,7 +187,7 @@ function Rows({
               />
             </label>
             <div className="min-w-0 flex-1">
-              <JobRow job={job} isActive={job.job_id === active} />
+              <JobRow job={job} isActive={job.job_id === active} columns={columns} />
             </div>
           </li>
         )

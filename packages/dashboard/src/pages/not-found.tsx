@@ -6,7 +6,7 @@ import { Empty } from '../ui/parts.tsx'
 export function NotFound(): ReactNode {
   const { t } = useText()
   return (
-    <Empty icon="search" title={t('notFound.title')}>
+    <Empty icon="search" title={t('notFound.title')} isPage>
       <p className="mb-4">{t('notFound.note')}</p>
       <LinkButton to="/">{t('nav.home')}</LinkButton>
     </Empty>

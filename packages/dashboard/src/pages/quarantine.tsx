@@ -7,6 +7,7 @@ import { useQuarantine } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { Preview } from '../job/bulk.tsx'
 import { fingerprint } from '../job/fingerprint.ts'
+import { JobName } from '../job/job-name.tsx'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { Icon } from '../ui/icon.tsx'
@@ -97,9 +98,9 @@ function ErrorGroup({ group }: { readonly group: Group }): ReactNode {
           </p>
           <p className="mt-1 flex flex-wrap gap-x-3 gap-y-1 text-xs text-soft">
             <span className="font-mono">{group.code}</span>
-            <bdi>
-              {group.blueprint} · {group.state}
-            </bdi>
+            <span>
+              <JobName blueprint={group.blueprint} /> · <bdi>{group.state}</bdi>
+            </span>
             <span>
               {t('quarantine.newest')} <Time at={newest} />
             </span>

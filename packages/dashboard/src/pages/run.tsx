@@ -1,4 +1,5 @@
-import { Link } from '@tanstack/react-router'
+import type { wire } from '@impresario/client'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { useRun } from '../data/automation-queries.ts'
@@ -18,7 +19,7 @@ import { useSay } from '../ui/toast.tsx'
 /** Every step with what went in, what came out, and what its condition looked at. */
 export function RunPage(): ReactNode {
   const id = useParam('id')
-  const { t } = useText()
+  const { t, language } = useText()
   const { data: run, error } = useRun(id)
   if (error !== null) return <Failure error={error} />
   if (run === undefined) return <Loading />
@@ -35,17 +36,18 @@ export function RunPage(): ReactNode {
         }
         note={
           <>
-            {run.trigger.kind} · <Time at={run.created_at} />
-            {run.ended_at === null ? '' : ` · ${duration((run.ended_at - run.created_at) * 1_000)}`}
+            {t(`runs.by.${run.trigger.kind}`)} · <Time at={run.created_at} />
+            {run.ended_at === null ? '' : ` · ${duration((run.ended_at - run.created_at) * 1_000, language)}`}
           </>
         }
       >
+        <RunAgain run={run} />
         <CancelRun run={run} />
       </PageHead>
       {run.error === null ? null : <Failure error={new Error(`${run.error.code}: ${run.error.message}`)} />}
       <div className="mt-4 grid gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
         <Panel flush title={t('runs.steps')} className="overflow-hidden">
-          <Steps steps={run.steps} />
+          <Steps steps={run.steps} run={run} />
         </Panel>
         <div className="flex flex-col gap-4">
           <Panel title={t('job.result')}>
@@ -62,6 +64,36 @@ export function RunPage(): ReactNode {
         </div>
       </div>
     </>
+  )
+}
+
+/** With its event and params, and the steps that the automation has now; from a step on, the outputs before it are kept. */
+function RunAgain({ run, from }: { readonly run: RunBody; readonly from?: string }): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const post = usePost()
+  const navigate = useNavigate()
+  const mayCommand = useMayCommand()
+  if (!mayCommand || run.ended_at === null) return null
+  const begun = (answer: unknown): void => {
+    const { run_id: id, reason } = answer as wire.LaunchedBody
+    if (id === null) say(reason ?? t('runs.skipped'), true)
+    else void navigate({ to: '/runs/$id', params: { id } })
+  }
+  return (
+    <Button
+      icon="run"
+      size={from === undefined ? 'normal' : 'small'}
+      disabled={post.isPending}
+      onClick={() =>
+        post.mutate(
+          { path: `runs/${encodeURIComponent(run.id)}/rerun`, body: from === undefined ? {} : { from } },
+          { onSuccess: begun, onError: (error) => say(error.message, true) },
+        )
+      }
+    >
+      {t(from === undefined ? 'job.again' : 'runs.againFrom')}
+    </Button>
   )
 }
 
@@ -87,20 +119,27 @@ function CancelRun({ run }: { readonly run: RunBody }): ReactNode {
   )
 }
 
-function Steps({ steps }: { readonly steps: readonly RunStep[] }): ReactNode {
+function Steps({
+  steps,
+  run,
+}: {
+  readonly steps: readonly RunStep[]
+  /** Of the last attempt, whose steps can be begun at again. */
+  readonly run?: RunBody
+}): ReactNode {
   const { t } = useText()
   if (steps.length === 0) return <p className="px-4 py-5 text-soft">{t('runs.noSteps')}</p>
   return (
     <ol>
       {steps.map((step) => (
-        <Step key={`${step.id} ${step.started_at}`} step={step} />
+        <Step key={`${step.id} ${step.started_at}`} step={step} run={run} />
       ))}
     </ol>
   )
 }
 
-function Step({ step }: { readonly step: RunStep }): ReactNode {
-  const { t } = useText()
+function Step({ step, run }: { readonly step: RunStep; readonly run: RunBody | undefined }): ReactNode {
+  const { t, language } = useText()
   const [isOpen, setOpen] = useState(step.status === 'failed')
   const took = step.ended_at === null ? undefined : Date.parse(step.ended_at) - Date.parse(step.started_at)
   return (
@@ -116,7 +155,7 @@ function Step({ step }: { readonly step: RunStep }): ReactNode {
         {step.attempts > 1 ? (
           <span className="text-xs text-soft">{t('tasks.attempt', { n: step.attempts })}</span>
         ) : null}
-        <span className="num text-xs text-soft">{took === undefined ? '' : duration(took)}</span>
+        <span className="num text-xs text-soft">{took === undefined ? '' : duration(took, language)}</span>
         <StatusBadge status={step.status} />
       </button>
       {isOpen ? (
@@ -139,6 +178,11 @@ function Step({ step }: { readonly step: RunStep }): ReactNode {
                 <JsonView value={value} label={title} />
               </div>
             ),
+          )}
+          {run === undefined ? null : (
+            <div>
+              <RunAgain run={run} from={step.id} />
+            </div>
           )}
         </div>
       ) : null}

@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import type { ReactNode } from 'react'
-import { useSignIn } from '../data/session.ts'
+import { useIsSessionOver, useSignIn } from '../data/session.ts'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { Input } from '../ui/field.tsx'
@@ -9,6 +9,7 @@ import { Code } from '../ui/parts.tsx'
 export function SignIn(): ReactNode {
   const { t } = useText()
   const signIn = useSignIn()
+  const isOver = useIsSessionOver()
   const [token, setToken] = useState('')
   const [problem, setProblem] = useState<string>()
   const [isBusy, setBusy] = useState(false)
@@ -27,6 +28,11 @@ export function SignIn(): ReactNode {
         <div className="flex flex-col items-center gap-3 text-center">
           <img src="icon.svg" alt="" className="size-11" />
           <h1 className="text-xl font-semibold tracking-tight">{t('signIn.title')}</h1>
+          {isOver ? (
+            <p role="status" className="font-medium text-warn">
+              {t('signIn.over')}
+            </p>
+          ) : null}
           <p className="text-soft">{t('signIn.note')}</p>
         </div>
         <div className="flex flex-col gap-4 rounded-xl border border-line bg-panel p-5 shadow-card">

@@ -1,13 +1,17 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { shortId } from '../data/format.ts'
-import { useEvents, useWorker, useWorkerHistory } from '../data/queries.ts'
+import { HELD_LOOKED_AT, useEvents, useHeldJobs, useWorker, useWorkerHistory } from '../data/queries.ts'
+import { useWorkerExplanation } from '../data/server-queries.ts'
 import { readWorker } from '../data/worker.ts'
 import type { WorkerView } from '../data/worker.ts'
 import { useParam } from '../data/search.ts'
+import { eventWords } from '../text/event-words.ts'
+import { JobRow } from '../job/job-row.tsx'
 import { useText } from '../text/text.tsx'
 import { LinkButton } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
+import { Icon } from '../ui/icon.tsx'
 import { Bar, Empty, Fact, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 
@@ -17,10 +21,17 @@ export function WorkerPage(): ReactNode {
   const { data, error } = useWorker(id)
   if (error !== null) {
     return (
-      <Empty icon="workers" title={t('worker.gone')}>
-        <p className="mb-4">{t('worker.goneNote')}</p>
-        <LinkButton to="/workers">{t('nav.workers')}</LinkButton>
-      </Empty>
+      <>
+        <PageHead title={<bdi className="[overflow-wrap:anywhere]">{id}</bdi>} />
+        <Empty icon="workers" title={t('worker.gone')}>
+          <p className="mb-4">{t('worker.goneNote')}</p>
+          <LinkButton to="/workers">{t('nav.workers')}</LinkButton>
+        </Empty>
+        <div className="grid items-start gap-4 xl:grid-cols-2">
+          <Why id={id} />
+          <History id={id} />
+        </div>
+      </>
     )
   }
   if (data === undefined) return <Loading rows={6} />
@@ -38,9 +49,11 @@ export function WorkerPage(): ReactNode {
       />
       <div className="grid gap-4 xl:grid-cols-2">
         <Facts worker={worker} />
+        <Why id={id} />
+        {worker.load > 0 ? <Holds id={id} /> : null}
         <Doings id={id} />
         <History id={id} />
-        <Panel title={t('job.tab.raw')}>
+        <Panel title={t('job.tab.raw')} className="xl:col-span-2">
           <JsonView value={worker.raw} label={worker.id} />
         </Panel>
       </div>
@@ -79,6 +92,88 @@ function Facts({ worker }: { readonly worker: WorkerView }): ReactNode {
   )
 }
 
+/** What keeps it from tasks, and which ones it could take. */
+function Why({ id }: { readonly id: string }): ReactNode {
+  const { t } = useText()
+  const { data, error } = useWorkerExplanation(id)
+  // Of a worker that is gone and forgotten there is nothing to say.
+  if (error !== null && data === undefined) return null
+  return (
+    <Panel flush title={t('why.title')} className="overflow-hidden">
+      {data === undefined ? (
+        <Loading rows={2} />
+      ) : (
+        <>
+          <ul className="flex flex-col gap-2 px-4 py-3">
+            {data.reasons.map(({ code, message }) => (
+              <li key={code} className="flex items-start gap-2" title={message}>
+                <Icon
+                  name={code === 'no_tasks' ? 'check' : 'alert'}
+                  className={`mt-0.5 size-4 shrink-0 ${code === 'no_tasks' ? 'text-ok' : 'text-warn'}`}
+                />
+                {t(`why.${code}`)}
+              </li>
+            ))}
+            {data.gets_tasks && data.reasons.length === 0 ? (
+              <li className="flex items-start gap-2">
+                <Icon name="check" className="mt-0.5 size-4 shrink-0 text-ok" />
+                {t('why.ok')}
+              </li>
+            ) : null}
+          </ul>
+          {data.waiting === null || data.waiting.length === 0 ? null : (
+            <>
+              <h3 className="border-t border-line px-4 pt-3 pb-1 text-xs font-medium text-faint">{t('why.waiting')}</h3>
+              <ul className="max-h-72 overflow-y-auto" tabIndex={0} aria-label={t('why.waiting')}>
+                {data.waiting.map((work, index) => (
+                  <li key={index} className="flex items-start gap-3 border-b border-line px-4 py-2 last:border-b-0">
+                    <span className="num w-10 text-right font-semibold">
+                      {work.waiting}
+                      {work.is_exact ? '' : '+'}
+                    </span>
+                    <span className="min-w-0 flex-1">
+                      <bdi className="block font-medium [overflow-wrap:anywhere]">{work.task_type}</bdi>
+                      <span className={`block text-xs ${work.fits ? 'text-ok' : 'text-soft'}`}>
+                        {work.fits ? t('why.fits') : work.reasons.join(' ')}
+                      </span>
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+        </>
+      )}
+    </Panel>
+  )
+}
+
+/** The jobs whose tasks it has in its hands. */
+function Holds({ id }: { readonly id: string }): ReactNode {
+  const { t } = useText()
+  const { data } = useHeldJobs(id)
+  return (
+    <Panel flush title={t('worker.holds')} className="@container overflow-hidden xl:col-span-2">
+      {data === undefined ? <Loading rows={2} /> : null}
+      <ul className="max-h-80 overflow-y-auto">
+        {data?.jobs.map((job) => (
+          <li key={job.job_id} className="border-b border-line last:border-b-0">
+            <JobRow job={job} />
+          </li>
+        ))}
+      </ul>
+      {data?.isPartial === true ? (
+        <p className="border-t border-line px-4 py-2 text-xs text-soft">
+          {t('worker.holdsPartly', { n: HELD_LOOKED_AT })}
+        </p>
+      ) : null}
+      {data?.isPartial === false && data.jobs.length === 0 ? (
+        <p className="px-4 py-5 text-soft">{t('worker.noHeld')}</p>
+      ) : null}
+    </Panel>
+  )
+}
+
 /** What it did lately, and in which jobs. */
 function Doings({ id }: { readonly id: string }): ReactNode {
   const { t } = useText()
@@ -95,7 +190,7 @@ function Doings({ id }: { readonly id: string }): ReactNode {
               params={{ id: event.job_id ?? '' }}
               className="flex items-center gap-3 px-4 py-2 hover:bg-raise"
             >
-              <span className="font-medium">{event.event_type.replaceAll('_', ' ')}</span>
+              <span className="font-medium">{eventWords(t, event.event_type)}</span>
               <bdi className="min-w-0 flex-1 truncate text-soft">{event.note}</bdi>
               <span className="font-mono text-xs text-faint">{shortId(event.job_id ?? '')}</span>
               <Time at={event.timestamp} className="text-faint" />
@@ -117,7 +212,7 @@ function History({ id }: { readonly id: string }): ReactNode {
       <ul className="max-h-80 overflow-y-auto">
         {events.map((event) => (
           <li key={event.event_id} className="flex items-center gap-3 border-b border-line px-4 py-2 last:border-b-0">
-            <span className="font-medium">{event.event_type.replaceAll('_', ' ')}</span>
+            <span className="font-medium">{eventWords(t, event.event_type)}</span>
             <bdi className="min-w-0 flex-1 truncate text-soft">{event.note}</bdi>
             <Time at={event.timestamp} className="text-faint" />
           </li>

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react'
 import { useAddress } from '../data/search.ts'
 import { useWorkers } from '../data/queries.ts'
 import { useText } from '../text/text.tsx'
-import { Input } from '../ui/field.tsx'
+import { FilterSearch } from '../ui/filters.tsx'
 import { Bar, Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 import { readWorker } from '../data/worker.ts'
@@ -12,7 +12,7 @@ import type { WorkerView } from '../data/worker.ts'
 
 export function WorkersPage(): ReactNode {
   const { t } = useText()
-  const [search, change] = useAddress()
+  const [search] = useAddress()
   const { data, error, isPending, refetch } = useWorkers()
   const workers = useMemo(() => (data?.pages.flatMap(({ items }) => items) ?? []).map(readWorker), [data])
   const q = (search['q'] ?? '').toLowerCase()
@@ -22,16 +22,7 @@ export function WorkersPage(): ReactNode {
   return (
     <>
       <PageHead title={t('nav.workers')} note={t('workers.note')}>
-        <div className="w-56">
-          <Input
-            type="search"
-            label={t('workers.search')}
-            isLabelHidden
-            placeholder={t('workers.search')}
-            value={search['q'] ?? ''}
-            onChange={({ target }) => change({ q: target.value }, true)}
-          />
-        </div>
+        <FilterSearch label={t('workers.search')} />
       </PageHead>
       {error === null ? null : <Failure error={error} retry={refetch} />}
       {isPending ? <Loading /> : null}
@@ -43,7 +34,7 @@ export function WorkersPage(): ReactNode {
           </Empty>
         </Panel>
       ) : null}
-      <ul className="grid gap-3 sm:grid-cols-2 xl:grid-cols-3">
+      <ul className="grid grid-cols-1 gap-3 sm:grid-cols-2 xl:grid-cols-3">
         {shown.slice(0, 300).map((worker) => (
           <li key={worker.id}>
             <WorkerCard worker={worker} />

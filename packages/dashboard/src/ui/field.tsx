@@ -67,7 +67,12 @@ export function TextArea({
   const id = useId()
   return (
     <Frame id={id} label={label} {...frameOf({ isLabelHidden, note, problem })}>
-      <textarea id={id} className={`${BOX} min-h-20 py-2 ${className}`} {...described(id, note, problem)} {...rest} />
+      <textarea
+        id={id}
+        className={`${BOX} ${className.includes('min-h-') ? '' : 'min-h-20'} py-2 ${className}`}
+        {...described(id, note, problem)}
+        {...rest}
+      />
     </Frame>
   )
 }

@@ -11,12 +11,12 @@ const ENTRIES_MAX = 50
 
 /** A value as a tree. Texts stay texts: nothing in them is run, and nothing breaks the layout. */
 export function JsonView({ value, label }: { readonly value: unknown; readonly label: string }): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const text = useMemo(() => written(value), [value])
   return (
     <div className="relative min-w-0">
       <div className="absolute top-0 right-0 flex items-center gap-1 text-xs text-faint">
-        <span className="num">{bytes(text.length)}</span>
+        <span className="num">{bytes(text.length, language)}</span>
         <CopyButton text={text} label={`${t('common.copy')}: ${label}`} />
       </div>
       <div dir="ltr" className="overflow-x-auto pr-20 font-mono text-xs leading-5">
@@ -40,14 +40,14 @@ function Value({ value, depth }: { readonly value: unknown; readonly depth: numb
 
 function Text({ text }: { readonly text: string }): ReactNode {
   const [isWhole, setWhole] = useState(false)
-  const { t } = useText()
+  const { t, language } = useText()
   const shown = isWhole || text.length <= TEXT_MAX ? text : text.slice(0, TEXT_MAX)
   return (
     <span className="text-ok [overflow-wrap:anywhere] whitespace-pre-wrap [unicode-bidi:isolate]">
       {JSON.stringify(shown)}
       {shown.length === text.length ? null : (
         <button type="button" className="ml-1 text-accent underline" onClick={() => setWhole(true)}>
-          {t('json.rest', { size: bytes(text.length - shown.length) })}
+          {t('json.rest', { size: bytes(text.length - shown.length, language) })}
         </button>
       )}
     </span>

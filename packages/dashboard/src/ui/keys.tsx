@@ -1,4 +1,4 @@
-import { useEffect } from 'react'
+import { useLayoutEffect } from 'react'
 
 /** What a key does; `g j` is one key after another. */
 export type KeyMap = Readonly<Record<string, (event: KeyboardEvent) => void>>
@@ -8,7 +8,8 @@ let first: { readonly key: string; readonly at: number } | undefined
 
 /** Listens to keys while the page is shown. Nothing happens while somebody types, or while a dialog is open. */
 export function useKeys(keys: KeyMap): void {
-  useEffect(() => {
+  // With the page that it belongs to, not a moment after it has been seen.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
       if (document.querySelector('dialog[open]') !== null) return

@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import type { ReactNode } from 'react'
+import { ApiError } from '../data/api.ts'
 import { absolute, relative, useNow } from '../data/format.ts'
 import { useText } from '../text/text.tsx'
 import { Icon } from './icon.tsx'
@@ -45,8 +46,8 @@ export function PageHead({
   return (
     <header className="mb-5 flex flex-wrap items-end justify-between gap-x-4 gap-y-3">
       <div className="min-w-0">
-        <h1 className="text-xl font-semibold tracking-tight text-balance">{title}</h1>
-        {note === undefined ? null : <p className="mt-0.5 max-w-prose text-soft">{note}</p>}
+        <h1 className="text-xl font-semibold tracking-tight [overflow-wrap:anywhere] text-balance">{title}</h1>
+        {note === undefined ? null : <p className="mt-0.5 max-w-prose [overflow-wrap:anywhere] text-soft">{note}</p>}
       </div>
       {children === undefined ? null : <div className="flex flex-wrap items-center gap-2">{children}</div>}
     </header>
@@ -57,18 +58,22 @@ export function PageHead({
 export function Empty({
   icon,
   title,
+  isPage = false,
   children,
 }: {
   readonly icon: IconName
   readonly title: string
+  /** There is nothing else on the page, so that this is its heading. */
+  readonly isPage?: boolean
   readonly children?: ReactNode
 }): ReactNode {
+  const Title = isPage ? 'h1' : 'p'
   return (
     <div className="flex flex-col items-center gap-2 px-6 py-14 text-center">
       <span className="flex size-10 items-center justify-center rounded-full bg-raise text-faint">
         <Icon name={icon} className="size-5" />
       </span>
-      <p className="text-base font-medium">{title}</p>
+      <Title className="text-base font-medium">{title}</Title>
       {children === undefined ? null : <div className="max-w-md text-soft">{children}</div>}
     </div>
   )
@@ -79,7 +84,9 @@ export function Failure({ error, retry }: { readonly error: Error; readonly retr
   return (
     <div role="alert" className="flex flex-wrap items-center gap-3 rounded-lg bg-bad-tint px-4 py-3 text-bad">
       <Icon name="alert" />
-      <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">{error.message}</span>
+      <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
+        {error instanceof ApiError && error.status === 0 ? t('common.unreachable') : error.message}
+      </span>
       {retry === undefined ? null : (
         <button type="button" className="font-medium underline" onClick={() => retry()}>
           {t('common.again')}
@@ -151,9 +158,18 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
 }
 
 /** A name and its value, in a list of facts. */
-export function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }): ReactNode {
+export function Fact({
+  name,
+  children,
+  isWide = false,
+}: {
+  readonly name: string
+  readonly children: ReactNode
+  /** Over two columns. */
+  readonly isWide?: boolean
+}): ReactNode {
   return (
-    <div className="flex min-w-0 flex-col gap-0.5">
+    <div className={`flex min-w-0 flex-col gap-0.5 ${isWide ? 'col-span-2' : ''}`}>
       <dt className="text-xs text-faint">{name}</dt>
       <dd className="min-w-0 [overflow-wrap:anywhere]">{children}</dd>
     </div>
@@ -196,7 +212,7 @@ export function Tabs<T extends string>({
   readonly label: string
 }): ReactNode {
   return (
-    <div role="tablist" aria-label={label} className="flex gap-1 overflow-x-auto border-b border-line">
+    <div role="tablist" aria-label={label} className="flex gap-0.5 overflow-x-auto border-b border-line">
       {tabs.map(([id, title, count]) => (
         <button
           key={id}
@@ -215,7 +231,7 @@ export function Tabs<T extends string>({
               step > 0 ? event.currentTarget.nextElementSibling : event.currentTarget.previousElementSibling
             if (sibling instanceof HTMLElement) sibling.focus()
           }}
-          className={`-mb-px flex items-center gap-1.5 border-b-2 px-3 py-2 font-medium whitespace-nowrap ${
+          className={`-mb-px flex items-center gap-1.5 border-b-2 px-2.5 py-2 font-medium whitespace-nowrap ${
             id === chosen ? 'border-accent text-ink' : 'border-transparent text-soft hover:text-ink'
           }`}
         >

@@ -36,7 +36,6 @@ export function initialValue(schema: FormSchema): FormValue {
       if (one.type === 'boolean') value[name] = false
       else if (one.type === 'object') value[name] = initialValue(one)
       else if (one.type === 'array') value[name] = []
-      else if (one.enum !== undefined) value[name] = one.enum[0]
     }
   }
   return value
@@ -48,12 +47,18 @@ export function SchemaForm({
   value,
   change,
   report,
+  problems = NONE,
+  within = '',
 }: {
   readonly schema: FormSchema
   readonly value: FormValue
   readonly change: (value: FormValue) => void
   /** Tells what cannot be read at the moment, by the name of its field. */
   readonly report: (name: string, problem: string | undefined) => void
+  /** What the server said of fields, by their names from the outside in: `address.city`. */
+  readonly problems?: Problems
+  /** The fields that this one is in, with a dot at the end. */
+  readonly within?: string
 }): ReactNode {
   return (
     <div className="flex flex-col gap-4">
@@ -61,7 +66,9 @@ export function SchemaForm({
         <Property
           key={name}
           name={name}
-          schema={one}
+          schema={plain(one)}
+          problems={problems}
+          within={within}
           isRequired={schema.required?.includes(name) === true}
           value={value[name]}
           change={(next) => {
@@ -75,7 +82,21 @@ export function SchemaForm({
   )
 }
 
+type Problems = ReadonlyMap<string, string>
+const NONE: Problems = new Map()
+
+/** A value that may also be null is asked for like one that may be left out. */
+function plain(schema: FormSchema): FormSchema {
+  const [way, ...ways] = (schema.anyOf ?? []).filter(({ type }) => type !== 'null')
+  if (way !== undefined && ways.length === 0) return { ...schema, ...way }
+  if (typeof schema.type === 'string' || schema.type === undefined) return schema
+  const [type, ...types] = schema.type.filter((one) => one !== 'null')
+  return type !== undefined && types.length === 0 ? { ...schema, type } : schema
+}
+
 interface PropertyProps {
+  readonly problems: Problems
+  readonly within: string
   readonly name: string
   readonly schema: FormSchema
   readonly isRequired: boolean
@@ -85,19 +106,21 @@ interface PropertyProps {
 }
 
 function Property(props: PropertyProps): ReactNode {
-  const { name, schema, isRequired, value, change, report } = props
+  const { name, schema, isRequired, value, change, report, problems, within } = props
   const { t } = useText()
   const label = `${schema.title ?? name}${isRequired ? ' *' : ''}`
-  const note = schema.description === undefined ? {} : { note: schema.description }
+  const problem = problems.get(`${within}${name}`)
+  const note = { problem, ...(schema.description === undefined ? {} : { note: schema.description }) }
   if (schema.enum !== undefined) {
     return (
       <Select
         label={label}
         {...note}
+        required={isRequired}
         value={typeof value === 'string' || typeof value === 'number' ? String(value) : ''}
         onChange={({ target }) => change(schema.enum?.find((one) => String(one) === target.value))}
       >
-        {isRequired ? null : <option value="">{t('form.unset')}</option>}
+        <option value="">{t(isRequired ? 'form.choose' : 'form.unset')}</option>
         {schema.enum.map((one) => (
           <option key={String(one)}>{String(one)}</option>
         ))}
@@ -164,19 +187,47 @@ function Property(props: PropertyProps): ReactNode {
           schema={schema}
           value={isRecord(value) ? value : {}}
           change={change}
-          report={(inner, problem) => report(`${name}.${inner}`, problem)}
+          report={(inner, said) => report(`${name}.${inner}`, said)}
+          problems={problems}
+          within={`${within}${name}.`}
         />
       </fieldset>
     )
   }
+  if (schema.type === 'array' && schema.items?.enum !== undefined) return <Choices {...props} label={label} />
   return <JsonProperty {...props} />
+}
+
+/** Any of a few values. */
+function Choices({ schema, value, change, label }: PropertyProps & { readonly label: string }): ReactNode {
+  const chosen: readonly unknown[] = Array.isArray(value) ? value : []
+  const choices = schema.items?.enum ?? []
+  return (
+    <fieldset className="rounded-lg border border-line p-3">
+      <legend className="px-1 font-medium">{label}</legend>
+      {schema.description === undefined ? null : <p className="mb-1 text-xs text-soft">{schema.description}</p>}
+      {choices.map((choice) => (
+        <label key={String(choice)} className="flex items-center gap-2 py-0.5">
+          <input
+            type="checkbox"
+            className="size-4 accent-(--fill)"
+            checked={chosen.includes(choice)}
+            onChange={({ target }) =>
+              change(choices.filter((one) => (one === choice ? target.checked : chosen.includes(one))))
+            }
+          />
+          {String(choice)}
+        </label>
+      ))}
+    </fieldset>
+  )
 }
 
 function isRecord(value: unknown): value is FormValue {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function JsonProperty({ name, schema, isRequired, value, change, report }: PropertyProps): ReactNode {
+function JsonProperty({ name, schema, isRequired, value, change, report, problems, within }: PropertyProps): ReactNode {
   const { t } = useText()
   const [text, setText] = useState(() => written(value))
   const [problem, setProblem] = useState<string>()
@@ -184,7 +235,7 @@ function JsonProperty({ name, schema, isRequired, value, change, report }: Prope
     <TextArea
       label={`${schema.title ?? name}${isRequired ? ' *' : ''}`}
       note={schema.description ?? t('form.json')}
-      problem={problem}
+      problem={problem ?? problems.get(`${within}${name}`)}
       rows={3}
       spellCheck={false}
       className="font-mono text-xs"

@@ -34,7 +34,11 @@ const TONES: Readonly<Record<string, Tone>> = {
   delivered: 'ok',
   ok: 'ok',
   ready: 'ok',
+  starting: 'warn',
+  stopping: 'warn',
   completed: 'ok',
+  silent: 'warn',
+  stopped: 'dim',
 }
 
 const CLASSES: Readonly<Record<Tone, string>> = {

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { documentsConfig } from '../config/config.ts'
 import { createDocuments } from '../documents.ts'
+import { SqliteIndex } from '../index/sqlite-index.ts'
+import { requestFrom } from '../outside.ts'
 import { ParseFailure } from '../parsing/parser.ts'
 import { memoryLog, newDirectory, pathsFor, QUICK, startDocuments, TextParser } from './documents.fixture.ts'
 
@@ -122,6 +124,28 @@ test('[L-03] a task that fails is tried again with a growing wait, and then its 
   expect((await documents.file(bad))?.status).toBe('completed')
 })
 
+test('[L-05] it is idle when the last failure is written down, and not before', async () => {
+  const [bad = ''] = await filesIn(await newDirectory('folder'), 1)
+  const parser = new TextParser()
+  parser.before = () => {
+    throw new ParseFailure('IO', 'The disk does not answer.')
+  }
+  const directory = await newDirectory()
+  let isNoted = false
+  class SlowIndex extends SqliteIndex {
+    override async fail(...args: Parameters<SqliteIndex['fail']>): Promise<void> {
+      for (let turn = 0; turn < 50; turn += 1) await new Promise(setImmediate)
+      await super.fail(...args)
+      isNoted = true
+    }
+  }
+  const documents = await startDocuments({ directory, parser, indexer: new SlowIndex(directory) })
+  await documents.add(bad)
+  await documents.idle()
+  expect(isNoted).toBe(true)
+  expect((await documents.stats()).files).toMatchObject({ failed: 1, retry: 0 })
+})
+
 test('[L-03] content that cannot be read is not tried again', async () => {
   const folder = await newDirectory('folder')
   const [bad = ''] = await filesIn(folder, 1)
@@ -238,4 +262,19 @@ test('[L-05] a part that does not start leaves the engine in error, and everythi
   })
   await expect(documents.start()).rejects.toThrow('The folder /nowhere/at/all cannot be read.')
   await documents.stop()
+})
+
+test('[L-05] another process asks the one that has the index open; a request that cannot be served stops no other', async () => {
+  const [directory, folder] = [await newDirectory(), await newDirectory('elsewhere')]
+  await mkdir(join(folder, 'deep'))
+  await writeFile(join(folder, 'deep', 'one.txt'), 'письмо')
+  await writeFile(join(folder, 'two.txt'), 'письмо')
+  const parser = new TextParser()
+  const documents = await startDocuments({ directory, parser })
+  requestFrom(directory, [
+    { kind: 'add', path: join(folder, 'nowhere.txt') },
+    { kind: 'add', path: folder },
+    { kind: 'retry', path: '' },
+  ])
+  await vi.waitFor(async () => expect(await pathsFor(documents, 'письмо')).toHaveLength(2), { timeout: 30_000 })
 })

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '@impresario/core'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import type { DocumentsConfig } from '../config/config.ts'
-import type { FileRecord, Indexer } from '../index/indexer.ts'
+import type { FileRecord, Indexer, IndexRequest } from '../index/indexer.ts'
 import type { DocumentParser } from '../parsing/parser.ts'
 import { mayBeDocument } from '../parsing/kind.ts'
 import { nativePath, shownPath } from '../paths.ts'
@@ -27,6 +27,8 @@ export interface EngineParts {
   readonly config: DocumentsConfig
   readonly statistics: Statistics
   readonly log: Log
+  /** Takes in a file, or everything under a folder. */
+  readonly add: (path: string) => Promise<unknown>
 }
 
 /** How often requests of other processes are looked for. */
@@ -48,12 +50,18 @@ export class DocumentEngine {
   /** Notes about files that are held back, until they are written. */
   readonly #holding = new Map<string, Promise<void>>()
 
+  /** Notes about tasks that have ended, until they are written. */
+  readonly #ending = new Set<Promise<void>>()
+
   constructor(parts: EngineParts) {
     this.#parts = parts
     this.#priority = priorityRule(parts.config)
     this.#intake = new Intake(parts.queue, (path, change) => this.#prepare(path, change))
     parts.queue.onEnded((task) => {
-      void this.#ended(task)
+      const noted = this.#ended(task)
+        .catch((error: unknown) => parts.log.error('the end of a task could not be noted', { reason: String(error) }))
+        .finally(() => this.#ending.delete(noted))
+      this.#ending.add(noted)
     })
     const { monitor, parser, indexer, config, log } = parts
     this.#health = new HealthChecks({ monitor, parser, indexer, settings: config.engine.health_check, log })
@@ -103,13 +111,14 @@ export class DocumentEngine {
       pause(timeoutMs, false, { signal: deadline.signal }).catch(() => false),
     ])
     deadline.abort()
+    await Promise.all(this.#ending)
     if (isInTime) log.info('All workers stopped gracefully')
     else log.warn('Shutdown timeout reached, forcing stop')
     this.#status = 'stopped'
   }
 
-  /** Submits one file by hand. Refuses what cannot be read, and a full queue. */
-  async processFile(path: string): Promise<void> {
+  /** Submits one file by hand. Refuses what cannot be read, and a full queue; unless it is patient, also too much other work. */
+  async processFile(path: string, { isPatient = false }: { readonly isPatient?: boolean } = {}): Promise<void> {
     const { queue, config } = this.#parts
     const facts = await validateFile(path, config.engine.limits.max_file_size, this.#readsPictures)
     const { size, maxSize } = queue.stats()
@@ -121,7 +130,7 @@ export class DocumentEngine {
     }
     try {
       await this.#parts.indexer.mark(path, { status: 'pending', priority: this.#priority(path, facts) })
-      await this.#intake.offer(path, 'present')
+      await this.#intake.offer(path, 'present', isPatient)
     } catch (error) {
       if (isImpresarioError(error)) {
         throw new ImpresarioError(error.code, `failed to enqueue parse task: ${error.message}`, { cause: error })
@@ -130,9 +139,14 @@ export class DocumentEngine {
     }
   }
 
+  /** Whether a file of this name is worth a look. */
+  mayRead(path: string): boolean {
+    return mayBeDocument(path, this.#readsPictures)
+  }
+
   /** A file keeps changing: it is shown as pending, and read when it is quiet. */
   hold(path: string): void {
-    if (this.#status !== 'running' || !mayBeDocument(path, this.#readsPictures)) return
+    if (this.#status !== 'running' || !this.mayRead(path)) return
     const { indexer, log } = this.#parts
     const noted = indexer
       .mark(path, { status: 'pending' })
@@ -144,8 +158,11 @@ export class DocumentEngine {
   }
 
   /** Resolves when nothing that is known is left to do. */
-  idle(): Promise<void> {
-    return this.#intake.idle()
+  async idle(): Promise<void> {
+    do {
+      await this.#intake.idle()
+      await Promise.all(this.#ending)
+    } while (this.#status === 'running' && !this.#intake.isIdle)
   }
 
   getStatus(): EngineState {
@@ -234,7 +251,7 @@ export class DocumentEngine {
     if (change === 'gone') {
       return (await indexer.file(path)) === undefined ? undefined : { path, change, priority: PRIORITIES.high }
     }
-    if (!mayBeDocument(path, this.#readsPictures)) return undefined
+    if (!this.mayRead(path)) return undefined
     const { max_file_size: most } = config.engine.limits
     const facts = await validateFile(path, most, this.#readsPictures).catch(async (error: unknown) => {
       await this.#refuse(path, error)
@@ -273,18 +290,26 @@ export class DocumentEngine {
   }
 
   async #serveRequests(): Promise<void> {
-    const { indexer, monitor } = this.#parts
+    const { indexer } = this.#parts
     try {
-      for (const { kind, path } of await indexer.takeRequests()) {
-        if (kind === 'add') await this.#notice(path, 'present')
-        else if (kind === 'retry') await this.retry(path === '' ? undefined : path)
-        else {
-          await indexer.invalidate(path === '' ? undefined : path)
-          await monitor.rescan()
-        }
-      }
+      for (const request of await indexer.takeRequests()) await this.#serve(request)
     } catch (error) {
       if (this.#status === 'running') this.#parts.log.warn('requests could not be read', { reason: String(error) })
+    }
+  }
+
+  /** One that cannot be served does not take the others along. */
+  async #serve({ kind, path }: IndexRequest): Promise<void> {
+    const { indexer, monitor, add, log } = this.#parts
+    try {
+      if (kind === 'add') await add(path)
+      else if (kind === 'retry') await this.retry(path === '' ? undefined : path)
+      else {
+        await indexer.invalidate(path === '' ? undefined : path)
+        await monitor.rescan()
+      }
+    } catch (error) {
+      log.warn('a request could not be served', { kind, file: shownPath(path), reason: String(error) })
     }
   }
 }

@@ -1,3 +1,4 @@
+import { ImpresarioError } from '@impresario/protocol'
 import { expect, test } from 'vitest'
 import { Intake } from './intake.ts'
 import type { EndedTask, FileTask, TaskQueue } from './task.ts'
@@ -33,4 +34,24 @@ test('[L-01] a file that came back while an earlier process deleted it is read a
   queue.end(gone)
   await expect.poll(() => queue.tasks).toEqual([{ path: '/a.txt', change: 'present', priority: 1 }])
   expect(intake.isBeingRead('/a.txt')).toBe(true)
+})
+
+test('[L-03] an orchestrator that has too much work is asked again; a caller who does not wait hears of it', async () => {
+  let refusals = 2
+  class BusyQueue extends HeldQueue {
+    override async enqueue(task: FileTask): Promise<string> {
+      if (refusals === 0) return super.enqueue(task)
+      refusals -= 1
+      throw new ImpresarioError('OVERLOADED', 'There is more work than can be done in time.')
+    }
+  }
+  const queue = new BusyQueue()
+  const prepare = async (path: string, change: FileTask['change']): Promise<FileTask> => ({ path, change, priority: 1 })
+  const intake = new Intake(queue as unknown as TaskQueue, prepare, 1)
+  await intake.offer('/a.txt', 'present')
+  expect(queue.tasks).toHaveLength(1)
+  refusals = 1
+  await expect(intake.offer('/b.txt', 'present', false)).rejects.toMatchObject({ code: 'OVERLOADED' })
+  await intake.offer('/b.txt', 'present', false)
+  expect(queue.tasks).toHaveLength(2)
 })

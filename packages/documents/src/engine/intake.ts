@@ -1,5 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { isImpresarioError } from '@impresario/protocol'
 import type { Change, FileTask, TaskQueue } from './task.ts'
+
+/** Until an orchestrator with too much work is asked again. */
+const PAUSE_MS = 500
 
 /**
  * Lets files into the queue: one task for a file at a time, and when the queue is full, those who bring files wait. A file that
@@ -12,10 +16,16 @@ export class Intake {
   readonly #underWay = new Map<string, Change | undefined>()
   readonly #again = new Map<string, Change>()
   readonly #waiting: (() => void)[] = []
+  readonly #pauseMs: number
   #isClosed = false
 
-  constructor(queue: TaskQueue, prepare: (path: string, change: Change) => Promise<FileTask | undefined>) {
+  constructor(
+    queue: TaskQueue,
+    prepare: (path: string, change: Change) => Promise<FileTask | undefined>,
+    pauseMs = PAUSE_MS,
+  ) {
     this.#queue = queue
+    this.#pauseMs = pauseMs
     this.#prepare = prepare
     queue.onEnded(({ path }) => this.#ended(path))
   }
@@ -40,8 +50,11 @@ export class Intake {
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  /** Resolves when the file is in the queue, which may take until there is room. */
-  async offer(path: string, change: Change): Promise<void> {
+  /**
+   * Resolves when the file is in the queue, which may take until there is room, and until an orchestrator that has more work than
+   * it can do takes some again. Whoever does not want to wait for that hears of it.
+   */
+  async offer(path: string, change: Change, isPatient = true): Promise<void> {
     if (this.#isClosed) return
     if (this.#underWay.has(path)) {
       this.#again.set(path, change)
@@ -51,7 +64,7 @@ export class Intake {
     try {
       const task = await this.#prepare(path, change)
       if (task === undefined) this.#ended(path)
-      else await this.#enqueue(task)
+      else await this.#enqueue(task, isPatient)
     } catch (error) {
       this.#ended(path)
       throw error
@@ -64,7 +77,7 @@ export class Intake {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  async #enqueue(task: FileTask): Promise<void> {
+  async #enqueue(task: FileTask, isPatient: boolean): Promise<void> {
     while (!this.#isClosed) {
       await this.#queue.room()
       try {
@@ -72,7 +85,9 @@ export class Intake {
         return
       } catch (error) {
         // Others were quicker: wait again.
-        if (!isImpresarioError(error, 'QUEUE_FULL')) throw error
+        if (isImpresarioError(error, 'QUEUE_FULL')) continue
+        if (!isPatient || !isImpresarioError(error, 'OVERLOADED')) throw error
+        await pause(this.#pauseMs, undefined, { ref: false })
       }
     }
     this.#ended(task.path)

@@ -1,18 +1,19 @@
 import { constants } from 'node:fs'
-import { access, lstat, stat } from 'node:fs/promises'
+import { access, lstat, realpath, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { ImpresarioError } from '@impresario/protocol'
 import { mayBeDocument } from '../parsing/kind.ts'
-import { nativePath, shownPath } from '../paths.ts'
+import { nativePath, pathOf, shownPath } from '../paths.ts'
 import type { FileFacts } from './priority.ts'
 
 /** The first step for every file: it exists, is a regular file, can be read, is not too large, and may be a document. */
 export async function validateFile(path: string, maxBytes: number, readsPictures = false): Promise<FileFacts> {
   const native = nativePath(path)
   const name = basename(shownPath(path))
-  const facts = await stat(native).catch((error: unknown) => {
+  const facts = await lstat(native).catch((error: unknown) => {
     throw refused(`${name} ${codeOf(error) === 'ENOENT' ? 'does not exist' : `cannot be read (${codeOf(error)})`}.`)
   })
+  if (facts.isSymbolicLink()) throw refused(`${name} is a link, and links are not followed. Name the file itself.`)
   if (!facts.isFile()) throw refused(`${name} is no regular file.`)
   if (facts.size > maxBytes) {
     throw refused(`${name} has ${facts.size} bytes, and the largest size is ${maxBytes} (engine.limits.max_file_size).`)
@@ -24,11 +25,21 @@ export async function validateFile(path: string, maxBytes: number, readsPictures
   return { size: facts.size, mtimeMs: facts.mtimeMs }
 }
 
+/** A link that is named by hand is followed; those that are found in folders are not. */
 export async function isDirectory(path: string): Promise<boolean> {
-  return lstat(nativePath(path)).then(
+  return stat(nativePath(path)).then(
     (facts) => facts.isDirectory(),
     () => false,
   )
+}
+
+/** The file that a link means, if it is one. */
+export async function withoutLink(path: string): Promise<string> {
+  const isLink = await lstat(nativePath(path)).then(
+    (facts) => facts.isSymbolicLink(),
+    () => false,
+  )
+  return isLink ? realpath(nativePath(path), 'buffer').then(pathOf, () => path) : path
 }
 
 function refused(reason: string): ImpresarioError {

@@ -9,6 +9,7 @@ import type { ParsedDocument } from '../parsing/parser.ts'
 import type { Indexer } from './indexer.ts'
 import { openPostgresIndex } from './postgres-index.ts'
 import { DocumentSearch } from './search.ts'
+import { SearchThreads } from './search-threads.ts'
 import { SqliteIndex } from './sqlite-index.ts'
 
 function documentOf(path: string, text: string, { title = '', kind = 'txt' } = {}): ParsedDocument {
@@ -94,12 +95,44 @@ describe.each(OPENERS)('%s', (_name, open) => {
     expect(await paths('красный path:/Y/')).toEqual(['/y/дом.txt'])
     expect(await paths('date:2024')).toEqual(['/x/plan.txt'])
     expect(await paths('-кирпичный')).toEqual(['/y/дом.txt'])
+    for (const query of ['красный -type:pdf', '-type:pdf,zip', 'красный -path:/X/', '-path:plan']) {
+      expect(await paths(query)).toEqual(['/y/дом.txt'])
+    }
+    await expect(index.search('красный -date:2024')).rejects.toMatchObject({ code: 'INPUT_REFUSED' })
   })
 
   test('[L-04] odd queries give an answer or a reason, never an error of the database', async () => {
     await put('/a.txt', 'слово')
     for (const odd of ['"', '()', 'a AND OR', 'NEAR(', '***', 'name:"', "'; --", '^', '{a}', '\u0000', 'слово"']) {
       await expect(index.search(odd)).resolves.toBeDefined()
+    }
+  })
+
+  test('[L-04] a query of nothing but signs finds nothing, and an empty one shows the newest', async () => {
+    await put('/old.txt', 'слово', { mtimeMs: 1 })
+    await put('/new.txt', 'слово', { mtimeMs: 2 })
+    for (const nothing of ['"', '***', '— …', 'OR', '!?', '🎉']) expect(await paths(nothing)).toEqual([])
+    expect(await paths('  ')).toEqual(['/new.txt', '/old.txt'])
+  })
+
+  test('[L-04] pages follow one another, and those that cannot be are refused', async () => {
+    for (const name of ['a', 'b', 'c']) await put(`/${name}.txt`, 'слово')
+    const page = async (limit: number, offset: number): Promise<readonly [string, boolean]> => {
+      const { hits, hasMore } = await index.search('слово', { limit, offset })
+      return [hits.map(({ name }) => name[0]).join(''), hasMore]
+    }
+    expect(await page(2, 0)).toEqual(['ab', true])
+    expect(await page(2, 2)).toEqual(['c', false])
+    expect(await page(0, 0)).toEqual(['', true])
+    expect(await page(1_000_000, 0)).toEqual(['abc', false])
+    for (const [limit, offset] of [
+      [-1, 0],
+      [1, -1],
+      [1.5, 0],
+      [1, 10_001],
+      [Number.NaN, 0],
+    ] as const) {
+      await expect(page(limit, offset)).rejects.toMatchObject({ code: 'INPUT_REFUSED' })
     }
   })
 
@@ -147,6 +180,17 @@ describe.each(OPENERS)('%s', (_name, open) => {
       size: 7,
     })
     expect((await index.counts()).byStatus).toEqual({ pending: 1, running: 0, completed: 0, failed: 1, retry: 0 })
+  })
+
+  test('[L-05] the files of a folder are listed and counted as changed, whatever letters its name has', async () => {
+    for (const path of ['/🗂️ папка/a.txt', '/🗂️ папка/вложенная/b.txt', '/🗂️ папка 2/c.txt']) await put(path, path)
+    for (const under of ['/🗂️ папка', '/🗂️ папка/']) {
+      expect((await index.files({ under })).map(({ path }) => path)).toEqual([
+        '/🗂️ папка/a.txt',
+        '/🗂️ папка/вложенная/b.txt',
+      ])
+      expect(await index.invalidate(under)).toBe(2)
+    }
   })
 
   test('[L-04] a document that cannot be read any more is not found any more', async () => {
@@ -228,6 +272,28 @@ describe('PostgreSQL', () => {
     await index.put('/endless.txt', print('endless'), documentOf('/endless.txt', endless.join(' ')))
     expect((await index.search('1endless7')).hits).toHaveLength(1)
     await index.close()
+  })
+
+  test('[L-04] the texts that a search looks through are bounded, and other threads make the snippets', async () => {
+    const text = `склад ${'слово '.repeat(20_000)}`
+    const url = `${postgres.url}?schema=index_${schemas}`
+    const threads = new SearchThreads({ threadsMax: 1 })
+    const index = await openPostgresIndex({ url, owner: 'us', snippetCharsMax: text.length * 3, threads })
+    for (const name of ['a', 'b', 'c', 'd', 'e']) {
+      await index.put(`/${name}.txt`, print(name), documentOf(`/${name}.txt`, text))
+    }
+    for (const query of ['склад', 'type:txt']) {
+      const { hits } = await index.search(query, { limit: 4 })
+      expect(hits.map(({ snippet }) => snippet.startsWith('склад'))).toEqual([true, true, true, false])
+      expect(hits[3]).toMatchObject({ snippet: '', highlights: [] })
+    }
+    const [first] = (await index.search('склад')).hits
+    expect(first?.highlights[0]).toEqual([0, 5])
+    expect((await index.text(first?.id ?? 0))?.text).toBe(text)
+    expect(threads.size).toEqual({ usable: 1, stuck: 0 })
+    const hasty = await openPostgresIndex({ url, owner: 'us', threads: new SearchThreads({ searchMs: 0 }) })
+    await expect(hasty.search('склад')).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })
+    await Promise.all([index.close(), hasty.close()])
   })
 
   test('[L-04] [I-09] a database that is gone is an error that names no address, and comes back', async () => {

@@ -11,8 +11,10 @@ import type { Values } from './postgres-connections.ts'
 import { mustBeKnown, postgresAddress, schemaStatements } from './postgres-schema.ts'
 import { parseQuery } from './query.ts'
 import type { Query } from './query.ts'
-import { hitOf, pageOf, RANKED_MAX, unpacked } from './search.ts'
-import type { HitRow, SearchOptions, SearchResult } from './search.ts'
+import { pageOf, RANKED_MAX, SNIPPET_CHARS_MAX } from './search.ts'
+import type { PackedRow, SearchOptions, SearchResult } from './search.ts'
+import { searchThreads } from './search-threads.ts'
+import type { SearchThreads } from './search-threads.ts'
 import { lexeme, tsqueryMatch } from './tsquery-match.ts'
 import { ownerLexeme, tsvectorOf } from './tsvector.ts'
 
@@ -21,11 +23,16 @@ export interface PostgresIndexOptions {
   readonly url: string
   /** Whose index it is. */
   readonly owner: string
+  /** Characters that are unpacked and looked through for the snippets of one page. */
+  readonly snippetCharsMax?: number
+  /** Where the snippets are made: by default, on the threads of all indexes of this process. */
+  readonly threads?: SearchThreads
 }
 
 const COLUMNS = `id::float8 AS id, path, status, priority, attempts, code, error, kind, title, size, mtime_ms AS "mtimeMs", hash,
   text_chars AS "textChars", is_truncated AS "isTruncated", tokenizer, updated_at AS "updatedAt"`
-const HIT_COLUMNS = 'f.id::float8 AS id, f.path, f.name, f.kind, f.title, f.size, f.mtime_ms AS "mtimeMs"'
+const HIT_COLUMNS =
+  'f.id::float8 AS id, f.path, f.name, f.kind, f.title, f.size, f.mtime_ms AS "mtimeMs", f.text_chars AS chars'
 /** For parts of codes, text, title and name. PostgreSQL knows no rarity of words: only where they stand, and how often. */
 const WEIGHTS = "'{0.06, 0.125, 0.625, 1}'::float4[]"
 /** A long document has more of everything: the logarithm of its length counts against it. */
@@ -34,8 +41,9 @@ const BY_LENGTH = 1
 type Row = Readonly<Record<string, unknown>>
 
 /** Makes the tables where there are none, and opens the index of one owner. */
-export async function openPostgresIndex({ url, owner }: PostgresIndexOptions): Promise<PostgresIndex> {
-  const { url: address, schema } = postgresAddress(url)
+export async function openPostgresIndex(options: PostgresIndexOptions): Promise<PostgresIndex> {
+  const { owner, snippetCharsMax = SNIPPET_CHARS_MAX, threads = searchThreads } = options
+  const { url: address, schema } = postgresAddress(options.url)
   const setup = new PostgresConnections(address, `impresario documents ${schema}`)
   try {
     await setup.write(async (client) => {
@@ -46,10 +54,22 @@ export async function openPostgresIndex({ url, owner }: PostgresIndexOptions): P
   } finally {
     await setup.close()
   }
-  return new PostgresIndex(new PostgresConnections(address, `impresario documents ${schema} ${owner}`), schema, owner)
+  const connections = new PostgresConnections(address, `impresario documents ${schema} ${owner}`)
+  return new PostgresIndex(connections, { schema, owner, snippetCharsMax, threads })
 }
 
-/** The index in PostgreSQL, for all machines that share the storage. */
+interface IndexLocation {
+  /** Quoted. */
+  readonly schema: string
+  readonly owner: string
+  readonly snippetCharsMax: number
+  readonly threads: SearchThreads
+}
+
+/**
+ * The index in PostgreSQL, for all machines that share the storage. The database searches; the texts of the hits are unpacked and
+ * cut on other threads, and those beyond `snippetCharsMax` are not sent at all.
+ */
 export class PostgresIndex implements Indexer {
   readonly isShared = true
   readonly #connections: PostgresConnections
@@ -57,12 +77,16 @@ export class PostgresIndex implements Indexer {
   readonly #texts: string
   readonly #owner: string
   readonly #ownerKey: string
+  readonly #snippetCharsMax: number
+  readonly #threads: SearchThreads
 
-  constructor(connections: PostgresConnections, schema: string, owner: string) {
+  constructor(connections: PostgresConnections, { schema, owner, snippetCharsMax, threads }: IndexLocation) {
     this.#connections = connections
     this.#files = `${schema}.files`
     this.#texts = `${schema}.texts`
     this.#owner = owner
+    this.#snippetCharsMax = snippetCharsMax
+    this.#threads = threads
     this.#ownerKey = createHash('sha256').update(owner).digest('hex').slice(0, 16)
   }
 
@@ -179,10 +203,11 @@ export class PostgresIndex implements Indexer {
 
   async search(text: string, options: SearchOptions = {}): Promise<SearchResult> {
     const query = parseQuery(text)
+    if (query.isNothing) return { hits: [], hasMore: false }
     const { limit, offset } = pageOf(options)
     const { sql, values } = this.#searchSql(query, limit + 1, offset)
-    const rows = await this.#connections.search<HitRow & { readonly packed: Uint8Array }>(sql, values)
-    const hits = rows.slice(0, limit).map((row) => hitOf(row, unpacked(row.packed), query))
+    const rows = await this.#connections.search<PackedRow>(sql, values)
+    const hits = rows.length === 0 ? [] : await this.#threads.hits(rows.slice(0, limit), text)
     return { hits, hasMore: rows.length > limit }
   }
 
@@ -191,7 +216,7 @@ export class PostgresIndex implements Indexer {
       `SELECT f.path, t.packed FROM ${this.#texts} t JOIN ${this.#files} f ON f.id = t.id WHERE t.id = $1 AND f.owner = $2`,
       [id, this.#owner],
     )
-    return row === undefined ? undefined : { path: row.path, text: unpacked(row.packed) }
+    return row === undefined ? undefined : { path: row.path, text: await this.#threads.unpacked(row.packed) }
   }
 
   /** Other programs ask the server, which has the index open. */
@@ -217,20 +242,25 @@ export class PostgresIndex implements Indexer {
     const filters = filtersOf(query, values)
     if (query.wanted.length === 0) {
       const excluded = match === '' ? '' : ` AND t.terms @@ $${values.push(this.#withOwner(match))}::tsquery`
-      const sql = `SELECT ${HIT_COLUMNS}, 0::float8 AS rank, t.packed FROM ${this.#files} f JOIN ${this.#texts} t ON t.id = f.id
+      const found = `SELECT ${HIT_COLUMNS}, 0::float8 AS rank FROM ${this.#files} f JOIN ${this.#texts} t ON t.id = f.id
         WHERE f.owner = $1 AND f.status = 'completed' AND f.gone_at IS NULL${filters}${excluded}
         ORDER BY f.mtime_ms DESC, f.id LIMIT $2 OFFSET $3`
-      return { sql, values }
+      return { sql: this.#withTexts(found, 'best."mtimeMs" DESC, best.id'), values }
     }
     const asked = `$${values.push(match)}::tsquery`
     const own = `$${values.push(this.#withOwner(match))}::tsquery`
-    const sql = `SELECT best.*, t.packed FROM (
-        SELECT ${HIT_COLUMNS}, -ts_rank(${WEIGHTS}, m.terms, ${asked}, ${BY_LENGTH})::float8 AS rank
-        FROM (SELECT id, terms FROM ${this.#texts} WHERE terms @@ ${own} ORDER BY id DESC LIMIT ${RANKED_MAX}) m
-        JOIN ${this.#files} f ON f.id = m.id WHERE f.owner = $1${filters}
-        ORDER BY rank, f.id LIMIT $2 OFFSET $3) best
-      JOIN ${this.#texts} t ON t.id = best.id ORDER BY best.rank, best.id`
-    return { sql, values }
+    const found = `SELECT ${HIT_COLUMNS}, -ts_rank(${WEIGHTS}, m.terms, ${asked}, ${BY_LENGTH})::float8 AS rank
+      FROM (SELECT id, terms FROM ${this.#texts} WHERE terms @@ ${own} ORDER BY id DESC LIMIT ${RANKED_MAX}) m
+      JOIN ${this.#files} f ON f.id = m.id WHERE f.owner = $1${filters}
+      ORDER BY rank, f.id LIMIT $2 OFFSET $3`
+    return { sql: this.#withTexts(found, 'best.rank, best.id'), values }
+  }
+
+  /** The hits of a page with their packed texts, as far as they are looked through. */
+  #withTexts(found: string, order: string): string {
+    const isWithin = `sum(best.chars) OVER (ORDER BY ${order}) <= ${this.#snippetCharsMax}`
+    return `SELECT best.*, CASE WHEN ${isWithin} THEN t.packed END AS packed
+      FROM (${found}) best JOIN ${this.#texts} t ON t.id = best.id ORDER BY ${order}`
   }
 
   #withOwner(match: string): string {
@@ -287,10 +317,17 @@ function underSql(values: (string | number)[], under: string): string {
   return `(path = $${values.push(under)} OR starts_with(path, $${values.push(folder)}))`
 }
 
-function filtersOf({ kinds, paths, from, to }: Query, values: (string | number)[]): string {
+function filtersOf(
+  { kinds, paths, excludedKinds, excludedPaths, from, to }: Query,
+  values: (string | number)[],
+): string {
   const parts: string[] = []
   if (kinds.length > 0) parts.push(`f.kind IN (${kinds.map((kind) => `$${values.push(kind)}`).join(', ')})`)
   for (const path of paths) parts.push(`strpos(f.lower_path, $${values.push(path.toLowerCase())}) > 0`)
+  if (excludedKinds.length > 0) {
+    parts.push(`f.kind NOT IN (${excludedKinds.map((kind) => `$${values.push(kind)}`).join(', ')})`)
+  }
+  for (const path of excludedPaths) parts.push(`strpos(f.lower_path, $${values.push(path.toLowerCase())}) = 0`)
   if (from !== undefined) parts.push(`f.mtime_ms >= $${values.push(from)}`)
   if (to !== undefined) parts.push(`f.mtime_ms < $${values.push(to)}`)
   return parts.map((part) => ` AND ${part}`).join('')

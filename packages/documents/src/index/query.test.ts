@@ -19,6 +19,39 @@ test('[L-04] words, phrases, exclusion, alternatives, prefixes and fields', () =
   expect(match('AB-123')).toBe('("ab-123" OR "ab 123")')
 })
 
+const PARADIGMS = [
+  'журнал журнала журналу журналом журнале журналы журналов журналам журналами журналах',
+  'материал материала материалу материалом материалы материалов материалами',
+  'сигнал сигналы сигналов', 'канал каналы каналов каналом', 'экран экрана экраны экранов экраном экране',
+  'роман романа романы романов', 'автомобиль автомобиля автомобили автомобилей автомобилями',
+  'профиль профили профиля профилей', 'кредит кредита кредиты кредитов кредитом', 'лимит лимиты лимитов',
+  'режим режима режимы режимов режимом', 'обмен обмена обмены обменов обменом',
+  'договор договора договоры договоров договорами', 'документ документы документов',
+] // prettier-ignore
+
+test.for(PARADIGMS)('[L-04] each of these forms finds each other: %s', (line) => {
+  const forms = line.split(' ')
+  const missing = forms.flatMap((asked) => {
+    const accepted = new Set(
+      parseQuery(asked)
+        .wanted.flat()
+        .flatMap(({ anyOf }) => anyOf.flatMap(({ terms }) => terms)),
+    )
+    return forms.filter((written) => !accepted.has(t(written))).map((written) => `${asked} → ${written}`)
+  })
+  expect(missing).toEqual([])
+})
+
+test('[L-04] words of a phrase may have several stems, a few at most, and all of them are highlighted', () => {
+  expect(match('"журнал учёта"')).toBe('("журна учет" OR "журнал учет")')
+  expect(match(`"${'журнал '.repeat(30)}"`).split(' OR ')).toHaveLength(16)
+  const { terms } = parseQuery('журнал')
+  expect(snippetOf('Журналов нет, есть журнал.', terms).highlights).toEqual([
+    [0, 8],
+    [19, 25],
+  ])
+})
+
 test('[L-04] the same in the language of PostgreSQL', () => {
   expect(tsquery('договоры аренды')).toBe(`'${t('договор')}' & '${t('аренда')}'`)
   expect(tsquery('"договор аренды"')).toBe(`('${t('договор')}' <-> '${t('аренда')}')`)

@@ -1,5 +1,6 @@
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError } from '@impresario/protocol/light'
 import { foldedForm } from '../text/stemming.ts'
+import { otherStems } from '../text/other-stems.ts'
 import { termsOf, tokensOf } from '../text/tokens.ts'
 
 /** Terms that follow each other. */
@@ -26,6 +27,10 @@ export interface Query {
   readonly terms: readonly string[]
   readonly kinds: readonly string[]
   readonly paths: readonly string[]
+  readonly excludedKinds: readonly string[]
+  readonly excludedPaths: readonly string[]
+  /** It has characters, but none that could be looked for. */
+  readonly isNothing: boolean
   /** Times of the last change, in milliseconds. */
   readonly from: number | undefined
   readonly to: number | undefined
@@ -34,6 +39,8 @@ export interface Query {
 /** Longer queries are no questions of people. */
 const QUERY_CHARS_MAX = 2_000
 const WORDS_MAX = 64
+/** Of one phrase, where its words have several stems. */
+const FORMS_MAX = 16
 
 const PIECE = /(-?)(?:([a-zа-я]+):)?(?:"([^"]*)"?|(\S+))/giu
 
@@ -49,7 +56,7 @@ interface Asked extends Clause {
 
 /**
  * `words all of which must occur`, `"a phrase"`, `-excluded`, `begin*`, `one OR other`, `name:report`, `title:plan`, `type:pdf`,
- * `path:contracts/`, `date:2024`, `date:2024-01..2024-03`, `date:>2024-05-01`.
+ * `path:contracts/`, `-type:zip`, `-path:old/`, `date:2024`, `date:2024-01..2024-03`, `date:>2024-05-01`.
  */
 export function parseQuery(text: string, now: Date = new Date()): Query {
   if (text.length > QUERY_CHARS_MAX) throw refused(`it is longer than ${QUERY_CHARS_MAX} characters.`)
@@ -57,6 +64,8 @@ export function parseQuery(text: string, now: Date = new Date()): Query {
   const filters = {
     kinds: [] as string[],
     paths: [] as string[],
+    excludedKinds: [] as string[],
+    excludedPaths: [] as string[],
     from: undefined as number | undefined,
     to: undefined as number | undefined,
   }
@@ -69,18 +78,26 @@ export function parseQuery(text: string, now: Date = new Date()): Query {
     if (all === 'AND' || all === 'И') continue
     const field = label === undefined ? undefined : FIELDS[label.toLowerCase()]
     const value = phrase ?? word ?? ''
-    if (field === 'type') filters.kinds.push(...value.toLowerCase().split(',').filter(Boolean))
-    else if (field === 'path') filters.paths.push(value)
-    else if (field === 'date') Object.assign(filters, datesOf(value, now))
-    else {
+    const isExcluded = minus !== ''
+    if (field === 'type') {
+      const kinds = value.toLowerCase().split(',').filter(Boolean)
+      ;(isExcluded ? filters.excludedKinds : filters.kinds).push(...kinds)
+    } else if (field === 'path') (isExcluded ? filters.excludedPaths : filters.paths).push(value)
+    else if (field === 'date') {
+      if (isExcluded) throw refused('a date cannot be excluded: ask for those before or after it, as date:<2024.')
+      Object.assign(filters, datesOf(value, now))
+    } else {
       const spoken = field === undefined && label !== undefined ? `${label}:${value}` : value
       const clause = clauseOf(spoken, phrase !== undefined, field)
-      if (clause !== undefined) clauses.push({ ...clause, isExcluded: minus !== '', isAlternative })
+      if (clause !== undefined) clauses.push({ ...clause, isExcluded, isAlternative })
     }
     isAlternative = false
   }
   if (clauses.length > WORDS_MAX) throw refused(`it has more than ${WORDS_MAX} words.`)
-  return { ...joined(clauses), ...filters }
+  const { kinds, paths, excludedKinds, excludedPaths, from, to } = filters
+  const isFiltered = [kinds, paths, excludedKinds, excludedPaths].some(({ length }) => length > 0)
+  const isEmpty = clauses.length === 0 && !isFiltered && from === undefined && to === undefined
+  return { ...joined(clauses), ...filters, isNothing: isEmpty && text.trim() !== '' }
 }
 
 /** Alternatives belong together, everything else must hold, what is excluded must not. */
@@ -98,21 +115,35 @@ function joined(clauses: readonly Asked[]): Pick<Query, 'wanted' | 'excluded' | 
 
 /** The words as they were asked for: the last form of a prefix is the shortest, and the parts of a code are no words. */
 function highlighted({ anyOf }: Clause): readonly string[] {
-  const phrase = anyOf[0]?.isPrefix === true ? anyOf.at(-1) : anyOf[0]
-  const terms = phrase?.terms ?? []
-  return phrase?.isPrefix === true ? [...terms.slice(0, -1), `${terms.at(-1) ?? ''}*`] : terms
+  const [first] = anyOf
+  if (first?.isPrefix !== true) {
+    return anyOf.flatMap(({ terms }) => (terms.length === first?.terms.length ? terms : []))
+  }
+  const terms = anyOf.at(-1)?.terms ?? []
+  return [...terms.slice(0, -1), `${terms.at(-1) ?? ''}*`]
 }
 
 function clauseOf(value: string, isPhrase: boolean, field: Clause['field']): Clause | undefined {
   const isPrefix = !isPhrase && /[\p{L}\p{N}]\*$/u.test(value)
   if (isPrefix) return prefixClause(value.slice(0, -1), field)
-  const terms = [...tokensOf(value)].map(({ term }) => term)
-  if (terms.length === 0) return undefined
-  const whole = { terms, isPrefix }
+  const tokens = [...tokensOf(value)]
+  if (tokens.length === 0) return undefined
+  const forms = formsOf(tokens.map(({ term, start, end }) => [term, ...otherStems(value.slice(start, end))]))
+  const phrases = forms.map((terms) => ({ terms, isPrefix }))
   // A code may be written with spaces in the text.
   const { parts } = termsOf(value)
-  const anyOf = parts === '' || terms.length > 1 ? [whole] : [whole, { terms: parts.split(' '), isPrefix }]
+  const anyOf = parts === '' || tokens.length > 1 ? phrases : [...phrases, { terms: parts.split(' '), isPrefix }]
   return { anyOf, field }
+}
+
+/** Every way to take one term of each word; the usual one first, and no more than a few. */
+function formsOf(words: readonly (readonly string[])[]): readonly (readonly string[])[] {
+  let forms: readonly (readonly string[])[] = [[]]
+  for (const terms of words) {
+    const longer = forms.flatMap((form) => terms.map((term) => [...form, term]))
+    forms = longer.length > FORMS_MAX ? forms.map((form) => [...form, terms[0] ?? '']) : longer
+  }
+  return forms
 }
 
 /** Terms in the index have no endings: the beginning of a word may be longer than its term. */

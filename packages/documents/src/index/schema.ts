@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError } from '@impresario/protocol/light'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { CONNECTORS } from '../text/tokens.ts'
 

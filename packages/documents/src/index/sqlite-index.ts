@@ -6,8 +6,8 @@ import { GONE_MS, NO_COUNTS, PAGE_MAX } from './indexer.ts'
 import type { FileChange, FileQuery, FileRecord, FileStatus, IndexCounts, Indexer, IndexRequest } from './indexer.ts'
 import { openForWriting } from './schema.ts'
 import type { Database } from './schema.ts'
-import { addFunctions, searchIn, textIn } from './search.ts'
 import type { SearchOptions, SearchResult } from './search.ts'
+import { searchThreads } from './search-threads.ts'
 import { WriteBatch } from './write-batch.ts'
 
 type Statement = ReturnType<Database['prepare']>
@@ -16,15 +16,19 @@ type Value = string | number | null | Uint8Array
 const COLUMNS = `id, path, status, priority, attempts, code, error, kind, title, size, mtime_ms AS mtimeMs, hash,
   text_chars AS textChars, is_truncated AS isTruncated, tokenizer, updated_at AS updatedAt`
 
-/** The index in one SQLite file. Writes go together in transactions; what they wrote is visible once they resolve. */
+/**
+ * The index in one SQLite file. Writes go together in transactions; what they wrote is visible once they resolve. Searches are
+ * on other threads.
+ */
 export class SqliteIndex implements Indexer {
+  readonly #directory: string
   readonly #db: Database
   readonly #batch: WriteBatch
   readonly #statements = new Map<string, Statement>()
 
   constructor(directory: string) {
+    this.#directory = directory
     this.#db = openForWriting(directory)
-    addFunctions(this.#db)
     this.#batch = new WriteBatch(this.#db)
   }
 
@@ -120,9 +124,8 @@ export class SqliteIndex implements Indexer {
     return this.#batch.add(() =>
       under === undefined
         ? this.#run('UPDATE files SET tokenizer = 0 WHERE gone_at IS NULL', [])
-        : this.#run('UPDATE files SET tokenizer = 0 WHERE gone_at IS NULL AND (path = ? OR substr(path, 1, ?) = ?)', [
+        : this.#run('UPDATE files SET tokenizer = 0 WHERE gone_at IS NULL AND (path = ? OR instr(path, ?) = 1)', [
             under,
-            folder.length,
             folder,
           ]),
     )
@@ -133,11 +136,11 @@ export class SqliteIndex implements Indexer {
   }
 
   async search(query: string, options: SearchOptions = {}): Promise<SearchResult> {
-    return searchIn(this.#db, query, options)
+    return searchThreads.search(this.#directory, query, options)
   }
 
   async text(id: number): Promise<{ readonly path: string; readonly text: string } | undefined> {
-    return textIn(this.#db, id)
+    return searchThreads.text(this.#directory, id)
   }
 
   async takeRequests(): Promise<readonly IndexRequest[]> {
@@ -154,6 +157,7 @@ export class SqliteIndex implements Indexer {
 
   async close(): Promise<void> {
     await this.#batch.close()
+    await searchThreads.release(this.#directory)
     this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     this.#db.close()
   }
@@ -242,8 +246,8 @@ export function filesIn(
   }
   if (under !== undefined) {
     const folder = under.endsWith('/') ? under : `${under}/`
-    where += ' AND (path = ? OR substr(path, 1, ?) = ?)'
-    values.push(under, folder.length, folder)
+    where += ' AND (path = ? OR instr(path, ?) = 1)'
+    values.push(under, folder)
   }
   const sql = `SELECT ${COLUMNS} FROM files WHERE ${where} ORDER BY path LIMIT ?`
   return recordsOf(db.prepare(sql).all(...values, Math.min(limit, PAGE_MAX)))

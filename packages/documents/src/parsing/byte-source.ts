@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 
 /** Bytes with random access: a file, or a part of one in memory. */
 export interface ByteSource {
@@ -22,14 +22,27 @@ export class BufferSource implements ByteSource {
   }
 }
 
+/**
+ * No link is followed, and nothing is waited for: what was a regular file when it was looked at may be a link into another
+ * folder by now, or a pipe.
+ */
+const REGULAR = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+
 /** A file that is read in pieces, so that its size does not matter for memory. */
 export class FileSource implements ByteSource {
   readonly #fd: number
   readonly size: number
+  readonly mtimeMs: number
 
   constructor(path: string | Buffer) {
-    this.#fd = openSync(path, 'r')
-    this.size = fstatSync(this.#fd).size
+    this.#fd = openSync(path, REGULAR)
+    const facts = fstatSync(this.#fd)
+    if (!facts.isFile()) {
+      closeSync(this.#fd)
+      throw Object.assign(new Error('It is no regular file any more.'), { code: 'ELOOP' })
+    }
+    this.size = facts.size
+    this.mtimeMs = facts.mtimeMs
   }
 
   read(offset: number, length: number): Buffer {

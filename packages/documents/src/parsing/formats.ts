@@ -6,7 +6,7 @@ import type { Attachment } from './formats/outlook.ts'
 import { readMarkdown, readPlain, readJsonText, readTable } from './formats/plain.ts'
 import { RtfReader } from './formats/rtf.ts'
 import { ZipArchive } from './formats/zip.ts'
-import { familyOf, kindByName, mayBeDocument, textKind } from './kind.ts'
+import { familyOf, kindByName, mayBeDocument, textKind, WORD_MAIN } from './kind.ts'
 import type { Kind } from './kind.ts'
 import { UnreadableError } from './parsed.ts'
 import type { Parsed, ParseLimits } from './parsed.ts'
@@ -87,6 +87,14 @@ async function readTextual(sink: TextSink, source: ByteSource, name: string, dep
     await readAttachments(sink, await readMail(bytes, sink), depth)
     return kind
   }
+  if (kind === 'mbox') {
+    const { mailsIn, readMail } = await import('./formats/mail.ts')
+    for (const mail of mailsIn(bytes)) {
+      if (sink.isFull) break
+      await readAttachments(sink, await readMail(mail, sink), depth)
+    }
+    return kind
+  }
   // A few bytes for each character at most: more of the file cannot be kept anyway.
   const used = bytes.subarray(0, sink.room * 4)
   const { text } = decodeText(used, kind === 'html' ? declaredCharset(bytes) : undefined)
@@ -120,16 +128,33 @@ async function readMarkup(sink: TextSink, source: ByteSource): Promise<void> {
 async function readPacked(sink: TextSink, source: ByteSource, depth: number): Promise<Kind> {
   const archive = new ZipArchive(source)
   const kind = await packedKind(archive, sink)
-  const { readOpenDocument, readSheets, readSlides, readWord } = await import('./formats/office.ts')
-  if (kind === 'docx') await readWord(archive, sink)
-  else if (kind === 'xlsx') await readSheets(archive, sink)
-  else if (kind === 'pptx') await readSlides(archive, sink)
-  else if (kind === 'odt' || kind === 'ods' || kind === 'odp') await readOpenDocument(archive, sink)
+  const office = await import('./formats/office.ts')
+  if (kind === 'docx') await office.readWord(archive, sink)
+  else if (kind === 'xlsx') await office.readSheets(archive, sink)
+  else if (kind === 'pptx') await office.readSlides(archive, sink)
+  else if (kind === 'odt' || kind === 'ods' || kind === 'odp') await office.readOpenDocument(archive, sink)
   else if (kind === 'epub') {
     const { readEpub } = await import('./formats/epub.ts')
     await readEpub(archive, sink)
   } else await readArchive(sink, archive, depth)
+  if (kind === 'odt') await office.readPageEdges(archive, sink)
+  if (kind === 'docx' || kind === 'xlsx' || kind === 'pptx') {
+    await readEmbedded(sink, archive, office.embeddedIn(archive), depth)
+  }
   return kind
+}
+
+async function readEmbedded(
+  sink: TextSink,
+  archive: ZipArchive,
+  names: readonly string[],
+  depth: number,
+): Promise<void> {
+  for (const name of names.slice(0, MEMBERS_MAX)) {
+    const entry = archive.entries.get(name)
+    if (entry === undefined || entry.isEncrypted || sink.isFull || depth + 1 >= DEPTH_MAX) continue
+    await readMember(sink, () => archive.bytes(entry, sink, MEMBER_BYTES_MAX), name, depth)
+  }
 }
 
 const MIME_TYPES: readonly (readonly [string, Kind])[] = [
@@ -141,9 +166,9 @@ const MIME_TYPES: readonly (readonly [string, Kind])[] = [
 
 async function packedKind(archive: ZipArchive, sink: TextSink): Promise<Kind> {
   const { entries } = archive
-  if (entries.has('word/document.xml')) return 'docx'
-  if (entries.has('xl/workbook.xml')) return 'xlsx'
-  if (entries.has('ppt/presentation.xml')) return 'pptx'
+  if ([...entries.keys()].some((name) => WORD_MAIN.test(name))) return 'docx'
+  if (archive.entryNamed('xl/workbook.xml') !== undefined) return 'xlsx'
+  if (archive.entryNamed('ppt/presentation.xml') !== undefined) return 'pptx'
   const mimeType = entries.get('mimetype')
   if (mimeType === undefined) return entries.has('META-INF/container.xml') ? 'epub' : 'zip'
   const type = (await archive.bytes(mimeType, sink, 200)).toString('latin1').trim()

@@ -4,7 +4,7 @@ import type { ByteSource } from './byte-source.ts'
 
 /** The formats that are read. */
 const KINDS = [
-  'txt', 'md', 'html', 'pdf', 'docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp', 'rtf', 'eml', 'msg', 'csv', 'json', 'xml',
+  'txt', 'md', 'html', 'pdf', 'docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp', 'rtf', 'eml', 'mbox', 'msg', 'csv', 'json', 'xml',
   'epub', 'zip',
 ] as const // prettier-ignore
 export type Kind = (typeof KINDS)[number]
@@ -13,7 +13,7 @@ const BY_EXTENSION: Readonly<Record<string, Kind>> = {
   '.txt': 'txt', '.text': 'txt', '.log': 'txt', '.md': 'md', '.markdown': 'md', '.html': 'html', '.htm': 'html',
   '.xhtml': 'html', '.pdf': 'pdf', '.docx': 'docx', '.docm': 'docx', '.dotx': 'docx', '.xlsx': 'xlsx', '.xlsm': 'xlsx',
   '.pptx': 'pptx', '.pptm': 'pptx', '.ppsx': 'pptx', '.odt': 'odt', '.ott': 'odt', '.ods': 'ods', '.odp': 'odp',
-  '.rtf': 'rtf', '.eml': 'eml', '.msg': 'msg', '.csv': 'csv', '.tsv': 'csv', '.json': 'json', '.xml': 'xml',
+  '.rtf': 'rtf', '.eml': 'eml', '.mht': 'eml', '.mhtml': 'eml', '.mbox': 'mbox', '.msg': 'msg', '.csv': 'csv', '.tsv': 'csv', '.json': 'json', '.xml': 'xml',
   '.epub': 'epub', '.zip': 'zip',
 } // prettier-ignore
 
@@ -40,6 +40,9 @@ export function mayBeDocument(name: string, readsPictures = false): boolean {
   return !NO_DOCUMENTS.has(extname(name).toLowerCase()) || (readsPictures && isPictureName(name))
 }
 
+/** The text of a document of Word. Some services of Microsoft number it. */
+export const WORD_MAIN = /^word\/document\d*\.xml$/i
+
 /** A family that is read in one way, told by the first bytes; the name only decides between kinds of text. */
 export type Family = 'pdf' | 'zip' | 'rtf' | 'compound' | 'text' | 'binary'
 
@@ -56,16 +59,21 @@ export function familyOf(source: ByteSource): Family {
 /** Control characters that no text has. In UTF-16 every second byte is one. */
 function isBinary(head: Buffer): boolean {
   const isMarked = (head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)
-  if (isMarked || wideCharset(head) !== undefined) return false
+  const isWide = head.length >= 4 && head.readUInt32BE(0) === 0x00_00_fe_ff
+  if (isMarked || isWide || wideCharset(head) !== undefined) return false
   let controls = 0
   for (const byte of head) if (byte < 32 && !TEXT_CONTROLS.has(byte)) controls += 1
   return controls > head.length * 0.02
 }
 
-/** Tab, line feed, form feed, carriage return, and what terminals and DOS put into texts. */
-const TEXT_CONTROLS = new Set([9, 10, 12, 13, 26, 27])
+/** Bell, backspace, tab, line feeds, carriage return, and what terminals and DOS put into texts. */
+const TEXT_CONTROLS = new Set([7, 8, 9, 10, 11, 12, 13, 26, 27])
 
-const MAIL_HEADER = /^(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|MIME-Version|Message-ID|X-[\w-]+):/i
+const MAIL_HEADER =
+  /^(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|MIME-Version|Message-ID|Cc|Reply-To|Sender|Content-[\w-]+|X-[\w-]+):/i
+
+/** Begins every mail in a file of mails. */
+export const MBOX_LINE = /^From \S.*\d{2}:\d{2}.*\d{4}/
 
 /** Which kind of text it is, when the name does not say. */
 export function textKind(name: string, beginning: string): Kind {
@@ -75,7 +83,8 @@ export function textKind(name: string, beginning: string): Kind {
   if (/^<!doctype\s+html|^<html[\s>]/i.test(head)) return 'html'
   if (head.startsWith('<?xml')) return /<html[\s>]/i.test(head) ? 'html' : 'xml'
   const [first = '', second = ''] = head.split(/\r?\n/)
+  if (MBOX_LINE.test(first) && MAIL_HEADER.test(second)) return 'mbox'
   return MAIL_HEADER.test(first) && (MAIL_HEADER.test(second) || /^\s/.test(second)) ? 'eml' : 'txt'
 }
 
-const TEXTS: ReadonlySet<Kind> = new Set<Kind>(['txt', 'md', 'html', 'eml', 'csv', 'json', 'xml'])
+const TEXTS: ReadonlySet<Kind> = new Set<Kind>(['txt', 'md', 'html', 'eml', 'mbox', 'csv', 'json', 'xml'])

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { fstatSync, openSync, closeSync } from 'node:fs'
 import { basename } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { nativePath, shownPath } from '../paths.ts'
@@ -26,19 +25,14 @@ async function perform({ operation, path, limits, ocr }: ParserRequest): Promise
 }
 
 function fingerprint(path: string): Fingerprint {
-  const fd = openSync(nativePath(path), 'r')
+  const source = new FileSource(nativePath(path))
   try {
-    const { size, mtimeMs } = fstatSync(fd)
+    const { size, mtimeMs } = source
     const hash = createHash('sha256')
-    const source = new FileSource(nativePath(path))
-    try {
-      for (const piece of piecesOf(source)) hash.update(piece)
-    } finally {
-      source.close()
-    }
+    for (const piece of piecesOf(source)) hash.update(piece)
     return { size, mtimeMs, hash: hash.digest('hex') }
   } finally {
-    closeSync(fd)
+    source.close()
   }
 }
 

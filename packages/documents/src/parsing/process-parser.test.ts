@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { inflateRawSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
@@ -96,5 +96,18 @@ test('[L-02] errors name no path', async () => {
     message: 'The file is gone.',
   })
   const folder = await newDirectory('files')
-  await expect(parser.parseDocument(folder)).rejects.toThrow(/^The file cannot be read \(EISDIR\)\.$/)
+  await expect(parser.parseDocument(join(folder, 'x'.repeat(300)))).rejects.toThrow(
+    /^The file cannot be read \(ENAMETOOLONG\)\.$/,
+  )
+})
+
+test('[L-02] what is no regular file any more when it is read is gone: a link, a pipe, a folder', async () => {
+  const parser = open()
+  const folder = await newDirectory('files')
+  await symlink('/etc/passwd', join(folder, 'link.txt'))
+  execFileSync('mkfifo', [join(folder, 'pipe.txt')])
+  for (const path of [join(folder, 'link.txt'), join(folder, 'pipe.txt'), folder]) {
+    await expect(parser.fingerprint(path)).rejects.toMatchObject({ code: 'GONE' })
+    await expect(parser.parseDocument(path)).rejects.toMatchObject({ code: 'GONE' })
+  }
 })

@@ -155,7 +155,7 @@ export class ProcessParser implements DocumentParser {
   }
 }
 
-const SYSTEM_CODES: Readonly<Record<string, ParseFailureCode>> = { ENOENT: 'GONE', ENOTDIR: 'GONE' }
+const SYSTEM_CODES: Readonly<Record<string, ParseFailureCode>> = { ENOENT: 'GONE', ENOTDIR: 'GONE', ELOOP: 'GONE' }
 const OWN_CODES: ReadonlySet<string> = new Set(['UNSUPPORTED', 'BROKEN', 'ENCRYPTED', 'TOO_LARGE'])
 
 function failureOf({ code, message }: { readonly code: string; readonly message: string }): ParseFailure {

@@ -29,10 +29,13 @@ function words(text: string): readonly string[] {
 test.skipIf(missing !== undefined).for(CASES)(
   '[L-02] %s reads hardly a word that we do not: 97 in 100',
   async ([program, args, name, bytes]) => {
-    const path = join(await newDirectory('recall'), name)
+    const directory = await newDirectory('recall')
+    const path = join(directory, name)
     await writeFile(path, bytes)
     const command = args.map((arg) => (arg === 'FILE' ? path : arg))
+    // Some of them write the pictures of a document where they are started.
     const theirs = execFileSync(program, command, {
+      cwd: directory,
       env: { ...process.env, LC_ALL: 'C.UTF-8' },
       stdio: ['ignore', 'pipe', 'ignore'],
     })

@@ -20,6 +20,7 @@ const FREQUENCIES: Readonly<Record<string, number>> = {
  * UTF-8, then zero bytes in every second place. What is left is old Cyrillic or Western; the one that gives the most Russian wins.
  */
 export function decodeText(bytes: Uint8Array, declared?: string): Decoded {
+  if (isUtf32(bytes)) return { text: utf32(bytes), charset: 'utf-32' }
   const marked = byOrderMark(bytes)
   if (marked !== undefined) return decodedAs(marked, bytes)
   const wide = wideCharset(bytes)
@@ -28,6 +29,22 @@ export function decodeText(bytes: Uint8Array, declared?: string): Decoded {
   if (utf8 !== undefined) return { text: utf8, charset: 'utf8' }
   if (declared !== undefined && isSingleByte(declared)) return decodedAs(declared, bytes)
   return decodedAs(guessed(bytes.subarray(0, SAMPLE_BYTES)), bytes)
+}
+
+/** Its mark begins like the one of UTF-16; a text in UTF-16 does not begin with the character zero. */
+function isUtf32([a, b, c, d]: Uint8Array): boolean {
+  return (a === 0xff && b === 0xfe && c === 0 && d === 0) || (a === 0 && b === 0 && c === 0xfe && d === 0xff)
+}
+
+function utf32(bytes: Uint8Array): string {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const isLittle = bytes[0] === 0xff
+  const pieces: string[] = []
+  for (let at = 4; at + 4 <= bytes.length; at += 4) {
+    const code = view.getUint32(at, isLittle)
+    pieces.push(code > 0x10_ff_ff || (code >= 0xd8_00 && code <= 0xdf_ff) ? '\uFFFD' : String.fromCodePoint(code))
+  }
+  return pieces.join('')
 }
 
 function byOrderMark(bytes: Uint8Array): string | undefined {

@@ -1,3 +1,4 @@
+import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { mkdir, rename, rm, symlink, unlink, writeFile, appendFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -173,4 +174,58 @@ test('[L-01] a watched folder that is gone keeps its documents until it is back'
   await rename(join(parent, 'away'), folder)
   const second = await startDocuments({ directory, folders: [folder], parser: new TextParser(), config: QUICK })
   expect(await pathsFor(second, 'сохранность')).toHaveLength(1)
+})
+
+test('[L-01] a folder that is put into the place of another takes its documents with it, without a comparison', async () => {
+  const parent = await newDirectory('folder')
+  const folder = join(parent, 'watched')
+  for (const name of ['a', 'b']) await mkdir(join(folder, name), { recursive: true })
+  await writeFile(join(folder, 'a', 'one.txt'), 'первое')
+  await writeFile(join(folder, 'b', 'two.txt'), 'второе')
+  await writeFile(join(folder, 'three'), 'третье')
+  const parser = new TextParser()
+  const documents = await startDocuments({ directory: await newDirectory(), folders: [folder], parser })
+  const found = async (): Promise<readonly string[]> =>
+    (await pathsFor(documents, 'первое OR второе OR третье OR новое')).map((path) => path.slice(folder.length + 1))
+  await vi.waitFor(async () => expect(await found()).toHaveLength(3), SOON)
+  await documents.idle()
+  // What was in the first has no events of its own: it went away as a whole.
+  await rename(join(folder, 'a'), join(parent, 'away'))
+  await rename(join(folder, 'b'), join(folder, 'a'))
+  await vi.waitFor(async () => expect(await found()).toEqual(['a/two.txt', 'three']), SOON)
+  // A file becomes a directory, and a directory a file.
+  await rm(join(folder, 'three'))
+  await mkdir(join(folder, 'three'))
+  await writeFile(join(folder, 'three', 'four.txt'), 'новое')
+  await vi.waitFor(async () => expect(await found()).toEqual(['a/two.txt', 'three/four.txt']), SOON)
+  await rename(join(folder, 'three'), join(parent, 'three'))
+  await writeFile(join(folder, 'three'), 'новое')
+  await vi.waitFor(async () => expect(await found()).toEqual(['a/two.txt', 'three']), SOON)
+  // The watched folder itself.
+  await rename(folder, join(parent, 'gone'))
+  await mkdir(folder)
+  await vi.waitFor(async () => expect(await found()).toEqual([]), SOON)
+  await writeFile(join(folder, 'last.txt'), 'новое')
+  await vi.waitFor(async () => expect(await found()).toEqual(['last.txt']), SOON)
+})
+
+test('[L-01] when the system drops events because too many came at once, what they told of is found all the same', async () => {
+  const folder = await newDirectory('folder')
+  const documents = await startDocuments({
+    directory: await newDirectory(),
+    folders: [folder],
+    parser: new TextParser(),
+  })
+  await writeFile(join(folder, 'first.txt'), 'начало')
+  await vi.waitFor(async () => expect(await pathsFor(documents, 'начало')).toHaveLength(1), SOON)
+  const queued = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'latin1'))
+  // Nobody reads events while this runs. Two files in turn: equal events after each other count as one.
+  const [one, two] = ['one.tmp', 'two.tmp'].map((name) => openSync(join(folder, name), 'w'))
+  for (let count = 0; count <= queued / 2; count += 1) {
+    writeSync(one ?? 0, '.')
+    writeSync(two ?? 0, '.')
+  }
+  writeFileSync(join(folder, 'last.txt'), 'конец')
+  for (const file of [one, two]) closeSync(file ?? 0)
+  await vi.waitFor(async () => expect(await pathsFor(documents, 'конец')).toEqual([join(folder, 'last.txt')]), SOON)
 })

@@ -1,4 +1,5 @@
-import { stat } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { lstat, stat } from 'node:fs/promises'
 import type { Log } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { FileRecord } from '../index/indexer.ts'
@@ -43,6 +44,9 @@ export class FolderMonitor implements FileMonitor {
   #timers: NodeJS.Timeout[] = []
   #scanning: Promise<void> | undefined
   #isStopped = false
+  readonly #burstMax = burstMax()
+  #heardCount = 0
+  #hasLost = false
 
   constructor(options: FolderMonitorOptions) {
     this.#options = options
@@ -83,6 +87,7 @@ export class FolderMonitor implements FileMonitor {
         void this.#poll()
       }, pollMs).unref(),
     )
+    this.#timers.push(setInterval(() => this.#checkBurst(), BURST_MS).unref())
     // The first comparison goes on while files are read: a full queue holds it up.
     void this.rescan()
   }
@@ -124,6 +129,7 @@ export class FolderMonitor implements FileMonitor {
   }
 
   async #poll(): Promise<void> {
+    await this.#checkFolders()
     if (this.#polled.size === 0 || this.#scanning !== undefined || this.#isStopped) return
     this.#scanning = this.#scan([...this.#polled]).finally(() => {
       this.#scanning = undefined
@@ -156,15 +162,44 @@ export class FolderMonitor implements FileMonitor {
     for await (const { path, isDirectory } of walk(folder, isIgnored, onUnreadable)) {
       if (this.#isStopped) return
       if (!isDirectory) await this.#compare(path)
-      else if (!this.#isPolled(path)) this.#watch.add(path)
+      else if (!this.#isPolled(path)) await this.#watchOver(path)
+    }
+  }
+
+  async #watchOver(directory: string): Promise<void> {
+    const identity = await identityOf(directory)
+    if (identity !== undefined && !this.#isStopped) this.#watch.add(directory, identity)
+  }
+
+  /** A watched folder has no events when another one is put into its place, and neither has what is in the new one. */
+  async #checkFolders(): Promise<void> {
+    for (const folder of this.#options.folders) {
+      const identity = this.#isPolled(folder) ? undefined : await identityOf(folder)
+      if (identity === undefined || this.#isStopped) continue
+      if (this.#watch.has(folder) && !this.#watch.isOn(folder, identity)) await this.rescan()
+    }
+  }
+
+  /**
+   * The system keeps so many events for a process that is busy, and drops those that come then, without a word. After a burst
+   * that large everything is compared once.
+   */
+  #checkBurst(): void {
+    const heard = this.#heardCount
+    this.#heardCount = 0
+    if (heard > this.#burstMax) this.#hasLost = true
+    else if (this.#hasLost) {
+      this.#hasLost = false
+      this.#options.log.debug('many events came at once, and some may be lost: everything is compared')
+      void this.rescan()
     }
   }
 
   async #compare(path: string, quietMs = this.#options.quietMs): Promise<void> {
     const { known, isUpToDate } = this.#options
     const record = await known(path)
-    const facts = await stat(nativePath(path)).catch(() => undefined)
-    if (facts === undefined || (record !== undefined && isUpToDate(record, facts))) return
+    const facts = await lstat(nativePath(path)).catch(() => undefined)
+    if (facts === undefined || !facts.isFile() || (record !== undefined && isUpToDate(record, facts))) return
     // One that is just being written waits until it is quiet.
     if (Date.now() - facts.mtimeMs < quietMs) this.#quiet.heard(path)
     else await this.#notice({ path, change: 'present', isFound: true })
@@ -187,22 +222,19 @@ export class FolderMonitor implements FileMonitor {
   }
 
   #heard(path: string): void {
+    this.#heardCount += 1
     if (this.#isStopped || this.#isIgnored(path)) return
     this.#quiet.heard(path)
   }
 
   async #settled(path: string, verdict: Verdict): Promise<void> {
     if (this.#isStopped) return
-    if (verdict === 'file') await this.#notice({ path, change: 'present', isFound: false })
-    else if (verdict === 'directory') {
-      // New, or renamed: what is in it already has no events of its own.
-      this.#watch.remove(path)
-      await this.#findPresent(path)
-    } else {
-      if (this.#watch.has(path)) this.#watch.remove(path)
-      await this.#notice({ path, change: 'gone', isFound: false })
-      await this.#findGone(path)
-    }
+    const wasDirectory = this.#watch.has(path)
+    // New, or renamed: what is in it already has no events of its own, and neither has what was in the one before.
+    if (wasDirectory) this.#watch.remove(path)
+    if (verdict === 'directory') await this.#findPresent(path)
+    else await this.#notice({ path, change: verdict === 'file' ? 'present' : 'gone', isFound: false })
+    if (verdict !== 'file' || wasDirectory) await this.#findGone(path)
   }
 
   #isIgnored(path: string): boolean {
@@ -228,8 +260,31 @@ export class FolderMonitor implements FileMonitor {
   }
 }
 
+/** How often events are counted. */
+const BURST_MS = 1_000
+/** Of the events that the system keeps. A burst may be counted in two parts, and a third of it elsewhere. */
+const BURST_SHARE = 1 / 4
+const QUEUED_EVENTS = 16_384
+
+function burstMax(): number {
+  let queued = QUEUED_EVENTS
+  try {
+    queued = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'latin1')) || QUEUED_EVENTS
+  } catch {
+    // Another system, with bounds of its own.
+  }
+  return queued * BURST_SHARE
+}
+
+async function identityOf(directory: string): Promise<string | undefined> {
+  return stat(nativePath(directory), { bigint: true }).then(
+    ({ dev, ino, birthtimeNs }) => `${dev} ${ino} ${birthtimeNs}`,
+    () => undefined,
+  )
+}
+
 async function isFile(path: string): Promise<boolean> {
-  return stat(nativePath(path)).then(
+  return lstat(nativePath(path)).then(
     (facts) => facts.isFile(),
     (error: unknown) =>
       !(error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')),

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises'
+import { lstat } from 'node:fs/promises'
 import { nativePath } from '../paths.ts'
 
 interface Looked {
@@ -93,7 +93,8 @@ export class QuietFiles {
 
   async #lookAt(path: string, waiting: Waiting): Promise<void> {
     waiting.isHeardSince = false
-    const facts = await stat(nativePath(path)).catch(() => undefined)
+    // A link is nothing that is read: what it points to may be outside.
+    const facts = await lstat(nativePath(path)).catch(() => undefined)
     if (this.#paths.get(path) !== waiting) return
     if (facts === undefined || !facts.isFile()) {
       // A file may have been made again between the look and this line; its event must not be lost.

@@ -73,17 +73,15 @@ export class Backlog {
       if (isChild || (own.left > 0 && all.left > 0)) break
       await roomIn(own.left > 0 ? all : own)
     }
-    for (const count of [own, all]) {
-      count.open += 1
-      count.left -= 1
-      count.pending += 1
-    }
-    return () => {
-      for (const count of [own, all]) {
-        count.pending -= 1
-        for (const wake of count.waiting.splice(0)) wake()
-      }
-    }
+    return begun(own, all)
+  }
+
+  /** As `admit`, where nothing has to be looked at; `undefined` where something has. */
+  admitAtOnce(clientId: string): (() => void) | undefined {
+    const own = this.#clients.get(clientId)
+    const all = this.#all
+    if (own === undefined || !this.#isKnown(own) || !this.#isKnown(all)) return undefined
+    return own.open < own.max && all.open < all.max ? begun(own, all) : undefined
   }
 
   #remember(clientId: string): Count {
@@ -93,9 +91,12 @@ export class Backlog {
     return count
   }
 
+  #isKnown({ lookedAt, left, looking }: Count): boolean {
+    return left > 0 && looking === undefined && this.#options.clock.now() - lookedAt < LOOK_MS
+  }
+
   async #look(count: Count, owner: string | undefined): Promise<void> {
-    const isFresh = this.#options.clock.now() - count.lookedAt < LOOK_MS
-    if (isFresh && count.left > 0 && count.looking === undefined) return
+    if (this.#isKnown(count)) return
     // The creations of one moment ask once.
     count.looking ??= this.#count(count, owner).finally(() => {
       count.looking = undefined
@@ -113,6 +114,27 @@ export class Backlog {
     const share = isShared ? Math.max(1, Math.floor((count.max - open) / SHARE)) : Number.POSITIVE_INFINITY
     count.left = share - count.pending
   }
+}
+
+/** Counts a creation in both. Gives what to call when it is over. */
+function begun(own: Count, all: Count): () => void {
+  begin(own)
+  begin(all)
+  return () => {
+    end(own)
+    end(all)
+  }
+}
+
+function begin(count: Count): void {
+  count.open += 1
+  count.left -= 1
+  count.pending += 1
+}
+
+function end(count: Count): void {
+  count.pending -= 1
+  if (count.waiting.length > 0) for (const wake of count.waiting.splice(0)) wake()
 }
 
 /** Waits for a creation to end, if any is under way. */

@@ -123,15 +123,15 @@ test('[H-07] [B-04] a request for approval is told, reminded of, and answered on
     ['approval_reminder', 1],
     ['approval_reminder', 2],
   ])
-  await stage.engine.decideApproval(jobId, 'yes', 'anna', undefined, 1)
+  await stage.engine.decideApproval(jobId, 'yes', 'anna', { visit: 1 })
   await stage.run()
-  expect(await stage.engine.decideApproval(jobId, 'yes', 'anna', undefined, 1)).toMatchObject({ type: 'repeated' })
-  const other = await stage.engine.decideApproval(jobId, 'no', 'anna', undefined, 1)
+  expect(await stage.engine.decideApproval(jobId, 'yes', 'anna', { visit: 1 })).toMatchObject({ type: 'repeated' })
+  const other = await stage.engine.decideApproval(jobId, 'no', 'anna', { visit: 1 })
   expect(other).toMatchObject({ type: 'ignored', reason: 'stale_decision' })
   expect(await stage.job(jobId)).toMatchObject({ status: 'waiting_for_human', state: 'again' })
   await minutes(stage, 70)
   expect((await outbox(stage)).map(({ body }) => body['message'])).toEqual(['Really?'])
-  await stage.engine.decideApproval(jobId, 'yes', 'anna', undefined, 2)
+  await stage.engine.decideApproval(jobId, 'yes', 'anna', { visit: 2 })
   expect(await stage.statusOf(jobId)).toBe('finished')
 })
 

@@ -1,5 +1,17 @@
 import { inboxId, isEnded, listenerId, outboxMessage, pendingDelivery, taskId, timerId, turnId } from '@impresario/core'
-import type { Batch, Decision, Effect, Item, Job, LeaseRef, Letter, OutboxMessage, Put, Queue } from '@impresario/core'
+import type {
+  Batch,
+  BornClaim,
+  Decision,
+  Effect,
+  Item,
+  Job,
+  LeaseRef,
+  Letter,
+  OutboxMessage,
+  Put,
+  Queue,
+} from '@impresario/core'
 import type { Json, JsonObject } from '@impresario/protocol'
 import { searchText } from './search-text.ts'
 
@@ -9,6 +21,8 @@ type TaskEffect = Extract<Effect, { type: 'task' }>
 export interface Placement {
   readonly lane: string
   readonly fallback?: NonNullable<Item['fallback']>
+  /** A worker waits for it, and has it from its first moment. */
+  readonly claimed?: BornClaim
 }
 export type PlacementOf = (task: TaskEffect, job: Job) => Placement
 
@@ -50,7 +64,7 @@ export function batchOf(
 ): Batch & Required<Pick<Batch, 'put'>> {
   const { job } = decision
   const enqueue: Item[] = []
-  const listening = listeningOf(decision)
+  const listening = decision.effects.some(isAboutEvents) ? listeningOf(decision) : NO_LISTENING
   const remove: { queue: Queue; id: string }[] = []
   for (const effect of decision.effects) addEffect(effect, job, place, enqueue, remove)
   const expiresMs = isEnded(job) ? retention?.endedJobMs : undefined
@@ -62,17 +76,20 @@ export function batchOf(
     facets: { owner: job.client.id, status: job.status, name: job.blueprint, text: searchText(job) },
     ...(expiresMs === undefined ? {} : { expiresMs }),
   }
-  const whole = {
-    put: [put, ...listening.put],
-    enqueue,
-    remove,
-    ...(listening.drop.length === 0 ? {} : { drop: listening.drop }),
-  }
-  if (settle === undefined) return whole
   // What is settled is gone with that.
-  const others = remove.filter(({ queue, id }) => queue !== settle.queue || id !== settle.id)
-  return { ...whole, remove: others, settle }
+  const others =
+    settle === undefined ? remove : remove.filter(({ queue, id }) => queue !== settle.queue || id !== settle.id)
+  const puts = listening.put.length === 0 ? [put] : [put, ...listening.put]
+  const base =
+    settle === undefined ? { put: puts, enqueue, remove: others } : { put: puts, enqueue, remove: others, settle }
+  return listening.drop.length === 0 ? base : { ...base, drop: listening.drop }
 }
+
+function isAboutEvents({ type }: Effect): boolean {
+  return type === 'listen' || type === 'unlisten'
+}
+
+const NO_LISTENING: ReturnType<typeof listeningOf> = { put: [], drop: [] }
 
 function addEffect(
   effect: Effect,
@@ -145,8 +162,11 @@ function listeningOf({ job, effects }: Decision): {
  * before may find such records there; then it goes without.
  */
 export function deliveryNotes({ enqueue = [] }: Batch): readonly Put[] {
+  if (!enqueue.some(({ queue }) => queue === 'outbox')) return NO_NOTES
   return enqueue.filter(({ queue }) => queue === 'outbox').map(({ payload }) => noteOf(payload as OutboxMessage))
 }
+
+const NO_NOTES: readonly Put[] = []
 
 function noteOf(message: OutboxMessage): Put {
   const { messageId, clientId, event, jobId } = message

@@ -8,14 +8,15 @@ const TOGETHER = 16
 export async function byWeight<Q, A>(
   asked: readonly Q[],
   weightMax: number,
-  work: (one: Q) => Promise<A | undefined>,
+  work: (one: Q) => Promise<A | undefined> | A,
   weigh: (answer: A) => number,
 ): Promise<{ readonly answers: readonly A[]; readonly left: readonly Q[] }> {
   const answers: A[] = []
   let weight = 0
   let at = 0
   for (let together = TOGETHER; at < asked.length && weight < weightMax; together *= 2) {
-    const found = await Promise.all(asked.slice(at, at + together).map(work))
+    const begun = asked.slice(at, at + together).map(work)
+    const found = begun.some((one) => one instanceof Promise) ? await Promise.all(begun) : (begun as readonly A[])
     at += together
     for (const answer of found) {
       if (answer === undefined) continue

@@ -37,8 +37,8 @@ export interface DirectorOptions {
   readonly clock: Clock
   readonly log: Log
   readonly place: PlacementOf
-  /** Takes back the places that a batch reserved and that a conflict made void. */
-  readonly onRefused: (decision: Decision) => void
+  /** Takes back the places that a batch reserved and that a conflict made void. `isUnknown`: it may have been written. */
+  readonly onRefused: (decision: Decision, isUnknown: boolean) => void
   readonly retention?: Retention
   /** Takes the turn that a decision asks for, if that can be done at once. */
   readonly takeTurn: (job: Job) => Promise<JobEvent | undefined>
@@ -58,6 +58,8 @@ export interface Conditions {
   readonly guard?: LeaseRef | undefined
 }
 
+const NO_CONDITIONS: Conditions = {}
+
 /** Turns that are taken in one commit. A job that goes round and round lets others have theirs. */
 const TURNS_MAX = 10
 
@@ -76,7 +78,7 @@ const CONFLICTS_MAX = 100
 export class Director {
   readonly #options: DirectorOptions
   /** The jobs that an event is being applied to here, each with those who wait for their turn. */
-  readonly #busy = new Map<string, (() => void)[]>()
+  readonly #busy = new Map<string, (() => void)[] | undefined>()
   /** Jobs as they were last seen here. Another instance may have written them since; then the commit is refused. */
   readonly #memory = new JobMemory()
 
@@ -91,15 +93,14 @@ export class Director {
     this.#listeners.push(listener)
   }
 
-  async apply(jobId: string, event: JobEvent, conditions: Conditions = {}): Promise<Applied> {
-    const waiting = this.#busy.get(jobId)
-    if (waiting === undefined) {
-      this.#busy.set(jobId, [])
-    } else {
+  async apply(jobId: string, event: JobEvent, conditions: Conditions = NO_CONDITIONS): Promise<Applied> {
+    if (this.#busy.has(jobId)) {
+      const waiting = this.#busy.get(jobId) ?? []
+      this.#busy.set(jobId, waiting)
       await new Promise<void>((resolve) => {
         waiting.push(resolve)
       })
-    }
+    } else this.#busy.set(jobId, undefined)
     try {
       return await this.#apply(jobId, event, conditions)
     } finally {
@@ -109,15 +110,23 @@ export class Director {
     }
   }
 
+  /** The job as it was last seen here, if it is remembered. */
+  remembered(jobId: string): Job | undefined {
+    return this.#memory.get(jobId)?.value
+  }
+
   /** The cached job if there is one, else the stored one: the caller is about to write the job, which detects a stale version. */
   async cached(jobId: string, isEnough: (job: Job) => boolean): Promise<Stored<Job> | undefined> {
     const known = this.#memory.get(jobId)
     if (known !== undefined && isEnough(known.value)) return known
     const stored = await this.#options.storage.read('job', jobId)
-    // Something newer may have been written here meanwhile.
-    const newest = this.#memory.get(jobId)?.version ?? 0
-    if (stored !== undefined && stored.version > newest) this.#memory.keep(stored.value, stored.version)
+    if (stored !== undefined) this.learn(stored)
     return stored
+  }
+
+  /** Remembers a job as it was read, unless something newer has been written here meanwhile. */
+  learn({ value, version }: Stored<Job>): void {
+    if (version > (this.#memory.get(value.id)?.version ?? 0)) this.#memory.keep(value, version)
   }
 
   /** For the history. What goes wrong there is no concern of the job. */
@@ -192,16 +201,16 @@ export class Director {
   async #commit(
     decision: Decision,
     version: number,
-    { settle, extra = [], beside, guard }: Conditions,
+    { settle, extra, beside, guard }: Conditions,
   ): Promise<Decision | undefined> {
     const { storage, place, onRefused, retention } = this.#options
-    let outcome: 'committed' | 'conflict' = 'conflict'
+    let outcome: 'committed' | 'conflict' | 'unknown' | undefined
     try {
       const batch = withItems(batchOf(decision, version, settle, { place, retention }), beside)
-      const put = [...batch.put, ...extra]
-      const whole = guard === undefined ? { ...batch, put } : { ...batch, put, guard }
+      const whole = withRecords(batch, extra, guard)
       const notes = deliveryNotes(batch)
-      outcome = await storage.commit(notes.length === 0 ? whole : { ...whole, put: [...put, ...notes] })
+      outcome = 'unknown'
+      outcome = await storage.commit(notes.length === 0 ? whole : { ...whole, put: [...whole.put, ...notes] })
       // The notes of a name that was used before are in the way, or another writer was first: that shows itself again.
       if (outcome === 'conflict' && notes.length > 0) outcome = await storage.commit(whole)
       if (outcome === 'conflict') return undefined
@@ -210,7 +219,7 @@ export class Director {
       else this.#memory.keep(job, version)
       return decision
     } finally {
-      if (outcome === 'conflict') onRefused(decision)
+      if (outcome !== 'committed') onRefused(decision, outcome === 'unknown')
     }
   }
 }
@@ -224,6 +233,16 @@ function withItems(batch: ReturnType<typeof batchOf>, beside: Conditions['beside
     remove: [...(batch.remove ?? []), ...remove],
     ...(drop.length === 0 ? {} : { drop }),
   }
+}
+
+function withRecords(
+  batch: ReturnType<typeof batchOf>,
+  extra: readonly Put[] | undefined,
+  guard: LeaseRef | undefined,
+): typeof batch {
+  if (extra === undefined && guard === undefined) return batch
+  const put = extra === undefined ? batch.put : [...batch.put, ...extra]
+  return guard === undefined ? { ...batch, put } : { ...batch, put, guard }
 }
 
 /** What a handler asked for cannot be done, for example by a strategy that does not exist. */

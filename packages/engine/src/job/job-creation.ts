@@ -32,6 +32,12 @@ export interface Beside extends Pick<Batch, 'put' | 'enqueue' | 'remove' | 'drop
   readonly settle?: LeaseRef | undefined
 }
 
+/** Says for a job that comes without a trace whether one begins with it. */
+export interface NewTraces {
+  /** What its record keeps of it. Nothing where the id of the job says all. */
+  begin(jobId: string): JobRequest['tracing']
+}
+
 export interface JobCreationOptions {
   readonly storage: Storage
   readonly registry: ScriptRegistry
@@ -46,6 +52,7 @@ export interface JobCreationOptions {
   readonly turnQueue: TurnQueue
   /** Without it everything is taken. */
   readonly admission?: Admission | undefined
+  readonly traces?: NewTraces | undefined
 }
 
 export interface Created {
@@ -61,6 +68,8 @@ interface Checked {
   readonly jobId: string | undefined
   readonly quota: Quota | undefined
 }
+
+const NOTHING_TO_DO = (): void => {}
 
 /** After so many others were faster, in a row, something is wrong with the storage and not with the timing. */
 const CONFLICTS_MAX = 100
@@ -157,7 +166,8 @@ export class JobCreation {
     const settle = await this.#admit(request)
     try {
       const { director, clock } = this.#options
-      return await director.apply(id, { type: 'created', at: clock.now(), id, request }, { extra, guard })
+      const event = { type: 'created', at: clock.now(), id, request: this.#traced(id, request) } as const
+      return await director.apply(id, event, { extra, guard })
     } finally {
       settle()
     }
@@ -175,7 +185,7 @@ export class JobCreation {
       const { director, clock } = this.#options
       const { settle, put = [], ...items } = beside
       const at = creationTime(id, clock.now())
-      const event = { type: 'created', at, id, request: checked.request } as const
+      const event = { type: 'created', at, id, request: this.#traced(id, checked.request) } as const
       const applied = await director.apply(id, event, { settle, extra: put, beside: items })
       if (applied.type === 'applied') return 'created'
       return applied.type === 'ignored' ? 'exists' : 'lost'
@@ -184,29 +194,39 @@ export class JobCreation {
     }
   }
 
-  async #create({ idempotencyKey, jobId, quota, ...request }: NewJob, pass: Pass): Promise<Created> {
+  async #create(asked: NewJob, pass: Pass): Promise<Created> {
+    const { idempotencyKey, jobId, quota, client, blueprint } = asked
     if (idempotencyKey !== undefined) mustBeKey(idempotencyKey)
-    const checked = await this.check(request)
-    if ('refusal' in checked) throw refusedRequest(request, checked.refusal)
-    if (this.#options.registry.isInternal(request.blueprint)) throw refusedRequest(request, notThere(request))
+    const checked = await this.check(asked)
+    if ('refusal' in checked) throw refusedRequest(asked, checked.refusal)
+    if (this.#options.registry.isInternal(blueprint)) throw refusedRequest(asked, notThere(asked))
     pass.begin()
-    const settle = await this.#admit({ ...request, idempotencyKey, jobId })
-    const wanted = { request: checked.request, given: request.initialData, jobId, quota }
-    const start = (): Promise<Created> => {
-      if (idempotencyKey !== undefined) return this.#createOnce(wanted, idempotencyKey)
-      return jobId === undefined ? this.#createNew(wanted) : this.#createAs(jobId, wanted)
-    }
+    const settle = this.#admitAtOnce(client.id) ?? (await this.#admit(asked))
+    const wanted = { request: checked.request, given: asked.initialData, jobId, quota }
     try {
-      return await (quota === undefined ? start() : this.#quotas.oneByOne(request.client.id, start))
+      return await (quota === undefined
+        ? this.#startAs(wanted, idempotencyKey)
+        : this.#quotas.oneByOne(client.id, () => this.#startAs(wanted, idempotencyKey)))
     } finally {
       settle()
     }
   }
 
+  #startAs(wanted: Checked, idempotencyKey: string | undefined): Promise<Created> {
+    if (idempotencyKey !== undefined) return this.#createOnce(wanted, idempotencyKey)
+    return wanted.jobId === undefined ? this.#createNew(wanted) : this.#createAs(wanted.jobId, wanted)
+  }
+
+  /** Most requests are let in without a look at the storage. */
+  #admitAtOnce(clientId: string): (() => void) | undefined {
+    if (!this.#options.turnQueue.isQuiet(clientId)) return undefined
+    return this.#backlog === undefined ? NOTHING_TO_DO : this.#backlog.admitAtOnce(clientId)
+  }
+
   /** Who asks again for a job that is there gets it, however many are open. Gives what to call when the creation is over. */
   async #admit({ client, idempotencyKey, jobId }: NewJob): Promise<() => void> {
     const clientId = client.id
-    const nothing = (): void => {}
+    const nothing = NOTHING_TO_DO
     const refusal =
       (await this.#options.turnQueue.refusal(clientId)) ?? (await this.#backlog?.admit(clientId)) ?? nothing
     if (typeof refusal === 'function') return refusal
@@ -282,9 +302,17 @@ export class JobCreation {
   async #commit(id: string, { request, quota }: Checked, beside?: Put): Promise<Applied> {
     const { director, clock } = this.#options
     const counted = quota === undefined ? undefined : await this.#quotas.next(request.client.id, quota)
-    const extra = [beside, counted].filter((put) => put !== undefined)
-    const event = { type: 'created', at: creationTime(id, clock.now()), id, request } as const
-    return director.apply(id, event, extra.length === 0 ? {} : { extra })
+    const at = creationTime(id, clock.now())
+    const event = { type: 'created', at, id, request: this.#traced(id, request) } as const
+    if (beside === undefined && counted === undefined) return director.apply(id, event)
+    return director.apply(id, event, { extra: [beside, counted].filter((put) => put !== undefined) })
+  }
+
+  /** Decided once, when the job is made: everything that it does later follows. A child belongs to the trace of its parent. */
+  #traced(id: string, request: JobRequest): JobRequest {
+    if (request.tracing !== undefined || this.#options.traces === undefined) return request
+    const tracing = this.#options.traces.begin(id)
+    return tracing === undefined ? request : { ...request, tracing }
   }
 }
 

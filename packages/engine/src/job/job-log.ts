@@ -6,6 +6,8 @@ import { Pump } from '../service/pump.ts'
 export interface JobLogOptions {
   readonly clock: Clock
   readonly log: Log
+  /** The fields that lead from what happened to a job to its trace. */
+  readonly traceNames?: ((job: Job, entry: TrailEntry) => LogFields) | undefined
 }
 
 type Level = 'info' | 'warn'
@@ -85,13 +87,14 @@ export class JobLog implements Service {
 
   /** What happened to a job, after it was committed. */
   record(jobId: string, entries: readonly TrailEntry[], job: Job | undefined): void {
-    const { log } = this.#options
+    const { log, traceNames } = this.#options
     let cause: TrailEntry | undefined
     for (const entry of entries) {
       if (entry.event.startsWith('task_')) cause = entry
       const line = lineOf(entry)
       if (line === undefined && log.isDebug !== true) continue
-      const fields = fieldsOf(jobId, entry.event.startsWith('job_') ? becauseOf(entry, cause) : entry, job)
+      const names = job === undefined ? undefined : traceNames?.(job, entry)
+      const fields = { ...fieldsOf(jobId, isOfJob(entry) ? becauseOf(entry, cause) : entry, job), ...names }
       if (line === undefined) log.debug('job event', { event: entry.event, ...fields })
       else this.#write(line, entry, fields)
     }
@@ -165,11 +168,15 @@ function becauseOf(entry: TrailEntry, cause: TrailEntry | undefined): TrailEntry
   return { ...entry, taskId, workerId, attempt }
 }
 
+function isOfJob({ event }: TrailEntry): boolean {
+  return event.startsWith('job_')
+}
+
 function fieldsOf(jobId: string, entry: TrailEntry, job: Job | undefined): LogFields {
   const { taskId, workerId, attempt, state, durationMs, note } = entry
-  const isOfJob = entry.event.startsWith('job_')
-  const code = entry.code ?? (isOfJob ? job?.error?.code : undefined)
-  const message = note ?? (isOfJob ? job?.error?.message : undefined)
+  const error = isOfJob(entry) ? job?.error : undefined
+  const code = entry.code ?? error?.code
+  const message = note ?? error?.message
   return {
     job_id: shownJobId(jobId),
     ...(taskId === undefined ? {} : { task_id: taskId }),

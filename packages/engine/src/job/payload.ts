@@ -1,4 +1,4 @@
-import type { Letter, TimerName } from '@impresario/core'
+import type { Call, Job, Letter, TimerName } from '@impresario/core'
 import { isJsonObject } from '@impresario/protocol'
 import type { Json } from '@impresario/protocol'
 import type { TaskPayload } from './batch.ts'
@@ -14,6 +14,11 @@ export function readTurn(payload: Json): number {
 
 export function readTask(payload: Json): TaskPayload {
   return payload as TaskPayload
+}
+
+/** What the job asks for in this branch, if it is still in that visit. */
+export function callOf(job: Job, visit: number, branch: string): Call | undefined {
+  return job.visit === visit ? job.branches[branch]?.call : undefined
 }
 
 export interface TimerPayload {

@@ -1,5 +1,6 @@
 import type { Put, Storage } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
+import { OneByOne } from '../service/one-by-one.ts'
 
 /** How many jobs a client may start in the present period. */
 export interface Quota {
@@ -24,23 +25,15 @@ export interface QuotaUse {
  */
 export class QuotaBook {
   readonly #storage: Storage
-  readonly #last = new Map<string, Promise<unknown>>()
+  readonly #queue = new OneByOne()
 
   constructor(storage: Storage) {
     this.#storage = storage
   }
 
   /** One after the other for each client, in the order of the calls. */
-  async oneByOne<T>(clientId: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#last.get(clientId)
-    const mine = before === undefined ? work() : before.then(work)
-    const settled = mine.catch(() => undefined)
-    this.#last.set(clientId, settled)
-    try {
-      return await mine
-    } finally {
-      if (this.#last.get(clientId) === settled) this.#last.delete(clientId)
-    }
+  oneByOne<T>(clientId: string, work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(clientId, work)
   }
 
   /** The record with one more in it. Refuses when there is no more to be had. */

@@ -30,7 +30,10 @@ export async function checkRequest(registry: ScriptRegistry, request: JobRequest
   const unfit = originProblem(blueprint, request)
   if (unfit !== undefined) return { refusal: { code: 'INPUT_REFUSED', message: unfit, problems: [unfit] } }
   const checked = await blueprint.validateInput(initialData)
-  if ('value' in checked) return { request: { ...request, initialData: checked.value }, blueprint }
+  if ('value' in checked) {
+    const isSame = checked.value === initialData
+    return { request: isSame ? request : { ...request, initialData: checked.value }, blueprint }
+  }
   const { problems } = checked
   const message = `The initial data does not fit "${name}": ${problems.join('; ')}`
   return { refusal: { code: 'INPUT_REFUSED', message, problems } }
@@ -50,9 +53,11 @@ function originProblem({ name, nodes }: RunnableBlueprint, { from }: JobRequest)
 
 /** Requests of the network cannot hold anything else; those of the same process can. */
 function mustBeNumbers(request: JobRequest): void {
-  const { priority, dispatchTimeoutMs, resultTimeoutMs, executionTimeoutMs } = request
-  for (const [name, value] of Object.entries({ priority, dispatchTimeoutMs, resultTimeoutMs, executionTimeoutMs })) {
+  for (const name of NUMBERS) {
+    const value = request[name]
     if (value === undefined || Number.isFinite(value)) continue
     throw new ImpresarioError('INVALID_REQUEST', `${name} is ${String(value)}. Give a finite number.`)
   }
 }
+
+const NUMBERS = ['priority', 'dispatchTimeoutMs', 'resultTimeoutMs', 'executionTimeoutMs'] as const

@@ -50,6 +50,12 @@ export class TurnQueue {
     this.#samples.set(client.id, { turn: turnId(id), visit, since: now, lookedAt: now, isWaiting: false })
   }
 
+  /** Whether nothing has to be looked at to know that the client can start another job. */
+  isQuiet(clientId: string): boolean {
+    const sample = this.#samples.get(clientId)
+    return sample === undefined || this.#options.clock.now() - sample.since < LOOK_MS
+  }
+
   /** Why the client cannot start another job now. */
   async refusal(clientId: string): Promise<ImpresarioError | undefined> {
     const { storage, clock, waitMsMax } = this.#options

@@ -116,6 +116,11 @@ export class Leadership implements Service {
     return this.#seats.some(({ service, term }) => service.name === name && term !== undefined && !term.isOver())
   }
 
+  /** Everything that is led from here. */
+  get led(): readonly string[] {
+    return this.#seats.map(({ service }) => service.name).filter((name) => this.isLeading(name))
+  }
+
   /** There is something new for this service: it looks at once, wherever it is led from here. */
   wake(name: string): void {
     for (const { service, pump, term } of this.#seats) {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { companyOf } from '../company.fixture.ts'
 import { Signals } from './signals.ts'
 import { NEVER, Stage, guarded, oneTask, settled } from '../stage.fixture.ts'
+import type { StageOptions } from '../stage.fixture.ts'
 import type { Recall } from '../workers/holdings.ts'
 
 const HOUR_MS = 3_600_000
@@ -27,11 +28,52 @@ test('[I-01] instances know whether they are alone, and notice who comes, goes a
   expect(one?.engine.hasPeers).toBe(false)
 })
 
+test('[M-02] [I-01] instances know each other by name, version, since when and what they lead', async () => {
+  const [one, two] = await company(2)
+  const other = { name: 'i1', version: '1.1', startedAt: 1_700_000_001 }
+  await one!.clock.advance(5_000)
+  await settled()
+  expect(one?.engine.company.peers).toMatchObject([{ ...other, status: 'running', leads: two?.engine.leadership.led }])
+  expect(two?.engine.company.peers).toMatchObject([
+    { name: 'i0', status: 'running', leads: one?.engine.leadership.led },
+  ])
+  // Nobody leads what another does.
+  expect(one?.engine.leadership.led).not.toEqual([])
+  expect(two?.engine.leadership.led.filter((name) => one?.engine.leadership.led.includes(name))).toEqual([])
+  await two?.engine.stop()
+  await settled()
+  expect(one?.engine.company.peers).toMatchObject([{ ...other, status: 'stopped' }])
+  // A clock that nobody sleeps by goes on at once.
+  await one?.engine.stop()
+  await one?.clock.advance(601_000)
+  expect(one?.engine.company.peers).toEqual([])
+})
+
+test('[M-02] [I-01] an instance that says nothing any more is silent; a name of any length fits', async () => {
+  const [one] = await company(1)
+  const name = '"'.repeat(2_000)
+  const three = await anotherOn(one!, { name, version: 'v'.repeat(2_000), startedAt: 1 })
+  expect(one?.engine.company.peers).toMatchObject([{ name: name.slice(0, 120), status: 'running' }])
+  three.cutOff()
+  await one?.clock.advance(16_000)
+  expect(one?.engine.company.peers).toMatchObject([{ status: 'silent', startedAt: 1 }])
+})
+
+test('[I-01] an instance whose name cannot be said is heard without one', async () => {
+  const [one] = await company(1)
+  await anotherOn(one!, { name: '\u0000'.repeat(100), version: '1', startedAt: 1 })
+  expect(one?.engine.hasPeers).toBe(true)
+  expect(one?.engine.company.peers).toEqual([])
+})
+
 /** One more instance on the same storage, which can be cut off from it. */
-async function anotherOn({ clock, storage }: Stage): Promise<{ readonly stage: Stage; cutOff(): void }> {
+async function anotherOn(
+  { clock, storage }: Stage,
+  identity?: StageOptions['identity'],
+): Promise<{ readonly stage: Stage; cutOff(): void }> {
   let isCut = false
   const door = guarded(storage, () => (isCut ? new Promise<void>(() => {}) : undefined))
-  const stage = new Stage([oneTask()], { clock, storage: () => door, settings: SETTINGS })
+  const stage = new Stage([oneTask()], { clock, storage: () => door, settings: SETTINGS, identity })
   for (let ids = 0; ids < 50_000; ids += 1) stage.random.id()
   await stage.engine.start()
   await settled()

@@ -9,7 +9,7 @@ export type Signal = readonly [topic: Topic, ...words: string[]]
  * result is here. `drop`: a task was taken back. `recall`: a worker shall stop a task. `worker`: one is new, or accepts tasks
  * again or no longer. `anew`: a worker has restarted and holds nothing. `wait`: a caller waits for a job. `news`: a job has
  * changed that is waited for. `watch`: an instance wants to hear of all changes. `change`: a job has changed. `changes`: more
- * jobs of these clients have, or of any.
+ * jobs of these clients have, or of any. `flow`: how many tasks of a type an instance has queued and handed out.
  */
 export type Topic =
   | 'hello'
@@ -26,12 +26,33 @@ export type Topic =
   | 'watch'
   | 'change'
   | 'changes'
+  | 'flow'
+
+/** What an instance says of itself with each `hello`. */
+export interface Introduction {
+  readonly name: string
+  readonly version: string
+  /** When its process started, Unix seconds. */
+  readonly startedAt: number
+  /** The processes that it leads for all instances. */
+  readonly leads: readonly string[]
+}
+
+/** Another instance, as it was heard last. */
+export interface Peer extends Introduction {
+  /** `silent`: it has said nothing for fifteen seconds, and is probably gone. `stopped`: it said goodbye. */
+  readonly status: 'running' | 'silent' | 'stopped'
+  /** How long ago it was heard. */
+  readonly silentMs: number
+}
 
 export interface SignalsOptions {
   readonly storage: Storage
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  /** What the others learn of this instance; without it, only that there is one. */
+  readonly introduce?: (() => Introduction) | undefined
   /** Other instances may share the storage. Without them nothing is ever sent. */
   readonly isShared: boolean
 }
@@ -61,8 +82,16 @@ const PENDING_MAX = 10_000
 const SENDERS_MAX = 256
 /** Some storages tell again of what lies there: so many of a sender's newest numbers are known. */
 const NUMBERS_MAX = 256
+/** A name or a version that is longer is cut, so that a hello always fits. */
+const WORD_CHARS_MAX = 120
+const LEADS_MAX = 8
+/** The id of the sender and the number come before it. */
+const HELLO_CHARS_MAX = 500
+/** Who is gone is remembered for so long. */
+const GONE_MS = 600_000
 
 interface Sender {
+  introduction: Introduction | undefined
   heardAt: number
   isGone: boolean
   readonly numbers: Set<number>
@@ -107,6 +136,17 @@ export class Signals implements Service {
     return this.#options.clock.now() < this.#companyUntil
   }
 
+  /** The other instances that have said who they are, those that are gone for some minutes too. */
+  get peers(): readonly Peer[] {
+    const now = this.#options.clock.now()
+    return [...this.#senders.values()].flatMap(({ introduction, heardAt, isGone }) => {
+      const silentMs = Math.max(0, now - heardAt)
+      if (introduction === undefined || silentMs > GONE_MS) return []
+      const status = isGone ? 'stopped' : silentMs > PEER_MS ? 'silent' : 'running'
+      return [{ ...introduction, status, silentMs }]
+    })
+  }
+
   async start(): Promise<void> {
     if (!this.#options.isShared || this.#unwatch !== undefined) return
     this.#own = this.#options.random.id()
@@ -142,9 +182,19 @@ export class Signals implements Service {
   async #greet(): Promise<{ worked: number; nextInMs: number | undefined }> {
     const isAlone = !this.hasPeers
     this.#helloMs = isAlone ? Math.min(this.#helloMs * 2, HELLO_MS) : HELLO_MS
-    this.#add(isAlone ? ['hello', ALONE] : ['hello'])
+    this.#add(this.#hello(isAlone ? ALONE : ''))
     await this.#sending
     return { worked: 0, nextInMs: this.#helloMs }
+  }
+
+  #hello(word: string): Signal {
+    const own = this.#options.introduce?.()
+    if (own === undefined) return ['hello', word]
+    const [name, version] = [own.name, own.version].map((text) => text.slice(0, WORD_CHARS_MAX))
+    const leads = own.leads.slice(0, LEADS_MAX)
+    const said: Signal = ['hello', word, name ?? '', version ?? '', String(own.startedAt), ...leads]
+    // Rather without a name than not at all.
+    return JSON.stringify(said).length < HELLO_CHARS_MAX ? said : ['hello', word]
   }
 
   #add(signal: Signal): void {
@@ -205,14 +255,20 @@ export class Signals implements Service {
     this.#companyUntil = Math.max(...[...this.#senders.values()].map((one) => (one.isGone ? -Infinity : one.heardAt)))
     this.#companyUntil += PEER_MS
     // Who believes to be alone learns at once that it is not.
-    if (message.signals.some(([topic, word]) => topic === 'hello' && word === ALONE)) this.#add(['hello'])
+    if (message.signals.some(([topic, word]) => topic === 'hello' && word === ALONE)) this.#add(this.#hello(''))
+    sender.introduction = message.signals.map(introductionIn).find((one) => one !== undefined) ?? sender.introduction
     for (const [topic, ...words] of message.signals) this.#tell(topic, words)
   }
 
   #senderOf(from: string): Sender {
     const known = this.#senders.get(from)
     if (known !== undefined) return known
-    const sender: Sender = { heardAt: Number.NEGATIVE_INFINITY, isGone: false, numbers: new Set() }
+    const sender: Sender = {
+      introduction: undefined,
+      heardAt: Number.NEGATIVE_INFINITY,
+      isGone: false,
+      numbers: new Set(),
+    }
     this.#senders.set(from, sender)
     if (this.#senders.size > SENDERS_MAX) for (const [oldest] of this.#senders) if (this.#senders.delete(oldest)) break
     return sender
@@ -247,6 +303,13 @@ function messageIn(lane: string): Message | undefined {
   const [from, number, ...rest] = value as readonly unknown[]
   if (typeof from !== 'string' || typeof number !== 'number') return undefined
   return { from, number, signals: rest.filter(isSignal) }
+}
+
+/** Instances of older versions say no more than hello. */
+function introductionIn([topic, _word, name, version, started, ...leads]: Signal): Introduction | undefined {
+  const startedAt = Number(started)
+  if (topic !== 'hello' || name === undefined || version === undefined || !Number.isFinite(startedAt)) return undefined
+  return { name, version, startedAt, leads }
 }
 
 function isSignal(value: unknown): value is Signal {

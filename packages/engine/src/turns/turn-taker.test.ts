@@ -1,5 +1,5 @@
 import { blueprint } from '@impresario/core'
-import type { Batch, Storage } from '@impresario/core'
+import type { Batch, RunnableBlueprint, Storage } from '@impresario/core'
 import { expect, test } from 'vitest'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { Stage, oneTask, settled } from '../stage.fixture.ts'
@@ -61,6 +61,31 @@ test('[C-01] a handler that waits for something is run by the executor, once', a
   // From now on it is taken for one that waits.
   const next = await stage.create('moody')
   expect([runs, await stage.statusOf(next)]).toEqual([5, 'pending'])
+})
+
+test('[C-01] blueprints of the same code learn from each other, and one that waited does not slow them for good', async () => {
+  const code = {}
+  let slow = false
+  const one = (name: string): RunnableBlueprint => {
+    const made = blueprint(name, { start: 'a' }, (state) => ({
+      a: state.handler(async (_context, actions) => {
+        if (slow) await settled()
+        return actions.transitionTo('done')
+      }),
+      done: state.end(),
+    }))
+    return Object.assign(made, { kin: code })
+  }
+  const stage = new Stage([one('first'), one('second')])
+  for (let jobs = 0; jobs < 3; jobs += 1) await stage.begin('first')
+  expect(await stage.statusOf(await stage.create('second'))).toBe('finished')
+  slow = true
+  await stage.create('first')
+  await stage.run()
+  slow = false
+  expect(await stage.statusOf(await stage.create('second'))).toBe('pending')
+  for (let jobs = 0; jobs < 110; jobs += 1) await stage.begin('first')
+  expect(await stage.statusOf(await stage.create('second'))).toBe('finished')
 })
 
 test('[B-06] a handler that fails at once has failed as it does in a turn of its own', async () => {

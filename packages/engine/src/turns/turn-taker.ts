@@ -48,6 +48,8 @@ export interface Performance {
 const PROMPT_MIN = 3
 /** A state whose handler has waited for something is not tried again. */
 const WAITS = Number.NEGATIVE_INFINITY
+/** Of many blueprints with the same code a single one may have waited. After so many that did not, they are tried again. */
+const KIN_WAITS = -100
 /** Steps of promises that wait for nothing. A handler that awaits what is there already has about ten of them. */
 const STEPS_MAX = 40
 /** Runs that were begun here and whose turn was not claimed here: another instance has it. */
@@ -64,7 +66,7 @@ const CAUTION_MS = 60_000
  */
 export class TurnTaker {
   readonly #options: TurnTakerOptions
-  readonly #paces = new WeakMap<RunnableBlueprint, Map<string, number>>()
+  readonly #paces = new WeakMap<object, Map<string, number>>()
   readonly #begun = new Map<string, Performance>()
   #cautiousUntil = Number.NEGATIVE_INFINITY
 
@@ -81,7 +83,7 @@ export class TurnTaker {
     }
     const performance = this.#begin(blueprint, job, isSuspect)
     const pace = this.#paceOf(blueprint, job.state)
-    if (pace >= 0 && pace < PROMPT_MIN) void this.#time(blueprint, job.state, performance)
+    if (pace > WAITS && pace < PROMPT_MIN) void this.#time(blueprint, job.state, performance)
     return performance
   }
 
@@ -98,7 +100,7 @@ export class TurnTaker {
     const performance = this.#begin(blueprint, job, false)
     const choice = await promptChoice(performance.choice)
     if (choice !== undefined) return this.eventOf(job.visit, choice)
-    this.#setPace(blueprint, job.state, WAITS)
+    this.#setPace(blueprint, job.state, waitsOf(blueprint))
     this.#keep(job.id, performance)
     return undefined
   }
@@ -142,7 +144,7 @@ export class TurnTaker {
 
   async #time(blueprint: RunnableBlueprint, state: string, { choice }: Performance): Promise<void> {
     const isPrompt = (await promptChoice(choice)) !== undefined
-    this.#setPace(blueprint, state, isPrompt ? this.#paceOf(blueprint, state) + 1 : WAITS)
+    this.#setPace(blueprint, state, isPrompt ? this.#paceOf(blueprint, state) + 1 : waitsOf(blueprint))
   }
 
   #keep(jobId: string, performance: Performance): void {
@@ -152,14 +154,19 @@ export class TurnTaker {
   }
 
   #paceOf(blueprint: RunnableBlueprint, state: string): number {
-    return this.#paces.get(blueprint)?.get(state) ?? 0
+    return this.#paces.get(blueprint.kin ?? blueprint)?.get(state) ?? 0
   }
 
   #setPace(blueprint: RunnableBlueprint, state: string, pace: number): void {
-    const paces = this.#paces.get(blueprint) ?? new Map<string, number>()
+    const code = blueprint.kin ?? blueprint
+    const paces = this.#paces.get(code) ?? new Map<string, number>()
     paces.set(state, pace)
-    this.#paces.set(blueprint, paces)
+    this.#paces.set(code, paces)
   }
+}
+
+function waitsOf({ kin }: RunnableBlueprint): number {
+  return kin === undefined ? WAITS : KIN_WAITS
 }
 
 interface Watched {

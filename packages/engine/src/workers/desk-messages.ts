@@ -12,7 +12,8 @@ export interface Delivery {
   readonly attempt: number
   readonly delivery: number
   readonly call: TaskCall
-  readonly tracing: Readonly<Record<string, string>>
+  /** What the record of the job keeps of its trace. */
+  readonly tracing: Job['tracing']
   /** When it expires, on the engine's clock, if the worker keeps it. */
   readonly deadlineAt: number | undefined
 }
@@ -72,10 +73,18 @@ export interface Lost {
   readonly type: 'lost'
 }
 
+/** Tells a poll that its caller is gone. An `AbortSignal` is one; who has ten thousand polls open may have something smaller. */
+export interface PollSignal {
+  readonly aborted: boolean
+  addEventListener(type: 'abort', listener: () => void): void
+  removeEventListener(type: 'abort', listener: () => void): void
+}
+
 export interface PollOptions {
   readonly limit: number
+  /** A wait of more than a second may end up to a tenth of a second late, together with others. */
   readonly waitMs: number
-  readonly signal: AbortSignal
+  readonly signal: PollSignal
   /** The worker lives in this process: what it holds is free again when the process ends. */
   readonly isLocal?: boolean
   /** What the worker could start at this moment, when it says so. */

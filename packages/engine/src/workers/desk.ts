@@ -1,16 +1,18 @@
 import { deliveryId, isStaying, parseDeliveryId, taskId } from '@impresario/core'
 import type {
-  Call,
   Clock,
   Decision,
+  DeliveryRef,
   JobEvent,
   Job,
   WorkerPatch,
   Lease,
+  LeaseRef,
   Log,
   Put,
   Random,
   Storage,
+  TaskCall,
   WorkerRecord,
 } from '@impresario/core'
 import { jsonWeight, LIMITS } from '@impresario/protocol'
@@ -29,11 +31,11 @@ import type {
   WorkerEvent,
   WorkerEventNews,
 } from './desk-messages.ts'
-import { Custody } from './custody.ts'
+import { Custody, leaseOf } from './custody.ts'
 import { SharedCapacity } from './shared-capacity.ts'
-import { Holdings } from './holdings.ts'
-import type { Recall } from './holdings.ts'
-import { readTask } from '../job/payload.ts'
+import type { Handed, Handover } from './handover.ts'
+import type { Holdings, Recall } from './holdings.ts'
+import { callOf, readTask } from '../job/payload.ts'
 import type { Held } from './recovery.ts'
 import type { Parking } from './parking.ts'
 import { Recalls } from './recalls.ts'
@@ -52,12 +54,18 @@ export interface DeskOptions {
   readonly log: Log
   readonly signals: Signals
   readonly parking: Parking
+  readonly holdings: Holdings
+  readonly handover: Handover
   /** How long a worker keeps its tasks without a heartbeat. */
   readonly leaseMs: number
   /** What the records of all workers may take of the memory. */
   readonly workerBytesMax: number
+  /** A worker of which nothing is written down for so long counts as silent. */
+  readonly silentMs: number
   /** A worker fell silent over a task, and another one has it now. */
   readonly onAbandoned: (workerId: string) => void
+  /** A task of this type is in the hands of a worker. */
+  readonly onTaken: (type: string) => void
   /** Gets what happens to workers, for the history. */
   readonly onMoment?: ((moment: WorkerMoment) => void) | undefined
 }
@@ -75,7 +83,7 @@ export class Desk {
   readonly #reception: Reception
   #book: MeterBook | undefined
   readonly #roster: Roster
-  readonly #holdings = new Holdings()
+  readonly #holdings: Holdings
   readonly #renewal: Renewal
   readonly #sharedCapacity: SharedCapacity
   readonly #recalls: Recalls
@@ -88,11 +96,13 @@ export class Desk {
     this.#options = options
     const { storage, director, dispatcher, clock, random, log, signals, parking, onMoment } = options
     this.#parking = parking
-    const holdings = this.#holdings
+    const { holdings } = options
+    this.#holdings = holdings
     const custody = new Custody({ clock, holdings, parking })
     this.#custody = custody
-    this.#reception = new Reception({ storage, director, clock, random, log, custody })
-    this.#roster = new Roster({ storage, dispatcher, clock, log, bytesMax: options.workerBytesMax, onMoment })
+    this.#reception = new Reception({ storage, director, clock, random, log, custody, load: dispatcher })
+    const { workerBytesMax: bytesMax, silentMs } = options
+    this.#roster = new Roster({ storage, dispatcher, clock, log, bytesMax, silentMs, onMoment })
     const shared = { storage, holdings, custody, dispatcher }
     const renewal = new Renewal({ ...shared, reception: this.#reception, clock, leaseMs: options.leaseMs })
     this.#renewal = renewal
@@ -102,6 +112,11 @@ export class Desk {
 
   get parked(): number {
     return this.#parking.size
+  }
+
+  /** Tasks that workers hold and that this instance handed out or took over. */
+  get heldTasks(): number {
+    return this.#holdings.size
   }
 
   isParked(workerId: string): boolean {
@@ -117,10 +132,12 @@ export class Desk {
   closePolls(): void {
     this.#isOpen = false
     this.#parking.wakeAll()
+    this.#options.handover.close()
   }
 
   openPolls(): void {
     this.#isOpen = true
+    this.#options.handover.open()
   }
 
   /** Durable when this resolves. A worker that registers starts over: what an earlier life of it held is not kept for it. */
@@ -161,7 +178,7 @@ export class Desk {
 
   /** Hands out tasks, waiting for one if there is none. Empty when the time is up. */
   async poll(workerId: string, options: PollOptions): Promise<Handout> {
-    const { clock, dispatcher } = this.#options
+    const { clock, dispatcher, handover } = this.#options
     const until = clock.now() + options.waitMs
     for (;;) {
       if (!this.#isOpen || options.signal.aborted) return NOTHING
@@ -169,19 +186,24 @@ export class Desk {
       const known = dispatcher.worker(workerId) ?? (await this.#roster.hear(workerId, undefined)).worker
       const worker = this.#hear(known, options)
       const ticket = this.#parking.enter(workerId)
+      let hasTasks = false
+      const accepts = isStaying(worker.status) ? Math.min(options.limit, LIMITS.batchItemsMax) : 0
+      handover.listen(workerId, accepts, options.isLocal === true)
       try {
-        const handout = await this.#claim(worker, options)
+        const handout = await this.#collect(worker, options)
         const cancelled = options.wantsCancelled === true ? await this.#tellWith(handout, workerId) : []
-        if (handout.deliveries.length > 0 || cancelled.length > 0) return { ...handout, cancelled }
+        hasTasks = handout.deliveries.length > 0
+        if (hasTasks || cancelled.length > 0) return { ...handout, cancelled }
         if (options.signal.aborted) return handout
         const leftMs = until - clock.now()
         if (leftMs <= 0) return NOTHING
         await ticket.wait(Math.min(leftMs, this.#relookMs(workerId)), options.signal)
       } finally {
         ticket.leave()
+        handover.leave(workerId, hasTasks)
       }
       // Let the commits of this moment come in first: the poll then takes them all at once.
-      await clock.sleep(0, options.signal)
+      await clock.sleep(0, NEVER)
     }
   }
 
@@ -217,27 +239,78 @@ export class Desk {
     return heard
   }
 
+  /** What lies in the worker's tray, and what else it can take from its lanes. */
+  async #collect(worker: WorkerRecord, options: PollOptions): Promise<Handout> {
+    const fetched = this.#fetch(worker.id, options)
+    if (fetched.length === 0) return this.#claim(worker, options)
+    const limit = options.limit - fetched.length
+    const leases = fetched.map(({ ref }) => leaseOf(ref))
+    const giveBack = (): Promise<void> => this.#giveBack(worker.id, leases)
+    try {
+      const more = limit > 0 ? await this.#claim(worker, { ...options, limit }) : NOTHING
+      await this.#options.storage.sync()
+      if (options.signal.aborted) {
+        await giveBack()
+        return more
+      }
+      const deliveries = [...fetched.map(({ delivery }) => delivery), ...more.deliveries]
+      const giveBackAll = async (): Promise<void> => {
+        await Promise.all([giveBack(), more.giveBack()])
+      }
+      return { deliveries, cancelled: [], giveBack: giveBackAll }
+    } catch (error) {
+      await giveBack()
+      throw error
+    }
+  }
+
+  #fetch(
+    workerId: string,
+    { limit, isLocal = false }: PollOptions,
+  ): readonly { readonly ref: DeliveryRef; readonly delivery: Delivery }[] {
+    const handed = this.#options.handover.take(workerId, Math.min(limit, LIMITS.batchItemsMax), isLocal)
+    return handed.map((one) => ({ ref: one.ref, delivery: this.#handOver(workerId, one) }))
+  }
+
+  #handOver(workerId: string, { ref, job, call, deadlineAt, free }: Handed): Delivery {
+    free()
+    return this.#hold(workerId, ref, { job, call, delivery: 1, deadlineAt })
+  }
+
+  /** The task is in the worker's hands. */
+  #hold(
+    workerId: string,
+    ref: DeliveryRef,
+    content: Pick<Delivery, 'call' | 'delivery' | 'deadlineAt'> & { readonly job: Job },
+  ): Delivery {
+    const { jobId, visit, branch, attempt } = ref
+    const { job, call, delivery, deadlineAt } = content
+    const idempotencyKey = taskId(jobId, visit, branch)
+    this.#options.signals.send(['took', idempotencyKey, workerId])
+    this.#custody.hold(workerId, ref)
+    this.#options.onTaken(call.type)
+    const { blueprint, tracing } = job
+    return { taskId: deliveryId(ref), jobId, blueprint, idempotencyKey, attempt, delivery, call, tracing, deadlineAt }
+  }
+
   /** As much as fits into the worker's hands, whatever it asks for; nothing for one that is leaving. */
   async #claim(worker: WorkerRecord, options: PollOptions): Promise<Handout> {
     if (!isStaying(worker.status)) return NOTHING
-    if (this.#roomOf(worker) <= 0) await this.#lookAtHands(worker.id)
-    const limit = Math.min(options.limit, LIMITS.batchItemsMax, this.#roomOf(worker))
+    if (this.#holdings.roomOf(worker) <= 0) await this.#lookAtHands(worker.id)
+    const lanes = await this.#options.dispatcher.lanesFor(worker)
+    if (lanes.length === 0 && this.#holdings.roomOf(worker) > 0) return NOTHING
+    const limit = Math.min(options.limit, LIMITS.batchItemsMax, this.#holdings.roomOf(worker))
     if (limit <= 0) {
       this.#custody.waitsForRoom(worker.id)
       return NOTHING
     }
     const done = this.#holdings.reserve(worker.id, limit)
     try {
-      return await this.#claimUpTo(limit, worker, options)
+      return await this.#claimUpTo(limit, lanes, worker, options)
     } finally {
       done()
       this.#custody.wakeIfFull(worker.id)
     }
-  }
-
-  /** Who did not say how many tasks it takes polls only while it has room. */
-  #roomOf({ id, concurrencyMax, isOpenEnded }: WorkerRecord): number {
-    return (isOpenEnded === true ? LIMITS.workerTasksMax : concurrencyMax) - this.#holdings.count(id)
   }
 
   /** Whose leases have ended holds nothing any more, though it never said so. */
@@ -252,11 +325,20 @@ export class Desk {
     }
   }
 
-  async #claimUpTo(limit: number, worker: WorkerRecord, options: PollOptions): Promise<Handout> {
-    const { storage, dispatcher, clock, leaseMs } = this.#options
-    const lanes = await dispatcher.lanesFor(worker)
+  async #claimUpTo(
+    limit: number,
+    lanes: readonly string[],
+    worker: WorkerRecord,
+    options: PollOptions,
+  ): Promise<Handout> {
+    const { storage, director, dispatcher, clock, leaseMs } = this.#options
+    const foundEmpty = dispatcher.lookAt(worker.id)
     const holder = options.isLocal === true ? {} : { holder: worker.id }
-    const claimed = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder })
+    // What other instances decided is not remembered here.
+    const brings = this.#options.signals.hasPeers ? ({ brings: 'job' } as const) : {}
+    const claimed = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder, ...brings })
+    for (const { job } of claimed.leases) if (job !== undefined) director.learn(job)
+    if (claimed.leases.length < limit) foundEmpty()
     const leases = options.isLocal === true ? claimed.leases : await this.#sharedCapacity.fit(worker, claimed.leases)
     if (leases.length === 0) return NOTHING
     const giveBack = (): Promise<void> => this.#giveBack(worker.id, leases)
@@ -269,12 +351,15 @@ export class Desk {
       return NOTHING
     }
     // All of it was stale and is cleared away. More may lie behind it, and its hint has perhaps come already.
-    return deliveries.length === 0 ? this.#claimUpTo(limit, worker, options) : { deliveries, cancelled: [], giveBack }
+    return deliveries.length === 0
+      ? this.#claimUpTo(limit, lanes, worker, options)
+      : { deliveries, cancelled: [], giveBack }
   }
 
   /** Durable when this resolves: a worker must not be told of what a crash could undo. */
   async #deliverAll(workerId: string, leases: readonly Lease[], claimedAt: number): Promise<readonly Delivery[]> {
-    const deliver = (lease: Lease): Promise<Delivery | undefined> => this.#deliver(workerId, lease, claimedAt)
+    const deliver = (lease: Lease): Promise<Delivery | undefined> | Delivery =>
+      this.#deliverAtOnce(workerId, lease, claimedAt) ?? this.#deliver(workerId, lease, claimedAt)
     const weigh = ({ call }: Delivery): number => jsonWeight(call.params)
     const { answers, left } = await byWeight(leases, LIMITS.handoutBytesMax, deliver, weigh)
     if (left.length > 0) await this.#giveBack(workerId, left)
@@ -283,7 +368,7 @@ export class Desk {
   }
 
   async #deliver(workerId: string, lease: Lease, claimedAt: number): Promise<Delivery | undefined> {
-    const { storage, dispatcher, director, clock } = this.#options
+    const { storage, director, clock } = this.#options
     const { jobId, visit, branch, attempt } = readTask(lease.payload)
     if (lease.deliveries > LIMITS.taskDeliveriesMax) {
       const deliveries = lease.deliveries - 1
@@ -294,35 +379,45 @@ export class Desk {
       )
       return undefined
     }
-    const callOf = (found: Job | undefined): Call | undefined =>
-      found?.visit === visit ? found.branches[branch]?.call : undefined
-    const job = (await director.cached(jobId, (known) => callOf(known) !== undefined))?.value
-    const call = callOf(job)
+    const isThere = (found: Job): boolean => callOf(found, visit, branch) !== undefined
+    const job = (await director.cached(jobId, isThere))?.value
+    const call = job && callOf(job, visit, branch)
     if (job === undefined || call?.kind !== 'task') {
       await storage.commit({ settle: lease })
       return undefined
     }
+    return this.#delivered(workerId, lease, claimedAt, { job, call })
+  }
+
+  /** The delivery, if its job is remembered here. */
+  #deliverAtOnce(workerId: string, lease: Lease, claimedAt: number): Delivery | undefined {
+    if (lease.deliveries > LIMITS.taskDeliveriesMax) return undefined
+    const { jobId, visit, branch } = readTask(lease.payload)
+    const job = this.#options.director.remembered(jobId)
+    const call = job && callOf(job, visit, branch)
+    return job === undefined || call?.kind !== 'task'
+      ? undefined
+      : this.#delivered(workerId, lease, claimedAt, { job, call })
+  }
+
+  #delivered(
+    workerId: string,
+    lease: Lease,
+    claimedAt: number,
+    { job, call }: { readonly job: Job; readonly call: TaskCall },
+  ): Delivery {
+    const { dispatcher } = this.#options
+    const { jobId, visit, branch, attempt } = readTask(lease.payload)
     const before = dispatcher.workerOf(lease.id)
     if (lease.deliveries > 1 && before !== undefined && before !== workerId) this.#options.onAbandoned(before)
     dispatcher.assign(lease.id, workerId)
-    this.#options.signals.send(['took', lease.id, workerId])
+    const deadlineAt = lease.expiresInMs === undefined ? undefined : claimedAt + lease.expiresInMs
     const ref = { jobId, visit, branch, attempt, token: lease.token }
-    this.#custody.hold(workerId, ref)
-    return {
-      taskId: deliveryId(ref),
-      jobId,
-      blueprint: job.blueprint,
-      idempotencyKey: lease.id,
-      attempt,
-      delivery: lease.deliveries,
-      call,
-      tracing: job.tracing ?? {},
-      deadlineAt: lease.expiresInMs === undefined ? undefined : claimedAt + lease.expiresInMs,
-    }
+    return this.#hold(workerId, ref, { job, call, delivery: lease.deliveries, deadlineAt })
   }
 
   /** Heartbeats stop keeping the leases alive first: should the storage refuse, they end by themselves. */
-  async #giveBack(workerId: string, leases: readonly Lease[]): Promise<void> {
+  async #giveBack(workerId: string, leases: readonly LeaseRef[]): Promise<void> {
     for (const lease of leases) this.#custody.release(workerId, lease)
     await this.#options.storage.renew(leases, 0)
   }
@@ -389,4 +484,5 @@ export class Desk {
 }
 
 const FULL_RELOOK_MS = 1_000
+const NEVER = new AbortController().signal
 const NOTHING: Handout = { deliveries: [], cancelled: [], giveBack: () => Promise.resolve() }

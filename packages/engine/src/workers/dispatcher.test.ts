@@ -267,6 +267,8 @@ test('[D-05] every task has an answer to why it is where it is', async () => {
     lastError: { code: 'TRANSIENT_ERROR' },
   })
 
+  // A worker that has just been here would have it at once.
+  await stage.clock.advance(200)
   const second = await stage.begin('one')
   const [assigned] = await stage.engine.explainJob(await stage.job(second))
   expect(assigned).toMatchObject({ where: 'assigned', worker: 'big' })

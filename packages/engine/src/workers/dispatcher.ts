@@ -32,6 +32,7 @@ import type {
 } from '@impresario/core'
 import type { Placement } from '../job/batch.ts'
 import { Pump } from '../service/pump.ts'
+import type { Handover } from './handover.ts'
 import type { Parking } from './parking.ts'
 import { isResultOf } from './recalls.ts'
 import type { Signals } from '../service/signals.ts'
@@ -51,11 +52,15 @@ export interface DispatcherOptions {
   readonly strategies: Strategies
   /** The polls that wait here. */
   readonly parking: Parking
+  /** Gives tasks to these polls as they are written. */
+  readonly handover: Handover
 }
 
 const IDLE_MS = 1_000
 /** How often a shared storage is asked for workers that registered elsewhere. */
 const REFRESH_MS = 2_000
+/** How long a lane that was found empty is not looked at again, unless a hint tells of something new. */
+const EMPTY_MS = 1_000
 const PAGE = 500
 /** Workers that are looked at for an explanation before other work runs: some ten milliseconds. */
 const EXPLAINED_AT_ONCE = 2_000
@@ -88,6 +93,10 @@ export class Dispatcher implements Service {
   readonly #missing = new Set<string>()
   /** Waiting lanes that had something when they were last heard of. */
   #waiting: ReadonlySet<string> = new Set()
+  /** Workers whose own lane was empty when it was last looked at, and until when that is believed. */
+  readonly #emptyUntil = new Map<string, number>()
+  /** How often there was something new in the own lane of a worker that polls here. */
+  readonly #hints = new Map<string, number>()
   #refreshedAt = Number.NEGATIVE_INFINITY
   #recountedAt = Number.NEGATIVE_INFINITY
   /** Whether the last call was a start: a stop may overtake one that is still reading. */
@@ -163,6 +172,9 @@ export class Dispatcher implements Service {
   }
 
   remove(id: string): void {
+    this.#emptyUntil.delete(id)
+    this.#hints.delete(id)
+    this.#options.handover.forget(id)
     this.#index.remove(id)
   }
 
@@ -181,7 +193,10 @@ export class Dispatcher implements Service {
       return { lane: waiting }
     }
     this.assign(id, worker.id)
-    return { lane: workerLane(worker.id), fallback: { lane: waiting, afterMs: this.#options.pickupMs } }
+    const claimed = this.#options.handover.reserve(worker, id)
+    const fallback = { lane: waiting, afterMs: this.#options.pickupMs }
+    const lane = workerLane(worker.id)
+    return claimed === undefined ? { lane, fallback } : { lane, fallback, claimed }
   }
 
   /** The worker that a task counts for. */
@@ -228,20 +243,37 @@ export class Dispatcher implements Service {
     }
   }
 
-  /** The lanes that this worker may take from: its own, then those whose tasks it fits. */
+  /**
+   * The lanes that this worker may take from: its own, then those whose tasks it fits. None if a look into them would find
+   * nothing, as far as hints tell.
+   */
   async lanesFor(worker: WorkerRecord): Promise<string[]> {
-    const found = [workerLane(worker.id)]
-    for (const lane of await this.#lanesNow()) if (this.#mayTake(lane, worker)) found.push(lane)
+    const own = workerLane(worker.id)
+    const { isShared, storage } = this.#options
+    if (!isShared) {
+      // A storage in this process knows best.
+      const lanes = (await storage.lanes('tasks')).map(({ lane }) => lane)
+      return lanes.filter((lane) => lane === own || this.#mayTake(lane, worker))
+    }
+    // One that others share is not asked for every poll: hints tell of new lanes in the moment when they get something,
+    // and every round looks what there is.
+    const found = this.#isEmpty(worker.id) ? [] : [own]
+    for (const lane of this.#waiting) if (this.#mayTake(lane, worker)) found.push(lane)
     return found
   }
 
-  /**
-   * Lanes that may have something. A storage in this process knows best. One that others share is not asked for every poll:
-   * hints tell of new lanes in the moment when they get something, and every round looks what there is.
-   */
-  async #lanesNow(): Promise<Iterable<string>> {
-    const { isShared, storage } = this.#options
-    return isShared ? this.#waiting : (await storage.lanes('tasks')).map(({ lane }) => lane)
+  /** To be called before a look into the worker's own lane. Gives what to call when the look has found it empty. */
+  lookAt(workerId: string): () => void {
+    const before = this.#hints.get(workerId) ?? 0
+    return () => {
+      if (!this.#options.isShared || (this.#hints.get(workerId) ?? 0) !== before) return
+      this.#emptyUntil.set(workerId, this.#options.clock.now() + EMPTY_MS)
+    }
+  }
+
+  /** Hints can be lost, so what was found empty is believed for a moment only. */
+  #isEmpty(workerId: string): boolean {
+    return this.#options.clock.now() < (this.#emptyUntil.get(workerId) ?? Number.NEGATIVE_INFINITY)
   }
 
   #remember(lane: string): void {
@@ -276,6 +308,10 @@ export class Dispatcher implements Service {
   #onHint(lane: string): void {
     const workerId = workerOfLane(lane)
     if (workerId !== undefined) {
+      this.#emptyUntil.delete(workerId)
+      if (this.#options.isShared && this.#options.parking.has(workerId)) {
+        this.#hints.set(workerId, (this.#hints.get(workerId) ?? 0) + 1)
+      }
       this.#options.parking.wake(workerId)
       return
     }
@@ -348,7 +384,14 @@ export class Dispatcher implements Service {
   async #lookUp(id: string): Promise<void> {
     const { storage, clock, workerTtlMs } = this.#options
     const worker = (await storage.read('worker', id))?.value
-    if (worker !== undefined && assess(worker, clock.now(), workerTtlMs) === 'live') this.#index.put(worker)
+    if (worker === undefined || assess(worker, clock.now(), workerTtlMs) !== 'live') return
+    this.#index.put(this.#withOwnSign(worker))
+  }
+
+  /** Signs of life that say nothing new are not all written down: the newest may be known only here. */
+  #withOwnSign(stored: WorkerRecord): WorkerRecord {
+    const seenAt = this.#index.get(stored.id)?.seenAt
+    return seenAt === undefined || seenAt <= stored.seenAt ? stored : { ...stored, seenAt }
   }
 
   async #refresh(): Promise<void> {
@@ -359,7 +402,7 @@ export class Dispatcher implements Service {
       const query = { limit: PAGE, bytesMax: PAGE_BYTES }
       const page = await storage.list('worker', before === undefined ? query : { ...query, before })
       for (const { value } of page) {
-        if (assess(value, this.#refreshedAt, workerTtlMs) === 'live') this.#index.put(value)
+        if (assess(value, this.#refreshedAt, workerTtlMs) === 'live') this.#index.put(this.#withOwnSign(value))
       }
       before = nextPage(page, PAGE)
       if (before === undefined) return

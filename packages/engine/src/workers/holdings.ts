@@ -1,4 +1,5 @@
-import type { LeaseRef } from '@impresario/core'
+import type { LeaseRef, WorkerRecord } from '@impresario/core'
+import { LIMITS } from '@impresario/protocol'
 import { Recent } from '../service/recent.ts'
 
 /** A task in a worker's hands. */
@@ -38,6 +39,11 @@ export class Holdings {
 
   of(workerId: string): ReadonlyMap<string, Holding> {
     return this.#held.get(workerId) ?? NONE
+  }
+
+  /** Tasks in the hands of all workers. */
+  get size(): number {
+    return this.#holders.size
   }
 
   add(workerId: string, holding: Holding): void {
@@ -88,6 +94,11 @@ export class Holdings {
   /** Tasks in the worker's hands, and those that it is about to get. */
   count(workerId: string): number {
     return this.of(workerId).size + (this.#reserved.get(workerId) ?? 0)
+  }
+
+  /** How many more tasks fit into its hands. Who did not say how many it takes polls only while it has room. */
+  roomOf({ id, concurrencyMax, isOpenEnded }: WorkerRecord): number {
+    return (isOpenEnded === true ? LIMITS.workerTasksMax : concurrencyMax) - this.count(id)
   }
 
   /** Two polls of one worker at the same time must not both count on its last free place. */

@@ -4,6 +4,7 @@ import { ImpresarioError, LIMITS, utf8Bytes } from '@impresario/protocol'
 import type { JsonObject, TaskError } from '@impresario/protocol'
 import { leaseOf } from './custody.ts'
 import type { Custody } from './custody.ts'
+import type { Dispatcher } from './dispatcher.ts'
 import type { Lost, Metering, Receipt, Report, WorkerEvent, WorkerEventNews } from './desk-messages.ts'
 import type { Applied, Director } from '../job/director.ts'
 import { excerpt } from '../job/excerpt.ts'
@@ -16,6 +17,8 @@ export interface ReceptionOptions {
   readonly random: Random
   readonly log: Log
   readonly custody: Custody
+  /** Counts who has what. */
+  readonly load: Pick<Dispatcher, 'assign' | 'release'>
 }
 
 /** What can be seen of a delivery. `gone`: its task is in no queue any more. `stale`: another delivery or try has followed. */
@@ -38,18 +41,27 @@ export class Reception {
   }
 
   async #result(workerId: string, report: Report): Promise<Receipt> {
-    const { custody } = this.#options
+    const { custody, load } = this.#options
     const ref = parseDeliveryId(report.taskId)
     if (ref === undefined) return STALE
     const wasHeld = custody.answer(workerId, ref)
+    // The worker has room from now on, and not only when its result is written.
+    if (wasHeld) load.release(leaseOf(ref).id)
     try {
       const receipt = await this.#take(workerId, ref, report, wasHeld)
-      if (receipt.type === 'refused') custody.restore(workerId, ref, wasHeld)
+      if (receipt.type === 'refused') this.#restore(workerId, ref, wasHeld)
       return receipt
     } catch (error) {
-      custody.restore(workerId, ref, wasHeld)
+      this.#restore(workerId, ref, wasHeld)
       throw error
     }
+  }
+
+  /** The result could not be taken: the worker has the task as before. */
+  #restore(workerId: string, ref: DeliveryRef, wasHeld: boolean): void {
+    const { custody, load } = this.#options
+    custody.restore(workerId, ref, wasHeld)
+    if (wasHeld) load.assign(leaseOf(ref).id, workerId)
   }
 
   async #take(workerId: string, ref: DeliveryRef, report: Report, isHeld: boolean): Promise<Receipt> {

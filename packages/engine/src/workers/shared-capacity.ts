@@ -57,8 +57,7 @@ export class SharedCapacity {
   /** The claimed tasks that the worker has room for, counting those of all instances. The others go back at once. */
   async fit(worker: WorkerRecord, leases: readonly Lease[]): Promise<readonly Lease[]> {
     const { signals, storage } = this.#options
-    const isCounted = worker.isOpenEnded !== true && worker.concurrencyMax <= EXACT_MAX
-    if (leases.length === 0 || !signals.hasPeers || !isCounted) return leases
+    if (leases.length === 0 || !signals.hasPeers || !isCountedOverAll(worker)) return leases
     let fitting: readonly Lease[] = []
     try {
       fitting = await this.#reserve(worker, leases)
@@ -125,6 +124,11 @@ export class SharedCapacity {
     this.#known.set(id, known)
     if (this.#known.size > WORKERS_MAX) for (const oldest of this.#known.keys()) if (this.#known.delete(oldest)) break
   }
+}
+
+/** Whether what all instances hand to the worker is counted in one record. */
+export function isCountedOverAll({ isOpenEnded, concurrencyMax }: WorkerRecord): boolean {
+  return isOpenEnded !== true && concurrencyMax <= EXACT_MAX
 }
 
 /** As the worker will know it. */

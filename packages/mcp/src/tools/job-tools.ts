@@ -186,13 +186,16 @@ const decideApproval = tool({
     job_id: jobId,
     decision: z.string().min(1).max(200).optional(),
     comment: z.string().max(2_000).optional(),
+    data: data
+      .optional()
+      .describe('What `approval.form` of the question asks for, for the decisions in `approval.form_for`.'),
     visit: z
       .int()
       .optional()
       .describe('`approval.visit` of the question; a later question is then not answered by mistake.'),
   }),
   output: job,
-  run: async ({ job_id: id, decision, comment, visit }, context): Promise<ToolAnswer> => {
+  run: async ({ job_id: id, decision, comment, data: filled, visit }, context): Promise<ToolAnswer> => {
     const { api, signal } = context
     if (decision === undefined) {
       const { body } = await api.call({ method: 'GET', path: pathTo('jobs', id, 'approval'), signal })
@@ -201,6 +204,7 @@ const decideApproval = tool({
     const body = {
       decision,
       ...(comment === undefined ? {} : { comment }),
+      ...(filled === undefined ? {} : { data: filled as JsonObject }),
       ...(visit === undefined ? {} : { visit }),
     }
     const path = `/_public/webhooks/approval${pathTo(id)}`

@@ -33,7 +33,7 @@ const search = tool({
 
 async function foundDocuments({ api, signal, base }: ToolContext, q: string): Promise<readonly Row[]> {
   const query = { q, limit: 10 }
-  const reply = await orNothing(api.call({ method: 'GET', path: '/documents/search', query, signal }))
+  const reply = await orNothing(api.call({ method: 'GET', path: '/documents', query, signal }))
   return rowsOf(objectOf(reply)['hits'] ?? []).map(({ id, title, name, path }) => ({
     id: `document:${numberOf(id)}`,
     title: textOf(title) || textOf(name) || textOf(path),

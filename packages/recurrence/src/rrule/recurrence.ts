@@ -39,8 +39,10 @@ export interface Recurrence {
   readonly series: Series
   /** The local times of the rule before they are mapped to instants; `undefined` for rules that count real time. */
   readonly wall: WallSeries | undefined
-  /** Why an occurrence of the rule is left out; `undefined` if it is not. */
+  /** Whether an occurrence of the rule is left out. */
   readonly isExcluded: (occurrence: Occurrence) => boolean
+  /** The same series with what EXDATE leaves out; `undefined` if there is no EXDATE. */
+  readonly whole: Series | undefined
 }
 
 export function recurrence(spec: RecurrenceSpec, zone: Zone, options: RecurrenceOptions = {}): Recurrence {
@@ -58,6 +60,8 @@ export function recurrence(spec: RecurrenceSpec, zone: Zone, options: Recurrence
     wall,
     isExcluded: (occurrence) => exclusions.excludes(occurrence) !== undefined,
     series: { next: (after) => nextOfSet({ series, added, exclusions }, after) },
+    whole:
+      exclusions.size === 0 ? undefined : { next: (after) => nextOfSet({ series, added, exclusions: NOTHING }, after) },
   }
 }
 
@@ -147,6 +151,8 @@ interface Exclusions {
   excludes(occurrence: Occurrence): number | undefined
   readonly size: number
 }
+
+const NOTHING: Exclusions = { size: 0, excludes: () => undefined }
 
 function exclusionsOf(texts: readonly string[], zone: Zone): Exclusions {
   const [instants, locals, days] = [new Set<number>(), new Set<number>(), new Set<number>()]

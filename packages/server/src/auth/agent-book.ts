@@ -42,7 +42,10 @@ export interface AgentFields {
   readonly oldScopes?: readonly string[] | undefined
 }
 
-export type AgentChange = { readonly [K in keyof AgentFields]?: AgentFields[K] | undefined }
+export type AgentChange = { readonly [K in keyof AgentFields]?: AgentFields[K] | undefined } & {
+  /** It acts for nobody from now on. */
+  readonly isForNobody?: boolean
+}
 
 export interface NewToken {
   readonly name: string
@@ -168,7 +171,7 @@ export class AgentBook {
         name: fields.name ?? before.name,
         scopes: fields.scopes ?? before.scopes,
         description: fields.description ?? before.description,
-        onBehalfOf: fields.onBehalfOf ?? before.onBehalfOf,
+        onBehalfOf: fields.isForNobody === true ? undefined : (fields.onBehalfOf ?? before.onBehalfOf),
         budget: fields.budget ?? before.budget,
         webhookUrl: fields.webhookUrl ?? before.webhookUrl,
         oldScopes: fields.scopes === undefined ? before.oldScopes : fields.oldScopes,
@@ -180,6 +183,9 @@ export class AgentBook {
         ...(record.scopes.join(' ') === before.scopes.join(' ')
           ? {}
           : { scopes: [...record.scopes], old_scopes: [...before.scopes] }),
+        ...(record.onBehalfOf === before.onBehalfOf
+          ? {}
+          : { on_behalf_of: record.onBehalfOf ?? null, old_on_behalf_of: before.onBehalfOf ?? null }),
         ...(fields.budget === undefined ? {} : { budget: jsonObjectCopy(fields.budget, 'The budget') }),
       }
       return { record, action: 'agent.updated', details }

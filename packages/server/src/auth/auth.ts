@@ -14,6 +14,9 @@ export interface ClientCredential {
   readonly role: ClientRole
   /** Jobs that it may start in a month; without it, as many as it likes. */
   readonly monthlyAttempts?: number
+  /** Files of all its jobs, and their bytes, where that differs from the settings; 0 without a limit. */
+  readonly filesMax?: number
+  readonly filesBytesMax?: number
 }
 
 /**

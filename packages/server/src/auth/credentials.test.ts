@@ -40,6 +40,8 @@ describe('clients.toml', () => {
 token = "token-of-plain"
 plan = "gold"
 monthly_attempts = 10
+files_max = 7
+files_bytes_max = 0
 role = "admin"
 languages = ["en"]
 since = 2026-01-02
@@ -61,6 +63,11 @@ tokens_sha256 = ["${sha256('hidden-token').toUpperCase()}"]
       },
       { client: { id: 'hashed' }, role: 'viewer', monthlyAttempts: undefined },
       { client: { id: 'turning' }, role: 'client', monthlyAttempts: undefined },
+    ])
+    expect(clients.map(({ filesMax, filesBytesMax }) => [filesMax, filesBytesMax])).toEqual([
+      [7, 0],
+      [undefined, undefined],
+      [undefined, undefined],
     ])
     const auth = new ClientAuth(clients)
     const who = (token: string): string => auth.authenticate({ 'x-client-token': token }).client.id
@@ -95,6 +102,8 @@ tokens_sha256 = ["${sha256('hidden-token').toUpperCase()}"]
     ['[a]\ntoken = "t"\n[b]\ntokens = ["x", "t"]', '[b].tokens[1] is the same as'],
     [`[a]\ntoken = "t"\n[b]\ntoken_sha256 = "${sha256('t')}"`, '[b].token_sha256 is the same as'],
     ['[a]\ntokens = ["1","2","3","4","5","6","7","8","9"]', '[a] has 9 tokens'],
+    ['[a]\ntoken = "t"\nfiles_max = -1', '[a].files_max must be a whole number from 0'],
+    ['[a]\ntoken = "t"\nfiles_bytes_max = "1 GB"', '[a].files_bytes_max must be a whole number from 0'],
     ['[a]\ntoken = "t"\nmonthly_attempts = 1.5', '[a].monthly_attempts must be a whole number'],
     ['[a]', '[a].token is missing. Write a long random text, or its SHA-256'],
     ['[scheduler]\ntoken = "t"', '[scheduler] is reserved by the server'],

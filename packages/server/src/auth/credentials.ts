@@ -3,6 +3,7 @@ import { CLIENT_ROLES } from '../http/access.ts'
 import type { ClientCredential } from './auth.ts'
 import { invalid } from '../config/config.ts'
 import type { Settings } from '../config/config.ts'
+import { CLIENT_FILES_BYTES_CEILING, CLIENT_FILES_CEILING } from '../config/file-keys.ts'
 import { LINK_HOLDER } from './capabilities.ts'
 import { TableReader, refuseMisspelt, tablesIn, tomlJson } from '../config/table-reader.ts'
 import type { Table } from '../config/table-reader.ts'
@@ -57,7 +58,8 @@ function credentialTables(path: string, setting: string): readonly (readonly [st
   throw invalid(`${path} is empty. Write a table such as [my_name] with a token into it, or leave ${setting} unset.`)
 }
 
-const CLIENT_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'role', 'plan', 'monthly_attempts', 'params'])
+const LIMIT_KEYS = ['monthly_attempts', 'files_max', 'files_bytes_max'] as const
+const CLIENT_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'role', 'plan', ...LIMIT_KEYS, 'params'])
 const WORKER_KEYS: ReadonlySet<string> = new Set([...TOKEN_KEYS, 'description', 'signed'])
 
 /** Jobs and their histories name the actor: no client may pass for the schedules, a person with a link, or the server. */
@@ -74,15 +76,26 @@ function* fileClients(path: string, book: TokenBook): Generator<ClientCredential
     refuseMisspelt(at, Object.keys(others), CLIENT_KEYS, `or put it into [${id}.params] if it is meant for handlers`)
     const { hashes } = book.read(at, table)
     const plan = reader.text('plan', { mayBeEmpty: true })
-    const attempts = reader.number('monthly_attempts', { min: 0, max: Number.MAX_SAFE_INTEGER, isWhole: true })
     const custom = tomlJson({ ...others, ...reader.table('params') })
     const client = {
       id,
       ...(plan === undefined ? {} : { plan }),
       ...(Object.keys(custom).length === 0 ? {} : { params: custom }),
     }
-    const quota = attempts === undefined ? {} : { monthlyAttempts: attempts }
-    yield { tokens: hashes, client, role: reader.choice('role', CLIENT_ROLES) ?? 'client', ...quota }
+    yield { tokens: hashes, client, role: reader.choice('role', CLIENT_ROLES) ?? 'client', ...limitsIn(reader) }
+  }
+}
+
+function limitsIn(reader: TableReader): Pick<ClientCredential, 'monthlyAttempts' | 'filesMax' | 'filesBytesMax'> {
+  const whole = (key: (typeof LIMIT_KEYS)[number], max: number): number | undefined =>
+    reader.number(key, { min: 0, max, isWhole: true })
+  const monthlyAttempts = whole('monthly_attempts', Number.MAX_SAFE_INTEGER)
+  const filesMax = whole('files_max', CLIENT_FILES_CEILING)
+  const filesBytesMax = whole('files_bytes_max', CLIENT_FILES_BYTES_CEILING)
+  return {
+    ...(monthlyAttempts === undefined ? {} : { monthlyAttempts }),
+    ...(filesMax === undefined ? {} : { filesMax }),
+    ...(filesBytesMax === undefined ? {} : { filesBytesMax }),
   }
 }
 

@@ -58,8 +58,8 @@ export class WorkerAuth {
     this.#isOpen &&= credentials.isEmpty
   }
 
-  /** Refuses unknown tokens. */
-  async recognise(headers: IncomingHttpHeaders, socket: Socket): Promise<Proof> {
+  /** Refuses unknown tokens. Waits only for tokens that are not among the credentials: the short-lived ones. */
+  recognise(headers: IncomingHttpHeaders, socket: Socket): Proof | Promise<Proof> {
     const { mode } = this.#options
     if (mode !== 'token-only') {
       const certificate = certificateOf(socket)
@@ -69,20 +69,27 @@ export class WorkerAuth {
     const token = headerOf(headers, HEADERS.workerToken) ?? bearerOf(headers)
     if (token !== undefined) {
       const hash = hashToken(token)
-      const isKnown = this.#credentials.knows(hash)
-      const found = isKnown ? undefined : await this.#options.tokens.find(hash)
-      if (found !== undefined && this.isCurrent(found)) {
-        const { workerId, family, credential } = found
-        return { by: 'access token', hash, workerId, family, credential }
-      }
-      if (isKnown && mode !== 'mtls-only') return { by: 'token', hash }
+      if (!this.#credentials.knows(hash)) return this.#recogniseShortLived(hash, headers)
+      if (mode !== 'mtls-only') return { by: 'token', hash }
     }
+    return this.#recogniseLocal(headers, token !== undefined)
+  }
+
+  async #recogniseShortLived(hash: TokenHash, headers: IncomingHttpHeaders): Promise<Proof> {
+    const found = await this.#options.tokens.find(hash)
+    if (found === undefined || !this.isCurrent(found)) return this.#recogniseLocal(headers, true)
+    const { workerId, family, credential } = found
+    return { by: 'access token', hash, workerId, family, credential }
+  }
+
+  #recogniseLocal(headers: IncomingHttpHeaders, hasToken: boolean): Proof {
     if (this.#isOpen) {
       mustBeLocal(headers)
       return { by: 'localhost' }
     }
-    if (token !== undefined) throw unauthorised()
-    throw unauthenticated(mode === 'mtls-only' ? 'A client certificate is required' : 'Missing X-Worker-Token header')
+    if (hasToken) throw unauthorised()
+    const isMtls = this.#options.mode === 'mtls-only'
+    throw unauthenticated(isMtls ? 'A client certificate is required' : 'Missing X-Worker-Token header')
   }
 
   /**

@@ -9,8 +9,6 @@ import type { Proof, WorkerAuth } from './worker-auth.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The worker that makes this request, once it is known. */
-    workerId: string | undefined
     /** How it has shown who it is. */
     workerProof: Proof | undefined
     /** What its signature says of the message. */
@@ -37,25 +35,56 @@ export function identifyWorkers(app: FastifyInstance, { auth, signatures, log }:
   app.decorateRequest('workerId', undefined)
   app.decorateRequest('workerProof', undefined)
   app.decorateRequest('freshness', 'unsigned')
-  app.addHook('onRequest', async (request, reply) => {
+  // Polls and heartbeats of thousands of workers come through here: no promise is made unless one is waited for.
+  app.addHook('onRequest', (request, reply, done) => {
     void reply.header(HEADERS.wireVersion, versionFor(request.headers))
-    if (request.routeOptions.config.isProvenByBody === true) return
-    request.workerProof = await auth.recognise(request.headers, request.raw.socket)
+    if (request.routeOptions.config.isProvenByBody === true) {
+      done()
+      return
+    }
+    const proven = (proof: Proof): void => {
+      request.workerProof = proof
+      done()
+    }
+    try {
+      const proof = auth.recognise(request.headers, request.raw.socket)
+      if (proof instanceof Promise) proof.then(proven, done)
+      else proven(proof)
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(String(error)))
+    }
   })
-  app.addHook('preValidation', async (request) => {
+  app.addHook('preValidation', (request, _reply, done) => {
     const { config } = request.routeOptions
-    if (config.isProvenByBody === true) return
-    request.workerId = auth.identify(proofOf(request), hintedId(request))
+    if (config.isProvenByBody === true) {
+      done()
+      return
+    }
+    try {
+      request.workerId = auth.identify(proofOf(request), hintedId(request))
+    } catch (error) {
+      done(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
     // An empty heartbeat says nothing that could be signed.
-    if (config.signed === undefined || (request.method === 'PATCH' && isEmptyBody(request.body))) return
+    if (config.signed === undefined || (request.method === 'PATCH' && isEmptyBody(request.body))) {
+      done()
+      return
+    }
     const ignore = config.signed === 'event' ? EVENT_UNSIGNED : []
-    request.freshness = await signatures.check(request.workerId, request.body, request.bodyText, ignore)
+    signatures.check(request.workerId, request.body, request.bodyText, ignore).then((freshness) => {
+      request.freshness = freshness
+      done()
+    }, done)
   })
 }
 
 /** The id from the path, the header or the body; where two of them differ the request is refused. */
-export function hintedId(request: FastifyRequest): string | undefined {
-  const { params, headers, body } = request
+export function hintedId({
+  params,
+  headers,
+  body,
+}: Pick<FastifyRequest, 'params' | 'headers' | 'body'>): string | undefined {
   const inPath = isJsonObject(params) ? params['workerId'] : undefined
   const inHeader = headers[HEADERS.workerId]
   const inBody = isJsonObject(body) ? body['worker_id'] : undefined

@@ -202,12 +202,20 @@ export class AutomationService implements Service {
         if (prefixOf(name) === undefined) return registered.named(name)
         return may(WORK_SCOPES) ? KEEPING : undefined
       },
+      missing: (name) => {
+        const needed = this.#neededFor(name)
+        return scopes === undefined ? [] : readScopes(needed).scopes.filter((scope) => !hasScope(scopes, scope))
+      },
       similar: (name) => registered.similar(name),
     }
   }
 
+  #neededFor(name: string): readonly string[] {
+    return prefixOf(name) === undefined ? (this.tools.named(name)?.tool.scopes ?? []) : WORK_SCOPES
+  }
+
   #missingScopes(name: string, owner: string): readonly Scope[] | Promise<readonly Scope[]> {
-    const needed = prefixOf(name) === undefined ? (this.tools.named(name)?.tool.scopes ?? []) : WORK_SCOPES
+    const needed = this.#neededFor(name)
     if (needed.length === 0) return []
     const missing = (scopes: ScopesNow): readonly Scope[] =>
       scopes === undefined ? [] : readScopes(needed).scopes.filter((scope) => !hasScope(scopes, scope))

@@ -167,14 +167,19 @@ function deliveryOf({ preset, signature }: HookRecord, body: Data, headers: Head
     case 'gitlab':
       return headers['idempotency-key'] ?? headers['webhook-id'] ?? headers['x-gitlab-event-uuid']
     case 'slack':
-      return textIn(body, 'event_id')
+      // Commands and buttons have no id of an event.
+      return textIn(body, 'event_id') ?? textIn(body, 'trigger_id')
     case 'stripe':
       return textIn(body, 'id')
     case 'standard':
       return headers['webhook-id']
     case 'hmac':
-    case 'token':
-      return signature.deliveryHeader === undefined ? undefined : headers[signature.deliveryHeader]
+    case 'token': {
+      const { deliveryHeader, timestampHeader, header } = signature
+      if (deliveryHeader !== undefined) return headers[deliveryHeader]
+      // With the time in it, a signature that comes again is the message that came before.
+      return preset === 'hmac' && timestampHeader !== undefined ? headers[header]?.toLowerCase() : undefined
+    }
     case 'alertmanager':
     case 'grafana':
       return undefined

@@ -67,6 +67,17 @@ const CASES: Readonly<Record<string, Case>> = {
     },
     now: 1_614_265_330_000,
   },
+  'standard, without the prefix of the secret': {
+    hook: hook('standard'),
+    secret: 'MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+    body: '{"test": 2432232314}',
+    headers: {
+      'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+      'webhook-timestamp': '1614265330',
+      'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+    },
+    now: 1_614_265_330_000,
+  },
   gitlab: { hook: hook('gitlab'), secret: 'gitlab-token', body: BODY, headers: { 'x-gitlab-token': 'gitlab-token' } },
   stripe: {
     hook: hook('stripe'),
@@ -100,6 +111,12 @@ const CASES: Readonly<Record<string, Case>> = {
       'x-time': String(SECONDS),
       'x-signature': `sha1=${mac('own-secret', `${SECONDS}.${BODY}`, 'base64', 'sha1')}`,
     },
+  },
+  'hmac, in capitals': {
+    hook: hook('hmac', { prefix: 'sha256=' }),
+    secret: 'own-secret',
+    body: BODY,
+    headers: { 'x-signature': `sha256=${mac('own-secret', BODY).toUpperCase()}` },
   },
   token: { hook: hook('token'), secret: 'plain-token', body: BODY, headers: { 'x-signature': 'plain-token' } },
 }
@@ -143,5 +160,20 @@ test.each(casesOf(TIMED))(
     expect(check(one, { now: now + 299_000 })).toBe(true)
     expect(check(one, { now: now + 301_000 })).toBe(false)
     expect(check(one, { now: now - 301_000 })).toBe(false)
+  },
+)
+
+test.each(['whsec_$$', 'whsec_', '!!!!!!!!!!'])(
+  '[K-15] nobody signs with the empty key that "%s" decodes to',
+  (secret) => {
+    const text = `msg_1.${SECONDS}.${BODY}`
+    const headers = {
+      'webhook-id': 'msg_1',
+      'webhook-timestamp': String(SECONDS),
+      'webhook-signature': `v1,${mac('', text, 'base64')}`,
+    }
+    for (const preset of ['standard', 'gitlab'] as const) {
+      expect(check({ hook: hook(preset), secret, body: BODY, headers })).toBe(false)
+    }
   },
 )

@@ -47,7 +47,10 @@ const CHECKS: Readonly<Record<HookRecord['preset'], Check>> = {
     const time = timestampHeader === undefined ? undefined : headers[timestampHeader]
     if (timestampHeader !== undefined && !isRecent(time, now)) return false
     const signed = time === undefined ? [raw] : [`${time}.`, raw]
-    return isSigned(headers[header], `${prefix}${hmac(secret, signed, algorithm, encoding)}`)
+    const expected = `${prefix}${hmac(secret, signed, algorithm, encoding)}`
+    const given = headers[header]
+    // Some senders write the digits in capitals.
+    return encoding === 'hex' ? isSigned(given?.toLowerCase(), expected.toLowerCase()) : isSigned(given, expected)
   },
   token: ({ headers }, secret, { signature }) =>
     isSigned(headers[signature.header], secret) || isBearer(headers, secret),
@@ -60,12 +63,22 @@ const SIGNATURES_MAX = 10
 function isStandard({ headers, raw, now }: HookMessage, secret: string): boolean {
   const { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': given } = headers
   if (id === undefined || given === undefined || !isRecent(time, now)) return false
-  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : secret
-  const expected = `v1,${hmac(key, [`${id}.${time}.`, raw], 'sha256', 'base64')}`
-  return given
-    .split(' ')
-    .slice(0, SIGNATURES_MAX)
-    .some((one) => isSigned(one, expected))
+  const signatures = given.split(' ').slice(0, SIGNATURES_MAX)
+  return standardKeys(secret).some((key) => {
+    const expected = `v1,${hmac(key, [`${id}.${time}.`, raw], 'sha256', 'base64')}`
+    return signatures.some((one) => isSigned(one, expected))
+  })
+}
+
+const STANDARD_PREFIX = 'whsec_'
+/** What is no base64 decodes to a short key, or to an empty one, which everybody could sign with. */
+const KEY_BYTES_MIN = 16
+
+/** Libraries of senders decode the secret with and without its prefix; some senders take it as it is. */
+function standardKeys(secret: string): readonly (string | Buffer)[] {
+  const isPrefixed = secret.startsWith(STANDARD_PREFIX)
+  const decoded = Buffer.from(isPrefixed ? secret.slice(STANDARD_PREFIX.length) : secret, 'base64')
+  return [...(decoded.length >= KEY_BYTES_MIN ? [decoded] : []), ...(isPrefixed ? [] : [secret])]
 }
 
 function isBearer({ authorization = '' }: HookMessage['headers'], secret: string): boolean {

@@ -2,7 +2,7 @@ import { newWorkerRecord } from '@impresario/core'
 import type { Clock, Log, Service } from '@impresario/core'
 import { marksIn, TOOL_OUTPUT } from '@impresario/automations'
 import type { Delivery, Engine, Report } from '@impresario/engine'
-import { parseExact, readJson, readUsage, stringifyExact, writeJson } from '@impresario/protocol'
+import { parseExact, readJson, readUsage, stringifyExact, traceContextOf, writeJson } from '@impresario/protocol'
 import type { DataObject, Json, TraceContext, UsageReport } from '@impresario/protocol'
 import { runTool, ToolError } from '@impresario/tools'
 import type { ToolRegistry } from '@impresario/tools'
@@ -174,7 +174,8 @@ export class ToolWorker implements Service {
       kind: isOutside ? 'client' : 'internal',
       attributes: { 'gen_ai.tool.name': name, 'job.id': delivery.jobId, 'task.attempt': delivery.attempt },
     })
-    if (span === undefined) return this.#report(delivery, signal)
+    // What is not recorded here is passed on as it came, so that it is not recorded elsewhere either.
+    if (span === undefined) return this.#report(delivery, signal, traceContextOf(delivery.tracing ?? {}))
     const report = await span.run(() => this.#report(delivery, signal, span.context))
     const { error } = report
     span.end(error === undefined ? {} : { error: error.message, attributes: { 'error.type': error.code } })

@@ -7,7 +7,7 @@ import { LIMITS, SCOPES } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { z } from 'zod'
 import { isExpired } from '../auth/agent-book.ts'
-import type { AgentBook, NewToken } from '../auth/agent-book.ts'
+import type { AgentBook, AgentChange, NewToken } from '../auth/agent-book.ts'
 import type { AgentRecord, AgentToken } from '../auth/agent-record.ts'
 import type { AutomationService } from '../automations/automation-service.ts'
 import { readQuery, route } from '../http/route.ts'
@@ -39,7 +39,15 @@ const agentFields = {
   budget: budgetFields.optional().describe('What all its automations together may use on a day by UTC.'),
 }
 export const agentRequest = z.object(agentFields)
-export const agentChange = z.object({ ...agentFields, name: name.optional(), scopes: scopes.optional() })
+export const agentChange = z.object({
+  ...agentFields,
+  name: name.optional(),
+  scopes: scopes.optional(),
+  on_behalf_of: person
+    .nullable()
+    .optional()
+    .describe('The person for whom it acts. Recorded in every audit entry. null: it acts for nobody from now on.'),
+})
 export const tokenRequest = z.object({
   name: name.describe('What it is for, such as the machine that has it.'),
   expires_in_seconds: z
@@ -238,10 +246,14 @@ export function agentFieldsOf<T extends z.infer<typeof agentChange>>({
   on_behalf_of: onBehalfOf,
   budget,
   ...fields
-}: T): Omit<T, 'on_behalf_of' | 'budget'> & { readonly onBehalfOf?: string; readonly budget?: Budget } {
+}: T): Omit<T, 'on_behalf_of' | 'budget'> &
+  Pick<AgentChange, 'isForNobody'> & {
+    readonly onBehalfOf?: string
+    readonly budget?: Budget
+  } {
   return {
     ...fields,
-    ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+    ...(onBehalfOf === undefined ? {} : onBehalfOf === null ? { isForNobody: true } : { onBehalfOf }),
     ...(budget === undefined ? {} : { budget: readBudget(storedCopy(budget as JsonObject)) }),
   }
 }

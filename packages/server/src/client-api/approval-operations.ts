@@ -1,11 +1,12 @@
-import { shownJobId, wallTime } from '@impresario/core'
-import type { Clock, Job } from '@impresario/core'
+import { approvalOf, jsonObjectCopy, shownJobId, wallTime } from '@impresario/core'
+import type { Clock, DecisionDetails, Job } from '@impresario/core'
 import type { Commanded, Engine } from '@impresario/engine'
 import { CLIENT_PATHS, ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { ApprovalBody, ApprovalReply, ApprovalRequest, WireApproval } from '@impresario/protocol'
 import { LINK_HOLDER } from '../auth/capabilities.ts'
 import type { Capabilities, Permission } from '../auth/capabilities.ts'
 import type { Caller } from '../http/access.ts'
+import { checkedForm } from './approval-form.ts'
 import { jobNotFound, visibleJob } from './job-access.ts'
 import { approvalBody } from './wire-job.ts'
 
@@ -64,22 +65,42 @@ export async function decideApproval(
   engine: Engine,
   caller: Caller,
   jobId: string,
-  { decision, comment, visit }: ApprovalRequest,
+  request: ApprovalRequest,
 ): Promise<ApprovalReply> {
   const { value: job } = await visibleJob(engine, caller, jobId)
-  const by = caller.client.id
-  return settled(await engine.decideApproval(job.id, decision, by, comment ?? undefined, visit ?? undefined), decision)
+  const details = detailsOf(job, request)
+  return settled(await engine.decideApproval(job.id, request.decision, caller.client.id, details), request.decision)
+}
+
+/** What comes with a decision. Data is checked against the form of the question that is open, and answers no other one. */
+function detailsOf(job: Job, request: ApprovalRequest): DecisionDetails {
+  const { decision } = request
+  const comment = request.comment ?? undefined
+  const visit = request.visit ?? undefined
+  const question = approvalOf(job)
+  const isOpen = question !== undefined && (visit === undefined || visit === question.visit)
+  // What was decided before is perhaps repeated: the engine knows.
+  if (!isOpen || !question.decisions.includes(decision)) return { comment, visit, data: request.data ?? undefined }
+  // A program in this process may give anything.
+  const given = request.data ?? undefined
+  const copy = given === undefined ? undefined : jsonObjectCopy(given, '`data`')
+  const data = checkedForm(question, decision, copy)
+  return { comment, visit: data === undefined ? visit : question.visit, data }
 }
 
 /** By a person with a link. */
 export async function decideByLink(
   engine: Engine,
   permission: Permission,
-  { decision, comment }: ApprovalRequest,
+  request: ApprovalRequest,
 ): Promise<ApprovalReply> {
+  const { decision } = request
   mayDecide(permission, decision)
   const { jobId, visit } = permission
-  return settled(await engine.decideApproval(jobId, decision, LINK_HOLDER, comment ?? undefined, visit), decision)
+  const job = (await engine.readJob(jobId))?.value
+  if (job === undefined) throw jobNotFound()
+  const details = detailsOf(job, { ...request, visit })
+  return settled(await engine.decideApproval(jobId, decision, LINK_HOLDER, details), decision)
 }
 
 function mayDecide(permission: Permission, decision: string): void {

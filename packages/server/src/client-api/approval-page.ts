@@ -1,4 +1,6 @@
-import type { ImpresarioError } from '@impresario/protocol'
+import type { ImpresarioError, JsonObject } from '@impresario/protocol'
+import type { FormProblem } from './approval-form.ts'
+import { formFields, textOf } from './approval-fields.ts'
 import { escaped, framed } from './page-frame.ts'
 import type { PageLanguage } from './page-language.ts'
 import { decisionWords, PAGE_TEXTS } from './page-texts.ts'
@@ -11,19 +13,30 @@ export interface Question {
   readonly capability: string
   /** Milliseconds since 1970. */
   readonly expiresAt?: number | undefined
+  /** What is asked for beside the decision. */
+  readonly form?: JsonObject | undefined
+  readonly formFor: readonly string[]
+  /** What was sent before, if it did not fit. */
+  readonly refused?: Refused | undefined
+}
+
+export interface Refused {
+  readonly sent: Readonly<Record<string, unknown>>
+  readonly problems: readonly FormProblem[]
 }
 
 const REFUSAL = /^(?:reject|declin|den|refus|cancel)/i
 
 /** A question with one button for each way. Only a press of a button decides: those who fetch links ahead do not. */
 export function questionPage(question: Question, language: PageLanguage): string {
-  const { jobId, blueprint, message, decisions, capability, expiresAt } = question
+  const { jobId, blueprint, message, decisions, capability, expiresAt, form, formFor, refused } = question
   const texts = PAGE_TEXTS[language]
   const first = decisions.find((name) => !REFUSAL.test(name))
   const ways = decisions
     .map((name) => {
       const look = REFUSAL.test(name) ? ' class="stop"' : name === first ? ' class="go"' : ''
-      return `<button${look} name="decision" value="${escaped(name)}">${escaped(decisionWords(language, name))}</button>`
+      const check = form === undefined || formFor.includes(name) ? '' : ' formnovalidate'
+      return `<button${look}${check} name="decision" value="${escaped(name)}">${escaped(decisionWords(language, name))}</button>`
     })
     .join('\n')
   const until =
@@ -35,8 +48,8 @@ export function questionPage(question: Question, language: PageLanguage): string
     `<p class="message" dir="auto">${escaped(message)}</p>
 <form method="post">
 <input type="hidden" name="capability" value="${escaped(capability)}">
-<label for="comment">${texts.comment}</label>
-<textarea id="comment" name="comment" maxlength="2000" dir="auto"></textarea>
+${form === undefined || !decisions.some((name) => formFor.includes(name)) ? '' : formFields(form, refused, language)}<label for="comment">${texts.comment}</label>
+<textarea id="comment" name="comment" maxlength="2000" dir="auto">${escaped(textOf(refused?.sent['comment']))}</textarea>
 <div class="ways">
 ${ways}
 </div>

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Clock } from '@impresario/core'
+import { approvalOf } from '@impresario/core'
+import type { Clock, Job } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
 import type { ApprovalReply, ApprovalRequest } from '@impresario/protocol'
@@ -7,8 +8,10 @@ import * as schemas from '@impresario/protocol/schemas'
 import { admit, callerOf } from '../http/access.ts'
 import type { Gate } from '../http/access.ts'
 import { decideApproval, decideByLink, openQuestion, readApproval, stale } from './approval-operations.ts'
+import { dataIn, fieldsOf, formProblems } from './approval-form.ts'
 import { questionPage, recordedPage, refusalPage } from './approval-page.ts'
-import type { Capabilities } from '../auth/capabilities.ts'
+import type { Question } from './approval-page.ts'
+import type { Capabilities, Permission } from '../auth/capabilities.ts'
 import { jobNotFound } from './job-access.ts'
 import type { JobParams } from './job-routes.ts'
 import { PAGE_HEADERS } from './page-frame.ts'
@@ -94,16 +97,7 @@ export function registerApprovalRoutes(app: FastifyInstance, options: ApprovalRo
       const job = (await engine.readJob(permission.jobId))?.value
       if (job === undefined) throw jobNotFound()
       if (job.visit !== permission.visit) throw stale()
-      const { message, decisions, expires_at: expiresAt } = openQuestion(job)
-      const question = {
-        jobId: job.id,
-        blueprint: job.blueprint,
-        message,
-        decisions: permission.decision === undefined ? decisions : [permission.decision],
-        capability,
-        expiresAt: expiresAt === undefined ? undefined : expiresAt * 1_000,
-      }
-      return questionPage(question, language)
+      return questionPage(questionOf(job, permission, capability), language)
     })
   })
 
@@ -113,11 +107,57 @@ export function registerApprovalRoutes(app: FastifyInstance, options: ApprovalRo
     async (request, reply) => {
       if (!isForm(request)) return decide(options, request)
       return answerWithPage(request, reply, async (language) => {
+        const refused = await refusedForm(options, request, language)
+        if (refused !== undefined) {
+          void reply.code(422)
+          return refused
+        }
         await decide(options, request)
         return recordedPage(request.body.decision, language)
       })
     },
   )
+}
+
+function questionOf(job: Job, permission: Permission, capability: string): Question {
+  const { message, decisions, expires_at: expiresAt, form, form_for: formFor = [] } = openQuestion(job)
+  return {
+    jobId: job.id,
+    blueprint: job.blueprint,
+    message,
+    decisions: permission.decision === undefined ? decisions : [permission.decision],
+    capability,
+    expiresAt: expiresAt === undefined ? undefined : expiresAt * 1_000,
+    form,
+    formFor,
+  }
+}
+
+/**
+ * Puts what a page has sent together as data. Gives the page once more, with what is wrong, if it does not fit; what it
+ * decides then is the same as without a page.
+ */
+async function refusedForm(
+  { engine, capabilities }: ApprovalRoutesOptions,
+  request: FastifyRequest<{ Params: JobParams; Body: ApprovalRequest }>,
+  language: PageLanguage,
+): Promise<string | undefined> {
+  const { data: _, ...body } = request.body
+  request.body = body
+  const capability = body.capability ?? readQuery(schemas.approvalQuery, request.query).capability
+  if (typeof capability !== 'string') return undefined
+  const permission = capabilities.check(capability, request.params.job_id)
+  const job = (await engine.readJob(permission.jobId))?.value
+  const approval = job === undefined ? undefined : approvalOf(job)
+  if (job === undefined || approval?.form === undefined || job.visit !== permission.visit) return undefined
+  // What the others leave out is not looked at: who rejects need not fill in anything.
+  if (!approval.formFor.includes(body.decision)) return undefined
+  const sent = { ...body }
+  const data = dataIn(fieldsOf(approval.form), sent)
+  const problems = formProblems(approval.form, data)
+  request.body = { ...body, data }
+  if (problems.length === 0) return undefined
+  return questionPage({ ...questionOf(job, permission, capability), refused: { sent, problems } }, language)
 }
 
 /** A comment of the largest size, each character escaped, and the rest. */

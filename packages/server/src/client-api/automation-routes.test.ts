@@ -77,6 +77,41 @@ test('[K-02] [K-03] an automation says at once when it runs next, in words too; 
   expect(checked.body['firings']).toHaveLength(10)
 })
 
+test('[K-02] the tag of what was read is what a change is made for', async () => {
+  const id = await create({})
+  const path = `/api/v1/automations/${id}`
+  const read = await app.as('alpha', 'GET', path)
+  const tag = read.headers.get('etag') ?? ''
+  // A compressed answer has a weak tag.
+  expect(tag).toMatch(/^(?:W\/)?"1"$/)
+  const changed = await app.as('alpha', 'PUT', path, { ...AUTOMATION, title: 'two' }, { 'if-match': tag })
+  expect([changed.status, changed.headers.get('etag')]).toEqual([200, expect.stringContaining('"2"')])
+  const late = await app.as('alpha', 'PUT', path, { ...AUTOMATION, title: 'three' }, { 'if-match': tag })
+  expect(late.body['code']).toBe('STALE_REVISION')
+})
+
+test('[K-02] an owner has one automation for a key, however often and in how many ways at once it is asked for', async () => {
+  const body = { ...AUTOMATION, key: 'weekday-briefing' }
+  const made = await Promise.all(Array.from({ length: 5 }, () => app.as('alpha', 'POST', '/api/v1/automations', body)))
+  expect(made.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201])
+  const [id, ...others] = new Set(made.map((one) => one.body['id']))
+  expect(others).toEqual([])
+  const other = await app.as('alpha', 'POST', '/api/v1/automations', { ...body, title: 'another' })
+  expect([other.status, other.text]).toEqual([409, expect.stringContaining(String(id))])
+  // Keys of others are others.
+  expect((await app.as('beta', 'POST', '/api/v1/automations', body)).status).toBe(201)
+  // A key that was given up is free: by another key, by the end, by deletion.
+  const path = `/api/v1/automations/${String(id)}`
+  expect((await app.as('alpha', 'PUT', path, { ...body, key: 'briefing' })).status).toBe(200)
+  const second = await app.as('alpha', 'POST', '/api/v1/automations', body)
+  expect(second.status).toBe(201)
+  expect((await app.as('alpha', 'PUT', path, body)).status).toBe(409)
+  expect((await app.as('alpha', 'POST', `/api/v1/automations/${String(second.body['id'])}/cancel`)).status).toBe(200)
+  expect((await app.as('alpha', 'PUT', path, body)).status).toBe(200)
+  expect((await app.as('alpha', 'DELETE', path)).status).toBe(204)
+  expect((await app.as('alpha', 'POST', '/api/v1/automations', body)).status).toBe(201)
+})
+
 test('[K-05] [K-13] snooze, pause, resume and cancel are answered with the automation, and are in the audit log', async () => {
   const id = await create({ triggers: [{ cron: '0 9 * * *' }] })
   const path = `/api/v1/automations/${id}`

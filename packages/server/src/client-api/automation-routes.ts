@@ -11,6 +11,7 @@ import { PAGE_HEADERS } from './job-routes.ts'
 import { decodeCursor, encodeCursor, linkNextPage } from '../http/page.ts'
 import { readQuery, route } from '../http/route.ts'
 import type { AutomationService } from '../automations/automation-service.ts'
+import { jobTracingOf } from '../telemetry/request-spans.ts'
 import * as wire from './wire-automation.ts'
 import { previewRunBody, previewRunRequest, wirePreviewRun } from './wire-preview-run.ts'
 import type { PreviewRunRequest } from './wire-preview-run.ts'
@@ -25,7 +26,8 @@ interface AutomationParams {
 }
 
 const TAG = { tag: 'automations' } as const
-const AUTOMATION = { 200: { description: 'The automation.', body: wire.automationBody } }
+const TAGGED = { ETag: 'The revision of the definition, for `If-Match`.' }
+const AUTOMATION = { 200: { description: 'The automation.', body: wire.automationBody, headers: TAGGED } }
 
 const LIST = route({
   ...TAG,
@@ -47,10 +49,11 @@ const CREATE = route({
   id: 'createAutomation',
   summary: 'Create an automation',
   description:
-    'Every problem of the definition is named, with its field and its step. The answer says when it runs next.',
+    'Every problem of the definition is named, with its field and its step. The answer says when it runs next. One owner has at most ' +
+    'one automation with the same `key`: the same request once more is answered with it, another one is a CONFLICT.',
   body: wire.automationRequest,
-  replies: { 201: { description: 'The automation is safe.', body: wire.automationBody } },
-  refusals: ['INPUT_REFUSED', 'LIMIT_EXCEEDED'],
+  replies: { 201: { description: 'The automation is safe.', body: wire.automationBody, headers: TAGGED } },
+  refusals: ['INPUT_REFUSED', 'LIMIT_EXCEEDED', 'CONFLICT'],
 })
 
 const PREVIEW_NEW = route({
@@ -214,12 +217,19 @@ function expectedIn({ query, headers }: FastifyRequest): number | undefined {
   return revision ?? Number(text)
 }
 
+/** An automation as it is answered, with its revision as the tag of the answer. */
+type Shown = (reply: FastifyReply, record: Parameters<typeof wire.wireAutomation>[0]) => object
+
 /** Standing orders of clients. */
 export function registerAutomationRoutes(app: FastifyInstance, options: AutomationRoutesOptions): void {
   const { automations: service, clock } = options
   const { automations } = service
   const body = (record: Parameters<typeof wire.wireAutomation>[0]) => wire.wireAutomation(record, automations.zones)
-  const written = (record: Parameters<typeof body>[0]) => ({ ...body(record), ...doubts(service, record) })
+  const shown: Shown = (reply, record) => {
+    void reply.header('etag', `"${record.revision}"`)
+    return body(record)
+  }
+  const written: Shown = (reply, record) => ({ ...shown(reply, record), ...doubts(service, record) })
 
   app.get('/automations', LIST, async (request, reply) => {
     const { status, search, ...query } = readQuery(wire.automationListQuery, request.query)
@@ -229,7 +239,7 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
 
   app.post<{ Body: JsonObject }>('/automations', CREATE, async (request, reply) => {
     const record = await automations.create(seen(request.body), actorOf(request))
-    return reply.code(201).send(written(record))
+    return reply.code(201).send(written(reply, record))
   })
 
   app.post<{ Body: JsonObject }>('/automations/preview', PREVIEW_NEW, async (request) => {
@@ -238,8 +248,8 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
     const definition = automations.check(seen(request.body), actor)
     await automations.calendars.mustKnow(definition, actor.id)
     const restriction = await automations.calendars.restrictionOf(definition, actor.id)
-    const shown = wire.wirePreview({ definition }, automations.zones, restriction, wallTime(clock), count)
-    return { ...shown, ...doubts(service, { definition }) }
+    const preview = wire.wirePreview({ definition }, automations.zones, restriction, wallTime(clock), count)
+    return { ...preview, ...doubts(service, { definition }) }
   })
 
   app.post<{ Body: JsonObject }>('/automations/preview_run', PREVIEW_RUN, async (request) => {
@@ -247,8 +257,8 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
     return wirePreviewRun(automations.check(definition, actorOf(request)), given, wallTime(clock))
   })
 
-  app.get<{ Params: AutomationParams }>('/automations/:automation_id', READ, async (request) =>
-    body(await automations.read(request.params.automation_id, actorOf(request))),
+  app.get<{ Params: AutomationParams }>('/automations/:automation_id', READ, async (request, reply) =>
+    shown(reply, await automations.read(request.params.automation_id, actorOf(request))),
   )
 
   app.get<{ Params: AutomationParams }>('/automations/:automation_id/preview', PREVIEW, async (request) => {
@@ -258,29 +268,27 @@ export function registerAutomationRoutes(app: FastifyInstance, options: Automati
     return wire.wirePreview(record, automations.zones, restriction, wallTime(clock), count)
   })
 
-  app.put<{ Params: AutomationParams; Body: JsonObject }>('/automations/:automation_id', UPDATE, async (request) =>
-    written(
-      await automations.update(
-        request.params.automation_id,
-        seen(request.body),
-        actorOf(request),
-        undefined,
-        expectedIn(request),
-      ),
-    ),
+  app.put<{ Params: AutomationParams; Body: JsonObject }>(
+    '/automations/:automation_id',
+    UPDATE,
+    async (request, reply) => {
+      const { automation_id: id } = request.params
+      const expected = expectedIn(request)
+      return written(reply, await automations.update(id, seen(request.body), actorOf(request), undefined, expected))
+    },
   )
 
   app.delete<{ Params: AutomationParams }>('/automations/:automation_id', DELETE, async (request, reply) => {
     await automations.remove(request.params.automation_id, actorOf(request))
     return reply.code(204).send()
   })
-  registerCommands(app, options, body)
+  registerCommands(app, options, shown)
 }
 
 function registerCommands(
   app: FastifyInstance,
   { automations: { automations } }: AutomationRoutesOptions,
-  body: (record: Parameters<typeof wire.wireAutomation>[0]) => object,
+  shown: Shown,
 ): void {
   app.post<{ Params: AutomationParams; Body: { params?: JsonObject } | null }>(
     '/automations/:automation_id/run',
@@ -288,7 +296,7 @@ function registerCommands(
     async (request, reply) => {
       const params = request.body?.params
       const id = request.params.automation_id
-      const launched = await automations.runNow(id, actorOf(request), params && seen(params))
+      const launched = await automations.runNow(id, actorOf(request), params && seen(params), jobTracingOf(request))
       return reply.code(202).send(wire.wireLaunched(launched))
     },
   )
@@ -296,25 +304,25 @@ function registerCommands(
   app.post<{ Params: AutomationParams; Body: { seconds: number; reason?: string } }>(
     '/automations/:automation_id/snooze',
     SNOOZE,
-    async (request) => {
+    async (request, reply) => {
       const { seconds, reason } = request.body
-      return body(await automations.snooze(request.params.automation_id, seconds, actorOf(request), reason))
+      return shown(reply, await automations.snooze(request.params.automation_id, seconds, actorOf(request), reason))
     },
   )
 
-  app.post<{ Params: AutomationParams }>('/automations/:automation_id/pause', PAUSE, async (request) =>
-    body(await automations.pause(request.params.automation_id, actorOf(request))),
+  app.post<{ Params: AutomationParams }>('/automations/:automation_id/pause', PAUSE, async (request, reply) =>
+    shown(reply, await automations.pause(request.params.automation_id, actorOf(request))),
   )
 
-  app.post<{ Params: AutomationParams }>('/automations/:automation_id/resume', RESUME, async (request) =>
-    body(await automations.resume(request.params.automation_id, actorOf(request))),
+  app.post<{ Params: AutomationParams }>('/automations/:automation_id/resume', RESUME, async (request, reply) =>
+    shown(reply, await automations.resume(request.params.automation_id, actorOf(request))),
   )
 
   app.post<{ Params: AutomationParams; Body: { reason?: string } | null }>(
     '/automations/:automation_id/cancel',
     CANCEL,
-    async (request) =>
-      body(await automations.cancel(request.params.automation_id, actorOf(request), request.body?.reason)),
+    async (request, reply) =>
+      shown(reply, await automations.cancel(request.params.automation_id, actorOf(request), request.body?.reason)),
   )
 }
 

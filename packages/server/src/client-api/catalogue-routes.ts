@@ -16,6 +16,8 @@ import {
 import type { CatalogueParts } from './catalogue-operations.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { blueprintBody } from './wire-job.ts'
+import { explainWorker, workerExplanationReply } from './worker-explanation.ts'
+import type { WorkerExplanationParts } from './worker-explanation.ts'
 
 const WORKERS = route({
   access: 'viewer',
@@ -64,6 +66,18 @@ const DASHBOARD = route({
   replies: { 200: { description: 'The counts.', body: schemas.dashboardBody } },
 })
 
+const WORKER_EXPLANATION = route({
+  access: 'viewer',
+  scope: 'jobs:read',
+  tag: 'workers',
+  id: 'explainWorker',
+  summary: 'Why a worker gets tasks, or gets none',
+  description: 'Also of a worker that has fallen silent, until it is forgotten.',
+  params: schemas.workerParams,
+  replies: { 200: { description: 'What keeps it from tasks.', body: workerExplanationReply } },
+  refusals: ['WORKER_NOT_FOUND'],
+})
+
 const BLUEPRINTS = route({
   access: 'viewer',
   scope: 'jobs:read',
@@ -98,13 +112,14 @@ const GRAPH = route({
 })
 
 /** What there is beside jobs: workers, blueprints and an overview. */
-export function registerCatalogueRoutes(app: FastifyInstance, options: CatalogueParts): void {
+export function registerCatalogueRoutes(app: FastifyInstance, options: CatalogueParts & WorkerExplanationParts): void {
   registerWorkerViews(app, options)
   registerBlueprintViews(app, options)
   app.get('/dashboard', DASHBOARD, (request) => dashboard(options, callerOf(request)))
 }
 
-function registerWorkerViews(app: FastifyInstance, { engine }: CatalogueParts): void {
+function registerWorkerViews(app: FastifyInstance, parts: CatalogueParts & WorkerExplanationParts): void {
+  const { engine } = parts
   app.get('/workers', WORKERS, async (request, reply) => {
     const { page, next } = listWorkers(engine, readQuery(schemas.workerListQuery, request.query))
     if (next !== undefined) linkNextPage(request, reply, 'cursor', next)
@@ -119,6 +134,10 @@ function registerWorkerViews(app: FastifyInstance, { engine }: CatalogueParts): 
 
   app.get<{ Params: { worker_id: string } }>('/workers/:worker_id', WORKER, async (request) =>
     readWorker(engine, request.params.worker_id),
+  )
+
+  app.get<{ Params: { worker_id: string } }>('/workers/:worker_id/explain', WORKER_EXPLANATION, (request) =>
+    explainWorker(parts, callerOf(request), request.params.worker_id),
   )
 }
 

@@ -44,11 +44,13 @@ import { registerTriggerRoutes } from './trigger-routes.ts'
 import { registerSecretRoutes } from './secret-routes.ts'
 import { registerQueueRoutes } from './queue-routes.ts'
 import { registerScheduleRoutes } from './schedule-routes.ts'
+import { registerSystemRoutes } from './system-routes.ts'
+import type { SystemParts } from './system-routes.ts'
 import { registerViewRoutes } from './view-routes.ts'
 import { registerWebhookRoutes } from './webhook-routes.ts'
 
 export interface ClientApiOptions
-  extends AdminRoutesOptions, AccountRoutesOptions, MetricsRoutesOptions, ChangeRoutesOptions {
+  extends AdminRoutesOptions, AccountRoutesOptions, MetricsRoutesOptions, ChangeRoutesOptions, SystemParts {
   readonly engine: Engine
   readonly automations: AutomationService
   readonly agents: AgentBook
@@ -101,6 +103,7 @@ export function registerClientApi(app: FastifyInstance, options: ClientApiOption
     registerAgentRoutes(scope, options)
     registerAdminRoutes(scope, options)
     registerAccountRoutes(scope, options)
+    registerSystemRoutes(scope, options)
     if (options.documents !== undefined) registerDocumentRoutes(scope, options.documents)
   }
   const own = { prefix: `/${clientApiPrefix}/${API_VERSION}` }

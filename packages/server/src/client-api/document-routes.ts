@@ -96,7 +96,7 @@ const SEARCH = route({
     offset: z.int().optional(),
   }),
   replies: { 200: { description: 'The best first.', body: searchReply } },
-  refusals: ['INPUT_REFUSED'],
+  refusals: ['INPUT_REFUSED', 'LIMIT_EXCEEDED', 'OVERLOADED'],
 })
 const TEXT = route({
   access: 'viewer',

@@ -8,7 +8,7 @@ const PART_HEADERS = {
   ETag: 'Changes with the content; for `If-Range` and `If-None-Match`.',
 }
 const RANGES =
-  'A `Range` of bytes gets that part (206), so that a download that broke off can go on; with `If-Range` only if the file is still the same.'
+  'A `Range` of bytes gets that part (206), so that a download that broke off can go on; with `If-Range` only if the file is still the same. `HEAD` gives the headers alone.'
 const SENT =
   'The body is the file, of any type and size. It is kept as it comes, when all of it has come. A `Content-Length` and an `X-Content-SHA256` are checked.'
 

@@ -1,8 +1,10 @@
 import { randomBytes, createHash } from 'node:crypto'
-import { access } from 'node:fs/promises'
+import { access, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { blueprint } from '@impresario/core'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { echo } from '../server.fixture.ts'
 import { createClock } from '../runtime/clock.ts'
 import { startTenantServer, TENANTS } from '../tenants.fixture.ts'
@@ -135,6 +137,32 @@ describe('files of a job', () => {
     }
   })
 
+  test('[J-06] HEAD describes a file and opens none, and who has the file gets nothing of it', async () => {
+    const jobId = await newJob()
+    await put(jobId, 'page.html', '<script>alert(1)</script>', { 'content-type': 'text/html' })
+    const { body: link } = await app.as('alpha', 'GET', files(jobId, '/link?filename=page.html'))
+    const signed = new URL(String(link['url']))
+    const paths = [content(jobId, 'page.html'), files(jobId, '/download/page.html'), signed.pathname + signed.search]
+    for (const path of paths) {
+      const head = await send('alpha', path, { method: 'HEAD' })
+      expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '25', ''])
+      expect(head.headers.get('etag')).toBe((await send('alpha', path)).headers.get('etag'))
+      // Whatever was sent as its type: a browser saves it, and does not open it as a page of this server.
+      expect(head.headers.get('content-type')).toBe('application/octet-stream')
+      expect(head.headers.get('x-content-type-options')).toBe('nosniff')
+      expect(head.headers.get('content-disposition')).toMatch(/^attachment;/)
+    }
+    expect((await send('alpha', content(jobId, 'none.txt'), { method: 'HEAD' })).status).toBe(404)
+    expect((await send('beta', content(jobId, 'page.html'), { method: 'HEAD' })).status).toBe(404)
+    const etag = (await send('alpha', content(jobId, 'page.html'), { method: 'HEAD' })).headers.get('etag') ?? ''
+    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+      const answer = await send('alpha', content(jobId, 'page.html'), { headers: { 'if-none-match': known } })
+      expect([known, answer.status, await answer.text()]).toEqual([known, 304, ''])
+    }
+    const other = await send('alpha', content(jobId, 'page.html'), { headers: { 'if-none-match': '"other"' } })
+    expect(other.status).toBe(200)
+  })
+
   test('[J-06] others see no file of it, and cannot write one', async () => {
     const jobId = await newJob()
     await put(jobId, 'secret.txt', 'private')
@@ -185,6 +213,35 @@ describe('files of a job', () => {
     expect((await put(jobId, '4', 'replaced')).status).toBe(200)
     const { body } = await app.as('alpha', 'GET', files(jobId))
     expect((body['files'] as { name: string }[]).map(({ name }) => name)).toEqual(['0', '1', '2', '3', '4'])
+  })
+
+  test('[J-02] [J-04] a client has so many files in all its jobs, by HTTP, links and handlers alike', async () => {
+    await app.close()
+    const directory = await mkdtemp(join(tmpdir(), 'impresario-client-limits-'))
+    onTestFinished(() => rm(directory, { recursive: true, force: true }))
+    const clientsConfigPath = join(directory, 'clients.toml')
+    const tables = `[alpha]\ntoken = "${TENANTS.alpha}"\n[beta]\ntoken = "${TENANTS.beta}"\nfiles_max = 1\n`
+    await writeFile(clientsConfigPath, tables)
+    const settings = { clientFilesMax: 2, clientsConfigPath }
+    app = await startTenantServer({ settings, blueprints: [echo, counter, patient] })
+    const [first, second] = [await newJob(), await newJob('alpha', 'counter')]
+    expect((await put(first, 'one', 'x')).status).toBe(200)
+    expect((await put(second, 'in/numbers.json', '[1]')).status).toBe(200)
+    const third = await put(first, 'two', 'x')
+    expect([third.status, await third.json()]).toMatchObject([422, { code: 'LIMIT_EXCEEDED' }])
+    expect((await send('alpha', files(first, '/upload?filename=two&bytes=1'))).status).toBe(422)
+    const { body: link } = await app.as('alpha', 'GET', files(first, '/upload?filename=two'))
+    expect((await fetch(link['url'] as string, { method: 'PUT', body: 'x' })).status).toBe(422)
+    const theirs = await newJob('beta')
+    expect((await send('beta', content(theirs, 'x'), { method: 'PUT', body: 'x' })).status).toBe(200)
+    const own = await send('beta', content(theirs, 'y'), { method: 'PUT', body: 'x' })
+    expect([own.status, await own.text()]).toEqual([422, expect.stringContaining('may have 1 files together')])
+    await goOn(second)
+    await expect
+      .poll(async () => JSON.stringify((await app.as('alpha', 'GET', `/api/v1/jobs/${second}`)).body))
+      .toContain('may have 2 files together, and have 2.')
+    expect((await send('alpha', content(first, 'one'), { method: 'DELETE' })).status).toBe(200)
+    expect((await put(first, 'two', 'x')).status).toBe(200)
   })
 
   test('[J-02] a cut connection leaves no file', async () => {

@@ -36,14 +36,18 @@ export function registerFileRoutes(app: FastifyInstance, options: FileRoutesOpti
     operations.listFiles(options, callerOf(request), request.params.job_id, request.query),
   )
 
-  app.get<{ Params: FileParams }>('/jobs/:job_id/files/content/:filename', FILE_ROUTES.read, async (request, reply) => {
-    const jobId = await ownId(request)
-    return sendFile(options.fileService.files, { jobId, name: request.params.filename }, request, reply)
-  })
+  app.get<{ Params: FileParams }>(
+    '/jobs/:job_id/files/content/:filename',
+    { ...FILE_ROUTES.read, exposeHeadRoute: true },
+    async (request, reply) => {
+      const jobId = await ownId(request)
+      return sendFile(options.fileService.files, { jobId, name: request.params.filename }, request, reply)
+    },
+  )
 
   app.get<{ Params: FileParams }>(
     '/jobs/:job_id/files/download/:filename',
-    FILE_ROUTES.download,
+    { ...FILE_ROUTES.download, exposeHeadRoute: true },
     async (request, reply) => sendOrRedirect(options, await ownId(request), request, reply),
   )
 
@@ -58,7 +62,7 @@ export function registerFileRoutes(app: FastifyInstance, options: FileRoutesOpti
       '/jobs/:job_id/files/content/:filename',
       FILE_ROUTES.write,
       async (request, reply) =>
-        refusingRest(request, reply, async () => upload(options, await ownId(request), request, reply)),
+        refusingRest(request, async () => upload(options, await ownId(request), request, reply)),
     )
   })
 }
@@ -91,14 +95,15 @@ export function registerSignedFileRoutes(app: FastifyInstance, options: FileRout
     if ((await engine.readJob(jobId)) === undefined) throw jobNotFound()
     return jobId
   }
-  app.get<{ Params: FileParams }>('/files/:job_id/:filename', FILE_ROUTES.signedRead, async (request, reply) => {
-    const jobId = await permitted(request, 'GET')
-    return sendOrRedirect(options, jobId, request, reply)
-  })
+  app.get<{ Params: FileParams }>(
+    '/files/:job_id/:filename',
+    { ...FILE_ROUTES.signedRead, exposeHeadRoute: true },
+    async (request, reply) => sendOrRedirect(options, await permitted(request, 'GET'), request, reply),
+  )
   void app.register(async (scope) => {
     takeFiles(scope)
     scope.put<{ Params: FileParams }>('/files/:job_id/:filename', FILE_ROUTES.signedWrite, async (request, reply) =>
-      refusingRest(request, reply, async () => upload(options, await permitted(request, 'PUT'), request, reply)),
+      refusingRest(request, async () => upload(options, await permitted(request, 'PUT'), request, reply)),
     )
   })
 }
@@ -113,11 +118,11 @@ async function upload(
   return operations.writeFile(options, jobId, request.params.filename, body, expected)
 }
 
-async function refusingRest<T>(request: FastifyRequest, reply: FastifyReply, work: () => Promise<T>): Promise<T> {
+async function refusingRest<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    refuseRest(request, reply)
+    refuseRest(request)
     throw error
   }
 }
@@ -131,6 +136,8 @@ async function sendOrRedirect(
 ): Promise<FastifyReply> {
   const { filename: name } = request.params
   const { files } = fileService
+  // An address of the store is signed for GET alone.
+  if (request.method === 'HEAD') return sendFile(files, { jobId, name }, request, reply)
   const way = { method: 'GET', expiresMs: REDIRECT_MS, attachment: attachment(name) } as const
   const url = await files.presign(jobId, name, way)
   if (url === undefined) return sendFile(files, { jobId, name }, request, reply)

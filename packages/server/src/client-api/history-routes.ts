@@ -3,6 +3,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import { callerOf } from '../http/access.ts'
 import { linkNextPage } from '../http/page.ts'
 import { route, readQuery } from '../http/route.ts'
+import { durations } from './duration-operations.ts'
 import { countEvents, jobHistory, jobLog, listEvents, workerHistory } from './history-operations.ts'
 import type { HistoryParts, JobLogParts } from './history-operations.ts'
 import { PAGE_HEADERS } from './job-routes.ts'
@@ -78,6 +79,19 @@ const COUNTS = route({
   refusals: ['INVALID_REQUEST', 'FORBIDDEN', 'STORAGE_UNAVAILABLE'],
 })
 
+const DURATIONS = route({
+  access: 'viewer',
+  scope: 'jobs:read',
+  tag: 'jobs',
+  id: 'getDurations',
+  summary: 'How long jobs and their stays in states took',
+  description:
+    'Of the own jobs; for an admin, of everybody’s. Without `since`: of the last hour. Computed from the history, so that there is nothing without a database for it (`HISTORY_DATABASE_URI`).',
+  query: schemas.durationQuery,
+  replies: { 200: { description: 'The durations.', body: schemas.durations } },
+  refusals: ['INVALID_REQUEST', 'FORBIDDEN', 'STORAGE_UNAVAILABLE'],
+})
+
 /** What has happened. The routes are there whatever the configuration says of the history. */
 export function registerHistoryRoutes(app: FastifyInstance, options: HistoryParts & JobLogParts): void {
   app.get<{ Params: JobParams }>('/jobs/:job_id/log', LOG, async (request) =>
@@ -107,5 +121,9 @@ export function registerHistoryRoutes(app: FastifyInstance, options: HistoryPart
 
   app.get('/history/counts', COUNTS, (request) =>
     countEvents(options, callerOf(request), readQuery(schemas.eventCountQuery, request.query)),
+  )
+
+  app.get('/history/durations', DURATIONS, (request) =>
+    durations(options, callerOf(request), readQuery(schemas.durationQuery, request.query)),
   )
 }

@@ -115,6 +115,46 @@ describe('[K-15] inbound webhooks', () => {
     expect((await send(path, '{"level": "not a topic"}', { ...headers, 'x-id': '8' })).status).toBe(422)
   })
 
+  test('a message that is sent again as it was signed, by whoever heard it, is the same event', async () => {
+    const time = String(Math.floor(Date.now() / 1_000))
+    const chat = await source('commands', { preset: 'slack', secret: SECRET })
+    const text = 'command=%2Fdeploy&text=now&trigger_id=13345224609.738474920'
+    const command = {
+      'content-type': 'application/x-www-form-urlencoded',
+      'x-slack-request-timestamp': time,
+      'x-slack-signature': `v0=${hmac(`v0:${time}:${text}`)}`,
+    }
+    const timed = await source('timed', {
+      preset: 'hmac',
+      secret: SECRET,
+      signature: { header: 'X-Sig', timestamp_header: 'X-Time' },
+    })
+    const signed = { 'x-time': time, 'x-sig': hmac(`${time}.${PUSH}`) }
+    for (const [path, body, headers] of [
+      [chat, text, command],
+      [timed, PUSH, signed],
+    ] as const) {
+      const first = await send(path, body, headers)
+      expect(first.status).toBe(200)
+      expect(await send(path, body, headers)).toEqual(first)
+    }
+    // The same words at another time are another message.
+    const later = String(Number(time) + 1)
+    const other = await send(timed, PUSH, { 'x-time': later, 'x-sig': hmac(`${later}.${PUSH}`) })
+    expect(other.body['event_id']).not.toBe((await send(timed, PUSH, signed)).body['event_id'])
+  })
+
+  test('a secret of Standard Webhooks is one that libraries of senders can read', async () => {
+    const made = await app.as('alpha', 'PUT', '/api/v1/hooks/library', { preset: 'standard' })
+    expect(made.body['secret']).toEqual(expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/))
+    for (const secret of ['whsec_$$', 'whsec_short']) {
+      const refused = await app.as('alpha', 'PUT', '/api/v1/hooks/library', { preset: 'standard', secret })
+      expect(refused).toMatchObject({ status: 422, body: { problems: [{ field: 'secret' }] } })
+    }
+    const unknown = await app.as('alpha', 'PUT', '/api/v1/hooks/library', { preset: 'bitbucket' })
+    expect(unknown.body['error']).toMatch(/^body\/preset must be .*: github, gitlab, slack, .*token$/)
+  })
+
   test('a source belongs to its owner, and its secret is shown once, if it was made here', async () => {
     const made = await app.as('alpha', 'PUT', '/api/v1/hooks/own', { preset: 'standard' })
     expect(made.body['secret']).toEqual(expect.stringMatching(/^\S{20,}$/))

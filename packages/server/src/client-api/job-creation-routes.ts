@@ -190,6 +190,7 @@ function originOf(request: FastifyRequest, quotas: QuotaCalendar): Origin {
     client: caller.client,
     quota: quotas.quotaOf(caller),
     tracing: tracingOf(request),
+    tracingOfJob: request.callSpan && (() => request.callSpan?.contextForJob()),
     ...(once === undefined ? {} : { idempotencyKey: once.key }),
   }
 }

@@ -51,6 +51,26 @@ describe('lists', () => {
     }
   })
 
+  test('[H-01] [M-02] order=oldest lists the same jobs the other way round, page by page', async () => {
+    const { body } = await app.as('alpha', 'POST', '/api/v1/jobs/batch', {
+      jobs: Array.from({ length: 7 }, () => ({ blueprint: 'ask' })),
+    })
+    expect(body).toHaveProperty('results')
+    await create('alpha')
+    await create('beta')
+    const newest = await idsIn('alpha', 'limit=100')
+    expect(newest).toHaveLength(8)
+    for (const limit of [1, 3, 100]) {
+      const found = await app.server.client({ id: 'alpha' }).list({ order: 'oldest', limit }).all()
+      expect(found.map(({ id }) => id)).toEqual(newest.toReversed())
+    }
+    expect(await idsIn('alpha', 'order=oldest&created_before=2001-02-03')).toEqual([])
+    expect(await idsIn('viewer', 'order=oldest')).toEqual([])
+    for (const bad of ['order=up', 'order=oldest&q=a', 'order=oldest&offset=1']) {
+      expect((await app.as('alpha', 'GET', `/api/v1/jobs?${bad}`)).status).toBe(400)
+    }
+  })
+
   test('[H-01] q finds jobs by what is in them', async () => {
     const paris = await create('alpha', { metadata: { city: 'Paris' } })
     await create('alpha', { metadata: { city: 'Rome' } })

@@ -9,7 +9,8 @@ import type { Caller } from '../http/access.ts'
 import { encodeCursor, JsonPage, walkJobs } from '../http/page.ts'
 import { actorFor } from './actor.ts'
 import { isVisible, storedJobId, visibleJob } from './job-access.ts'
-import { jobListing } from './job-query.ts'
+import { jobListing, timeIn } from './job-query.ts'
+import { walkOldest } from './oldest-jobs.ts'
 import { explanationBody, fieldPicker, hasField, jobBody, listedWriter, workBody } from './wire-job.ts'
 import type { ChildView } from './wire-job.ts'
 
@@ -22,6 +23,8 @@ type JobListQuery = ReturnType<typeof schemas.jobListQuery.parse>
 export interface WrittenPage {
   readonly page: JsonPage
   readonly next: string | undefined
+  /** Unix seconds. Where a page ended before it was full: everything since then has been looked through. */
+  readonly lookedBackTo?: number | undefined
 }
 
 /** An answer that is held back: until the signal says that the caller has gone. */
@@ -54,7 +57,7 @@ export async function readJob(
 
 export async function listJobs(engine: Engine, caller: Caller, given: JobListQuery): Promise<WrittenPage> {
   const write = listedWriter(given.fields)
-  const { query, offset } = jobListing(caller, given)
+  const { query, offset, isOldestFirst, oldestAfter: after } = jobListing(caller, given)
   const page = new JsonPage()
   /** Jobs with open work, by their place on the page. */
   const open = new Map<number, Job>()
@@ -63,9 +66,13 @@ export async function listJobs(engine: Engine, caller: Caller, given: JobListQue
     if (hasOpenWork(job.value)) open.set(page.length - 1, job.value)
     return true
   }
-  const next = await walkJobs(engine, { query, skip: offset, take })
+  const next = isOldestFirst
+    ? await walkOldest(engine, { query, after, take })
+    : await walkJobs(engine, { query, skip: offset, take })
   if (hasField(given.fields, 'work')) await addWork(engine, page, open)
-  return { page, next: next === undefined ? undefined : encodeCursor(next) }
+  if (next === undefined) return { page, next }
+  const isShort = page.length < query.limit && !isOldestFirst
+  return { page, next: encodeCursor(next), lookedBackTo: isShort ? timeIn(next) : undefined }
 }
 
 function hasOpenWork({ branches }: Job): boolean {

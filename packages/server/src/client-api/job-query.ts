@@ -10,6 +10,9 @@ type JobListQuery = ReturnType<typeof schemas.jobListQuery.parse>
 export interface JobListing {
   readonly query: ListQuery
   readonly offset: number
+  /** Only where the oldest come first: the page begins behind this id. */
+  readonly oldestAfter?: string | undefined
+  readonly isOldestFirst: boolean
 }
 
 /** What the storage is asked for one page of jobs. */
@@ -18,8 +21,13 @@ export function jobListing(caller: Caller, given: JobListQuery): JobListing {
   if (cursor !== undefined && offset > 0) {
     throw new ImpresarioError('INVALID_REQUEST', '"cursor" and "offset" cannot go together. Use "cursor".')
   }
+  const isOldestFirst = given.order === 'oldest'
+  if (isOldestFirst && (q !== undefined || offset > 0)) {
+    const other = q === undefined ? 'offset' : 'q'
+    throw new ImpresarioError('INVALID_REQUEST', `"order=oldest" and "${other}" cannot go together.`)
+  }
   const ends = [
-    ...(cursor === undefined ? [] : [decodeCursor(cursor)]),
+    ...(cursor === undefined || isOldestFirst ? [] : [decodeCursor(cursor)]),
     ...(given.created_before === undefined ? [] : [firstIdAt('created_before', given.created_before)]),
   ].toSorted()
   const [before] = ends
@@ -32,7 +40,8 @@ export function jobListing(caller: Caller, given: JobListQuery): JobListing {
     ...(before === undefined ? {} : { before }),
     ...(given.created_after === undefined ? {} : { from: firstIdAt('created_after', given.created_after) }),
   }
-  return { query, offset }
+  const oldestAfter = isOldestFirst && cursor !== undefined ? decodeCursor(cursor) : undefined
+  return { query, offset, isOldestFirst, oldestAfter }
 }
 
 const KNOWN: ReadonlySet<string> = new Set(JOB_STATUSES)
@@ -49,15 +58,25 @@ function statusesOf(text: string): readonly string[] {
 
 const ISO = /^\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:?\d{2}))?$/
 /** The time in an id has 48 bits. */
-const MS_MAX = 2 ** 48 - 1
+export const MS_MAX = 2 ** 48 - 1
 
 /**
  * Ids begin with their time in milliseconds, so the jobs of a span of time are the ids between two of these. The first
  * twelve digits sort before every id of their millisecond.
  */
 function firstIdAt(name: string, text: string): string {
-  const hex = momentOf(name, text).toString(16).padStart(12, '0')
+  return idAt(momentOf(name, text))
+}
+
+export function idAt(ms: number): string {
+  const hex = ms.toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}`
+}
+
+/** When a job was created, in Unix seconds, by its id or by the beginning of one. */
+export function timeIn(id: string): number | undefined {
+  const { high, low } = /^(?<high>[\da-f]{8})-(?<low>[\da-f]{4})(?:-7|$)/.exec(id)?.groups ?? {}
+  return high === undefined ? undefined : Number.parseInt(`${high}${low}`, 16) / 1_000
 }
 
 /** A moment that a query names, in milliseconds since 1970. */

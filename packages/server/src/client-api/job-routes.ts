@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Engine } from '@impresario/engine'
-import { LIMITS } from '@impresario/protocol'
+import { HEADERS, LIMITS } from '@impresario/protocol'
 import type { CancelJobRequest } from '@impresario/protocol'
 import * as schemas from '@impresario/protocol/schemas'
 import { callerOf } from '../http/access.ts'
@@ -23,6 +23,12 @@ export interface JobParams {
 export const PAGE_HEADERS = {
   'X-Next-Cursor': 'Where the next page begins; absent on the last page.',
   Link: 'The next page, as `rel="next"`.',
+}
+
+const LIST_HEADERS = {
+  ...PAGE_HEADERS,
+  'X-Looked-Back-To':
+    'Unix seconds. On a page that ended before it was full: all jobs since then have been looked through. Ask for the next page to look further.',
 }
 
 const READ = route({
@@ -48,7 +54,7 @@ const LIST = route({
   summary: 'List jobs, newest first',
   description: `A page ends at its limit or at ${LIMITS.pageBytesMax / 1_048_576} MB: it may have fewer jobs than its limit, even none, and still name a next one. Only a page without \`X-Next-Cursor\` is the last.`,
   query: schemas.jobListQuery,
-  replies: { 200: { description: 'One page of jobs.', body: schemas.jobList, headers: PAGE_HEADERS } },
+  replies: { 200: { description: 'One page of jobs.', body: schemas.jobList, headers: LIST_HEADERS } },
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
 })
 
@@ -92,8 +98,10 @@ export function registerJobRoutes(app: FastifyInstance, options: JobRoutesOption
   )
 
   app.get('/jobs', LIST, async (request, reply) => {
-    const { page, next } = await listJobs(engine, callerOf(request), readQuery(schemas.jobListQuery, request.query))
+    const query = readQuery(schemas.jobListQuery, request.query)
+    const { page, next, lookedBackTo } = await listJobs(engine, callerOf(request), query)
     if (next !== undefined) linkNextPage(request, reply, 'cursor', next)
+    if (lookedBackTo !== undefined) void reply.header(HEADERS.lookedBackTo, String(lookedBackTo))
     return page.send(reply)
   })
 

@@ -41,6 +41,7 @@ import * as catalogue from './catalogue-operations.ts'
 import type { CatalogueParts } from './catalogue-operations.ts'
 import type { ChangeStreams } from './change-streams.ts'
 import * as history from './history-operations.ts'
+import { durations } from './duration-operations.ts'
 import type { HistoryParts, JobLogParts } from './history-operations.ts'
 import { LocalFiles } from './local-files.ts'
 import type { LocalFileParts } from './local-files.ts'
@@ -215,6 +216,10 @@ class LocalTransport implements ClientTransport {
   async listEvents(query: WireQuery): Reply<'listEvents'> {
     const wanted = readQuery(schemas.eventListQuery, given(query))
     return pageOf(await history.listEvents(this.#parts, this.#as('viewer'), wanted))
+  }
+
+  async durations(query: WireQuery): Reply<'durations'> {
+    return durations(this.#parts, this.#as('viewer'), readQuery(schemas.durationQuery, given(query)))
   }
 
   async countEvents(query: WireQuery): Reply<'countEvents'> {

@@ -20,12 +20,16 @@ import { budgetOf } from './budget-routes.ts'
 import { ownerFilter } from './job-access.ts'
 import { rerunJob } from './rerun-operations.ts'
 import { runFilter, wireTools } from './run-routes.ts'
+import { listQueues } from './queue-routes.ts'
+import { clientList, systemBody } from './system-routes.ts'
+import type { SystemParts } from './system-routes.ts'
 import { deleteView, listViews, saveView } from './view-operations.ts'
 import * as wire from './wire-automation.ts'
 import { wirePreviewRun } from './wire-preview-run.ts'
 import type { PreviewRunRequest } from './wire-preview-run.ts'
+import { explainWorker } from './worker-explanation.ts'
 
-export interface LocalRequestParts {
+export interface LocalRequestParts extends SystemParts {
   readonly automations: AutomationService
   readonly agents: AgentBook
   readonly clock: Clock
@@ -154,6 +158,10 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
       return { ...times, ...doubts(question.automations, { definition }) }
     }),
   ],
+  ['GET admin/system', admin((question) => systemBody(question))],
+  ['GET admin/clients', admin(async (question) => clientList(question))],
+  ['GET queues', admin((question) => listQueues(question))],
+  ['GET workers/:/explain', viewer((question) => explainWorker(question, question.caller, first(question)))],
   ['GET views', viewer((question) => listViews(question, question.caller))],
   [
     'PUT views/:',

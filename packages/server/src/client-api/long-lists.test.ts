@@ -40,6 +40,10 @@ async function pages(tenant: Tenant, path: string): Promise<readonly Answer[]> {
 
 const idsIn = (found: readonly Answer[]): readonly unknown[] => found.flatMap(listIn).map((job) => job['id'])
 
+function lastIdOf(answer: Answer | undefined): unknown {
+  return answer === undefined ? undefined : listIn(answer).at(-1)?.['id']
+}
+
 describe('[C-10] a list of long jobs', () => {
   test('leaves out what is long, names it, and is short', async () => {
     const found = await pages('alpha', '/api/v1/jobs?limit=100')
@@ -53,7 +57,7 @@ describe('[C-10] a list of long jobs', () => {
     expect(body).not.toHaveProperty('omitted_fields')
   })
 
-  test('has what is asked for by name, on pages of a bounded length', async () => {
+  test('[M-02] has what is asked for by name, on pages of a bounded length', async () => {
     const found = await pages('alpha', '/api/v1/jobs?limit=100&fields=id,initial_data')
     expect(idsIn(found)).toEqual(waiting)
     expect(found.length).toBeGreaterThan(2)
@@ -61,6 +65,14 @@ describe('[C-10] a list of long jobs', () => {
       expect(answer.text.length).toBeLessThan(LIMITS.pageBytesMax + 1_000_000)
       for (const job of listIn(answer)) expect(job['initial_data']).toEqual(DATA)
     }
+    // A page that ended early says how far it looked; the last one has looked through everything.
+    expect(found.at(-1)?.headers.get('x-looked-back-to')).toBeNull()
+    const [first] = found
+    const { created_at: oldest } = (await app.as('alpha', 'GET', `/api/v1/jobs/${String(lastIdOf(first))}`)).body
+    expect(Number(first?.headers.get('x-looked-back-to'))).toBeCloseTo(Number(oldest), 1)
+    const full = await app.as('alpha', 'GET', '/api/v1/jobs?limit=2&fields=id')
+    expect(full.headers.get('x-next-cursor')).not.toBeNull()
+    expect(full.headers.get('x-looked-back-to')).toBeNull()
   })
 
   test('is the same with an offset, a search and a limit', async () => {

@@ -37,6 +37,7 @@ const ANSWERS: Readonly<Record<string, z.ZodType>> = {
   WorkerEvent: schemas.workerEvent,
   Event: schemas.anyEvent,
   EventCount: schemas.eventCount,
+  Durations: schemas.durations,
   Worker: schemas.workerBody,
   Skill: schemas.catalogueEntry,
   Blueprint: schemas.blueprintBody,

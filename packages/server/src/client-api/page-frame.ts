@@ -43,6 +43,19 @@ a { color: var(--accent); }
 label { display: block; margin-bottom: .35rem; font-weight: 500; font-size: .875rem; }
 textarea { width: 100%; min-height: 5rem; margin-bottom: 1.25rem; padding: .5rem .625rem; font: inherit; color: inherit;
   background: var(--panel); border: 1px solid var(--edge); border-radius: .375rem; resize: vertical; }
+input:not([type=checkbox]), select { width: 100%; min-height: 2.5rem; padding: .375rem .625rem; font: inherit; color: inherit;
+  background: var(--panel); border: 1px solid var(--edge); border-radius: .375rem; }
+.field, fieldset { margin: 0 0 1.25rem; }
+.field textarea { margin-bottom: 0; }
+.json { font-family: ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; font-size: .8125rem; }
+fieldset { padding: .75rem 1rem 0; border: 1px solid var(--line); border-radius: .5rem; }
+legend { padding: 0 .35rem; font-weight: 500; font-size: .875rem; }
+fieldset > .tick { padding-bottom: .5rem; }
+.tick { display: flex; align-items: center; gap: .5rem; min-height: 1.75rem; }
+.tick input { width: 1.1rem; height: 1.1rem; margin: 0; accent-color: var(--fill); }
+.note { margin: 0 0 .35rem; color: var(--soft); font-size: .8125rem; }
+.wrong { margin: 0 0 .5rem; color: var(--bad); font-size: .875rem; font-weight: 500; }
+[aria-invalid]:is(input, select, textarea, fieldset) { border-color: var(--bad); }
 .ways { display: flex; flex-wrap: wrap; gap: .625rem; }
 button { flex: 1 1 9rem; min-height: 2.75rem; padding: .5rem 1rem; font: inherit; font-weight: 600; cursor: pointer;
   color: var(--ink); background: var(--panel); border: 1px solid var(--edge); border-radius: .375rem; }

@@ -1,3 +1,4 @@
+import type { ProblemKind } from './approval-form.ts'
 import type { PageLanguage } from './page-language.ts'
 
 interface PageTexts {
@@ -9,6 +10,12 @@ interface PageTexts {
   /** With `{decision}`. */
   readonly recorded: string
   readonly refused: string
+  /** A form was sent that does not fit. */
+  readonly incomplete: string
+  /** The first line of a choice. */
+  readonly choose: string
+  /** What is wrong with a field; with `{limit}`. */
+  readonly problems: Readonly<Partial<Record<ProblemKind, string>>>
   /** Why nothing can be decided, by the code of the refusal. Where a code has no text, the page shows the message. */
   readonly reasons: Readonly<Record<string, string>>
   /** What a button does, by the decision that it makes. */
@@ -25,6 +32,21 @@ export const PAGE_TEXTS: Readonly<Record<PageLanguage, PageTexts>> = {
     thanks: 'Thank you',
     recorded: 'Your decision is recorded: {decision}.',
     refused: 'This cannot be decided here',
+    incomplete: 'Please correct what is marked. Nothing is decided yet.',
+    choose: 'Choose …',
+    problems: {
+      needed: 'This is needed.',
+      number: 'Write a number.',
+      integer: 'Write a whole number.',
+      text: 'Write a text.',
+      choice: 'Choose one of: {limit}.',
+      least: 'At least {limit}.',
+      most: 'At most {limit}.',
+      longer: 'At least {limit} characters.',
+      shorter: 'At most {limit} characters.',
+      format: 'This does not have the right form ({limit}).',
+      unknown: 'This is not asked for.',
+    },
     reasons: {},
     decisions: {
       approved: 'Approve',
@@ -44,6 +66,21 @@ export const PAGE_TEXTS: Readonly<Record<PageLanguage, PageTexts>> = {
     thanks: 'Спасибо',
     recorded: 'Ваше решение записано: {decision}.',
     refused: 'Здесь нечего решать',
+    incomplete: 'Исправьте отмеченное. Решение ещё не записано.',
+    choose: 'Выберите …',
+    problems: {
+      needed: 'Это нужно заполнить.',
+      number: 'Введите число.',
+      integer: 'Введите целое число.',
+      text: 'Введите текст.',
+      choice: 'Выберите одно из: {limit}.',
+      least: 'Не меньше {limit}.',
+      most: 'Не больше {limit}.',
+      longer: 'Не меньше {limit} символов.',
+      shorter: 'Не больше {limit} символов.',
+      format: 'Неверный вид ({limit}).',
+      unknown: 'Об этом не спрашивали.',
+    },
     reasons: {
       UNAUTHENTICATED:
         'Ссылка недействительна или устарела. Проверьте, что она скопирована целиком, или запросите новую.',
@@ -70,6 +107,21 @@ export const PAGE_TEXTS: Readonly<Record<PageLanguage, PageTexts>> = {
     thanks: 'Gracias',
     recorded: 'Su decisión queda registrada: {decision}.',
     refused: 'Aquí no se puede decidir',
+    incomplete: 'Corrija lo marcado. Aún no se ha decidido nada.',
+    choose: 'Elija …',
+    problems: {
+      needed: 'Es necesario.',
+      number: 'Escriba un número.',
+      integer: 'Escriba un número entero.',
+      text: 'Escriba un texto.',
+      choice: 'Elija uno de: {limit}.',
+      least: 'Como mínimo {limit}.',
+      most: 'Como máximo {limit}.',
+      longer: 'Como mínimo {limit} caracteres.',
+      shorter: 'Como máximo {limit} caracteres.',
+      format: 'No tiene la forma correcta ({limit}).',
+      unknown: 'No se pide.',
+    },
     reasons: {
       UNAUTHENTICATED:
         'El enlace no es válido o ha caducado. Compruebe que está copiado por completo o solicite uno nuevo.',

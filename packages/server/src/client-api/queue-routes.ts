@@ -1,15 +1,24 @@
 import type { FastifyInstance } from 'fastify'
 import { parseLane, workerOfLane } from '@impresario/core'
 import type { Storage } from '@impresario/core'
+import type { Engine, TaskRate } from '@impresario/engine'
 import { z } from 'zod'
 import { route } from '../http/route.ts'
 
-const queueBody = z.object({
+export const queueBody = z.object({
   task_type: z.string().nullable().describe('What the tasks are; null where they lie ready for one worker.'),
   requirements: z.looseObject({}).nullable().describe('What a worker must have beside the skill.'),
   worker: z.string().nullable().describe('The worker that they were placed with; null while none fits.'),
   waiting: z.int().describe('Tasks that could be taken now.'),
   is_exact: z.boolean().describe('False: there may be more.'),
+  placed_per_minute: z
+    .int()
+    .nullable()
+    .describe('Tasks of this type that were queued in the last minute, whatever they require; null for one worker.'),
+  taken_per_minute: z
+    .int()
+    .nullable()
+    .describe('Tasks of this type that workers took in the last minute, whatever they require; null for one worker.'),
 })
 
 const QUEUES = route({
@@ -18,28 +27,64 @@ const QUEUES = route({
   tag: 'workers',
   id: 'listQueues',
   summary: 'Tasks that wait, by kind of work',
-  description: 'Of all clients. Counts are exact up to ten; beyond that a storage may stop counting.',
-  replies: { 200: { description: 'The queues that are not empty.', body: z.array(queueBody) } },
+  description:
+    'Of all clients. Counts are exact up to ten; beyond that a storage may stop counting. What comes and goes is counted by all instances in memory: after a start, from zero.',
+  replies: {
+    200: {
+      description: 'The queues with something in them, or through them in the last minute.',
+      body: z.array(queueBody),
+    },
+  },
 })
 
 /** Up to here every storage counts exactly. */
-const EXACT_MAX = 10
-export function registerQueueRoutes(app: FastifyInstance, { storage }: { readonly storage: Storage }): void {
-  app.get('/queues', QUEUES, async () => {
-    const lanes = await storage.lanes('tasks')
-    return lanes.filter(({ ready }) => ready > 0).map(({ lane, ready }) => queueOf(lane, ready))
-  })
+export const EXACT_MAX = 10
+
+export interface QueueParts {
+  readonly storage: Storage
+  readonly engine: Pick<Engine, 'company'>
 }
 
-function queueOf(lane: string, waiting: number): z.output<typeof queueBody> {
-  const counted = { waiting, is_exact: waiting < EXACT_MAX }
+export function registerQueueRoutes(app: FastifyInstance, parts: QueueParts): void {
+  app.get('/queues', QUEUES, () => listQueues(parts))
+}
+
+type Queue = z.output<typeof queueBody>
+
+/** The same over HTTP and in the process. */
+export async function listQueues({ storage, engine }: QueueParts): Promise<readonly Queue[]> {
+  const rates = new Map(engine.company.taskRates.map((rate) => [rate.type, rate]))
+  const lanes = await storage.lanes('tasks')
+  const queues = lanes.filter(({ ready }) => ready > 0).map(({ lane, ready }) => queueOf(lane, ready, rates))
+  const waiting = new Set(queues.map(({ task_type: type }) => type))
+  const passing = [...rates.keys()].filter((type) => !waiting.has(type))
+  return [...queues, ...passing.map((type) => byType(type, null, 0, rates))]
+}
+
+function queueOf(lane: string, waiting: number, rates: ReadonlyMap<string, TaskRate>): Queue {
   const worker = workerOfLane(lane)
-  if (worker !== undefined) return { task_type: null, requirements: null, worker, ...counted }
-  const { type = lane, requirements } = parseLane(lane) ?? {}
+  if (worker === undefined) {
+    const { type = lane, requirements } = parseLane(lane) ?? {}
+    return byType(type, requirements === undefined ? null : { ...requirements }, waiting, rates)
+  }
+  const none = { placed_per_minute: null, taken_per_minute: null }
+  return { task_type: null, requirements: null, worker, waiting, is_exact: waiting < EXACT_MAX, ...none }
+}
+
+function byType(
+  type: string,
+  requirements: Queue['requirements'],
+  waiting: number,
+  rates: ReadonlyMap<string, TaskRate>,
+): Queue {
+  const { placed = 0, taken = 0 } = rates.get(type) ?? {}
   return {
     task_type: type,
-    requirements: requirements === undefined ? null : { ...requirements },
+    requirements,
     worker: null,
-    ...counted,
+    waiting,
+    is_exact: waiting < EXACT_MAX,
+    placed_per_minute: placed,
+    taken_per_minute: taken,
   }
 }

@@ -26,7 +26,8 @@ export async function rerunJob(
   const from = state
     ? { jobId: job.id, state, stateHistory: history ?? job.stateHistory, results: resultsUpTo(job, state) }
     : undefined
-  const { tracing, ...given } = origin
+  const { tracing: ofRequest, tracingOfJob, ...given } = origin
+  const tracing = tracingOfJob?.() ?? ofRequest
   const wanted: NewJob = {
     ...given,
     ...(tracing === undefined ? {} : { tracing: { ...tracing } }),

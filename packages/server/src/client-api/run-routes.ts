@@ -144,11 +144,20 @@ const TOOLS = route({
 
 /** What a list of runs is narrowed down to. */
 export function runFilter(query: z.output<typeof wire.runListQuery>): Omit<RunQuery, 'limit'> {
-  const { automation_id: automationId, status, trigger, created_after: after, created_before: before } = query
+  const { automation_id: automationId, status, trigger } = query
+  return { automationId, status, trigger, ...spanOf(query) }
+}
+
+interface SpanQuery {
+  readonly created_after?: string | undefined
+  readonly created_before?: string | undefined
+}
+
+function spanOf({
+  created_after: after,
+  created_before: before,
+}: SpanQuery): Pick<RunQuery, 'createdAfter' | 'createdBefore'> {
   return {
-    automationId,
-    status,
-    trigger,
     createdAfter: after === undefined ? undefined : momentOf('created_after', after),
     createdBefore: before === undefined ? undefined : momentOf('created_before', before),
   }
@@ -223,8 +232,9 @@ export function registerRunRoutes(
   )
 
   app.get('/audit', AUDIT, async (request, reply) => {
-    const { subject, action, ...query } = readQuery(wire.auditQuery, request.query)
-    const { items, next } = await automations.audit({ ...pageOf(request, query), subject, action })
+    const { subject, action, actor, ...query } = readQuery(wire.auditQuery, request.query)
+    const wanted = { subject, action, actor, ...spanOf(query) }
+    const { items, next } = await automations.audit({ ...pageOf(request, query), ...wanted })
     return paged(request, reply, next, items.map(wire.wireAudit))
   })
 

@@ -59,6 +59,9 @@ export const eventListQuery = z.looseObject({
 export const auditQuery = z.looseObject({
   subject: z.string().min(1).max(200).optional().describe('Only entries about this automation.'),
   action: z.string().min(1).max(100).optional().describe('Such as `automation.paused` or `run.skipped`.'),
+  actor: z.string().min(1).max(200).optional().describe('Only what this client or agent did.'),
+  created_after: z.string().optional().describe('ISO 8601 with its offset, or Unix seconds.'),
+  created_before: z.string().optional().describe('ISO 8601 with its offset, or Unix seconds.'),
   ...page,
 })
 export const previewQuery = z.looseObject({
@@ -145,7 +148,11 @@ const runFields = {
   automation_id: z.string(),
   title: z.string(),
   owner: z.string(),
-  status: z.enum(RUN_STATUSES),
+  status: z
+    .enum([...RUN_STATUSES, 'waiting'])
+    .describe(
+      '`waiting`: it has not begun, because another run is open. Such a run is read by its id, and not in lists.',
+    ),
   trigger: z.looseObject({}).describe('What set it off.'),
   attempt: z.number(),
   output: z.unknown(),

@@ -102,13 +102,14 @@ export function workBody(work: JobWork): WireWork {
 export function approvalBody(job: Job): WireApproval | undefined {
   const approval = approvalOf(job)
   if (approval === undefined) return undefined
-  const { message, decisions, visit, expiresAt, reminders } = approval
+  const { message, decisions, visit, expiresAt, reminders, form, formFor } = approval
   return {
     message,
     decisions,
     visit,
     ...(expiresAt === undefined ? {} : { expires_at: expiresAt / 1_000 }),
     reminders,
+    ...(form === undefined ? {} : { form, form_for: formFor }),
   }
 }
 
@@ -186,6 +187,8 @@ export interface Origin {
   readonly client: ClientInfo
   /** The trace that the request belongs to, from its headers; the body's own goes before it. */
   readonly tracing?: TraceContext | undefined
+  /** The trace for each job, where a request starts several. */
+  readonly tracingOfJob?: (() => NewJob['tracing']) | undefined
   /** From the header; the body's own key goes before it. */
   readonly idempotencyKey?: string | undefined
   readonly quota?: Quota | undefined
@@ -193,7 +196,10 @@ export interface Origin {
 
 export function readCreate(body: CreateJobRequest, origin: Origin): NewJob {
   const own = body.tracing_context
-  const tracing = own === undefined || own === null ? origin.tracing : tracingFor(traceContextOf(own), origin.tracing)
+  const tracing =
+    own === undefined || own === null
+      ? (origin.tracingOfJob?.() ?? origin.tracing)
+      : tracingFor(traceContextOf(own), origin.tracing)
   return {
     blueprint: body.blueprint,
     client: origin.client,

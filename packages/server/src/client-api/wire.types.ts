@@ -4,6 +4,9 @@ import type { z } from 'zod'
 // oxlint-disable-next-line no-restricted-imports -- one type test uses the tool of another
 import type { Same } from '../../../protocol/src/schemas.types.ts'
 import type { accountReply } from './account-routes.ts'
+import type { queueBody } from './queue-routes.ts'
+import type { clientListReply, systemReply } from './system-routes.ts'
+import type { workerExplanationReply } from './worker-explanation.ts'
 import type * as webhooks from './wire-webhook.ts'
 
 // Nothing here runs. The client describes replies as interfaces, without zod. One that differs from the schema that the
@@ -19,6 +22,10 @@ type Loose = 'last_error' | 'explanation'
 
 export const VIEWS: {
   readonly account: Same<wire.AccountBody, Out<typeof accountReply>>
+  readonly system: Same<wire.SystemBody, Out<typeof systemReply>>
+  readonly clients: Same<wire.ConfiguredClientBody[], Out<typeof clientListReply>>
+  readonly queue: Same<wire.QueueBody, Out<typeof queueBody>>
+  readonly workerExplanation: Same<wire.WorkerExplanationBody, Out<typeof workerExplanationReply>>
   readonly worker: Same<wire.WorkerView, Out<typeof schemas.workerBody>>
   readonly blueprint: Same<wire.BlueprintView, Out<typeof schemas.blueprintBody>>
   readonly explanation: Same<Omit<wire.ExplanationBody, 'tasks'>, OmitKnown<typeof schemas.explanationBody, 'tasks'>>
@@ -31,6 +38,10 @@ export const VIEWS: {
   readonly secret: Same<wire.WebhookSecretBody, Out<typeof webhooks.webhookSecretBody>>
 } = {
   account: true,
+  system: true,
+  clients: true,
+  queue: true,
+  workerExplanation: true,
   worker: true,
   blueprint: true,
   explanation: true,

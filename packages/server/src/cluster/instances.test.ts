@@ -83,6 +83,16 @@ describe.each(BACKENDS)('instances on one %s', (name) => {
     expect(sum('orchestrator_job_duration_seconds_count{blueprint="counted"}')).toBe(6)
   })
 
+  test('[M-02] [I-01] every instance lists all of them by name', async () => {
+    const seenBy = async ({ server }: TestServer): Promise<readonly string[]> => {
+      const { instances } = await server.client({ role: 'admin' }).admin.system()
+      return instances.filter(({ status }) => status === 'running').map(({ instanceId }) => instanceId)
+    }
+    await until(async () => (await Promise.all([a!, b!, c!].map(seenBy))).every(({ length }) => length === 3))
+    // The one that answers comes first.
+    expect(await seenBy(b!)).toEqual(['i1', 'i0', 'i2'])
+  })
+
   test('[I-01] [B-09] a job of one wakes the worker at another and the client that waits at a third', async () => {
     await b!.register('waking', { supported_skills: ['wake'] })
     const polling = b!.poll('waking', 60)

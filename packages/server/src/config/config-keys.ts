@@ -127,7 +127,8 @@ export const CONFIG_KEYS: Readonly<Record<SettingName, ConfigKey>> = {
     names: ['CLIENTS_CONFIG_PATH'],
     type: 'path',
     default: '',
-    description: 'TOML file with one table per client: token, role, plan, monthly_attempts, params.',
+    description:
+      'TOML file with one table per client: token, role, plan, monthly_attempts, files_max, files_bytes_max, params.',
   },
   workersConfigPath: {
     names: ['WORKERS_CONFIG_PATH'],

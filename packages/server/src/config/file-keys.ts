@@ -14,11 +14,16 @@ export interface FileSettings {
   readonly fileBytesMax: number
   readonly jobFilesMax: number
   readonly jobFilesBytesMax: number
+  readonly clientFilesMax: number
+  readonly clientFilesBytesMax: number
   readonly filesSweepSeconds: number
   readonly offloadBytes: number
 }
 
 const GIB = 1_073_741_824
+
+export const CLIENT_FILES_CEILING = 1_000_000_000
+export const CLIENT_FILES_BYTES_CEILING = 5_000_000 * GIB
 
 export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
   filesDir: {
@@ -104,6 +109,24 @@ export const FILE_KEYS: Readonly<Record<keyof FileSettings, ConfigKey>> = {
     max: 5_000 * GIB,
     default: 50 * GIB,
     description: 'Maximum total size of the files of one job, in bytes.',
+  },
+  clientFilesMax: {
+    names: ['CLIENT_FILES_MAX'],
+    type: 'integer',
+    min: 0,
+    max: CLIENT_FILES_CEILING,
+    default: 0,
+    description:
+      'Maximum number of files of all jobs of one client together. 0: no limit. `files_max` in the table of a client (CLIENTS_CONFIG_PATH) overrides it.',
+  },
+  clientFilesBytesMax: {
+    names: ['CLIENT_FILES_BYTES_MAX'],
+    type: 'integer',
+    min: 0,
+    max: CLIENT_FILES_BYTES_CEILING,
+    default: 0,
+    description:
+      'Maximum total size of the files of all jobs of one client, in bytes. 0: no limit. `files_bytes_max` in the table of a client overrides it.',
   },
   offloadBytes: {
     names: ['OFFLOAD_BYTES'],

@@ -11,21 +11,26 @@ const SAMPLERS = [
 
 export type SamplerName = (typeof SAMPLERS)[number]
 
-/** Settings of traces and metrics over OTLP, under the names that OpenTelemetry gives them. */
+/** Settings of traces, metrics and logs over OTLP, under the names that OpenTelemetry gives them. */
 export interface TelemetrySettings {
   readonly otelEndpoint: string
   readonly otelTracesEndpoint: string
   readonly otelMetricsEndpoint: string
+  readonly otelLogsEndpoint: string
   readonly otelHeaders: string
   readonly otelTimeoutMs: number
   readonly otelServiceName: string
   readonly otelResourceAttributes: string
   readonly otelSampler: SamplerName
   readonly otelSamplerShare: number
+  readonly tracesPerSecond: number
   readonly otelQueueMax: number
   readonly otelQueueBytesMax: number
   readonly otelTraceDelayMs: number
   readonly otelMetricIntervalMs: number
+  readonly otelLogQueueMax: number
+  readonly otelLogQueueBytesMax: number
+  readonly otelLogDelayMs: number
   readonly otelIsDisabled: boolean
 }
 
@@ -37,8 +42,9 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     default: '',
     description:
       'Address of an OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318. Traces go to /v1/traces ' +
-      'below it, metrics to /v1/metrics. Empty: neither is sent. Needs the packages @opentelemetry/api, ' +
-      '@opentelemetry/exporter-trace-otlp-http, @opentelemetry/exporter-metrics-otlp-http and @opentelemetry/resources.',
+      'below it, metrics to /v1/metrics, the log to /v1/logs. Empty: nothing is sent. Needs the packages @opentelemetry/api and ' +
+      '@opentelemetry/otlp-exporter-base, and for metrics also @opentelemetry/exporter-metrics-otlp-http and ' +
+      '@opentelemetry/resources.',
   },
   otelTracesEndpoint: {
     names: ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'],
@@ -53,6 +59,13 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     check: addressProblem,
     default: '',
     description: 'Full URL for metrics only, such as http://localhost:4318/v1/metrics.',
+  },
+  otelLogsEndpoint: {
+    names: ['OTEL_EXPORTER_OTLP_LOGS_ENDPOINT'],
+    type: 'text',
+    check: addressProblem,
+    default: '',
+    description: 'Full URL for the log only, such as http://localhost:4318/v1/logs.',
   },
   otelHeaders: {
     names: ['OTEL_EXPORTER_OTLP_HEADERS'],
@@ -74,7 +87,7 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     type: 'text',
     check: nameProblem,
     default: 'impresario',
-    description: 'Name of this service in traces and metrics.',
+    description: 'Name of this service in traces, metrics and logs.',
   },
   otelResourceAttributes: {
     names: ['OTEL_RESOURCE_ATTRIBUTES'],
@@ -99,6 +112,15 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     max: 1,
     default: 1,
     description: 'Share of traces that the …traceidratio samplers record, from 0 to 1.',
+  },
+  tracesPerSecond: {
+    names: ['TRACES_PER_SECOND'],
+    type: 'integer',
+    min: 0,
+    max: 1_000_000,
+    default: 100,
+    description:
+      'Traces that may begin on this instance in a second, with the default sampler. Jobs beyond it run without a trace, unless their caller has begun one. 0 means any number.',
   },
   otelQueueMax: {
     names: ['OTEL_BSP_MAX_QUEUE_SIZE'],
@@ -132,11 +154,36 @@ export const TELEMETRY_KEYS: Readonly<Record<keyof TelemetrySettings, ConfigKey>
     default: 60_000,
     description: 'How often metrics are sent, in milliseconds.',
   },
+  otelLogQueueMax: {
+    names: ['OTEL_BLRP_MAX_QUEUE_SIZE'],
+    type: 'integer',
+    min: 1,
+    max: 1_000_000,
+    default: 8_192,
+    description:
+      'Maximum number of lines of the log that wait for the collector. Further lines are not sent, and counted.',
+  },
+  otelLogQueueBytesMax: {
+    names: ['LOG_QUEUE_BYTES_MAX'],
+    type: 'integer',
+    min: 1_024,
+    max: 1_073_741_824,
+    default: 8_388_608,
+    description: 'Maximum memory of the lines of the log that wait for the collector, in bytes.',
+  },
+  otelLogDelayMs: {
+    names: ['OTEL_BLRP_SCHEDULE_DELAY'],
+    type: 'integer',
+    min: 1,
+    max: 3_600_000,
+    default: 1_000,
+    description: 'Maximum time between a line of the log and its export, in milliseconds.',
+  },
   otelIsDisabled: {
     names: ['OTEL_SDK_DISABLED'],
     type: 'switch',
     default: false,
-    description: 'Send neither traces nor metrics, regardless of the other settings.',
+    description: 'Send no traces, metrics and logs, regardless of the other settings.',
   },
 }
 

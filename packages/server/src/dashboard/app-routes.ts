@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { appDirectory } from '@impresario/dashboard'
 import { ImpresarioError } from '@impresario/protocol'
+import { preferredEncoding } from '../http/accept-encoding.ts'
 import { addVary } from '../http/cors.ts'
 import { readAppFiles } from './app-files.ts'
 import type { AppFile } from './app-files.ts'
@@ -34,13 +35,15 @@ const NOT_BUILT = `<!doctype html>
 
 export interface AppRoutesOptions {
   readonly clientApiPrefix: string
+  /** Where the built application lies. */
+  readonly directory?: string | undefined
   /** The old answer of this path, for callers that ask for JSON. */
   readonly counts: (request: FastifyRequest) => Promise<object>
 }
 
 /** The files of the dashboard. Every path that is no file is a page of the application, which finds its way itself. */
 export function registerAppRoutes(app: FastifyInstance, options: AppRoutesOptions): void {
-  const files = readAppFiles(appDirectory())
+  const files = readAppFiles(options.directory ?? appDirectory())
   const shell = files.get('index.html')?.content.toString() ?? NOT_BUILT
 
   const showPage = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
@@ -86,6 +89,10 @@ function sendFile({ headers }: FastifyRequest, reply: FastifyReply, file: AppFil
     'cache-control': file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache',
     etag: file.etag,
   })
-  if (headers['if-none-match'] === file.etag) return reply.code(304).send()
-  return reply.type(file.type).send(file.content)
+  if (file.packed.size > 0) addVary(reply, 'Accept-Encoding')
+  if (headers['if-none-match']?.includes(file.etag.slice('W/'.length)) === true) return reply.code(304).send()
+  const form = preferredEncoding(headers['accept-encoding']?.toString(), [...file.packed.keys()])
+  const packed = form === undefined ? undefined : file.packed.get(form)
+  if (form === undefined || packed === undefined) return reply.type(file.type).send(file.content)
+  return reply.type(file.type).header('content-encoding', form).send(packed)
 }

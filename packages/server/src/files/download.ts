@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { parseRange } from '@impresario/files'
 import type { JobFiles } from '@impresario/files'
@@ -23,7 +24,7 @@ export async function sendFile(
 ): Promise<FastifyReply> {
   const { name } = file
   const { headers } = request
-  const content = await openFile(files, file, headers, reply)
+  const content = await (request.method === 'HEAD' ? describeFile(files, file) : openFile(files, file, headers, reply))
   if (content === undefined) throw new ImpresarioError('FILE_NOT_FOUND', `The job has no file "${name}".`)
   const { file: stored, range, body } = content
   const etag = `"${stored.etag}"`
@@ -55,13 +56,27 @@ async function openFile(
     if (range === undefined || ifRange === undefined) return await files.get(jobId, name, range)
     // Who has a part of a file that has changed since gets all of it.
     const etag = (await files.head(jobId, name))?.etag ?? ''
-    return await files.get(jobId, name, ifRange === `"${etag}"` ? range : undefined)
+    const isSame = ifRange === `"${etag}"`
+    const content = await files.get(jobId, name, isSame ? range : undefined)
+    if (!isSame || content?.file.etag === etag) return content
+    // It was replaced between the two looks.
+    content?.body.destroy()
+    return await files.get(jobId, name)
   } catch (error) {
     if (isImpresarioError(error, 'RANGE_NOT_SATISFIABLE')) {
       void reply.header('content-range', `bytes */${error.details['bytes'] ?? 0}`)
     }
     throw error
   }
+}
+
+/** As much as `HEAD` asks for: nothing of the file is read. A range means nothing there. */
+async function describeFile(
+  files: JobFiles,
+  { jobId, name }: { readonly jobId: string; readonly name: string },
+): ReturnType<JobFiles['get']> {
+  const file = await files.head(jobId, name)
+  return file && { file, range: undefined, body: Readable.from([]) }
 }
 
 function contentHeaders(name: string, bytes: number): Readonly<Record<string, string>> {
@@ -72,6 +87,8 @@ function contentHeaders(name: string, bytes: number): Readonly<Record<string, st
   }
 }
 
+/** Weakly, as HTTP wants it here: a proxy that compresses marks what it passes on with `W/`. */
 function matches(header: string | undefined, etag: string): boolean {
-  return header !== undefined && header.split(',').some((one) => one.trim() === etag)
+  if (header === undefined) return false
+  return header.trim() === '*' || header.split(',').some((one) => one.trim().replace(/^W\//, '') === etag)
 }

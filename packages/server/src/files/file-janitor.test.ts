@@ -30,6 +30,7 @@ function janitor(more: Partial<FileJanitorOptions> = {}): FileJanitor {
     existing: async (ids) => new Set(ids.filter((id) => jobs.has(id))),
     removesFiles: true,
     everyMs: 1_000,
+    recount: async () => undefined,
     copiesDirectory: undefined,
     ...more,
   })

@@ -18,6 +18,8 @@ export interface FileJanitorOptions {
   /** Whether the files of a job go with it. */
   readonly removesFiles: boolean
   readonly everyMs: number
+  /** Counts the files that are left, where clients have limits. */
+  readonly recount: (isOver: () => boolean) => Promise<void>
   /** Where handlers' local copies lie, if it is a directory that outlives this process. */
   readonly copiesDirectory: string | undefined
 }
@@ -84,6 +86,7 @@ export class FileJanitor implements LedService {
         values.deleteOld(jobId, Date.now() - VALUE_IDLE_MS),
       )
     }
+    await this.#options.recount(isOver)
     if (uploads + removed > 0) log.info('files were removed', { files: removed, broken_uploads: uploads })
     return uploads + removed
   }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { FilesOfJobs, Job, Log, TurnFiles } from '@impresario/core'
 import { HandlerFiles, JobFiles, JobValues, openStore } from '@impresario/files'
-import type { FileStore } from '@impresario/files'
+import type { FileAccounts, FileStore } from '@impresario/files'
 import { ImpresarioError } from '@impresario/protocol'
 import type { Settings } from '../config/config.ts'
 import type { Metrics } from '../metrics/metrics.ts'
@@ -20,6 +20,8 @@ export interface FileServiceOptions {
   readonly readJob: (jobId: string) => Promise<Job | undefined>
   readonly log: Log
   readonly metrics: Metrics
+  /** Where files of clients are counted. */
+  readonly accounts: FileAccounts
 }
 
 /**
@@ -63,15 +65,16 @@ export class FileService implements FilesOfJobs {
   }
 
   async start(): Promise<void> {
-    const { settings, log } = this.#options
+    const { settings, log, accounts } = this.#options
     if (!this.isConfigured || this.#files !== undefined) return
     const store = observedStore(await this.#open(), this.#options.metrics)
     this.#values = new JobValues(store)
-    this.#files = new JobFiles(store, {
+    const limits = {
       fileBytesMax: settings.fileBytesMax,
       jobFilesMax: settings.jobFilesMax,
       jobBytesMax: settings.jobFilesBytesMax,
-    })
+    }
+    this.#files = new JobFiles(store, limits, accounts)
     // A store that is away for a while must not keep jobs from running.
     if (settings.s3EndpointUrl === '') return
     await store.check().catch((error: unknown) => {

@@ -3,6 +3,7 @@ import { LIMITS } from '@impresario/protocol'
 import type { Batch, Branch, Job, Kind, Listing, ListQuery, Log, Put, Records, Storage, Stored } from '@impresario/core'
 import type { JobValues, ValueRef } from '@impresario/files'
 import type { Json } from '@impresario/protocol'
+import { measuredStorage } from '../metrics/measured-storage.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { errorFields } from '../runtime/log.ts'
 
@@ -28,6 +29,9 @@ interface StoredJob extends Job {
   readonly offloaded?: readonly Offloaded[]
 }
 
+/** Values of at least this size are measured once, and not with each commit. */
+const REMEMBERED_MIN = 1_024
+
 /**
  * A storage that keeps large values of jobs (initial data, params, results, values of the state history) in the store of
  * files, and puts them back when a job is read. The record has their size and their hash, which is also their name. All others
@@ -46,7 +50,8 @@ export class OffloadingStorage implements Storage {
 
   constructor(options: OffloadingOptions) {
     this.#options = options
-    this.#storage = options.storage
+    // Below this one, so that a commit does not count with the time that large values take.
+    this.#storage = measuredStorage(options.storage, options.metrics)
   }
 
   readonly now: Storage['now'] = () => this.#storage.now()
@@ -54,6 +59,7 @@ export class OffloadingStorage implements Storage {
   readonly peek: Storage['peek'] = (queue, ids) => this.#storage.peek(queue, ids)
   readonly held: Storage['held'] = (queue) => this.#storage.held(queue)
   readonly lanes: Storage['lanes'] = (queue) => this.#storage.lanes(queue)
+  readonly oldest: Storage['oldest'] = (queue) => this.#storage.oldest(queue)
   readonly claim: Storage['claim'] = (queue, options) => this.#storage.claim(queue, options)
   readonly claimExpired: Storage['claimExpired'] = (queue, options) => this.#storage.claimExpired(queue, options)
   readonly renew: Storage['renew'] = (leases, leaseMs) => this.#storage.renew(leases, leaseMs)
@@ -117,11 +123,11 @@ export class OffloadingStorage implements Storage {
   #sizeOf(value: unknown): number {
     if (typeof value === 'string') return value.length
     if (typeof value !== 'object' || value === null) return 0
-    let size = this.#sizes.get(value)
-    if (size === undefined) {
-      size = roughJsonLength(value, Math.max(this.#options.bytesMin, LIMITS.contextBytesMax))
-      this.#sizes.set(value, size)
-    }
+    const known = this.#sizes.get(value)
+    if (known !== undefined) return known
+    const size = roughJsonLength(value, Math.max(this.#options.bytesMin, LIMITS.contextBytesMax))
+    // A short value is measured sooner than remembered.
+    if (size > REMEMBERED_MIN) this.#sizes.set(value, size)
     return size
   }
 

@@ -84,14 +84,18 @@ async function withinStall<T>(piece: Promise<T>): Promise<T> {
 /** How long what is left of a refused file may still come, so that its sender reads the refusal. */
 const LINGER_MS = 2_000
 
-/** The rest of a refused file is thrown away for a moment; then the connection is closed. */
-export function refuseRest(request: FastifyRequest, reply: FastifyReply): void {
-  if (request.raw.complete) return
-  void reply.header('connection', 'close')
-  if (request.body instanceof Readable) request.body.resume()
-  else request.raw.resume()
-  const { socket } = request.raw
+/**
+ * The rest of a refused file is thrown away for a moment; if more is to come then, the connection is closed. The answer does not
+ * say that it will be: Node would close it with the answer, and a sender that is still at it would see no answer at all.
+ */
+export function refuseRest({ raw, body }: FastifyRequest): void {
+  if (raw.complete) return
+  if (body instanceof Readable) body.resume()
+  else raw.resume()
+  const { socket } = raw
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   timer.unref()
-  socket.once('close', () => clearTimeout(timer))
+  const done = (): void => clearTimeout(timer)
+  raw.once('end', done)
+  socket.once('close', done)
 }

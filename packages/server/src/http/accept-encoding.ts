@@ -28,7 +28,24 @@ export function acceptedEncodings(header: string | undefined): Accepted {
   return accepted
 }
 
+/** The best of the forms in which something is kept already; `undefined`: only as it is. The first wins among equals. */
+export function preferredEncoding<Name extends string>(
+  header: string | undefined,
+  offered: readonly Name[],
+): Name | undefined {
+  if (header === undefined || header.length > HEADER_CHARS_MAX) return undefined
+  return allowed(header, offered).names[0]
+}
+
 function read(header: string): Accepted {
+  const { names: encodings, plain } = allowed(header, ENCODINGS)
+  return { encodings, refusesPlain: plain === 0 }
+}
+
+function allowed<Name extends string>(
+  header: string,
+  offered: readonly Name[],
+): { readonly names: readonly Name[]; readonly plain: number | undefined } {
   const weights = new Map<string, number>()
   for (const part of header.split(',')) {
     const [name = '', ...parameters] = part
@@ -41,10 +58,10 @@ function read(header: string): Accepted {
   const weight = (name: string): number => weights.get(name) ?? others ?? 0
   // Without a word about it, plain is allowed and the least liked.
   const plain = weights.get('identity') ?? (others === 0 ? 0 : undefined)
-  const encodings = ENCODINGS.filter((name) => weight(name) > 0 && weight(name) >= (plain ?? 0)).toSorted(
-    (a, b) => weight(b) - weight(a),
-  )
-  return { encodings, refusesPlain: plain === 0 }
+  const names = offered
+    .filter((name) => weight(name) > 0 && weight(name) >= (plain ?? 0))
+    .toSorted((a, b) => weight(b) - weight(a))
+  return { names, plain }
 }
 
 /** From 0 to 1; an invalid weight counts as refused, so that no client gets an encoding that it may not understand. */

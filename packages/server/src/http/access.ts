@@ -100,11 +100,16 @@ export function guardRoutes(app: FastifyInstance, gate: Gate): () => readonly De
   app.addHook('onReady', async () => {
     for (const route of routes) checkRoute(route)
   })
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     const { access, scope } = request.routeOptions.config
-    if (access === 'viewer' || access === 'client' || access === 'admin') {
-      request.caller = await admit(gate, request, { role: access, scope })
+    if (access !== 'viewer' && access !== 'client' && access !== 'admin') {
+      done()
+      return
     }
+    admit(gate, request, { role: access, scope }).then((caller) => {
+      request.caller = caller
+      done()
+    }, done)
   })
   return () => routes.flatMap(rowsOf)
 }

@@ -20,18 +20,7 @@ export function whenOver(raw: ServerResponse, done: () => void): () => void {
     done()
     return () => {}
   }
-  const { socket } = raw.req
-  let waiting = atClose.get(socket)
-  if (waiting === undefined) {
-    const all = new Set<() => void>()
-    waiting = all
-    atClose.set(socket, all)
-    socket.once('close', () => {
-      // Each leaves the set, and none comes to it: there are no more requests.
-      for (const end of all) end()
-    })
-  }
-  const others = waiting
+  const others = endsOf(raw.req.socket)
   const forget = (): void => {
     raw.off('close', end)
     others.delete(end)
@@ -43,4 +32,30 @@ export function whenOver(raw: ServerResponse, done: () => void): () => void {
   raw.once('close', end)
   others.add(end)
   return forget
+}
+
+/** What is still to be done when this connection closes. */
+function endsOf(socket: Socket): Set<() => void> {
+  const known = atClose.get(socket)
+  if (known !== undefined) return known
+  const all = new Set<() => void>()
+  atClose.set(socket, all)
+  socket.once('close', () => {
+    // Each leaves the set, and none comes to it: there are no more requests.
+    for (const end of all) end()
+  })
+  return all
+}
+
+/**
+ * The same with as few objects as possible. `done` may be called twice, and is to call `forgetOver` when it is called first. Not
+ * for an answer that is over already.
+ */
+export function onOver(raw: ServerResponse, done: () => void): void {
+  raw.on('close', done)
+  endsOf(raw.req.socket).add(done)
+}
+
+export function forgetOver(raw: ServerResponse, done: () => void): void {
+  endsOf(raw.req.socket).delete(done)
 }

@@ -11,7 +11,7 @@ const ALLOWED_HEADERS = [
   HEADERS.traceparent,
   HEADERS.tracestate,
 ].join(', ')
-const EXPOSED_HEADERS = [HEADERS.nextCursor, 'retry-after', 'etag', 'location'].join(', ')
+const EXPOSED_HEADERS = [HEADERS.nextCursor, HEADERS.lookedBackTo, 'retry-after', 'etag', 'location'].join(', ')
 /** Browsers ask again after ten minutes. */
 const PREFLIGHT_S = '600'
 
@@ -48,6 +48,12 @@ export function allowOrigins(app: FastifyInstance, setting: string): void {
       .code(204)
       .send()
   })
+}
+
+/** Whether answers say that they may differ by origin. */
+export function variesByOrigin(setting: string): boolean {
+  const origins = originsIn(setting)
+  return origins.length > 0 && !origins.includes('*')
 }
 
 /** Adds to what is there: several parts of the server may make an answer depend on a header. */

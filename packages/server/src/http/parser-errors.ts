@@ -59,6 +59,7 @@ export function refuseExpectations(server: Server): void {
 
 /** HTTP/1.1 wants a host (RFC 9112, 3.2). */
 export function refuseWithoutHost(app: FastifyInstance): void {
+  // Asynchronous on purpose: what the parser finds wrong with the rest of a request is then answered before an unknown path is.
   app.addHook('onRequest', async ({ raw }, reply) => {
     if (raw.headers.host !== undefined || raw.httpVersion !== '1.1') return
     void reply.headers(SECURE_HEADERS)

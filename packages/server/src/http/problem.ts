@@ -35,14 +35,26 @@ function titleOf(code: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: ImpresarioError): void {
-  const accepts = request.headers.accept?.includes('application/problem+json') === true
+/** A refusal as it is sent. `accept`: what the caller says that it reads. */
+export function problemAnswer(
+  error: ImpresarioError,
+  accept: string | undefined,
+): { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly text: string } {
+  const accepts = accept?.includes('application/problem+json') === true
   const retryAfter = error.details['retry_after_s'] ?? (error.retry === 'later' ? 1 : undefined)
-  if (retryAfter !== undefined) void reply.header('retry-after', String(retryAfter))
-  void reply
-    .code(error.status)
-    .header('content-type', accepts ? 'application/problem+json' : 'application/json; charset=utf-8')
-    .send(JSON.stringify(problemBody(error)))
+  return {
+    status: error.status,
+    headers: {
+      ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+      'content-type': `application/${accepts ? 'problem+json' : 'json'}; charset=utf-8`,
+    },
+    text: JSON.stringify(problemBody(error)),
+  }
+}
+
+export function sendProblem(request: FastifyRequest, reply: FastifyReply, error: ImpresarioError): void {
+  const { status, headers, text } = problemAnswer(error, request.headers.accept)
+  void reply.code(status).headers(headers).send(text)
 }
 
 declare module 'fastify' {
@@ -64,29 +76,47 @@ export function createErrorHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     const refusal = refusalOf(error)
     request.refusal = { code: refusal.code, reason: reasonOf(refusal) }
-    // Too much work is told once in a while by whoever refuses it, and not for each request: that would be more work.
-    if (refusal.status >= 500 && refusal.code !== 'OVERLOADED') {
-      log.error('a request failed', { method: request.method, path: pathOf(request), ...errorFields(error) })
-    }
+    logFailure(log, request, error, refusal)
     sendProblem(request, reply, refusal)
   }
 }
 
+/** Too much work is told once in a while by whoever refuses it, and not for each request: that would be more work. */
+export function logFailure(
+  log: Log,
+  request: Pick<FastifyRequest, 'method' | 'url'>,
+  error: unknown,
+  { status, code }: ImpresarioError,
+): void {
+  if (status < 500 || code === 'OVERLOADED') return
+  log.error('a request failed', { method: request.method, path: pathOf(request), ...errorFields(error) })
+}
+
 /** Without the query: it may contain private data. */
-export function pathOf(request: FastifyRequest): string {
+export function pathOf(request: Pick<FastifyRequest, 'url'>): string {
   return request.url.split('?', 1)[0] ?? request.url
 }
 
 /** The refusal that an error is, whoever threw it. */
-export function refusalOf(error: FastifyError): ImpresarioError {
+export function refusalOf(error: Error & Partial<FastifyError>): ImpresarioError {
   if (isImpresarioError(error)) return error
-  if (error.validation !== undefined) return new ImpresarioError('INVALID_REQUEST', error.message)
-  if (GONE.has(error.code)) {
+  if (error.validation !== undefined) return new ImpresarioError('INVALID_REQUEST', withChoices(error))
+  const { code = '' } = error
+  if (GONE.has(code)) {
     return new ImpresarioError('INVALID_REQUEST', 'The connection closed before the body ended.')
   }
-  const known = FASTIFY_CODES[error.code]
+  const known = FASTIFY_CODES[code]
   if (known !== undefined) return new ImpresarioError(known[0], known[1])
   const status = error.statusCode ?? 500
   if (status >= 400 && status < 500) return new ImpresarioError('INVALID_REQUEST', error.message)
   return new ImpresarioError('INTERNAL', 'Internal error', { cause: error })
+}
+
+const CHOICES_MAX = 30
+
+/** What a schema allows is said too, where it is a list of words. */
+function withChoices({ message, validation = [] }: Error & Partial<FastifyError>): string {
+  const allowed: unknown = validation[0]?.params['allowedValues']
+  const isShort = Array.isArray(allowed) && allowed.length <= CHOICES_MAX && message.endsWith('allowed values')
+  return isShort ? `${message}: ${allowed.join(', ')}` : message
 }

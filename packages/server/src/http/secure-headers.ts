@@ -16,7 +16,7 @@ export const SECURE_HEADERS = {
 } as const
 
 /** A year. Only over TLS: without it the header means nothing, and a browser must not believe it. */
-const TRANSPORT_SECURITY = 'max-age=31536000'
+export const TRANSPORT_SECURITY = 'max-age=31536000'
 
 /** Before everything else, so that refusals have them too. */
 export function secureHeaders(app: FastifyInstance): void {

@@ -5,7 +5,7 @@ import { LIMITS } from '@impresario/protocol'
 import { whenOver } from './answer-end.ts'
 
 /** Shorter answers fit into the buffers of the operating system. */
-const LONG_BYTES = 65_536
+export const LONG_BYTES = 65_536
 /** Who has read for less than that is not slow yet. */
 const NEW_MS = 1_000
 

@@ -4,11 +4,13 @@ import { LIMITS } from '@impresario/protocol'
 import { Admission } from './admission.ts'
 import type { AdmissionBounds } from './admission.ts'
 import { HeapGauge } from '../runtime/heap-gauge.ts'
+import { LoadShedding } from './load-shedding.ts'
 import { LoopGauge } from '../runtime/loop-gauge.ts'
 import type { PageBounds } from '../http/page-gate.ts'
 
 export interface AdmissionService {
   readonly admission: Admission
+  readonly shedding: LoadShedding
   /** Whether the event loop is late, were it for a moment. */
   readonly isBusy: () => boolean
   start(): void
@@ -43,12 +45,17 @@ export function pageBounds(heapBytes = getHeapStatistics().heap_size_limit): Pag
 /** Before its start and after its stop it refuses for bytes only. */
 export function createAdmission(waitMsMax: number, log: Log, bounds: Partial<AdmissionBounds> = {}): AdmissionService {
   // Half of it: a request waits for the loop when it comes, and again when it is answered.
-  const loop = new LoopGauge(waitMsMax / 2)
-  const heap = new HeapGauge()
   const now = (): number => performance.now()
+  const shedding = new LoadShedding(waitMsMax / 4)
+  const loop = new LoopGauge(waitMsMax / 2, now, (sinceMs) => {
+    shedding.beat(sinceMs)
+    admission.noteRefused(shedding.takeRefused())
+  })
+  const heap = new HeapGauge()
   const admission = new Admission({ bounds: { ...admissionBounds(waitMsMax), ...bounds }, now, log, loop, heap })
   return {
     admission,
+    shedding,
     isBusy: () => loop.lateMs > BUSY_MS,
     start: () => {
       loop.start()

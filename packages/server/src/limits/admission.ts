@@ -35,6 +35,7 @@ const PATIENCE_MS = 3_000
 const RETRY_SOON_S = 1
 const RETRY_LATER_S = 2
 const TELL_EVERY_MS = 10_000
+const TOO_MUCH = 'There is more work than can be done in time.'
 
 /**
  * The one place that says no when there is more work than can be done, so early that it costs next to nothing: 503
@@ -92,6 +93,11 @@ export class Admission implements EngineAdmission {
     }
   }
 
+  /** Whether a short body that ends work would be let in. */
+  hasRoom(bytes: number): boolean {
+    return this.#bodyBytes === 0 || this.#bodyBytes + bytes <= this.#options.bounds.bodyBytesMax
+  }
+
   /** `expected`: how long the body says that it is. `isNewWork`: it asks for more to be done. */
   enterBody(expected: number, isNewWork: boolean): BodyPass {
     if (isNewWork) this.mustHaveTime()
@@ -127,7 +133,7 @@ export class Admission implements EngineAdmission {
   mustHaveTime(): void {
     const { loop, heap } = this.#options
     if (loop.isLate || this.#isStorageLate()) {
-      throw this.#refusal('There is more work than can be done in time.', RETRY_LATER_S)
+      throw this.#refusal(TOO_MUCH, RETRY_LATER_S)
     }
     if (heap.isFull) throw this.#refusal('There is no memory for more work.', RETRY_LATER_S)
   }
@@ -154,14 +160,22 @@ export class Admission implements EngineAdmission {
     return at - this.#goodAt > PATIENCE_MS && at - first > bounds.waitMsMax
   }
 
-  #refusal(why: string, retryAfterS: number): ImpresarioError {
-    this.#refused += 1
+  /** So many were refused before they came here. */
+  noteRefused(count: number): void {
+    if (count > 0) this.#tell(TOO_MUCH, count)
+  }
+
+  #tell(why: string, count: number): void {
+    this.#refused += count
     const { now, log } = this.#options
-    if (now() - this.#toldAt > TELL_EVERY_MS) {
-      this.#toldAt = now()
-      log.warn('new work is refused', { reason: why, refused: this.#refused })
-      this.#refused = 0
-    }
+    if (now() - this.#toldAt <= TELL_EVERY_MS) return
+    this.#toldAt = now()
+    log.warn('new work is refused', { reason: why, refused: this.#refused })
+    this.#refused = 0
+  }
+
+  #refusal(why: string, retryAfterS: number): ImpresarioError {
+    this.#tell(why, 1)
     return new ImpresarioError('OVERLOADED', why, { details: { retry_after_s: retryAfterS } })
   }
 }

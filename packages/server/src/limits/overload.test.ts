@@ -95,7 +95,7 @@ test('[I-09] results and heartbeats are taken while new jobs are refused', async
   const slow = sending(app, 700_000)
   slow.write('['.padEnd(600_000))
   // Until the server has read what was sent.
-  while ((await answerTo(sending(app, 400_000))) !== 503);
+  while ((await answerTo(sending(app, 20_000))) !== 503);
   const create = () => app.client('POST', '/api/v1/jobs', { blueprint: 'echo', initial_data: large(20_000) })
   expect((await create()).status).toBe(503)
   const beat = await app.worker('PATCH', '/_worker/workers/w', { worker_id: 'w', status: 'idle', current_tasks: [] })

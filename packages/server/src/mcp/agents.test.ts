@@ -143,3 +143,13 @@ test('[K-01] [K-12] a token that was revoked opens nothing', async () => {
     /401|Unauthorized|UNAUTHENTICATED|token/i,
   )
 })
+
+test('[K-01] [K-10] a tool that an agent may not use is refused with the scope that it lacks', async () => {
+  const { client } = await agent('planner', ['automations:read', 'automations:write'])
+  const create = (uses: string): Promise<string> =>
+    refused(client, 'create_automation', { definition: { title: 'Plan', pipeline: [{ id: 'a', uses, with: {} }] } })
+  for (const uses of ['job.start', 'task.transcode', 'blueprint.deploy']) {
+    expect(await create(uses)).toContain('needs the scope jobs:write, which you do not have')
+  }
+  expect(await create('nothing.like.it')).toContain('There is no tool')
+})

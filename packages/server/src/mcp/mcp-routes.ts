@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { didYouMean } from '@impresario/core'
 import type { Log } from '@impresario/core'
 import type { McpEndpoint } from '@impresario/mcp'
 import { isImpresarioError, isJsonObject, plainText, SCOPES, traceContextOf } from '@impresario/protocol'
@@ -71,6 +72,7 @@ async function open({ log, secretKey }: McpRoutesOptions): Promise<McpEndpoint> 
     name: 'impresario',
     version: VERSION,
     stateKey: secretKey.derive('mcp-state'),
+    didYouMean,
     onError: (error) => log.debug('an MCP request could not be answered', errorFields(error)),
   })
 }
@@ -115,12 +117,12 @@ function openMessage(calls: CallSpans | undefined, request: FastifyRequest): Cal
   if (typeof method !== 'string' || !METHOD.test(method)) return undefined
   const { name, _meta: meta } = isJsonObject(params) ? params : {}
   const tool = typeof name === 'string' && TOOL.test(name) ? name : undefined
-  return calls.open({
+  const caller = (isJsonObject(meta) ? traceContextOf(meta) : undefined) ?? tracingOf(request)
+  return calls.open(caller, () => ({
     name: tool === undefined ? method : `${method} ${tool}`,
     kind: 'server',
-    caller: (isJsonObject(meta) ? traceContextOf(meta) : undefined) ?? tracingOf(request),
     attributes: { 'mcp.method.name': method, ...(tool === undefined ? {} : { 'gen_ai.tool.name': tool }) },
-  })
+  }))
 }
 
 const METHOD = /^[\w/]{1,64}$/

@@ -2,7 +2,8 @@ import { X509Certificate } from 'node:crypto'
 import { readFile, statfs } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { IntervalHistogram } from 'node:perf_hooks'
-import type { Log, Queue, Storage, WorkerRecord } from '@impresario/core'
+import { parseLane, workerOfLane } from '@impresario/core'
+import type { LaneView, Log, Queue, Storage, WorkerRecord } from '@impresario/core'
 import { errorFields } from '../runtime/log.ts'
 import { VERSION } from '../runtime/version.ts'
 import type { Metrics } from './metrics.ts'
@@ -12,6 +13,8 @@ export interface GaugeReaderOptions {
   readonly storage: Storage
   readonly log: Log
   readonly workers: () => Iterable<Pick<WorkerRecord, 'status'>>
+  /** Tasks in the hands of workers. */
+  readonly heldTasks: () => number
   readonly history: () => { readonly waiting: number; readonly dropped: number }
   /** On the disk whose space is shown; without it none is. */
   readonly dataDirectory: string | undefined
@@ -27,6 +30,18 @@ const UNLABELLED = [
   'orchestrator_security_auth_failures_total',
   'orchestrator_security_replay_detected_total',
   'orchestrator_security_identity_mismatch_total',
+] as const
+
+const SKIP_REASONS = [
+  'missed',
+  'merged',
+  'over_max',
+  'excluded',
+  'paused',
+  'overlap',
+  'deduplicated',
+  'budget',
+  'cooldown',
 ] as const
 
 /**
@@ -50,6 +65,7 @@ export class GaugeReader {
     this.#delay.enable()
     // A counter that is not there until its first event would hide that event from `rate`.
     for (const name of UNLABELLED) metrics.count(name, {}, 0)
+    for (const reason of SKIP_REASONS) metrics.count('impresario_firings_skipped_total', { reason }, 0)
     metrics.set('impresario_build_info', { version: VERSION }, 1)
     metrics.set('process_start_time_seconds', {}, Math.round(performance.timeOrigin) / 1_000)
     this.#timer = setInterval(() => {
@@ -99,7 +115,8 @@ export class GaugeReader {
   }
 
   #readWorkers(): void {
-    const { metrics, workers } = this.#options
+    const { metrics, workers, heldTasks } = this.#options
+    metrics.set('impresario_leases_held', {}, heldTasks())
     const byStatus = new Map<string, number>()
     let total = 0
     for (const { status } of workers()) {
@@ -154,6 +171,25 @@ export class GaugeReader {
     const lanes = await storage.lanes(queue)
     const waiting = lanes.reduce((sum, { ready }) => sum + ready, 0)
     metrics.set('impresario_queue_waiting', { queue }, waiting)
-    if (queue === 'tasks') metrics.set('orchestrator_task_queue_length', {}, waiting)
+    metrics.set('impresario_queue_oldest_seconds', { queue }, ((await storage.oldest(queue)) ?? 0) / 1_000)
+    if (queue !== 'tasks') return
+    metrics.set('orchestrator_task_queue_length', {}, waiting)
+    metrics.setAll('impresario_tasks_waiting', byTaskType(lanes))
   }
+}
+
+/** The longest queues by name; all further ones are one. */
+const TASK_TYPES_MAX = 50
+
+function byTaskType(lanes: readonly LaneView[]): readonly (readonly [{ readonly task_type: string }, number])[] {
+  const waiting = new Map([['placed', 0]])
+  for (const { lane, ready } of lanes) {
+    const type = workerOfLane(lane) === undefined ? (parseLane(lane)?.type ?? 'other') : 'placed'
+    waiting.set(type, (waiting.get(type) ?? 0) + ready)
+  }
+  const longest = [...waiting].toSorted(([, one], [, other]) => other - one)
+  const rest = longest.splice(TASK_TYPES_MAX).reduce((sum, [, ready]) => sum + ready, 0)
+  const all = new Map(longest)
+  if (rest > 0) all.set('other', (all.get('other') ?? 0) + rest)
+  return [...all].map(([type, ready]) => [{ task_type: type }, ready])
 }

@@ -4,7 +4,7 @@ import type { Metrics } from './metrics.ts'
 /** Counts every answered request under its route: paths with ids in them would have no end. */
 export function measureRequests(app: FastifyInstance, metrics: Metrics): void {
   app.decorateRequest('refusal', undefined)
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'none'
     const { statusCode } = reply
     const { method, refusal } = request
@@ -14,5 +14,6 @@ export function measureRequests(app: FastifyInstance, metrics: Metrics): void {
     if (statusCode === 401) metrics.count('orchestrator_security_auth_failures_total', {})
     if (refusal?.reason === 'replay') metrics.count('orchestrator_security_replay_detected_total', {})
     if (refusal?.reason === 'identity') metrics.count('orchestrator_security_identity_mismatch_total', {})
+    done()
   })
 }

@@ -41,7 +41,13 @@ function countEntry(metrics: Metrics, job: Job | undefined, { event, code, durat
   const blueprint = blueprintLabel(job)
   if (event === 'job_created') {
     metrics.count('orchestrator_jobs_total', { blueprint })
-    if (isScheduled(job)) metrics.count('orchestrator_scheduler_jobs_triggered_total', { blueprint })
+    const scheduledFor = job?.metadata?.['scheduled_for']
+    if (scheduledFor !== undefined) {
+      metrics.count('orchestrator_scheduler_jobs_triggered_total', { blueprint })
+      // By the clock on the wall, as schedules go; it was written a moment ago.
+      const lagMs = typeof scheduledFor === 'string' ? Date.now() - Date.parse(scheduledFor) : Number.NaN
+      if (Number.isFinite(lagMs)) metrics.observe('impresario_scheduler_lag_seconds', {}, Math.max(0, lagMs) / 1_000)
+    }
   }
   const outcome = own(ENDS, event)
   if (outcome !== undefined) {
@@ -90,8 +96,4 @@ function blueprintLabel(job: Job | undefined): string {
 
 function labelOf(name: string): string {
   return name.startsWith('automation/') ? 'automation' : name
-}
-
-function isScheduled(job: Job | undefined): boolean {
-  return job?.metadata?.['scheduled_for'] !== undefined
 }

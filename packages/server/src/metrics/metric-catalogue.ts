@@ -13,6 +13,8 @@ const BLUEPRINT = ['blueprint'] as const
 /** From a tenth of a second to a day. */
 const JOB_SECONDS = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400] as const
 const TASK_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1_800, 7_200] as const
+const LAG_SECONDS = [0.05, 0.1, 0.5, 1, 2, 5, 15, 60, 300, 3_600] as const
+const WRITE_SECONDS = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5] as const
 const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30] as const
 
 /**
@@ -129,6 +131,40 @@ export const METRICS = {
     labels: ['queue'],
     isShared: true,
   },
+  impresario_queue_oldest_seconds: {
+    type: 'gauge',
+    help: 'How long the oldest item has been due that comes next in its lane, by queue; 0 while nothing waits. For `firings` it is how late automations are.',
+    labels: ['queue'],
+    isShared: true,
+  },
+  impresario_tasks_waiting: {
+    type: 'gauge',
+    help: 'Tasks that are due and that no worker has taken, by kind of work; `placed`: those that lie ready for one worker, `other`: beyond the 50 longest. Redis and PostgreSQL count up to ten for each lane.',
+    labels: ['task_type'],
+    isShared: true,
+  },
+  impresario_leases_held: {
+    type: 'gauge',
+    help: 'Tasks in the hands of workers, as far as this instance has handed them out. Take the sum of all instances.',
+    labels: [],
+  },
+  impresario_scheduler_lag_seconds: {
+    type: 'histogram',
+    help: 'Time from the moment at which a schedule had to fire to the creation of its job. What is caught up after a pause counts with its whole delay.',
+    labels: [],
+    bounds: LAG_SECONDS,
+  },
+  impresario_firings_skipped_total: {
+    type: 'counter',
+    help: 'Occurrences of automations that did not run, by reason, such as `missed`, `excluded` (by a calendar), `overlap`, `budget`, `paused`. The audit log names each.',
+    labels: ['reason'],
+  },
+  impresario_storage_write_seconds: {
+    type: 'histogram',
+    help: 'Duration of writes: `commit` (until others see it), `flush` (waiting until it is durable).',
+    labels: ['operation'],
+    bounds: WRITE_SECONDS,
+  },
   impresario_change_streams: { type: 'gauge', help: 'Open streams of changes, of browsers and clients.', labels: [] },
   impresario_storage_up: { type: 'gauge', help: '1 if the last read from the storage succeeded.', labels: [] },
   impresario_storage_read_seconds: { type: 'gauge', help: 'Duration of the last probe of the storage.', labels: [] },
@@ -163,9 +199,24 @@ export const METRICS = {
     help: 'Spans that were lost: `queue_full`, `export_failed` (the collector did not take them), `stopped`.',
     labels: ['reason'],
   },
+  impresario_traces_skipped_total: {
+    type: 'counter',
+    help: 'Jobs that run without a trace because more began in a second than `TRACES_PER_SECOND`.',
+    labels: [],
+  },
+  impresario_log_lines_exported_total: {
+    type: 'counter',
+    help: 'Lines of the log that the collector took.',
+    labels: [],
+  },
+  impresario_log_lines_dropped_total: {
+    type: 'counter',
+    help: 'Lines of the log that did not reach the collector: `queue_full`, `export_failed`, `stopped`. They are in the log itself.',
+    labels: ['reason'],
+  },
   impresario_telemetry_exports_total: {
     type: 'counter',
-    help: 'Requests to the collector, by signal (`traces`, `metrics`) and status (`ok`, `error`).',
+    help: 'Requests to the collector, by signal (`traces`, `metrics`, `logs`) and status (`ok`, `error`).',
     labels: ['signal', 'status'],
   },
   impresario_build_info: { type: 'gauge', help: 'Always 1; the label names the version.', labels: ['version'] },

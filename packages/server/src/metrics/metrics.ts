@@ -6,6 +6,8 @@ import { familiesIn } from './text-families.ts'
 export const SERIES_MAX = 200
 const OTHER = 'other'
 const LABEL_CHARS_MAX = 100
+/** Between the labels of a key. */
+const BETWEEN = '\u0000'
 
 type Names = typeof METRICS
 type NamesOf<Type extends MetricSpec['type']> = {
@@ -15,6 +17,8 @@ type Values<Name extends MetricName> = { readonly [Label in Names[Name]['labels'
 
 interface Series {
   readonly labels: readonly string[]
+  /** The beginnings of its lines, made once: a scrape only adds the numbers. */
+  readonly heads: readonly string[]
   value: number
   /** Of a histogram: how many were within each bound, without those of the bounds before. */
   readonly buckets: number[]
@@ -80,7 +84,7 @@ export class Metrics {
 
   /** All figures in the text format of Prometheus, version 0.0.4. */
   text(): string {
-    const own = [...this.#series].map(([name, series]) => family(name, METRICS[name], [...series.values()]))
+    const own = [...this.#series].map(([name, series]) => family(name, METRICS[name], series.values()))
     return [...own, ...this.#sources.map((source) => source())].join('')
   }
 
@@ -106,37 +110,61 @@ export class Metrics {
       all = new Map()
       this.#series.set(name, all)
     }
-    const values = spec.labels.map((label) => (labels[label] ?? '').slice(0, LABEL_CHARS_MAX))
-    const key = values.join('\u0000')
-    const known = all.get(key)
+    const known = all.get(keyOf(spec.labels, labels))
     if (known !== undefined) return known
+    const values = spec.labels.map((label) => shownLabel(labels[label]))
     const isFull = all.size >= SERIES_MAX
     const shown = isFull ? spec.labels.map(() => OTHER) : values
-    const kept = isFull ? all.get(shown.join('\u0000')) : undefined
+    const kept = isFull ? all.get(shown.join(BETWEEN)) : undefined
     if (kept !== undefined) return kept
-    const series: Series = { labels: shown, value: 0, buckets: [], count: 0 }
-    all.set(shown.join('\u0000'), series)
+    const heads = headsOf(name, spec, shown)
+    const series: Series = { labels: shown, heads, value: 0, buckets: [], count: 0 }
+    all.set(shown.join(BETWEEN), series)
     return series
   }
 }
 
-function family(name: string, { type, help, labels, bounds = [] }: MetricSpec, all: readonly Series[]): string {
-  const lines = all.flatMap((series) => {
-    const pairs = labels.map((label, index) => `${label}="${escaped(series.labels[index] ?? '')}"`)
-    if (type !== 'histogram') return [`${name}${braces(pairs)} ${series.value}`]
+/** Asked several times for each job and request: it makes no list. */
+function keyOf(names: readonly string[], labels: Readonly<Record<string, string>>): string {
+  let key = ''
+  let isFirst = true
+  for (const name of names) {
+    const value = shownLabel(labels[name])
+    key = isFirst ? value : `${key}${BETWEEN}${value}`
+    isFirst = false
+  }
+  return key
+}
+
+function shownLabel(value = ''): string {
+  return value.length > LABEL_CHARS_MAX ? value.slice(0, LABEL_CHARS_MAX) : value
+}
+
+function family(name: string, { type, help, bounds = [] }: MetricSpec, all: Iterable<Series>): string {
+  let text = `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
+  for (const { heads, value, buckets, count } of all) {
     let within = 0
-    const buckets = bounds.map((bound, index) => {
-      within += series.buckets[index] ?? 0
-      return `${name}_bucket${braces([...pairs, `le="${bound}"`])} ${within}`
-    })
-    return [
-      ...buckets,
-      `${name}_bucket${braces([...pairs, 'le="+Inf"'])} ${series.count}`,
-      `${name}_sum${braces(pairs)} ${series.value}`,
-      `${name}_count${braces(pairs)} ${series.count}`,
-    ]
-  })
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('\n')}\n`
+    for (const [index, head] of heads.entries()) {
+      if (type !== 'histogram') text += `${head}${value}\n`
+      else if (index < bounds.length) {
+        within += buckets[index] ?? 0
+        text += `${head}${within}\n`
+      } else text += `${head}${index === bounds.length + 1 ? value : count}\n`
+    }
+  }
+  return text
+}
+
+/** What stands before the numbers of a series: the buckets, all of them, the sum and the count, or the one value. */
+function headsOf(name: string, { type, labels, bounds = [] }: MetricSpec, values: readonly string[]): string[] {
+  const pairs = labels.map((label, index) => `${label}="${escaped(values[index] ?? '')}"`)
+  if (type !== 'histogram') return [`${name}${braces(pairs)} `]
+  const limits = [...bounds.map(String), '+Inf']
+  return [
+    ...limits.map((limit) => `${name}_bucket${braces([...pairs, `le="${limit}"`])} `),
+    `${name}_sum${braces(pairs)} `,
+    `${name}_count${braces(pairs)} `,
+  ]
 }
 
 function braces(pairs: readonly string[]): string {

@@ -1,7 +1,8 @@
-import type { EngineSettings } from '@impresario/engine'
+import type { EngineOptions, EngineSettings } from '@impresario/engine'
 import type { Settings } from '../config/config.ts'
 import { backgroundSettings } from '../config/schedules.ts'
 import { admissionBounds } from '../limits/admission-service.ts'
+import { VERSION } from '../runtime/version.ts'
 import { retentionOf } from './history-service.ts'
 import { isShared } from './storage.ts'
 
@@ -18,4 +19,9 @@ export function engineSettings(settings: Settings): Partial<EngineSettings> {
     ...backgroundSettings(settings),
     ...retentionOf(settings),
   }
+}
+
+/** Who this instance is, for the others on its storage. */
+export function identityOf({ instanceId }: Pick<Settings, 'instanceId'>): EngineOptions['identity'] {
+  return { name: instanceId, version: VERSION, startedAt: performance.timeOrigin / 1_000 }
 }

@@ -54,7 +54,14 @@ test('[G-04] [H-05] a client’s list and counts have its own jobs only; an admi
   expect(await events('admin', '?owner=beta')).toEqual(await events('beta'))
   const counted = listIn(await app.as('alpha', 'GET', '/api/v1/history/counts?event=job_created'))
   expect(counted).toMatchObject([{ event_type: 'job_created', count: 1 }])
-  for (const path of ['/api/v1/history?owner=beta', '/api/v1/history/counts?owner=beta']) {
+  const took = await app.as('alpha', 'GET', '/api/v1/history/durations?spans=4')
+  expect(took.status).toBe(200)
+  expect(took.body['spans']).toHaveLength(4)
+  for (const path of [
+    '/api/v1/history?owner=beta',
+    '/api/v1/history/counts?owner=beta',
+    '/api/v1/history/durations?owner=beta',
+  ]) {
     expect((await app.as('alpha', 'GET', path)).body).toMatchObject({ code: 'FORBIDDEN' })
   }
 })

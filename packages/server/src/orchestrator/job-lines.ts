@@ -1,4 +1,4 @@
-import type { Clock, Log, LogFields, LogsOfJobs, Storage } from '@impresario/core'
+import type { Clock, Job, Log, LogFields, LogsOfJobs, Storage } from '@impresario/core'
 import { shownJobId, wallTime } from '@impresario/core'
 import { isJsonObject, LIMITS, LOG_LINE_LEVELS } from '@impresario/protocol'
 import type { JsonObject, LogLineBody, LogLineLevel } from '@impresario/protocol'
@@ -10,6 +10,8 @@ export interface JobLinesOptions {
   readonly log: Log
   /** How long ended jobs are kept; `undefined`: for ever. */
   readonly endedJobMs: number | undefined
+  /** The fields that lead to the trace of a job. */
+  readonly traceNames?: ((job: Job) => LogFields) | undefined
 }
 
 interface Pending {
@@ -51,10 +53,12 @@ export class JobLines implements LogsOfJobs {
   }
 
   /** The log of one run of a handler. */
-  open({ id, blueprint, state }: { readonly id: string; readonly blueprint: string; readonly state: string }): Log {
-    const { log } = this.#options
-    const names = { job_id: shownJobId(id), blueprint, state }
+  open(job: Job): Log {
+    const { log, traceNames } = this.#options
+    const { id, blueprint, state } = job
+    let names: LogFields | undefined
     const writer = (level: LogLineLevel) => (message: string, fields?: LogFields) => {
+      names ??= { job_id: shownJobId(id), blueprint, state, ...traceNames?.(job) }
       log[level](message, { ...fields, ...names })
       this.#add(id, { ...this.#line(level, message, fields), source: 'handler', state })
     }

@@ -8,6 +8,26 @@ import { openPatiently } from './patient-opening.ts'
 import type { Settings } from '../config/config.ts'
 import { directoryOf, storageUrlProblem } from '../config/storage-choice.ts'
 
+/** What a database server promises for what it has acknowledged, as its settings were when it was opened. */
+export interface StorageDurability {
+  readonly promise: 'always' | 'everysec' | 'none' | 'unknown'
+  /** In words, why a write could be lost. */
+  readonly doubts: readonly string[]
+}
+
+/** What is known of it: nothing before a database server is open, and of a storage in the process. */
+export class KnownDurability {
+  #known: StorageDurability | undefined
+
+  get known(): StorageDurability | undefined {
+    return this.#known
+  }
+
+  learn(durability: StorageDurability): void {
+    this.#known = durability
+  }
+}
+
 export interface StorageOptions {
   readonly clock: Clock
   readonly log: Log
@@ -19,6 +39,8 @@ export interface StorageOptions {
   readonly signal: AbortSignal
   /** A write failed: the storage refuses everything from now on. */
   readonly onFailure: (error: Error) => void
+  /** Learns what a database server promises, once it is open. */
+  readonly durability?: KnownDurability
 }
 
 /** Opens the storage that the address names. */
@@ -35,17 +57,22 @@ export function openStorage(url: string, options: StorageOptions): Storage {
   // Two processes of one host must not take each other's work for their own of an earlier life.
   const own = instanceId === hostname() ? {} : { instance: instanceId }
   const open = /^postgres/i.test(url)
-    ? async (): Promise<Storage> => {
+    ? async () => {
         const { openPostgresStorage } = await postgresStorage()
         // One attempt: who waits for the server says so, with its address.
         return openPostgresStorage({ url, log, startMs: 0, ...own })
       }
-    : async (): Promise<Storage> => {
+    : async () => {
         const { openRedisStorage } = await redisStorage()
         return openRedisStorage({ url, log, ...own })
       }
   const { waitMs, signal } = options
-  return deferredStorage(openPatiently(open, { address: shownAddress(url), waitMs, log, signal }))
+  const told = async (): Promise<Storage> => {
+    const storage = await open()
+    options.durability?.learn(storage.durability)
+    return storage
+  }
+  return deferredStorage(openPatiently(told, { address: shownAddress(url), waitMs, log, signal }))
 }
 
 /** Whether other instances may work on the same storage. */

@@ -4,6 +4,7 @@ import type { Log, LogFields } from '@impresario/core'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
+export type WrittenLevel = Exclude<LogLevel, 'silent'>
 
 export interface LogOptions {
   readonly level: LogLevel
@@ -25,7 +26,15 @@ export function isLeveled(log: Log): log is LeveledLog {
 }
 
 /** What must never be read in a log, wherever a field of that name stands. */
-const SECRETS = ['token', 'authorization', 'password', 'secret', 'access_token', 'refresh_token', 'signature']
+export const SECRETS: readonly string[] = [
+  'token',
+  'authorization',
+  'password',
+  'secret',
+  'access_token',
+  'refresh_token',
+  'signature',
+]
 
 /** One JSON object per line. Written synchronously: the last lines of a process that dies are the ones that matter. */
 export function createLog(options: LogOptions): LeveledLog {

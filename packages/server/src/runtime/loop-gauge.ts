@@ -10,14 +10,21 @@ const LATE_MIN = 4
 export class LoopGauge {
   readonly #lateMsMax: number
   readonly #now: () => number
+  /** Hears of every beat, and how long after the one before it came. */
+  readonly #onBeat: (sinceMs: number) => void
   #late = 0
   #lastMs = 0
   #dueAt = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(lateMsMax: number, now: () => number = () => performance.now()) {
+  constructor(
+    lateMsMax: number,
+    now: () => number = () => performance.now(),
+    onBeat: (sinceMs: number) => void = () => {},
+  ) {
     this.#lateMsMax = lateMsMax
     this.#now = now
+    this.#onBeat = onBeat
   }
 
   /** It has been late again and again, and not once in time in between. */
@@ -49,5 +56,6 @@ export class LoopGauge {
     this.#lastMs = Math.max(0, now - this.#dueAt)
     this.#late = this.#lastMs > this.#lateMsMax ? this.#late + 1 : 0
     this.#dueAt = now + EVERY_MS
+    this.#onBeat(EVERY_MS + this.#lastMs)
   }
 }

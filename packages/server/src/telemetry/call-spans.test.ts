@@ -128,7 +128,8 @@ test('[I-04] [K-10] a tool of a pipeline has a span, and those whom it asks are 
     { id: 'bad', uses: 'http.request', with: { url: 'http://127.0.0.1:1/' }, retry: { max_attempts: 1 } },
   ]
   const { body: made } = await app.client('POST', '/api/v1/automations', { title: 'Ask', pipeline })
-  const { body: run } = await app.client('POST', `/api/v1/automations/${String(made['id'])}/run`, {})
+  const runPath = `/api/v1/automations/${String(made['id'])}/run`
+  const { body: run } = await app.client('POST', runPath, {}, { traceparent })
   await app.ended(String(run['run_id']))
   const bad = await collector.until(() => collector.named('Tool:http.request')[1])
   const [get] = collector.named('Tool:http.request')
@@ -142,4 +143,12 @@ test('[I-04] [K-10] a tool of a pipeline has a span, and those whom it asks are 
   const tries = ['Task:tool:http.request', 'Task:tool:mcp.small.told'].flatMap((name) => collector.named(name))
   expect(tries.map(({ spanId }) => spanId)).toEqual(expect.arrayContaining([get?.parentSpanId, ask?.parentSpanId]))
   expect(new Set([get, ask, bad].map((span) => span?.traceId))).toEqual(new Set([automation.traceId]))
+  const request = collector.spans.find(({ parentSpanId }) => parentSpanId === CALLER)
+  expect([automation.traceId, automation.parentSpanId]).toEqual([TRACE, request?.spanId])
+
+  // What the caller does not record is not recorded here, and those whom the tools ask are told so.
+  const off = traceparent.replace(/01$/, '00')
+  const { body: quiet } = await app.client('POST', runPath, {}, { traceparent: off })
+  await app.ended(String(quiet['run_id']))
+  expect(told).toEqual([seen(get), off])
 })

@@ -1,40 +1,33 @@
 import type * as Api from '@opentelemetry/api'
 import type * as MetricExporter from '@opentelemetry/exporter-metrics-otlp-http'
-import type * as TraceExporter from '@opentelemetry/exporter-trace-otlp-http'
+import type * as ExporterBase from '@opentelemetry/otlp-exporter-base/node-http'
 import type * as Resources from '@opentelemetry/resources'
 import { missingPackage } from '@impresario/protocol'
 import type { MetricFamily } from '../metrics/metrics.ts'
-import type { Span } from './span.ts'
+import { attributesJson } from './otlp-json.ts'
 import type { Trace } from './trace-identity.ts'
 
-interface Packages {
-  readonly api: typeof Api
-  readonly traces: typeof TraceExporter
-  readonly metrics: typeof MetricExporter
-  readonly resources: typeof Resources
-}
+export type Signal = 'traces' | 'metrics' | 'logs'
+
+const PURPOSE = 'OTEL_EXPORTER_OTLP_ENDPOINT'
 
 /** They take 100 ms and 10 MB to load, and are optional packages: only those who use them load them. */
-export async function loadOtlp(): Promise<Packages> {
+export async function loadOtlp(): Promise<typeof Api> {
+  return found(['@opentelemetry/api'], () => import('@opentelemetry/api'))
+}
+
+async function found<T>(packages: readonly string[], load: () => Promise<T>): Promise<T> {
   try {
-    const [api, traces, metrics, resources] = await Promise.all([
-      import('@opentelemetry/api'),
-      import('@opentelemetry/exporter-trace-otlp-http'),
-      import('@opentelemetry/exporter-metrics-otlp-http'),
-      import('@opentelemetry/resources'),
-    ])
-    return { api, traces, metrics, resources }
+    return await load()
   } catch (error) {
-    throw missingPackage(error, { purpose: 'OTEL_EXPORTER_OTLP_ENDPOINT', packages: PACKAGES }) ?? error
+    throw missingPackage(error, { purpose: PURPOSE, packages }) ?? error
   }
 }
 
-const PACKAGES = [
-  '@opentelemetry/api',
-  '@opentelemetry/exporter-trace-otlp-http',
-  '@opentelemetry/exporter-metrics-otlp-http',
-  '@opentelemetry/resources',
-]
+export type SendMetrics = (
+  families: readonly MetricFamily[],
+  span: { readonly since: number; readonly now: number },
+) => Promise<void>
 
 export interface Target {
   readonly url: string
@@ -42,61 +35,83 @@ export interface Target {
   readonly timeoutMs: number
 }
 
-type ReadableSpan = Parameters<TraceExporter.OTLPTraceExporter['export']>[0][number]
 type ResourceMetrics = Parameters<MetricExporter.OTLPMetricExporter['export']>[0]
 type MetricData = ResourceMetrics['scopeMetrics'][number]['metrics'][number]
 
-/** Only what we use of their exporters: those of traces and metrics have it in common. */
+/** Only what we use of their exporters: all of them have it in common. */
 interface Exporter<Data> {
   export(data: Data, done: (result: { readonly code: number; readonly error?: Error }) => void): void
   shutdown(): Promise<void>
 }
 
+/** Takes spans or lines of the log as JSON values with commas between them. */
+export type SendPieces = (pieces: Buffer) => Promise<void>
+
+/** What the two signals that are sent as they are made are called, in the settings and in a request. */
+const PIECES = {
+  traces: { path: 'v1/traces', all: 'resourceSpans', scoped: 'scopeSpans', each: 'spans', item: 'span' },
+  logs: { path: 'v1/logs', all: 'resourceLogs', scoped: 'scopeLogs', each: 'logRecords', item: 'log' },
+} as const
+
 /**
- * The way to a collector, by the exporters of OpenTelemetry. They retry what a collector puts off, within the time limit, and
- * read what else the environment says of the connection (compression, certificates).
+ * The way to a collector, by the transport of OpenTelemetry. It repeats what a collector puts off, within the time limit, and
+ * reads what else the environment says of the connection (compression, certificates).
  */
 export class Otlp {
-  readonly #packages: Packages
-  readonly #resource: Resources.Resource
+  readonly #api: typeof Api
+  readonly #attributes: Readonly<Record<string, string>>
   readonly #scope: { readonly name: string; readonly version: string }
   readonly #exporters: Exporter<never>[] = []
 
-  constructor(packages: Packages, attributes: Readonly<Record<string, string>>, version: string) {
-    this.#packages = packages
-    this.#resource = packages.resources.resourceFromAttributes(attributes)
+  constructor(api: typeof Api, attributes: Readonly<Record<string, string>>, version: string) {
+    this.#api = api
+    this.#attributes = attributes
     this.#scope = { name: 'impresario', version }
   }
 
-  traces({ url, headers, timeoutMs }: Target): (spans: readonly Span[]) => Promise<void> {
-    const exporter = new this.#packages.traces.OTLPTraceExporter({ url, headers, timeoutMillis: timeoutMs })
+  async pieces(signal: keyof typeof PIECES, { url, headers, timeoutMs }: Target): Promise<SendPieces> {
+    const { path, all, scoped, each, item } = PIECES[signal]
+    const base = await found(['@opentelemetry/otlp-exporter-base'], loadBase)
+    const options = { url, headers: { ...headers }, timeoutMillis: timeoutMs }
+    // The only way to the settings in the environment. It stays until a version that is not out yet.
+    // oxlint-disable-next-line typescript/no-deprecated
+    const http = base.convertLegacyHttpOptions(options, signal.toUpperCase(), path, {
+      'Content-Type': 'application/json',
+    })
+    const exporter = base.createOtlpHttpExportDelegate<Buffer, object>(
+      http,
+      { serializeRequest: (body) => body, deserializeResponse: (body) => answerIn(body) },
+      `otlp_http_${item}_exporter`,
+      { name: item, countItems: () => 1 },
+      undefined,
+    )
     this.#exporters.push(exporter)
-    return (spans) =>
-      sent(
-        exporter,
-        spans.map((span) => this.#readable(span)),
-      )
+    const head = Buffer.from(
+      `{"${all}":[{"resource":{"attributes":${attributesJson(this.#attributes)}},` +
+        `"${scoped}":[{"scope":${JSON.stringify(this.#scope)},"${each}":[`,
+    )
+    return (pieces) => sent(exporter, Buffer.concat([head, pieces, TAIL]))
   }
 
-  metrics({
-    url,
-    headers,
-    timeoutMs,
-  }: Target): (
-    families: readonly MetricFamily[],
-    span: { readonly since: number; readonly now: number },
-  ) => Promise<void> {
-    const exporter = new this.#packages.metrics.OTLPMetricExporter({ url, headers, timeoutMillis: timeoutMs })
+  async metrics({ url, headers, timeoutMs }: Target): Promise<SendMetrics> {
+    const [{ OTLPMetricExporter }, { resourceFromAttributes }] = await found(METRIC_PACKAGES, loadMetrics)
+    const resource = resourceFromAttributes(this.#attributes)
+    const exporter = new OTLPMetricExporter({ url, headers, timeoutMillis: timeoutMs })
     this.#exporters.push(exporter)
     return (families, { since, now }) => {
       const metrics = families.map((family) => dataOf(family, timeOf(since), timeOf(now)))
-      return sent(exporter, { resource: this.#resource, scopeMetrics: [{ scope: this.#scope, metrics }] })
+      return sent(exporter, { resource, scopeMetrics: [{ scope: this.#scope, metrics }] })
     }
+  }
+
+  /** Without it `within` sets nothing. A program may set it up at any time. */
+  get hasLibraries(): boolean {
+    return REGISTERED in globalThis && (globalThis as Registered)[REGISTERED]?.context !== undefined
   }
 
   /** Libraries in the code that make spans, where the program has set up OpenTelemetry, find this one as their parent. */
   within<T>({ traceId, isSampled }: Trace, spanId: string, code: () => T): T {
-    const { context, trace, ROOT_CONTEXT } = this.#packages.api
+    const { context, trace, ROOT_CONTEXT } = this.#api
     const spanContext = { traceId, spanId, traceFlags: isSampled ? 1 : 0, isRemote: false }
     return context.with(trace.setSpanContext(ROOT_CONTEXT, spanContext), code)
   }
@@ -104,43 +119,32 @@ export class Otlp {
   async close(): Promise<void> {
     await Promise.all(this.#exporters.map((exporter) => exporter.shutdown()))
   }
-
-  #readable(span: Span): ReadableSpan {
-    const { api } = this.#packages
-    const { traceId, spanId, parentId, error, links = [], startedAt, endedAt } = span
-    const traceState = span.traceState === undefined ? undefined : api.createTraceState(span.traceState)
-    const contextOf = (id: string): Api.SpanContext => ({
-      traceId,
-      spanId: id,
-      traceFlags: 1,
-      ...(traceState === undefined ? {} : { traceState }),
-    })
-    return {
-      name: span.name,
-      kind: KINDS[span.kind],
-      spanContext: () => contextOf(spanId),
-      ...(parentId === undefined ? {} : { parentSpanContext: contextOf(parentId) }),
-      startTime: timeOf(startedAt),
-      endTime: timeOf(endedAt),
-      duration: timeOf(endedAt - startedAt),
-      status: error === undefined ? { code: STATUS_OK } : { code: STATUS_ERROR, message: error },
-      attributes: span.attributes,
-      links: links.map((id) => ({ context: contextOf(id) })),
-      events: [],
-      ended: true,
-      resource: this.#resource,
-      instrumentationScope: this.#scope,
-      droppedAttributesCount: 0,
-      droppedEventsCount: 0,
-      droppedLinksCount: 0,
-    }
-  }
 }
 
-/* The enums of OpenTelemetry, which are numbers in its protocol: INTERNAL, SERVER, PRODUCER, and so on. */
-const KINDS: Readonly<Record<Span['kind'], Api.SpanKind>> = { internal: 0, server: 1, client: 2, producer: 3 }
-const STATUS_OK: Api.SpanStatusCode = 1
-const STATUS_ERROR: Api.SpanStatusCode = 2
+/** Under this name OpenTelemetry keeps what a program has set up: here, what carries a context along. */
+const REGISTERED = Symbol.for('opentelemetry.js.api.1')
+
+interface Registered {
+  readonly [REGISTERED]?: { readonly context?: unknown }
+}
+
+const TAIL = Buffer.from(']}]}]}')
+
+const METRIC_PACKAGES = ['@opentelemetry/exporter-metrics-otlp-http', '@opentelemetry/resources']
+
+function loadBase(): Promise<typeof ExporterBase> {
+  return import('@opentelemetry/otlp-exporter-base/node-http')
+}
+
+function loadMetrics(): Promise<[typeof MetricExporter, typeof Resources]> {
+  return Promise.all([import('@opentelemetry/exporter-metrics-otlp-http'), import('@opentelemetry/resources')])
+}
+
+/** What a collector says of what it did not take. Not every one answers with JSON. */
+function answerIn(body: Uint8Array): object {
+  const answer: unknown = JSON.parse(Buffer.from(body).toString())
+  return typeof answer === 'object' && answer !== null ? answer : {}
+}
 
 function timeOf(ms: number): [seconds: number, nanos: number] {
   const seconds = Math.floor(ms / 1_000)

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Job } from '@impresario/core'
 import { isJsonObject, traceContextOf } from '@impresario/protocol'
 import type { TraceContext } from '@impresario/protocol'
 import type { CallSpan, CallSpans } from './call-spans.ts'
@@ -21,41 +22,59 @@ export function traceRequests(app: FastifyInstance, spans: CallSpans | undefined
   app.decorateRequest('callSpan', undefined)
   if (spans === undefined) return
   const open = (request: FastifyRequest, reply: FastifyReply, caller: TraceContext | undefined): void => {
-    const { method, routeOptions } = request
-    const route = routeOptions.url ?? ''
-    request.callSpan = spans.open({
-      name: `${method} ${route}`,
-      kind: 'server',
-      caller,
-      sinceMs: reply.elapsedTime,
-      attributes: {
-        'http.request.method': method,
-        'http.route': route,
-        'url.path': (request.url.split('?', 1)[0] ?? '').slice(0, PATH_CHARS_MAX),
-      },
+    request.callSpan = spans.open(caller, () => {
+      const { method, routeOptions } = request
+      const route = routeOptions.url ?? ''
+      return {
+        name: `${method} ${route}`,
+        kind: 'server',
+        sinceMs: reply.elapsedTime,
+        attributes: {
+          'http.request.method': method,
+          'http.route': route,
+          'url.path': (request.url.split('?', 1)[0] ?? '').slice(0, PATH_CHARS_MAX),
+        },
+      }
     })
   }
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const caller = spans.isOn ? traceContextOf(request.headers) : undefined
     if (caller !== undefined && request.routeOptions.url !== undefined) open(request, reply, caller)
+    done()
   })
+  const isRecorded = ({ method, callSpan, routeOptions: { config } }: FastifyRequest): boolean =>
+    spans.isOn &&
+    callSpan === undefined &&
+    !READS.has(method) &&
+    config.access !== 'public' &&
+    config.access !== 'worker'
   // A body can name its trace too.
-  app.addHook('preHandler', async (request, reply) => {
-    const { access } = request.routeOptions.config
-    if (!spans.isOn || request.callSpan !== undefined || READS.has(request.method)) return
-    if (access === 'public' || access === 'worker') return
-    const { tracing_context: own } = isJsonObject(request.body) ? request.body : {}
-    open(request, reply, traceContextOf(isJsonObject(own) ? own : request.headers))
+  app.addHook('preHandler', (request, reply, done) => {
+    if (isRecorded(request)) {
+      const { tracing_context: own } = isJsonObject(request.body) ? request.body : {}
+      open(request, reply, traceContextOf(isJsonObject(own) ? own : request.headers))
+    }
+    done()
   })
-  app.addHook('onResponse', async (request, { statusCode }) => {
-    const attributes = { 'http.response.status_code': statusCode }
-    request.callSpan?.end({ attributes, error: statusCode >= 500 ? `HTTP ${statusCode}` : undefined })
+  app.addHook('onResponse', ({ callSpan }, { statusCode }, done) => {
+    if (callSpan?.context !== undefined) {
+      const attributes = { 'http.response.status_code': statusCode }
+      callSpan.end({ attributes, error: statusCode >= 500 ? `HTTP ${statusCode}` : undefined })
+    }
+    done()
   })
 }
 
 /** The trace that what this request causes belongs to. */
 export function tracingOf(request: FastifyRequest): TraceContext | undefined {
   return request.callSpan?.context ?? traceContextOf(request.headers)
+}
+
+/** The same for the record of a single job that this request starts. */
+export function jobTracingOf(request: FastifyRequest): Job['tracing'] {
+  if (request.callSpan !== undefined) return request.callSpan.contextForJob()
+  const context = traceContextOf(request.headers)
+  return context && { ...context }
 }
 
 /** What a body says goes before that, unless both are of one trace: then the request is the parent. */

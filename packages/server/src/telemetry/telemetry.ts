@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import type { Clock, Log } from '@impresario/core'
+import type { Clock, Job, Log, LogFields, TrailEntry } from '@impresario/core'
 import { isImpresarioError } from '@impresario/protocol'
 import { pairsIn } from '../config/telemetry-keys.ts'
 import type { TelemetrySettings } from '../config/telemetry-keys.ts'
@@ -10,26 +9,38 @@ import { within } from '../runtime/within.ts'
 import { CallSpans } from './call-spans.ts'
 import { JobSpans } from './job-spans.ts'
 import type { SpansOptions } from './spans-options.ts'
+import { DROP_REASONS, ExportQueue } from './export-queue.ts'
+import { LogFeed } from './log-feed.ts'
 import { loadOtlp, Otlp } from './otlp.ts'
-import type { Target } from './otlp.ts'
-import { SpanQueue } from './span-queue.ts'
-import type { Span } from './span.ts'
+import type { SendMetrics, SendPieces, Signal, Target } from './otlp.ts'
+import { recordJson, spanJson } from './otlp-json.ts'
+import type { Sampling } from './trace-identity.ts'
+import { randomSpanIds } from './random-ids.ts'
+import { TraceRate } from './trace-rate.ts'
+import { traceNames } from './trace-names.ts'
+import type { TraceNames } from './trace-names.ts'
 
 export interface TelemetryOptions {
   readonly settings: TelemetrySettings & { readonly instanceId: string }
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
+  /** The lines that are to be sent. Nothing when none are asked for. */
+  readonly feed?: LogFeed | undefined
 }
 
-const SPAN_ID_BYTES = 8
+/** Where the settings ask for the log to be sent: a feed, whose log is to be used instead of the one that is given. */
+export function logFeed(settings: TelemetrySettings, log: Log, clock: Clock): LogFeed | undefined {
+  return logsUrl(settings) === undefined ? undefined : new LogFeed(log, clock)
+}
+
 /** After a failure that was logged, the next ones are only counted for so long. */
 const QUIET_MS = 300_000
 /** A collector that is gone does not keep the process from stopping. */
 const STOP_MS = 5_000
 
 /**
- * Traces and metrics on their way to a collector. Off unless an address is set, and then it costs nothing.
+ * Traces, metrics and the log on their way to a collector. Off unless an address is set, and then it costs nothing.
  *
  * `new` → `start` → *on* → `stop`. Where the optional packages are missing it stays off, and the log says so.
  */
@@ -39,75 +50,160 @@ export class Telemetry {
   /** Requests and calls of tools; nothing when no traces are asked for. */
   readonly calls: CallSpans | undefined
   readonly #options: TelemetryOptions
-  readonly #queue: SpanQueue | undefined
+  readonly #sampling: Sampling
+  readonly #spanQueue: ExportQueue | undefined
+  readonly #logQueue: ExportQueue | undefined
   readonly #startedAt: number
   #otlp: Otlp | undefined
-  #sendSpans: ((spans: readonly Span[]) => Promise<void>) | undefined
+  #sendSpans: SendPieces | undefined
+  #sendRecords: SendPieces | undefined
   #timer: NodeJS.Timeout | undefined
   #sendMetrics: (() => Promise<void>) | undefined
   #exporting: Promise<void> | undefined
-  #quietUntil = Number.NEGATIVE_INFINITY
+  #toldSkippedAt = Number.NEGATIVE_INFINITY
+  /** By signal: a collector may take one and not another. */
+  readonly #quietUntil = new Map<Signal, number>()
 
   constructor(options: TelemetryOptions) {
     this.#options = options
-    const { settings, clock, metrics } = options
+    const { settings, clock, feed } = options
     this.#startedAt = clock.now()
+    this.#sampling = { sampler: settings.otelSampler, share: settings.otelSamplerShare }
+    if (feed !== undefined) this.#logQueue = this.#newLogQueue()
     if (tracesUrl(settings) === undefined) return
-    const queue = new SpanQueue({
-      clock,
-      spansMax: settings.otelQueueMax,
-      bytesMax: settings.otelQueueBytesMax,
-      delayMs: settings.otelTraceDelayMs,
-      send: (spans) => this.#export('traces', this.#sendSpans?.(spans)),
-      onSent: (spans) => metrics.count('impresario_spans_exported_total', {}, spans),
-      onDropped: (spans, reason) => metrics.count('impresario_spans_dropped_total', { reason }, spans),
-    })
-    this.#queue = queue
+    const queue = this.#newSpanQueue()
+    this.#spanQueue = queue
     const parts: SpansOptions = {
       clock,
-      sampling: { sampler: settings.otelSampler, share: settings.otelSamplerShare },
-      isOn: () => this.#otlp !== undefined,
-      add: (span) => queue.add(span),
-      newSpanId: () => randomBytes(SPAN_ID_BYTES).toString('hex'),
+      sampling: this.#sampling,
+      rate: this.#newRate(),
+      isOn: () => this.#sendSpans !== undefined,
+      add: (span) => queue.add(spanJson(span)),
+      newSpanId: randomSpanIds(),
+      hasLibraries: () => this.#otlp?.hasLibraries === true,
       within: (trace, spanId, code) => (this.#otlp === undefined ? code() : this.#otlp.within(trace, spanId, code)),
     }
     this.spans = new JobSpans(parts)
     this.calls = new CallSpans(parts)
   }
 
+  /** The fields that lead from a line of the log to the trace of its job. `entry`: what happened to it. */
+  namesOf(job: Job, entry?: Partial<TrailEntry>): TraceNames {
+    return traceNames(job, this.#sendSpans === undefined ? undefined : this.#sampling, entry)
+  }
+
   async start(): Promise<void> {
-    const { settings, log, metrics } = this.#options
-    const [traces, figures] = [tracesUrl(settings), metricsUrl(settings)]
-    if (traces === undefined && figures === undefined) return
+    const { settings, log } = this.#options
+    const [traces, figures, logs] = [tracesUrl(settings), metricsUrl(settings), logsUrl(settings)]
+    if (traces === undefined && figures === undefined && logs === undefined) return
     const otlp = await this.#load()
-    if (otlp === undefined) return
-    if (traces !== undefined) {
-      this.#sendSpans = otlp.traces(this.#target(traces))
-      for (const reason of ['queue_full', 'export_failed', 'stopped'] as const) {
-        metrics.count('impresario_spans_dropped_total', { reason }, 0)
-      }
-      this.#queue?.start()
+    if (otlp === undefined) {
+      this.#options.feed?.detach()
+      return
     }
-    if (figures !== undefined) this.#startMetrics(otlp, figures)
     this.#otlp = otlp
-    log.info('telemetry is on', { traces, metrics: figures })
+    const on = {
+      traces: await this.#turnOn('traces', traces, async (url) => this.#startTraces(otlp, url)),
+      metrics: await this.#turnOn('metrics', figures, async (url) => this.#startMetrics(otlp, url)),
+      logs: await this.#turnOn('logs', logs, async (url) => this.#startLogs(otlp, url)),
+    }
+    if (on.logs === undefined) this.#options.feed?.detach()
+    if (Object.values(on).some((url) => url !== undefined)) log.info('telemetry is on', on)
   }
 
   /** Sends what is left, for a few seconds. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
     const otlp = this.#otlp
-    if (otlp === undefined) return
+    if (otlp === undefined) {
+      this.#options.feed?.detach()
+      return
+    }
     const last = this.#sendMetrics?.() ?? Promise.resolve()
-    const isDone = await within(STOP_MS, Promise.all([this.#queue?.stop(), last]))
+    const isDone = await within(STOP_MS, Promise.all([this.#spanQueue?.stop(), last]))
     if (!isDone) this.#options.log.warn('the newest spans and figures did not reach the collector')
+    this.#options.feed?.detach()
+    const areLinesSent = await within(STOP_MS, this.#logQueue?.stop() ?? Promise.resolve())
+    if (!areLinesSent) this.#options.log.warn('the newest lines of the log did not reach the collector')
+    this.#sendSpans = undefined
     this.#otlp = undefined
     await within(STOP_MS, otlp.close())
   }
 
-  #startMetrics(otlp: Otlp, url: string): void {
+  /** A signal whose package is missing stays off, and the others work. Returns the address if it is on. */
+  async #turnOn(
+    signal: Signal,
+    url: string | undefined,
+    start: (url: string) => Promise<void>,
+  ): Promise<string | undefined> {
+    if (url === undefined) return undefined
+    try {
+      await start(url)
+      return url
+    } catch (error) {
+      this.#options.log.error('telemetry stays off', { signal, ...reasonOf(error) })
+      return undefined
+    }
+  }
+
+  async #startTraces(otlp: Otlp, url: string): Promise<void> {
+    this.#sendSpans = await otlp.pieces('traces', this.#target(url))
+    for (const reason of DROP_REASONS) this.#options.metrics.count('impresario_spans_dropped_total', { reason }, 0)
+    this.#spanQueue?.start()
+  }
+
+  async #startLogs(otlp: Otlp, url: string): Promise<void> {
+    const queue = this.#logQueue
+    if (queue === undefined) return
+    this.#sendRecords = await otlp.pieces('logs', this.#target(url))
+    for (const reason of DROP_REASONS) this.#options.metrics.count('impresario_log_lines_dropped_total', { reason }, 0)
+    queue.start()
+    this.#options.feed?.attach((record) => queue.add(recordJson(record)))
+  }
+
+  /** The sampler of the default takes everything; with another one the settings say how much is taken. */
+  #newRate(): TraceRate | undefined {
+    const { settings, clock, metrics, log } = this.#options
+    if (settings.otelSampler !== 'parentbased_always_on' || settings.tracesPerSecond === 0) return undefined
+    return new TraceRate(clock, settings.tracesPerSecond, () => {
+      metrics.count('impresario_traces_skipped_total', {})
+      if (clock.now() < this.#toldSkippedAt + QUIET_MS) return
+      this.#toldSkippedAt = clock.now()
+      log.info('more traces begin than are recorded; TRACES_PER_SECOND sets how many', {
+        traces_per_second: settings.tracesPerSecond,
+      })
+    })
+  }
+
+  #newSpanQueue(): ExportQueue {
     const { settings, clock, metrics } = this.#options
-    const send = otlp.metrics(this.#target(url))
+    return new ExportQueue({
+      clock,
+      itemsMax: settings.otelQueueMax,
+      bytesMax: settings.otelQueueBytesMax,
+      delayMs: settings.otelTraceDelayMs,
+      send: (spans) => this.#export('traces', this.#sendSpans?.(spans)),
+      onSent: (spans) => metrics.count('impresario_spans_exported_total', {}, spans),
+      onDropped: (spans, reason) => metrics.count('impresario_spans_dropped_total', { reason }, spans),
+    })
+  }
+
+  #newLogQueue(): ExportQueue {
+    const { settings, clock, metrics } = this.#options
+    return new ExportQueue({
+      clock,
+      itemsMax: settings.otelLogQueueMax,
+      bytesMax: settings.otelLogQueueBytesMax,
+      delayMs: settings.otelLogDelayMs,
+      send: (records) => this.#export('logs', this.#sendRecords?.(records)),
+      onSent: (records) => metrics.count('impresario_log_lines_exported_total', {}, records),
+      onDropped: (records, reason) => metrics.count('impresario_log_lines_dropped_total', { reason }, records),
+    })
+  }
+
+  async #startMetrics(otlp: Otlp, url: string): Promise<void> {
+    const { settings, clock, metrics } = this.#options
+    const send: SendMetrics = await otlp.metrics(this.#target(url))
     this.#sendMetrics = () => {
       this.#exporting ??= this.#export(
         'metrics',
@@ -125,16 +221,16 @@ export class Telemetry {
   }
 
   /** Counts what becomes of it. The first failure is logged, those that follow only from time to time. */
-  async #export(signal: 'traces' | 'metrics', sending: Promise<void> | undefined): Promise<void> {
+  async #export(signal: Signal, sending: Promise<void> | undefined): Promise<void> {
     const { metrics, clock, log } = this.#options
     try {
       await sending
       metrics.count('impresario_telemetry_exports_total', { signal, status: 'ok' })
-      this.#quietUntil = Number.NEGATIVE_INFINITY
+      this.#quietUntil.delete(signal)
     } catch (error) {
       metrics.count('impresario_telemetry_exports_total', { signal, status: 'error' })
-      if (clock.now() >= this.#quietUntil) {
-        this.#quietUntil = clock.now() + QUIET_MS
+      if (clock.now() >= (this.#quietUntil.get(signal) ?? 0)) {
+        this.#quietUntil.set(signal, clock.now() + QUIET_MS)
         log.warn('the collector does not take telemetry', { signal, ...errorFields(error) })
       }
       throw error
@@ -152,8 +248,7 @@ export class Telemetry {
       }
       return new Otlp(await loadOtlp(), attributes, VERSION)
     } catch (error) {
-      const why = isImpresarioError(error, 'INVALID_CONFIGURATION') ? { error: error.message } : errorFields(error)
-      log.error('telemetry stays off', why)
+      log.error('telemetry stays off', reasonOf(error))
       return undefined
     }
   }
@@ -162,6 +257,14 @@ export class Telemetry {
     const { otelHeaders, otelTimeoutMs } = this.#options.settings
     return { url, headers: pairsIn(otelHeaders), timeoutMs: otelTimeoutMs }
   }
+}
+
+function reasonOf(error: unknown): LogFields {
+  return isImpresarioError(error, 'INVALID_CONFIGURATION') ? { error: error.message } : errorFields(error)
+}
+
+function logsUrl({ otelIsDisabled, otelEndpoint, otelLogsEndpoint }: TelemetrySettings): string | undefined {
+  return otelIsDisabled ? undefined : urlOf(otelLogsEndpoint, otelEndpoint, 'v1/logs')
 }
 
 function tracesUrl({ otelIsDisabled, otelEndpoint, otelTracesEndpoint }: TelemetrySettings): string | undefined {

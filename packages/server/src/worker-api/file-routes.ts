@@ -37,7 +37,7 @@ export function registerTaskFileRoutes(app: FastifyInstance, desk: TaskFileDesk)
         try {
           return await write(desk, request, reply)
         } catch (error) {
-          refuseRest(request, reply)
+          refuseRest(request)
           throw error
         }
       },

@@ -1,11 +1,11 @@
 import websocket from '@fastify/websocket'
 import type { FastifyInstance } from 'fastify'
-import type { Clock, Log, Storage } from '@impresario/core'
+import type { Clock, Storage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { LIMITS } from '@impresario/protocol'
 import { AccessTokens } from '../auth/access-tokens.ts'
 import type { Settings } from '../config/config.ts'
-import type { OpenWaits } from '../http/connection.ts'
+import { variesByOrigin } from '../http/cors.ts'
 import { isLoopback } from '../auth/credentials.ts'
 import { Signatures } from '../auth/signatures.ts'
 import type { TaskFileDesk } from '../files/task-file-desk.ts'
@@ -14,17 +14,20 @@ import type { SocketBounds } from './socket-bounds.ts'
 import { WorkerAuth } from '../auth/worker-auth.ts'
 import type { WorkerGateway } from '../worker-protocol/worker-gateway.ts'
 import type { WorkerCredentials } from '../auth/worker-credentials.ts'
+import { openShortWay } from './short-way.ts'
+import type { ShortWayOptions } from './short-way.ts'
 import { registerWorkerRoutes } from './worker-routes.ts'
 
-export interface WorkerApiOptions {
+/** What the short way needs beside the parts of the worker API. */
+type ShortWayParts = Omit<ShortWayOptions, 'auth' | 'pollMs' | 'variesByOrigin' | 'compressionMinBytes'>
+
+export interface WorkerApiOptions extends ShortWayParts {
   readonly settings: Settings
   readonly credentials: { readonly workers: WorkerCredentials }
   readonly storage: Storage
   readonly engine: Engine
   readonly gateway: WorkerGateway
   readonly clock: Clock
-  readonly log: Log
-  readonly waits: OpenWaits
   readonly taskFiles: TaskFileDesk
   readonly socketBounds?: Partial<SocketBounds> | undefined
 }
@@ -71,5 +74,12 @@ export function registerWorkerApi(app: FastifyInstance, options: WorkerApiOption
     },
     { prefix: '/_worker' },
   )
+  openShortWay(app, {
+    ...options,
+    auth,
+    pollMs,
+    variesByOrigin: variesByOrigin(settings.corsOrigins),
+    compressionMinBytes: settings.compressionEnabled ? settings.compressionMinBytes : undefined,
+  })
   return { auth, gateway, sockets }
 }

@@ -27,6 +27,7 @@ import { refuseRepeated } from '../auth/signatures.ts'
 import type { Signatures } from '../auth/signatures.ts'
 import type { TaskFileDesk } from '../files/task-file-desk.ts'
 import { registerTaskFileRoutes } from './file-routes.ts'
+import { namesIn, waitOf } from './short-request.ts'
 import { registerSocketRoutes } from './socket-routes.ts'
 import type { Sockets } from './sockets.ts'
 import { registerTokenRoutes } from './token-routes.ts'
@@ -121,7 +122,7 @@ function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions):
       const { timeout, available_skills: available, hot_skills: hot } = request.query
       const handout = await poll(options, reply, request.params.workerId, {
         limit: 1,
-        waitMs: waitOf(Number(timeout), options),
+        waitMs: waitOf(Number(timeout), options.pollMs),
         availableSkills: namesIn(available),
         hotSkills: namesIn(hot),
       })
@@ -140,7 +141,7 @@ function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions):
       const { limit, timeout, available_skills: available, hot_skills: hot } = request.body
       const { tasks, cancelled } = await poll(options, reply, request.params.workerId, {
         limit,
-        waitMs: waitOf(timeout ?? Number.NaN, options),
+        waitMs: waitOf(timeout ?? Number.NaN, options.pollMs),
         availableSkills: available ?? undefined,
         hotSkills: hot ?? undefined,
         wantsCancelled: true,
@@ -148,16 +149,6 @@ function registerPollRoutes(app: FastifyInstance, options: WorkerRoutesOptions):
       return sendJson(reply, { tasks, ...(cancelled.length === 0 ? {} : { cancel_task_ids: cancelled }) })
     },
   })
-}
-
-/** Seconds as the worker named them; anything that is not a span means the default. */
-function waitOf(seconds: number, { pollMs }: WorkerRoutesOptions): number {
-  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(seconds * 1_000, LIMITS.longPollMsMax) : pollMs
-}
-
-/** An empty list says that nothing can be started now; no list at all says nothing. */
-function namesIn(list: string | undefined): readonly string[] | undefined {
-  return list?.split(',').flatMap((name) => (name.trim() === '' ? [] : [name.trim()]))
 }
 
 /** Waits for tasks as long as the caller is there. What cannot be handed over goes back into the queue at once. */

@@ -156,7 +156,7 @@ function statusOf(status: Maybe<string>): WorkerStatus | undefined {
 }
 
 /** A task on its way to a worker. The deadline is absolute, in whole seconds, and rather late than early. */
-export function taskBody(delivery: Delivery, worker?: WorkerRecord): WireTask {
+export function taskBody(delivery: Delivery, worker?: WorkerRecord, tracing = delivery.tracing): WireTask {
   const { call, deadlineAt } = delivery
   const skill = worker?.skillInfo?.find(({ name }) => name === call.type)
   return {
@@ -164,7 +164,7 @@ export function taskBody(delivery: Delivery, worker?: WorkerRecord): WireTask {
     task_id: delivery.taskId,
     type: call.type,
     params: call.params,
-    tracing_context: delivery.tracing,
+    tracing_context: tracing ?? {},
     priority: call.priority,
     ...(deadlineAt === undefined ? {} : { deadline: Math.ceil(deadlineAt / 1_000) }),
     ...(typeof skill?.['version'] === 'string' ? { skill_version: skill['version'] } : {}),

@@ -122,7 +122,7 @@ export class WorkerGateway {
     const { traces, onDelivered } = this.#options
     if (worker !== undefined) for (const delivery of deliveries) onDelivered?.(delivery, worker)
     const tasks = deliveries.map((delivery) =>
-      taskBody(traces === undefined ? delivery : { ...delivery, tracing: traces.contextFor(delivery) }, worker),
+      taskBody(delivery, worker, traces === undefined ? delivery.tracing : traces.contextFor(delivery)),
     )
     return { tasks, cancelled, giveBack }
   }

@@ -138,6 +138,35 @@ export const AUTOMATION_BUGS = {
         return outcome === 'conflict' ? outcome : commit({ put: put.filter(isOf('quota')) })
       }),
   },
+  'usage-later': {
+    says: 'notes that a report was taken, and counts what it says in a second call',
+    plant: (storage) =>
+      committing(storage, async (batch, commit) => {
+        const { put = [], ...rest } = batch
+        const counts = put.filter(isUsage)
+        if (counts.length === 0) return commit(batch)
+        const outcome = await commit({ ...rest, put: put.filter((one) => !isUsage(one)) })
+        return outcome === 'conflict' ? outcome : commit({ put: counts })
+      }),
+  },
+  'report-forgotten': {
+    says: 'counts a report without noting that it was taken, so that one that is sent again counts again',
+    plant: (storage) =>
+      committing(storage, (batch, commit) => {
+        const { put = [] } = batch
+        return commit(put.some(isUsage) ? { ...batch, put: put.filter(isUsage) } : batch)
+      }),
+  },
+  'probe-first': {
+    says: 'takes the next look of a condition out of the queue before what follows from this one is written',
+    plant: (storage) =>
+      committing(storage, async (batch, commit) => {
+        const { settle, ...rest } = batch
+        if (settle?.queue !== 'firings' || !settle.id.endsWith('.probe')) return commit(batch)
+        const outcome = await commit({ settle })
+        return outcome === 'conflict' ? outcome : commit(rest)
+      }),
+  },
 } satisfies Record<string, AutomationBug>
 
 export type AutomationBugName = keyof typeof AUTOMATION_BUGS
@@ -148,6 +177,11 @@ function committing(storage: Storage, change: (batch: Batch, commit: Commit) => 
 
 function isOf(kind: Put['kind']): (put: Put) => boolean {
   return (put) => put.kind === kind
+}
+
+/** What was used, as it is counted. */
+function isUsage({ kind, id }: Put): boolean {
+  return kind === 'quota' && id.startsWith('%usage/')
 }
 
 function firingsOf({ enqueue = [] }: Batch): NonNullable<Batch['enqueue']> {

@@ -4,6 +4,8 @@ import type { Clock, Log, Storage } from '@impresario/core'
 import { Engine } from '@impresario/engine'
 import { clockOf, randomOf } from '../node.ts'
 import type { Node } from '../node.ts'
+import { startHands, TOOL_NAMES, toolTask } from './tool-hands.ts'
+import type { Gauge } from './tool-hands.ts'
 
 /** What one process runs: an engine, and beside it what fires automations and brings events to them. */
 export interface AutomationNode {
@@ -15,11 +17,11 @@ export interface AutomationNode {
 }
 
 const SETTINGS = { handlerMs: 1_000 }
-/** Runs of this world only wait, so no worker is needed. */
 const TOOLS: ToolCheck = {
-  named: (name) => (name === 'delay' ? { check: () => [] } : undefined),
+  named: (name) => (name === 'delay' || TOOL_NAMES.includes(name) ? { check: () => [] } : undefined),
   similar: () => [],
 }
+const TOOL_MS = 20_000
 const VAULT: Vault = { seal: (text) => text, open: (text) => text, secret: () => 'secret' }
 
 /** `jump`: how far the wall clock of this process is off. */
@@ -28,6 +30,7 @@ export function automationNode(
   storage: Storage,
   jump: { readonly ms: number },
   ids: { value: number },
+  gauge: Gauge,
 ): AutomationNode {
   const { world } = node
   const base = clockOf(node)
@@ -39,7 +42,10 @@ export function automationNode(
       clock,
       random,
       missingScopes: () => [],
-      route: () => ({ kind: 'sleep', ms: ({ seconds }) => Number(seconds) * 1_000 }),
+      route: (tool) =>
+        tool === 'delay'
+          ? { kind: 'sleep', ms: ({ seconds }) => Number(seconds) * 1_000 }
+          : { kind: 'task', type: toolTask(tool), timeoutMs: TOOL_MS },
     },
   )
   const engine = new Engine({ storage, blueprints, clock, random, log: SILENT, settings: SETTINGS })
@@ -57,6 +63,7 @@ export function automationNode(
     conditions,
     start: async () => {
       for (const service of [engine, firings, deliveries]) await service.start()
+      startHands({ node, engine, automations, clock, gauge })
     },
   }
 }

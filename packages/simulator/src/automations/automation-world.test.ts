@@ -5,6 +5,8 @@ import { SINGLE_FAULTS } from '../exhaustive/planned-link.ts'
 import { runAutomationWorld, runStruckWorld } from './automation-world.ts'
 
 const SEEDS = Array.from({ length: 4 }, (_, at) => 100 + at)
+/** First those that show most of the bugs. */
+const BUG_SEEDS = [202, 201, 200, ...Array.from({ length: 37 }, (_, at) => 203 + at)]
 const BUGS = Object.entries(AUTOMATION_BUGS) as [AutomationBugName, { readonly says: string }][]
 
 describe('[K-03] [K-04] [K-06] [K-08] [K-15] [K-16] automations in a world with downtime, two processes, jumping clocks and crashes', () => {
@@ -15,7 +17,7 @@ describe('[K-03] [K-04] [K-06] [K-08] [K-15] [K-16] automations in a world with 
   })
 
   test.each(SEEDS)(
-    'each occurrence has one run or one logged skip; each event, delivery and crossing one run; budgets count: seed %i',
+    'each occurrence has one run or one logged skip; each event, delivery and crossing one run; budgets count, and each report once: seed %i',
     async (seed) => {
       const { findings } = await runAutomationWorld(seed)
       expect(findings).toEqual([])
@@ -25,7 +27,7 @@ describe('[K-03] [K-04] [K-06] [K-08] [K-15] [K-16] automations in a world with 
   test('a crash or a lost call at any write loses nothing and doubles nothing (some of the calls here)', async () => {
     const { calls, findings } = await runStruckWorld(new Map())
     expect(findings).toEqual([])
-    for (let call = 0; call < calls; call += 34) {
+    for (let call = 0; call < calls; call += 59) {
       for (const fault of SINGLE_FAULTS) {
         const struck = await runStruckWorld(new Map([[call, fault]]))
         expect({ call, fault, findings: struck.findings }).toEqual({ call, fault, findings: [] })
@@ -39,8 +41,9 @@ describe('[K-03] [K-04] [K-06] [K-08] [K-15] [K-16] automations in a world with 
 
   test.each(BUGS)('a planted bug is found: %s %o', async (bug) => {
     let found = 0
-    for (let seed = 200; seed < 240 && found === 0; seed += 1) {
+    for (const seed of BUG_SEEDS) {
       found = (await runAutomationWorld(seed, { bug })).findings.length
+      if (found > 0) break
     }
     expect(found).toBeGreaterThan(0)
   })

@@ -16,7 +16,15 @@ import { AUTOMATION_BUGS } from './automation-bugs.ts'
 import type { AutomationBugName } from './automation-bugs.ts'
 import { automationNode } from './automation-node.ts'
 import type { AutomationNode } from './automation-node.ts'
-import { checkBudget, checkCrossings, checkEvents, checkHeard, checkOccurrences, checkRuns } from './occurrences.ts'
+import {
+  checkBudget,
+  checkCrossings,
+  checkEvents,
+  checkHeard,
+  checkOccurrences,
+  checkRuns,
+  checkUsage,
+} from './occurrences.ts'
 import type { KnownEvent, Watched } from './occurrences.ts'
 
 export interface AutomationReport {
@@ -71,6 +79,27 @@ const WATCHING: readonly DataObject[] = [
     ...watched,
   },
 ]
+/** What a run of it costs, and what it may cost in a day. */
+const PRICE = 1
+const PURSE = 8
+/** Pays for each run, one after the other. A run that failed is not repeated, so that each pays once at most. */
+const PAYING: readonly DataObject[] = [
+  {
+    title: 'paying',
+    triggers: [{ every: 100 }],
+    budget: { usd_per_day: PURSE },
+    retry: { max_retries: 0 },
+    pipeline: [{ id: 'pay', uses: 'pay', with: {} }],
+  },
+]
+/** A condition over what a tool says. */
+const PROBING: readonly DataObject[] = [
+  {
+    title: 'probed',
+    triggers: [{ kind: 'condition', uses: 'gauge', every_seconds: 20, expression: 'output.celsius > 30' }],
+    ...watched,
+  },
+]
 const HOOKED: readonly DataObject[] = [
   { title: 'hooked', triggers: [{ kind: 'webhook', source: 'shop' }], overlap: 'parallel', ...pipeline(1) },
 ]
@@ -114,6 +143,7 @@ interface Founded {
   readonly standing: readonly string[]
   readonly listening: readonly string[]
   readonly hooked: readonly string[]
+  readonly paying: readonly string[]
 }
 
 class Town {
@@ -155,8 +185,13 @@ class Town {
     this.#address = record.address
     const [standing, listening, hooked] = [await create(STANDING), await create(LISTENING), await create(HOOKED)]
     this.#watching = (await create(WATCHING)).map((id) => ({ id, rises: 0 }))
-    return { standing, listening, hooked }
+    this.#probed = (await create(PROBING)).map((id) => ({ id, rises: 0 }))
+    return { standing, listening, hooked, paying: await create(PAYING) }
   }
+
+  /** What the tool `gauge` reads, and the conditions over it. */
+  readonly #gauge = { celsius: 20 }
+  #probed: readonly Watched[] = []
 
   #address = ''
   #watching: readonly Watched[] = []
@@ -174,6 +209,43 @@ class Town {
     }
     this.#deliveries = count
     for (const one of this.#watching) this.#report(one, 40)
+    for (const one of this.#probed) this.world.after(MINUTE / 2, () => this.#heat(one))
+  }
+
+  /** It gets warm, and stays so until the run that it has to start is there. */
+  #heat(one: Watched): void {
+    if (this.#isCalm) return
+    this.#gauge.celsius = 40
+    one.rises += 1
+    this.#whenTrue(
+      async () => (await checkCrossings(this.#truth, one)).length === 0,
+      () => this.#cool(one),
+    )
+  }
+
+  /** It gets cold, and stays so until that was seen. */
+  #cool(one: Watched): void {
+    this.#gauge.celsius = 20
+    this.#whenTrue(
+      () => this.#isClear(one),
+      () => this.world.after(STAYS_MS, () => this.#heat(one)),
+    )
+  }
+
+  #whenTrue(look: () => Promise<boolean>, then: () => void): void {
+    look().then(
+      (isTrue) => {
+        if (isTrue) then()
+        else this.world.after(MINUTE / 2, () => this.#whenTrue(look, then))
+      },
+      (error: unknown) => this.#troubles.push(String(error)),
+    )
+  }
+
+  async #isClear(one: Watched): Promise<boolean> {
+    const { conditions } = this.#reliable('looker')
+    const [found] = await conditions.list(one.id, ACTOR)
+    return found?.record.edge.phase === 'clear'
   }
 
   /** Everything, with a time in which nothing runs, and clocks that jump. */
@@ -211,7 +283,7 @@ class Town {
     // The last firings may still be under way: two of the longest periods.
     const mustReach = this.world.now - 4 * MINUTE
     const jobs = await this.#truth.list('job', { limit: 100_000 })
-    for (const id of ids.standing) {
+    for (const id of [...ids.standing, ...ids.paying]) {
       const record = await automations.read(id, ACTOR)
       findings.push(...(await checkOccurrences(automations, this.#truth, record, mustReach)))
     }
@@ -226,7 +298,11 @@ class Town {
     findings.push(...(await checkEvents(this.#truth, all)), ...(await this.#stale()))
     findings.push(...(await checkHeard(this.#truth, ids.listening, this.#known)))
     findings.push(...(await checkHeard(this.#truth, ids.hooked, this.#delivered)))
-    for (const one of this.#watching) findings.push(...(await checkCrossings(this.#truth, one)))
+    for (const one of [...this.#watching, ...this.#probed]) findings.push(...(await checkCrossings(this.#truth, one)))
+    for (const id of ids.paying) {
+      const purse = { limit: PURSE, price: PRICE }
+      findings.push(...(await checkUsage(automations, this.#truth, await automations.read(id, ACTOR), purse)))
+    }
     const budget = ids.standing[STANDING.findIndex(({ title }) => title === 'budget')] ?? ''
     findings.push(...(await checkBudget(automations, this.#truth, await automations.read(budget, ACTOR), BUDGET)))
     const skips = await automations.audit({ action: 'run.skipped', limit: 100_000 })
@@ -246,14 +322,14 @@ class Town {
 
   /** A process that nothing happens to. It runs no pumps. */
   #reliable(name: string): AutomationNode {
-    return automationNode(new Node(name, this.world), this.#truth, { ms: 0 }, this.#ids)
+    return automationNode(new Node(name, this.world), this.#truth, { ms: 0 }, this.#ids, this.#gauge)
   }
 
   #start(slot: number): void {
     const { world } = this
     const chance = world.chance('starts')
     const node = new Node(`${slot}.${world.steps}`, world, chance.between(-1_000, 1_000))
-    const running = automationNode(node, this.#connect(node), this.#jumps[slot] ?? { ms: 0 }, this.#ids)
+    const running = automationNode(node, this.#connect(node), this.#jumps[slot] ?? { ms: 0 }, this.#ids, this.#gauge)
     this.#nodes.set(slot, running)
     node.onDeath(() => {
       this.#crashes += 1

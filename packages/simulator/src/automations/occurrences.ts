@@ -1,4 +1,4 @@
-import { isOfAutomation, runBlueprintName, runViewOf, timeTriggers } from '@impresario/automations'
+import { isOfAutomation, runBlueprintName, runViewOf, timeTriggers, usageOfRun } from '@impresario/automations'
 import type { Automations, AutomationRecord } from '@impresario/automations'
 import { isEnded } from '@impresario/core'
 import type { Storage } from '@impresario/core'
@@ -108,6 +108,32 @@ export async function checkBudget(
   const counted = (await automations.budgets.state(record)).automation.runs.used
   const problem = `${runs} runs, ${String(counted)} of ${limit} are counted`
   return runs === counted && runs <= limit ? [] : [{ rule: 'within its budget', problem }]
+}
+
+/**
+ * Every run that paid has paid once, whatever crashed; what the automation has used is the sum of it, and no more than it may
+ * use. `price`: what one run reports.
+ */
+export async function checkUsage(
+  automations: Automations,
+  storage: Storage,
+  record: AutomationRecord,
+  { limit, price }: { readonly limit: number; readonly price: number },
+): Promise<readonly Finding[]> {
+  const findings: Finding[] = []
+  let sum = 0
+  for (const run of await runsOf(storage, record.id)) {
+    const { usd } = await usageOfRun(storage, run?.id ?? '')
+    sum += usd
+    const isRight = run?.status === 'succeeded' ? usd === price : usd === 0 || usd === price
+    const problem = `${run?.id} (${run?.status}) has used ${usd}`
+    if (!isRight) findings.push({ rule: 'a report counts once', problem })
+  }
+  const { used } = (await automations.budgets.state(record)).automation.usd
+  if (used !== sum || used > limit) {
+    findings.push({ rule: 'within its budget', problem: `${used} of ${limit} are counted, and runs have used ${sum}` })
+  }
+  return findings
 }
 
 async function runsOf(storage: Storage, id: string): Promise<readonly ReturnType<typeof runViewOf>[]> {

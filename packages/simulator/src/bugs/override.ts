@@ -12,6 +12,7 @@ export function override(storage: Storage, changed: Changed): Storage {
     peek: (queue, ids) => storage.peek(queue, ids),
     held: (queue) => storage.held(queue),
     lanes: (queue) => storage.lanes(queue),
+    oldest: (queue) => storage.oldest(queue),
     claim: (queue, options) => storage.claim(queue, options),
     claimExpired: (queue, options) => storage.claimExpired(queue, options),
     renew: (leases, leaseMs) => storage.renew(leases, leaseMs),

@@ -1,4 +1,4 @@
-import type { Batch, Storage } from '@impresario/core'
+import type { Batch, BornClaim, Item, Storage } from '@impresario/core'
 import { override } from './override.ts'
 import type { BugKind } from './bug.ts'
 
@@ -57,6 +57,16 @@ export const PROCESS_BUGS = {
     setup: 'embedded',
     plant: () => ({ above: (storage) => unsynced(storage, isCreation) }),
   },
+  'born-for-ever': {
+    says: 'never ends the lease that a task was born with, so that it is lost with the message to its worker',
+    setup: 'both',
+    plant: () => ({
+      above: (storage) =>
+        override(storage, {
+          commit: (batch) => storage.commit(withBirths(batch, (claimed) => ({ ...claimed, leaseMs: 1e12 }))),
+        }),
+    }),
+  },
   'deliver-before-sync': {
     says: 'hands tasks out before they are durable',
     setup: 'embedded',
@@ -68,6 +78,11 @@ export const PROCESS_BUGS = {
             const claimed = await storage.claim(queue, options)
             if (queue === 'tasks' && claimed.leases.length > 0) hasClaimed = true
             return claimed
+          },
+          commit: async (batch) => {
+            const outcome = await storage.commit(batch)
+            if (batch.enqueue?.some(({ claimed }) => claimed !== undefined) === true) hasClaimed = true
+            return outcome
           },
           sync: async () => {
             if (!hasClaimed) await storage.sync()
@@ -122,4 +137,15 @@ function unsynced(storage: Storage, isSort: (batch: Batch) => boolean): Storage 
       isSkipped = false
     },
   })
+}
+
+/** The batch with other claims for the items that are born with one. */
+export function withBirths(batch: Batch, change: (claimed: BornClaim) => BornClaim | undefined): Batch {
+  const { enqueue } = batch
+  if (enqueue === undefined) return batch
+  const changed = enqueue.map(({ claimed, ...item }): Item => {
+    const next = claimed && change(claimed)
+    return next === undefined ? item : { ...item, claimed: next }
+  })
+  return { ...batch, enqueue: changed }
 }

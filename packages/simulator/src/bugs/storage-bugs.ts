@@ -1,12 +1,21 @@
 import type { Batch, Claimed, LeaseRef, Storage, Undo } from '@impresario/core'
+import { JobBook } from '../brought-jobs.ts'
 import type { BugKind } from './bug.ts'
 import { override } from './override.ts'
+import { withBirths } from './process-bugs.ts'
 
 /**
  * Bugs that a storage could have. Each is limited to one call of the storage below it, because a real storage would be
  * atomic.
  */
 export const STORAGE_BUGS = {
+  'born-in-no-hands': {
+    says: 'puts a task that is born claimed into its queue, where another worker claims it too',
+    setup: 'both',
+    plant: () => ({
+      below: (storage) => override(storage, { commit: (batch) => storage.commit(withBirths(batch, () => undefined)) }),
+    }),
+  },
   'no-fencing': {
     says: 'lets a claim be settled by whoever held it once',
     setup: 'cluster',
@@ -100,7 +109,7 @@ export const STORAGE_BUGS = {
             const enqueue = (batch.enqueue ?? []).filter(({ queue, id }) => {
               if (queue !== 'mail' || !id.includes('.listen.')) return true
               letters += 1
-              return letters % 2 !== 0
+              return letters % 2 === 0
             })
             return storage.commit({ ...batch, enqueue })
           },
@@ -188,6 +197,24 @@ export const STORAGE_BUGS = {
               : { leases, nextInMs }
           },
         }),
+    }),
+  },
+  'old-job-brought': {
+    says: 'brings a job with a claim as it was before, under its newest version',
+    setup: 'cluster',
+    plant: () => ({
+      below: (storage) => {
+        const book = new JobBook()
+        return book.watching(storage, async (queue, options) => {
+          const claimed = await storage.claim(queue, options)
+          const leases = claimed.leases.map((lease) => {
+            const value = lease.job === undefined ? undefined : book.before(lease.job.value.id)?.value
+            const version = lease.job === undefined ? undefined : book.newest(lease.job.value.id)?.version
+            return value === undefined || version === undefined ? lease : { ...lease, job: { value, version } }
+          })
+          return { ...claimed, leases }
+        })
+      },
     }),
   },
   'lost-timer': {

@@ -31,7 +31,7 @@ function created(id: string, key = id): Job {
 }
 
 function written(...jobs: readonly Version[]): Entry {
-  return { type: 'committed', at: 1, jobs, enqueued: [], removed: [], settled: undefined }
+  return { type: 'committed', at: 1, jobs, enqueued: [], removed: [], settled: undefined, born: [] }
 }
 
 const v1: Version = { id: 'j', version: 1, job: created('j') }
@@ -133,6 +133,7 @@ test('[F-05] a claim that is settled after it was lost is found, and so are toke
     enqueued: [],
     removed: [],
     settled: lease(token),
+    born: [],
   })
   expect(fenced([claimed(1), settled(1)])).toEqual([])
   expect(fenced([claimed(1), claimed(2), settled(1)])).toHaveLength(1)

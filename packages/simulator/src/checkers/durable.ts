@@ -20,7 +20,8 @@ export function durable(entries: readonly Entry[], stored: readonly Version[]): 
   for (const entry of entries) {
     if (entry.type === 'told') known.tell(entry)
     else if (entry.type === 'delivered' || entry.type === 'accepted') known.hand(entry)
-    else if (entry.type === 'claimed') known.claim(entry)
+    else if (entry.type === 'claimed') known.claim(entry.leases)
+    else if (entry.type === 'committed') known.claim(entry.born.map((lease) => ({ ...lease, deliveries: 1 })))
     else if (entry.type === 'reopened') known.reopen(entry)
   }
   known.compare(stored)
@@ -48,7 +49,7 @@ class Known {
     this.#tries.set(name, { jobId, visit, branch, attempt, isEnded: isEndedTry, token })
   }
 
-  claim({ leases }: EntryOf<'claimed'>): void {
+  claim(leases: EntryOf<'claimed'>['leases']): void {
     for (const { queue, id, token, deliveries } of leases) {
       if (queue === 'tasks') this.#claims.set(id, { token, deliveries })
     }

@@ -29,6 +29,7 @@ export function fenced(entries: readonly Entry[]): readonly Finding[] {
         holders.delete(nameOf(settled))
       }
       for (const item of [...entry.removed, ...entry.enqueued]) holders.delete(nameOf(item))
+      for (const lease of entry.born) holders.set(nameOf(lease), lease.token)
     }
   }
   return findings

@@ -31,6 +31,14 @@ export function valueOf<K extends keyof Records>(bytes: Buffer): Records[K] {
   return unpack<Records[K]>(bytes)
 }
 
+/** Whose batch it is. */
+export interface Writer {
+  /** Ignores its own hints. */
+  readonly origin: string
+  /** Holds the leases that have no other holder. */
+  readonly hands: string
+}
+
 /** What a batch in a namespace of several shards needs in addition. */
 export interface Sharding {
   /** The numbers of its items must be greater than this. */
@@ -51,9 +59,9 @@ export interface Sharding {
  * A batch in the form that the library takes: the part that scripts read, followed by the bodies of its records and
  * items.
  */
-export function batchValues(batch: Batch, origin: string, sharding?: Sharding): readonly unknown[] {
+export function batchValues(batch: Batch, { origin, hands }: Writer, sharding?: Sharding): readonly unknown[] {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
-  const due = enqueue.filter(({ delayMs }) => delayMs <= 0)
+  const due = enqueue.filter(({ delayMs, claimed }) => delayMs <= 0 && claimed === undefined)
   const hints = due.length === 0 ? false : [origin, ...due.flatMap(({ queue, lane }) => [queue, lane])]
   const description = [
     settle === undefined ? false : [settle.queue, settle.id, settle.token],
@@ -61,7 +69,7 @@ export function batchValues(batch: Batch, origin: string, sharding?: Sharding): 
     remove.map(({ queue, id }) => [queue, id]),
     drop.map(({ kind, id }) => [kind, id]),
     put.map((one) => putFields(one)),
-    enqueue.map((item) => itemFields(item)),
+    enqueue.map((item) => itemFields(item, hands)),
     hints,
     ...(sharding === undefined ? [] : [sharding.floor, transactionFields(sharding)]),
   ]
@@ -80,8 +88,12 @@ function putFields({ kind, id, version, facets = {}, expiresMs }: Put): readonly
   return [kind, id, version, owner ?? false, status ?? false, name ?? false, folded, expiresMs ?? false]
 }
 
-function itemFields(item: Item): readonly unknown[] {
-  const { queue, id, lane, priority, delayMs, fallback, settleMs, unclaimedMs, runMs } = item
+function itemFields(item: Item, hands: string): readonly unknown[] {
+  const { queue, id, lane, priority, delayMs, fallback, settleMs, unclaimedMs, runMs, claimed } = item
   const { lane: second = false, afterMs = false } = fallback ?? {}
-  return [queue, id, lane, priority, delayMs, second, afterMs, settleMs ?? false, unclaimedMs ?? false, runMs ?? false]
+  const spans = [settleMs ?? false, unclaimedMs ?? false, runMs ?? false]
+  const fields = [queue, id, lane, priority, delayMs, second, afterMs, ...spans]
+  if (claimed === undefined) return fields
+  const { token, leaseMs, holder } = claimed
+  return [...fields, token, leaseMs, holder ?? false, holder === undefined && hands]
 }

@@ -1,5 +1,6 @@
+import { jobOfItem } from '@impresario/core'
 import type { ItemView, Lease, Queue } from '@impresario/core'
-import { unpack } from './codec.ts'
+import { unpack, valueOf } from './codec.ts'
 
 /** A claim's reply in place of the next wait: a transaction has locked the next item. */
 const BLOCKED = -2
@@ -39,15 +40,33 @@ export interface ClaimResult {
 }
 
 export function claimResultOf(queue: Queue, [next, ...rows]: ClaimReply): ClaimResult {
-  const found = triplesOf(rows).map(([id, meta, body]) => {
-    const [token, lane, priority, deliveries, left, rank = 0, sequence = ''] = unpack<LeaseReply>(bytesOf(meta))
-    const expiresInMs = left === false ? undefined : left
-    const payload: Lease['payload'] = unpack(bytesOf(body))
-    const lease: Lease = { queue, id: textOf(id), token, lane, priority, payload, deliveries, expiresInMs }
-    return { lease, rank, sequence }
-  })
+  const found: Ranked[] = []
+  const jobs = new Map<string, NonNullable<Lease['job']>>()
+  for (const [id, meta, body] of triplesOf(rows)) {
+    // After the leases come the jobs that were asked for: id, version, body.
+    if (typeof meta === 'number') jobs.set(textOf(id), { value: valueOf<'job'>(bytesOf(body)), version: meta })
+    else found.push(rankedOf(queue, textOf(id), meta, body))
+  }
   const isBlocked = next === BLOCKED
-  return { found, isBlocked, nextInMs: isBlocked ? 0 : next < 0 ? undefined : next }
+  const nextInMs = isBlocked ? 0 : next < 0 ? undefined : next
+  return { found: jobs.size === 0 ? found : withJobs(found, jobs), isBlocked, nextInMs }
+}
+
+function rankedOf(queue: Queue, id: string, meta: Buffer, body: Buffer | number): Ranked {
+  const [token, lane, priority, deliveries, left, rank = 0, sequence = ''] = unpack<LeaseReply>(meta)
+  const expiresInMs = left === false ? undefined : left
+  const payload: Lease['payload'] = unpack(bytesOf(body))
+  return { lease: { queue, id, token, lane, priority, payload, deliveries, expiresInMs }, rank, sequence }
+}
+
+function withJobs(found: readonly Ranked[], jobs: Map<string, NonNullable<Lease['job']>>): readonly Ranked[] {
+  return found.map((one) => {
+    const id = jobOfItem(one.lease.id)
+    const job = jobs.get(id)
+    // Each goes to the first of its items.
+    jobs.delete(id)
+    return job === undefined ? one : { ...one, lease: { ...one.lease, job } }
+  })
 }
 
 export function isBlockedReply(reply: Buffer | number | undefined): boolean {

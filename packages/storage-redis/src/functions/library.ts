@@ -23,6 +23,7 @@ const FUNCTIONS = {
   held: { flag: 'no-writes', touched: 'queue' },
   counts: { touched: 'kind' },
   lanes: { touched: 'queue' },
+  oldest: { touched: 'queue' },
   claim: { touched: 'queue' },
   claim_expired: { touched: 'queue' },
   renew: { touched: 'leases' },

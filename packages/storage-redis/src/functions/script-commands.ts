@@ -6,6 +6,8 @@
 export const COMMANDS = String.raw`
 -- Members of a lane that are read at a time.
 local PAGE = 32
+-- How long a record is that a claim brings along, and all of them together.
+local BROUGHT_MAX, BROUGHT_BYTES_MAX = 16384, 262144
 
 local function now(keys, args)
   return now_of(args[1])
@@ -139,8 +141,41 @@ local function heads_of(q, members)
   return heads
 end
 
+-- The records that the items are named after, each once: its version and its body. Nothing for what is large.
+local function add_records(base, kind, reply, ids, now)
+  if #ids == 0 then return end
+  local stems, fields, places = {}, {}, {}
+  for _, id in ipairs(ids) do
+    local stem = string.match(id, '^[^.]+')
+    if stem and not places[stem] then
+      stems[#stems + 1] = stem
+      places[stem] = #fields + 1
+      fields[#fields + 1] = 'h:' .. stem
+      fields[#fields + 1] = 'b:' .. stem
+    end
+  end
+  local found = {}
+  for from = 1, #fields, ARGS_MAX do
+    local last = math.min(from + ARGS_MAX - 1, #fields)
+    for i, value in ipairs(redis.call('HMGET', base .. ':r:' .. kind .. ':record', unpack(fields, from, last))) do
+      found[from + i - 1] = value
+    end
+  end
+  local bytes = 0
+  for _, stem in ipairs(stems) do
+    local raw, body = found[places[stem]], found[places[stem] + 1]
+    local head = raw and body and #body <= BROUGHT_MAX and bytes + #body <= BROUGHT_BYTES_MAX and cmsgpack.unpack(raw)
+    if head and head[EXPIRES_AT] > now then
+      bytes = bytes + #body
+      reply[#reply + 1] = stem
+      reply[#reply + 1] = head[VERSION]
+      reply[#reply + 1] = body
+    end
+  end
+end
+
 local function claim(keys, args)
-  local queue, names, limit, lease_ms, holder, instance, picks, stride, rest = unpack(cmsgpack.unpack(args[2]))
+  local queue, names, limit, lease_ms, holder, instance, brings, picks, stride, rest = unpack(cmsgpack.unpack(args[2]))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   local more = advance(q, now)
@@ -269,7 +304,9 @@ local function claim(keys, args)
   write_taken()
   if not has_more and not more then reply[1] = wait_of(q, now) end
   if is_blocked then reply[1] = BLOCKED end
-  return add_bodies(q, reply, ids)
+  add_bodies(q, reply, ids)
+  if brings then add_records(base, brings, reply, ids, now) end
+  return reply
 end
 
 local function claim_expired(keys, args)

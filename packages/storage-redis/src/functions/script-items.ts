@@ -267,7 +267,7 @@ local function wait_of(q, now)
 end
 
 local function enqueue(base, item, body, seq, now)
-  local queue, id, lane, priority, delay, back_lane, back_ms, settle_ms, first_ms, run_ms = unpack(item)
+  local queue, id, lane, priority, delay, back_lane, back_ms, settle_ms, first_ms, run_ms, token, lease_ms, holder, hands = unpack(item)
   local q = base .. ':q:' .. queue .. ':'
   local old = load(q, id)
   if old then remove(q, id, old) end
@@ -278,7 +278,12 @@ local function enqueue(base, item, body, seq, now)
     priority, due, due - priority * ${AGEING_MS}, string.format('%012x', seq), back_lane,
     has_back and due + back_ms or INF, settle_ms and due + settle_ms or INF, first_ms and due + first_ms or INF, run_ms, INF,
   }
-  if due > now then set_score(q .. 'clock', 'd' .. id, due) else make_ready(q, id, head, now) end
+  if token then
+    head[TOKEN], head[HOLDER], head[INSTANCE], head[COUNT] = token, holder, hands, 1
+    if run_ms then head[RUN_AT] = now + run_ms end
+    hold(q, id, head, HELD, now + lease_ms)
+  elseif due > now then set_score(q .. 'clock', 'd' .. id, due)
+  else make_ready(q, id, head, now) end
   watch(q, id, head)
   redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body)
 end

@@ -30,6 +30,7 @@ interface Wanted {
   readonly limit: number
   readonly leaseMs: number
   readonly holder: string | false
+  readonly brings: 'job' | false
 }
 
 interface Surveyed extends Survey {
@@ -56,10 +57,11 @@ export class Claims {
     this.#hands = hands
   }
 
-  async claim(queue: Queue, { lanes, limit, leaseMs, holder }: ClaimOptions): Promise<Claimed> {
+  async claim(queue: Queue, { lanes, limit, leaseMs, holder, brings }: ClaimOptions): Promise<Claimed> {
     const names = lanes === undefined ? undefined : [...new Set(lanes)]
     const most = Math.min(limit, LEASES_MAX)
-    const wanted: Wanted = { queue, lanes: names, limit: most, leaseMs, holder: holder ?? false }
+    const said = { holder: holder ?? false, brings: brings ?? false } as const
+    const wanted: Wanted = { queue, lanes: names, limit: most, leaseMs, ...said }
     const shards = this.#placement.ofQueue(queue)
     if (shards.length === 1) return claimedOf(await this.#take(wanted, 0, most))
     const asked = this.#emptyShards.candidates(queue, names, shards)
@@ -167,14 +169,14 @@ export class Claims {
   }
 
   async #take(
-    { queue, lanes, leaseMs, holder }: Wanted,
+    { queue, lanes, leaseMs, holder, brings }: Wanted,
     shard: number,
     limit: number,
     picks?: readonly Pick[],
   ): Promise<ClaimResult> {
     const names = picks === undefined ? (lanes ?? false) : false
     const chosen = picks?.map(({ lane, round }) => [lane, round]) ?? false
-    const question = [queue, names, limit, leaseMs, holder, this.#hands, ...this.#ofSharding(shard, chosen)]
+    const question = [queue, names, limit, leaseMs, holder, this.#hands, brings, ...this.#ofSharding(shard, chosen)]
     const result = await this.#claimed('claim', queue, question, shard)
     if (result.found.length > 0) this.#emptyShards.soon(queue, shard, leaseMs)
     return result

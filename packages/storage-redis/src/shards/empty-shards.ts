@@ -96,8 +96,9 @@ export class EmptyShards {
     entry.next = Math.min(entry.next ?? at, at)
   }
 
-  enqueued({ queue, lane, delayMs, fallback }: Item, shard: number): void {
-    if (delayMs <= 0) this.disturb(queue, shard, lane)
+  enqueued({ queue, lane, delayMs, fallback, claimed }: Item, shard: number): void {
+    if (claimed !== undefined) this.soon(queue, shard, claimed.leaseMs)
+    else if (delayMs <= 0) this.disturb(queue, shard, lane)
     else this.soon(queue, shard, delayMs)
     if (fallback !== undefined) this.soon(queue, shard, Math.max(0, delayMs) + fallback.afterMs)
   }

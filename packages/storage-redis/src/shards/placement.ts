@@ -1,4 +1,4 @@
-import { shardSuffix } from '@impresario/core'
+import { jobOfItem, shardSuffix } from '@impresario/core'
 import type { Kind, Queue } from '@impresario/core'
 
 /**
@@ -38,7 +38,7 @@ const ROOT = /^(?:msg_)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]
 export function placementOf(shards: number): ShardPlacement {
   const all = Array.from({ length: shards }, (_, shard) => shard)
   const by = (digits: string): number => Number.parseInt(digits, 16) % shards
-  const ofTree = (id: string): number => by(ROOT.exec(id)?.[1] ?? shardSuffix(stemOf(id)))
+  const ofTree = (id: string): number => by(ROOT.exec(id)?.[1] ?? shardSuffix(jobOfItem(id)))
   if (shards === 1) return { shards, ofRecord: () => 0, ofItem: () => 0, ofKind: () => FIRST, ofQueue: () => FIRST }
   return {
     shards,
@@ -47,10 +47,4 @@ export function placementOf(shards: number): ShardPlacement {
     ofKind: (kind) => (UNDER_LEAD.has(kind) ? FIRST : all),
     ofQueue: (queue) => (queue === 'leaders' ? FIRST : all),
   }
-}
-
-/** Ids of jobs that are no UUIDs: what is named after a job begins with its id and a full stop. */
-function stemOf(id: string): string {
-  const end = id.indexOf('.')
-  return end === -1 ? id : id.slice(0, end)
 }

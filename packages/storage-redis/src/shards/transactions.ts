@@ -126,7 +126,11 @@ export class Transactions {
     const shards = others.map(({ shard }) => shard)
     const send = (name: FunctionName, part: Part): Promise<unknown> => {
       const transaction = { id, hands: this.#hands, total, places: part.places, shards }
-      const args = batchValues(part.batch, this.#origin, { floor: this.#floor, transaction })
+      const args = batchValues(
+        part.batch,
+        { origin: this.#origin, hands: this.#hands },
+        { floor: this.#floor, transaction },
+      )
       return this.#caller.send(name, args, part.shard)
     }
     const begun = this.#hindrance(await send('begin', home), home.shard)

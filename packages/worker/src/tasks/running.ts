@@ -1,4 +1,4 @@
-import { readUsage } from '@impresario/protocol'
+import { readUsage, traceContextOf } from '@impresario/protocol'
 import type { JsonObject, ResultRequest, UsageReport, WireTask, WireTaskError } from '@impresario/protocol'
 import { isUnexpected, TaskAborted, TaskFailure, taskErrorOf, type AbortCause } from './failure.ts'
 import { check, type Ending, type Skill, type Task } from './handler.ts'
@@ -118,8 +118,7 @@ export class RunningTask implements Task {
   }
 
   get log(): Log {
-    const { job_id, task_id, type } = this.wire
-    this.#lines ??= new TaskLog(this.#options.log, { job_id, task_id, type })
+    this.#lines ??= new TaskLog(this.#options.log, this.#names)
     return this.#lines
   }
 
@@ -219,12 +218,18 @@ export class RunningTask implements Task {
     this.#end({ ...ids, status: 'failure', error: { code, message: new TaskAborted(this.#aborted).message } })
   }
 
+  /** What lines of the worker's log say of the task. */
+  get #names(): Readonly<Record<string, string>> {
+    const { job_id, task_id, type } = this.wire
+    const traceId = traceContextOf(this.tracingContext)?.traceparent.split('-')[1]
+    return { job_id, task_id, type, ...(traceId === undefined ? {} : { trace_id: traceId }) }
+  }
+
   /** What the orchestrator hears of a failure, and the worker's own log first. */
   #said(error: unknown): WireTaskError {
     const said = taskErrorOf(error)
     const { code, message, stack } = said
-    const { job_id, task_id, type } = this.wire
-    const fields = { task_id, job_id, type, code, error: message, ...(stack === undefined ? {} : { stack }) }
+    const fields = { ...this.#names, code, error: message, ...(stack === undefined ? {} : { stack }) }
     if (this.#ended) return said
     if (isUnexpected(error)) this.#options.log.error('A handler failed.', fields)
     else this.#options.log.warn('A task failed.', fields)

@@ -1,3 +1,4 @@
+import { WORD_MAIN } from '../kind.ts'
 import type { TextSink } from '../text-sink.ts'
 import { readXml } from './xml.ts'
 import type { XmlHandler } from './xml.ts'
@@ -8,8 +9,46 @@ const HEADINGS = /^(?:title|heading1|1|название|заголовок1)$/i
 /** Word: the text of paragraphs in their order, then what stands around it. Deleted text and field codes are no text. */
 export async function readWord(archive: ZipArchive, sink: TextSink): Promise<void> {
   await readCoreTitle(archive, sink)
-  const around = namesLike(archive, /^word\/(?:footnotes|endnotes|comments|header\d*|footer\d*)\.xml$/)
-  for (const name of ['word/document.xml', ...around]) await readPart(archive, name, sink, wordHandler(sink))
+  const main = namesLike(archive, WORD_MAIN)
+  const around = namesLike(archive, /^word\/(?:footnotes|endnotes|comments|header|footer)\d*\.xml$/i)
+  for (const name of [...main, ...around]) await readPart(archive, name, sink, wordHandler(sink))
+  await readDrawings(archive, sink)
+}
+
+/** Documents inside of a document: pieces of other formats that its text is put together from, and what is embedded in it. */
+export function embeddedIn(archive: ZipArchive): readonly string[] {
+  return namesLike(
+    archive,
+    /^(?:word\/|ppt\/|xl\/)?(?:embeddings\/[^/]+\.(?:docx|xlsx|pptx|pdf|rtf|txt)|[^/]+\.(?:mhtm?l?|html?|rtf|docx))$/i,
+  )
+}
+
+/** Charts, diagrams, and text boxes on sheets: the captions and names in them. */
+async function readDrawings(archive: ZipArchive, sink: TextSink): Promise<void> {
+  const parts = /^(?:word|xl|ppt)\/(?:charts\/chart|diagrams\/data|drawings\/drawing)\d*\.xml$/i
+  for (const name of namesLike(archive, parts)) await readPart(archive, name, sink, drawingHandler(sink))
+}
+
+function drawingHandler(sink: TextSink): XmlHandler {
+  const handler = wordHandler(sink)
+  let caches = 0
+  let isValue = false
+  return {
+    open(name, attributes) {
+      if (name === 'strCache') caches += 1
+      isValue = name === 'v' && caches > 0
+      handler.open?.(name, attributes)
+    },
+    close(name) {
+      if (name === 'strCache') caches -= 1
+      isValue = false
+      handler.close?.(name)
+    },
+    text(text) {
+      if (isValue) sink.line(text)
+      else handler.text?.(text)
+    },
+  }
 }
 
 function wordHandler(sink: TextSink): XmlHandler {
@@ -47,9 +86,29 @@ function wordHandler(sink: TextSink): XmlHandler {
 
 export async function readSlides(archive: ZipArchive, sink: TextSink): Promise<void> {
   await readCoreTitle(archive, sink)
-  const slides = byNumber(namesLike(archive, /^ppt\/slides\/slide\d+\.xml$/))
-  const notes = byNumber(namesLike(archive, /^ppt\/notesSlides\/notesSlide\d+\.xml$/))
+  const slides = byNumber(namesLike(archive, /^ppt\/slides\/slide\d+\.xml$/i))
+  const notes = byNumber(namesLike(archive, /^ppt\/notesSlides\/notesSlide\d+\.xml$/i))
+  const comments = namesLike(archive, /^ppt\/comments\/[^/]+\.xml$/i)
   for (const name of [...slides, ...notes]) await readPart(archive, name, sink, wordHandler(sink))
+  for (const name of comments) await readPart(archive, name, sink, commentHandler(sink))
+  await readDrawings(archive, sink)
+}
+
+/** A comment has its text in one element, or in paragraphs, as newer programs write it. */
+function commentHandler(sink: TextSink): XmlHandler {
+  let isText = false
+  return {
+    open: (name) => {
+      isText = name === 'text' || name === 't'
+    },
+    close: (name) => {
+      isText = false
+      if (name === 'text' || name === 'p') sink.break()
+    },
+    text: (text) => {
+      if (isText) sink.add(text)
+    },
+  }
 }
 
 /** Excel: the cells of every sheet, row by row. */
@@ -63,11 +122,14 @@ export async function readSheets(archive: ZipArchive, sink: TextSink): Promise<v
   })
   const shared = await readSharedStrings(archive, sink)
   const dates = await readDateStyles(archive, sink)
-  const sheets = byNumber(namesLike(archive, /^xl\/worksheets\/sheet\d+\.xml$/))
+  const sheets = byNumber(namesLike(archive, /^xl\/worksheets\/[^/]+\.xml$/i))
   for (const [index, name] of sheets.entries()) {
     sink.line(names[index] ?? '')
     await readPart(archive, name, sink, sheetHandler(sink, shared, dates))
   }
+  const comments = namesLike(archive, /^xl\/(?:comments\d*|(?:comments|threadedComments)\/[^/]+)\.xml$/i)
+  for (const name of comments) await readPart(archive, name, sink, commentHandler(sink))
+  await readDrawings(archive, sink)
 }
 
 async function readSharedStrings(archive: ZipArchive, sink: TextSink): Promise<readonly string[]> {
@@ -169,9 +231,32 @@ function dateOf(serial: string): string {
 /** Writer, Calc, Impress: one file holds everything. */
 export async function readOpenDocument(archive: ZipArchive, sink: TextSink): Promise<void> {
   await readTitle(archive, 'meta.xml', sink)
+  await readPart(archive, 'content.xml', sink, openDocumentHandler(sink))
+}
+
+/** The texts at the top and bottom of the pages of a text document. */
+export async function readPageEdges(archive: ZipArchive, sink: TextSink): Promise<void> {
+  const handler = openDocumentHandler(sink)
+  let masters = 0
+  await readPart(archive, 'styles.xml', sink, {
+    open: (name, attributes) => {
+      if (name === 'master-styles') masters += 1
+      if (masters > 0) handler.open?.(name, attributes)
+    },
+    close: (name) => {
+      if (masters > 0) handler.close?.(name)
+      if (name === 'master-styles') masters -= 1
+    },
+    text: (text) => {
+      if (masters > 0) handler.text?.(text)
+    },
+  })
+}
+
+function openDocumentHandler(sink: TextSink): XmlHandler {
   let skipped = 0
   let paragraphs = 0
-  await readPart(archive, 'content.xml', sink, {
+  return {
     open: (name, attributes) => {
       if (name === 'tracked-changes' || name === 'automatic-styles') skipped += 1
       else if (name === 'p' || name === 'h') paragraphs += 1
@@ -189,7 +274,7 @@ export async function readOpenDocument(archive: ZipArchive, sink: TextSink): Pro
     text: (text) => {
       if (skipped === 0 && paragraphs > 0) sink.add(text)
     },
-  })
+  }
 }
 
 async function readCoreTitle(archive: ZipArchive, sink: TextSink): Promise<void> {
@@ -220,7 +305,7 @@ export async function readPart(
   handler: XmlHandler,
   isEnough: () => boolean = () => false,
 ): Promise<void> {
-  const entry = archive.entries.get(name)
+  const entry = archive.entryNamed(name)
   if (entry === undefined || sink.isFull) return
   await readXml(archive.pieces(entry, sink), handler, () => sink.isFull || isEnough())
 }

@@ -50,6 +50,7 @@ async function readPage(document: PdfDocument, number: number, sink: TextSink): 
     const page = await document.getPage(number)
     sink.add(await textOf(page))
     sink.break()
+    for (const note of await notesOn(page)) sink.line(note)
     page.cleanup()
     return true
   } catch (error) {
@@ -67,6 +68,30 @@ async function textOf(page: PdfPage): Promise<string> {
     if (item.hasEOL) pieces.push('\n')
   }
   return pieces.join('').replaceAll(PARTED, '').normalize('NFKC')
+}
+
+/** What was filled into the fields of a form, and written onto the page: notes, comments. A password is nobody's business. */
+async function notesOn(page: PdfPage): Promise<ReadonlySet<string>> {
+  const notes = new Set<string>()
+  try {
+    // Boundary: the types of the library call them anything.
+    for (const one of (await page.getAnnotations()) as readonly Annotation[]) {
+      if (one.hidden === true || one.password === true) continue
+      for (const text of [one.fieldValue, one.contentsObj?.str].flat()) {
+        if (typeof text === 'string' && text.trim() !== '') notes.add(text.replaceAll('\r', '\n').normalize('NFKC'))
+      }
+    }
+  } catch {
+    // The text of the page is worth more than notes that are broken.
+  }
+  return notes
+}
+
+interface Annotation {
+  readonly hidden?: boolean
+  readonly password?: boolean
+  readonly fieldValue?: unknown
+  readonly contentsObj?: { readonly str?: unknown }
 }
 
 async function titleOf(document: PdfDocument): Promise<string | undefined> {

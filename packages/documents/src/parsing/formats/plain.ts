@@ -32,33 +32,41 @@ export function readTable(text: string, sink: TextSink): void {
   sink.add(text.slice(from))
 }
 
-/** Beyond this size JSON is indexed as it stands: parsed, it would take several times its size. */
-const JSON_CHARS_MAX = 2_000_000
-const DEPTH_MAX = 200
+/** A text, a number, a bracket, or a word such as `true`. */
+const JSON_TOKEN = /"(?:[^"\\]|\\[^])*"|[{}[\]]|-?\d[\d.eE+-]*|[a-z]+/g
+const NAMED_TOKEN = /\s*:/y
 
-/** Names and values, one pair a line. What cannot be parsed is still a text. */
+/**
+ * Names and values, one pair a line. The text is not parsed, so that it may be of any size, several values in one file, or cut
+ * off, and every digit of a number stays.
+ */
 export function readJsonText(text: string, sink: TextSink): void {
-  let value: unknown
-  try {
-    value = text.length > JSON_CHARS_MAX ? undefined : JSON.parse(text)
-  } catch {
-    value = undefined
+  if (!/^[\s\uFEFF]*[{["]/.test(text)) {
+    sink.add(text)
+    return
   }
-  if (value === undefined) sink.add(text)
-  else walk(value, '', sink, 0)
+  let depth = 0
+  let name = ''
+  for (const { 0: token, index } of text.matchAll(JSON_TOKEN)) {
+    if (sink.isFull) return
+    if (token === '{' || token === '[') depth += 1
+    else if (token === '}' || token === ']') depth -= 1
+    else {
+      const value = token.startsWith('"') ? unquoted(token) : token
+      NAMED_TOKEN.lastIndex = index + token.length
+      if (token.startsWith('"') && NAMED_TOKEN.test(text)) name = value
+      else if (value !== 'null') {
+        if (depth === 1 && name === 'title') sink.suggestTitle(value)
+        sink.line(name === '' ? value : `${name}: ${value}`)
+      }
+    }
+  }
 }
 
-function walk(value: unknown, name: string, sink: TextSink, depth: number): void {
-  if (sink.isFull || depth > DEPTH_MAX) return
-  if (Array.isArray(value)) {
-    for (const item of value) walk(item, name, sink, depth + 1)
-  } else if (typeof value === 'object' && value !== null) {
-    for (const [key, item] of Object.entries(value)) {
-      if (depth === 0 && key === 'title' && typeof item === 'string') sink.suggestTitle(item)
-      walk(item, key, sink, depth + 1)
-    }
-  } else if (value !== null) {
-    const text = typeof value === 'string' ? value : JSON.stringify(value)
-    sink.line(name === '' ? text : `${name}: ${text}`)
+function unquoted(token: string): string {
+  try {
+    return String(JSON.parse(token))
+  } catch {
+    return token.slice(1, -1)
   }
 }

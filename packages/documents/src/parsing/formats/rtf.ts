@@ -117,12 +117,18 @@ export class RtfReader {
       const byte = Number.parseInt(this.#rtf.slice(this.#at, this.#at + 2), 16)
       this.#at += 2
       if (!Number.isNaN(byte)) this.#byte(byte)
-    } else if (char === '*') this.#group = { ...this.#group, isHidden: !/^\\(?:fldrslt|shptxt|hl)/.test(this.#ahead()) }
+    } else if (char === '*') this.#mark()
     else if (char === '~') this.#text('\u00A0')
     else if (char === '_') this.#text('-')
     else if (char === '\n' || char === '\r') this.#text('\n')
     else if (char === '\\' || char === '{' || char === '}') this.#byte(char.charCodeAt(0))
     // `\-` is a place where a word may be parted: nothing that one reads.
+  }
+
+  /** At the beginning of a group: it may be left out by whoever does not know it. Elsewhere it says nothing. */
+  #mark(): void {
+    const isHidden = this.#isFirst && !/^\\(?:fldrslt|shptxt|hl)/.test(this.#ahead())
+    if (isHidden) this.#group = { ...this.#group, isHidden }
   }
 
   #ahead(): string {

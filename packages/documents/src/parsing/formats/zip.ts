@@ -36,6 +36,14 @@ export class ZipArchive {
     this.entries = readDirectory(source)
   }
 
+  /** A file by its name. Office programs do not look at the case of letters, so that some files have other ones. */
+  entryNamed(name: string): ZipEntry | undefined {
+    const entry = this.entries.get(name)
+    if (entry !== undefined) return entry
+    const lower = name.toLowerCase()
+    return [...this.entries.values()].find((one) => one.name.toLowerCase() === lower)
+  }
+
   /** The pieces of a file, unpacked. What they amount to is counted in the sink. */
   async *pieces(entry: ZipEntry, sink: TextSink): AsyncGenerator<Buffer> {
     if (entry.isEncrypted) throw new UnreadableError('ENCRYPTED', `${entry.name} inside of it.`)
@@ -122,7 +130,8 @@ function entryAt(directory: Buffer, at: number): ZipEntry {
     headerAt: directory.readUInt32LE(at + 42),
   }
   return {
-    name: nameOf(nameBytes, (flags & 0x08_00) !== 0),
+    // Some programs of Windows write its separators.
+    name: nameOf(nameBytes, (flags & 0x08_00) !== 0).replaceAll('\\', '/'),
     method: directory.readUInt16LE(at + 10),
     isEncrypted: (flags & 1) !== 0,
     ...wideSizes(sizes, extra),

@@ -1,0 +1,206 @@
+/**
+ * A process that creates jobs, in one of two ways. *Closed*: so many connections, each with its next request as soon as the last one
+ * is answered. *Open*: requests come at a fixed rate, whatever becomes of those before them, as from clients that know nothing of
+ * each other. It talks to the server of this test on this machine only, for a bounded time.
+ */
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+
+export type LoadOrder =
+  | { readonly kind: 'closed'; readonly connections: number; readonly ms: number }
+  | { readonly kind: 'open'; readonly perS: number; readonly ms: number; readonly connectionsMax: number }
+
+export interface LoadReport {
+  readonly type: 'report'
+  readonly ms: number
+  readonly sent: number
+  /** All connections were taken: the request was never sent. */
+  readonly unsent: number
+  readonly admittedMs: readonly number[]
+  readonly refusedMs: readonly number[]
+  /** Those in the first seconds, in which it has to become clear that there is too much. */
+  readonly firstRefusedMs: readonly number[]
+  /** Refusals that do not say when to come again. */
+  readonly withoutRetryAfter: number
+  readonly others: Readonly<Record<string, number>>
+  /** When the last refusal came, after the beginning. */
+  readonly lastRefusalMs: number
+  /** How late the event loop of this process was (p99): so much of the times above is its own. */
+  readonly ownDelayMs: number
+}
+
+const { LOAD_URL = '', LOAD_TOKEN = '' } = process.env
+const { hostname, port, host } = new URL(LOAD_URL)
+if (hostname !== '127.0.0.1') throw new Error('Only a server of this machine may be loaded.')
+
+const BODY = JSON.stringify({ blueprint: 'brief', initial_data: { index: 0 } })
+const REQUEST =
+  `POST /api/v1/jobs HTTP/1.1\r\nHost: ${host}\r\nX-Client-Token: ${LOAD_TOKEN}\r\n` +
+  `Content-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
+/** For answers that are still under way when the time is up. */
+const REST_MS = 10_000
+const TICK_MS = 2
+const ONSET_MS = 2_000
+const DELAY_STEP_MS = 1
+
+class Load {
+  sent = 0
+  unsent = 0
+  withoutRetryAfter = 0
+  lastRefusalMs = 0
+  readonly admittedMs: number[] = []
+  readonly refusedMs: number[] = []
+  readonly firstRefusedMs: number[] = []
+  readonly others: Record<string, number> = {}
+  #began = performance.now()
+
+  get elapsedMs(): number {
+    return performance.now() - this.#began
+  }
+
+  /** From here on it counts. */
+  begin(): void {
+    this.#began = performance.now()
+  }
+
+  answered(head: string, sinceMs: number): void {
+    const status = Number(head.slice(9, 12))
+    const ms = performance.now() - sinceMs
+    if (status >= 200 && status < 300) this.admittedMs.push(ms)
+    else if (status === 503 || status === 429) {
+      const spans = this.elapsedMs < ONSET_MS ? this.firstRefusedMs : this.refusedMs
+      spans.push(ms)
+      this.lastRefusalMs = this.elapsedMs
+      if (!/\r\nretry-after: \d+/i.test(head)) this.withoutRetryAfter += 1
+    } else this.other(`status ${status}`)
+  }
+
+  other(kind: string): void {
+    this.others[kind] = (this.others[kind] ?? 0) + 1
+  }
+}
+
+/** One request at a time. */
+class Connection {
+  readonly #load: Load
+  readonly #onFree: (connection: Connection) => void
+  #socket: Socket | undefined
+  #received = ''
+  #since: number | undefined
+
+  constructor(load: Load, onFree: (connection: Connection) => void) {
+    this.#load = load
+    this.#onFree = onFree
+  }
+
+  get isBusy(): boolean {
+    return this.#since !== undefined
+  }
+
+  open(): Promise<void> {
+    this.#socket = this.#connect()
+    return new Promise((resolve) => this.#socket?.once('connect', () => resolve()))
+  }
+
+  send(): void {
+    this.#load.sent += 1
+    this.#since = performance.now()
+    this.#socket ??= this.#connect()
+    this.#socket.write(REQUEST)
+  }
+
+  close(): void {
+    this.#socket?.destroy()
+  }
+
+  #connect(): Socket {
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true })
+    socket.setEncoding('latin1')
+    socket.on('data', (chunk) => this.#read(String(chunk)))
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      this.#socket = undefined
+      if (this.#since === undefined) return
+      this.#load.other('connection lost')
+      this.#free()
+    })
+    return socket
+  }
+
+  #read(chunk: string): void {
+    this.#received += chunk
+    const end = this.#received.indexOf('\r\n\r\n')
+    if (end === -1 || this.#since === undefined) return
+    const head = this.#received.slice(0, end)
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
+    if (this.#received.length < end + 4 + length) return
+    this.#load.answered(head, this.#since)
+    this.#free()
+  }
+
+  #free(): void {
+    this.#since = undefined
+    this.#received = ''
+    this.#onFree(this)
+  }
+}
+
+async function closed(load: Load, { connections, ms }: Extract<LoadOrder, { kind: 'closed' }>): Promise<Connection[]> {
+  const next = (connection: Connection): void => {
+    if (load.elapsedMs < ms) connection.send()
+  }
+  const all = Array.from({ length: connections }, () => new Connection(load, next))
+  for (const connection of all) connection.send()
+  await pause(ms)
+  return all
+}
+
+async function open(
+  load: Load,
+  { perS, ms, connectionsMax }: Extract<LoadOrder, { kind: 'open' }>,
+): Promise<Connection[]> {
+  const free: Connection[] = []
+  // Clients keep their connections. A busy Node server takes one new connection in each turn of its event loop.
+  const all = Array.from({ length: connectionsMax }, () => new Connection(load, (connection) => free.push(connection)))
+  for (const connection of all) {
+    await connection.open()
+    free.push(connection)
+  }
+  const arrive = (): void => {
+    const connection = free.shift()
+    if (connection === undefined) load.unsent += 1
+    else connection.send()
+  }
+  load.begin()
+  while (load.elapsedMs < ms) {
+    const due = Math.floor((load.elapsedMs / 1_000) * perS)
+    while (load.sent + load.unsent < due) arrive()
+    await pause(TICK_MS)
+  }
+  return all
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+async function run(order: LoadOrder): Promise<LoadReport> {
+  const load = new Load()
+  const delay = monitorEventLoopDelay({ resolution: DELAY_STEP_MS })
+  delay.enable()
+  const connections = await (order.kind === 'closed' ? closed(load, order) : open(load, order))
+  const ms = load.elapsedMs
+  delay.disable()
+  const ownDelayMs = Math.max(0, delay.percentile(99) / 1e6 - DELAY_STEP_MS)
+  for (let waited = 0; waited < REST_MS && connections.some(({ isBusy }) => isBusy); waited += 20) await pause(20)
+  for (const connection of connections) connection.close()
+  const { sent, unsent, admittedMs, refusedMs, firstRefusedMs, withoutRetryAfter, others, lastRefusalMs } = load
+  const spans = { admittedMs, refusedMs, firstRefusedMs }
+  return { type: 'report', ms, sent, unsent, ...spans, withoutRetryAfter, others, lastRefusalMs, ownDelayMs }
+}
+
+process.on('message', (order: LoadOrder) => {
+  void run(order).then((report) => process.send?.(report))
+})
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,150 @@
+/**
+ * What a server does with three times the work that it can carry. First the most that it carries, with a closed loop of
+ * connections; then jobs come at three times that rate, whatever becomes of them; then the load falls to a single client.
+ *
+ *   npm run bench:overload
+ *   npm run bench:overload -- --seconds 3         to see whether it runs at all
+ *   npm run bench:overload -- --times 2
+ *
+ * Beside the load, a client of its own process asks fifty times a second: what it sees is the delay of the server, and not that of
+ * the process that makes the load. Both are told; the aim counts for the client.
+ *
+ * Ends with an error when fewer than 90 % of the most are admitted, when a refusal takes longer than 50 ms (p99) or does not say
+ * when to come again, or when refusals go on after the load has fallen.
+ */
+import { fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { LoadOrder, LoadReport } from './overload-generator.ts'
+import { startServer } from './server-process.ts'
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '10' },
+    times: { type: 'string', default: '3' },
+    connections: { type: 'string', default: '100' },
+    profile: { type: 'string', default: '' },
+  },
+})
+const MS = Number(values.seconds) * 1_000
+const CLIENT_TOKEN = 'overload-client-token-0123456789'
+const GENERATOR = fileURLToPath(new URL('overload-generator.ts', import.meta.url))
+const ADMITTED_MIN = 0.9
+const REFUSED_MS_MAX = 50
+const RECOVERED_MS_MAX = 1_000
+const CONNECTIONS_MAX = 4_000
+const AFTERWARDS_MS = 3_000
+/** The client that asks beside the load. */
+const CLIENT_PER_S = 50
+const CLIENT_CONNECTIONS = 50
+/** The load begins when all of its connections are there. */
+const CONNECTING_MS = 1_000
+
+/** One client is all of them here. */
+const ENV = { CLIENT_TOKEN, RATE_LIMIT_LIMIT: '1000000000', REQUESTS_AT_ONCE_MAX: '100000' }
+
+/** The process that makes the load is busy itself, and notices answers late. */
+interface Loaders {
+  readonly heavy: ChildProcess
+  readonly client: ChildProcess
+}
+
+function startLoader(address: string): ChildProcess {
+  return fork(GENERATOR, {
+    execArgv: ['--conditions=source', '--import', 'tsx'],
+    env: { ...process.env, LOAD_URL: address, LOAD_TOKEN: CLIENT_TOKEN },
+  })
+}
+
+async function load(generator: ChildProcess, order: LoadOrder): Promise<LoadReport> {
+  generator.send(order)
+  const [report] = (await once(generator, 'message')) as [LoadReport]
+  return report
+}
+
+function percentile(ms: readonly number[], share: number): number {
+  const sorted = ms.toSorted((one, other) => one - other)
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0
+}
+
+function spans(ms: readonly number[]): string {
+  return `p50 ${percentile(ms, 0.5).toFixed(1)}, p99 ${percentile(ms, 0.99).toFixed(1)}, max ${percentile(ms, 1).toFixed(0)} ms`
+}
+
+function tell(name: string, report: LoadReport): void {
+  const perS = (count: number): string => `${Math.round(count / (report.ms / 1_000))} /s`
+  print(`${name}: sent ${perS(report.sent)}, admitted ${perS(report.admittedMs.length)} (${spans(report.admittedMs)})`)
+  const { refusedMs, firstRefusedMs } = report
+  if (refusedMs.length > 0) print(`  refused ${perS(refusedMs.length + firstRefusedMs.length)} (${spans(refusedMs)})`)
+  if (firstRefusedMs.length > 0) print(`  in the first two seconds (${spans(firstRefusedMs)})`)
+  print(`  the loop of this loader was late by p99 ${report.ownDelayMs.toFixed(1)} ms`)
+  if (report.unsent > 0) print(`  not sent, because ${CONNECTIONS_MAX} connections were taken: ${perS(report.unsent)}`)
+  if (Object.keys(report.others).length > 0) print(`  others: ${JSON.stringify(report.others)}`)
+}
+
+function admittedPerS({ admittedMs, ms }: LoadReport): number {
+  return admittedMs.length / (ms / 1_000)
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+async function main(address: string): Promise<readonly string[]> {
+  const loaders = { heavy: startLoader(address), client: startLoader(address) }
+  try {
+    return await measured(loaders)
+  } finally {
+    loaders.heavy.kill('SIGKILL')
+    loaders.client.kill('SIGKILL')
+  }
+}
+
+async function measured({ heavy, client }: Loaders): Promise<readonly string[]> {
+  const closed = { kind: 'closed', connections: Number(values.connections), ms: MS } as const
+  // The first one warms up.
+  await load(heavy, { ...closed, ms: 3_000 })
+  const peak = await load(heavy, closed)
+  tell('the most', peak)
+  const perS = admittedPerS(peak) * Number(values.times)
+  const [over, beside] = await Promise.all([
+    load(heavy, { kind: 'open', perS, ms: MS, connectionsMax: CONNECTIONS_MAX }),
+    load(client, { kind: 'open', perS: CLIENT_PER_S, ms: MS + CONNECTING_MS, connectionsMax: CLIENT_CONNECTIONS }),
+  ])
+  tell(`${values.times} times as much`, over)
+  tell('a client beside it', beside)
+  const after = await load(heavy, { kind: 'closed', connections: 1, ms: AFTERWARDS_MS })
+  tell('afterwards', after)
+  const share = admittedPerS(over) / admittedPerS(peak)
+  print(
+    `admitted ${share.toFixed(2)} of the most; the last refusal came ${after.lastRefusalMs.toFixed(0)} ms after the load`,
+  )
+  return [
+    ...(share < ADMITTED_MIN ? [`admitted less than ${ADMITTED_MIN} of the most`] : []),
+    ...(percentile(beside.refusedMs, 0.99) > REFUSED_MS_MAX ? [`refusals took longer than ${REFUSED_MS_MAX} ms`] : []),
+    ...(over.withoutRetryAfter > 0 ? [`${over.withoutRetryAfter} refusals did not say when to come again`] : []),
+    ...(over.unsent > 0 ? ['so many requests waited for an answer that others could not be sent'] : []),
+    ...(after.lastRefusalMs > RECOVERED_MS_MAX ? ['refusals went on after the load'] : []),
+  ]
+}
+
+const directory = mkdtempSync(join(tmpdir(), 'impresario-bench-overload-'))
+try {
+  const { child, address } = await startServer({ directory, env: ENV, profile: values.profile })
+  try {
+    const failures = await main(address)
+    for (const failure of failures) print(`NOT kept: ${failure}`)
+    if (failures.length === 0) print('kept')
+    else process.exitCode = 1
+  } finally {
+    child.kill('SIGTERM')
+    if (child.exitCode === null) await once(child, 'exit')
+  }
+} finally {
+  rmSync(directory, { recursive: true, force: true })
+}
