@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { CountsReporter } from './test/counts-reporter.ts'
 import { LongestFirst } from './test/longest-first.ts'
+import { RETRY } from './test/second-try.ts'
 import { backendProject } from './test/servers/backend-projects.ts'
 
 // Workspace packages are read from their TypeScript sources; `test/workspace.test.ts` checks that they are.
@@ -19,6 +20,7 @@ export default defineConfig(({ mode }) => ({
     // One for each core, and not one less: many tests wait for servers and disks most of the time.
     maxWorkers: Math.max(2, availableParallelism()),
     sequence: { sequencer: LongestFirst },
+    retry: RETRY,
     // Waits end as soon as what they wait for has come. These only end what hangs: no test may fail because a machine is busy.
     expect: { poll: { timeout: 60_000 } },
     projects: [

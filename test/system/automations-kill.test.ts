@@ -67,43 +67,47 @@ function directory(): string {
   return path
 }
 
-test('[K-16] what a task used survives kill -9 of the server, and a report that was on its way counts once', async () => {
-  const { victim, address, ready } = await instance(`file:${directory()}`, 'one')
-  const client = createClient({ url: address, token: CLIENT_TOKEN })
-  const worker = createWorker({ url: address, token: WORKER_TOKEN, id: 'thinker', log: QUIET, shutdownMs: 0 })
-  endings.push(() => worker.stop())
-  const restart = async (): Promise<void> => {
-    await victim.kill()
-    victim.start()
-    await ready()
-  }
-  let deliveries = 0
-  worker.task('think', async (_params, task) => {
-    deliveries += 1
-    await task.meter({ tokens: 100 })
-    await restart()
-    // Killed at two moments: before the report has arrived, and while it is written or answered.
-    for (const afterMs of [0, 3]) {
-      const sent = task.meter({ tokens: 10 })
-      await pause(afterMs)
-      await restart()
-      await sent
+test(
+  '[K-16] what a task used survives kill -9 of the server, and a report that was on its way counts once',
+  { retry: 0 },
+  async () => {
+    const { victim, address, ready } = await instance(`file:${directory()}`, 'one')
+    const client = createClient({ url: address, token: CLIENT_TOKEN })
+    const worker = createWorker({ url: address, token: WORKER_TOKEN, id: 'thinker', log: QUIET, shutdownMs: 0 })
+    endings.push(() => worker.stop())
+    const restart = async (): Promise<void> => {
+      await victim.kill()
+      victim.start()
+      await ready()
     }
-    return { thought: true }
-  })
-  await worker.start()
-  const pipeline = [{ id: 'think', uses: 'task.think', with: {} }]
-  const { id } = await client.automations.create({ title: 'Think', budget: { tokens_per_day: 120 }, pipeline })
-  const { runId } = await client.automations.run(id)
-  const run = await vi.waitFor(async () => {
-    const found = await client.runs.get(runId ?? '')
-    expect(found.endedAt).not.toBeNull()
-    return found
-  }, 120_000)
-  expect({ deliveries, run }).toMatchObject({ deliveries: 1, run: { status: 'succeeded', usage: { tokens: 120 } } })
-  expect((await client.automations.budget(id)).tokens).toEqual({ used: 120, limit: 120 })
-  expect(await client.automations.run(id)).toMatchObject({ status: 'skipped', reason: 'budget' })
-})
+    let deliveries = 0
+    worker.task('think', async (_params, task) => {
+      deliveries += 1
+      await task.meter({ tokens: 100 })
+      await restart()
+      // Killed at two moments: before the report has arrived, and while it is written or answered.
+      for (const afterMs of [0, 3]) {
+        const sent = task.meter({ tokens: 10 })
+        await pause(afterMs)
+        await restart()
+        await sent
+      }
+      return { thought: true }
+    })
+    await worker.start()
+    const pipeline = [{ id: 'think', uses: 'task.think', with: {} }]
+    const { id } = await client.automations.create({ title: 'Think', budget: { tokens_per_day: 120 }, pipeline })
+    const { runId } = await client.automations.run(id)
+    const run = await vi.waitFor(async () => {
+      const found = await client.runs.get(runId ?? '')
+      expect(found.endedAt).not.toBeNull()
+      return found
+    }, 120_000)
+    expect({ deliveries, run }).toMatchObject({ deliveries: 1, run: { status: 'succeeded', usage: { tokens: 120 } } })
+    expect((await client.automations.budget(id)).tokens).toEqual({ used: 120, limit: 120 })
+    expect(await client.automations.run(id)).toMatchObject({ status: 'skipped', reason: 'budget' })
+  },
+)
 
 /** One call of a step, as the service that the step calls saw it. */
 interface SeenCall {
@@ -187,98 +191,102 @@ const PATIENTLY = { timeout: 120_000, interval: 20 }
 /** The order in which steps may be called. Those of one row run side by side. */
 const CALLED = [['first'], ['item-a', 'item-b'], ['item-c'], ['task'], ['last']]
 
-test('[K-09] killed at every kind of step, a run goes on where it stood: every step has one result, and none that ended is done again', async () => {
-  const service = new Service([
-    'first has answered',
-    'item-b is called',
-    'item-c has answered',
-    'task is called',
-    'ask is answered',
-    'last is called',
-  ])
-  const port = await service.listen()
-  const one = await instance(`file:${directory()}`, 'one', {
-    WEBHOOK_ALLOW_HTTP: 'true',
-    WEBHOOK_ALLOW_PRIVATE: 'true',
-    WEBHOOK_ALLOWED_PORTS: String(port),
-  })
-  service.kills(one)
-  const client = createClient({ url: one.address, token: CLIENT_TOKEN })
-  const worker = createWorker({ url: one.address, token: WORKER_TOKEN, id: 'hand', log: QUIET, shutdownMs: 0 })
-  endings.push(() => worker.stop())
-  worker.task('note', async ({ run }, task) => {
-    const count = service.note({ run: run as string, step: 'task', key: task.idempotencyKey })
-    await service.reached('task is called')
-    return { count }
-  })
-  await worker.start()
-  const calls = (step: string) => ({
-    uses: 'http.request',
-    with: { url: `http://127.0.0.1:${port}/`, method: 'POST', json: { run: '${params.run}', step } },
-  })
-  const { id } = await client.automations.create({
-    title: 'Steps',
-    overlap: 'parallel',
-    retry: { maxRetries: 0 },
-    pipeline: [
-      { id: 'first', ...calls('first') },
-      { id: 'skipped', if: "params.run == 'nobody'", ...calls('never') },
-      { id: 'items', ...calls('item-${item}'), forEach: { items: "['a', 'b', 'c']", concurrency: 2 } },
-      { id: 'wait', uses: 'delay', with: { seconds: 0.05 } },
-      { id: 'task', uses: 'task.note', with: { run: '${params.run}' } },
-      { id: 'ask', approval: { message: 'Go on?', decisions: ['yes', 'no'] } },
-      { id: 'last', ...calls('last') },
-    ],
-  })
-  const names = ['x', 'y', 'z']
-  const started = await Promise.all(names.map((run) => client.automations.run(id, { run })))
-  const runs = await Promise.all(
-    started.map(async ({ runId: given }) => {
-      const runId = given ?? ''
-      await vi.waitFor(
-        async () => expect((await client.job(runId).status()).status).toBe('waiting_for_human'),
-        PATIENTLY,
-      )
-      // Another run may have the server killed meanwhile. A decision counts once, however often it is sent.
-      await vi.waitFor(() => client.job(runId).approve('yes'), PATIENTLY)
-      await service.reached('ask is answered')
-      return vi.waitFor(async () => {
-        const found = await client.runs.get(runId)
-        expect(found.endedAt).not.toBeNull()
-        return found
-      }, PATIENTLY)
-    }),
-  )
-  expect([service.momentsLeft, service.troubles]).toEqual([[], []])
-
-  for (const [at, name] of names.entries()) {
-    const run = runs[at]
-    const record = run?.steps.map(({ id: step, status, attempts }) => [step, status, attempts])
-    expect({ error: run?.error, status: run?.status, record }).toEqual({
-      error: null,
-      status: 'succeeded',
-      record: [
-        ['first', 'succeeded', 1],
-        ['skipped', 'skipped', 1],
-        ['items', 'succeeded', 1],
-        ['wait', 'succeeded', 1],
-        ['task', 'succeeded', 1],
-        ['ask', 'succeeded', 1],
-        ['last', 'succeeded', 1],
+test(
+  '[K-09] killed at every kind of step, a run goes on where it stood: every step has one result, and none that ended is done again',
+  { retry: 0 },
+  async () => {
+    const service = new Service([
+      'first has answered',
+      'item-b is called',
+      'item-c has answered',
+      'task is called',
+      'ask is answered',
+      'last is called',
+    ])
+    const port = await service.listen()
+    const one = await instance(`file:${directory()}`, 'one', {
+      WEBHOOK_ALLOW_HTTP: 'true',
+      WEBHOOK_ALLOW_PRIVATE: 'true',
+      WEBHOOK_ALLOWED_PORTS: String(port),
+    })
+    service.kills(one)
+    const client = createClient({ url: one.address, token: CLIENT_TOKEN })
+    const worker = createWorker({ url: one.address, token: WORKER_TOKEN, id: 'hand', log: QUIET, shutdownMs: 0 })
+    endings.push(() => worker.stop())
+    worker.task('note', async ({ run }, task) => {
+      const count = service.note({ run: run as string, step: 'task', key: task.idempotencyKey })
+      await service.reached('task is called')
+      return { count }
+    })
+    await worker.start()
+    const calls = (step: string) => ({
+      uses: 'http.request',
+      with: { url: `http://127.0.0.1:${port}/`, method: 'POST', json: { run: '${params.run}', step } },
+    })
+    const { id } = await client.automations.create({
+      title: 'Steps',
+      overlap: 'parallel',
+      retry: { maxRetries: 0 },
+      pipeline: [
+        { id: 'first', ...calls('first') },
+        { id: 'skipped', if: "params.run == 'nobody'", ...calls('never') },
+        { id: 'items', ...calls('item-${item}'), forEach: { items: "['a', 'b', 'c']", concurrency: 2 } },
+        { id: 'wait', uses: 'delay', with: { seconds: 0.05 } },
+        { id: 'task', uses: 'task.note', with: { run: '${params.run}' } },
+        { id: 'ask', approval: { message: 'Go on?', decisions: ['yes', 'no'] } },
+        { id: 'last', ...calls('last') },
       ],
     })
-    const own = service.calls.filter(({ run: of }) => of === name)
-    const rank = own.map(({ step }) => CALLED.findIndex((row) => row.includes(step)))
-    // Once a step was seen, those before it are over for good.
-    expect(rank).toEqual(rank.toSorted((a, b) => a - b))
-    expect(new Set(own.map(({ step }) => step))).toEqual(new Set(CALLED.flat()))
-    // A step is called again only if the server was killed since, and by the same key.
-    expect(new Set(own.map(({ step, life }) => `${step} ${life}`)).size).toBe(own.length)
-    expect(new Set(own.map(({ step, key }) => `${step} ${key}`)).size).toBe(CALLED.flat().length)
-  }
-  const { items: audit } = await client.audit.list({ subject: id }).page()
-  expect(audit.filter(({ action }) => action === 'run.started')).toHaveLength(names.length)
-})
+    const names = ['x', 'y', 'z']
+    const started = await Promise.all(names.map((run) => client.automations.run(id, { run })))
+    const runs = await Promise.all(
+      started.map(async ({ runId: given }) => {
+        const runId = given ?? ''
+        await vi.waitFor(
+          async () => expect((await client.job(runId).status()).status).toBe('waiting_for_human'),
+          PATIENTLY,
+        )
+        // Another run may have the server killed meanwhile. A decision counts once, however often it is sent.
+        await vi.waitFor(() => client.job(runId).approve('yes'), PATIENTLY)
+        await service.reached('ask is answered')
+        return vi.waitFor(async () => {
+          const found = await client.runs.get(runId)
+          expect(found.endedAt).not.toBeNull()
+          return found
+        }, PATIENTLY)
+      }),
+    )
+    expect([service.momentsLeft, service.troubles]).toEqual([[], []])
+
+    for (const [at, name] of names.entries()) {
+      const run = runs[at]
+      const record = run?.steps.map(({ id: step, status, attempts }) => [step, status, attempts])
+      expect({ error: run?.error, status: run?.status, record }).toEqual({
+        error: null,
+        status: 'succeeded',
+        record: [
+          ['first', 'succeeded', 1],
+          ['skipped', 'skipped', 1],
+          ['items', 'succeeded', 1],
+          ['wait', 'succeeded', 1],
+          ['task', 'succeeded', 1],
+          ['ask', 'succeeded', 1],
+          ['last', 'succeeded', 1],
+        ],
+      })
+      const own = service.calls.filter(({ run: of }) => of === name)
+      const rank = own.map(({ step }) => CALLED.findIndex((row) => row.includes(step)))
+      // Once a step was seen, those before it are over for good.
+      expect(rank).toEqual(rank.toSorted((a, b) => a - b))
+      expect(new Set(own.map(({ step }) => step))).toEqual(new Set(CALLED.flat()))
+      // A step is called again only if the server was killed since, and by the same key.
+      expect(new Set(own.map(({ step, life }) => `${step} ${life}`)).size).toBe(own.length)
+      expect(new Set(own.map(({ step, key }) => `${step} ${key}`)).size).toBe(CALLED.flat().length)
+    }
+    const { items: audit } = await client.audit.list({ subject: id }).page()
+    expect(audit.filter(({ action }) => action === 'run.started')).toHaveLength(names.length)
+  },
+)
 
 /** A request of an assistant that knows tasks. */
 async function asked(
@@ -330,16 +338,20 @@ async function answered(at: Instance, taskId: unknown): Promise<Readonly<Record<
 
 const DEPLOYED = { status: 'completed', result: { structuredContent: { result: { deployed: true } } } }
 
-test('[K-12] a task of an assistant survives kill -9 of the server between tools/call and tasks/get', async () => {
-  const one = await instance(`file:${directory()}`, 'one')
-  const { taskId } = await asked(one, 'tools/call', { name: 'ask', arguments: {} })
-  await one.victim.kill()
-  one.victim.start()
-  await one.ready()
-  expect(await answered(one, taskId)).toMatchObject(DEPLOYED)
-})
+test(
+  '[K-12] a task of an assistant survives kill -9 of the server between tools/call and tasks/get',
+  { retry: 0 },
+  async () => {
+    const one = await instance(`file:${directory()}`, 'one')
+    const { taskId } = await asked(one, 'tools/call', { name: 'ask', arguments: {} })
+    await one.victim.kill()
+    one.victim.start()
+    await one.ready()
+    expect(await answered(one, taskId)).toMatchObject(DEPLOYED)
+  },
+)
 
-test('[K-12] with two instances, another one answers for a task whose instance was killed', async () => {
+test('[K-12] with two instances, another one answers for a task whose instance was killed', { retry: 0 }, async () => {
   const redis = await startRedis()
   endings.push(() => redis.remove())
   const [one, two] = await Promise.all([instance(redis.url, 'one'), instance(redis.url, 'two')])

@@ -88,40 +88,44 @@ async function untilSettled(directory: string, expected: number, victim: Victim)
   }
 }
 
-test(`[L-06] after ${KILLS} kills while files come and go, the index equals a fresh one (seed ${SEED})`, async () => {
-  const chance = chanceOf(SEED)
-  const folder = join(base, 'folder')
-  const data = join(base, 'data')
-  for (let part = 0; part < 5; part += 1) await mkdir(join(folder, `part${part}`), { recursive: true })
-  for (let index = 0; index < FILES; index += 1) await disturb(folder, chance)
-  // No rescan helps here: every event counts.
-  const config = join(base, 'documents.yaml')
-  await writeFile(config, 'watch:\n  rescan: 24h\n')
-  const victim = new Victim([CLI, 'documents', 'watch', folder, '--data', data, '--config', config], {})
-  victim.start()
-  for (let kill = 0; kill < KILLS; kill += 1) {
-    // Every second time it is killed while it starts, else while it works.
-    const isStarting = kill % 2 === 1
-    if (!isStarting) {
-      while (!victim.output.includes('Watching.')) await disturb(folder, chance)
-    }
-    const end = Date.now() + 500 + chance() * 2_500
-    while (Date.now() < end) {
-      await disturb(folder, chance)
-      await pause(chance() * 20)
-    }
-    await victim.kill()
-    victim.output = ''
+test(
+  `[L-06] after ${KILLS} kills while files come and go, the index equals a fresh one (seed ${SEED})`,
+  { timeout: 900_000, retry: 0 },
+  async () => {
+    const chance = chanceOf(SEED)
+    const folder = join(base, 'folder')
+    const data = join(base, 'data')
+    for (let part = 0; part < 5; part += 1) await mkdir(join(folder, `part${part}`), { recursive: true })
+    for (let index = 0; index < FILES; index += 1) await disturb(folder, chance)
+    // No rescan helps here: every event counts.
+    const config = join(base, 'documents.yaml')
+    await writeFile(config, 'watch:\n  rescan: 24h\n')
+    const victim = new Victim([CLI, 'documents', 'watch', folder, '--data', data, '--config', config], {})
     victim.start()
-  }
-  for (let index = 0; index < 50; index += 1) await disturb(folder, chance)
-  const left = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.txt'))
-  await untilSettled(data, left.length, victim)
-  await victim.stop()
-  const fresh = join(base, 'fresh')
-  execFileSync(process.execPath, [CLI, 'documents', 'add', folder, '--data', fresh, '--json'], { stdio: 'ignore' })
-  const [after, anew] = [contentsOf(data), contentsOf(fresh)]
-  expect(after.count).toBe(left.length)
-  expect(after.files).toBe(anew.files)
-  expect(after.terms).toBe(anew.terms)
-}, 900_000)
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      // Every second time it is killed while it starts, else while it works.
+      const isStarting = kill % 2 === 1
+      if (!isStarting) {
+        while (!victim.output.includes('Watching.')) await disturb(folder, chance)
+      }
+      const end = Date.now() + 500 + chance() * 2_500
+      while (Date.now() < end) {
+        await disturb(folder, chance)
+        await pause(chance() * 20)
+      }
+      await victim.kill()
+      victim.output = ''
+      victim.start()
+    }
+    for (let index = 0; index < 50; index += 1) await disturb(folder, chance)
+    const left = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.txt'))
+    await untilSettled(data, left.length, victim)
+    await victim.stop()
+    const fresh = join(base, 'fresh')
+    execFileSync(process.execPath, [CLI, 'documents', 'add', folder, '--data', fresh, '--json'], { stdio: 'ignore' })
+    const [after, anew] = [contentsOf(data), contentsOf(fresh)]
+    expect(after.count).toBe(left.length)
+    expect(after.files).toBe(anew.files)
+    expect(after.terms).toBe(anew.terms)
+  },
+)

@@ -105,7 +105,7 @@ async function allJobs(storage: Storage): Promise<ReadonlyMap<string, Job>> {
 
 test(
   '[C-09] [G-02] [I-01] nothing is lost or ended twice while orchestrators, workers and Redis are killed at random',
-  { timeout: TIMEOUT_MS },
+  { timeout: TIMEOUT_MS, retry: 0 },
   async () => {
     const server = await startRedis()
     endings.push(() => server.remove())
@@ -118,7 +118,7 @@ test(
 
 test(
   '[C-09] [G-03] [I-01] nothing is lost or ended twice while orchestrators, workers and PostgreSQL are killed at random',
-  { timeout: TIMEOUT_MS },
+  { timeout: TIMEOUT_MS, retry: 0 },
   async () => {
     const server = await startPostgres([])
     endings.push(() => server.stop())
