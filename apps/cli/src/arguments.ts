@@ -81,7 +81,7 @@ async function dataText(option: string, given: string): Promise<string> {
   if (given === '-') return textOf(process.stdin)
   if (!given.startsWith('@')) return given
   return readFile(given.slice(1), 'utf8').catch((error: unknown) => {
-    throw usage(`${option} cannot be read from "${given.slice(1)}": ${String(error)}`)
+    throw usage(`${option} cannot be read from "${given.slice(1)}": ${whyUnread(error)}.`)
   })
 }
 
@@ -90,3 +90,26 @@ export function dataObject(value: unknown): JsonData {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('it is something else')
   return value as JsonData
 }
+
+/** How YAML is read: whole numbers exactly, and `<<` adds what an anchor has. */
+export const YAML_RULES = { intAsBigInt: true, merge: true } as const
+
+/** Whole numbers are read exactly; those that a number can hold become one. */
+export function withNumbers(value: unknown): unknown {
+  if (typeof value === 'bigint') return BigInt(Number(value)) === value ? Number(value) : value
+  if (Array.isArray(value)) return value.map(withNumbers)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, one]: [string, unknown]) => [key, withNumbers(one)]))
+}
+
+/** Why a file cannot be read, in words. */
+export function whyUnread(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return REASONS.get(code) ?? (error instanceof Error ? error.message : String(error))
+}
+
+const REASONS = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['EISDIR', 'it is a directory'],
+  ['EACCES', 'you may not read it'],
+])

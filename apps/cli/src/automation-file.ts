@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Automation, AutomationDefinition, Client } from '@impresario/client'
 import { isImpresarioError, parseExact, stringifyExact } from '@impresario/client'
 import { isNode, LineCounter, parseDocument, stringify } from 'yaml'
-import type { Document } from 'yaml'
-import { dataObject } from './arguments.ts'
+import type { Document, YAMLError } from 'yaml'
+import { dataObject, withNumbers, YAML_RULES } from './arguments.ts'
 import { readText, warn } from './automations.ts'
 import { EXIT, Failure } from './failure.ts'
 import { printJson } from './screen.ts'
@@ -23,11 +23,15 @@ const ROOT = 'automations'
 /** Reads a file without a server. Everything that is wrong with its shape is named, with its line. */
 export function readAutomationFile(name: string, text: string): AutomationFile {
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, intAsBigInt: true })
+  const document = parseDocument(text, { ...YAML_RULES, lineCounter: lines, prettyErrors: false })
   const lineOf = (path: readonly (string | number)[]): number => lineIn(document, lines, path)
-  const syntax = document.errors.map(({ message, pos }) => `${name}:${lines.linePos(pos[0]).line}: ${message}`)
-  refuse(name, syntax)
-  const root: unknown = withNumbers(document.toJS())
+  // A tag that is not known is only a warning there; its value would be taken for a text.
+  const syntax = [...document.errors, ...document.warnings]
+  refuse(
+    name,
+    syntax.map((one) => `${name}:${lines.linePos(one.pos[0]).line}: ${syntaxText(one)}`),
+  )
+  const root = withNumbers(contentOf(name, document))
   const entries = typeof root === 'object' && root !== null && ROOT in root ? root[ROOT] : undefined
   if (!Array.isArray(entries)) {
     refuse(name, [`${name}:1: There must be a list "${ROOT}:" with one entry for each automation.`])
@@ -35,6 +39,21 @@ export function readAutomationFile(name: string, text: string): AutomationFile {
   const list = Array.isArray(entries) ? (entries as readonly unknown[]) : []
   refuse(name, shapeProblems(name, list, root, lineOf))
   return { name, definitions: list.map(asDefinition), lineOf }
+}
+
+/** The words of the parser, without advice for programmers. */
+function syntaxText({ code, message }: YAMLError): string {
+  return code === 'MULTIPLE_DOCS' ? 'A second document begins here. A file has one.' : message
+}
+
+function contentOf(name: string, document: Document): unknown {
+  try {
+    return document.toJS()
+  } catch (error) {
+    // An alias without its anchor, and aliases of aliases that would become very large.
+    if (!(error instanceof ReferenceError)) throw error
+    throw new Failure('INVALID_FILE', `${name} is not valid. Nothing was changed.\n${name}: ${error.message}.`)
+  }
 }
 
 function shapeProblems(
@@ -48,7 +67,8 @@ function shapeProblems(
     problems.push(`${name}:${lineOf(path)}: ${pathText(path)}${message}`)
   }
   for (const key of Object.keys(dataObject(root))) {
-    if (key !== ROOT) say([key], `is not known. A file has "${ROOT}" and nothing else.`)
+    if (key === ROOT || key.startsWith('x-')) continue
+    say([key], `is not known. A file has "${ROOT}", and names that begin with "x-" for what anchors share.`)
   }
   const seen = new Map<string, number>()
   for (const [at, entry] of entries.entries()) {
@@ -59,10 +79,9 @@ function shapeProblems(
     }
     const title = 'title' in entry ? entry.title : undefined
     if (typeof title !== 'string' || title === '') {
-      say(
-        [...path, 'title'],
-        'is missing. Without a "key" the title is the name by which the automation is found again.',
-      )
+      const isGiven = title !== undefined && title !== null && title !== ''
+      const missing = 'is missing. Without a "key" the title is the name by which the automation is found again.'
+      say([...path, 'title'], isGiven ? 'must be a text. Put it in quotation marks.' : missing)
       continue
     }
     const key = keyOf(entry)
@@ -145,14 +164,6 @@ function keyOf(definition: object): unknown {
 
 function plain(value: unknown): unknown {
   return parseExact(stringifyExact(value))
-}
-
-/** Whole numbers are read exactly; those that a number can hold become one. */
-function withNumbers(value: unknown): unknown {
-  if (typeof value === 'bigint') return BigInt(Number(value)) === value ? Number(value) : value
-  if (Array.isArray(value)) return value.map(withNumbers)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, one]: [string, unknown]) => [key, withNumbers(one)]))
 }
 
 /** Asks the server about each, so that nothing is changed when anything is wrong. */

@@ -133,9 +133,45 @@ test('[K-02] every problem of a file is named with its line, and nothing is chan
   const twice = await refused(`${FILE}  - title: Reminder\n    pipeline: []\n  - pipeline: []\n`)
   expect(twice).toContain('wrong.yaml:16: automations[2].title is the same as that of automations[1]')
   expect(twice).toContain('wrong.yaml:18: automations[3].title is missing')
+  expect(await refused('automations: []\n---\nautomations: []\n')).toContain('wrong.yaml:2: A second document begins')
+  expect(await refused('automations:\n  - title: 12\n    pipeline: []\n')).toContain('title must be a text.')
+  expect(await refused('automations:\n  - title: !!js/function x\n    pipeline: []\n')).toMatch(/wrong\.yaml:2: .*tag/)
+  expect(await refused('automations: [*nothing]\n')).toMatch(/wrong\.yaml.*alias.*nothing/i)
+  const bomb = ['x-a: &a [x,x,x,x,x,x,x,x,x,x]', ...['b', 'c', 'd', 'e', 'f'].map(bombLine), 'automations: []\n']
+  expect(await refused(bomb.join('\n'))).toMatch(/wrong\.yaml is not valid[\s\S]*alias/)
+  expect((await cli('automations', 'apply', 'none.yaml')).stderr).toContain(
+    '"none.yaml" cannot be read: there is no such',
+  )
   const wrong = await refused(FILE.replace('0 9 * * 1-5', 'banana').replace('uses: log', 'uses: logg'))
   expect(wrong).toMatch(/wrong\.yaml:5: triggers\[0\]/)
   expect(wrong).toMatch(/wrong\.yaml:8: pipeline\[0\]\.uses/)
+})
+
+/** Ten times the list of the letter before. */
+function bombLine(letter: string): string {
+  const before = String.fromCodePoint((letter.codePointAt(0) ?? 0) - 1)
+  return `x-${letter}: &${letter} [${Array.from({ length: 10 }, () => `*${before}`).join(',')}]`
+}
+
+test('[K-02] a file says once what its automations share, and its numbers are exact', async () => {
+  const shared = [
+    'x-base: &base',
+    '  timezone: Europe/Berlin',
+    '  params: { big: 12345678901234567890 }',
+    '  pipeline: []',
+  ]
+  const entry = '  - { <<: *base, title: Shared }'
+  await writeFile(join(folder, 'shared.yaml'), [...shared, 'automations:', entry, ''].join('\n'))
+  expect((await cli('automations', 'apply', 'shared.yaml')).stdout).toContain('1 changed.')
+  expect((await cli('automations', 'apply', 'shared.yaml')).stdout).toContain('Nothing to change.')
+  const exported = (await cli('automations', 'export')).stdout
+  expect(exported).toContain('big: 12345678901234567890')
+  await writeFile(join(folder, 'big.yaml'), 'title: Big\nparams: { big: 12345678901234567890 }\npipeline: []\n')
+  const created = await cli('automations', 'create', '--file', 'big.yaml', '--json')
+  expect(created.stdout).toContain('12345678901234567890')
+  for (const { id, title } of await client.automations.list({ limit: 100 }).all()) {
+    if (title === 'Shared' || title === 'Big') await client.automations.delete(id)
+  }
 })
 
 test('[K-05] [K-11] [K-13] people run, snooze, pause, resume and cancel automations, and look at runs', async () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Automation, AutomationBudget, AutomationDefinition, TimePreview } from '@impresario/client'
 import { parse } from 'yaml'
-import { dataObject, readData } from './arguments.ts'
+import { dataObject, readData, whyUnread, withNumbers, YAML_RULES } from './arguments.ts'
 import { COMMAND, EXIT, usage } from './failure.ts'
 import { automationIdOf } from './job-prefix.ts'
 import { paintStatus, printJson } from './screen.ts'
@@ -130,13 +130,13 @@ function asDefinition(given: object): AutomationDefinition {
 
 export async function readText(file: string): Promise<string> {
   return readFile(file, 'utf8').catch((error: unknown) => {
-    throw usage(`"${file}" cannot be read: ${String(error)}`)
+    throw usage(`"${file}" cannot be read: ${whyUnread(error)}.`)
   })
 }
 
 function readYaml(file: string, text: string): object {
   try {
-    return dataObject(parse(text))
+    return dataObject(withNumbers(parse(text, YAML_RULES)))
   } catch (error) {
     throw usage(`"${file}" is not a definition: ${error instanceof Error ? error.message : String(error)}`)
   }

@@ -139,7 +139,7 @@ describe('[K-14] impresario preview with calendars', () => {
   test('says what is wrong with a file', async () => {
     const { code, stderr } = await runCli(['preview', ...cron, '--exclude', join(directory, 'broken.ics')])
     expect(code).toBe(1)
-    expect(stderr).toMatch(/Line 1 of the calendar file is wrong/)
+    expect(stderr).toMatch(/The file is no calendar/)
     expect((await runCli(['preview', ...cron, '--only', join(directory, 'none.ics')])).code).toBe(2)
   })
 

@@ -212,6 +212,14 @@ describe('[K-03] intervals', () => {
     expect(occurrencesBetween(series, 1_000, 300_000, 10)).toHaveLength(3)
     expect(lastOccurrence(series, 1_000, 300_000)?.at).toBe(271_000)
     expect(lastOccurrence(series, 271_000, 300_000)).toBeUndefined()
+    const wordsOf = (seconds: number): string => trigger({ ...spec, everyMs: seconds * 1_000 }, zones).words
+    expect([1, 60, 900, 3_600, 86_400].map(wordsOf)).toEqual([
+      'Every second, UTC',
+      'Every minute, UTC',
+      'Every 15 minutes, UTC',
+      'Every hour, UTC',
+      'Every 24 hours, UTC',
+    ])
     expect(() => trigger({ ...spec, everyMs: 10 }, zones)).toThrow(/at least one second/)
   })
 

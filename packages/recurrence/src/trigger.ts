@@ -1,3 +1,4 @@
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '@impresario/protocol'
 import { cronClockRules, cronWallSeries } from './cron/cron.ts'
 import { parseCron } from './cron/expression.ts'
 import { cronInWords } from './cron/words.ts'
@@ -11,6 +12,7 @@ import { every } from './series.ts'
 import type { Occurrence, Series } from './series.ts'
 import { droppedBetween, onClock } from './wall-clock.ts'
 import type { WallSeries } from './wall-clock.ts'
+import { capitalised, everyUnit } from './words.ts'
 import type { Gap, Zone, Zones } from './zone.ts'
 
 /** When something is to happen, in the form given by the user. */
@@ -86,7 +88,19 @@ function everyTrigger(everyMs: number, anchor: number): Parts {
   if (!Number.isSafeInteger(everyMs) || everyMs < 1_000) {
     throw refusal('every', 'An interval is a whole number of milliseconds and at least one second.')
   }
-  return { series: every(everyMs, anchor), words: () => `Every ${everyMs / 1_000} seconds` }
+  return { series: every(everyMs, anchor), words: () => interval(everyMs) }
+}
+
+const UNITS = [
+  [HOUR_MS, 'hour'],
+  [MINUTE_MS, 'minute'],
+  [SECOND_MS, 'second'],
+] as const
+
+/** In the largest unit that fits. No days: a day is not always 24 hours. */
+function interval(everyMs: number): string {
+  const [ms, unit] = UNITS.find(([length]) => everyMs % length === 0) ?? [SECOND_MS, 'second']
+  return capitalised(everyUnit(everyMs / ms, unit))
 }
 
 interface Parts {

@@ -80,7 +80,7 @@ function stepOf(values: readonly number[], size: number): number | undefined {
 }
 
 /** `every minute`, `every 15 minutes` */
-function everyUnit(count: number, unit: string): string {
+export function everyUnit(count: number, unit: string): string {
   return count === 1 ? `every ${unit}` : `every ${count} ${unit}s`
 }
 

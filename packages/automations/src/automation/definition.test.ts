@@ -145,7 +145,9 @@ describe('[K-06] condition triggers', () => {
 
 describe('[K-02] what cannot work is refused when it is created, with the field', () => {
   test.each<[object, RegExp]>([
-    [{ title: '' }, /title: Must be text that is not empty/],
+    [{ title: '' }, /valid\. title: Must be text that is not empty\.$/],
+    [{ trigger: { every: '15m' } }, /valid\. triggers\[0\]\.every: Must be a whole number from 1 to 31536000\.$/],
+    [{ trigger: { every: null, kind: 'every' } }, /triggers\[0\]\.every: Say how often\.$/],
     [{ pipeline: undefined }, /pipeline: Must be a list of steps/],
     [{ trigger: { cron: 'banana' } }, /triggers\[0\].cron: /],
     [{ trigger: { cron: '0 9 31 2 *' } }, /triggers\[0\].cron: /],

@@ -7,6 +7,7 @@ export class FieldReader {
   readonly #path: string
   readonly #problems: Problems
   readonly #known = new Set<string>()
+  readonly #refused = new Set<string>()
   /** Set as soon as it is known, so that later problems name it. */
   step: string | undefined
 
@@ -20,7 +21,10 @@ export class FieldReader {
     return this.#path === '' ? key : `${this.#path}.${key}`
   }
 
+  /** One problem is told of a field: what is of the wrong kind is not missing too. */
   refuse(key: string, message: string): undefined {
+    if (this.#refused.has(key)) return undefined
+    this.#refused.add(key)
     this.#problems.add(this.path(key), message, this.step)
     return undefined
   }

@@ -1,6 +1,6 @@
 import type { Data, DataObject } from '@impresario/protocol'
 import { calendar, importIcs } from '@impresario/recurrence'
-import type { CalendarEntry, CalendarSpec, Zones } from '@impresario/recurrence'
+import type { CalendarEntry, CalendarSpec, IcsImport, Zones } from '@impresario/recurrence'
 import { Problems } from '../pipeline/problem.ts'
 import { FieldReader, isObject } from '../pipeline/reader.ts'
 
@@ -40,8 +40,15 @@ export function readCalendar(name: string, body: DataObject, zones: Zones): Read
   return {
     spec,
     description,
-    unread: (imported?.problems ?? []).map(({ line, message }) => `Line ${line}: ${message}`),
+    unread: imported === undefined ? [] : unreadOf(imported),
   }
+}
+
+/** What could not be read, each with its line. */
+function unreadOf({ problems, unread }: IcsImport): readonly string[] {
+  const told = problems.map(({ line, message }) => (/^Line \d/.test(message) ? message : `Line ${line}: ${message}`))
+  const more = unread - problems.length
+  return more === 0 ? told : [...told, `${more} more events could not be read.`]
 }
 
 function entryIn(value: Data, path: string, problems: Problems): CalendarEntry | undefined {

@@ -38,7 +38,16 @@ describe('[K-14] named calendars', () => {
     const ics = ['BEGIN:VCALENDAR', 'VERSION:2.0', ...event, ...broken, 'END:VCALENDAR'].join('\r\n')
     const { record, unread } = await calendars.put('ics', { ics }, ANNA)
     expect(record.spec.entries).toHaveLength(1)
-    expect(unread).toHaveLength(1)
+    expect(unread).toEqual([expect.stringMatching(/^Line 10 of the calendar file is wrong: "rubbish" is no time/)])
+    const february = broken.map((line) => line.replace('rubbish', '20260230'))
+    const many = [...event, ...february, ...Array.from({ length: 40 }, () => broken).flat()]
+    const long = ['BEGIN:VCALENDAR', 'VERSION:2.0', ...many, 'END:VCALENDAR'].join('\n')
+    const told = (await calendars.put('long', { ics: long }, ANNA)).unread
+    expect([told[0], told.at(-1), told.length]).toEqual([
+      expect.stringMatching(/^Line 8: .*no such day/),
+      '21 more events could not be read.',
+      21,
+    ])
     const { id } = await office.create({
       triggers: [{ cron: '0 */6 * * *' }, { cron: '0 23 * * *' }],
       calendars: { exclude: ['maintenance', 'ics'] },

@@ -134,7 +134,8 @@ function failTry(draft: Draft, tried: OpenTask, failed: FailedTry): void {
     return
   }
   if (task.branch.attempt >= attemptsMax) {
-    const message = `"${task.call.type}" failed ${task.branch.attempt} times: ${error.message}`
+    const { attempt } = task.branch
+    const message = `"${task.call.type}" failed ${attempt === 1 ? 'once' : `${attempt} times`}: ${error.message}`
     giveUp(draft, task, { code: error.code, message }, isTimeout ? 'fail' : 'quarantine')
     return
   }

@@ -177,7 +177,10 @@ test('[C-02] a task that fails too often is quarantined with its last error', ()
 
 test('[C-02] a call may name its own number of tries', () => {
   const once = play(open(), chooses(task(ON, { attemptsMax: 1 })))
-  expect(play(once, failsWith('TRANSIENT_ERROR')).job.status).toBe('quarantined')
+  expect(play(once, failsWith('TRANSIENT_ERROR')).job).toMatchObject({
+    status: 'quarantined',
+    error: { message: '"render" failed once: no light' },
+  })
 })
 
 test('[C-02] a permanent error goes to quarantine at once', () => {

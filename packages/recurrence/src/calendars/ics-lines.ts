@@ -16,30 +16,44 @@ export interface Component {
   readonly name: string
   readonly properties: readonly Property[]
   readonly components: readonly Component[]
+  /** The first line in it that could not be read. */
+  readonly fault: Error | undefined
+}
+
+/** A component that is still open. */
+interface OpenComponent {
+  readonly name: string
+  readonly line: number
+  readonly properties: Property[]
+  readonly components: Component[]
+  fault: Error | undefined
 }
 
 const LINES_MAX = 200_000
 const LINE_LENGTH_MAX = 100_000
 const DEPTH_MAX = 8
 
-/** Reads the lines of a file into its components. */
+/**
+ * Reads the lines of a file into its components. A line that cannot be read is a fault of the component that it stands
+ * in: exporters often leave the second line of a description without its space.
+ */
 export function parseComponents(text: string): readonly Component[] {
   const roots: Component[] = []
-  const open: { readonly component: Component; readonly children: Component[]; readonly properties: Property[] }[] = []
+  const open: OpenComponent[] = []
   for (const property of unfolded(text)) {
     const top = open.at(-1)
-    if (property.name === 'BEGIN') {
+    if (property instanceof Error) {
+      if (top === undefined) throw property
+      top.fault ??= property
+    } else if (property.name === 'BEGIN') {
       if (open.length >= DEPTH_MAX) throw wrong(property.line, `components are nested more than ${DEPTH_MAX} deep`)
-      const [children, properties]: [Component[], Property[]] = [[], []]
       const name = property.value.trim().toUpperCase()
-      const component = { line: property.line, name, properties, components: children }
-      ;(top?.children ?? roots).push(component)
-      open.push({ component, children, properties })
+      const component = { line: property.line, name, properties: [], components: [], fault: undefined }
+      ;(top?.components ?? roots).push(component)
+      open.push(component)
     } else if (property.name === 'END') {
       const name = property.value.trim().toUpperCase()
-      if (top?.component.name !== name) {
-        throw wrong(property.line, `END:${name} does not close ${top?.component.name ?? 'anything'}`)
-      }
+      if (top?.name !== name) throw wrong(property.line, `END:${name} does not close ${top?.name ?? 'anything'}`)
       open.pop()
     } else if (top === undefined) {
       throw wrong(
@@ -49,21 +63,22 @@ export function parseComponents(text: string): readonly Component[] {
     } else top.properties.push(property)
   }
   const left = open.at(-1)
-  if (left !== undefined) throw wrong(left.component.line, `${left.component.name} has no END`)
+  if (left !== undefined) throw wrong(left.line, `${left.name} has no END`)
   return roots
 }
 
 /** Long lines are folded: one that begins with a space or a tab continues the one before. */
-function unfolded(text: string): readonly Property[] {
+function unfolded(text: string): readonly (Property | Error)[] {
   const raw = text.replace(/^\u{FEFF}/u, '').split(/\r\n|\n|\r/)
   if (raw.length > LINES_MAX) throw refusal('ics', `The file has ${raw.length} lines. It may have ${LINES_MAX}.`)
-  const properties: Property[] = []
+  const properties: (Property | Error)[] = []
   let parts: string[] = []
   let length = 0
   let begin = 0
   const flush = (): void => {
     const line = parts.join('')
-    if (line.trim() !== '') properties.push(parseProperty(line, begin + 1))
+    // Old programs end a file with NUL or Control-Z.
+    if (/[^\s\p{Cc}]/u.test(line)) properties.push(parseProperty(line, begin + 1))
     parts = []
     length = 0
   }
@@ -81,18 +96,18 @@ function unfolded(text: string): readonly Property[] {
   return properties
 }
 
-function parseProperty(line: string, lineNo: number): Property {
+function parseProperty(line: string, lineNo: number): Property | Error {
   const [, name] = /^([A-Za-z0-9-]{1,60})[;:]/.exec(line) ?? []
-  if (name === undefined) throw wrong(lineNo, `${quoted(line)} has no name with ":" behind it`)
+  if (name === undefined) return wrong(lineNo, `${quoted(line)} has no name with ":" behind it`)
   const parameters = new Map<string, string>()
   let position = name.length
   while (line[position] === ';') {
     const parameter = parameterAt(line, position + 1)
-    if (parameter === undefined) throw wrong(lineNo, `a parameter of ${name} is not written as NAME=value`)
+    if (parameter === undefined) return wrong(lineNo, `a parameter of ${name} is not written as NAME=value`)
     if (!parameters.has(parameter.name)) parameters.set(parameter.name, parameter.value)
     position = parameter.end
   }
-  if (line[position] !== ':') throw wrong(lineNo, `${name} has no value`)
+  if (line[position] !== ':') return wrong(lineNo, `${name} has no value`)
   return { line: lineNo, name: name.toUpperCase(), parameters, value: line.slice(position + 1) }
 }
 

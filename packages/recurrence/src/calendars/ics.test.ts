@@ -147,6 +147,56 @@ describe('[K-14] an iCalendar file', () => {
     expect(importIcs(text, zones).entries).toHaveLength(1)
   })
 
+  test('may end with the marks of old programs', () => {
+    const text = event('DTSTART;VALUE=DATE:20261225')
+    for (const end of ['\0', '\u001A', '\r\n\u001A\0']) expect(importIcs(text + end, zones).entries).toHaveLength(1)
+  })
+
+  test('has whole days whose exceptions are written as times', () => {
+    const days = read(
+      file(
+        ...vevent(
+          'UID:d',
+          'DTSTART;VALUE=DATE:20260301',
+          'RRULE:FREQ=DAILY;COUNT=4',
+          'EXDATE;TZID=Europe/Berlin:20260302T000000',
+        ),
+        ...vevent('UID:d', 'RECURRENCE-ID;TZID=Europe/Berlin:20260303T000000', 'DTSTART;VALUE=DATE:20260310'),
+      ),
+    )
+    const found = [1, 2, 3, 4, 10].filter((day) => days.at(Date.UTC(2026, 2, day, 12)) !== undefined)
+    expect(found).toEqual([1, 4, 10])
+  })
+
+  test.for([
+    ['tzone://Microsoft/Utc', [], '2026-03-10T09:00:00Z'],
+    ['/citadel.org/20210210_1/America/Port-au-Prince', [], '2026-03-10T13:00:00Z'],
+    ['GMT+0230', ['+0230'], '2026-03-10T06:30:00Z'],
+    ['Customized Time Zone', ['-0300', '-0300'], '2026-03-10T12:00:00Z'],
+  ] as const)('has the time zone %s', ([tzid, offsets, start]) => {
+    const parts = offsets.flatMap((to) => ['BEGIN:STANDARD', `TZOFFSETTO:${to}`, 'END:STANDARD'])
+    const text = file(
+      'BEGIN:VTIMEZONE',
+      `TZID:${tzid}`,
+      ...parts,
+      'END:VTIMEZONE',
+      ...vevent(`DTSTART;TZID="${tzid}":20260310T090000`, 'DURATION:PT1H'),
+    )
+    expect(importIcs(text, zones)).toMatchObject({ entries: [{ kind: 'window', start }], unread: 0 })
+  })
+
+  test('has an own time zone with summer time, which is not known', () => {
+    const parts = ['+0100', '+0200'].flatMap((to) => ['BEGIN:STANDARD', `TZOFFSETTO:${to}`, 'END:STANDARD'])
+    const text = file(
+      'BEGIN:VTIMEZONE',
+      'TZID:Own',
+      ...parts,
+      'END:VTIMEZONE',
+      ...vevent('DTSTART;TZID=Own:20260310T090000'),
+    )
+    expect(importIcs(text, zones).problems[0]?.message).toMatch(/"Own" is not known/)
+  })
+
   test.for([
     ['no start', ['SUMMARY:x'], /Line 3 .*no DTSTART/],
     ['no date', ['DTSTART;VALUE=DATE:2026'], /Line 4 .*"2026" is no date/],
@@ -160,6 +210,15 @@ describe('[K-14] an iCalendar file', () => {
     ['ends of two kinds', ['DTSTART:20260105T100000', 'DTEND;VALUE=DATE:20260105'], /a date, the other a time/],
     ['a wrong duration', ['DTSTART:20260105T100000', 'DURATION:PT'], /Line 5 .*"PT" is no duration/],
     ['a negative duration', ['DTSTART:20260105T100000', 'DURATION:-PT1H'], /no duration/],
+    ['a line that is not folded', ['DTSTART:20260105', 'DESCRIPTION:one', 'two'], /Line 6 .*"two" has no name/],
+    ['an open quotation', ['DTSTART:20260105', 'X;A="b:c'], /Line 5 .*NAME=value/],
+    ['a parameter without a name', ['DTSTART:20260105', 'X;=b:c'], /Line 5 .*NAME=value/],
+    ['a property without a value', ['DTSTART:20260105', 'X;A=b'], /Line 5 .*no value/],
+    [
+      'a change of all later occurrences',
+      ['DTSTART:20260105', 'RECURRENCE-ID;RANGE=THISANDFUTURE:20260105'],
+      /Line 5 .*RANGE.* not supported/,
+    ],
   ] as const)('tells of an event with %s and reads the others', ([, lines, message]) => {
     const good = vevent('DTSTART;VALUE=DATE:20261225')
     const { entries, problems, unread } = importIcs(file(...vevent(...lines), ...good), zones)
@@ -171,20 +230,18 @@ describe('[K-14] an iCalendar file', () => {
 
 describe('[K-14] a hostile file is refused', () => {
   test.for([
-    ['that is none', 'hello', /Line 1 .*no name/],
+    ['that is none', '<html>Sign in: please</html>', /no BEGIN:VCALENDAR/],
     ['that is empty', '', /no BEGIN:VCALENDAR/],
     ['that is a to-do list', 'BEGIN:VTODO\nEND:VTODO', /no BEGIN:VCALENDAR/],
     ['that ends too early', 'BEGIN:VCALENDAR\nBEGIN:VEVENT', /Line 2 .*VEVENT has no END/],
     ['whose ends are crossed', 'BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VCALENDAR', /Line 3 .*does not close VEVENT/],
     ['with something outside', 'X:1\nBEGIN:VCALENDAR\nEND:VCALENDAR', /Line 1 .*outside of a calendar/],
-    ['that is nested deeply', 'BEGIN:X\n'.repeat(100_000), /nested more than 8 deep/],
-    ['with too many lines', '\n'.repeat(200_001), /200002 lines/],
+    ['that is nested deeply', 'BEGIN:VCALENDAR\n'.repeat(100_000), /nested more than 8 deep/],
+    ['with too many lines', `BEGIN:VCALENDAR${'\n'.repeat(200_001)}`, /200002 lines/],
+    ['with a line before it', 'hello\nBEGIN:VCALENDAR\nEND:VCALENDAR', /Line 1 .*no name/],
     ['with one endless line', `BEGIN:VCALENDAR\nX:${'x'.repeat(100_001)}`, /Line 2 .*longer than 100000/],
     ['with one endless folded line', `BEGIN:VCALENDAR\nX:\n${' xxxxxxxxx\n'.repeat(20_000)}`, /longer than 100000/],
     ['that is too long', 'x'.repeat(2_000_001), /2000001 characters/],
-    ['with an open quotation', 'BEGIN:VCALENDAR\nX;A="b:c', /Line 2 .*NAME=value/],
-    ['with a parameter without a name', 'BEGIN:VCALENDAR\nX;=b:c', /Line 2 .*NAME=value/],
-    ['with a property without a value', 'BEGIN:VCALENDAR\nX;A=b', /Line 2 .*no value/],
   ] as const)('%s', ([, text, message]) => {
     expect(() => importIcs(text, zones)).toThrow(message)
   })

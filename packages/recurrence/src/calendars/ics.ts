@@ -40,8 +40,10 @@ export function importIcs(text: string, zones: Zones): IcsImport {
   if (text.length > LIMITS.icsLength) {
     throw refusal('ics', `The calendar file has ${text.length} characters. It may have ${LIMITS.icsLength}.`)
   }
+  // A page that asks for a password is what a private calendar's address often gives.
+  if (!/^[\uFEFF \t]*BEGIN:VCALENDAR/im.test(text)) throw noCalendar()
   const calendars = parseComponents(text).filter(({ name }) => name === 'VCALENDAR')
-  if (calendars.length === 0) throw refusal('ics', 'The file is no calendar: it has no BEGIN:VCALENDAR.')
+  if (calendars.length === 0) throw noCalendar()
   const components = calendars.flatMap(({ components: all }) => all).filter(({ name }) => name === 'VEVENT')
   if (components.length > LIMITS.icsEvents) {
     throw refusal('ics', `The calendar file has ${components.length} events. It may have ${LIMITS.icsEvents}.`)
@@ -59,6 +61,10 @@ export function importIcs(text: string, zones: Zones): IcsImport {
   }
   const entries = joined(events).map((entry) => simplified(entry, zones))
   return { entries, problems: problems.slice(0, PROBLEMS_MAX), unread: problems.length }
+}
+
+function noCalendar(): Error {
+  return refusal('ics', 'The file is no calendar: it has no BEGIN:VCALENDAR.')
 }
 
 /** An occurrence that was moved or cancelled is removed from the series. */
@@ -104,7 +110,8 @@ interface Reader {
   readonly names: ReadonlyMap<string, string>
 }
 
-function eventOf({ properties, line }: Component, reader: Reader): Event {
+function eventOf({ properties, line, fault }: Component, reader: Reader): Event {
+  if (fault !== undefined) throw fault
   const find = (name: string): Property | undefined => properties.find((property) => property.name === name)
   const start = find('DTSTART')
   if (start === undefined) throw wrong(line, 'the event has no DTSTART')
@@ -115,9 +122,16 @@ function eventOf({ properties, line }: Component, reader: Reader): Event {
   // Parsed now, so that an error can report the line.
   if (rrule !== undefined) parseRule(rrule)
   const { times, timezone } = timesIn(start, reader)
+  const isDay = parseMoment('DTSTART', times[0] ?? '').kind === 'date'
+  // Exchange writes the exceptions of whole days as midnights.
+  const timesOf = (property: Property): readonly string[] =>
+    isDay ? timesIn(property, reader).times.map((time) => time.slice(0, 8)) : timesFor(timezone, property, reader)
   const dates = (name: string): readonly string[] =>
-    properties.filter((property) => property.name === name).flatMap((property) => timesFor(timezone, property, reader))
+    properties.filter((property) => property.name === name).flatMap(timesOf)
   const replaces = find('RECURRENCE-ID')
+  if (replaces?.parameters.has('RANGE') === true) {
+    throw wrong(replaces.line, 'RANGE, a change of all later occurrences, is not supported; split the series in two')
+  }
   const exdates = dates('EXDATE')
   // An event always occurs at its DTSTART, even if its rule does not match it: RFC 5545 §3.8.5.3.
   const rdates = [...(rrule === undefined ? [] : times.slice(0, 1)), ...dates('RDATE')]
@@ -133,7 +147,7 @@ function eventOf({ properties, line }: Component, reader: Reader): Event {
   }
   return {
     uid: find('UID')?.value ?? `line ${line}`,
-    replaces: replaces === undefined ? undefined : timesFor(timezone, replaces, reader)[0],
+    replaces: replaces === undefined ? undefined : timesOf(replaces)[0],
     isCancelled: find('STATUS')?.value.trim().toUpperCase() === 'CANCELLED',
     entry,
   }
@@ -227,22 +241,32 @@ function durationIn({ value, line }: Property): number {
   )
 }
 
-/** Names that the file itself gives to its zones. */
+/** What the zones of the file stand for: a name that it gives for one, or the offset of one that never changes. */
 function zoneNames(calendars: readonly Component[]): ReadonlyMap<string, string> {
   const names = new Map<string, string>()
-  for (const { name, properties } of calendars.flatMap(({ components }) => components)) {
+  for (const { name, properties, components } of calendars.flatMap(({ components: all }) => all)) {
     const find = (wanted: string): string | undefined =>
       properties.find((property) => property.name === wanted)?.value.trim()
-    const [tzid, location] = [find('TZID'), find('X-LIC-LOCATION')]
-    if (name === 'VTIMEZONE' && tzid !== undefined && location !== undefined) names.set(tzid, location)
+    const tzid = find('TZID')
+    const meant = find('X-LIC-LOCATION') ?? onlyOffset(components)
+    if (name === 'VTIMEZONE' && tzid !== undefined && meant !== undefined) names.set(tzid, meant)
   }
   return names
 }
 
-/** The zone of a TZID: a name of the database, a name after a path, or Microsoft's name for it. */
+/** `+02:00`, if all parts of a zone have this offset. */
+function onlyOffset(parts: readonly Component[]): string | undefined {
+  const offsets = parts.flatMap(({ properties }) => properties.filter(({ name }) => name === 'TZOFFSETTO'))
+  const [only, other] = [...new Set(offsets.map(({ value }) => value.trim()))]
+  const found = /^([+-]\d{2})(\d{2})$/.exec(only ?? '')
+  return found === null || other !== undefined ? undefined : `${found[1]}:${found[2]}`
+}
+
+/** The zone of a TZID: a name of the database, a name after a path, Microsoft's name for it, or what the file says. */
 function zoneOf(tzid: string, line: number, { names, zones }: Reader): string {
-  const path = /^\/.*?\/([A-Za-z]+\/[A-Za-z_]+(?:\/[A-Za-z_]+)?)$/.exec(tzid)?.[1]
-  const candidates = [tzid, WINDOWS_ZONES[tzid], names.get(tzid), path].filter((name) => name !== undefined)
+  const path = /^\/.*?\/([A-Za-z]+(?:\/[A-Za-z0-9_+-]+){1,2})$/.exec(tzid)?.[1]
+  const microsoft = WINDOWS_ZONES[tzid] ?? (/^tzone:\/\/Microsoft\/Utc$/i.test(tzid) ? 'UTC' : undefined)
+  const candidates = [tzid, microsoft, names.get(tzid), path].filter((name) => name !== undefined)
   for (const name of candidates) {
     try {
       return zones.named(name).name

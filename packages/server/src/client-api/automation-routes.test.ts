@@ -234,6 +234,23 @@ test('[K-06] a condition calls a tool of this process', async () => {
   expect(refused.text).toContain('triggers[0].with')
 })
 
+test('[K-14] an iCalendar file of many years comes in one request', async () => {
+  const more = `DESCRIPTION:${'All hands. '.repeat(25)}`
+  const event = (_: unknown, at: number): string =>
+    ['BEGIN:VEVENT', `UID:${at}`, `DTSTART;VALUE=DATE:20${10 + (at % 90)}0111`, more, 'END:VEVENT', ''].join('\r\n')
+  const ics = `BEGIN:VCALENDAR\r\n${Array.from({ length: 2_000 }, event).join('')}END:VCALENDAR\r\n`
+  expect(ics.length).toBeGreaterThan(600_000)
+  const put = await app.as('alpha', 'PUT', '/api/v1/calendars/years', { ics })
+  expect({ status: put.status, entries: put.body['entries'] }).toMatchObject({
+    status: 200,
+    entries: { length: 2_000 },
+  })
+  expect((await app.as('alpha', 'DELETE', '/api/v1/calendars/years')).status).toBe(204)
+  const description = 'x'.repeat(300_000)
+  const other = await app.as('alpha', 'POST', '/api/v1/automations', { ...AUTOMATION, description })
+  expect(other.body['error']).toMatch(/string of more than 262144 bytes/)
+})
+
 test('[K-14] calendars over HTTP: kept for their owner, used by automations, shown by the preview', async () => {
   const entries = [{ date: '2099-12-25', label: 'Christmas' }, { weekdays: ['sat', 'sun'] }]
   const put = await app.as('alpha', 'PUT', '/api/v1/calendars/closed', { timezone: 'Europe/Berlin', entries })

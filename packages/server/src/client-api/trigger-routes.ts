@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { storedCopy } from '@impresario/core'
+import { LIMITS } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { PAGE_HEADERS } from './job-routes.ts'
 import { readQuery, route } from '../http/route.ts'
@@ -68,6 +69,8 @@ const PUT_CALENDAR = route({
   description:
     'The automations that use it are planned again. What of an iCalendar file could not be read is in `unread`.',
   body: wire.calendarRequest,
+  // A file of iCalendar is one text, and that of a few years is larger than other texts may be.
+  textBytesMax: LIMITS.bodyBytesMax,
   replies: CALENDAR,
   refusals: ['INPUT_REFUSED', 'LIMIT_EXCEEDED'],
 })

@@ -165,9 +165,19 @@ function needsScope(access: Access | undefined): boolean {
   return access !== undefined && access !== 'public' && access !== 'worker'
 }
 
+/** Clients of the client API know these words. */
+export const NO_TOKEN = 'Missing X-Client-Token header'
+
+/** The same message for clients that send their token as bearer, and do not know that header. */
+export function forBearers(message: string): string {
+  return message === NO_TOKEN
+    ? 'The request has no token. Send it in the header "Authorization: Bearer <token>".'
+    : message
+}
+
 /** Who calls. Only for routes that need a client. */
 export function callerOf(request: FastifyRequest): Caller {
   const { caller } = request
-  if (caller === undefined) throw new ImpresarioError('UNAUTHENTICATED', 'Missing X-Client-Token header')
+  if (caller === undefined) throw new ImpresarioError('UNAUTHENTICATED', NO_TOKEN)
   return caller
 }

@@ -1,9 +1,14 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { exactText, ImpresarioError } from '@impresario/protocol'
 import { BATCH_BOUNDS, BODY_BOUNDS, checkJsonText, unreadable } from './json-guard.ts'
+import type { JsonBounds } from './json-guard.ts'
 import { settleNumbers } from '../worker-protocol/settle-numbers.ts'
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Bytes of one text in the body, where that is more than usual. */
+    readonly textBytesMax?: number
+  }
   interface FastifyRequest {
     /** The body as it came, where a signature may cover it. */
     bodyText: string | undefined
@@ -14,6 +19,12 @@ declare module 'fastify' {
 
 /** Paths whose bodies hold many items. */
 const BATCHES = /\/(?:batch|results|quarantine\/retry|quarantine\/discard)(?:\?|$)/
+
+function boundsOf({ url, routeOptions }: FastifyRequest): JsonBounds {
+  if (BATCHES.test(url)) return BATCH_BOUNDS
+  const { textBytesMax } = routeOptions.config
+  return textBytesMax === undefined ? BODY_BOUNDS : { ...BODY_BOUNDS, stringBytesMax: textBytesMax }
+}
 
 /**
  * Reads bodies of JSON: within their bounds, without names that would poison a prototype, and with every number as it was
@@ -33,7 +44,7 @@ export function readJsonBodies(app: FastifyInstance): void {
     }
     let exact: string
     try {
-      checkJsonText(text, BATCHES.test(request.url) ? BATCH_BOUNDS : BODY_BOUNDS)
+      checkJsonText(text, boundsOf(request))
       exact = exactText(text)
     } catch (error) {
       done(error instanceof Error ? error : new Error(String(error)))

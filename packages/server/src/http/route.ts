@@ -53,6 +53,8 @@ interface RouteFields {
   readonly rate?: RateKind
   /** It asks for more work to be done: refused first when there is too much. */
   readonly isNewWork?: boolean
+  /** Bytes of one text in its body, where that is more than usual. */
+  readonly textBytesMax?: number
   /** It answers with a page of a list. */
   readonly isList?: boolean
   readonly tag: Tag
@@ -89,7 +91,7 @@ export interface RouteDeclaration {
 
 /** What Fastify needs for a route. The body is checked by it; answers are described and never changed. */
 export function route(given: RouteDescription): RouteDeclaration {
-  const { access, scope, rate, isNewWork, isList, tag, id, summary, description, params, query } = given
+  const { access, scope, rate, isNewWork, isList, textBytesMax, tag, id, summary, description, params, query } = given
   const body = bodyOf(given)
   return {
     config: {
@@ -98,6 +100,7 @@ export function route(given: RouteDescription): RouteDeclaration {
       ...(rate === undefined ? {} : { rate }),
       ...(isNewWork === true ? { isNewWork } : {}),
       ...(isList === true ? { isList } : {}),
+      ...(textBytesMax === undefined ? {} : { textBytesMax }),
       documented: {
         ...(params === undefined ? {} : { params: jsonSchema(params) }),
         ...(query === undefined ? {} : { querystring: jsonSchema(query) }),

@@ -8,7 +8,7 @@ import { listIn } from '../config/mcp-keys.ts'
 import type { McpSettings } from '../config/mcp-keys.ts'
 import type { OauthSettings } from '../config/oauth-keys.ts'
 import type { SecretKey } from '../config/secret-key.ts'
-import { callerOf } from '../http/access.ts'
+import { callerOf, forBearers } from '../http/access.ts'
 import type { Caller } from '../http/access.ts'
 import type { OpenWaits } from '../http/connection.ts'
 import type { RouteDeclaration } from '../http/route.ts'
@@ -179,7 +179,7 @@ function answerProblems(scope: FastifyInstance, { log }: McpRoutesOptions): void
     if (status >= 500) log.error('an MCP request failed', { method: request.method, ...errorFields(error) })
     const retryAfter = isOurs ? error.details['retry_after_s'] : undefined
     if (retryAfter !== undefined) void reply.header('retry-after', String(retryAfter))
-    const message = status >= 500 && status !== 503 ? 'Internal error' : error.message
+    const message = status >= 500 && status !== 503 ? 'Internal error' : forBearers(error.message)
     const code = isOurs ? error.code : 'INVALID_REQUEST'
     const number = code === 'INVALID_JSON' ? -32_700 : status >= 500 ? -32_603 : -32_600
     return reply

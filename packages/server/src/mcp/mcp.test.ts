@@ -259,6 +259,7 @@ describe('the door of /mcp', () => {
     await start()
     const reply = await server.call('POST', '/mcp', { body: { jsonrpc: '2.0', id: 1, method: 'ping' } })
     expect(reply.status).toBe(401)
+    expect(reply.text).toContain('Authorization: Bearer')
     const [, url = ''] = /resource_metadata="([^"]+)"/.exec(reply.headers.get('www-authenticate') ?? '') ?? []
     expect(await (await fetch(url)).json()).toMatchObject({ resource: `${server.address}/mcp` })
   })

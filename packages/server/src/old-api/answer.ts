@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '@impresario/core'
 import type { ImpresarioError } from '@impresario/protocol'
+import { forBearers } from '../http/access.ts'
 import { pathOf, refusalOf } from '../http/problem.ts'
 import { errorFields } from '../runtime/log.ts'
 import { InvalidInput } from './input.ts'
@@ -89,7 +90,7 @@ function sendEnvelope(request: FastifyRequest, reply: FastifyReply, refusal: Imp
   if (retryAfter !== undefined) void reply.header('retry-after', String(retryAfter))
   const body = {
     error: NAMES[status] ?? (isOurs ? 'internal_server_error' : 'bad_request'),
-    message: isOurs ? 'Internal error' : refusal.message,
+    message: isOurs ? 'Internal error' : forBearers(refusal.message),
     details: { code: isOurs ? 'INTERNAL' : refusal.code },
     request_id: requestIdOf(request),
     timestamp: stamp(Date.now()),

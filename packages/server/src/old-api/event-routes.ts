@@ -52,7 +52,7 @@ export function registerEventRoutes(app: FastifyInstance, options: EventRoutesOp
     const event = await events.publish(said, isOwn ? actor : { id: owner, isAdmin: false })
     const triggered = await listeners.idsFor(event, TRIGGERED_MAX)
     void reply.code(202)
-    return operation(`The event is published, and ${triggered.length} tasks run for it.`, {
+    return operation(`The event is published, and ${counted(triggered.length)} for it.`, {
       event_id: event.id,
       stream_id: streamId(event),
       topic,
@@ -121,4 +121,8 @@ function wireEvent(event: PublishedEvent): JsonObject {
     },
     'The event',
   )
+}
+
+function counted(tasks: number): string {
+  return tasks === 1 ? '1 task runs' : `${tasks} tasks run`
 }

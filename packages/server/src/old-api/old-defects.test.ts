@@ -143,6 +143,7 @@ describe('answers', () => {
       [await oldClient(app, 'beta').call('GET', `/tasks/${id}`), 404, 'not_found'],
       [await alpha.call('POST', `/tasks/${id}/run_now`), 400, 'bad_request'],
     ] as const
+    expect(refusals[0][0].body['message']).toContain('Authorization: Bearer')
     for (const [answer, status, error] of refusals) {
       expect({ ...answer.body, status: answer.status }).toEqual({
         status,
