@@ -288,6 +288,8 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   fileOperationsWaitingMax: 'File operations that wait for one of `S3_MAX_CONCURRENCY` slots.',
   fileWaitMs: 'Time that a file operation waits for a slot.',
   fileStallMs: 'Time without progress after which an upload or download is aborted.',
+  fileAddressesMax: 'Open upload addresses of S3 for one job. Beyond it, a job gets addresses of the server.',
+  fileAddressLingerMs: 'Time for which the space of an upload to S3 stays reserved after its address has expired.',
   fileJsonBytesMax: 'A file that `readJson` reads.',
   jobLogLinesMax: 'Lines of `context.log` and `task.log` that are stored with a job; the newest are kept.',
   jobLogBytesMax: 'The same, in bytes.',

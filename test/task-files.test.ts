@@ -25,6 +25,9 @@ const convert = blueprint('convert', { start: 'wait', backoffMs: 1, taskAttempts
       type: 't',
       params: {
         ...context.initialData,
+        ...(context.initialData['isFolder'] === true
+          ? { folder: `s3://impresario-files/jobs/${context.jobId}/in/` }
+          : {}),
         source: context.initialData['source'] ?? `s3://impresario-files/jobs/${context.jobId}/in/source.bin`,
       },
       transitions: { success: 'done', failure: 'failed' },
@@ -160,6 +163,35 @@ describe.each(['http', 'local'] as const)('files of tasks (%s)', (kind) => {
         () => false,
       ),
     ).toBe(false)
+  })
+
+  test('[J-05] no address in the params leads out of the directory of the task, and nothing is made there', async () => {
+    const seen: unknown[] = []
+    await startWorker(kind, async (params) => {
+      seen.push(params['source'])
+      return {}
+    })
+    const base = 's3://impresario-files/jobs/any'
+    for (const rest of ['../../outside/', 'in/../../../outside/', '/', '../../outside/file', 'a//b/']) {
+      const job = await ended(await newJob({ source: `${base}/${rest}` }))
+      expect([rest, job['status'], seen]).toEqual([rest, 'failed', []])
+      await expect(access(join(directory, 'outside'))).rejects.toThrow('ENOENT')
+      expect(JSON.stringify(job)).toContain('The name of a file')
+    }
+  })
+
+  test('[J-05] an address that ends with a slash is a folder with everything below it', async () => {
+    let seen: readonly string[] = []
+    await startWorker(kind, async (params) => {
+      seen = (await readdir(params['folder'] as string, { recursive: true })).toSorted()
+      return {}
+    })
+    const jobId = await newJob({ source: 'none', isFolder: true })
+    await put(jobId, 'in/a.txt', 'a')
+    await put(jobId, 'in/deep/b.txt', 'b')
+    await put(jobId, 'other.txt', 'c')
+    expect((await ended(jobId))['status']).toBe('finished')
+    expect(seen).toEqual(['a.txt', 'deep', 'deep/b.txt'])
   })
 
   test('[J-05] files of other clients are not found, those of the own client are; other addresses stay as they are', async () => {

@@ -12,9 +12,10 @@ export async function start(options: GlobalOptions): Promise<number> {
   // Settings are read before the server's code is: a refusal comes at once.
   const { doubtfulVariables, loadSettings } = await import('@impresario/server/config')
   const settings = loadSettings({ environment: process.env, directory: process.cwd() })
-  const { createLog, createServer, loadBlueprints } = await import('@impresario/server')
+  const { consoleIntoLog, createLog, createServer, loadBlueprints } = await import('@impresario/server')
   const { logLevel: level, logFormat: format, timeZone, instanceId: instance } = settings
   const log = createLog({ level, format, timeZone, instance })
+  if (format === 'json') consoleIntoLog(log)
   for (const warning of doubtfulVariables(process.env)) log.warn(warning)
   const screen = screenFor(options)
   // Before the storage is opened: blueprints that cannot be loaded must not lock it.

@@ -74,7 +74,7 @@ export interface FileStore {
   folders(prefix: string): AsyncIterable<string>
   /** Deleting what is not there is no mistake. */
   delete(keys: readonly string[]): Promise<void>
-  /** An address by which the file can be read or written without this process. Nothing: this store has none. */
+  /** An address by which the file can be read or written without this process. Nothing: this store has none for it. */
   presign(key: string, options: PresignOptions): Promise<string | undefined>
   /** Removes what uploads have left that ended without an end, and have not written for so long. Returns how many. */
   sweep(idleMs: number): Promise<number>

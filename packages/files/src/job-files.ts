@@ -1,5 +1,6 @@
 import { ImpresarioError, mustBeFileName } from '@impresario/protocol'
 import type { FileRef } from '@impresario/protocol'
+import type { ComingFile, FileAccounts, PromisedFile, Usage } from './file-accounts.ts'
 import type {
   ByteRange,
   FileContent,
@@ -16,36 +17,6 @@ export interface JobFileLimits {
   readonly fileBytesMax: number
   readonly jobFilesMax: number
   readonly jobBytesMax: number
-}
-
-export interface Usage {
-  readonly files: number
-  readonly bytes: number
-}
-
-/** A file that is about to be written, for the account of its client. */
-export interface ComingFile {
-  readonly isNew: boolean
-  /** Undefined where the size is not known before the end. */
-  readonly bytes: number | undefined
-  readonly bytesMax: number
-  /** The size of the file that it replaces. */
-  readonly replaces: number
-}
-
-export interface Booked {
-  /** As much as there is room for. */
-  readonly bytesMax: number
-  /** The upload is over, with so many bytes; undefined if nothing was written. Never throws. */
-  settle(written: number | undefined): Promise<void>
-}
-
-/** Counts the files of all jobs of a client together. */
-export interface FileAccounts {
-  /** Keeps room for the file, or refuses it. Nothing where no limit applies. */
-  book(jobId: string, file: ComingFile): Promise<Booked | undefined>
-  /** A file was deleted. Never throws. */
-  removed(jobId: string, bytes: number): Promise<void>
 }
 
 const JOBS = 'jobs/'
@@ -87,10 +58,32 @@ export class JobFiles {
     }
   }
 
-  /** Refuses an upload that does not go through here, if it would be too much. */
+  /** Refuses an upload that comes later, if it would be too much now. Keeps no room for it. */
   async mustHaveRoom(jobId: string, name: string, bytes: number): Promise<void> {
     const reserved = await this.#reserve(jobId, keyOf(jobId, name), bytes)
     await reserved.release(undefined)
+  }
+
+  /**
+   * An address of the store that takes this file. There is room for it until the address has ended. Nothing where the store has no
+   * such address, or too many of the job are open: then the upload has to come through this process, which counts it.
+   */
+  async presignUpload(jobId: string, name: string, bytes: number, expiresMs: number): Promise<string | undefined> {
+    const key = keyOf(jobId, name)
+    const accounts = this.#accounts
+    if (accounts === undefined) return undefined
+    const url = await this.store.presign(key, { method: 'PUT', bytes, expiresMs })
+    if (url === undefined) return undefined
+    const outcome = await this.#inTurn(jobId, async () => {
+      for (;;) {
+        const { version, coming } = await this.#room(jobId, key, bytes)
+        // The promise adds to what counts there only what it is larger by.
+        const added = { ...coming, promised: coming.replaces }
+        const kept = await accounts.promise(jobId, { name, bytes, expiresMs, version }, added)
+        if (kept !== 'conflict') return kept
+      }
+    })
+    return outcome === 'kept' ? url : undefined
   }
 
   /** Nothing if there is no such file. */
@@ -115,8 +108,11 @@ export class JobFiles {
   async delete(jobId: string, name: string): Promise<void> {
     const key = keyOf(jobId, name)
     const known = this.#accounts === undefined ? undefined : await this.store.head(key)
+    const promised = (await this.#promised(jobId)).files.find((file) => file.name === name)
     await this.store.delete([key])
-    if (known !== undefined) await this.#accounts?.removed(jobId, known.bytes)
+    if (known === undefined) return
+    const bytes = Math.max(0, known.bytes - (promised?.bytes ?? 0))
+    await this.#accounts?.removed(jobId, { files: promised === undefined ? 1 : 0, bytes })
   }
 
   /** Returns what there was. */
@@ -131,12 +127,19 @@ export class JobFiles {
     }
   }
 
-  async presign(jobId: string, name: string, options: PresignOptions): Promise<string | undefined> {
+  /** An address of the store that reads the file. Nothing: this store has none. */
+  async presign(
+    jobId: string,
+    name: string,
+    options: PresignOptions & { readonly method: 'GET' },
+  ): Promise<string | undefined> {
     return this.store.presign(keyOf(jobId, name), options)
   }
 
+  /** What counts: the files that are there, and those that may come by addresses of the store. */
   async usage(jobId: string): Promise<Usage> {
-    return total(await this.#all(jobId))
+    const { files } = await this.#promised(jobId)
+    return total(withPromised(jobId, await this.#all(jobId), files))
   }
 
   /** The ids of all jobs that have files. */
@@ -176,10 +179,14 @@ export class JobFiles {
     return found
   }
 
-  /** Keeps room for one more file. Where its size is not known yet, it may take all that is left. */
-  async #reserve(jobId: string, key: string, bytes: number | undefined): Promise<Reserved> {
+  async #promised(jobId: string): ReturnType<FileAccounts['promised']> {
+    return (await this.#accounts?.promised(jobId)) ?? { version: 0, files: [] }
+  }
+
+  /** One look for room of a job after the other. */
+  async #inTurn<T>(jobId: string, look: () => Promise<T>): Promise<T> {
     const last = this.#looking.get(jobId) ?? Promise.resolve()
-    const own = last.then(async () => this.#look(jobId, key, bytes))
+    const own = last.then(look)
     const settled = own.catch(() => undefined)
     this.#looking.set(jobId, settled)
     try {
@@ -189,12 +196,35 @@ export class JobFiles {
     }
   }
 
-  async #look(jobId: string, key: string, bytes: number | undefined): Promise<Reserved> {
+  /** Keeps room for one more file. Where its size is not known yet, it may take all that is left. */
+  async #reserve(jobId: string, key: string, bytes: number | undefined): Promise<Reserved> {
+    return this.#inTurn(jobId, async () => {
+      const { coming } = await this.#room(jobId, key, bytes)
+      const booked = await this.#accounts?.book(jobId, coming)
+      const bytesMax = Math.min(coming.bytesMax, booked?.bytesMax ?? coming.bytesMax)
+      const added: Coming = { key, bytes: bytes ?? bytesMax }
+      const all = this.#coming.get(jobId) ?? new Set()
+      this.#coming.set(jobId, all.add(added))
+      return {
+        bytesMax,
+        release: async (written) => {
+          all.delete(added)
+          if (all.size === 0 && this.#coming.get(jobId) === all) this.#coming.delete(jobId)
+          await booked?.settle(written)
+        },
+      }
+    })
+  }
+
+  /** Refuses what is too much for the job. */
+  async #room(jobId: string, key: string, bytes: number | undefined): Promise<Room> {
     const { fileBytesMax, jobFilesMax, jobBytesMax } = this.limits
     if (bytes !== undefined && bytes > fileBytesMax) throw tooLarge(fileBytesMax)
+    const { version, files: promises } = await this.#promised(jobId)
     const before = [...(this.#coming.get(jobId) ?? [])]
     const there = await this.#all(jobId)
-    const others = total(there.filter((file) => file.key !== key))
+    const counted = withPromised(jobId, there, promises)
+    const others = total(counted.filter((file) => file.key !== key))
     const coming = this.#comingBeside(jobId, before, new Set(there.map((file) => file.key)))
     if (others.files + coming.files >= jobFilesMax) {
       throw new ImpresarioError('LIMIT_EXCEEDED', `The job has ${jobFilesMax} files, which is the most for one job.`)
@@ -204,22 +234,11 @@ export class JobFiles {
       const message = `The files of the job may have ${jobBytesMax} bytes together, of which ${Math.max(left, 0)} are left.`
       throw new ImpresarioError('LIMIT_EXCEEDED', message)
     }
-    const replaced = there.find((file) => file.key === key)
-    const most = Math.min(fileBytesMax, left)
-    const asked = { isNew: replaced === undefined, bytes, bytesMax: most, replaces: replaced?.bytes ?? 0 }
-    const booked = await this.#accounts?.book(jobId, asked)
-    const bytesMax = Math.min(most, booked?.bytesMax ?? most)
-    const added: Coming = { key, bytes: bytes ?? bytesMax }
-    const all = this.#coming.get(jobId) ?? new Set()
-    this.#coming.set(jobId, all.add(added))
-    return {
-      bytesMax,
-      release: async (written) => {
-        all.delete(added)
-        if (all.size === 0 && this.#coming.get(jobId) === all) this.#coming.delete(jobId)
-        await booked?.settle(written)
-      },
-    }
+    const replaced = counted.find((file) => file.key === key)
+    const promised = promises.find(({ name }) => keyOf(jobId, name) === key)?.bytes ?? 0
+    const bytesMax = Math.min(fileBytesMax, left)
+    const file = { isNew: replaced === undefined, bytes, bytesMax, replaces: replaced?.bytes ?? 0, promised }
+    return { version, coming: file }
   }
 
   /**
@@ -234,6 +253,12 @@ export class JobFiles {
   }
 }
 
+interface Room {
+  /** Of the promises that were looked at. */
+  readonly version: number
+  readonly coming: ComingFile
+}
+
 interface Reserved {
   readonly bytesMax: number
   /** With the size of what was written, if anything was. */
@@ -246,7 +271,24 @@ interface Coming {
   readonly bytes: number
 }
 
-function total(files: readonly StoredFile[]): Usage {
+type Counted = Pick<StoredFile, 'key' | 'bytes'>
+
+/** Under each name counts what is more: the file that is there, or the one that may come. */
+function withPromised(
+  jobId: string,
+  there: readonly StoredFile[],
+  promises: readonly PromisedFile[],
+): readonly Counted[] {
+  if (promises.length === 0) return there
+  const all = new Map(there.map(({ key, bytes }) => [key, bytes]))
+  for (const { name, bytes } of promises) {
+    const key = keyOf(jobId, name)
+    all.set(key, Math.max(bytes, all.get(key) ?? 0))
+  }
+  return [...all].map(([key, bytes]) => ({ key, bytes }))
+}
+
+function total(files: readonly Counted[]): Usage {
   return { files: files.length, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) }
 }
 

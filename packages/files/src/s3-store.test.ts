@@ -111,6 +111,15 @@ describe.skipIf(missingSwift !== undefined && process.env['CI'] !== 'true')('wit
   })
 })
 
+test('[J-06] there is no signed address for a file that S3 does not take in one request', async () => {
+  const store = await storeAt({ endpoint: 'http://127.0.0.1:1', region: 'us-east-1', accessKey: 'a', secretKey: 'b' })
+  const address = async (bytes: number): Promise<string | undefined> =>
+    store.presign('up', { method: 'PUT', expiresMs: 60_000, bytes })
+  expect(await address(5 * 2 ** 30)).toContain('X-Amz-SignedHeaders=content-length%3Bhost')
+  expect(await address(5 * 2 ** 30 + 1)).toBeUndefined()
+  await store.close()
+})
+
 test('[J-01] a store that is not there is told as such', async () => {
   const store = await storeAt({ endpoint: 'http://127.0.0.1:1', region: 'us-east-1', accessKey: 'a', secretKey: 'b' })
   await expect(store.check()).rejects.toMatchObject({ code: 'FILES_UNAVAILABLE' })

@@ -20,6 +20,8 @@ import type { S3Connection } from './s3-client.ts'
 
 const PAGE_DEFAULT = 1_000
 const PARTS_MAX = 10_000
+/** What S3 takes in one request. An address cannot take a file in parts. */
+const REQUEST_BYTES_MAX = 5_368_709_120
 /** Single deletes, because many stores do not read the request for several (aws-sdk-js-v3#6819). */
 const DELETES_AT_ONCE = 8
 
@@ -131,8 +133,9 @@ export class S3Store implements FileStore {
     await Promise.all(Array.from({ length: DELETES_AT_ONCE }, async () => this.#deleteEach(left)))
   }
 
-  async presign(key: string, options: PresignOptions): Promise<string> {
+  async presign(key: string, options: PresignOptions): Promise<string | undefined> {
     mustBeFileName('key', key)
+    if (options.method === 'PUT' && options.bytes > REQUEST_BYTES_MAX) return undefined
     const { module, client } = this.#connection
     const { getSignedUrl } = await loadPresigner()
     const place = { Bucket: this.bucket, Key: key }

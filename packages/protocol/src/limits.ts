@@ -236,6 +236,10 @@ export const LIMITS = {
   fileWaitMs: 30_000,
   /** Nothing came of a file for so long: whoever sends or reads it is gone. */
   fileStallMs: 30_000,
+  /** Addresses of S3 for uploads that one job has at a time: they are one record. Beyond it, addresses are those of the server. */
+  fileAddressesMax: 100,
+  /** Room is kept for an upload to S3 so long after its address has ended: one that has begun by then may go on. */
+  fileAddressLingerMs: 3_600_000,
   /** One file that is read as JSON, into memory. */
   fileJsonBytesMax: 16_777_216,
   /** The newest lines of a job's log are kept with it. */

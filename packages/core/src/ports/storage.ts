@@ -13,10 +13,16 @@ export interface Records {
   /** What became of a worker's tasks lately; by worker id. Its reputation is computed from it. */
   readonly standing: Standing
   /**
-   * Jobs that a client has started in a month; by client id. Also what automations, agents and runs have used, and how
-   * many files a client has, with how many bytes.
+   * Jobs that a client has started in a month; by client id. Also what automations, agents and runs have used, how many
+   * files a client has, with how many bytes, and for which files of a job room is kept.
    */
-  readonly quota: { readonly period: string; readonly used: number; readonly usage?: Usage; readonly bytes?: number }
+  readonly quota: {
+    readonly period: string
+    readonly used: number
+    readonly usage?: Usage
+    readonly bytes?: number
+    readonly kept?: readonly KeptRoom[]
+  }
   /** Events that a client sent by key, for jobs that wait for them now or later; by client, topic and key. */
   readonly inbox: Inbox
   /** A job that waits for an event by key; by its inbox, and then the job. */
@@ -72,6 +78,13 @@ export interface Records {
   readonly log: { readonly lines: readonly LogLineBody[] }
   /** An agent with the hashes of its tokens; by its id. Beside it, under its name, which agent has that name. */
   readonly agent: JsonObject
+}
+
+/** Room for a file that may come by an address of the store of files, until a moment of the storage's clock. */
+export interface KeptRoom {
+  readonly name: string
+  readonly bytes: number
+  readonly endsAt: number
 }
 
 export interface ScheduleRecord {

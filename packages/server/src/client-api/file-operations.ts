@@ -77,12 +77,10 @@ export async function grantUpload(
   const { filename: name, bytes, expires_in: seconds = UPLOAD_SECONDS } = readQuery(schemas.fileUploadQuery, query)
   const { files } = parts.fileService
   mustBeFileName('filename', name)
-  if (bytes !== undefined) await files.mustHaveRoom(jobId, name, bytes)
-  // The store can enforce the size only if it is part of the signature.
-  const direct =
-    bytes === undefined
-      ? undefined
-      : await files.presign(jobId, name, { method: 'PUT', bytes, expiresMs: seconds * 1_000 })
+  // The store can enforce the size only if it is part of the signature; and room can be kept only for what has a size.
+  const direct = bytes === undefined ? undefined : await files.presignUpload(jobId, name, bytes, seconds * 1_000)
+  // What comes through this server is counted when it comes. A refusal now saves the caller from trying.
+  if (direct === undefined && bytes !== undefined) await files.mustHaveRoom(jobId, name, bytes)
   const url = direct ?? signedUrl(parts, base, { jobId, name, method: 'PUT', seconds })
   return { url, method: 'PUT', expires_in: seconds }
 }

@@ -104,7 +104,7 @@ export const FILE_ROUTES = {
     id: 'grantUpload',
     summary: 'An address that takes one file of a job, without a token',
     description:
-      'For browsers and other programs that must not have a token. `PUT` the file there. With `bytes` the address may be one of S3, which takes a file of exactly that size; without it, it is one of this server.',
+      'For browsers and other programs that must not have a token. `PUT` the file there. With `bytes` the address may be one of S3, which takes a file of exactly that size and counts for the limits until it has expired; without it, it is one of this server.',
     params: schemas.jobParams,
     query: schemas.fileUploadQuery,
     replies: { 200: { description: 'The address.', body: schemas.fileGrantBody } },

@@ -1,9 +1,10 @@
 import { nextPage } from '@impresario/core'
-import type { Job, Log, Put, Storage, Stored } from '@impresario/core'
+import type { Job, KeptRoom, Log, Put, Storage, Stored } from '@impresario/core'
 import { OneByOne } from '@impresario/engine'
-import type { Booked, ComingFile, FileAccounts, JobFiles, Usage } from '@impresario/files'
-import { ImpresarioError } from '@impresario/protocol'
+import type { Booked, ComingFile, FileAccounts, JobFiles, NewPromise, PromisedFiles, Usage } from '@impresario/files'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import { errorFields } from '../runtime/log.ts'
+import { putRoom, readRoom, roomsOf, withRoom } from './kept-room.ts'
 
 /** Zero: no limit. */
 export interface ClientFileLimits {
@@ -34,14 +35,19 @@ const STATUS = 'files'
 const PAGE = 200
 /** An account that nothing has changed for so long is counted anew when it is needed. */
 const KEPT_MS = 30 * 86_400_000
+/** A client that is at its limit may have room again when addresses end. It is looked for so often at most. */
+const RELEASE_EVERY_MS = 1_000
 
 /**
  * How many files the jobs of a client have together, and how many bytes. The account is a record in the storage, so that it
  * holds for all instances: an upload is booked before it begins and settled when it is over.
  *
- * Files also come and go past the account: by addresses of the store itself, with jobs that are removed, and when a process ends in the
- * middle of an upload. So the files are counted regularly (`recount`), and that sets the account right. Clients without a limit
- * have no account.
+ * An upload to an address of the store does not pass through here: it is booked when the address is issued, with a record of
+ * the job that says for which file and until when (`promise`). It is settled when that time is over and a booking would be
+ * refused otherwise, or with the next count. That record exists for clients without limits too, for the limits of the job.
+ *
+ * Files also come and go past the account: with jobs that are removed, and when a process ends in the middle of an upload. So
+ * the files are counted regularly (`recount`), and that sets the account right. Clients without a limit have no account.
  */
 export class ClientFiles implements FileAccounts {
   readonly #options: ClientFilesOptions
@@ -49,6 +55,8 @@ export class ClientFiles implements FileAccounts {
   readonly #queue = new OneByOne()
   /** What uploads to this instance have booked and not settled. */
   readonly #coming = new Map<string, Usage>()
+  /** When this instance has looked last for addresses of a client that have ended, on the storage's clock. */
+  readonly #releasedAt = new Map<string, number>()
   #counting: Promise<void> | undefined
 
   constructor(options: ClientFilesOptions) {
@@ -61,10 +69,25 @@ export class ClientFiles implements FileAccounts {
     return this.#queue.run(clientId, () => this.#book(clientId, file))
   }
 
-  async removed(jobId: string, bytes: number): Promise<void> {
+  async removed(jobId: string, { files, bytes }: Usage): Promise<void> {
     const clientId = (await this.#options.readJob(jobId).catch(() => undefined))?.client.id
     if (clientId === undefined || !this.#isLimited(clientId)) return
-    await this.#change(clientId, { files: -1, bytes: -bytes })
+    await this.#change(clientId, { files: -files, bytes: -bytes })
+  }
+
+  async promised(jobId: string): Promise<PromisedFiles> {
+    const { storage } = this.#options
+    const { version, kept } = await readRoom(storage, jobId)
+    if (kept.length === 0) return { version, files: [] }
+    const now = await storage.now()
+    return { version, files: kept.filter(({ endsAt }) => endsAt > now) }
+  }
+
+  async promise(jobId: string, promise: NewPromise, file: ComingFile): Promise<'kept' | 'conflict' | 'full'> {
+    const clientId = (await this.#options.readJob(jobId))?.client.id
+    // It has just been removed, and its files go too.
+    if (clientId === undefined) return 'full'
+    return this.#queue.run(clientId, () => this.#promise(jobId, clientId, promise, file))
   }
 
   /** Counts the files of all clients with limits. Two that ask at once share one count. */
@@ -76,27 +99,105 @@ export class ClientFiles implements FileAccounts {
     return this.#counting
   }
 
-  async #book(clientId: string, { isNew, bytes, bytesMax, replaces }: ComingFile): Promise<Booked> {
-    const { storage, limitsOf } = this.#options
+  async #promise(
+    jobId: string,
+    clientId: string,
+    { name, bytes, expiresMs, version }: NewPromise,
+    file: ComingFile,
+  ): Promise<'kept' | 'conflict' | 'full'> {
+    const { storage } = this.#options
+    // What has ended is settled first, as its files count in another way from now on.
+    if (await this.#release(jobId, clientId)) return 'conflict'
+    const known = await readRoom(storage, jobId)
+    if (known.version !== version) return 'conflict'
+    const endsAt = (await storage.now()) + expiresMs + LIMITS.fileAddressLingerMs
+    const kept = withRoom(known.kept, { name, bytes, endsAt })
+    if (kept.length > LIMITS.fileAddressesMax) return 'full'
+    const put = [putRoom(known, clientId, kept)]
+    const isWritten = this.#isLimited(clientId)
+      ? (await this.#tryToBook(clientId, file, put)) !== undefined
+      : (await storage.commit({ put })) === 'committed'
+    // The address must not outlive what is known of it.
+    if (isWritten) await storage.sync()
+    return isWritten ? 'kept' : 'conflict'
+  }
+
+  async #book(clientId: string, file: ComingFile): Promise<Booked> {
     for (;;) {
-      const account = await this.#account(clientId)
-      const limits = limitsOf(clientId)
-      const left = room(limits.bytesMax, account.use.bytes) + replaces
-      if (isNew && room(limits.filesMax, account.use.files) < 1) throw tooMany(limits.filesMax, account.use.files)
-      if (left < (bytes ?? 1)) throw tooMuch(limits.bytesMax, account.use.bytes, bytes)
-      const most = Math.min(bytesMax, left)
-      const booked = { files: isNew ? 1 : 0, bytes: (bytes ?? most) - replaces }
-      if ((await storage.commit({ put: [putOf(account, booked)] })) !== 'committed') continue
-      this.#comes(clientId, booked, 1)
+      const booked = await this.#tryToBook(clientId, file)
+      if (booked === undefined) continue
+      const { by, bytesMax } = booked
+      this.#comes(clientId, by, 1)
       return {
-        bytesMax: most,
+        bytesMax,
         settle: async (written) => {
-          this.#comes(clientId, booked, -1)
-          const real = written === undefined ? NONE : { files: booked.files, bytes: written - replaces }
-          await this.#change(clientId, { files: real.files - booked.files, bytes: real.bytes - booked.bytes })
+          this.#comes(clientId, by, -1)
+          const real = written === undefined ? NONE : { files: by.files, bytes: growth(file, written) }
+          await this.#change(clientId, { files: real.files - by.files, bytes: real.bytes - by.bytes })
         },
       }
     }
+  }
+
+  /** Refuses what is too much. Nothing if the account, or what is written beside it, has changed in between. */
+  async #tryToBook(
+    clientId: string,
+    file: ComingFile,
+    beside: readonly Put[] = [],
+  ): Promise<{ readonly by: Usage; readonly bytesMax: number } | undefined> {
+    const { storage, limitsOf } = this.#options
+    const { isNew, bytes, replaces } = file
+    const account = await this.#account(clientId)
+    const limits = limitsOf(clientId)
+    const left = room(limits.bytesMax, account.use.bytes) + replaces
+    const isTooMany = isNew && room(limits.filesMax, account.use.files) < 1
+    if (isTooMany || left < (bytes ?? 1)) {
+      if (await this.#releaseAll(clientId)) return undefined
+      throw isTooMany ? tooMany(limits.filesMax, account.use.files) : tooMuch(limits.bytesMax, account.use.bytes, bytes)
+    }
+    const bytesMax = Math.min(file.bytesMax, left)
+    const by = { files: isNew ? 1 : 0, bytes: growth(file, bytes ?? bytesMax) }
+    const outcome = await storage.commit({ put: [putOf(account, by), ...beside] })
+    return outcome === 'committed' ? { by, bytesMax } : undefined
+  }
+
+  /** Settles what addresses of this client have ended. False: there are none. */
+  async #releaseAll(clientId: string): Promise<boolean> {
+    const { storage } = this.#options
+    const now = await storage.now()
+    if (now - (this.#releasedAt.get(clientId) ?? Number.NEGATIVE_INFINITY) < RELEASE_EVERY_MS) return false
+    this.#releasedAt.set(clientId, now)
+    let isChanged = false
+    for await (const { jobId, kept } of roomsOf(storage, clientId)) {
+      if (kept.some(({ endsAt }) => endsAt <= now) && (await this.#release(jobId, clientId))) isChanged = true
+    }
+    return isChanged
+  }
+
+  /** Of what addresses of the job have ended, only files that are there count. False: none has ended. */
+  async #release(jobId: string, clientId: string): Promise<boolean> {
+    const { storage } = this.#options
+    for (;;) {
+      const known = await readRoom(storage, jobId)
+      const now = known.kept.length === 0 ? 0 : await storage.now()
+      const ended = known.kept.filter(({ endsAt }) => endsAt <= now)
+      if (ended.length === 0) return false
+      const left = known.kept.filter(({ endsAt }) => endsAt > now)
+      const account = await this.#read(clientId)
+      const put = [putRoom(known, clientId, left)]
+      if (account.version > 0) put.push(putOf(account, await this.#unused(jobId, ended)))
+      if ((await storage.commit({ put })) === 'committed') return true
+    }
+  }
+
+  async #unused(jobId: string, ended: readonly KeptRoom[]): Promise<Usage> {
+    const files = this.#options.files()
+    let all = NONE
+    for (const { name, bytes } of ended) {
+      const there = await files.head(jobId, name)
+      all = sum(all, { files: there === undefined ? -1 : 0, bytes: Math.min(0, (there?.bytes ?? 0) - bytes) })
+    }
+    return all
   }
 
   /** A client that has no account yet, because its limit is new, waits for the count. */
@@ -134,12 +235,18 @@ export class ClientFiles implements FileAccounts {
   }
 
   async #recount(isOver: () => boolean): Promise<void> {
-    const { readJob, files: filesOf } = this.#options
+    const { storage, readJob, files: filesOf } = this.#options
+    const promised = new Set<string>()
+    for await (const { jobId } of roomsOf(storage)) promised.add(jobId)
+    for (const jobId of promised) {
+      const clientId = (await readJob(jobId))?.client.id
+      if (clientId !== undefined) await this.#release(jobId, clientId)
+    }
     const before = new Map((await this.#accounts()).map((account) => [account.clientId, account.use]))
     const coming = new Map(this.#coming)
     const found = new Map<string, Usage>()
     const files = filesOf()
-    for await (const jobId of files.jobs()) {
+    for await (const jobId of eachOnce(promised, files.jobs())) {
       if (isOver()) return
       const clientId = (await readJob(jobId))?.client.id
       if (clientId === undefined || !this.#isLimited(clientId)) continue
@@ -148,7 +255,7 @@ export class ClientFiles implements FileAccounts {
     for (const clientId of new Set([...before.keys(), ...found.keys()])) {
       if (isOver()) return
       if (!this.#isLimited(clientId)) {
-        await this.#options.storage.commit({ drop: [{ kind: 'quota', id: `${PREFIX}${clientId}` }] })
+        await storage.commit({ drop: [{ kind: 'quota', id: `${PREFIX}${clientId}` }] })
         continue
       }
       await this.#correct(clientId, sum(found.get(clientId), coming.get(clientId)), before.get(clientId) ?? NONE)
@@ -196,6 +303,16 @@ const NONE: Usage = { files: 0, bytes: 0 }
 
 function sum(one: Usage = NONE, other: Usage = NONE): Usage {
   return { files: one.files + other.files, bytes: one.bytes + other.bytes }
+}
+
+async function* eachOnce(first: ReadonlySet<string>, then: AsyncIterable<string>): AsyncGenerator<string> {
+  yield* first
+  for await (const one of then) if (!first.has(one)) yield one
+}
+
+/** By how much more counts under the name of a file when it has come. */
+function growth({ promised, replaces }: ComingFile, bytes: number): number {
+  return Math.max(bytes, promised) - replaces
 }
 
 function room(limit: number, used: number): number {

@@ -55,10 +55,14 @@ async function openFile(
   try {
     if (range === undefined || ifRange === undefined) return await files.get(jobId, name, range)
     // Who has a part of a file that has changed since gets all of it.
-    const etag = (await files.head(jobId, name))?.etag ?? ''
-    const isSame = ifRange === `"${etag}"`
-    const content = await files.get(jobId, name, isSame ? range : undefined)
-    if (!isSame || content?.file.etag === etag) return content
+    const hasSame = async (): Promise<boolean> => ifRange === `"${(await files.head(jobId, name))?.etag ?? ''}"`
+    if (!(await hasSame())) return await files.get(jobId, name)
+    const content = await files.get(jobId, name, range).catch(async (error: unknown) => {
+      // It may have been replaced between the two looks by one that has no such part.
+      if (!isImpresarioError(error, 'RANGE_NOT_SATISFIABLE') || (await hasSame())) throw error
+      return undefined
+    })
+    if (content !== undefined && ifRange === `"${content.file.etag}"`) return content
     // It was replaced between the two looks.
     content?.body.destroy()
     return await files.get(jobId, name)

@@ -74,8 +74,8 @@ export class FileJanitor implements LedService {
     const { service, log, removesFiles } = this.#options
     await this.#sweepCopies()
     const { files } = service
-    const uploads = await files.store.sweep(UPLOAD_IDLE_MS)
     const isOurs = await this.#isOurs(files)
+    const uploads = isOurs ? await files.store.sweep(UPLOAD_IDLE_MS) : 0
     let removed = 0
     if (isOurs && removesFiles) {
       removed += await this.#removeOrphans(files, isOver, async (jobId) => (await files.deleteAll(jobId)).files)

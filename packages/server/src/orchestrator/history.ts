@@ -14,9 +14,9 @@ import type {
   PageBounds,
   StoredEvent,
 } from '@impresario/history'
-import { ImpresarioError } from '@impresario/protocol'
+import { createTimestamp, ImpresarioError } from '@impresario/protocol'
 import type { EventBody, HistoryBody, WorkerHistoryBody } from '@impresario/protocol'
-import { createTimestamp, errorFields } from '../runtime/log.ts'
+import { errorFields } from '../runtime/log.ts'
 
 /** Something that happened to a job. */
 export interface HistoryEntry extends HistoryEvent {

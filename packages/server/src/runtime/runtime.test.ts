@@ -1,8 +1,9 @@
 import { getEventListeners } from 'node:events'
 import { shardSuffix } from '@impresario/core'
+import { createTimestamp } from '@impresario/protocol'
 import { describe, expect, test } from 'vitest'
 import { createClock } from './clock.ts'
-import { createLog, createTimestamp } from './log.ts'
+import { createLog } from './log.ts'
 import type { LogOptions } from './log.ts'
 import { createRandom } from './random.ts'
 

@@ -50,6 +50,7 @@ export interface WorkerEnvironment {
   readonly port: number | undefined
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
   readonly logFormat: 'text' | 'json'
+  readonly timeZone: string
 }
 
 interface Text {
@@ -262,5 +263,12 @@ export const ENVIRONMENT_KEYS: Readonly<Record<keyof WorkerEnvironment, Environm
     default: 'text',
     description:
       'text: easier to read in a terminal. json: one JSON object per line. The log is written to standard error.',
+  },
+  timeZone: {
+    names: ['TZ'],
+    type: 'text',
+    default: 'UTC',
+    description:
+      'Time zone of the log, such as `Europe/Berlin`. A zone that is not known by such a name counts as UTC.',
   },
 }

@@ -79,6 +79,7 @@ const EFFECTS: Readonly<Record<keyof WorkerEnvironment, readonly [string, Told, 
   port: ['8083', { healthPort: 8_083 }],
   logLevel: ['WARNING', {}],
   logFormat: ['json', {}],
+  timeZone: ['Europe/Berlin', {}],
 }
 
 test.for(Object.entries(ENVIRONMENT_KEYS).map(([field, key]) => [key.names[0], field] as const))(

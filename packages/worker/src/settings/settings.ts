@@ -187,7 +187,7 @@ export function settingsOf(options: WorkerOptions, env: Environment): WorkerSett
     healthPort: options.healthPort ?? said.port,
     payloadDir: options.payloadDir ?? said.payloadDir ?? join(tmpdir(), `impresario-${id}`),
     skillsDir: options.skillsDir ?? said.skillsDir,
-    log: options.log ?? stderrLog(said.logFormat, said.logLevel),
+    log: options.log ?? stderrLog(said.logFormat, said.logLevel, said.timeZone),
   }
 }
 

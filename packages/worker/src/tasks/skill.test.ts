@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import * as sdk from '../index.ts'
 import { stderrLog } from '../runtime/log.ts'
+import { settingsOf } from '../settings/settings.ts'
 import { silentLog, taskOf, TestOrchestrator } from '../orchestrator.fixture.ts'
 import { Gauge, Telemetry, type Usage } from './telemetry.ts'
 
@@ -209,18 +210,55 @@ test('[E-05] heartbeats tell the use of the machine when that is switched on', a
   expect(Object.keys(told() ?? {})).toEqual(['cpu_load_percent', 'ram_used_gb'])
 })
 
-test('[E-05] the log is text for people or JSON for programs, from the level on that is set', () => {
+function written(work: () => void): readonly string[] {
   const lines: string[] = []
   const write = process.stderr.write.bind(process.stderr)
   process.stderr.write = (text: string | Uint8Array): boolean => lines.push(String(text)) > 0
   try {
+    work()
+  } finally {
+    process.stderr.write = write
+  }
+  return lines
+}
+
+test('[I-05] the log of a worker is in its time zone; one that is not known is no reason to be without a log', () => {
+  const lines = written(() => {
+    for (const zone of ['Asia/Kathmandu', 'UTC', ':/etc/localtime']) stderrLog('text', 'info', zone).info('this')
+  })
+  expect(
+    lines.map((line) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?<zone>\S+) /.exec(line)?.groups?.['zone']),
+  ).toEqual(['+05:45', 'Z', 'Z'])
+  const { log } = settingsOf({}, { TZ: 'Asia/Kathmandu' })
+  expect(written(() => log.info('this'))[0]).toContain('+05:45 INFO')
+})
+
+test('[I-05] no text makes a line of its own in the log of a worker, and no field passes for what the log says itself', () => {
+  const [text = '', json = ''] = written(() => {
+    stderrLog('text', 'info').info('one\n2026-01-01 ERROR two\u001B[2J', { stack: 'Error: x\n  at y\u001B[2J' })
+    stderrLog('json', 'info').info('this', { level: 'error', message: 'that', time: 'never', n: 1 })
+  })
+  expect(text.split('\n')).toEqual([
+    expect.stringMatching(/Z INFO {2}one\\n2026-01-01 ERROR two\\u001b\[2J$/),
+    '    Error: x',
+    String.raw`      at y\u001b[2J`,
+    '',
+  ])
+  expect(JSON.parse(json)).toEqual({
+    time: expect.stringMatching(/Z$/) as unknown,
+    level: 'info',
+    message: 'this',
+    n: 1,
+  })
+})
+
+test('[E-05] the log is text for people or JSON for programs, from the level on that is set', () => {
+  const lines = written(() => {
     const text = stderrLog('text', 'warn')
     text.info('not this')
     text.warn('this', { n: 1 })
     stderrLog('json', 'debug').debug('that', { n: 2 })
-  } finally {
-    process.stderr.write = write
-  }
+  })
   expect(lines).toHaveLength(2)
   expect(lines[0]).toMatch(/^\S+Z WARN {2}this n=1\n$/)
   expect(JSON.parse(lines[1] ?? '')).toMatchObject({ level: 'debug', message: 'that', n: 2 })

@@ -2,7 +2,7 @@ import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { LIMITS, mustBeFileName, parseExact, stringifyExact, type FileRef, type TaskFiles } from '@impresario/protocol'
+import { LIMITS, fileNameProblem, parseExact, stringifyExact, type FileRef, type TaskFiles } from '@impresario/protocol'
 import { transportFailure, type FileTransport } from '../transport/transport.ts'
 import { InvalidInputError, PermanentError, TaskFailure, TransientError } from './failure.ts'
 
@@ -56,7 +56,9 @@ export class LocalFiles implements WorkerFiles {
 
   /** Everything below an address that ends with `/`, into one directory. */
   async downloadFolder(uri: string): Promise<string> {
-    const [, prefix = ''] = /^s3:\/\/[^/]+\/jobs\/[^/]+\/(.*)$/.exec(uri) ?? []
+    const [, prefix = ''] = /^s3:\/\/[^/]+\/jobs\/[^/]+\/(.*)$/s.exec(uri) ?? []
+    // Params come from clients: no folder of theirs leads out of the directory of the task.
+    mustNameFile(prefix.replace(/\/$/, ''))
     const target = join(await this.directory(), prefix)
     await mkdir(target, { recursive: true, mode: 0o700 })
     for (const file of await this.list(prefix)) if (file.uri.startsWith(uri)) await this.download(file.name)
@@ -68,7 +70,7 @@ export class LocalFiles implements WorkerFiles {
     const stats = await stat(real)
     if (!stats.isFile()) throw new PermanentError(`"${basename(path)}" is no file, and cannot be kept with the job.`)
     const given = name ?? relative(own, real).split(sep).join('/')
-    mustBeFileName('name', given)
+    mustNameFile(given)
     return this.#asked(async (transport, taskId, signal) => {
       const content = createReadStream(real, { highWaterMark: 262_144 })
       return transport.write(taskId, given, { content, bytes: stats.size }, signal)
@@ -104,7 +106,7 @@ export class LocalFiles implements WorkerFiles {
   }
 
   async writeJson(name: string, value: unknown): Promise<FileRef> {
-    mustBeFileName('name', name)
+    mustNameFile(name)
     const text = Buffer.from(stringifyExact(value))
     return this.#asked(
       async (transport, taskId, signal) =>
@@ -156,12 +158,18 @@ export class LocalFiles implements WorkerFiles {
 /** Where a copy lies below the task's directory. Those of other jobs do not meet our own. */
 function pathOf(name: string): string {
   if (!name.startsWith('s3://')) {
-    mustBeFileName('name', name)
+    mustNameFile(name)
     return name
   }
-  const [, job = '', file = ''] = /^s3:\/\/[^/]+\/jobs\/([^/]+)\/(.*)$/.exec(name) ?? []
-  mustBeFileName('name', file)
+  const [, job = '', file = ''] = /^s3:\/\/[^/]+\/jobs\/([^/]+)\/(.*)$/s.exec(name) ?? []
+  mustNameFile(file)
   return job === '' ? file : join(`job-${job.replaceAll(/[^\w-]/g, '_')}`, file)
+}
+
+/** A name that is none today is none tomorrow: the task is not tried again. */
+function mustNameFile(name: string): void {
+  const problem = fileNameProblem(name)
+  if (problem !== undefined) throw new InvalidInputError(`The name of a file ${problem}: ${JSON.stringify(name)}.`)
 }
 
 async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
