@@ -115,6 +115,19 @@ describe('a server under load', () => {
     expect(missing.map((expr) => `${sources.get(expr)}: ${expr}`)).toEqual([])
   }, 120_000)
 
+  test('[I-03] [I-04] Prometheus gets a job of each bucket of the durations as its example', async () => {
+    const query = `${prometheusUrl}/api/v1/query_exemplars?query=orchestrator_job_duration_seconds_bucket&start=0&end=9999999999`
+    const examples = async (): Promise<readonly { labels: Record<string, string> }[]> => {
+      const { data } = (await (await fetch(query)).json()) as {
+        data: { exemplars: { labels: Record<string, string> }[] }[]
+      }
+      return data.flatMap(({ exemplars }) => exemplars)
+    }
+    await expect.poll(async () => (await examples()).length).toBeGreaterThan(0)
+    const [first] = await examples()
+    expect((await client.job(first?.labels['job_id'] ?? '').wait()).status).toBe('finished')
+  })
+
   test('[I-03] promtool accepts the text; the token is needed; a scrape is quick', async () => {
     const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
     for (const path of ['/metrics', '/_public/metrics']) {
@@ -183,7 +196,8 @@ scrape_configs:
   )
   const { host } = new URL(url)
   const flags = [`--config.file=${config}`, `--storage.tsdb.path=${join(directory, 'tsdb')}`, '--log.level=error']
-  const child = spawn('prometheus', [...flags, `--web.listen-address=${host}`], { stdio: 'ignore' })
+  const examples = '--enable-feature=exemplar-storage'
+  const child = spawn('prometheus', [...flags, examples, `--web.listen-address=${host}`], { stdio: 'ignore' })
   for (;;) {
     if (child.exitCode !== null) throw new Error(`Prometheus ended with ${child.exitCode}`)
     const isReady = await fetch(`${url}/-/ready`).then(

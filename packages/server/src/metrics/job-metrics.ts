@@ -2,6 +2,7 @@ import { questionOf } from '@impresario/core'
 import type { Job, TrailEntry, WorkerRecord } from '@impresario/core'
 import type { Delivery, HistorySink } from '@impresario/engine'
 import type { Metrics } from './metrics.ts'
+import type { JobOfValue } from './open-metrics.ts'
 
 /** Outcomes of jobs by the event that tells of them. */
 const ENDS: Readonly<Record<string, string>> = {
@@ -21,7 +22,8 @@ const TASK_ENDS: Readonly<Record<string, string>> = {
 export function countedHistory(metrics: Metrics, history: HistorySink): HistorySink {
   return {
     append(jobId, job, entries) {
-      for (const entry of entries) countEntry(metrics, job, entry)
+      const behind = job === undefined ? undefined : { id: jobId, tracing: job.tracing }
+      for (const entry of entries) countEntry(metrics, { job, behind }, entry)
       history.append(jobId, job, entries)
     },
     appendWorker: (moment) => history.appendWorker(moment),
@@ -37,7 +39,13 @@ export function countHot(metrics: Metrics, { blueprint, call }: Delivery, worker
   metrics.count('orchestrator_tasks_hot_dispatched_total', { blueprint: labelOf(blueprint), kind })
 }
 
-function countEntry(metrics: Metrics, job: Job | undefined, { event, code, durationMs }: TrailEntry): void {
+interface Counted {
+  readonly job: Job | undefined
+  /** The job as the example of a figure. */
+  readonly behind: JobOfValue | undefined
+}
+
+function countEntry(metrics: Metrics, { job, behind }: Counted, { event, code, durationMs }: TrailEntry): void {
   const blueprint = blueprintLabel(job)
   if (event === 'job_created') {
     metrics.count('orchestrator_jobs_total', { blueprint })
@@ -54,7 +62,7 @@ function countEntry(metrics: Metrics, job: Job | undefined, { event, code, durat
     metrics.count('impresario_jobs_ended_total', { blueprint, outcome })
     if (outcome === 'failed' || outcome === 'error') metrics.count('orchestrator_jobs_failed_total', { blueprint })
     if (durationMs !== undefined) {
-      metrics.observe('orchestrator_job_duration_seconds', { blueprint }, durationMs / 1_000)
+      metrics.observe('orchestrator_job_duration_seconds', { blueprint }, durationMs / 1_000, behind)
     }
     if (job?.error?.code === 'EXECUTION_TIMEOUT') {
       metrics.count('orchestrator_jobs_timeouts_total', { blueprint, type: 'execution' })
@@ -67,18 +75,20 @@ function countEntry(metrics: Metrics, job: Job | undefined, { event, code, durat
   if (event === 'result_ignored') {
     metrics.count('orchestrator_tasks_ignored_total', { blueprint, reason: code ?? 'unknown' })
   }
-  countTask(metrics, blueprint, { event, code, durationMs })
+  countTask(metrics, { blueprint, behind }, { event, code, durationMs })
 }
 
 function countTask(
   metrics: Metrics,
-  blueprint: string,
+  { blueprint, behind }: { readonly blueprint: string; readonly behind: JobOfValue | undefined },
   { event, code, durationMs }: Pick<TrailEntry, 'event' | 'code' | 'durationMs'>,
 ): void {
   const outcome = own(TASK_ENDS, event)
   if (outcome === undefined) return
   metrics.count('impresario_tasks_ended_total', { blueprint, outcome })
-  if (durationMs !== undefined) metrics.observe('impresario_task_duration_seconds', { blueprint }, durationMs / 1_000)
+  if (durationMs !== undefined) {
+    metrics.observe('impresario_task_duration_seconds', { blueprint }, durationMs / 1_000, behind)
+  }
   if (outcome === 'expired') metrics.count('orchestrator_jobs_timeouts_total', { blueprint, type: 'dispatch' })
   else if (code === 'TIMEOUT_ERROR') {
     metrics.count('orchestrator_jobs_timeouts_total', { blueprint, type: 'execution' })

@@ -70,3 +70,25 @@ test('[I-03] metrics that come as text are given as data too', () => {
     })),
   )
 })
+
+test('[I-03] OpenMetrics: counters are named without _total, buckets have the newest job as their example, and it ends with EOF', () => {
+  const metrics = new Metrics()
+  const tracing = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+  metrics.count('orchestrator_jobs_total', { blueprint: 'p' })
+  const labels = { blueprint: 'p' }
+  metrics.observe('impresario_task_duration_seconds', labels, 0.04, { id: 'job-1' })
+  metrics.observe('impresario_task_duration_seconds', labels, 0.03, { id: 'job-2', tracing })
+  metrics.observe('impresario_task_duration_seconds', labels, 99_999, { id: 'job-3' })
+  metrics.observe('impresario_task_duration_seconds', labels, 5, { id: 'j"} 1\nforged 1' })
+  metrics.observe('impresario_task_duration_seconds', labels, 5, { id: 'x'.repeat(123) })
+  metrics.addSource(() => '# HELP odd Odd.\n# TYPE odd counter\nodd 1\n')
+  const text = metrics.openText()
+  expect(text).toContain('# TYPE orchestrator_jobs counter\norchestrator_jobs_total{blueprint="p"} 1\n')
+  expect(text).toMatch(
+    /le="0\.05"\} 2 # \{job_id="job-2",trace_id="0af7651916cd43dd8448eb211c80319c"\} 0\.03 \d+\.\d{3}\n/,
+  )
+  expect(text).toMatch(/le="\+Inf"\} 5 # \{job_id="job-3"\} 99999 \d+\.\d{3}\n/)
+  expect(text).not.toMatch(/forged|xxx|job-1/)
+  expect(text).toMatch(/# TYPE odd unknown\nodd 1\n# EOF\n$/)
+  expect(metrics.text()).not.toContain('job-2')
+})

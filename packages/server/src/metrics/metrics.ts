@@ -1,5 +1,7 @@
 import { METRICS } from './metric-catalogue.ts'
 import type { MetricName, MetricSpec } from './metric-catalogue.ts'
+import { exampleText, openHeads } from './open-metrics.ts'
+import type { Example, JobOfValue } from './open-metrics.ts'
 import { familiesIn } from './text-families.ts'
 
 /** Series of one metric. A further combination of labels is counted under `other`. */
@@ -22,6 +24,8 @@ interface Series {
   value: number
   /** Of a histogram: how many were within each bound, without those of the bounds before. */
   readonly buckets: number[]
+  /** Of a histogram: the newest job that was counted in each bucket. */
+  readonly examples: (Example | undefined)[]
   count: number
 }
 
@@ -68,11 +72,12 @@ export class Metrics {
     for (const [labels, value] of all) this.set(name, labels, value)
   }
 
-  observe<Name extends NamesOf<'histogram'>>(name: Name, labels: Values<Name>, value: number): void {
+  observe<Name extends NamesOf<'histogram'>>(name: Name, labels: Values<Name>, value: number, job?: JobOfValue): void {
     const series = this.#at(name, labels)
     const { bounds } = METRICS[name]
     const index = bounds.findIndex((bound) => value <= bound)
     if (index !== -1) series.buckets[index] = (series.buckets[index] ?? 0) + 1
+    if (job !== undefined) series.examples[index === -1 ? bounds.length : index] = { job, value, at: Date.now() }
     series.value += value
     series.count += 1
   }
@@ -86,6 +91,13 @@ export class Metrics {
   text(): string {
     const own = [...this.#series].map(([name, series]) => family(name, METRICS[name], series.values()))
     return [...own, ...this.#sources.map((source) => source())].join('')
+  }
+
+  /** The same in the text format OpenMetrics 1.0, with the newest job of each bucket as its example. */
+  openText(): string {
+    const own = [...this.#series].map(([name, series]) => family(name, METRICS[name], series.values(), true))
+    const all = [...own, ...this.#sources.map((source) => source())].join('')
+    return `${openHeads(all)}# EOF\n`
   }
 
   /** The same figures as data. */
@@ -118,7 +130,7 @@ export class Metrics {
     const kept = isFull ? all.get(shown.join(BETWEEN)) : undefined
     if (kept !== undefined) return kept
     const heads = headsOf(name, spec, shown)
-    const series: Series = { labels: shown, heads, value: 0, buckets: [], count: 0 }
+    const series: Series = { labels: shown, heads, value: 0, buckets: [], examples: [], count: 0 }
     all.set(shown.join(BETWEEN), series)
     return series
   }
@@ -140,16 +152,22 @@ function shownLabel(value = ''): string {
   return value.length > LABEL_CHARS_MAX ? value.slice(0, LABEL_CHARS_MAX) : value
 }
 
-function family(name: string, { type, help, bounds = [] }: MetricSpec, all: Iterable<Series>): string {
+function family(
+  name: string,
+  { type, help, bounds = [] }: MetricSpec,
+  all: Iterable<Series>,
+  hasExamples = false,
+): string {
   let text = `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
-  for (const { heads, value, buckets, count } of all) {
+  for (const { heads, value, buckets, examples, count } of all) {
     let within = 0
     for (const [index, head] of heads.entries()) {
+      const example = hasExamples ? exampleText(examples[index]) : ''
       if (type !== 'histogram') text += `${head}${value}\n`
       else if (index < bounds.length) {
         within += buckets[index] ?? 0
-        text += `${head}${within}\n`
-      } else text += `${head}${index === bounds.length + 1 ? value : count}\n`
+        text += `${head}${within}${example}\n`
+      } else text += `${head}${index === bounds.length + 1 ? value : count}${example}\n`
     }
   }
   return text
