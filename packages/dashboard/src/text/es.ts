@@ -1,10 +1,12 @@
 import { automationsEs } from './automations-es.ts'
+import { entriesEs } from './entries-es.ts'
 import { eventsEs } from './events-es.ts'
 import { serverEs } from './server-es.ts'
 import type { Texts } from './translate.ts'
 
 export const es: Texts = {
   ...automationsEs,
+  ...entriesEs,
   ...eventsEs,
   ...serverEs,
   'nav.home': 'Inicio',

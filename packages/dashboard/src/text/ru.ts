@@ -1,10 +1,12 @@
 import { automationsRu } from './automations-ru.ts'
+import { entriesRu } from './entries-ru.ts'
 import { eventsRu } from './events-ru.ts'
 import { serverRu } from './server-ru.ts'
 import type { Texts } from './translate.ts'
 
 export const ru: Texts = {
   ...automationsRu,
+  ...entriesRu,
   ...eventsRu,
   ...serverRu,
   'nav.home': 'Главная',
