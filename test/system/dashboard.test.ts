@@ -628,6 +628,26 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await context.close()
   })
 
+  test('[M-07] [D-05] why a job waits and why a worker gets nothing is said in the language of the page', async () => {
+    const said = {
+      'ru-RU': ['Ни у одного исполнителя на связи нет навыка «warehouse.pack».', 'У него нет навыка «warehouse.pack».'],
+      'es-ES': [
+        'Ningún ejecutor en línea tiene la habilidad «warehouse.pack».',
+        'Le falta la habilidad «warehouse.pack».',
+      ],
+    } as const
+    for (const [locale, [nobody, lacks]] of Object.entries(said)) {
+      const { page, context } = await opened({ locale })
+      await page.goto(`${stage.address}/dashboard/jobs/${stage.waitingJob}?tab=tasks`)
+      await page.getByText(nobody).first().waitFor()
+      await page.getByText(lacks).first().waitFor()
+      await page.goto(`${stage.address}/dashboard/workers/gpu-fast`)
+      await page.getByText(lacks).first().waitFor()
+      expect(await page.getByText('It lacks').count()).toBe(0)
+      await context.close()
+    }
+  })
+
   test('[M-02] the page of a job has its log, its files, every attempt and what each step changed', async () => {
     const { page, context } = await opened()
     await page.goto(`${stage.address}/dashboard/jobs/${stage.askingJob}?tab=log`)

@@ -1,6 +1,7 @@
 import { automationsEs } from './automations-es.ts'
 import { entriesEs } from './entries-es.ts'
 import { eventsEs } from './events-es.ts'
+import { reasonsEs } from './reasons-es.ts'
 import { serverEs } from './server-es.ts'
 import type { Texts } from './translate.ts'
 
@@ -8,6 +9,7 @@ export const es: Texts = {
   ...automationsEs,
   ...entriesEs,
   ...eventsEs,
+  ...reasonsEs,
   ...serverEs,
   'nav.home': 'Inicio',
   'nav.jobs': 'Trabajos',

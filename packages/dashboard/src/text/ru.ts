@@ -1,6 +1,7 @@
 import { automationsRu } from './automations-ru.ts'
 import { entriesRu } from './entries-ru.ts'
 import { eventsRu } from './events-ru.ts'
+import { reasonsRu } from './reasons-ru.ts'
 import { serverRu } from './server-ru.ts'
 import type { Texts } from './translate.ts'
 
@@ -8,6 +9,7 @@ export const ru: Texts = {
   ...automationsRu,
   ...entriesRu,
   ...eventsRu,
+  ...reasonsRu,
   ...serverRu,
   'nav.home': 'Главная',
   'nav.jobs': 'Задания',
