@@ -5,7 +5,7 @@ import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { shortId } from '../data/format.ts'
 import { useExplanation } from '../data/queries.ts'
-import { choiceWords, lackWords, waitWords } from '../text/reason-words.ts'
+import { choiceWords, lackWords, scoreWords, waitWords } from '../text/reason-words.ts'
 import { useText } from '../text/text.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, Time } from '../ui/parts.tsx'
@@ -163,7 +163,7 @@ function Choice({ choice }: { readonly choice: wire.ChoiceBody }): ReactNode {
                   {one.verdict === 'candidate' ? (
                     <span className="text-ok">
                       {one.place === undefined ? t('tasks.candidate') : t('tasks.place', { n: one.place })}{' '}
-                      <span className="text-soft">{scoreText(one.score ?? {})}</span>
+                      <span className="text-soft">{scoreWords(t, one.score)}</span>
                     </span>
                   ) : (
                     <span className="text-soft">{lackWords(t, one.mismatches, one.reasons ?? [])}</span>
@@ -179,11 +179,4 @@ function Choice({ choice }: { readonly choice: wire.ChoiceBody }): ReactNode {
       ) : null}
     </div>
   )
-}
-
-function scoreText(score: object): string {
-  return Object.entries(score)
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name} ${String(value)}`)
-    .join(' · ')
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { en } from './en.ts'
 import { es } from './es.ts'
-import { choiceWords, lackWords, waitWords, workerWords } from './reason-words.ts'
+import { choiceWords, lackWords, scoreWords, waitWords, workerWords } from './reason-words.ts'
 import { ru } from './ru.ts'
 import { translator } from './translate.ts'
 
@@ -60,6 +60,9 @@ test('[M-07] [D-05] what keeps a worker from a task is said in the language of t
   expect(lackWords(inSpanish.t, [{ reason: 'status', needed: ['idle'], has: 'draining' }], [''])).toBe(
     `Su estado es ${es['status.draining']}.`,
   )
+  const score = { warm: true, cost: 0.0004, reputation: 1, load: 2 }
+  expect(scoreWords(inRussian.t, score)).toBe('прогрет · цена 0.0004 · репутация 1 · задач: 2')
+  expect(scoreWords(inRussian.t, { ...score, warm: false, cost: null })).toBe('репутация 1 · задач: 2')
   const full = { code: 'full', message: '', values: { load: 2, slots: 2 } } as const
   expect(workerWords(inSpanish, full)).toBe('Está lleno: tiene 2 tareas y 2 plazas.')
   expect(workerWords(inEnglish, { ...full, values: { load: 2, slots: null } })).toContain('no room')

@@ -64,6 +64,18 @@ export function lackWords(
     .join(' ')
 }
 
+/** How a worker compares with others; what it does not say is left out. */
+export function scoreWords(t: Translate, score: wire.WorkerVerdictBody['score']): string {
+  if (score === undefined) return ''
+  const { warm, cost, reputation, load } = score
+  return [
+    ...(warm ? [t('score.warm')] : []),
+    ...(cost === null ? [] : [t('score.cost', { value: plain(cost) })]),
+    t('score.reputation', { value: plain(reputation) }),
+    t('score.load', { value: plain(load) }),
+  ].join(' · ')
+}
+
 /** Why a worker gets nothing. */
 export function workerWords(
   { t, language }: Speaker,
