@@ -117,6 +117,10 @@ export interface BrowserStage {
   readonly run: string
   /** The id of an agent with a token. */
   readonly agent: string
+  /** Of the history: a task of a worker that ended. */
+  readonly event: string
+  /** Of the audit log: the start of a run. */
+  readonly auditEntry: string
   /** Of the page on which a person decides without an account. */
   readonly approvalPage: string
   close(): Promise<void>
@@ -170,6 +174,7 @@ export async function openStage(
     admin,
     ...jobs,
     agent,
+    ...(await entriesOf(admin, address)),
     approvalPage: (await admin.approvals.get(jobs.askingJob)).url,
     close: async () => {
       await Promise.all(studio.map((worker) => worker.stop()))
@@ -252,6 +257,18 @@ async function createAgent(admin: Client): Promise<string> {
   })
   await admin.agents.createToken(id, { name: 'laptop' })
   return id
+}
+
+/** The history is written a moment after the jobs. */
+async function entriesOf(admin: Client, address: string): Promise<Pick<BrowserStage, 'event' | 'auditEntry'>> {
+  const [started] = await admin.audit.list({ action: 'run.started' }).all()
+  for (;;) {
+    const headers = { 'x-client-token': TOKENS.admin }
+    const found = await fetch(`${address}/api/v1/history?event=task_finished&limit=1`, { headers })
+    const [event] = (await found.json()) as readonly { readonly event_id: string }[]
+    if (event !== undefined) return { event: event.event_id, auditEntry: started?.id ?? '' }
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
 }
 
 async function settle(client: Client, id: string, status: string): Promise<void> {

@@ -103,6 +103,9 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     `automations/${stage.automation}`,
     `automations/${stage.automation}/edit`,
     `runs/${stage.run}`,
+    `events?entry=${stage.event}`,
+    'events?tab=audit',
+    `events?tab=audit&entry=${stage.auditEntry}`,
     `jobs/${stage.run}`,
     `jobs/${stage.finishedJob}`,
     `jobs/${stage.askingJob}`,
@@ -392,6 +395,51 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await context.close()
   })
 
+  test('[M-02] an entry of the events and of the audit log opens whole, by mouse, by keyboard and by its address', async () => {
+    const { page, context, trouble } = await opened()
+    const dialog = page.getByRole('dialog')
+    // By its address, also where the list does not have it yet.
+    await page.goto(`${stage.address}/dashboard/events?entry=${stage.event}`)
+    await dialog.getByRole('heading', { name: 'task finished' }).waitFor()
+    await dialog.getByText('attempt_number').waitFor()
+    expect(await page.evaluate("[...document.querySelectorAll('dialog a')].map(({ pathname }) => pathname)")).toEqual([
+      expect.stringContaining('/dashboard/jobs/'),
+      expect.stringContaining('/dashboard/blueprints/'),
+      expect.stringContaining('/dashboard/workers/'),
+    ])
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    expect(new URL(page.url()).search).toBe('')
+    // By the mouse, anywhere on the row, and back.
+    await page.getByRole('tab', { name: 'Audit' }).click()
+    const row = page.getByRole('listitem').filter({ hasText: 'run started' }).first()
+    await row.click({ position: { x: 300, y: 10 } })
+    await dialog.getByRole('heading', { name: 'run started' }).waitFor()
+    await page.goBack()
+    await dialog.waitFor({ state: 'detached' })
+    // By keyboard, from the row that was open; the focus is then where it was.
+    await page.keyboard.press('k')
+    const first = await page.evaluate<string>('document.activeElement.dataset.entry')
+    await page.keyboard.press('j')
+    await page.keyboard.press('k')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(new RegExp(`entry=${first}`))
+    await dialog.getByText('The whole entry').waitFor()
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    await expect.poll(() => page.evaluate('document.activeElement.dataset.entry')).toBe(first)
+    // It leads to what it is about.
+    await page.goto(`${stage.address}/dashboard/events?tab=audit&entry=${stage.auditEntry}`)
+    await dialog.getByRole('link', { name: 'Weekly report' }).waitFor()
+    await dialog.getByRole('link', { name: stage.run.slice(-12) }).click()
+    await page.waitForURL((url) => url.pathname.endsWith(`/runs/${stage.run}`))
+    await dialog.waitFor({ state: 'detached' })
+    await page.goto(`${stage.address}/dashboard/events?tab=audit&entry=none`)
+    await dialog.getByText('There is no such entry').waitFor()
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
   test('[M-02] what is shown stays while the server is away, and a page that is not loaded yet comes when it is back', async () => {
     const { page, context } = await opened()
     // Without the stream it asks every two seconds, and so finds out soon.
@@ -578,6 +626,26 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.getByRole('cell', { name: 'gpu-fast' }).waitFor()
     expect(await page.getByRole('row').count()).toBeGreaterThanOrEqual(4)
     await context.close()
+  })
+
+  test('[M-07] [D-05] why a job waits and why a worker gets nothing is said in the language of the page', async () => {
+    const said = {
+      'ru-RU': ['Ни у одного исполнителя на связи нет навыка «warehouse.pack».', 'У него нет навыка «warehouse.pack».'],
+      'es-ES': [
+        'Ningún ejecutor en línea tiene la habilidad «warehouse.pack».',
+        'Le falta la habilidad «warehouse.pack».',
+      ],
+    } as const
+    for (const [locale, [nobody, lacks]] of Object.entries(said)) {
+      const { page, context } = await opened({ locale })
+      await page.goto(`${stage.address}/dashboard/jobs/${stage.waitingJob}?tab=tasks`)
+      await page.getByText(nobody).first().waitFor()
+      await page.getByText(lacks).first().waitFor()
+      await page.goto(`${stage.address}/dashboard/workers/gpu-fast`)
+      await page.getByText(lacks).first().waitFor()
+      expect(await page.getByText('It lacks').count()).toBe(0)
+      await context.close()
+    }
   })
 
   test('[M-02] the page of a job has its log, its files, every attempt and what each step changed', async () => {

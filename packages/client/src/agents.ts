@@ -125,4 +125,8 @@ export class Audit {
     const wanted = { ...query, created_after: timeText(createdAfter), created_before: timeText(createdBefore) }
     return askAll<wire.AuditEntryBody>(this.#transport, ['audit'], wanted, cursor)
   }
+
+  async get(id: string): Promise<AuditEntry> {
+    return ask<wire.AuditEntryBody>(this.#transport, { method: 'GET', path: ['audit', id] })
+  }
 }

@@ -125,6 +125,8 @@ export interface WorkerExplanationBody {
   readonly reasons: readonly {
     readonly code: 'silent' | 'draining' | 'offline' | 'full' | 'reputation' | 'skills' | 'requirements' | 'no_tasks'
     readonly message: string
+    /** What the message names. */
+    readonly values: Readonly<Record<string, number | null>>
   }[]
   /** Tasks that wait for any worker; `null` for all but admins. */
   readonly waiting:
@@ -134,6 +136,8 @@ export interface WorkerExplanationBody {
         readonly is_exact: boolean
         readonly fits: boolean
         readonly reasons: readonly string[]
+        /** The same as data. */
+        readonly mismatches: readonly MismatchBody[]
       }[]
     | null
 }
@@ -159,9 +163,26 @@ export interface ExplanationBody {
   readonly children: readonly ExplainedChildBody[]
   /** What it stands still for, in a sentence; null for a job that does not. */
   readonly summary: string | null
+  /** The same as data. */
+  readonly reasons: readonly ReasonBody[]
   /** While it waits for a moment. */
   readonly waits_for: WireWait | null
   readonly tasks: readonly ExplainedTaskBody[]
+}
+
+/** A sentence as data, for those who say it in another language. Other codes may come. */
+export interface ReasonBody {
+  readonly code: string
+  readonly values: Readonly<Record<string, unknown>>
+}
+
+/** One thing that keeps a worker from a task. */
+export interface MismatchBody {
+  readonly reason: string
+  /** Which software or property. */
+  readonly name?: string | undefined
+  readonly needed: unknown
+  readonly has?: unknown
 }
 
 export interface ExplainedChildBody {
@@ -193,6 +214,8 @@ export interface ChoiceBody {
   readonly chosen: string | null
   /** In a sentence. */
   readonly summary: string
+  /** The same as data. */
+  readonly reason: ReasonBody
   readonly live: number
   readonly skilled: number
   readonly candidates: number
@@ -213,6 +236,8 @@ export interface WorkerVerdictBody {
     readonly load: number
   }
   readonly reasons?: readonly string[]
+  /** The same as data. */
+  readonly mismatches?: readonly MismatchBody[]
 }
 
 /** A worker that is live. */

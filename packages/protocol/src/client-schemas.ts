@@ -327,7 +327,7 @@ export const explainedTask = z.looseObject({
   explanation: object
     .nullable()
     .describe(
-      'Every worker that is live, a hundred at most: what keeps it out, or how it scores. Null for tasks that have ended, and beyond the first twenty of a job.',
+      'Every worker that is live, a hundred at most: what keeps it out, or how it scores. `summary` says it in a sentence, `reason` with a code and values. Null for tasks that have ended, and beyond the first twenty of a job.',
     ),
 })
 export const explanationBody = z.looseObject({
@@ -339,6 +339,9 @@ export const explanationBody = z.looseObject({
     .array(z.looseObject({ job_id: z.string(), blueprint_name: z.string(), status: z.string().nullable() }))
     .describe('The jobs that it waits for, a hundred at most. The status is null beyond the first twenty.'),
   summary: z.string().nullable().describe('What it waits for, in a sentence; null for a job that does not wait.'),
+  reasons: z
+    .array(z.looseObject({ code: z.string(), values: object }))
+    .describe('The same as data: `undoing`, `quarantined`, `sleep`, `event`, `human`, `branch` or `branches`.'),
   waits_for: jobWait.nullable().describe('While it waits for a moment or an event.'),
   tasks: z.array(explainedTask),
 })

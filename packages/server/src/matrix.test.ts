@@ -84,6 +84,7 @@ beforeAll(async () => {
   samples.set('run_id', String(run.body['run_id']))
   const event = await app.call('POST', '/api/v1/automations/events', { headers: as, body: { topic: 'a.b' } })
   samples.set('event_id', String(event.body['id']))
+  samples.set('entry_id', await first('/api/v1/audit'))
   const agent = await app.call('POST', '/api/v1/agents', {
     headers: client(CLIENT_TOKENS.admin),
     body: { name: 'sample', scopes: [] },
@@ -107,7 +108,17 @@ afterAll(async () => {
 })
 
 /** Whose things have ids: everybody else must not find them. */
-const PRIVATE = ['job_id', 'delivery_id', 'endpoint_id', 'schedule', 'automation_id', 'task_id', 'run_id', 'event_id']
+const PRIVATE = [
+  'job_id',
+  'delivery_id',
+  'endpoint_id',
+  'schedule',
+  'automation_id',
+  'task_id',
+  'run_id',
+  'event_id',
+  'entry_id',
+]
 
 function parametersOf(url: string): readonly string[] {
   return [...url.matchAll(/:(\w+)|\*/g)].map(([all, name]) => name ?? all)
@@ -295,6 +306,7 @@ describe('every route with an id against another tenant', () => {
       '/automations/:automation_id',
       '/runs/:run_id',
       '/automations/events/:event_id',
+      '/audit/:entry_id',
     ]
     for (const path of [...paths, ...standing]) {
       const found = pathOf(`/api/v1${path}`)

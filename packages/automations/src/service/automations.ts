@@ -320,6 +320,15 @@ export class Automations {
     throw tooManyConflicts()
   }
 
+  async auditEntry(id: string, actor: Actor): Promise<AuditEntry> {
+    const stored = await this.#options.storage.read('audit', id)
+    const entry = stored === undefined ? undefined : asAudit(stored.value)
+    if (entry === undefined || (!actor.isAdmin && entry.owner !== actor.id)) {
+      throw new ImpresarioError('NOT_FOUND', 'Audit entry not found')
+    }
+    return entry
+  }
+
   async audit(wanted: AuditQuery): Promise<Page<AuditEntry>> {
     const { owner, subject, action, actor, createdAfter, createdBefore, limit } = wanted
     const query: ListQuery = {

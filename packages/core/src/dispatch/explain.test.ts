@@ -37,6 +37,10 @@ test('[D-05] every worker is filtered out with reasons or scored with its place'
     criteria: ['warm', 'cost', 'reputation', 'load', 'seniority', 'id'],
     chosen: 'a',
     summary: "'a' is chosen of 2 candidates by 'default': it is warm and 'b' is not.",
+    reason: {
+      code: 'best',
+      values: { worker: 'a', candidates: 2, strategy: 'default', next: 'b', criterion: 'warm' },
+    },
     live: 7,
     skilled: 6,
     candidates: 2,
@@ -102,6 +106,26 @@ test('[D-05] a summary names a bounded number of obstacles', () => {
   const said = summary(aCall({ requirements: { models: ids } }), workers)
   expect(said).toContain("6 workers have the skill 'render'; 1 lacks the model 'a', ")
   expect(said.endsWith('and others lack something else.')).toBe(true)
+})
+
+test('[D-05] [M-07] a summary is there as data too', () => {
+  const reason = (...[call, workers, options]: Parameters<typeof explain>) => explain(call, workers, options).reason
+  expect(reason(aCall(), [])).toEqual({ code: 'no_workers', values: {} })
+  expect(reason(aCall({ type: 'x' }), free(aWorker('w')))).toEqual({ code: 'no_skill', values: { skill: 'x' } })
+  expect(reason(aCall({ requirements: { ramGb: 64 } }), free(aWorker('v'), aWorker('w')))).toEqual({
+    code: 'none_fits',
+    values: {
+      skill: 'render',
+      skilled: 2,
+      obstacles: [{ reason: 'ram_gb', needed: 64, count: 2 }],
+      isMore: false,
+    },
+  })
+  expect(reason(aCall(), free(aWorker('a')))).toEqual({
+    code: 'only_one',
+    values: { worker: 'a', skill: 'render', skilled: 1 },
+  })
+  expect(reason(aCall(), free(aWorker('a'), aWorker('b')))).toMatchObject({ values: { next: 'b', criterion: 'id' } })
 })
 
 test('[D-05] why a worker was chosen names what set it apart from the next', () => {

@@ -33,6 +33,42 @@ export type Verdict =
       readonly reasons: readonly string[]
     }
 
+/** What keeps so many workers out that have the skill. */
+export interface Obstacle extends Omit<Mismatch, 'has'> {
+  readonly count: number
+}
+
+/** The summary as data, for those who say it in another language. */
+export type ChoiceReason =
+  | { readonly code: 'no_workers'; readonly values: Readonly<Record<string, never>> }
+  | { readonly code: 'no_skill'; readonly values: { readonly skill: string } }
+  | {
+      readonly code: 'none_fits'
+      readonly values: {
+        readonly skill: string
+        readonly skilled: number
+        readonly obstacles: readonly Obstacle[]
+        /** There are obstacles of further kinds. */
+        readonly isMore: boolean
+      }
+    }
+  | {
+      readonly code: 'only_one'
+      readonly values: { readonly worker: string; readonly skill: string; readonly skilled: number }
+    }
+  | {
+      readonly code: 'best'
+      readonly values: {
+        readonly worker: string
+        readonly candidates: number
+        readonly strategy: string
+        /** Who would be chosen without it. */
+        readonly next: string
+        /** In what it goes before that one, by the name of the criterion; `id` where they are equal in everything. */
+        readonly criterion: string
+      }
+    }
+
 /** An answer to "who would get this task, and why does it wait?", ready to be sent as JSON. */
 export interface Explanation {
   readonly type: string
@@ -42,6 +78,7 @@ export interface Explanation {
   readonly chosen: string | null
   /** One or two sentences for people. */
   readonly summary: string
+  readonly reason: ChoiceReason
   readonly live: number
   readonly skilled: number
   readonly candidates: number
@@ -80,11 +117,20 @@ class Obstacles {
     else group.count += 1
   }
 
+  /** The largest, and whether there are more kinds. */
+  largest(): { readonly obstacles: readonly Obstacle[]; readonly isMore: boolean } {
+    const largest = this.#sorted().map(({ mismatch: { has: _, ...lack }, count }) => ({ ...lack, count }))
+    return { obstacles: largest, isMore: this.#groups.size > OBSTACLES_MAX }
+  }
+
   describe(): string {
-    const largest = [...this.#groups.values()].sort((a, b) => b.count - a.count).slice(0, OBSTACLES_MAX)
-    const parts = largest.map(({ mismatch, count }) => describeShared(mismatch, count))
+    const parts = this.#sorted().map(({ mismatch, count }) => describeShared(mismatch, count))
     if (this.#groups.size > OBSTACLES_MAX) parts.push('and others lack something else')
     return parts.join(', ')
+  }
+
+  #sorted(): readonly { readonly mismatch: Mismatch; readonly count: number }[] {
+    return [...this.#groups.values()].sort((a, b) => b.count - a.count).slice(0, OBSTACLES_MAX)
   }
 }
 
@@ -149,10 +195,9 @@ export class Explainer {
       strategy: this.#strategy.name,
       criteria: [...this.#strategy.criteria.map((criterion) => criterion.name), 'id'],
       chosen: best === undefined ? null : best.candidate.worker.id,
-      summary:
-        best === undefined
-          ? this.#whyNobody()
-          : whyChosen(this.#strategy, best, { next: ranked[1], candidates, skilled, question: this.#question }),
+      ...(best === undefined
+        ? this.#whyNobody()
+        : whyChosen(this.#strategy, best, { next: ranked[1], candidates, skilled, question: this.#question })),
       live: this.#live,
       skilled,
       candidates,
@@ -161,15 +206,20 @@ export class Explainer {
     }
   }
 
-  #whyNobody(): string {
-    const { type } = this.#call
-    const count = this.#skilledCount
-    if (this.#live === 0) return 'No worker is live.'
-    if (count === 0) return `No live worker has the skill '${type}'.`
-    const who = count === 1 ? 'worker has' : 'workers have'
-    return `${count} ${who} the skill '${type}'; ${this.#obstacles.describe()}.`
+  #whyNobody(): Said {
+    const { type: skill } = this.#call
+    const skilled = this.#skilledCount
+    if (this.#live === 0) return { summary: 'No worker is live.', reason: { code: 'no_workers', values: {} } }
+    if (skilled === 0) {
+      return { summary: `No live worker has the skill '${skill}'.`, reason: { code: 'no_skill', values: { skill } } }
+    }
+    const who = skilled === 1 ? 'worker has' : 'workers have'
+    const summary = `${skilled} ${who} the skill '${skill}'; ${this.#obstacles.describe()}.`
+    return { summary, reason: { code: 'none_fits', values: { skill, skilled, ...this.#obstacles.largest() } } }
   }
 }
+
+type Said = Pick<Explanation, 'summary' | 'reason'>
 
 function filter(call: TaskCall, candidate: Candidate, exclude: readonly string[]): Filtered | undefined {
   const { worker, load } = candidate
@@ -201,15 +251,22 @@ interface Field {
   readonly question: Question
 }
 
-function whyChosen(strategy: Strategy, best: Ranked, { next, candidates, skilled, question }: Field): string {
+function whyChosen(strategy: Strategy, best: Ranked, { next, candidates, skilled, question }: Field): Said {
   const { id } = best.candidate.worker
+  const { type: skill } = question
   if (next === undefined) {
-    return `'${id}' is chosen: of ${skilled} with the skill '${question.type}' it alone can take the task now.`
+    const summary = `'${id}' is chosen: of ${skilled} with the skill '${skill}' it alone can take the task now.`
+    return { summary, reason: { code: 'only_one', values: { worker: id, skill, skilled } } }
   }
+  const { id: nextId } = next.candidate.worker
   const criterion = decisive(strategy, best, next)
   const because =
     criterion === undefined
-      ? `is equal to '${next.candidate.worker.id}' in everything, and its id comes first`
+      ? `is equal to '${nextId}' in everything, and its id comes first`
       : criterion.because(best.candidate, next.candidate, question)
-  return `'${id}' is chosen of ${candidates} candidates by '${strategy.name}': it ${because}.`
+  const values = { worker: id, candidates, strategy: strategy.name, next: nextId, criterion: criterion?.name ?? 'id' }
+  return {
+    summary: `'${id}' is chosen of ${candidates} candidates by '${strategy.name}': it ${because}.`,
+    reason: { code: 'best', values },
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { waitReason } from './reason.ts'
+import { waitReason, waitReasons } from './reason.ts'
 import {
   aChild,
   approval,
@@ -40,4 +40,16 @@ test('[D-05] [B-11] a job says what it stands still for', () => {
   const aside = play(open(), happens({ type: 'stranded', error })).job
   expect(waitReason(aside)).toBe('It is quarantined and waits for a person: It is gone.')
   expect(waitReason({ ...aside, error: undefined })).toContain('no reason is known')
+})
+
+test('[D-05] [M-07] what a job stands still for is there as data too', () => {
+  const data = (...cues: Parameters<typeof after>) =>
+    waitReasons(play(open(), ...cues).job).map(({ code, values }) => ({ code, values }))
+  expect(data()).toEqual([])
+  expect(data(chooses(sleep({ afterMs: 60_000 })))).toEqual([{ code: 'sleep', values: { until: 62_000, to: 'work' } }])
+  expect(data(chooses(awaits('paid')))).toEqual([{ code: 'event', values: { topic: 'paid', key: null, until: null } }])
+  expect(data(chooses(task({})))).toEqual([{ code: 'branch', values: { names: ['render'] } }])
+  expect(data(chooses(fanOut(aTask(), aTask(), aChild())), reports('success'))).toEqual([
+    { code: 'branches', values: { open: 2, all: 3, names: ['render', 'trailer'] } },
+  ])
 })

@@ -1,16 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { useText } from '../text/text.tsx'
 import { get, getPage } from './api.ts'
+import { automationIn } from './automation-name.ts'
 import { shortId } from './format.ts'
 
-/** A run of an automation is a job of a blueprint that is named after it; a part of a run is one of this blueprint. */
-const AUTOMATION = 'automation/'
+/** A part of a run of an automation is a job of this blueprint. */
 const PART = 'automation-part'
-
-/** The automation whose run a job of this blueprint is. */
-export function automationIn(blueprint: string): string | undefined {
-  return blueprint.startsWith(AUTOMATION) ? blueprint.slice(AUTOMATION.length) : undefined
-}
 
 interface Titled {
   readonly id: string

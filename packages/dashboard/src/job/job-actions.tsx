@@ -1,7 +1,7 @@
 import type { JobBody } from '@impresario/protocol'
 import { useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
-import { automationIn } from '../data/job-names.ts'
+import { automationIn } from '../data/automation-name.ts'
 import { useCancel, useDiscard, useRetry } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useText } from '../text/text.tsx'

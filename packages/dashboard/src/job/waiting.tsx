@@ -5,6 +5,7 @@ import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { shortId } from '../data/format.ts'
 import { useExplanation } from '../data/queries.ts'
+import { choiceWords, lackWords, scoreWords, waitWords } from '../text/reason-words.ts'
 import { useText } from '../text/text.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Empty, Time } from '../ui/parts.tsx'
@@ -13,7 +14,7 @@ import { JobName } from './job-name.tsx'
 
 /** Why a job does not move, in a sentence, with the first task that says why. */
 export function WhyItWaits({ job }: { readonly job: JobBody }): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const { data } = useExplanation(job.job_id, job.version)
   const { waits_for: wait } = job
   if (data === undefined || (data.summary === null && wait === undefined)) return null
@@ -25,7 +26,7 @@ export function WhyItWaits({ job }: { readonly job: JobBody }): ReactNode {
         {t('job.why')}
       </h2>
       <p className="mt-1 text-soft [overflow-wrap:anywhere]">
-        <bdi>{stuck?.explanation?.summary ?? data.summary}</bdi>
+        <bdi>{stuck?.explanation ? choiceWords(t, stuck.explanation) : waitWords({ t, language }, data)}</bdi>
         {wait?.until === undefined ? null : (
           <>
             {' '}
@@ -135,7 +136,7 @@ function Choice({ choice }: { readonly choice: wire.ChoiceBody }): ReactNode {
   return (
     <div className="mt-2">
       <p className="mb-2">
-        <bdi>{choice.summary}</bdi>
+        <bdi>{choiceWords(t, choice)}</bdi>
       </p>
       <div
         className="overflow-x-auto rounded-lg border border-line"
@@ -162,10 +163,10 @@ function Choice({ choice }: { readonly choice: wire.ChoiceBody }): ReactNode {
                   {one.verdict === 'candidate' ? (
                     <span className="text-ok">
                       {one.place === undefined ? t('tasks.candidate') : t('tasks.place', { n: one.place })}{' '}
-                      <span className="text-soft">{scoreText(one.score ?? {})}</span>
+                      <span className="text-soft">{scoreWords(t, one.score)}</span>
                     </span>
                   ) : (
-                    <span className="text-soft">{one.reasons?.join(' ')}</span>
+                    <span className="text-soft">{lackWords(t, one.mismatches, one.reasons ?? [])}</span>
                   )}
                 </td>
               </tr>
@@ -178,11 +179,4 @@ function Choice({ choice }: { readonly choice: wire.ChoiceBody }): ReactNode {
       ) : null}
     </div>
   )
-}
-
-function scoreText(score: object): string {
-  return Object.entries(score)
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name} ${String(value)}`)
-    .join(' · ')
 }

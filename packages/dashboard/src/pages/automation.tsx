@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { FiringList, firingRows } from '../automation/firing-list.tsx'
 import { useAudit, useAutomation, usePreview, useRuns } from '../data/automation-queries.ts'
@@ -5,6 +6,7 @@ import type { AutomationBody } from '../data/automation-queries.ts'
 import { usePost } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useParam } from '../data/search.ts'
+import { auditWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
 import { Button, LinkButton } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
@@ -124,7 +126,13 @@ function Audit({ id }: { readonly id: string }): ReactNode {
       <ul className="max-h-80 overflow-y-auto">
         {entries.map(({ id: entry, at, actor, action, details }) => (
           <li key={entry} className="flex items-center gap-3 border-b border-line px-4 py-2 last:border-b-0">
-            <span className="font-medium whitespace-nowrap">{action}</span>
+            <Link
+              to="/events"
+              search={{ tab: 'audit', entry }}
+              className="max-w-3/5 truncate font-medium hover:underline focus-visible:-outline-offset-2"
+            >
+              {auditWords(t, action)}
+            </Link>
             <bdi className="min-w-0 flex-1 truncate text-soft">
               {[actor, typeof details['reason'] === 'string' ? details['reason'] : ''].filter(Boolean).join(' · ')}
             </bdi>

@@ -4,19 +4,26 @@ import { useAudit, usePublished } from '../data/automation-queries.ts'
 import { shortId } from '../data/format.ts'
 import { useCounts, useEvents } from '../data/queries.ts'
 import { useAddress } from '../data/search.ts'
-import { eventWords } from '../text/event-words.ts'
+import { AuditEntry, EventEntry, PublishedEntry } from '../event/entries.tsx'
+import { useOpenEntry } from '../event/entry-dialog.tsx'
+import { EntryLink, useEntryKeys } from '../event/entry-row.tsx'
+import { auditWords, eventWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
 import { PagedList } from '../ui/list.tsx'
 import { PageHead, Tabs, Time } from '../ui/parts.tsx'
 
 const TABS = ['history', 'published', 'audit'] as const
 type Tab = (typeof TABS)[number]
+const ENTRIES = { history: EventEntry, published: PublishedEntry, audit: AuditEntry } as const
 
 /** What happened: to jobs and workers, what was published, and who changed what. */
 export function EventsPage(): ReactNode {
   const { t } = useText()
   const [search, change] = useAddress()
   const tab = TABS.find((one) => one === search['tab']) ?? 'history'
+  const [open, close] = useOpenEntry()
+  useEntryKeys()
+  const Entry = ENTRIES[tab]
   return (
     <>
       <PageHead title={t('nav.events')} note={t('events.note')} />
@@ -24,16 +31,19 @@ export function EventsPage(): ReactNode {
         <Tabs<Tab>
           label={t('nav.events')}
           chosen={tab}
-          choose={(next) => change({ tab: next === 'history' ? undefined : next })}
+          choose={(next) => change({ tab: next === 'history' ? undefined : next, entry: undefined })}
           tabs={TABS.map((one) => [one, t(`events.${one}`)])}
         />
       </div>
       {tab === 'history' ? <History /> : tab === 'published' ? <Published /> : <Audit />}
+      {open === undefined ? null : <Entry key={open} id={open} close={close} />}
     </>
   )
 }
 
-const ROW = 'flex items-center gap-3 px-4 py-2'
+const ROW = 'relative flex items-center gap-3 px-4 py-2 hover:bg-raise'
+/** Lies above the link that opens the row. */
+const ABOVE = 'relative z-1'
 
 function History(): ReactNode {
   const { t } = useText()
@@ -48,9 +58,9 @@ function History(): ReactNode {
       noneNote={t(isKept ? 'events.noneNote' : 'home.noHistory')}
       row={(event) => (
         <div className={`${ROW} flex-wrap gap-y-0.5 sm:flex-nowrap`}>
-          <span className="min-w-0 flex-1 basis-0 truncate font-medium sm:flex-none sm:basis-auto">
+          <EntryLink id={event.event_id} className="min-w-0 flex-1 basis-0 truncate sm:flex-none sm:basis-auto">
             {eventWords(t, event.event_type)}
-          </span>
+          </EntryLink>
           <bdi className="order-last min-w-0 basis-full truncate text-soft sm:order-none sm:flex-1 sm:basis-auto">
             {[event.blueprint, event.state, event.note].filter((part) => part !== null && part !== '').join(' · ')}
           </bdi>
@@ -58,7 +68,7 @@ function History(): ReactNode {
             <Link
               to="/jobs/$id"
               params={{ id: event.job_id }}
-              className="font-mono text-xs text-accent hover:underline"
+              className={`${ABOVE} font-mono text-xs text-accent hover:underline`}
             >
               {shortId(event.job_id)}
             </Link>
@@ -67,13 +77,13 @@ function History(): ReactNode {
             <Link
               to="/workers/$id"
               params={{ id: event.worker_id }}
-              className="hidden max-w-44 truncate text-xs text-accent hover:underline sm:inline"
+              className={`${ABOVE} hidden max-w-44 truncate text-xs text-accent hover:underline sm:inline`}
               title={event.worker_id}
             >
               <bdi>{event.worker_id}</bdi>
             </Link>
           )}
-          <Time at={event.timestamp} className="text-faint" />
+          <Time at={event.timestamp} className={`${ABOVE} text-faint`} />
         </div>
       )}
     />
@@ -91,14 +101,16 @@ function Published(): ReactNode {
       noneNote={t('events.publishedNote')}
       row={(event) => (
         <div className={ROW}>
-          <bdi className="font-medium whitespace-nowrap">{event.topic}</bdi>
+          <EntryLink id={event.id} className="max-w-1/2 truncate">
+            <bdi>{event.topic}</bdi>
+          </EntryLink>
           <bdi className="min-w-0 flex-1 truncate font-mono text-xs text-soft">
             {JSON.stringify(event.payload)?.slice(0, 300)}
           </bdi>
           <span className="text-xs text-soft">
             {event.runs === null ? '' : t('events.runs', { n: event.runs.length })}
           </span>
-          <Time at={event.published_at} className="text-faint" />
+          <Time at={event.published_at} className={`${ABOVE} text-faint`} />
         </div>
       )}
     />
@@ -116,11 +128,13 @@ function Audit(): ReactNode {
       noneNote={t('events.auditNote')}
       row={(entry) => (
         <div className={ROW}>
-          <span className="font-medium whitespace-nowrap">{entry.action}</span>
+          <EntryLink id={entry.id} className="max-w-3/5 truncate">
+            {auditWords(t, entry.action)}
+          </EntryLink>
           <bdi className="min-w-0 flex-1 truncate text-soft">
             {entry.actor} · {entry.subject}
           </bdi>
-          <Time at={entry.at} className="text-faint" />
+          <Time at={entry.at} className={`${ABOVE} text-faint`} />
         </div>
       )}
     />

@@ -3,6 +3,9 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useDeliveries, useEndpoints } from '../data/automation-queries.ts'
 import { shortId } from '../data/format.ts'
+import { DeliveryEntry } from '../event/entries.tsx'
+import { useOpenEntry } from '../event/entry-dialog.tsx'
+import { EntryLink, useEntryKeys } from '../event/entry-row.tsx'
 import { usePost } from '../data/queries.ts'
 import { useAddress } from '../data/search.ts'
 import { useMayCommand } from '../data/session.ts'
@@ -20,6 +23,8 @@ export function WebhooksPage(): ReactNode {
   const { t } = useText()
   const [search, change] = useAddress()
   const tab = TABS.find((one) => one === search['tab']) ?? 'deliveries'
+  const [open, close] = useOpenEntry()
+  useEntryKeys()
   return (
     <>
       <PageHead title={t('nav.webhooks')} note={t('webhooks.note')} />
@@ -27,11 +32,12 @@ export function WebhooksPage(): ReactNode {
         <Tabs<Tab>
           label={t('nav.webhooks')}
           chosen={tab}
-          choose={(next) => change({ tab: next === 'deliveries' ? undefined : next })}
+          choose={(next) => change({ tab: next === 'deliveries' ? undefined : next, entry: undefined })}
           tabs={TABS.map((one) => [one, t(`webhooks.${one}`)])}
         />
       </div>
       {tab === 'deliveries' ? <Deliveries /> : <Endpoints />}
+      {open === undefined || tab !== 'deliveries' ? null : <DeliveryEntry key={open} id={open} close={close} />}
     </>
   )
 }
@@ -57,14 +63,14 @@ function Delivery({ delivery }: { readonly delivery: wire.DeliveryBody }): React
   const mayCommand = useMayCommand()
   const last = delivery.attempts.at(-1)
   return (
-    <div className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5">
+    <div className="relative flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5 hover:bg-raise">
       <span className="min-w-0 flex-1 basis-60">
         <span className="flex items-center gap-2">
-          <span className="font-medium">{delivery.event}</span>
+          <EntryLink id={delivery.id}>{delivery.event}</EntryLink>
           <Link
             to="/jobs/$id"
             params={{ id: delivery.job_id }}
-            className="font-mono text-xs text-accent hover:underline"
+            className="relative z-1 font-mono text-xs text-accent hover:underline"
           >
             {shortId(delivery.job_id)}
           </Link>
@@ -72,11 +78,12 @@ function Delivery({ delivery }: { readonly delivery: wire.DeliveryBody }): React
         <bdi className="block truncate text-xs text-soft">{last?.error ?? delivery.url}</bdi>
       </span>
       <StatusBadge status={delivery.status} />
-      <Time at={delivery.created_at} className="text-faint" />
+      <Time at={delivery.created_at} className="relative z-1 text-faint" />
       {mayCommand ? (
         <Button
           size="small"
           icon="retry"
+          className="relative z-1"
           onClick={() =>
             post.mutate(
               { path: `webhooks/deliveries/${encodeURIComponent(delivery.id)}/redeliver` },

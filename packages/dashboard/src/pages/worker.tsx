@@ -8,6 +8,7 @@ import type { WorkerView } from '../data/worker.ts'
 import { useParam } from '../data/search.ts'
 import { eventWords } from '../text/event-words.ts'
 import { JobRow } from '../job/job-row.tsx'
+import { lackWords, workerWords } from '../text/reason-words.ts'
 import { useText } from '../text/text.tsx'
 import { LinkButton } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
@@ -94,7 +95,7 @@ function Facts({ worker }: { readonly worker: WorkerView }): ReactNode {
 
 /** What keeps it from tasks, and which ones it could take. */
 function Why({ id }: { readonly id: string }): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const { data, error } = useWorkerExplanation(id)
   // Of a worker that is gone and forgotten there is nothing to say.
   if (error !== null && data === undefined) return null
@@ -105,13 +106,13 @@ function Why({ id }: { readonly id: string }): ReactNode {
       ) : (
         <>
           <ul className="flex flex-col gap-2 px-4 py-3">
-            {data.reasons.map(({ code, message }) => (
-              <li key={code} className="flex items-start gap-2" title={message}>
+            {data.reasons.map((reason) => (
+              <li key={reason.code} className="flex items-start gap-2">
                 <Icon
-                  name={code === 'no_tasks' ? 'check' : 'alert'}
-                  className={`mt-0.5 size-4 shrink-0 ${code === 'no_tasks' ? 'text-ok' : 'text-warn'}`}
+                  name={reason.code === 'no_tasks' ? 'check' : 'alert'}
+                  className={`mt-0.5 size-4 shrink-0 ${reason.code === 'no_tasks' ? 'text-ok' : 'text-warn'}`}
                 />
-                {t(`why.${code}`)}
+                {workerWords({ t, language }, reason)}
               </li>
             ))}
             {data.gets_tasks && data.reasons.length === 0 ? (
@@ -134,7 +135,7 @@ function Why({ id }: { readonly id: string }): ReactNode {
                     <span className="min-w-0 flex-1">
                       <bdi className="block font-medium [overflow-wrap:anywhere]">{work.task_type}</bdi>
                       <span className={`block text-xs ${work.fits ? 'text-ok' : 'text-soft'}`}>
-                        {work.fits ? t('why.fits') : work.reasons.join(' ')}
+                        {work.fits ? t('why.fits') : lackWords(t, work.mismatches, work.reasons)}
                       </span>
                     </span>
                   </li>

@@ -1,11 +1,15 @@
 import { automationsEs } from './automations-es.ts'
+import { entriesEs } from './entries-es.ts'
 import { eventsEs } from './events-es.ts'
+import { reasonsEs } from './reasons-es.ts'
 import { serverEs } from './server-es.ts'
 import type { Texts } from './translate.ts'
 
 export const es: Texts = {
   ...automationsEs,
+  ...entriesEs,
   ...eventsEs,
+  ...reasonsEs,
   ...serverEs,
   'nav.home': 'Inicio',
   'nav.jobs': 'Trabajos',

@@ -1,11 +1,15 @@
 import { automationsRu } from './automations-ru.ts'
+import { entriesRu } from './entries-ru.ts'
 import { eventsRu } from './events-ru.ts'
+import { reasonsRu } from './reasons-ru.ts'
 import { serverRu } from './server-ru.ts'
 import type { Texts } from './translate.ts'
 
 export const ru: Texts = {
   ...automationsRu,
+  ...entriesRu,
   ...eventsRu,
+  ...reasonsRu,
   ...serverRu,
   'nav.home': 'Главная',
   'nav.jobs': 'Задания',

@@ -131,6 +131,12 @@ test('[K-05] [K-13] snooze, pause, resume and cancel are answered with the autom
     'automation.snoozed',
     'automation.created',
   ])
+  const [last] = entries
+  const entry = `/api/v1/audit/${String(last?.['id'])}`
+  expect((await app.as('alpha', 'GET', entry)).body).toEqual(last)
+  expect((await app.as('admin', 'GET', entry)).body).toEqual(last)
+  expect((await app.as('beta', 'GET', entry)).body).toMatchObject({ code: 'NOT_FOUND' })
+  expect(await app.server.client({ role: 'admin' }).audit.get(String(last?.['id']))).toMatchObject({ subject: id })
   expect((await app.as('alpha', 'DELETE', path)).status).toBe(204)
   expect((await app.as('alpha', 'GET', path)).status).toBe(404)
 })

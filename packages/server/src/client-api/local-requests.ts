@@ -306,6 +306,12 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
     }),
   ],
   [
+    'GET audit/:',
+    viewer(async (question) =>
+      wire.wireAudit(await automationsOf(question).auditEntry(first(question), question.actor)),
+    ),
+  ],
+  [
     'GET tools',
     viewer(async ({ automations, caller }) =>
       wireTools(automations.tools.list(), automations.workerTasks(caller.scopes)),

@@ -133,6 +133,17 @@ const AUDIT = route({
   refusals: ['INVALID_REQUEST', 'FORBIDDEN'],
 })
 
+const READ_AUDIT = route({
+  ...TAG,
+  access: 'viewer',
+  scope: 'automations:read',
+  id: 'getAuditEntry',
+  summary: 'Read an entry of the audit log',
+  params: wire.auditParams,
+  replies: { 200: { description: 'The entry.', body: wire.auditEntryBody } },
+  refusals: ['NOT_FOUND'],
+})
+
 const TOOLS = route({
   ...TAG,
   access: 'viewer',
@@ -237,6 +248,10 @@ export function registerRunRoutes(
     const { items, next } = await automations.audit({ ...pageOf(request, query), ...wanted })
     return paged(request, reply, next, items.map(wire.wireAudit))
   })
+
+  app.get<{ Params: { entry_id: string } }>('/audit/:entry_id', READ_AUDIT, async (request) =>
+    wire.wireAudit(await automations.auditEntry(request.params.entry_id, actorOf(request))),
+  )
 
   app.get('/tools', TOOLS, async (request) => wireTools(tools.list(), service.workerTasks(callerOf(request).scopes)))
 }

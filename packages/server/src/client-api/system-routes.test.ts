@@ -69,7 +69,16 @@ test('[M-02] [D-05] a worker that gets nothing says why: nothing waits, no skill
   const { body } = await app.as('admin', 'GET', '/api/v1/workers/w1/explain')
   expect(body).toMatchObject({
     gets_tasks: false,
-    waiting: [{ waiting: 1, is_exact: true, fits: false, reasons: ["It lacks the skill 'echo'."] }],
+    reasons: [{ code: 'skills', values: {} }],
+    waiting: [
+      {
+        waiting: 1,
+        is_exact: true,
+        fits: false,
+        reasons: ["It lacks the skill 'echo'."],
+        mismatches: [{ reason: 'skill', needed: 'echo' }],
+      },
+    ],
   })
   // Which tasks wait is a matter of all clients.
   expect((await app.as('alpha', 'GET', '/api/v1/workers/w1/explain')).body).toMatchObject({ waiting: null })
@@ -79,6 +88,8 @@ test('[M-02] [D-05] a worker that gets nothing says why: nothing waits, no skill
   await app.register('w2', { supported_skills: ['echo'], resources: { max_concurrent_tasks: 1 } })
   expect((await app.poll('w2')).status).toBe(200)
   expect(await reasonsOf('w2')).toEqual(['full'])
+  const { body: full } = await app.as('admin', 'GET', '/api/v1/workers/w2/explain')
+  expect(full).toMatchObject({ reasons: [{ code: 'full', values: { load: 1, slots: 1 } }] })
   expect((await app.as('admin', 'GET', '/api/v1/workers/none/explain')).status).toBe(404)
 })
 
@@ -110,6 +121,7 @@ test('[M-02] [D-05] a worker that is little trusted, has signed off or lacks som
   await expect.poll(() => reasonsOf('w1')).toEqual(['reputation', 'requirements'])
   const { waiting } = await app.server.client({ role: 'admin' }).explainWorker('w1')
   expect(waiting).toMatchObject([{ taskType: 'echo', fits: false, reasons: [expect.stringContaining('512')] }])
+  expect(waiting).toMatchObject([{ mismatches: [{ reason: 'ram_gb', needed: 512 }] }])
   await app.worker('PATCH', '/_worker/workers/w1', { status: 'offline' })
   await expect.poll(() => reasonsOf('w1')).toContain('offline')
 })

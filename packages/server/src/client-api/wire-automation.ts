@@ -23,6 +23,7 @@ export const object = z.record(z.string(), z.unknown())
 export const automationParams = z.object({ automation_id: z.string().describe('Id of an automation.') })
 export const runParams = z.object({ run_id: z.string().describe('Id of a run.') })
 export const eventParams = z.object({ event_id: z.string().describe('Id of an event.') })
+export const auditParams = z.object({ entry_id: z.string().describe('Id of an entry of the audit log.') })
 
 export const page = {
   limit: z.coerce.number().int().min(1).max(LIMITS.pageSizeMax).optional().describe('Entries on one page.'),

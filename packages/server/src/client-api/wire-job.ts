@@ -1,4 +1,4 @@
-import { approvalOf, roughJsonLength, shownJobId, waitReason } from '@impresario/core'
+import { approvalOf, roughJsonLength, shownJobId, waitReason, waitReasons } from '@impresario/core'
 import type { ClientInfo, Explanation, Job, JobFailure, RunnableBlueprint, Stored } from '@impresario/core'
 import type { JobWork, NewJob, Quota, TaskExplanation } from '@impresario/engine'
 import {
@@ -299,7 +299,7 @@ export function explanationBody(
       blueprint_name: blueprint,
       status: status ?? null,
     })),
-    summary: waitReason(job) ?? null,
+    ...reasonsBody(job),
     waits_for: waitBody(job),
     tasks: tasks.map((task) => ({
       task_id: task.taskId,
@@ -311,6 +311,17 @@ export function explanationBody(
       last_error: task.lastError === undefined ? null : { code: task.lastError.code, message: task.lastError.message },
       explanation: explained.has(task) && task.explanation !== undefined ? wireExplanation(task.explanation) : null,
     })),
+  }
+}
+
+/** What it stands still for, in words and as data. Moments are Unix seconds on the wire. */
+function reasonsBody(job: Job): JsonObject {
+  return {
+    summary: waitReason(job) ?? null,
+    reasons: waitReasons(job).map(({ code, values }) => {
+      const { until } = values
+      return { code, values: typeof until === 'number' ? { ...values, until: until / 1_000 } : values }
+    }),
   }
 }
 

@@ -1,5 +1,5 @@
 import { assess, describeMismatch, match, parseLane, workerOfLane } from '@impresario/core'
-import type { Clock, Storage, WaitingLane, WorkerRecord } from '@impresario/core'
+import type { Clock, Mismatch, Storage, WaitingLane, WorkerRecord } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError } from '@impresario/protocol'
 import { z } from 'zod'
@@ -17,19 +17,33 @@ export interface WorkerExplanationParts {
 
 const REASONS = ['silent', 'draining', 'offline', 'full', 'reputation', 'skills', 'requirements', 'no_tasks'] as const
 
+const mismatchBody = z.object({
+  reason: z.string().describe('Such as `skill`, `gpu_vram` or `max_cost`.'),
+  name: z.string().optional().describe('Which software or property.'),
+  needed: z.unknown(),
+  has: z.unknown().optional().describe('What the worker has instead; left out where that is a long list.'),
+})
+
 const waitingWork = z.object({
   task_type: z.string(),
   waiting: z.int().describe('Tasks that could be taken now.'),
   is_exact: z.boolean().describe('False: there may be more.'),
   fits: z.boolean(),
   reasons: z.array(z.string()).describe('What keeps the worker from them, in sentences.'),
+  mismatches: z.array(mismatchBody).describe('The same as data.'),
 })
 
 export const workerExplanationReply = z.object({
   worker_id: z.string(),
   gets_tasks: z.boolean().describe('Whether nothing keeps it from the next task.'),
   reasons: z
-    .array(z.object({ code: z.enum(REASONS), message: z.string() }))
+    .array(
+      z.object({
+        code: z.enum(REASONS),
+        message: z.string(),
+        values: z.record(z.string(), z.number().nullable()).describe('What the message names.'),
+      }),
+    )
     .describe('Why it gets nothing, or seldom something; what lasts longest comes first.'),
   waiting: z
     .array(waitingWork)
@@ -62,6 +76,11 @@ export async function explainWorker(
   }
 }
 
+/** One that names nothing. */
+function plain(code: Reason['code'], message: string): Reason {
+  return { code, message, values: {} }
+}
+
 function ownReasons(
   { engine, clock, settings }: WorkerExplanationParts,
   worker: WorkerRecord,
@@ -72,21 +91,22 @@ function ownReasons(
   const reasons: Reason[] = []
   if (!isLive || assess(worker, clock.now(), silenceMs) === 'silent') {
     const message = `It has sent nothing for more than ${silenceMs / 1_000} seconds.`
-    reasons.push({ code: 'silent', message })
+    reasons.push({ code: 'silent', message, values: { seconds: silenceMs / 1_000 } })
   }
   if (status === 'draining') {
-    reasons.push({ code: 'draining', message: 'It is about to stop: it ends its tasks and takes no more.' })
+    reasons.push(plain('draining', 'It is about to stop: it ends its tasks and takes no more.'))
   }
-  if (status === 'offline') reasons.push({ code: 'offline', message: 'It has signed off.' })
+  if (status === 'offline') reasons.push(plain('offline', 'It has signed off.'))
   const load = engine.dispatcher.loadOf(id)
   if (status === 'full' || (isOpenEnded !== true && load >= concurrencyMax)) {
     const slots = isOpenEnded === true ? 'and says that it has no room' : `and ${concurrencyMax} slots`
-    reasons.push({ code: 'full', message: `It is full: it has ${load} tasks ${slots}.` })
+    const values = { load, slots: isOpenEnded === true ? null : concurrencyMax }
+    reasons.push({ code: 'full', message: `It is full: it has ${load} tasks ${slots}.`, values })
   }
   if (reputation < settings.reputationMinThreshold) {
-    const least = `at least ${settings.reputationMinThreshold}`
-    const message = `Its reputation is ${reputation}: workers with ${least} come before it.`
-    reasons.push({ code: 'reputation', message })
+    const { reputationMinThreshold: least } = settings
+    const message = `Its reputation is ${reputation}: workers with at least ${least} come before it.`
+    reasons.push({ code: 'reputation', message, values: { reputation, least } })
   }
   return reasons
 }
@@ -98,13 +118,14 @@ async function waitingFor(storage: Storage, worker: WorkerRecord): Promise<reado
   for (const { lane, ready } of await storage.lanes('tasks')) {
     const demand = ready > 0 && workerOfLane(lane) === undefined ? parseLane(lane) : undefined
     if (demand === undefined) continue
-    const reasons = lacks(demand, worker)
+    const mismatches = lacks(demand, worker)
     found.push({
       task_type: demand.type,
       waiting: ready,
       is_exact: ready < EXACT_MAX,
-      fits: reasons.length === 0,
-      reasons,
+      fits: mismatches.length === 0,
+      reasons: mismatches.map(describeMismatch),
+      mismatches: mismatches.map(withoutLists),
     })
   }
   const near = ({ fits, task_type: type }: WaitingWork): number => (fits ? 0 : worker.skills.includes(type) ? 1 : 2)
@@ -112,19 +133,24 @@ async function waitingFor(storage: Storage, worker: WorkerRecord): Promise<reado
 }
 
 /** What keeps it from the work itself; how busy it is has been said before. */
-function lacks(demand: WaitingLane, worker: WorkerRecord): string[] {
-  const missing = match(demand, { ...worker, status: 'idle' }).map(describeMismatch)
+function lacks(demand: WaitingLane, worker: WorkerRecord): readonly Mismatch[] {
+  const missing = match(demand, { ...worker, status: 'idle' })
   if (demand.exclude.includes(worker.id)) {
-    missing.push(describeMismatch({ reason: 'excluded', needed: 'another worker', has: worker.id }))
+    missing.push({ reason: 'excluded', needed: 'another worker', has: worker.id })
   }
   return missing
 }
 
+/** All that the worker has would be said again for every kind of work. */
+function withoutLists({ has, ...mismatch }: Mismatch): z.output<typeof mismatchBody> {
+  return ['skill', 'skill_unavailable', 'models'].includes(mismatch.reason) ? mismatch : { ...mismatch, has }
+}
+
 function workReasons(waiting: readonly WaitingWork[], { skills }: WorkerRecord): readonly Reason[] {
-  if (waiting.length === 0) return [{ code: 'no_tasks', message: 'No task waits for a worker.' }]
+  if (waiting.length === 0) return [plain('no_tasks', 'No task waits for a worker.')]
   if (waiting.some(({ fits }) => fits)) return []
   if (waiting.some(({ task_type: type }) => skills.includes(type))) {
-    return [{ code: 'requirements', message: 'Tasks that need its skills wait, and need something that it lacks.' }]
+    return [plain('requirements', 'Tasks that need its skills wait, and need something that it lacks.')]
   }
-  return [{ code: 'skills', message: 'No task that waits needs one of its skills.' }]
+  return [plain('skills', 'No task that waits needs one of its skills.')]
 }
