@@ -289,6 +289,9 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   fileWaitMs: 'Time that a file operation waits for a slot.',
   fileStallMs: 'Time without progress after which an upload or download is aborted.',
   fileJsonBytesMax: 'A file that `readJson` reads.',
+  openJobsBytesMax:
+    'Data that the open and quarantined jobs of one client begin with; a new job may have this much divided by their number. `MAX_OPEN_JOBS_BYTES_PER_CLIENT` overrides it.',
+  recordBytesMin: 'What each record counts for beside its data.',
   jobLogLinesMax: 'Lines of `context.log` and `task.log` that are stored with a job; the newest are kept.',
   jobLogBytesMax: 'The same, in bytes.',
   jobLogMessageCharsMax: 'Message of one line; a longer one is truncated.',

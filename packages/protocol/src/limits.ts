@@ -238,6 +238,14 @@ export const LIMITS = {
   fileStallMs: 30_000,
   /** One file that is read as JSON, into memory. */
   fileJsonBytesMax: 16_777_216,
+  /**
+   * Jobs of one client that are open or in quarantine. No storage tells how many bytes they have, but all tell how many they
+   * are: so the share of a new one is this much divided by their number (`fairShare`). Whoever makes each as large as it may be
+   * gets some ten times as much, and no more.
+   */
+  openJobsBytesMax: 17_179_869_184,
+  /** What a record takes beside its data: its names, times and entries of indexes. So that empty ones count too. */
+  recordBytesMin: 1_024,
   /** The newest lines of a job's log are kept with it. */
   jobLogLinesMax: 200,
   jobLogBytesMax: 65_536,

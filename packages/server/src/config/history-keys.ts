@@ -12,6 +12,7 @@ export interface HistorySettings {
   readonly jobRetentionDays: number
   readonly idempotencyKeyHours: number
   readonly maxOpenJobsPerClient: number
+  readonly maxOpenJobsBytesPerClient: number
   readonly maxOpenJobs: number
 }
 
@@ -84,6 +85,15 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     default: 100_000,
     description:
       'Maximum number of open jobs of one client, over all instances. Above it, new jobs are refused with 429. Under a burst, each additional instance can exceed it by a sixteenth.',
+  },
+  maxOpenJobsBytesPerClient: {
+    names: ['MAX_OPEN_JOBS_BYTES_PER_CLIENT'],
+    type: 'integer',
+    min: 1_048_576,
+    max: 1_000_000_000_000_000,
+    default: LIMITS.openJobsBytesMax,
+    description:
+      'What the jobs of one client that are open or in quarantine may begin with together, in bytes of memory. A new job may have this much divided by their number; a larger one is refused with 429. In the worst case all together have ten times as much.',
   },
   maxOpenJobs: {
     names: ['MAX_OPEN_JOBS'],
