@@ -291,6 +291,13 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   fileJsonBytesMax: 'A file that `readJson` reads.',
   openJobsBytesMax:
     'Data that the open and quarantined jobs of one client begin with; a new job may have this much divided by their number. `MAX_OPEN_JOBS_BYTES_PER_CLIENT` overrides it.',
+  automationsBytesMax:
+    'Automations of one owner, including canceled ones, as they are stored; a new one may have this much divided by their number. `AUTOMATIONS_BYTES_MAX` overrides it.',
+  automationBytesMax: 'One automation as it is stored: its definition in three forms.',
+  eventsBytesMax:
+    'Events of one owner that are kept; a new one may have this much divided by their number. `EVENTS_BYTES_MAX` overrides it.',
+  waitingRunsBytesMax:
+    'Params and events of the runs of one automation that wait for their place; a new one may have this much divided by their number.',
   recordBytesMin: 'What each record counts for beside its data.',
   jobLogLinesMax: 'Lines of `context.log` and `task.log` that are stored with a job; the newest are kept.',
   jobLogBytesMax: 'The same, in bytes.',

@@ -244,6 +244,14 @@ export const LIMITS = {
    * gets some ten times as much, and no more.
    */
   openJobsBytesMax: 17_179_869_184,
+  /** The same for the automations of one owner, with those that are canceled: 100,000 of them may have 40 kB each. */
+  automationsBytesMax: 4_294_967_296,
+  /** One automation as it is stored, in three forms. Lists read a page of them at once. */
+  automationBytesMax: 1_048_576,
+  /** The same for the events of one owner, which are kept for a week. */
+  eventsBytesMax: 17_179_869_184,
+  /** The same for what the runs of one automation begin with that wait for their place: a thousand events of 64 kB. */
+  waitingRunsBytesMax: 67_108_864,
   /** What a record takes beside its data: its names, times and entries of indexes. So that empty ones count too. */
   recordBytesMin: 1_024,
   /** The newest lines of a job's log are kept with it. */

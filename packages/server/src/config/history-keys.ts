@@ -14,6 +14,8 @@ export interface HistorySettings {
   readonly maxOpenJobsPerClient: number
   readonly maxOpenJobsBytesPerClient: number
   readonly maxOpenJobs: number
+  readonly automationsBytesMax: number
+  readonly eventsBytesMax: number
 }
 
 const YEARS_10 = 3_650
@@ -102,5 +104,23 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     max: 1_000_000_000,
     default: 5_000_000,
     description: 'Maximum number of open jobs of all clients together.',
+  },
+  automationsBytesMax: {
+    names: ['AUTOMATIONS_BYTES_MAX'],
+    type: 'integer',
+    min: 1_048_576,
+    max: 1_000_000_000_000_000,
+    default: LIMITS.automationsBytesMax,
+    description:
+      'What the automations of one owner may have together as they are stored, in bytes, including canceled ones. A new one may have this much divided by their number. In the worst case all together have ten times as much.',
+  },
+  eventsBytesMax: {
+    names: ['EVENTS_BYTES_MAX'],
+    type: 'integer',
+    min: 1_048_576,
+    max: 1_000_000_000_000_000,
+    default: LIMITS.eventsBytesMax,
+    description:
+      'What the events of one owner that are kept may have together, in bytes. A new one may have this much divided by their number. In the worst case all together have ten times as much.',
   },
 }
