@@ -136,6 +136,11 @@ export const LIMITS = {
    * API.
    */
   webhookResultCharsMax: 16_384,
+  /**
+   * Endpoints of one client that it declares, or whose secrets it replaces: those stay until they are deleted with their client.
+   * Others come with messages and are forgotten by themselves.
+   */
+  endpointsMax: 10_000,
   /** The search text of each job in a list. */
   searchTextCharsMax: 500,
   /** How long an idempotency key is kept, unless the retention says otherwise: longer than any client retries. */
@@ -218,7 +223,7 @@ export const LIMITS = {
   historyStepBytesMax: 1_048_576,
   /** The snapshot of a worker that the history keeps with an event; a larger one is left out. */
   historyWorkerBytesMax: 4_096,
-  /** The comment that a person may add to a decision; it becomes part of the job's record. */
+  /** The comment that a person may add to a decision, or the reason to cancel; it becomes part of the job's record. */
   commentCharsMax: 2_000,
   /** How long a link to an open approval is valid, if the approval has no timeout of its own. */
   capabilityMs: 604_800_000,
