@@ -239,6 +239,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   remindersMax: 'Reminders of one approval.',
   remindMsMin: 'Shortest time until a reminder.',
   webhookResultCharsMax: 'Result of a job in a webhook; a longer one is omitted (`result_omitted`).',
+  endpointsMax: 'Webhook endpoints of one client; beyond it none can be declared, and no secret of a new one replaced.',
   searchTextCharsMax: 'Searchable text of each job in a list.',
   idempotencyKeyMs: 'Default time that an idempotency key is remembered. The retention can change it.',
   idempotencyKeyCharsMax: 'Idempotency key.',
@@ -277,7 +278,7 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
     'Initial data and state history that the history stores with an event. `HISTORY_SNAPSHOT_BYTES` overrides it.',
   historyStepBytesMax: 'The same for all events of one step, such as the tasks of a fan-out.',
   historyWorkerBytesMax: 'Data about a worker that the history stores with an event.',
-  commentCharsMax: 'Comment of a decision.',
+  commentCharsMax: 'Comment of a decision, or reason of a cancellation.',
   capabilityMs: 'Validity of a link to an approval that does not expire.',
   identifierCharsMax: 'Names of blueprints, states, tasks and workers.',
   expressionCharsMax: 'Condition of a handler.',
@@ -291,6 +292,16 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   fileAddressesMax: 'Open upload addresses of S3 for one job. Beyond it, a job gets addresses of the server.',
   fileAddressLingerMs: 'Time for which the space of an upload to S3 stays reserved after its address has expired.',
   fileJsonBytesMax: 'A file that `readJson` reads.',
+  openJobsBytesMax:
+    'Data that the open and quarantined jobs of one client begin with; a new job may have this much divided by their number. `MAX_OPEN_JOBS_BYTES_PER_CLIENT` overrides it.',
+  automationsBytesMax:
+    'Automations of one owner, including canceled ones, as they are stored; a new one may have this much divided by their number. `AUTOMATIONS_BYTES_MAX` overrides it.',
+  automationBytesMax: 'One automation as it is stored: its definition in three forms.',
+  eventsBytesMax:
+    'Events of one owner that are kept; a new one may have this much divided by their number. `EVENTS_BYTES_MAX` overrides it.',
+  waitingRunsBytesMax:
+    'Params and events of the runs of one automation that wait for their place; a new one may have this much divided by their number.',
+  recordBytesMin: 'What each record counts for beside its data.',
   jobLogLinesMax: 'Lines of `context.log` and `task.log` that are stored with a job; the newest are kept.',
   jobLogBytesMax: 'The same, in bytes.',
   jobLogMessageCharsMax: 'Message of one line; a longer one is truncated.',

@@ -138,7 +138,9 @@ export const quarantineQuery = z.looseObject({
   ...page,
 })
 
-export const cancelJobRequest = z.looseObject({ reason: text.describe('Kept as the job’s error message.') })
+export const cancelJobRequest = z.looseObject({
+  reason: z.string().max(LIMITS.commentCharsMax).nullish().describe('Kept as the job’s error message.'),
+})
 const jobStatusNow = jobStatus.optional().describe('What has become of the job.')
 export const cancelJobReply = z.object({
   status: z.literal('cancellation_request_accepted'),

@@ -136,6 +136,11 @@ export const LIMITS = {
    * API.
    */
   webhookResultCharsMax: 16_384,
+  /**
+   * Endpoints of one client that it declares, or whose secrets it replaces: those stay until they are deleted with their client.
+   * Others come with messages and are forgotten by themselves.
+   */
+  endpointsMax: 10_000,
   /** The search text of each job in a list. */
   searchTextCharsMax: 500,
   /** How long an idempotency key is kept, unless the retention says otherwise: longer than any client retries. */
@@ -218,7 +223,7 @@ export const LIMITS = {
   historyStepBytesMax: 1_048_576,
   /** The snapshot of a worker that the history keeps with an event; a larger one is left out. */
   historyWorkerBytesMax: 4_096,
-  /** The comment that a person may add to a decision; it becomes part of the job's record. */
+  /** The comment that a person may add to a decision, or the reason to cancel; it becomes part of the job's record. */
   commentCharsMax: 2_000,
   /** How long a link to an open approval is valid, if the approval has no timeout of its own. */
   capabilityMs: 604_800_000,
@@ -242,6 +247,22 @@ export const LIMITS = {
   fileAddressLingerMs: 3_600_000,
   /** One file that is read as JSON, into memory. */
   fileJsonBytesMax: 16_777_216,
+  /**
+   * Jobs of one client that are open or in quarantine. No storage tells how many bytes they have, but all tell how many they
+   * are: so the share of a new one is this much divided by their number (`fairShare`). Whoever makes each as large as it may be
+   * gets some ten times as much, and no more.
+   */
+  openJobsBytesMax: 17_179_869_184,
+  /** The same for the automations of one owner, with those that are canceled: 100,000 of them may have 40 kB each. */
+  automationsBytesMax: 4_294_967_296,
+  /** One automation as it is stored, in three forms. Lists read a page of them at once. */
+  automationBytesMax: 1_048_576,
+  /** The same for the events of one owner, which are kept for a week. */
+  eventsBytesMax: 17_179_869_184,
+  /** The same for what the runs of one automation begin with that wait for their place: a thousand events of 64 kB. */
+  waitingRunsBytesMax: 67_108_864,
+  /** What a record takes beside its data: its names, times and entries of indexes. So that empty ones count too. */
+  recordBytesMin: 1_024,
   /** The newest lines of a job's log are kept with it. */
   jobLogLinesMax: 200,
   jobLogBytesMax: 65_536,

@@ -24,10 +24,11 @@ export function createAutomations({ settings, webhookPolicy: policy, secretKey, 
   readonly automations: AutomationService
 } {
   const { storage, clock, random, log, calls } = ground
-  const { timeZone, instanceId } = settings
+  const { timeZone, instanceId, automationsBytesMax, eventsBytesMax } = settings
   const vault = createVault(secretKey.derive('automations'))
   const agents = new AgentBook({ storage, clock, random })
   const scopesOf = (owner: string): ReturnType<AgentBook['scopesOf']> => agents.scopesOf(owner)
-  const parts = { storage, clock, random, log, policy, timeZone, instanceId, vault, scopesOf, calls }
+  const bounds = { automationsBytesMax, eventsBytesMax }
+  const parts = { storage, clock, random, log, policy, timeZone, instanceId, vault, scopesOf, calls, ...bounds }
   return { agents, automations: new AutomationService(parts) }
 }

@@ -51,6 +51,9 @@ const SUCCESS_NOTE_MS = 60_000
 /** An endpoint without messages is forgotten, unless it holds a setting that a person made. */
 const ENDPOINT_EXPIRES_MS = 90 * DAY_MS
 
+/** So is one that was switched off because it failed: whoever sends to it after a year finds out again. */
+const DISABLED_EXPIRES_MS = 366 * DAY_MS
+
 /** How long a replaced secret is still used beside the new one. */
 export const SECRET_OVERLAP_MS = DAY_MS
 
@@ -102,14 +105,14 @@ function endpointStatus({ disabled, circuit }: Endpoint): EndpointStatus {
 
 export function putEndpoint(value: Endpoint, version: number): Put {
   const { clientId, address, rotation, disabled } = value
-  const mayExpire = rotation === 0 && disabled === null
+  const expiresMs = disabled === null ? ENDPOINT_EXPIRES_MS : DISABLED_EXPIRES_MS
   return {
     kind: 'endpoint',
     id: endpointId(clientId, address),
     value,
     version,
     facets: { owner: clientId, status: endpointStatus(value) },
-    ...(mayExpire ? { expiresMs: ENDPOINT_EXPIRES_MS } : {}),
+    ...(rotation === 0 ? { expiresMs } : {}),
   }
 }
 

@@ -1,8 +1,9 @@
+import { LIMITS } from '@impresario/protocol'
 import { Webhook } from 'standardwebhooks'
 import { expect, test } from 'vitest'
 import { answered, Bench, deriveSecret, HOOK } from './bench.fixture.ts'
 import type { DeliveryStatus } from './delivery.ts'
-import { endpointAddress, endpointId } from './endpoint.ts'
+import { endpointAddress, endpointId, newEndpoint, putEndpoint } from './endpoint.ts'
 import { STRICT_POLICY } from './outbound.ts'
 import { Webhooks } from './webhooks.ts'
 
@@ -239,4 +240,27 @@ test('[H-07] the log forgets a delivery thirty days after its last change', asyn
   expect((await webhooks.delivery('acme', 'm')).status).toBe('delivered')
   bench.clock.time += 1
   await expect(webhooks.delivery('acme', 'm')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('[C-10] a client declares so many endpoints and no more; others are not concerned', async () => {
+  const { bench, webhooks, id } = stage()
+  await webhooks.declareEndpoint('acme', HOOK)
+  const others = Array.from({ length: LIMITS.endpointsMax }, (_, at) => `https://receiver.example/${at}`)
+  for (let at = 0; at < others.length; at += 500) {
+    const some = others.slice(at, at + 500).map((address) => newEndpoint('acme', address, bench.clock.now()))
+    await bench.storage.commit({ put: some.map((endpoint) => putEndpoint(endpoint, 1)) })
+  }
+  const full = { code: 'LIMIT_EXCEEDED', message: expect.stringContaining('Use fewer addresses') as unknown }
+  await expect(webhooks.declareEndpoint('acme', 'https://receiver.example/new')).rejects.toMatchObject(full)
+  // A replaced secret keeps an endpoint for good, so that it needs room too. One that is there already is given.
+  await expect(webhooks.rotateSecret('acme', id)).rejects.toMatchObject(full)
+  await webhooks.declareEndpoint('acme', HOOK)
+  await webhooks.declareEndpoint('other', HOOK)
+})
+
+test('[C-10] an endpoint that was switched off is forgotten after a year, and never one whose secret was replaced', () => {
+  const endpoint = newEndpoint('acme', HOOK, 0)
+  const disabled = { at: 0, reason: 'gone' } as const
+  expect(putEndpoint({ ...endpoint, disabled }, 1).expiresMs).toBe(366 * DAY)
+  expect(putEndpoint({ ...endpoint, disabled, rotation: 1 }, 1).expiresMs).toBeUndefined()
 })

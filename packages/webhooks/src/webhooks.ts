@@ -3,7 +3,7 @@ import { nextPage } from '@impresario/core'
 import type { Clock, Listing, ListQuery, Storage, Stored } from '@impresario/core'
 import { KeyBook } from '@impresario/engine'
 import type { ClientKey } from '@impresario/engine'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import { asDelivery, freed, outboxItem, putDelivery, redelivered } from './delivery.ts'
 import type { Delivery, DeliveryStatus, DeliverySummary } from './delivery.ts'
 import {
@@ -163,6 +163,7 @@ export class Webhooks {
     return insist(async () => {
       const stored = await storage.read('endpoint', endpointId(clientId, address))
       if (stored !== undefined) return asEndpoint(stored).value
+      await this.#mustHaveRoom(clientId)
       const endpoint = newEndpoint(clientId, address, clock.now())
       if ((await storage.commit({ put: [putEndpoint(endpoint, 1)] })) === 'conflict') return undefined
       await storage.sync()
@@ -232,6 +233,8 @@ export class Webhooks {
     const endpoint = await insist(async () => {
       const { value, version } = await this.#readEndpoint(owner, id)
       if (use !== undefined && (await this.#keys.find(use)) !== undefined) return value
+      // From now on it is never forgotten.
+      if (value.rotation === 0) await this.#mustHaveRoom(value.clientId, 1)
       const next = rotated(value, clock.now(), overlapMs)
       const used = use === undefined ? [] : [this.#keys.put(use, id)]
       if ((await storage.commit({ put: [putEndpoint(next, version + 1), ...used] })) === 'conflict') return undefined
@@ -239,6 +242,15 @@ export class Webhooks {
       return next
     })
     return this.#secretOf(endpoint)
+  }
+
+  /** `own`: how many of those that are there is the endpoint itself. */
+  async #mustHaveRoom(clientId: string, own: 0 | 1 = 0): Promise<void> {
+    const counts = await this.#options.storage.counts('endpoint', { owner: clientId })
+    const count = Object.values(counts).reduce((sum, each) => sum + each, 0)
+    if (count - own < LIMITS.endpointsMax) return
+    const message = `A client can have ${LIMITS.endpointsMax} webhook endpoints, and this one has ${count}. Use fewer addresses; what differs from job to job belongs into the query of a URL. Endpoints without messages are forgotten after 90 days.`
+    throw new ImpresarioError('LIMIT_EXCEEDED', message)
   }
 
   #secretOf(endpoint: Endpoint): EndpointSecret {

@@ -183,8 +183,8 @@ function dedupeIn(fields: FieldReader, problems: Problems): AutomationDefinition
 function namesIn(fields: FieldReader, key: string): readonly string[] {
   const all = fields.list(key) ?? []
   const names = all.filter((each): each is string => typeof each === 'string' && each !== '')
-  if (names.length !== all.length || names.length > 20) {
-    fields.refuse(key, 'Must be a list of at most 20 names of calendars.')
+  if (names.length !== all.length || names.length > 20 || names.some((name) => name.length > 100)) {
+    fields.refuse(key, 'Must be a list of at most 20 names of calendars, each of at most 100 characters.')
   }
   return names
 }

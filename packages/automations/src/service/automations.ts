@@ -1,7 +1,7 @@
-import { isoInstant, nextPage, wallTime } from '@impresario/core'
+import { isoInstant, jsonObjectCopy, jsonSize, nextPage, wallTime } from '@impresario/core'
 import type { Batch, Clock, Item, ListQuery, Log, Put, Random, Storage, Stored } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import type { DataObject } from '@impresario/protocol'
 import { Zones } from '@impresario/recurrence'
 import type { MisfirePlan } from '@impresario/recurrence'
@@ -29,6 +29,7 @@ import {
 } from './record.ts'
 import type { AutomationRecord, AutomationStatus } from './record.ts'
 import { canceled, isSameChange, mustFire, notActive, staleRevision, tooManyConflicts } from './refusals.ts'
+import { mustFit } from './room.ts'
 import { runBlueprintName } from './run-start.ts'
 import { Secrets } from './secrets.ts'
 import { skipEntries } from './skips.ts'
@@ -46,6 +47,8 @@ export interface AutomationsOptions {
   /** The zone of automations that name none. */
   readonly timezone: string
   readonly vault: Vault
+  /** What the automations of one owner may have together. */
+  readonly automationsBytesMax?: number | undefined
 }
 
 export interface AutomationQuery {
@@ -142,16 +145,13 @@ export class Automations {
     const now = this.#now()
     const definition = this.check(body, actor, now)
     await this.#mustKnow(definition, owner)
-    const { active = 0, paused = 0 } = await storage.counts('automation', { owner })
-    if (active + paused >= AUTOMATIONS_MAX) {
-      throw new ImpresarioError('LIMIT_EXCEEDED', `There can be ${AUTOMATIONS_MAX} automations of one owner.`)
-    }
     const who = { owner, createdBy: actor.id, updatedBy: actor.id }
     const times = { createdAt: now, updatedAt: now, handledUpTo: now }
     const said = { given: body, definition, ...(extra === undefined ? {} : { extra }) }
     const base = { id: random.id(), status: 'active', revision: 1 } as const
     const record = await this.#scheduled({ ...base, ...said, ...who, ...times }, now)
     mustFire(record)
+    await this.#mustHaveRoom(record)
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const key = await newKey(storage, record, now)
       if ('holder' in key) return key.holder
@@ -177,6 +177,7 @@ export class Automations {
   async list({ owner, status, search, before, limit }: AutomationQuery): Promise<Page<AutomationRecord>> {
     const query: ListQuery = {
       limit,
+      bytesMax: LIMITS.pageBytesMax,
       ...(owner === undefined ? {} : { owner }),
       ...(status === undefined ? {} : { status }),
       ...(search === undefined ? {} : { search }),
@@ -207,6 +208,8 @@ export class Automations {
       const said = { given: body, definition, ...(extra === undefined ? {} : { extra }) }
       const record = await this.#scheduled({ ...base, ...said, revision: before.revision + 1 }, now)
       mustFire(record)
+      // A smaller one takes no room, however many there are.
+      if (bytesOf(record) > bytesOf(before)) await this.#mustHaveRoom(record, 1)
       return { record, action: 'automation.updated', details: { revision: record.revision } }
     })
   }
@@ -359,6 +362,18 @@ export class Automations {
     return { items, next: last }
   }
 
+  /** `own`: how many of those that are there is the record itself. */
+  async #mustHaveRoom(record: AutomationRecord, own: 0 | 1 = 0): Promise<void> {
+    const { storage, automationsBytesMax: bytesMax = LIMITS.automationsBytesMax } = this.#options
+    const bytes = bytesOf(record)
+    if (bytes > LIMITS.automationBytesMax) throw tooLarge(bytes)
+    const { active = 0, paused = 0, canceled: ended = 0 } = await storage.counts('automation', { owner: record.owner })
+    if (active + paused - own >= AUTOMATIONS_MAX) {
+      throw new ImpresarioError('LIMIT_EXCEEDED', `There can be ${AUTOMATIONS_MAX} automations of one owner.`)
+    }
+    mustFit(bytes, active + paused + ended - own, { bytesMax, words: AUTOMATION_WORDS })
+  }
+
   /** What a definition names beside tools must be there. */
   async #mustKnow(definition: AutomationDefinition, owner: string): Promise<void> {
     await this.calendars.mustKnow(definition, owner)
@@ -438,6 +453,21 @@ export class Automations {
   #now(): number {
     return wallTime(this.#options.clock)
   }
+}
+
+const AUTOMATION_WORDS = {
+  many: 'automations, canceled ones included',
+  fix: 'Delete those that are not needed, or make this one smaller. AUTOMATIONS_BYTES_MAX sets the limit.',
+}
+
+/** As it is stored. */
+function bytesOf(record: AutomationRecord): number {
+  return jsonSize(jsonObjectCopy(record, 'The automation'))
+}
+
+function tooLarge(bytes: number): ImpresarioError {
+  const message = `The automation has ${bytes} bytes as it is stored; ${LIMITS.automationBytesMax} are allowed. Make its params or its pipeline smaller: large data belongs into files.`
+  return new ImpresarioError('LIMIT_EXCEEDED', message)
 }
 
 /** What decides when an automation runs. */

@@ -1,5 +1,5 @@
 import { jsonObjectCopy, jsonSize, nextPage, storedCopy, wallTime } from '@impresario/core'
-import type { Clock, Item, Lease, Put, Random, Storage, Stored } from '@impresario/core'
+import type { Clock, Item, Lease, Put, Random, Storage } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { DataObject, JsonObject } from '@impresario/protocol'
 import { calendar } from '@impresario/recurrence'
@@ -137,14 +137,16 @@ export class Calendars {
     const query = { owner, name: calendarBucket(name), limit: PAGE, ...(before === undefined ? {} : { before }) }
     const found = await storage.list('subscription', query)
     const ids = new Set(found.map(({ value }) => asSubscription(value).automationId))
-    const stored = await Promise.all([...ids].map((id) => storage.read('automation', id)))
-    const users = stored
-      .filter((one): one is Stored<JsonObject> => one !== undefined)
-      .map((one) => asAutomation(one).value)
-      .filter(({ status }) => status === 'active')
+    const firings: Item[] = []
+    // One after another: a page of the largest ones would be a hundred megabytes.
+    for (const id of ids) {
+      const stored = await storage.read('automation', id)
+      const user = stored === undefined ? undefined : asAutomation(stored).value
+      if (user?.status === 'active') firings.push(firingItem(user, 0))
+    }
     const next = nextPage(found, PAGE)
     const rest = next === undefined ? [] : [replanItem({ owner, name }, next)]
-    await storage.commit({ settle: lease, enqueue: [...users.map((user) => firingItem(user, 0)), ...rest] })
+    await storage.commit({ settle: lease, enqueue: [...firings, ...rest] })
   }
 
   async #mustHaveRoom({ id }: Actor): Promise<void> {

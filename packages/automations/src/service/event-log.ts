@@ -2,13 +2,14 @@ import { isoInstant, jsonObjectCopy, jsonSize, nextPage, sha256, storedCopy, wal
 import type { Batch, Clock, Put, Random, Storage } from '@impresario/core'
 import { KeyBook } from '@impresario/engine'
 import type { Engine, KeyUse } from '@impresario/engine'
-import { ImpresarioError, isJsonObject } from '@impresario/protocol'
+import { ImpresarioError, isJsonObject, LIMITS } from '@impresario/protocol'
 import type { Data, Json, JsonObject } from '@impresario/protocol'
 import { checkTopic } from '../trigger/topic.ts'
 import { authorOf, putAudit } from './audit.ts'
 import type { Actor } from './audit.ts'
 import type { Page } from './automations.ts'
 import { firstIdAt } from './record.ts'
+import { Room } from './room.ts'
 
 /** Something that was published. */
 export interface PublishedEvent {
@@ -65,11 +66,17 @@ export interface EventLogOptions {
   readonly engine: Engine
   readonly clock: Clock
   readonly random: Random
+  /** What the events of one owner may have together. */
+  readonly eventsBytesMax?: number | undefined
 }
 
 /** Events are kept for so long. */
 const EVENT_RETENTION_MS = 7 * 86_400_000
 const PAYLOAD_BYTES_MAX = 65_536
+const EVENT_WORDS = {
+  many: 'events',
+  fix: 'Send less, and put large data into files; or publish fewer events. They are kept for 7 days. EVENTS_BYTES_MAX sets the limit.',
+}
 
 /**
  * Takes events, for automations and for jobs. An event is durable before it is acknowledged. Each automation that it fits runs
@@ -78,9 +85,12 @@ const PAYLOAD_BYTES_MAX = 65_536
 export class EventLog {
   readonly #options: EventLogOptions
   readonly #keys: KeyBook
+  readonly #room: Room
 
   constructor(options: EventLogOptions) {
     this.#options = options
+    const { storage, clock, eventsBytesMax: bytesMax = LIMITS.eventsBytesMax } = options
+    this.#room = new Room({ storage, clock, kind: 'event', bytesMax, words: EVENT_WORDS })
     this.#keys = new KeyBook(options)
   }
 
@@ -98,6 +108,7 @@ export class EventLog {
       throw new ImpresarioError('LIMIT_EXCEEDED', `The event has ${bytes} bytes; ${PAYLOAD_BYTES_MAX} are allowed.`)
     }
     const use = this.#useOf(publication, said, actor)
+    if (!(await this.#hasRoom(actor.id, bytes, use))) return this.#known(use)
     const id = random.id(use?.id)
     const base = { id, topic, payload: publication.payload, owner: actor.id, audience, at: wallTime(clock) }
     const event: PublishedEvent = { ...base, ...(source === undefined ? {} : { source }) }
@@ -127,6 +138,17 @@ export class EventLog {
     const request = { topic: event.topic, payload, eventId: idempotencyKey ?? event.id }
     const { isNew } = await this.#options.engine.publishEvent(event.owner, key, request, batch)
     return isNew ? { ...event, isNew } : this.#known(use)
+  }
+
+  /** Throws if there is none. Whoever repeats an event gets it, however many there are. */
+  async #hasRoom(owner: string, bytes: number, use: KeyUse | undefined): Promise<boolean> {
+    try {
+      await this.#room.take(owner, bytes)
+      return true
+    } catch (error) {
+      if (use !== undefined && (await this.#keys.find(use)) !== undefined) return false
+      throw error
+    }
   }
 
   #useOf({ idempotencyKey, source, topic, key }: Publication, said: JsonObject, actor: Actor): KeyUse | undefined {

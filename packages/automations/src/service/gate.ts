@@ -18,6 +18,8 @@ export interface Gate {
 
 /** More runs of one key do not wait; further ones are skipped. */
 export const WAITING_MAX = 1_000
+/** There may be a thousand open runs of a megabyte each, which need not be in memory together. */
+const READ_AT_ONCE = 20
 
 /** Which gate the runs of an automation pass; nothing if they may all run side by side. */
 export function gateIdOf({ id, owner, definition }: AutomationRecord): string | undefined {
@@ -29,12 +31,18 @@ export function gateIdOf({ id, owner, definition }: AutomationRecord): string | 
 export async function readGate(storage: Storage, id: string, limit: number): Promise<Gate> {
   const stored = await storage.read('gate', id)
   const { open = [], waiting = [] } = (stored === undefined ? {} : storedCopy(stored.value)) as Partial<Gate>
-  const jobs = await Promise.all(open.map((runId) => storage.read('job', runId)))
-  const isOpen = (at: number): boolean => {
-    const job = jobs[at]?.value
-    return job !== undefined && !isEnded(job)
+  const stillOpen: string[] = []
+  for (let at = 0; at < open.length; at += READ_AT_ONCE) {
+    const some = open.slice(at, at + READ_AT_ONCE)
+    const are = await Promise.all(some.map((runId) => isOpenRun(storage, runId)))
+    stillOpen.push(...some.filter((_, index) => are[index] === true))
   }
-  return { id, limit, open: open.filter((_, at) => isOpen(at)), waiting, version: stored?.version ?? 0 }
+  return { id, limit, open: stillOpen, waiting, version: stored?.version ?? 0 }
+}
+
+async function isOpenRun(storage: Storage, runId: string): Promise<boolean> {
+  const job = (await storage.read('job', runId))?.value
+  return job !== undefined && !isEnded(job)
 }
 
 export function isFull({ open, limit }: Gate): boolean {

@@ -1,6 +1,7 @@
-import { isoInstant, jsonObjectCopy, storedCopy, wallTime } from '@impresario/core'
+import { isoInstant, jsonObjectCopy, jsonSize, storedCopy, wallTime } from '@impresario/core'
 import type { Batch, Clock, Item, JobRequest, LeaseRef, Log, Put, Random, Storage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
+import { fairShare, LIMITS } from '@impresario/protocol'
 import type { Data, DataObject, JsonObject } from '@impresario/protocol'
 import { textOf } from '../expression/values.ts'
 import { compileTemplate } from '../template/template.ts'
@@ -110,6 +111,9 @@ export class Launcher {
       const emptied = await readGate(this.#options.storage, gate.id, gate.limit)
       return isFull(emptied) ? { type: 'lost' } : this.#start(launch, beside, emptied)
     }
+    const bytes = jsonSize(waitItem(launch, gate.id, WAIT_MS).payload)
+    const share = Math.floor(fairShare(LIMITS.waitingRunsBytesMax, gate.waiting.length))
+    if (bytes > share) return this.skip(launch, 'overlap', gate.open[0], tooLargeToWait(gate, share, bytes))
     return this.#wait(launch, beside, queued(gate, runId))
   }
 
@@ -194,6 +198,10 @@ export class Launcher {
   #now(): number {
     return wallTime(this.#options.clock)
   }
+}
+
+function tooLargeToWait({ waiting }: Gate, share: number, bytes: number): string {
+  return `${waiting.length} runs wait for their place. One more may bring ${share} bytes of params and event, and this one brings ${bytes}. Send less, or wait until some have run.`
 }
 
 /** A run that waits for its place, as it stands in the queue. */

@@ -82,6 +82,8 @@ export interface OfficeOptions {
   readonly clock?: StillClock
   /** Tells the ids of several on one storage apart. */
   readonly instance?: number
+  readonly automationsBytesMax?: number
+  readonly eventsBytesMax?: number
 }
 
 /** Automations on a real engine and a real storage, with time in the test's hands. */
@@ -106,7 +108,7 @@ export class Office {
   #hasWorker = false
   readonly #worker: string
 
-  constructor({ storage, clock = new StillClock(), instance = 0 }: OfficeOptions = {}) {
+  constructor({ storage, clock = new StillClock(), instance = 0, ...bounds }: OfficeOptions = {}) {
     this.clock = clock
     this.storage = storage ?? testStorage({ now: clock.now })
     this.#worker = `tools-${instance}`
@@ -131,7 +133,7 @@ export class Office {
       named: (name: string) => (TOOLS.has(name) ? { check: () => [] } : undefined),
       similar: () => ['echo'],
     }
-    const base = { storage: this.storage, engine, clock, random, log }
+    const base = { storage: this.storage, engine, clock, random, log, ...bounds }
     this.parts = base
     this.automations = new Automations({ ...base, tools: () => tools, timezone: 'UTC', vault: VAULT })
     const { launcher, zones, calendars } = this.automations

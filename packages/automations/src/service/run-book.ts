@@ -12,8 +12,8 @@ import { asAutomation, firstIdAt } from './record.ts'
 import { cancellationEntry, cancelRun } from './run-cancellation.ts'
 import { PART_BLUEPRINT, automationOf, runBlueprintName } from './run-start.ts'
 import type { RunTrigger } from './run-start.ts'
-import { statisticsOf } from './run-statistics.ts'
-import type { RunStatistics } from './run-statistics.ts'
+import { countedRun, statisticsOf } from './run-statistics.ts'
+import type { CountedRun, RunStatistics } from './run-statistics.ts'
 import { runViewOf, waitingViewOf } from './run-view.ts'
 import type { RunStatus, RunView } from './run-view.ts'
 
@@ -106,11 +106,12 @@ export class RunBook {
   /** What became of the runs of a span of time: at most the newest ten thousand. */
   async statistics(query: Omit<RunQuery, 'before' | 'limit' | 'status'>, until: number): Promise<RunStatistics> {
     const { createdAfter: since = 0 } = query
-    const runs: RunView[] = []
+    const runs: CountedRun[] = []
     let before: string | undefined
     do {
       const page = await this.list({ ...query, before, limit: STATISTICS_PAGE })
-      runs.push(...page.items)
+      // What the runs themselves hold is not kept: ten thousand of them may be gigabytes.
+      for (const run of page.items) runs.push(countedRun(run))
       before = page.next
     } while (before !== undefined && runs.length < STATISTICS_MAX)
     return statisticsOf(runs, { since, until, isPartial: before !== undefined })

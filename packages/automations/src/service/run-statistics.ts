@@ -18,6 +18,13 @@ export interface RunStatistics {
   readonly isPartial: boolean
 }
 
+/** What is counted of a run. */
+export type CountedRun = Pick<RunView, 'automationId' | 'status' | 'createdAt' | 'endedAt'>
+
+export function countedRun({ automationId, status, createdAt, endedAt }: RunView): CountedRun {
+  return { automationId, status, createdAt, endedAt }
+}
+
 interface Span {
   readonly since: number
   readonly until: number
@@ -25,14 +32,14 @@ interface Span {
 }
 
 /** `runs`: the newest first. */
-export function statisticsOf(runs: readonly RunView[], { since, until, isPartial }: Span): RunStatistics {
+export function statisticsOf(runs: readonly CountedRun[], { since, until, isPartial }: Span): RunStatistics {
   const count = (status: RunStatus): number => runs.filter((run) => run.status === status).length
   const byStatus = Object.fromEntries(RUN_STATUSES.map((status) => [status, count(status)])) as Record<
     RunStatus,
     number
   >
   const { succeeded, failed } = byStatus
-  const last = (isWanted: (run: RunView) => boolean): number | undefined => runs.find(isWanted)?.createdAt
+  const last = (isWanted: (run: CountedRun) => boolean): number | undefined => runs.find(isWanted)?.createdAt
   return {
     since,
     until,
@@ -48,7 +55,7 @@ export function statisticsOf(runs: readonly RunView[], { since, until, isPartial
   }
 }
 
-function durationsOf(runs: readonly RunView[]): RunStatistics['durationMs'] {
+function durationsOf(runs: readonly CountedRun[]): RunStatistics['durationMs'] {
   const spans = runs
     .flatMap(({ createdAt, endedAt }) => (endedAt === undefined ? [] : [endedAt - createdAt]))
     .toSorted((a, b) => a - b)

@@ -30,6 +30,36 @@ test('[H-04] there is a bound over all clients too', async () => {
   )
 })
 
+test('[C-10] jobs of one client are bounded in bytes too: the more there are, the smaller a new one must be', async () => {
+  const bytesPerClientMax = 1_000_000
+  const stage = new Stage([oneTask()], {
+    settings: { backlog: { perClientMax: 10_000, totalMax: 10_000, bytesPerClientMax } },
+  })
+  const create = (chars: number): Promise<string> =>
+    stage.create('one', { ...asks('a'), initialData: { text: 'x'.repeat(chars) } })
+  const refusals: unknown[] = []
+  let [created, sum, chars] = [0, 0, 400_000]
+  while (chars >= 0) {
+    try {
+      await create(chars)
+      created += 1
+      sum += 2 * chars
+    } catch (error) {
+      refusals.push(error)
+      chars = chars === 0 ? -1 : Math.floor(chars * 0.9)
+    }
+  }
+  for (const refusal of refusals) {
+    expect(refusal).toMatchObject({ code: 'TOO_MANY_REQUESTS', details: { retry_after_s: 5 } })
+    expect(String(refusal)).toContain('Put large data into files, or wait until some have ended.')
+  }
+  expect(created).toBeGreaterThan(500)
+  expect(sum).toBeLessThan(10 * bytesPerClientMax)
+  // Empty ones count too, and others are not concerned.
+  await expect(create(0)).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS' })
+  await stage.create('one', { ...asks('b'), initialData: { text: 'x'.repeat(400_000) } })
+})
+
 test('[H-04] creations of one moment never exceed the bound', async () => {
   const stage = aStage(7)
   const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => stage.create('one', asks('a'))))

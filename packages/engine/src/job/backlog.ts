@@ -1,11 +1,20 @@
 import type { Clock, Storage } from '@impresario/core'
-import { ImpresarioError } from '@impresario/protocol'
+import { fairShare, ImpresarioError, LIMITS } from '@impresario/protocol'
 
 export interface BacklogBounds {
   /** Jobs of one client that have begun and not ended. */
   readonly perClientMax: number
   /** The same over all clients. */
   readonly totalMax: number
+  /** What those of one client may have together, with those in quarantine: each new one gets a share of it. */
+  readonly bytesPerClientMax?: number
+}
+
+/** A job that wants to begin. */
+export interface Coming {
+  readonly isChild?: boolean
+  /** Approximate size of what it begins with. */
+  readonly bytes: number
 }
 
 export interface BacklogOptions {
@@ -19,6 +28,8 @@ export interface BacklogOptions {
 interface Count {
   readonly max: number
   open: number
+  /** In quarantine: nobody waits for them, but they are kept until a person decides. */
+  quarantined: number
   lookedAt: number
   /** Creations until the next look. */
   left: number
@@ -60,7 +71,7 @@ export class Backlog {
    * A child may exceed the bounds by as much again: its parent is open and waits for it, so that parents alone could fill the
    * bounds, and none of them would ever end.
    */
-  async admit(clientId: string, { isChild = false } = {}): Promise<ImpresarioError | (() => void)> {
+  async admit(clientId: string, { isChild = false, bytes }: Coming): Promise<ImpresarioError | (() => void)> {
     const factor = isChild ? CHILDREN_FACTOR : 1
     const own = this.#clients.get(clientId) ?? this.#remember(clientId)
     const all = this.#all
@@ -69,6 +80,8 @@ export class Backlog {
       await this.#look(all, undefined)
       if (own.open >= own.max * factor) return refusal(`You have ${own.open} open jobs, and ${own.max} are allowed.`)
       if (all.open >= all.max * factor) return refusal('There are too many open jobs.')
+      const share = this.#shareOf(own) * factor
+      if (bytes > share) return tooLarge(own.open + own.quarantined, Math.floor(share), bytes)
       // Others may have taken what the look allowed. A child does not wait for it.
       if (isChild || (own.left > 0 && all.left > 0)) break
       await roomIn(own.left > 0 ? all : own)
@@ -77,11 +90,17 @@ export class Backlog {
   }
 
   /** As `admit`, where nothing has to be looked at; `undefined` where something has. */
-  admitAtOnce(clientId: string): (() => void) | undefined {
+  admitAtOnce(clientId: string, { bytes }: Coming): (() => void) | undefined {
     const own = this.#clients.get(clientId)
     const all = this.#all
     if (own === undefined || !this.#isKnown(own) || !this.#isKnown(all)) return undefined
-    return own.open < own.max && all.open < all.max ? begun(own, all) : undefined
+    if (own.open >= own.max || all.open >= all.max || bytes > this.#shareOf(own)) return undefined
+    return begun(own, all)
+  }
+
+  /** What one more job of a client may begin with. */
+  #shareOf({ open, quarantined }: Count): number {
+    return fairShare(this.#options.bounds.bytesPerClientMax ?? LIMITS.openJobsBytesMax, open + quarantined)
   }
 
   #remember(clientId: string): Count {
@@ -111,6 +130,7 @@ export class Backlog {
     let open = count.pending
     for (const [status, jobs] of Object.entries(counts)) if (!SETTLED.has(status)) open += jobs
     count.open = open
+    count.quarantined = counts['quarantined'] ?? 0
     const share = isShared ? Math.max(1, Math.floor((count.max - open) / SHARE)) : Number.POSITIVE_INFINITY
     count.left = share - count.pending
   }
@@ -146,11 +166,26 @@ async function roomIn(count: Count): Promise<void> {
 }
 
 function newCount(max: number): Count {
-  return { max, open: 0, lookedAt: Number.NEGATIVE_INFINITY, left: 0, pending: 0, looking: undefined, waiting: [] }
+  return {
+    max,
+    open: 0,
+    quarantined: 0,
+    lookedAt: Number.NEGATIVE_INFINITY,
+    left: 0,
+    pending: 0,
+    looking: undefined,
+    waiting: [],
+  }
 }
 
 function refusal(why: string): ImpresarioError {
   return new ImpresarioError('TOO_MANY_REQUESTS', `${why} Wait until some have ended.`, {
     details: { retry_after_s: RETRY_AFTER_S },
   })
+}
+
+function tooLarge(jobs: number, share: number, bytes: number): ImpresarioError {
+  const why = `You have ${jobs} jobs that are open or in quarantine. With so many, a new one may have about ${share} bytes, and this one has ${bytes}.`
+  const message = `${why} Put large data into files, or wait until some have ended.`
+  return new ImpresarioError('TOO_MANY_REQUESTS', message, { details: { retry_after_s: RETRY_AFTER_S } })
 }

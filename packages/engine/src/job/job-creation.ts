@@ -127,7 +127,7 @@ export class JobCreation {
 
   #enter(requests: readonly JobRequest[]): Pass {
     let bytes = 0
-    for (const { initialData, metadata } of requests) bytes += jsonWeight(initialData) + jsonWeight(metadata)
+    for (const request of requests) bytes += bytesOf(request)
     return (this.#options.admission ?? OPEN_ADMISSION).enter(bytes)
   }
 
@@ -143,7 +143,7 @@ export class JobCreation {
   async startChild(id: string, request: JobRequest, letter: Lease): Promise<ChildStarted> {
     const checked = await this.check(request)
     if ('refusal' in checked) return { type: 'refused', refusal: checked.refusal }
-    const admitted = await this.#backlog?.admit(request.client.id, { isChild: true })
+    const admitted = await this.#backlog?.admit(request.client.id, { isChild: true, bytes: bytesOf(request) })
     if (admitted instanceof ImpresarioError) {
       if (letter.deliveries < CHILD_DELIVERIES_MAX) throw admitted
       return { type: 'refused', refusal: { code: 'TOO_MANY_REQUESTS', message: admitted.message } }
@@ -201,7 +201,7 @@ export class JobCreation {
     if ('refusal' in checked) throw refusedRequest(asked, checked.refusal)
     if (this.#options.registry.isInternal(blueprint)) throw refusedRequest(asked, notThere(asked))
     pass.begin()
-    const settle = this.#admitAtOnce(client.id) ?? (await this.#admit(asked))
+    const settle = this.#admitAtOnce(asked) ?? (await this.#admit(asked))
     const wanted = { request: checked.request, given: asked.initialData, jobId, quota }
     try {
       return await (quota === undefined
@@ -218,17 +218,21 @@ export class JobCreation {
   }
 
   /** Most requests are let in without a look at the storage. */
-  #admitAtOnce(clientId: string): (() => void) | undefined {
+  #admitAtOnce(wanted: NewJob): (() => void) | undefined {
+    const clientId = wanted.client.id
     if (!this.#options.turnQueue.isQuiet(clientId)) return undefined
-    return this.#backlog === undefined ? NOTHING_TO_DO : this.#backlog.admitAtOnce(clientId)
+    return this.#backlog === undefined ? NOTHING_TO_DO : this.#backlog.admitAtOnce(clientId, { bytes: bytesOf(wanted) })
   }
 
   /** Who asks again for a job that is there gets it, however many are open. Gives what to call when the creation is over. */
-  async #admit({ client, idempotencyKey, jobId }: NewJob): Promise<() => void> {
+  async #admit(wanted: NewJob): Promise<() => void> {
+    const { client, idempotencyKey, jobId } = wanted
     const clientId = client.id
     const nothing = NOTHING_TO_DO
     const refusal =
-      (await this.#options.turnQueue.refusal(clientId)) ?? (await this.#backlog?.admit(clientId)) ?? nothing
+      (await this.#options.turnQueue.refusal(clientId)) ??
+      (await this.#backlog?.admit(clientId, { bytes: bytesOf(wanted) })) ??
+      nothing
     if (typeof refusal === 'function') return refusal
     const { storage } = this.#options
     if (jobId !== undefined && (await this.#hasNamed(clientId, jobId))) return nothing
@@ -314,6 +318,11 @@ export class JobCreation {
     const tracing = this.#options.traces.begin(id)
     return tracing === undefined ? request : { ...request, tracing }
   }
+}
+
+/** What a job begins with, in memory. */
+function bytesOf({ initialData, metadata }: JobRequest): number {
+  return jsonWeight(initialData) + jsonWeight(metadata)
 }
 
 /** All that a client says of a job. Two requests that differ in any of it are two. */

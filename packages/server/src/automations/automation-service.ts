@@ -40,6 +40,8 @@ export interface AutomationServiceOptions {
   readonly instanceId: string
   readonly calls?: CallSpans | undefined
   readonly vault: Vault
+  readonly automationsBytesMax?: number
+  readonly eventsBytesMax?: number
   /** What an agent may do now; nothing for clients, whose role says everything. */
   readonly scopesOf: (owner: string) => ScopesNow | Promise<ScopesNow>
 }

@@ -110,7 +110,7 @@ const UPDATE = route({
   query: wire.updateQuery,
   body: wire.automationRequest,
   replies: AUTOMATION,
-  refusals: ['NOT_FOUND', 'INPUT_REFUSED', 'CONFLICT', 'STALE_REVISION'],
+  refusals: ['NOT_FOUND', 'INPUT_REFUSED', 'LIMIT_EXCEEDED', 'CONFLICT', 'STALE_REVISION'],
 })
 
 const DELETE = route({

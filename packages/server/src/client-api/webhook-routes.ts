@@ -76,6 +76,7 @@ const DECLARE = route({
   description: 'One that is known already stays as it is. Nothing is sent. The query of the address does not matter.',
   body: wire.declareEndpointRequest,
   replies: { 200: { description: 'The endpoint.', body: wire.webhookEndpointBody } },
+  refusals: ['INVALID_REQUEST', 'LIMIT_EXCEEDED'],
 })
 
 const READ_ENDPOINT = route({
@@ -125,7 +126,7 @@ const ROTATE = route({
   body: wire.rotateSecretRequest,
   isBodyOptional: true,
   replies: { 200: { description: 'The new secret.', body: wire.webhookSecretBody } },
-  refusals: ['NOT_FOUND', 'CONFLICT', 'IDEMPOTENCY_KEY_REUSED'],
+  refusals: ['NOT_FOUND', 'LIMIT_EXCEEDED', 'CONFLICT', 'IDEMPOTENCY_KEY_REUSED'],
 })
 
 interface DeliveryParams {

@@ -12,7 +12,10 @@ export interface HistorySettings {
   readonly jobRetentionDays: number
   readonly idempotencyKeyHours: number
   readonly maxOpenJobsPerClient: number
+  readonly maxOpenJobsBytesPerClient: number
   readonly maxOpenJobs: number
+  readonly automationsBytesMax: number
+  readonly eventsBytesMax: number
 }
 
 const YEARS_10 = 3_650
@@ -85,6 +88,15 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     description:
       'Maximum number of open jobs of one client, over all instances. Above it, new jobs are refused with 429. Under a burst, each additional instance can exceed it by a sixteenth.',
   },
+  maxOpenJobsBytesPerClient: {
+    names: ['MAX_OPEN_JOBS_BYTES_PER_CLIENT'],
+    type: 'integer',
+    min: 1_048_576,
+    max: 1_000_000_000_000_000,
+    default: LIMITS.openJobsBytesMax,
+    description:
+      'What the jobs of one client that are open or in quarantine may begin with together, in bytes of memory. A new job may have this much divided by their number; a larger one is refused with 429. In the worst case all together have ten times as much.',
+  },
   maxOpenJobs: {
     names: ['MAX_OPEN_JOBS'],
     type: 'integer',
@@ -92,5 +104,23 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     max: 1_000_000_000,
     default: 5_000_000,
     description: 'Maximum number of open jobs of all clients together.',
+  },
+  automationsBytesMax: {
+    names: ['AUTOMATIONS_BYTES_MAX'],
+    type: 'integer',
+    min: 1_048_576,
+    max: 1_000_000_000_000_000,
+    default: LIMITS.automationsBytesMax,
+    description:
+      'What the automations of one owner may have together as they are stored, in bytes, including canceled ones. A new one may have this much divided by their number. In the worst case all together have ten times as much.',
+  },
+  eventsBytesMax: {
+    names: ['EVENTS_BYTES_MAX'],
+    type: 'integer',
+    min: 1_048_576,
+    max: 1_000_000_000_000_000,
+    default: LIMITS.eventsBytesMax,
+    description:
+      'What the events of one owner that are kept may have together, in bytes. A new one may have this much divided by their number. In the worst case all together have ten times as much.',
   },
 }
