@@ -116,9 +116,9 @@ describe('a server under load', () => {
   }, 120_000)
 
   test('[I-03] [I-04] Prometheus gets a job of each bucket of the durations as its example', async () => {
-    const query = `${prometheusUrl}/api/v1/query_exemplars?query=orchestrator_job_duration_seconds_bucket&start=0&end=9999999999`
+    const question = `${prometheusUrl}/api/v1/query_exemplars?query=orchestrator_job_duration_seconds_bucket&start=0&end=9999999999`
     const examples = async (): Promise<readonly { labels: Record<string, string> }[]> => {
-      const { data } = (await (await fetch(query)).json()) as {
+      const { data } = (await (await fetch(question)).json()) as {
         data: { exemplars: { labels: Record<string, string> }[] }[]
       }
       return data.flatMap(({ exemplars }) => exemplars)

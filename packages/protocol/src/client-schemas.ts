@@ -409,18 +409,6 @@ export const homeBody = z.looseObject({
   version: z.string(),
   links: z.record(z.string(), z.string()).describe('Paths on this server, by what is there.'),
 })
-export const viewParams = z.object({
-  view: z.string().min(1).max(LIMITS.viewNameCharsMax).describe('Name of a saved view.'),
-})
-const viewSearch = z
-  .record(z.string().min(1).max(50), z.string().max(LIMITS.viewValueCharsMax))
-  .describe('The filters as the address of the dashboard has them, such as `{"show": "failed", "blueprint": "order"}`.')
-export const savedViewRequest = z.strictObject({ search: viewSearch })
-export const savedView = z.object({
-  name: z.string(),
-  search: z.record(z.string(), z.string()),
-  updated_at: z.number().describe('Unix seconds.'),
-})
 
 export const problem = z.looseObject({
   error: z.string().describe('For people; may change.'),

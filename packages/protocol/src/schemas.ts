@@ -7,6 +7,7 @@ export * from './file-schemas.ts'
 export * from './job-part-schemas.ts'
 export * from './history-schemas.ts'
 export * from './server-schemas.ts'
+export * from './view-schemas.ts'
 
 /**
  * The schemas that the server validates requests with; the types are in `wire.ts`. These become JSON Schema, so they

@@ -1,4 +1,4 @@
-import { isoInstant, jsonObjectCopy, jsonSize, nextPage, wallTime } from '@impresario/core'
+import { isoInstant, nextPage, wallTime } from '@impresario/core'
 import type { Batch, Clock, Item, ListQuery, Log, Put, Random, Storage, Stored } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, LIMITS } from '@impresario/protocol'
@@ -27,9 +27,10 @@ import {
   subscriptionIds,
   subscriptionsOf,
 } from './record.ts'
+import { bytesOf, mustHaveSize } from './automation-size.ts'
 import type { AutomationRecord, AutomationStatus } from './record.ts'
 import { canceled, isSameChange, mustFire, notActive, staleRevision, tooManyConflicts } from './refusals.ts'
-import { mustFit } from './room.ts'
+
 import { runBlueprintName } from './run-start.ts'
 import { Secrets } from './secrets.ts'
 import { skipEntries } from './skips.ts'
@@ -365,13 +366,11 @@ export class Automations {
   /** `own`: how many of those that are there is the record itself. */
   async #mustHaveRoom(record: AutomationRecord, own: 0 | 1 = 0): Promise<void> {
     const { storage, automationsBytesMax: bytesMax = LIMITS.automationsBytesMax } = this.#options
-    const bytes = bytesOf(record)
-    if (bytes > LIMITS.automationBytesMax) throw tooLarge(bytes)
     const { active = 0, paused = 0, canceled: ended = 0 } = await storage.counts('automation', { owner: record.owner })
     if (active + paused - own >= AUTOMATIONS_MAX) {
       throw new ImpresarioError('LIMIT_EXCEEDED', `There can be ${AUTOMATIONS_MAX} automations of one owner.`)
     }
-    mustFit(bytes, active + paused + ended - own, { bytesMax, words: AUTOMATION_WORDS })
+    mustHaveSize(record, active + paused + ended - own, bytesMax)
   }
 
   /** What a definition names beside tools must be there. */
@@ -453,21 +452,6 @@ export class Automations {
   #now(): number {
     return wallTime(this.#options.clock)
   }
-}
-
-const AUTOMATION_WORDS = {
-  many: 'automations, canceled ones included',
-  fix: 'Delete those that are not needed, or make this one smaller. AUTOMATIONS_BYTES_MAX sets the limit.',
-}
-
-/** As it is stored. */
-function bytesOf(record: AutomationRecord): number {
-  return jsonSize(jsonObjectCopy(record, 'The automation'))
-}
-
-function tooLarge(bytes: number): ImpresarioError {
-  const message = `The automation has ${bytes} bytes as it is stored; ${LIMITS.automationBytesMax} are allowed. Make its params or its pipeline smaller: large data belongs into files.`
-  return new ImpresarioError('LIMIT_EXCEEDED', message)
 }
 
 /** What decides when an automation runs. */

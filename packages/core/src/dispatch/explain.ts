@@ -34,12 +34,12 @@ export type Verdict =
     }
 
 /** What keeps so many workers out that have the skill. */
-export interface Obstacle extends Omit<Mismatch, 'has'> {
+interface Obstacle extends Omit<Mismatch, 'has'> {
   readonly count: number
 }
 
 /** The summary as data, for those who say it in another language. */
-export type ChoiceReason =
+type ChoiceReason =
   | { readonly code: 'no_workers'; readonly values: Readonly<Record<string, never>> }
   | { readonly code: 'no_skill'; readonly values: { readonly skill: string } }
   | {
