@@ -28,8 +28,12 @@ describe('capacity', () => {
     const worker = await stage.worker('a', { concurrencyMax: 4 })
     for (let count = 0; count < 20; count += 1) await stage.create('one')
     await settled()
-    const polls = await Promise.all(Array.from({ length: 10 }, () => worker.take(3)))
-    expect(polls.flat()).toHaveLength(4)
+    const polls = (await Promise.all(Array.from({ length: 10 }, () => worker.take(3)))).flat()
+    // A shared storage may give what it has in parts, and a poll that does not wait takes the first.
+    expect(polls.length).toBeLessThanOrEqual(4)
+    while (polls.length < 4) polls.push(...(await worker.take(4)))
+    expect(polls).toHaveLength(4)
+    expect(await worker.take(4)).toEqual([])
     await stage.engine.stop()
   })
 
