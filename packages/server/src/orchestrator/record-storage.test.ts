@@ -1,5 +1,6 @@
 import { DAY_MS } from '@impresario/protocol'
 import { expect, test } from 'vitest'
+import { newStorageUrl } from '../../../../test/servers/storage-ground.ts'
 import { testStorage } from '../../../../test/servers/test-storage.ts'
 import { createOrchestrator } from '../orchestrator.ts'
 
@@ -13,7 +14,7 @@ test.each([
   const start = Date.parse('2026-03-02T08:00:00Z')
   let time = start
   const storage = testStorage({ now: () => time })
-  const settings = { storageUrl: 'memory:', logLevel: 'silent' as const, instanceId: 'one' }
+  const settings = { storageUrl: newStorageUrl(), logLevel: 'silent' as const, instanceId: 'one' }
   const kept = auditRetentionDays === undefined ? {} : { auditRetentionDays }
   const { automations } = createOrchestrator({ storage, settings: { ...settings, ...kept } }).parts.automations
   const { id } = await automations.create(DEFINITION, ANNA)
@@ -34,7 +35,7 @@ test.each([
 test('[K-13] zero days keep entries about changes for ever, and those about runs for 90 days', async () => {
   let time = Date.parse('2026-03-02T08:00:00Z')
   const storage = testStorage({ now: () => time })
-  const settings = { storageUrl: 'memory:', logLevel: 'silent' as const, instanceId: 'one', auditRetentionDays: 0 }
+  const settings = { storageUrl: newStorageUrl(), logLevel: 'silent' as const, instanceId: 'one', auditRetentionDays: 0 }
   const { automations } = createOrchestrator({ storage, settings }).parts.automations
   const { id } = await automations.create(DEFINITION, ANNA)
   await automations.runNow(id, ANNA)
