@@ -35,7 +35,12 @@ test.each([
 test('[K-13] zero days keep entries about changes for ever, and those about runs for 90 days', async () => {
   let time = Date.parse('2026-03-02T08:00:00Z')
   const storage = testStorage({ now: () => time })
-  const settings = { storageUrl: newStorageUrl(), logLevel: 'silent' as const, instanceId: 'one', auditRetentionDays: 0 }
+  const settings = {
+    storageUrl: newStorageUrl(),
+    logLevel: 'silent' as const,
+    instanceId: 'one',
+    auditRetentionDays: 0,
+  }
   const { automations } = createOrchestrator({ storage, settings }).parts.automations
   const { id } = await automations.create(DEFINITION, ANNA)
   await automations.runNow(id, ANNA)
