@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@impresario/client'
-import type { Client, Run } from '@impresario/client'
+import type { AuditQuery, Client, Run } from '@impresario/client'
 import { createServer } from '@impresario/server'
 import { createWorker } from '@impresario/worker'
 import type { Server } from '@impresario/server'
@@ -129,6 +129,13 @@ describe.each(WAYS)('automations through the client %s', (way, clientOf) => {
     expect(await client.runs.statistics({ automationId: made.id })).toMatchObject({ total: 2, successRate: 1 })
     const audit = await client.audit.list({ subject: made.id }).all()
     expect(audit.map(({ action }) => action)).toContain('automation.snoozed')
+    const [from, to] = [new Date(made.createdAt * 1_000 - 1_000), new Date(made.createdAt * 1_000 + 3_600_000)]
+    const entries = async (filter: AuditQuery) =>
+      (await client.audit.list({ subject: made.id, ...filter }).all()).length
+    expect(await entries({ actor: 'acme', createdAfter: from, createdBefore: to })).toBeGreaterThan(4)
+    expect(await entries({ actor: 'nobody' })).toBe(0)
+    expect(await entries({ createdAfter: to })).toBe(0)
+    expect(await entries({ createdBefore: from })).toBe(0)
     const titles = (await automations.list({ search: way }).all()).map(({ title }) => title)
     expect(titles).toEqual([`Greet ${way}`])
     expect((await automations.cancel(made.id, 'enough')).status).toBe('canceled')

@@ -136,6 +136,25 @@ describe('[K-14] impresario preview with calendars', () => {
     expect((await asked(...cron, '--only', file)).times).toEqual(['2026-12-25T09:00:00Z'])
   })
 
+  test('reads lines that are folded inside of a character, as RFC 5545 allows', async () => {
+    const event = [
+      'BEGIN:VCALENDAR',
+      'BEGIN:VEVENT',
+      'DTSTART;VALUE=DATE:20261225',
+      'SUMMARY:Рождество 🎄',
+      'END:VEVENT',
+    ]
+    const bytes = Buffer.from([...event, 'END:VCALENDAR'].join('\r\n'))
+    const [letter, tree] = [bytes.indexOf('о'), bytes.indexOf('🎄')]
+    const parts = [bytes.subarray(0, letter + 1), bytes.subarray(letter + 1, tree + 2), bytes.subarray(tree + 2)]
+    const folded = parts.map((part) => part.toString('latin1')).join('\r\n ')
+    const file = join(directory, 'folded.ics')
+    writeFileSync(file, Buffer.from(folded, 'latin1'))
+    expect((await asked(...cron, '--exclude', file)).left_out).toEqual([
+      { local: '2026-12-25T09:00:00+00:00', reason: 'In the calendar "folded.ics": Рождество 🎄.' },
+    ])
+  })
+
   test('says what is wrong with a file', async () => {
     const { code, stderr } = await runCli(['preview', ...cron, '--exclude', join(directory, 'broken.ics')])
     expect(code).toBe(1)

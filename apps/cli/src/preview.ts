@@ -11,6 +11,7 @@ import {
   withImpliedStart,
 } from '@impresario/recurrence'
 import type { Calendar, Firing, Gap, LeftOut, Preview, TriggerSpec, Zone } from '@impresario/recurrence'
+import { calendarText } from './calendar-file.ts'
 import { whyUnread } from './arguments.ts'
 import { EXIT, Failure, usage } from './failure.ts'
 import { printJson } from './screen.ts'
@@ -81,10 +82,10 @@ function specOf(options: PreviewOptions, zone: Zone, now: number): TriggerSpec {
 
 async function calendarsIn(file: string | undefined, zones: Zones, zone: Zone): Promise<readonly Calendar[]> {
   if (file === undefined) return []
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+  const bytes = await readFile(file).catch((error: unknown) => {
     throw usage(`The calendar "${file}" cannot be read: ${whyUnread(error)}.`)
   })
-  const { entries, problems } = importIcs(text, zones)
+  const { entries, problems } = importIcs(calendarText(bytes), zones)
   const [problem] = problems
   if (problem !== undefined) throw new Failure('INVALID_REQUEST', `"${file}": ${problem.message}`)
   return [calendar({ name: basename(file), entries }, zones, zone)]

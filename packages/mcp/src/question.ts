@@ -94,6 +94,28 @@ function decisionIn(question: Question, response: Json | undefined): Answer | un
   return decision === undefined ? undefined : { decision, comment }
 }
 
+const DECLINED: ReadonlySet<Json | undefined> = new Set(['decline', 'cancel'])
+
+/** Why the first of the answers that cannot be meant is refused. One that declines to decide leaves its question open. */
+export function problemIn(
+  questions: readonly Question[],
+  responses: Readonly<Record<string, unknown>>,
+): string | undefined {
+  for (const question of questions) {
+    const response = responses[question.key] as Json | undefined
+    if (response === undefined || decisionIn(question, response) !== undefined) continue
+    const place = `The answer to "${question.key}"`
+    if (!isJsonObject(response)) return `${place} must be an object with "action" and "content".`
+    const { action } = response
+    if (DECLINED.has(action)) continue
+    if (action !== 'accept') return `${place} must have the "action" accept, decline or cancel.`
+    const told = objectOf(response['content'] ?? {})['decision']
+    const wrong = typeof told === 'string' ? `has the decision "${told.slice(0, 100)}"` : 'has no decision'
+    return `${place} ${wrong}. Put one of these into "content.decision": ${question.decisions.join(', ')}.`
+  }
+  return undefined
+}
+
 interface Answer {
   readonly decision: string
   readonly comment: string

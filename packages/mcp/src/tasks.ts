@@ -7,7 +7,7 @@ import { isAtRest, isEnded, waitForJob } from './job-view.ts'
 import { pendingOf, resultOf } from './job-result.ts'
 import { putQuestions } from './line.ts'
 import type { LineOf } from './line.ts'
-import { answer, questionsOf } from './question.ts'
+import { answer, problemIn, questionsOf } from './question.ts'
 import { capabilitiesOf, mustKnowTasks } from './session.ts'
 import type { LowServer } from './session.ts'
 import { detailedTask, faultOf, olderTask } from './task-view.ts'
@@ -31,7 +31,13 @@ export function serveTasks(server: LowServer, contextOf: ContextOf): void {
     mustKnowTasks(capabilitiesOf(ctx, server))
     const context = contextOf(ctx)
     const job = await readTask(context, taskId)
-    await asProtocol(async () => answer(context, await questionsOf(context, job), ctx.mcpReq.inputResponses ?? {}))
+    const responses = ctx.mcpReq.inputResponses ?? {}
+    await asProtocol(async () => {
+      const questions = await questionsOf(context, job)
+      const problem = problemIn(questions, responses)
+      if (problem !== undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, problem)
+      await answer(context, questions, responses)
+    })
     return {}
   })
 

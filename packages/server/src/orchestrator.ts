@@ -12,6 +12,7 @@ import { createAdmission } from './limits/admission-service.ts'
 import type { AdmissionService } from './limits/admission-service.ts'
 import { NO_FRONTEND } from './orchestrator/frontend.ts'
 import type { Frontend } from './orchestrator/frontend.ts'
+import { recordStorage } from './orchestrator/record-storage.ts'
 import { ReloadableRegistry } from './orchestrator/reloadable-registry.ts'
 import { BlueprintReload } from './orchestrator/blueprint-reload.ts'
 import { loadBlueprints } from './orchestrator/blueprint-loader.ts'
@@ -22,7 +23,6 @@ import type { Settings } from './config/config.ts'
 import { makeDirectory } from './config/data-directory.ts'
 import { checkFileSettings } from './files/file-settings.ts'
 import { createFiles } from './files/file-parts.ts'
-import { OffloadingStorage } from './files/offloading-storage.ts'
 import type { ClientLimits, FileParts } from './files/file-parts.ts'
 import { engineSettings, identityOf } from './orchestrator/engine-settings.ts'
 import { failureHandler, throwOutside } from './orchestrator/failure-handler.ts'
@@ -412,7 +412,7 @@ function composeWith(options: OrchestratorOptions, base: Ground & Opened & { rea
   const metrics = new Metrics()
   const { log, settings } = bare
   const values = (): JobValues | undefined => files.fileService.values
-  const storage = new OffloadingStorage({ storage: records, values, bytesMin: settings.offloadBytes, log, metrics })
+  const storage = recordStorage({ storage: records, values, settings, log, metrics })
   const ground = { ...bare, storage }
   const { webhookPolicy: policy, clock, blueprints, secretKey, historyService, guard } = ground
   const { overloadWaitSeconds, timeZone, instanceId } = settings

@@ -36,7 +36,7 @@ export interface AuditEntry {
   readonly details: DataObject
 }
 
-/** Entries about single runs are kept for so long; those about changes stay. */
+/** Entries about single runs are kept for so long; those about changes as long as the storage keeps entries. */
 const RUN_ENTRY_MS = 90 * 86_400_000
 
 export function putAudit(entry: AuditEntry): Put {

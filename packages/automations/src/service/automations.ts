@@ -28,6 +28,7 @@ import {
   subscriptionsOf,
 } from './record.ts'
 import { bytesOf, mustHaveSize } from './automation-size.ts'
+import { mustKnowParams } from './given-params.ts'
 import type { AutomationRecord, AutomationStatus } from './record.ts'
 import { canceled, isSameChange, mustFire, notActive, staleRevision, tooManyConflicts } from './refusals.ts'
 
@@ -313,6 +314,7 @@ export class Automations {
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
       const { value: record } = await this.#read(id, actor)
       if (record.status === 'canceled') throw canceled(record)
+      mustKnowParams(record, params)
       const runId = nearId(random.id(), id)
       const trigger = { kind: 'manual', by: actor.id } as const
       const traced = tracing === undefined ? {} : { tracing }

@@ -103,12 +103,13 @@ export class FiringPump implements Service {
     return { worked: leases.length + left.length + called.length, nextInMs }
   }
 
-  /** Whoever is first in the line looks for its place at once. */
+  /** Whoever is first in the line looks for its place at once. A gate that nobody is in may go; who comes in between keeps it. */
   async #callNext(gateId: string): Promise<void> {
     const { storage } = this.#options
-    const { waiting } = await readGate(storage, gateId, 1)
-    const [first] = waiting
+    const gate = await readGate(storage, gateId, 1)
+    const [first] = gate.waiting
     if (first !== undefined) await this.#call(waitItemId(first))
+    else if (gate.open.length === 0 && gate.version > 0) await storage.commit({ put: [putGate(gate)] })
   }
 
   /** Makes an item due that waits for a look from time to time. */

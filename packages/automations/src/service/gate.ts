@@ -6,7 +6,7 @@ import type { AutomationRecord } from './record.ts'
 /**
  * Counts the open runs of a concurrency key, and keeps those that wait in their order. It is written with its version in
  * every commit that lets a run in, so two instances never both take the last place. Runs leave it by themselves: one that
- * has ended is no longer counted when the gate is looked at next.
+ * has ended is no longer counted when the gate is looked at next. After the last one it is written once more, empty, to expire.
  */
 export interface Gate {
   readonly id: string
@@ -18,6 +18,11 @@ export interface Gate {
 
 /** More runs of one key do not wait; further ones are skipped. */
 export const WAITING_MAX = 1_000
+/**
+ * A gate with nobody in it is gone after this time, so that keys which nobody uses any more leave nothing behind. The next one
+ * begins with version 1; a commit that has read the old one must not meet the same version again, and none takes a day.
+ */
+const EMPTY_MS = 86_400_000
 /** There may be a thousand open runs of a megabyte each, which need not be in memory together. */
 const READ_AT_ONCE = 20
 
@@ -50,7 +55,9 @@ export function isFull({ open, limit }: Gate): boolean {
 }
 
 export function putGate({ id, open, waiting, version }: Gate): Put {
-  return { kind: 'gate', id, value: jsonObjectCopy({ open, waiting }, 'The gate'), version: version + 1 }
+  const value = jsonObjectCopy({ open, waiting }, 'The gate')
+  const isEmpty = open.length === 0 && waiting.length === 0
+  return { kind: 'gate', id, value, version: version + 1, ...(isEmpty ? { expiresMs: EMPTY_MS } : {}) }
 }
 
 export function opened(gate: Gate, runId: string): Gate {

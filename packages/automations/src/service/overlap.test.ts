@@ -139,3 +139,26 @@ test('[K-16] a budget of runs per day skips what goes beyond it, until the next 
   office.clock.time += 86_400_000
   expect((await office.automations.runNow(id, ANNA)).type).toBe('started')
 })
+
+test('[K-07] [K-13] a gate that nobody is in is gone after a day, one with a run in it stays, and it excludes as before', async () => {
+  const office = new Office()
+  const concurrency = { key: 'printer', limit: 1 }
+  const [first, second] = [await office.create({ concurrency }), await office.create({ concurrency })]
+  const gate = () => office.storage.read('gate', 'key/anna/printer')
+  await office.automations.runNow(first.id, ANNA)
+  await office.settle()
+  expect(await gate()).toMatchObject({ value: { open: [], waiting: [] } })
+  office.isWorking = false
+  const { runId = '' } = await office.automations.runNow(first.id, ANNA)
+  office.clock.time += 3 * 86_400_000
+  expect(await gate()).toMatchObject({ value: { open: [runId], waiting: [] } })
+  expect(await office.automations.runNow(second.id, ANNA)).toMatchObject({ type: 'waiting' })
+  office.isWorking = true
+  await office.after(60_000)
+  expect(await gate()).toMatchObject({ value: { open: [], waiting: [] } })
+  office.clock.time += 86_400_001
+  expect(await gate()).toBeUndefined()
+  office.isWorking = false
+  const again = [await office.automations.runNow(first.id, ANNA), await office.automations.runNow(second.id, ANNA)]
+  expect(again.map(({ type }) => type)).toEqual(['started', 'waiting'])
+})

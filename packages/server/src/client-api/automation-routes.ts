@@ -130,7 +130,7 @@ const RUN = route({
   body: wire.runNowRequest,
   isBodyOptional: true,
   replies: { 202: { description: 'What became of it.', body: wire.launchedBody } },
-  refusals: ['NOT_FOUND', 'CONFLICT'],
+  refusals: ['NOT_FOUND', 'CONFLICT', 'INPUT_REFUSED'],
 })
 
 const SNOOZE = route({

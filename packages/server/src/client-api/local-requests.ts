@@ -19,7 +19,7 @@ import { doubts } from './automation-routes.ts'
 import { budgetOf } from './budget-routes.ts'
 import { ownerFilter } from './job-access.ts'
 import { rerunJob } from './rerun-operations.ts'
-import { runFilter, wireTools } from './run-routes.ts'
+import { auditFilter, runFilter, wireTools } from './run-routes.ts'
 import { listQueues } from './queue-routes.ts'
 import { clientList, systemBody } from './system-routes.ts'
 import type { SystemParts } from './system-routes.ts'
@@ -300,8 +300,8 @@ const OPERATIONS: readonly (readonly [at: string, operation: Operation])[] = [
   [
     'GET audit',
     viewer(async (question) => {
-      const { subject, action, ...query } = readQuery(wire.auditQuery, question.query)
-      const found = await automationsOf(question).audit({ ...pageFor(question, query), subject, action })
+      const query = readQuery(wire.auditQuery, question.query)
+      const found = await automationsOf(question).audit({ ...pageFor(question, query), ...auditFilter(query) })
       return new LocalPage({ ...found, items: found.items.map(wire.wireAudit) })
     }),
   ],

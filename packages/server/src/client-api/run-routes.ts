@@ -1,6 +1,6 @@
 import { DAY_MS } from '@impresario/protocol'
 import type { FastifyInstance } from 'fastify'
-import type { RunQuery } from '@impresario/automations'
+import type { AuditQuery, RunQuery } from '@impresario/automations'
 import { storedCopy, wallTime } from '@impresario/core'
 import type { Json, JsonObject } from '@impresario/protocol'
 import type { Tool } from '@impresario/tools'
@@ -159,6 +159,11 @@ export function runFilter(query: z.output<typeof wire.runListQuery>): Omit<RunQu
   return { automationId, status, trigger, ...spanOf(query) }
 }
 
+export function auditFilter(query: z.output<typeof wire.auditQuery>): Omit<AuditQuery, 'owner' | 'before' | 'limit'> {
+  const { subject, action, actor } = query
+  return { subject, action, actor, ...spanOf(query) }
+}
+
 interface SpanQuery {
   readonly created_after?: string | undefined
   readonly created_before?: string | undefined
@@ -243,9 +248,8 @@ export function registerRunRoutes(
   )
 
   app.get('/audit', AUDIT, async (request, reply) => {
-    const { subject, action, actor, ...query } = readQuery(wire.auditQuery, request.query)
-    const wanted = { subject, action, actor, ...spanOf(query) }
-    const { items, next } = await automations.audit({ ...pageOf(request, query), ...wanted })
+    const query = readQuery(wire.auditQuery, request.query)
+    const { items, next } = await automations.audit({ ...pageOf(request, query), ...auditFilter(query) })
     return paged(request, reply, next, items.map(wire.wireAudit))
   })
 

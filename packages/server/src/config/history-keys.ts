@@ -10,6 +10,7 @@ export interface HistorySettings {
   readonly historyRetentionDays: number
   readonly historyMaxMb: number
   readonly jobRetentionDays: number
+  readonly auditRetentionDays: number
   readonly idempotencyKeyHours: number
   readonly maxOpenJobsPerClient: number
   readonly maxOpenJobsBytesPerClient: number
@@ -70,6 +71,15 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     max: YEARS_10,
     default: 30,
     description: 'How long a job is kept after its end; 0: forever. Quarantined jobs are kept until a person decides.',
+  },
+  auditRetentionDays: {
+    names: ['AUDIT_RETENTION_DAYS'],
+    type: 'number',
+    min: 0,
+    max: YEARS_10,
+    default: 400,
+    description:
+      'How long entries of the audit log are kept; 0: forever. Entries about single runs and events are kept for 90 days at most. Applies to entries from now on.',
   },
   idempotencyKeyHours: {
     names: ['IDEMPOTENCY_KEY_HOURS'],

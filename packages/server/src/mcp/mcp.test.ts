@@ -156,8 +156,12 @@ describe('jobs as tasks', () => {
     const asking = await taskCall(server, 'tasks/get', { taskId })
     expect(asking).toMatchObject({ status: 'input_required' })
     const [key = ''] = Object.keys(asking['inputRequests'] as object)
-    const wrong = { [key]: { action: 'accept', content: { decision: 'whatever' } } }
-    await taskCall(server, 'tasks/update', { taskId, inputResponses: wrong })
+    const update = (response: object) =>
+      taskCall(server, 'tasks/update', { taskId, inputResponses: { [key]: response } })
+    const whatever = update({ action: 'accept', content: { decision: 'whatever' } })
+    await expect(whatever).rejects.toThrow(/-32602.*has the decision .*whatever.*approved/)
+    await expect(update({ action: 'accept', content: {} })).rejects.toThrow(/-32602.*has no decision/)
+    await update({ action: 'decline' })
     expect(await taskCall(server, 'tasks/get', { taskId })).toMatchObject({ status: 'input_required' })
     const right = { [key]: { action: 'accept', content: { decision: 'approved' } } }
     await taskCall(server, 'tasks/update', { taskId, inputResponses: right })

@@ -59,14 +59,11 @@ export function registerAgentRoutes(app: FastifyInstance, options: AgentRoutesOp
     const isMeant = (record: AgentRecord): boolean =>
       (part === undefined || record.name.toLowerCase().includes(part.toLowerCase())) &&
       (scope === undefined || shownScopes(record).includes(scope))
-    const page = await oldPage(
-      async (before) => {
-        const found = await agents.list({ search: part, before, limit: PAGE })
-        return { ...found, items: found.items.filter(isMeant) }
-      },
-      { limit, offset },
-    )
-    return page.items.map(wireAgent)
+    const read = async (before: string | undefined) => {
+      const found = await agents.list({ search: part, before, limit: PAGE })
+      return { ...found, items: found.items.filter(isMeant) }
+    }
+    return (await oldPage({ read, write: wireAgent }, { limit, offset })).items
   })
 
   app.get<Named>('/agents/:agent_id', ADMIN, async (request) => wireAgent(await agents.read(request.params.agent_id)))

@@ -1,3 +1,4 @@
+import { LIMITS } from '@impresario/protocol'
 import type { RouteShorthandOptions } from 'fastify'
 import { z } from 'zod'
 import type { RouteScope } from '../http/access.ts'
@@ -44,24 +45,40 @@ interface Bounds {
 
 type Page<T> = { readonly items: readonly T[]; readonly next: string | undefined }
 
-/** Goes over a list by its cursors, as far as the page needs it. */
-export async function oldPage<T>(
-  read: (before: string | undefined) => Promise<Page<T>>,
+interface Source<T, W> {
+  readonly read: (before: string | undefined) => Promise<Page<T>>
+  /** An item as the answer has it. */
+  readonly write: (item: T) => W
+}
+
+/**
+ * Goes over a list by its cursors, as far as the page needs it. A page that would have more than `LIMITS.pageBytesMax` ends
+ * before, with one item at least; then its `limit` is how many it has, so that `offset + limit` is where the next one begins.
+ */
+export async function oldPage<T, W extends object>(
+  { read, write }: Source<T, W>,
   { limit, offset, total }: Bounds,
-): Promise<OldPage<T>> {
-  const items: T[] = []
-  let seen = 0
+): Promise<OldPage<W>> {
+  const items: W[] = []
+  let [seen, bytes] = [0, 0]
+  let isCut = false
   let before: string | undefined
   do {
     const page = await read(before)
     for (const item of page.items) {
-      if (seen >= offset && items.length < limit) items.push(item)
+      if (seen >= offset && items.length < limit && !isCut) {
+        const written = write(item)
+        bytes += Buffer.byteLength(JSON.stringify(written)) + 1
+        isCut = items.length > 0 && bytes > LIMITS.pageBytesMax
+        if (!isCut) items.push(written)
+      }
       seen += 1
     }
     before = page.next
-    const isEnough = total !== undefined && seen >= offset + limit
+    const isEnough = total !== undefined && (isCut || seen >= offset + limit)
     if (isEnough || seen >= OFFSET_MAX + limit) break
   } while (before !== undefined)
   const count = total ?? seen
-  return { items, total: count, limit, offset, has_more: offset + items.length < count }
+  const served = isCut ? items.length : limit
+  return { items, total: count, limit: served, offset, has_more: offset + items.length < count }
 }

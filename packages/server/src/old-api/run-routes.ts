@@ -53,14 +53,11 @@ export function registerRunRoutes(app: FastifyInstance, options: RunRoutesOption
     const { success } = query
     const isMeant = ({ status }: RunView): boolean => success !== false || FAILED.has(status)
     const total = await totalOf(options, filter, success)
-    const page = await oldPage(
-      async (before) => {
-        const found = await runs.list({ ...filter, before, limit: PAGE })
-        return { ...found, items: found.items.filter(isMeant) }
-      },
-      { limit, offset, total },
-    )
-    return { ...page, items: page.items.map((run) => wireRun(run, isOpen)) }
+    const read = async (before: string | undefined) => {
+      const found = await runs.list({ ...filter, before, limit: PAGE })
+      return { ...found, items: found.items.filter(isMeant) }
+    }
+    return oldPage({ read, write: (run) => wireRun(run, isOpen) }, { limit, offset, total })
   })
 
   app.get<{ Params: { run_id: string } }>('/runs/:run_id', READ, async (request) =>

@@ -73,14 +73,11 @@ export function registerTaskRoutes(app: FastifyInstance, options: TaskRoutesOpti
     const counts = await options.storage.counts('automation', owner === undefined ? {} : { owner })
     const all = STATUSES.filter((one) => status === undefined || one === status)
     const total = kind === undefined ? all.reduce((sum, one) => sum + (counts[one] ?? 0), 0) : undefined
-    const page = await oldPage(
-      async (before) => {
-        const found = await automations.list({ owner, status, before, limit: PAGE })
-        return { ...found, items: found.items.filter((one) => kind === undefined || scheduleOf(one)[0] === kind) }
-      },
-      { ...bounds, total },
-    )
-    return { ...page, items: page.items.map(taskOf) }
+    const read = async (before: string | undefined) => {
+      const found = await automations.list({ owner, status, before, limit: PAGE })
+      return { ...found, items: found.items.filter((one) => kind === undefined || scheduleOf(one)[0] === kind) }
+    }
+    return oldPage({ read, write: taskOf }, { ...bounds, total })
   })
 
   app.get<Named>('/tasks/:task_id', READ, async (request): Promise<Task> =>
