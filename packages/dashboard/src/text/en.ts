@@ -1,4 +1,5 @@
 import { automationsEn } from './automations-en.ts'
+import { endpointsEn } from './endpoints-en.ts'
 import { entriesEn } from './entries-en.ts'
 import { eventsEn } from './events-en.ts'
 import { reasonsEn } from './reasons-en.ts'
@@ -6,6 +7,7 @@ import { serverEn } from './server-en.ts'
 /** Every text of the dashboard. Forms for numbers are separated by `|`, values stand in braces. */
 export const en = {
   ...automationsEn,
+  ...endpointsEn,
   ...entriesEn,
   ...eventsEn,
   ...reasonsEn,

@@ -1,4 +1,5 @@
 import { automationsEs } from './automations-es.ts'
+import { endpointsEs } from './endpoints-es.ts'
 import { entriesEs } from './entries-es.ts'
 import { eventsEs } from './events-es.ts'
 import { reasonsEs } from './reasons-es.ts'
@@ -7,6 +8,7 @@ import type { Texts } from './translate.ts'
 
 export const es: Texts = {
   ...automationsEs,
+  ...endpointsEs,
   ...entriesEs,
   ...eventsEs,
   ...reasonsEs,

@@ -1,4 +1,5 @@
 import { automationsRu } from './automations-ru.ts'
+import { endpointsRu } from './endpoints-ru.ts'
 import { entriesRu } from './entries-ru.ts'
 import { eventsRu } from './events-ru.ts'
 import { reasonsRu } from './reasons-ru.ts'
@@ -7,6 +8,7 @@ import type { Texts } from './translate.ts'
 
 export const ru: Texts = {
   ...automationsRu,
+  ...endpointsRu,
   ...entriesRu,
   ...eventsRu,
   ...reasonsRu,
