@@ -106,6 +106,9 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     `events?entry=${stage.event}`,
     'events?tab=audit',
     `events?tab=audit&entry=${stage.auditEntry}`,
+    'events?tab=published',
+    `events?tab=published&entry=${stage.published}`,
+    `webhooks?entry=${stage.delivery}`,
     'webhooks?tab=endpoints',
     `webhooks?tab=endpoints&entry=${stage.endpoint}`,
     `webhooks?tab=endpoints&entry=${stage.disabledEndpoint}`,
@@ -397,6 +400,31 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.getByText('It is enabled; 0 messages are sent now.').waitFor()
     await dialog.getByText('Messages are sent to it at once.').waitFor()
     expect((await stage.admin.webhooks.endpoint(stage.disabledEndpoint)).status).toBe('active')
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] a published event and a webhook message are opened by keyboard, with what became of them', async () => {
+    const { page, context, trouble } = await opened({ width: 'phone' })
+    const dialog = page.getByRole('dialog')
+    await page.goto(`${stage.address}/dashboard/events?tab=published`)
+    await page.getByText('order.paid').waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await dialog.getByText('No automation listens to it.').waitFor()
+    expect(new URL(page.url()).searchParams.get('entry')).toBe(stage.published)
+    await page.keyboard.press('Escape')
+    await page.locator(`[data-entry="${stage.published}"]:focus`).waitFor()
+    await page.goto(`${stage.address}/dashboard/webhooks`)
+    const row = page.locator(`[data-entry="${stage.delivery}"]`)
+    await row.focus()
+    await page.keyboard.press('Enter')
+    await dialog.getByText('Attempts', { exact: true }).waitFor()
+    await dialog.getByText('"delivered"').waitFor()
+    await page.reload()
+    await dialog.getByText('"delivered"').waitFor()
+    await dialog.getByRole('link').first().click()
+    await page.getByRole('heading', { level: 1, name: 'remind_customer' }).waitFor()
     expect(trouble).toEqual([])
     await context.close()
   })
