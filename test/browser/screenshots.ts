@@ -21,6 +21,8 @@ const pages = {
   event: `events?entry=${stage.event}`,
   audit: 'events?tab=audit',
   'audit-entry': `events?tab=audit&entry=${stage.auditEntry}`,
+  schedule: 'schedules?entry=tidy',
+  'schedule-off': 'schedules?entry=off',
   published: 'events?tab=published',
   'published-entry': `events?tab=published&entry=${stage.published}`,
   delivery: `webhooks?entry=${stage.delivery}`,

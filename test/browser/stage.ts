@@ -88,6 +88,9 @@ const reminder = blueprint('remind_customer', { start: 'wait' }, (state) => ({
   done: state.end(),
 }))
 
+/** What schedules start. */
+const tidyUp = blueprint('tidy_up', { start: 'done' }, (state) => ({ done: state.end() }))
+
 /** Texts that break pages which trust what they show. */
 export const HOSTILE = {
   html: '<img src=x onerror="document.title=\'broken\'"><script>document.title="broken"</script>',
@@ -148,15 +151,18 @@ export async function openStage(
     ([name, token]) => `[${name}]\ntoken = "${token}"\n${name === 'alpha' ? '' : `role = "${name}"\n`}`,
   )
   await writeFile(clientsConfigPath, tables.join('\n'))
+  const schedulesConfigPath = join(directory, 'schedules.toml')
+  await writeFile(schedulesConfigPath, SCHEDULES)
   const documents = await openDocuments(directory)
   const server = createServer({
-    blueprints: [publishVideo, catalogueVideo, order, refund, reminder, hostile, documents.blueprint, ...more],
+    blueprints: [publishVideo, catalogueVideo, order, refund, reminder, tidyUp, hostile, documents.blueprint, ...more],
     settings: {
       storageUrl: 'memory:',
       historyDatabaseUri: 'memory:',
       apiHost: '127.0.0.1',
       apiPort: 0,
       clientsConfigPath,
+      schedulesConfigPath,
       workerToken: 'worker-of-the-stage-5f',
       rateLimitingEnabled: false,
       filesDir: join(directory, 'files'),
@@ -202,6 +208,25 @@ export async function openStage(
     },
   }
 }
+
+const SCHEDULES = `
+[tidy]
+blueprint = "tidy_up"
+interval_seconds = 86400
+
+[report]
+blueprint = "tidy_up"
+weekly_days = ["mon", "fri"]
+time = "07:05"
+timezone = "Europe/Madrid"
+misfire = "skip"
+client = "alpha"
+
+[off]
+blueprint = "tidy_up"
+daily_at = "03:30"
+enabled = false
+`
 
 const PAPERS: Readonly<Record<string, string>> = {
   'harbour-report.txt': 'The harbour at dawn: five ships came in, and the crane on the north pier was mended.',

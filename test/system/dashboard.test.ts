@@ -106,6 +106,8 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     `events?entry=${stage.event}`,
     'events?tab=audit',
     `events?tab=audit&entry=${stage.auditEntry}`,
+    'schedules?entry=tidy',
+    'schedules?entry=report',
     'events?tab=published',
     `events?tab=published&entry=${stage.published}`,
     `webhooks?entry=${stage.delivery}`,
@@ -427,6 +429,32 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'remind_customer' }).waitFor()
     expect(trouble).toEqual([])
     await context.close()
+  })
+
+  test('[M-02] [F-04] a schedule is opened by keyboard and says its next ten firings; only admins run it', async () => {
+    const { page, context, trouble } = await opened()
+    const { go } = handsOn(page)
+    await go('s', 'Schedules')
+    await page.getByText('Monday and Friday at 07:05').waitFor()
+    await page.getByRole('button', { name: 'Run now' }).first().waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'tidy' })
+    const firings = (name: string): Promise<number> => dialog.getByLabel(name).getByRole('listitem').count()
+    await expect.poll(() => firings('Next firings')).toBe(10)
+    // It fired when the server started.
+    await expect.poll(() => firings('Last firings')).toBe(1)
+    await dialog.getByLabel('Last firings').getByRole('link').press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'tidy_up' }).waitFor()
+    await page.goto(`${stage.address}/dashboard/schedules?entry=off`)
+    await page.getByText('It is switched off in the file of schedules').waitFor()
+    expect(trouble).toEqual([])
+    await context.close()
+    const other = await opened({ width: 'phone' }, 'alpha')
+    await other.page.goto(`${stage.address}/dashboard/schedules`)
+    await other.page.getByText('Monday and Friday at 07:05').waitFor()
+    expect(await other.page.getByRole('button', { name: 'Run now' }).count()).toBe(0)
+    await other.context.close()
   })
 
   test('[M-02] a viewer has no button that changes webhook endpoints, and sees none of others', async () => {

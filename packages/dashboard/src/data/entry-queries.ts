@@ -32,3 +32,5 @@ export const useDelivery = (id: string): UseQueryResult<wire.WholeDeliveryBody> 
   useLive(['delivery', id], `webhooks/deliveries/${one(id)}`)
 export const useEndpoint = (id: string): UseQueryResult<wire.EndpointBody> =>
   useLive(['endpoint', id], `webhooks/endpoints/${one(id)}`)
+export const useSchedule = (name: string): UseQueryResult<wire.ScheduleView> =>
+  useLive(['schedule', name], `schedules/${one(name)}`)

@@ -33,6 +33,17 @@ export function wallTime(local: string, language: string): string {
   return new Intl.DateTimeFormat(language, { ...style, hourCycle: 'h23', timeZone: 'UTC' }).format(wall)
 }
 
+/** A moment as it stands on the wall in a time zone. */
+export function zoneTime(seconds: number, timeZone: string, language: string): string {
+  const style = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const
+  try {
+    return new Intl.DateTimeFormat(language, { ...style, hourCycle: 'h23', timeZone }).format(seconds * 1_000)
+  } catch {
+    // The browser knows fewer zones than the server.
+    return absolute(seconds, language)
+  }
+}
+
 export function clockTime(seconds: number, language: string): string {
   return new Intl.DateTimeFormat(language, {
     hour: '2-digit',

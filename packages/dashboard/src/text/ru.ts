@@ -3,6 +3,7 @@ import { endpointsRu } from './endpoints-ru.ts'
 import { entriesRu } from './entries-ru.ts'
 import { eventsRu } from './events-ru.ts'
 import { reasonsRu } from './reasons-ru.ts'
+import { schedulesRu } from './schedules-ru.ts'
 import { serverRu } from './server-ru.ts'
 import type { Texts } from './translate.ts'
 
@@ -12,6 +13,7 @@ export const ru: Texts = {
   ...entriesRu,
   ...eventsRu,
   ...reasonsRu,
+  ...schedulesRu,
   ...serverRu,
   'nav.home': 'Главная',
   'nav.jobs': 'Задания',
