@@ -1,4 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer as createReceiver } from 'node:http'
+import type { Server as HttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@impresario/client'
@@ -85,6 +88,9 @@ const reminder = blueprint('remind_customer', { start: 'wait' }, (state) => ({
   done: state.end(),
 }))
 
+/** What schedules start. */
+const tidyUp = blueprint('tidy_up', { start: 'done' }, (state) => ({ done: state.end() }))
+
 /** Texts that break pages which trust what they show. */
 export const HOSTILE = {
   html: '<img src=x onerror="document.title=\'broken\'"><script>document.title="broken"</script>',
@@ -121,6 +127,14 @@ export interface BrowserStage {
   readonly event: string
   /** Of the audit log: the start of a run. */
   readonly auditEntry: string
+  /** Of an event that automations heard. */
+  readonly published: string
+  /** Of a webhook message that arrived. */
+  readonly delivery: string
+  /** Gets webhooks. */
+  readonly endpoint: string
+  /** Has answered that it wants no more of them. */
+  readonly disabledEndpoint: string
   /** Of the page on which a person decides without an account. */
   readonly approvalPage: string
   close(): Promise<void>
@@ -137,18 +151,24 @@ export async function openStage(
     ([name, token]) => `[${name}]\ntoken = "${token}"\n${name === 'alpha' ? '' : `role = "${name}"\n`}`,
   )
   await writeFile(clientsConfigPath, tables.join('\n'))
+  const schedulesConfigPath = join(directory, 'schedules.toml')
+  await writeFile(schedulesConfigPath, SCHEDULES)
   const documents = await openDocuments(directory)
   const server = createServer({
-    blueprints: [publishVideo, catalogueVideo, order, refund, reminder, hostile, documents.blueprint, ...more],
+    blueprints: [publishVideo, catalogueVideo, order, refund, reminder, tidyUp, hostile, documents.blueprint, ...more],
     settings: {
       storageUrl: 'memory:',
       historyDatabaseUri: 'memory:',
       apiHost: '127.0.0.1',
       apiPort: 0,
       clientsConfigPath,
+      schedulesConfigPath,
       workerToken: 'worker-of-the-stage-5f',
       rateLimitingEnabled: false,
       filesDir: join(directory, 'files'),
+      webhookAllowHttp: true,
+      webhookAllowPrivate: true,
+      webhookAllowedPorts: '1024-65535',
       ...settings,
     },
     documents,
@@ -168,6 +188,7 @@ export async function openStage(
   const admin = createClient({ url: address, token: TOKENS.admin })
   const jobs = await fill(admin, address)
   const agent = await createAgent(admin)
+  const receiver = await openReceiver()
   return {
     server,
     address,
@@ -175,15 +196,37 @@ export async function openStage(
     ...jobs,
     agent,
     ...(await entriesOf(admin, address)),
+    ...(await messagesOf(admin, urlOf(receiver))),
     approvalPage: (await admin.approvals.get(jobs.askingJob)).url,
     close: async () => {
       await Promise.all(studio.map((worker) => worker.stop()))
       await documents.stop()
       await server.stop()
+      receiver.closeAllConnections()
+      receiver.close()
       await rm(directory, { recursive: true, force: true })
     },
   }
 }
+
+const SCHEDULES = `
+[tidy]
+blueprint = "tidy_up"
+interval_seconds = 86400
+
+[report]
+blueprint = "tidy_up"
+weekly_days = ["mon", "fri"]
+time = "07:05"
+timezone = "Europe/Madrid"
+misfire = "skip"
+client = "alpha"
+
+[off]
+blueprint = "tidy_up"
+daily_at = "03:30"
+enabled = false
+`
 
 const PAPERS: Readonly<Record<string, string>> = {
   'harbour-report.txt': 'The harbour at dawn: five ships came in, and the crane on the north pier was mended.',
@@ -267,6 +310,42 @@ async function entriesOf(admin: Client, address: string): Promise<Pick<BrowserSt
     const found = await fetch(`${address}/api/v1/history?event=task_finished&limit=1`, { headers })
     const [event] = (await found.json()) as readonly { readonly event_id: string }[]
     if (event !== undefined) return { event: event.event_id, auditEntry: started?.id ?? '' }
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** Takes messages under `/hook`, and says under `/gone` that it wants no more. */
+async function openReceiver(): Promise<HttpServer> {
+  const receiver = createReceiver((request, reply) => {
+    request.resume().on('end', () => reply.writeHead(request.url?.startsWith('/gone') === true ? 410 : 200).end())
+  })
+  await new Promise<void>((resolve) => {
+    receiver.listen(0, '127.0.0.1', resolve)
+  })
+  return receiver
+}
+
+function urlOf(receiver: HttpServer): string {
+  return `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`
+}
+
+/** A message that arrived and one that was refused for good, and an event for automations. */
+async function messagesOf(
+  admin: Client,
+  url: string,
+): Promise<Pick<BrowserStage, 'published' | 'delivery' | 'endpoint' | 'disabledEndpoint'>> {
+  for (const path of ['hook', 'gone']) {
+    const { id } = await admin.start(reminder, {}, { webhookUrl: `${url}/${path}` })
+    await admin.cancel(id, 'The customer called.')
+  }
+  const { id: published } = await admin.events.publish('order.paid', { order: 'A-101' })
+  for (;;) {
+    const [delivery] = await admin.webhooks.deliveries({ status: 'delivered' }).all()
+    const endpoints = await admin.webhooks.endpoints().all()
+    const disabled = endpoints.find(({ status }) => status === 'disabled')
+    if (delivery !== undefined && disabled !== undefined) {
+      return { published, delivery: delivery.id, endpoint: delivery.endpointId, disabledEndpoint: disabled.id }
+    }
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
 }

@@ -106,6 +106,14 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     `events?entry=${stage.event}`,
     'events?tab=audit',
     `events?tab=audit&entry=${stage.auditEntry}`,
+    'schedules?entry=tidy',
+    'schedules?entry=report',
+    'events?tab=published',
+    `events?tab=published&entry=${stage.published}`,
+    `webhooks?entry=${stage.delivery}`,
+    'webhooks?tab=endpoints',
+    `webhooks?tab=endpoints&entry=${stage.endpoint}`,
+    `webhooks?tab=endpoints&entry=${stage.disabledEndpoint}`,
     `jobs/${stage.run}`,
     `jobs/${stage.finishedJob}`,
     `jobs/${stage.askingJob}`,
@@ -352,6 +360,110 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     expect(await page.getByText('night-shift').count()).toBe(0)
     await page.getByRole('tab', { name: 'Clients' }).click()
     await page.getByRole('link', { name: 'alpha' }).waitFor()
+    await context.close()
+  })
+
+  test('[M-02] by keyboard alone: name a webhook endpoint, rotate its secret, enable one that was disabled', async () => {
+    const { page, context, trouble } = await opened()
+    const { tabTo, press, go } = handsOn(page)
+    await go('o', 'Webhooks')
+    await tabTo(/^Deliveries$/)
+    await page.keyboard.press('ArrowRight')
+    await page.waitForURL(/tab=endpoints/)
+    await press(/^New endpoint$/)
+    await page.getByLabel('Address').and(page.locator(':focus')).waitFor()
+    await page.keyboard.type('http://127.0.0.1:2001/later?x=1')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog', { name: 'http://127.0.0.1:2001/later' }).waitFor()
+    await press(/^Show the secret$/)
+    const shown = page.getByLabel('The secret').getByRole('textbox')
+    const before = await shown.inputValue()
+    expect(before).toMatch(/^whsec_/)
+    await press(/^Close$/)
+    await press(/^Rotate the secret$/)
+    await tabTo(/^The old secret ends$/)
+    await page.keyboard.type('At once')
+    await press(/^Rotate the secret$/)
+    const made = page.getByLabel('The new secret').getByRole('textbox')
+    const secret = await made.inputValue()
+    const id = new URL(page.url()).searchParams.get('entry') ?? ''
+    expect(await stage.admin.webhooks.secret(id)).toMatchObject({ secret, oldSecretUntil: null })
+    expect(secret).not.toBe(before)
+    await page.keyboard.press('Escape')
+    await page.locator('[data-entry]:focus').waitFor()
+    // Once closed, it is nowhere on the page.
+    expect(await page.content()).not.toContain(secret)
+    await page.goto(`${stage.address}/dashboard/webhooks?tab=endpoints&entry=${stage.disabledEndpoint}`)
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('It answered 410 Gone').waitFor()
+    await press(/^Enable again$/)
+    await dialog.getByText('New messages, and those that wait').waitFor()
+    await press(/^Enable again$/)
+    await page.getByText('It is enabled; 0 messages are sent now.').waitFor()
+    await dialog.getByText('Messages are sent to it at once.').waitFor()
+    expect((await stage.admin.webhooks.endpoint(stage.disabledEndpoint)).status).toBe('active')
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] a published event and a webhook message are opened by keyboard, with what became of them', async () => {
+    const { page, context, trouble } = await opened({ width: 'phone' })
+    const dialog = page.getByRole('dialog')
+    await page.goto(`${stage.address}/dashboard/events?tab=published`)
+    await page.getByText('order.paid').waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await dialog.getByText('No automation listens to it.').waitFor()
+    expect(new URL(page.url()).searchParams.get('entry')).toBe(stage.published)
+    await page.keyboard.press('Escape')
+    await page.locator(`[data-entry="${stage.published}"]:focus`).waitFor()
+    await page.goto(`${stage.address}/dashboard/webhooks`)
+    const row = page.locator(`[data-entry="${stage.delivery}"]`)
+    await row.focus()
+    await page.keyboard.press('Enter')
+    await dialog.getByText('Attempts', { exact: true }).waitFor()
+    await dialog.getByText('"delivered"').waitFor()
+    await page.reload()
+    await dialog.getByText('"delivered"').waitFor()
+    await dialog.getByRole('link').first().click()
+    await page.getByRole('heading', { level: 1, name: 'remind_customer' }).waitFor()
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] [F-04] a schedule is opened by keyboard and says its next ten firings; only admins run it', async () => {
+    const { page, context, trouble } = await opened()
+    const { go } = handsOn(page)
+    await go('s', 'Schedules')
+    await page.getByText('Monday and Friday at 07:05').waitFor()
+    await page.getByRole('button', { name: 'Run now' }).first().waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'tidy' })
+    const firings = (name: string): Promise<number> => dialog.getByLabel(name).getByRole('listitem').count()
+    await expect.poll(() => firings('Next firings')).toBe(10)
+    // It fired when the server started.
+    await expect.poll(() => firings('Last firings')).toBe(1)
+    await dialog.getByLabel('Last firings').getByRole('link').press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'tidy_up' }).waitFor()
+    await page.goto(`${stage.address}/dashboard/schedules?entry=off`)
+    await page.getByText('It is switched off in the file of schedules').waitFor()
+    expect(trouble).toEqual([])
+    await context.close()
+    const other = await opened({ width: 'phone' }, 'alpha')
+    await other.page.goto(`${stage.address}/dashboard/schedules`)
+    await other.page.getByText('Monday and Friday at 07:05').waitFor()
+    expect(await other.page.getByRole('button', { name: 'Run now' }).count()).toBe(0)
+    await other.context.close()
+  })
+
+  test('[M-02] a viewer has no button that changes webhook endpoints, and sees none of others', async () => {
+    const { page, context } = await opened({}, 'viewer')
+    await page.goto(`${stage.address}/dashboard/webhooks?tab=endpoints&entry=${stage.endpoint}`)
+    await page.getByRole('dialog').getByText('There is no such entry').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByText('No endpoints').waitFor()
+    expect(await page.getByRole('button', { name: /endpoint|secret|Enable/i }).count()).toBe(0)
     await context.close()
   })
 

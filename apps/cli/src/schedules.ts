@@ -64,7 +64,18 @@ function schedulePage(screen: Screen, schedule: Schedule): string {
     ['for', lastFor === null ? undefined : localTime(lastFor)],
     ['last job', schedule.lastJobId ?? undefined],
     ['if missed', schedule.misfire.replaceAll('_', ' ')],
+    ['then', schedule.upcoming.slice(1).map(localTime).join(', ') || undefined],
+    ['skipped', skippedText(schedule)],
   ])
+}
+
+/** Firings of late that started no job. */
+function skippedText({ recent }: Schedule): string | undefined {
+  const skipped = recent.filter((firing) => firing.skipped !== null)
+  return (
+    skipped.map((firing) => `${localTime(firing.for)} (${firing.skipped?.replaceAll('_', ' ')})`).join(', ') ||
+    undefined
+  )
 }
 
 export interface RunOptions extends GlobalOptions {

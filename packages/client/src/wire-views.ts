@@ -305,7 +305,7 @@ export interface ScheduleView extends Omit<ScheduleBody, 'trigger'> {
     readonly time?: string
     /** From 1, Monday. */
     readonly days?: readonly number[]
-    readonly dates?: readonly number[]
+    readonly dates?: readonly (number | 'last')[]
   }
 }
 

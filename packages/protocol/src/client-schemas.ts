@@ -296,28 +296,6 @@ export const quarantinedBody = jobBody.extend({
 export const listedQuarantined = quarantinedBody.partial().extend({ omitted_fields: omittedFields })
 export const quarantineList = z.array(listedQuarantined)
 
-export const scheduleParams = z.object({ schedule: z.string().describe('Name of a schedule.') })
-export const scheduleBody = z.looseObject({
-  name: z.string(),
-  blueprint: z.string(),
-  enabled: z.boolean(),
-  client: z.string().describe('Whose jobs they are.'),
-  trigger: z.looseObject({
-    kind: z.enum(['interval', 'daily', 'weekly', 'monthly']),
-    every_seconds: z.number().optional(),
-    time: z.string().optional().describe('Such as 07:30.'),
-    days: z.array(z.int()).optional().describe('From 1 (Monday) to 7.'),
-    dates: z.array(z.union([z.int(), z.literal('last')])).optional(),
-  }),
-  timezone: z.string(),
-  misfire: z.enum(['skip', 'run_once', 'catch_up']),
-  next_at: moment.nullable().describe('When it fires next, in Unix seconds; null while it is off.'),
-  last_for: moment.nullable().describe('The firing that was served last, in Unix seconds.'),
-  last_at: moment.nullable().describe('When it was served, in Unix seconds.'),
-  last_job_id: z.string().nullable(),
-})
-export const scheduleList = z.array(scheduleBody)
-
 export const explainedTask = z.looseObject({
   task_id: z.string(),
   type: z.string(),

@@ -6,6 +6,7 @@ export * from './client-schemas.ts'
 export * from './file-schemas.ts'
 export * from './job-part-schemas.ts'
 export * from './history-schemas.ts'
+export * from './schedule-schemas.ts'
 export * from './server-schemas.ts'
 export * from './view-schemas.ts'
 

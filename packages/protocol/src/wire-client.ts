@@ -404,6 +404,22 @@ export interface ScheduleBody {
   readonly last_for: Maybe<number>
   readonly last_at: Maybe<number>
   readonly last_job_id: Maybe<string>
+  /** The next ten firings; none while it is off. */
+  readonly upcoming: readonly number[]
+  /** What became of the last ten firings since it is on, newest first. */
+  readonly recent: readonly ScheduleFiringBody[]
+}
+
+/** A firing of a schedule that is over. */
+export interface ScheduleFiringBody {
+  /** When it was due. */
+  readonly for: number
+  /** When it was served or left out. */
+  readonly at: number
+  /** The job that it started. */
+  readonly job_id: Maybe<string>
+  /** Why it started none. */
+  readonly skipped: Maybe<'missed' | 'clock_went_back'>
 }
 
 /** A new job that takes over from this one. */

@@ -94,6 +94,17 @@ export interface ScheduleRecord {
   readonly jobId: string | undefined
   /** Identifies the trigger that this record belongs to: another trigger under the same name starts over. */
   readonly trigger: string
+  /** What became of the last firings, newest first. Records of older versions have none. */
+  readonly recent?: readonly PastFiring[]
+}
+
+/** A firing that had its job, or was left out. */
+export interface PastFiring {
+  readonly firedFor: number
+  readonly firedAt: number
+  readonly jobId: string | undefined
+  /** Why it has no job. */
+  readonly skipped: 'missed' | 'clock went back' | undefined
 }
 export type Kind = keyof Records
 

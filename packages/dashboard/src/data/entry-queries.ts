@@ -30,3 +30,7 @@ export const usePublishedEvent = (id: string): UseQueryResult<PublishedBody> =>
 export const useAuditEntry = (id: string): UseQueryResult<AuditBody> => useLive(['audit', id], `audit/${one(id)}`)
 export const useDelivery = (id: string): UseQueryResult<wire.WholeDeliveryBody> =>
   useLive(['delivery', id], `webhooks/deliveries/${one(id)}`)
+export const useEndpoint = (id: string): UseQueryResult<wire.EndpointBody> =>
+  useLive(['endpoint', id], `webhooks/endpoints/${one(id)}`)
+export const useSchedule = (name: string): UseQueryResult<wire.ScheduleView> =>
+  useLive(['schedule', name], `schedules/${one(name)}`)

@@ -32,7 +32,30 @@ test('[M-07] a time to come is rounded, an age is counted in whole units, and no
     '1 day ago',
     'now',
   ])
-  expect(within(2 * day - 30, 'ru')).toBe('через 2 дн.')
+  expect(within(2 * day - 30, 'ru')).toBe('через 2 дня')
+})
+
+test('[M-07] no unit of a relative time can be taken for another one', () => {
+  const spans = [5, 300, 7_200, 2 * 86_400, 32 * 86_400, 800 * 86_400]
+  const within = (language: string): readonly string[] =>
+    spans.map((seconds) => relative(seconds, 0, language).replaceAll(/\s/g, ' '))
+  expect(within('en')).toEqual(['in 5 sec.', 'in 5 min.', 'in 2 hr.', 'in 2 days', 'in 1 month', 'in 2 years'])
+  expect(within('es')).toEqual([
+    'dentro de 5 s',
+    'dentro de 5 min',
+    'dentro de 2 h',
+    'dentro de 2 días',
+    'dentro de 1 mes',
+    'dentro de 2 años',
+  ])
+  expect(within('ru')).toEqual([
+    'через 5 сек.',
+    'через 5 мин.',
+    'через 2 ч',
+    'через 2 дня',
+    'через 1 месяц',
+    'через 2 года',
+  ])
 })
 
 test('[M-07] sizes are said in the words of the language', () => {

@@ -15,7 +15,9 @@ export function relative(seconds: number, now: number, language: string): string
   const [unit, size] = UNITS.find((one) => Math.abs(delta) >= one[1]) ?? ['second', Infinity]
   // What is 47 hours away is not "tomorrow", and two days that have just begun are two. An age is counted in whole units.
   const count = delta > 0 ? Math.round(delta / size) : Math.trunc(delta / size)
-  const format = new Intl.RelativeTimeFormat(language, { numeric: count === 0 ? 'auto' : 'always', style: 'short' })
+  // In Spanish the short month is "m", as if it were minutes, and in Russian the short day has no forms.
+  const style = unit === 'second' || unit === 'minute' || unit === 'hour' ? 'short' : 'long'
+  const format = new Intl.RelativeTimeFormat(language, { numeric: count === 0 ? 'auto' : 'always', style })
   return format.format(count, unit)
 }
 
@@ -29,6 +31,17 @@ export function wallTime(local: string, language: string): string {
   if (Number.isNaN(wall)) return local
   const style = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const
   return new Intl.DateTimeFormat(language, { ...style, hourCycle: 'h23', timeZone: 'UTC' }).format(wall)
+}
+
+/** A moment as it stands on the wall in a time zone. */
+export function zoneTime(seconds: number, timeZone: string, language: string): string {
+  const style = { weekday: 'short', day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } as const
+  try {
+    return new Intl.DateTimeFormat(language, { ...style, hourCycle: 'h23', timeZone }).format(seconds * 1_000)
+  } catch {
+    // The browser knows fewer zones than the server.
+    return absolute(seconds, language)
+  }
 }
 
 export function clockTime(seconds: number, language: string): string {

@@ -15,7 +15,6 @@ import type {
   EventCountBody,
   FileListBody,
   LogLineBody,
-  ScheduleBody,
 } from '@impresario/protocol'
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type {
@@ -100,7 +99,7 @@ export const useQuarantine = (query: Query): Pages<ListedQuarantinedBody> =>
 export const useBlueprints = (): UseQueryResult<readonly wire.BlueprintView[]> => useCalm(['blueprints'], 'blueprints')
 export const useBlueprint = (name: string, version?: number, isWanted = true): UseQueryResult<wire.BlueprintView> =>
   useCalm(['blueprint', name], `blueprints/${encodeURIComponent(name)}`, { version }, isWanted)
-export const useSchedules = (): UseQueryResult<readonly ScheduleBody[]> => useLive(['schedules'], 'schedules')
+export const useSchedules = (): UseQueryResult<readonly wire.ScheduleView[]> => useLive(['schedules'], 'schedules')
 export const useEvents = (query: Query): Pages<EventBody> => useEventPages(query)
 
 /** Lists of events go on before the oldest one of a page. */

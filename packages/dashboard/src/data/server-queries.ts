@@ -48,6 +48,16 @@ export function useChange<Answer = unknown>(): UseMutationResult<Answer, Error, 
   })
 }
 
+/** The secret of a webhook endpoint. It is read when it is asked for, and not kept. */
+export const useSecret = (endpoint: string): UseQueryResult<wire.WebhookSecretBody> =>
+  useQuery({
+    queryKey: ['secret', endpoint],
+    queryFn: ({ signal }) =>
+      get<wire.WebhookSecretBody>(`webhooks/endpoints/${encodeURIComponent(endpoint)}/secret`, {}, signal),
+    gcTime: 0,
+    staleTime: 0,
+  })
+
 /** How many tasks came and how many attempts ended lately. */
 export interface Flow {
   readonly placed: number

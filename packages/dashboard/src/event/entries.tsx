@@ -79,11 +79,9 @@ export function PublishedEntry({ id, close }: Opened): ReactNode {
           <Moment at={event.published_at} />
           <EntryFact name={t('entry.topic')} value={event.topic} />
           <EntryFact name={t('entry.owner')} value={event.owner} />
-          <div className="col-span-full">
-            <Fact name={t('entry.runs')}>
-              <Heard runs={event.runs} />
-            </Fact>
-          </div>
+          <Fact isFull name={t('entry.runs')}>
+            <Heard runs={event.runs} />
+          </Fact>
         </>
       )}
     </EntryDialog>

@@ -28,6 +28,7 @@ export function EntryDialog<T>({
   title,
   close,
   children,
+  below = () => null,
 }: {
   readonly id: string
   readonly entry: T | undefined
@@ -35,6 +36,8 @@ export function EntryDialog<T>({
   readonly title: (entry: T) => string
   readonly close: () => void
   readonly children: (entry: T) => ReactNode
+  /** Below the facts: what can be done with it. */
+  readonly below?: (entry: T) => ReactNode
 }): ReactNode {
   const { t } = useText()
   useEffect(() => () => focusEntry(id), [id])
@@ -45,6 +48,7 @@ export function EntryDialog<T>({
       ) : (
         <>
           <dl className="mb-4 grid grid-cols-2 gap-x-4 gap-y-3 sm:grid-cols-3">{children(entry)}</dl>
+          {below(entry)}
           <h3 className="mb-1 border-t border-line pt-3 text-xs font-medium text-faint">{t('entry.whole')}</h3>
           <JsonView value={entry} label={t('entry.whole')} />
         </>

@@ -1,8 +1,12 @@
-import type { ScheduleBody } from '@impresario/protocol'
+import type { wire } from '@impresario/client'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { usePost, useSchedules } from '../data/queries.ts'
-import { useMayCommand } from '../data/session.ts'
+import { useIsAdmin } from '../data/session.ts'
+import { useOpenEntry } from '../event/entry-dialog.tsx'
+import { EntryLink, useEntryKeys } from '../event/entry-row.tsx'
+import { ScheduleEntry } from '../schedule/schedule-entry.tsx'
+import { triggerWords } from '../text/schedule-words.ts'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
@@ -12,6 +16,8 @@ import { useSay } from '../ui/toast.tsx'
 /** Jobs that start by the calendar, as the file of schedules says. */
 export function SchedulesPage(): ReactNode {
   const { t } = useText()
+  const [open, close] = useOpenEntry()
+  useEntryKeys()
   const { data = [], error, isPending, refetch } = useSchedules()
   return (
     <>
@@ -31,31 +37,35 @@ export function SchedulesPage(): ReactNode {
           ))}
         </ul>
       </Panel>
+      {open === undefined ? null : <ScheduleEntry key={open} id={open} close={close} />}
     </>
   )
 }
 
-function Schedule({ schedule }: { readonly schedule: ScheduleBody }): ReactNode {
-  const { t } = useText()
+function Schedule({ schedule }: { readonly schedule: wire.ScheduleView }): ReactNode {
+  const { t, language } = useText()
   const say = useSay()
   const post = usePost()
-  const mayCommand = useMayCommand()
-  const { name, blueprint, enabled, next_at: next, last_at: last, last_job_id: job, timezone, misfire } = schedule
+  // Only they may.
+  const isAdmin = useIsAdmin()
+  const { name, blueprint, enabled, next_at: next, last_at: last, last_job_id: job, timezone } = schedule
   return (
-    <li className="flex flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-3 last:border-b-0">
+    <li className="relative flex flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-3 last:border-b-0 hover:bg-raise">
       <div className="min-w-0 flex-1 basis-60">
         <p className="flex items-center gap-2">
-          <bdi className="truncate font-semibold">{name}</bdi>
+          <EntryLink id={name} className="truncate">
+            <bdi>{name}</bdi>
+          </EntryLink>
           <StatusBadge status={enabled ? 'active' : 'paused'} />
         </p>
         <p className="mt-0.5 text-xs text-soft">
-          <Link to="/blueprints/$name" params={{ name: blueprint }} className="hover:underline">
+          <Link to="/blueprints/$name" params={{ name: blueprint }} className="relative z-1 hover:underline">
             <bdi>{blueprint}</bdi>
           </Link>
-          {` · ${triggerWords(schedule.trigger)} · ${timezone} · ${misfire}`}
+          {` · ${triggerWords(schedule.trigger, t, language)} · ${timezone}`}
         </p>
       </div>
-      <dl className="flex gap-6 text-xs">
+      <dl className="relative z-1 flex gap-6 text-xs">
         <div>
           <dt className="text-faint">{t('schedules.next')}</dt>
           <dd>{next === null ? '–' : <Time at={next} />}</dd>
@@ -75,10 +85,11 @@ function Schedule({ schedule }: { readonly schedule: ScheduleBody }): ReactNode 
           </dd>
         </div>
       </dl>
-      {mayCommand ? (
+      {isAdmin ? (
         <Button
           size="small"
           icon="run"
+          className="relative z-1"
           disabled={post.isPending}
           onClick={() =>
             post.mutate(
@@ -92,10 +103,4 @@ function Schedule({ schedule }: { readonly schedule: ScheduleBody }): ReactNode 
       ) : null}
     </li>
   )
-}
-
-function triggerWords(trigger: ScheduleBody['trigger']): string {
-  const { kind, ...rest } = trigger as Readonly<Record<string, unknown>>
-  const values = Object.values(rest).map((value) => (Array.isArray(value) ? value.join(', ') : String(value)))
-  return [String(kind), ...values].join(' ')
 }

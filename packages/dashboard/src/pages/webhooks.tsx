@@ -1,5 +1,6 @@
 import type { wire } from '@impresario/client'
 import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { useDeliveries, useEndpoints } from '../data/automation-queries.ts'
 import { shortId } from '../data/format.ts'
@@ -15,9 +16,12 @@ import { PagedList } from '../ui/list.tsx'
 import { PageHead, Tabs, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 import { useSay } from '../ui/toast.tsx'
+import { EndpointEntry } from '../webhook/endpoint-entry.tsx'
+import { NewEndpoint } from '../webhook/new-endpoint.tsx'
 
 const TABS = ['deliveries', 'endpoints'] as const
 type Tab = (typeof TABS)[number]
+const ENTRIES = { deliveries: DeliveryEntry, endpoints: EndpointEntry } as const
 
 export function WebhooksPage(): ReactNode {
   const { t } = useText()
@@ -25,6 +29,7 @@ export function WebhooksPage(): ReactNode {
   const tab = TABS.find((one) => one === search['tab']) ?? 'deliveries'
   const [open, close] = useOpenEntry()
   useEntryKeys()
+  const Entry = ENTRIES[tab]
   return (
     <>
       <PageHead title={t('nav.webhooks')} note={t('webhooks.note')} />
@@ -37,7 +42,7 @@ export function WebhooksPage(): ReactNode {
         />
       </div>
       {tab === 'deliveries' ? <Deliveries /> : <Endpoints />}
-      {open === undefined || tab !== 'deliveries' ? null : <DeliveryEntry key={open} id={open} close={close} />}
+      {open === undefined ? null : <Entry key={open} id={open} close={close} />}
     </>
   )
 }
@@ -100,23 +105,53 @@ function Delivery({ delivery }: { readonly delivery: wire.DeliveryBody }): React
 
 function Endpoints(): ReactNode {
   const { t } = useText()
+  const [, change] = useAddress()
+  const mayCommand = useMayCommand()
+  const [isNew, setNew] = useState(false)
+  const close = (): void => setNew(false)
   return (
-    <PagedList
-      pages={useEndpoints()}
-      keyOf={({ id }) => id}
-      icon="hook"
-      none={t('webhooks.noEndpoints')}
-      noneNote={t('webhooks.noneNote')}
-      row={(endpoint) => (
-        <div className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5">
-          <span className="min-w-0 flex-1 basis-60">
-            <bdi className="block truncate font-medium">{endpoint.address}</bdi>
-            <bdi className="block truncate text-xs text-bad">{endpoint.last_error}</bdi>
-          </span>
-          {endpoint.last_success_at === null ? null : <Time at={endpoint.last_success_at} className="text-faint" />}
-          <StatusBadge status={endpoint.status} />
+    <>
+      {mayCommand ? (
+        <div className="mb-3 flex justify-end">
+          <Button icon="plus" onClick={() => setNew(true)}>
+            {t('endpoint.new')}
+          </Button>
         </div>
+      ) : null}
+      <PagedList
+        pages={useEndpoints()}
+        keyOf={({ id }) => id}
+        icon="hook"
+        none={t('webhooks.noEndpoints')}
+        noneNote={t('webhooks.noneNote')}
+        row={(endpoint) => <Endpoint endpoint={endpoint} />}
+      />
+      {isNew ? (
+        <NewEndpoint
+          close={close}
+          open={(id) => {
+            close()
+            change({ entry: id })
+          }}
+        />
+      ) : null}
+    </>
+  )
+}
+
+function Endpoint({ endpoint }: { readonly endpoint: wire.EndpointBody }): ReactNode {
+  return (
+    <div className="relative flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5 hover:bg-raise">
+      <span className="min-w-0 flex-1 basis-60">
+        <EntryLink id={endpoint.id} className="block truncate">
+          <bdi>{endpoint.address}</bdi>
+        </EntryLink>
+        <bdi className="block truncate text-xs text-bad">{endpoint.last_error}</bdi>
+      </span>
+      {endpoint.last_success_at === null ? null : (
+        <Time at={endpoint.last_success_at} className="relative z-1 text-faint" />
       )}
-    />
+      <StatusBadge status={endpoint.status} />
+    </div>
   )
 }

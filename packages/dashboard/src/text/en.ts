@@ -1,14 +1,18 @@
 import { automationsEn } from './automations-en.ts'
+import { endpointsEn } from './endpoints-en.ts'
 import { entriesEn } from './entries-en.ts'
 import { eventsEn } from './events-en.ts'
 import { reasonsEn } from './reasons-en.ts'
+import { schedulesEn } from './schedules-en.ts'
 import { serverEn } from './server-en.ts'
 /** Every text of the dashboard. Forms for numbers are separated by `|`, values stand in braces. */
 export const en = {
   ...automationsEn,
+  ...endpointsEn,
   ...entriesEn,
   ...eventsEn,
   ...reasonsEn,
+  ...schedulesEn,
   ...serverEn,
   'nav.home': 'Home',
   'nav.jobs': 'Jobs',

@@ -1,15 +1,19 @@
 import { automationsEs } from './automations-es.ts'
+import { endpointsEs } from './endpoints-es.ts'
 import { entriesEs } from './entries-es.ts'
 import { eventsEs } from './events-es.ts'
 import { reasonsEs } from './reasons-es.ts'
+import { schedulesEs } from './schedules-es.ts'
 import { serverEs } from './server-es.ts'
 import type { Texts } from './translate.ts'
 
 export const es: Texts = {
   ...automationsEs,
+  ...endpointsEs,
   ...entriesEs,
   ...eventsEs,
   ...reasonsEs,
+  ...schedulesEs,
   ...serverEs,
   'nav.home': 'Inicio',
   'nav.jobs': 'Trabajos',

@@ -1,15 +1,19 @@
 import { automationsRu } from './automations-ru.ts'
+import { endpointsRu } from './endpoints-ru.ts'
 import { entriesRu } from './entries-ru.ts'
 import { eventsRu } from './events-ru.ts'
 import { reasonsRu } from './reasons-ru.ts'
+import { schedulesRu } from './schedules-ru.ts'
 import { serverRu } from './server-ru.ts'
 import type { Texts } from './translate.ts'
 
 export const ru: Texts = {
   ...automationsRu,
+  ...endpointsRu,
   ...entriesRu,
   ...eventsRu,
   ...reasonsRu,
+  ...schedulesRu,
   ...serverRu,
   'nav.home': 'Главная',
   'nav.jobs': 'Задания',

@@ -41,7 +41,7 @@ export function Dialog({
     >
       <div className="flex max-h-[88dvh] flex-col">
         <header className="flex items-center justify-between gap-2 border-b border-line py-2 pr-2 pl-4">
-          <h2 className="text-base font-semibold">{title}</h2>
+          <h2 className="min-w-0 text-base font-semibold [overflow-wrap:anywhere]">{title}</h2>
           <IconButton icon="close" label={t('common.close')} onClick={close} />
         </header>
         <div data-body className="min-h-0 overflow-y-auto p-4">

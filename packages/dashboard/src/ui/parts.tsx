@@ -162,14 +162,17 @@ export function Fact({
   name,
   children,
   isWide = false,
+  isFull = false,
 }: {
   readonly name: string
   readonly children: ReactNode
   /** Over two columns. */
   readonly isWide?: boolean
+  /** Over all columns. */
+  readonly isFull?: boolean
 }): ReactNode {
   return (
-    <div className={`flex min-w-0 flex-col gap-0.5 ${isWide ? 'col-span-2' : ''}`}>
+    <div className={`flex min-w-0 flex-col gap-0.5 ${isFull ? 'col-span-full' : isWide ? 'col-span-2' : ''}`}>
       <dt className="text-xs text-faint">{name}</dt>
       <dd className="min-w-0 [overflow-wrap:anywhere]">{children}</dd>
     </div>

@@ -343,14 +343,41 @@ test('[F-04] the list says when each schedule fires next, fired last, and as whi
   const begin = stage.clock.now()
   await scheduler.replace([schedule(hourly), schedule(daily, { name: 'daily' })])
   const at = Date.UTC(2023, 10, 14, 23)
-  const none = { lastFor: undefined, lastAt: undefined, lastJobId: undefined }
+  const none = { lastFor: undefined, lastAt: undefined, lastJobId: undefined, recent: [] }
+  const ten = (from: number, stepMs: number): readonly number[] =>
+    Array.from({ length: 10 }, (_, index) => from + index * stepMs)
   expect(await scheduler.list()).toEqual([
-    { schedule: schedule(hourly), nextAt: begin, ...none },
-    { schedule: schedule(daily, { name: 'daily' }), nextAt: at, ...none },
+    { schedule: schedule(hourly), nextAt: begin, upcoming: ten(begin, HOUR_MS), ...none },
+    { schedule: schedule(daily, { name: 'daily' }), nextAt: at, upcoming: ten(at, DAY_MS), ...none },
   ])
   await stage.run()
-  const [first] = await scheduler.list()
+  const [first, second] = await scheduler.list()
   expect(first).toMatchObject({ nextAt: begin + HOUR_MS, lastFor: begin, lastAt: begin, lastJobId: 'job-000001' })
+  expect(first?.upcoming).toEqual(ten(begin + HOUR_MS, HOUR_MS))
+  expect(first?.recent).toMatchObject([{ firedFor: begin, firedAt: begin, jobId: 'job-000001' }])
+  // That it has begun is no firing.
+  expect(second?.recent).toEqual([])
+})
+
+test('[F-04] the list keeps the last ten firings, those that were skipped with the reason', async () => {
+  const stage = new Stage([quick])
+  const { scheduler } = stage.engine
+  const begin = stage.clock.now()
+  await scheduler.replace([schedule(hourly, { misfire: 'skip' })])
+  await stage.run()
+  // Nothing runs for more than two hours.
+  await pass(stage, 2 * HOUR_MS + 30 * MINUTE_MS)
+  const [missed] = await scheduler.list()
+  expect(missed?.recent).toMatchObject([
+    { firedFor: begin + 2 * HOUR_MS, firedAt: begin + 2 * HOUR_MS + 30 * MINUTE_MS, skipped: 'missed' },
+    { firedFor: begin, jobId: 'job-000001' },
+  ])
+  expect(missed?.recent[0]?.jobId).toBeUndefined()
+  await pass(stage, 30 * MINUTE_MS, ...Array.from({ length: 11 }, () => HOUR_MS))
+  const [later] = await scheduler.list()
+  expect(later?.recent).toHaveLength(10)
+  expect(later?.recent[0]?.firedFor).toBe(begin + 14 * HOUR_MS)
+  expect(later?.recent.every(({ jobId }) => jobId !== undefined)).toBe(true)
 })
 
 test('[F-04] a schedule can be run by hand, on any instance, without changing its firings', async () => {

@@ -1,5 +1,17 @@
 import { SCHEDULER_CLIENT, firingAfter, plan, triggerKey, wallTime } from '@impresario/core'
-import type { Clock, JobRequest, Log, Put, Random, Schedule, ScheduleRecord, Storage, Stored } from '@impresario/core'
+import type {
+  Clock,
+  JobRequest,
+  Log,
+  PastFiring,
+  Plan,
+  Put,
+  Random,
+  Schedule,
+  ScheduleRecord,
+  Storage,
+  Stored,
+} from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import { Zone, isoInstant } from '@impresario/recurrence'
@@ -23,11 +35,17 @@ export interface ScheduleView {
   readonly schedule: Schedule
   /** When it fires next; `undefined` while it is off. */
   readonly nextAt: number | undefined
+  /** The next ten firings, that one first; none while it is off. */
+  readonly upcoming: readonly number[]
+  /** What became of the last ten, newest first. */
+  readonly recent: readonly PastFiring[]
   /** The firing that was served last: its own time, and when it was served. */
   readonly lastFor: number | undefined
   readonly lastAt: number | undefined
   readonly lastJobId: string | undefined
 }
+
+type Note = Extract<Plan, { type: 'note' }>
 
 interface Entry {
   readonly schedule: Schedule
@@ -42,6 +60,9 @@ interface Entry {
 const IDLE_MS = 1_000
 /** A schedule whose job cannot be created is tried again so often. */
 const RETRY_MS = 30_000
+/** So many firings to come are told, and so many past ones are kept. */
+const UPCOMING = 10
+const RECENT_MAX = 10
 
 /**
  * Starts jobs by the calendar.
@@ -82,9 +103,12 @@ export class Scheduler implements LedService {
       this.#entries.map(async ({ schedule, zone }) => {
         const record = (await this.#options.storage.read('schedule', schedule.name))?.value
         const fired = record?.jobId === undefined ? undefined : record
+        const next = schedule.isEnabled ? nextAt(schedule, zone, record, now) : undefined
         return {
           schedule,
-          nextAt: schedule.isEnabled ? nextAt(schedule, zone, record, now) : undefined,
+          nextAt: next,
+          upcoming: next === undefined ? [] : upcoming(schedule, zone, record, next),
+          recent: record?.recent ?? [],
           lastFor: fired?.firedFor,
           lastAt: fired?.firedAt,
           lastJobId: fired?.jobId,
@@ -167,7 +191,7 @@ export class Scheduler implements LedService {
           schedule: schedule.name,
           reason: due.reason,
         })
-        await this.#note(entry, due.upTo, term, now)
+        await this.#note(entry, due, term, now)
         return 1
       case 'fire': {
         let fired = 0
@@ -180,8 +204,9 @@ export class Scheduler implements LedService {
     }
   }
 
-  async #note(entry: Entry, upTo: number, term: Term, now: number): Promise<void> {
-    const { put, stored } = this.#recordOf(entry, { firedFor: upTo, firedAt: now, jobId: undefined })
+  async #note(entry: Entry, { upTo, reason }: Note, term: Term, now: number): Promise<void> {
+    const skipped = reason === 'begun' ? undefined : reason
+    const { put, stored } = this.#recordOf(entry, { firedFor: upTo, firedAt: now, jobId: undefined, skipped })
     const outcome = await this.#options.storage.commit({ put: [put], guard: term.guard })
     entry.stored = outcome === 'committed' ? stored : 'unread'
   }
@@ -192,7 +217,7 @@ export class Scheduler implements LedService {
     const { schedule } = entry
     const request = await this.#request(schedule, { scheduled_for: isoInstant(time) })
     const id = random.id()
-    const { put, stored } = this.#recordOf(entry, { firedFor: time, firedAt: now, jobId: id })
+    const { put, stored } = this.#recordOf(entry, { firedFor: time, firedAt: now, jobId: id, skipped: undefined })
     const applied = await creation.startScheduled(id, request, { extra: [put], guard: term.guard })
     if (applied.type !== 'applied') {
       // Another leader was faster, or this one leads no longer: what is stored decides.
@@ -204,12 +229,14 @@ export class Scheduler implements LedService {
     return true
   }
 
-  #recordOf(
-    entry: Entry,
-    fired: Omit<ScheduleRecord, 'trigger'>,
-  ): { readonly put: Put; readonly stored: Stored<ScheduleRecord> } {
+  #recordOf(entry: Entry, past: PastFiring): { readonly put: Put; readonly stored: Stored<ScheduleRecord> } {
     const version = entry.stored === 'unread' ? 1 : (entry.stored?.version ?? 0) + 1
-    const value: ScheduleRecord = { ...fired, trigger: triggerKey(entry.schedule) }
+    const { firedFor, firedAt, jobId } = past
+    const before = entry.stored === 'unread' ? [] : (entry.stored?.value.recent ?? [])
+    // That a schedule has begun is no firing.
+    const isFiring = jobId !== undefined || past.skipped !== undefined
+    const recent = isFiring ? [past, ...before].slice(0, RECENT_MAX) : before
+    const value: ScheduleRecord = { firedFor, firedAt, jobId, trigger: triggerKey(entry.schedule), recent }
     return { put: { kind: 'schedule', id: entry.schedule.name, value, version }, stored: { value, version } }
   }
 
@@ -250,6 +277,17 @@ function nextAt(schedule: Schedule, zone: Zone, record: ScheduleRecord | undefin
   const due = plan(schedule, zone, record, now)
   if (due.type === 'wait') return due.nextAt
   return due.type === 'fire' ? now : firingAfter({ trigger: schedule.trigger, zone, anchor: due.upTo }, now)
+}
+
+/** From the next firing on. An interval counts from the one that was served last. */
+function upcoming(schedule: Schedule, zone: Zone, record: ScheduleRecord | undefined, next: number): readonly number[] {
+  const anchor = record?.trigger === triggerKey(schedule) ? Math.min(record.firedFor, next) : next
+  const times: number[] = []
+  for (let at = next; Number.isFinite(at) && times.length < UPCOMING;) {
+    times.push(at)
+    at = firingAfter({ trigger: schedule.trigger, zone, anchor }, at)
+  }
+  return times
 }
 
 /** `key`: what it is called in a file of schedules. */

@@ -37,6 +37,13 @@ function scheduleBody({ schedule, ...view }: ScheduleView): ScheduleBody {
     last_for: secondsOf(view.lastFor),
     last_at: secondsOf(view.lastAt),
     last_job_id: view.lastJobId ?? null,
+    upcoming: view.upcoming.map((at) => at / 1_000),
+    recent: view.recent.map(({ firedFor, firedAt, jobId, skipped }) => ({
+      for: firedFor / 1_000,
+      at: firedAt / 1_000,
+      job_id: jobId ?? null,
+      skipped: skipped === undefined ? null : skipped === 'missed' ? 'missed' : 'clock_went_back',
+    })),
   }
 }
 

@@ -80,6 +80,8 @@ describe('schedules over the wire', () => {
         timezone: 'UTC',
         next_at: null,
         last_job_id: null,
+        upcoming: [],
+        recent: [],
       },
       {
         name: 'report',
@@ -95,6 +97,7 @@ describe('schedules over the wire', () => {
       },
       { name: 'daily', trigger: { kind: 'daily', time: '00:00' } },
     ])
+    for (const one of all.slice(1)) expect(one).toMatchObject({ upcoming: { length: 10, 0: one['next_at'] } })
     expect((await as('chief', 'GET', '/schedules/payroll')).body).toEqual(all[2])
   })
 

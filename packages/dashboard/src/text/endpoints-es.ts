@@ -1,0 +1,47 @@
+import type { endpointsEn } from './endpoints-en.ts'
+
+export const endpointsEs: Readonly<Record<keyof typeof endpointsEn, string>> = {
+  'endpoint.new': 'Nuevo destino',
+  'endpoint.newNote':
+    'Indique una dirección antes de su primer mensaje, para dar su secreto al receptor. No se envía nada.',
+  'endpoint.url': 'Dirección',
+  'endpoint.declare': 'Añadir',
+  'endpoint.state': 'Estado',
+  'endpoint.failures': 'Fallos seguidos',
+  'endpoint.failingSince': 'Falla desde',
+  'endpoint.success': 'Último éxito',
+  'endpoint.failure': 'Último fallo',
+  'endpoint.error': 'Último error',
+  'endpoint.never': 'Nunca',
+  'endpoint.created': 'Conocido desde',
+  'endpoint.pausedUntil': 'En pausa hasta',
+  'endpoint.disabledAt': 'Desactivado',
+  'endpoint.why': 'Por qué está desactivado',
+  'endpoint.why.gone': 'Respondió 410 Gone: no quiere más mensajes.',
+  'endpoint.why.failing': 'Ha fallado durante demasiado tiempo.',
+  'endpoint.about.active': 'Los mensajes se le envían de inmediato.',
+  'endpoint.about.open': 'Falló varias veces seguidas. Los mensajes esperan a que termine la pausa.',
+  'endpoint.about.half_open': 'La pausa terminó. Un mensaje prueba si vuelve a funcionar; los demás esperan.',
+  'endpoint.about.disabled': 'No se le envía nada hasta que se active de nuevo.',
+  'endpoint.enable': 'Activar de nuevo',
+  'endpoint.enableNote':
+    'Los mensajes nuevos y los que le esperan se envían de inmediato. Los que fallaron entretanto se pueden reenviar uno a uno.',
+  'endpoint.enabled':
+    'El destino está activado; ahora se envía {n} mensaje.|El destino está activado; ahora se envían {n} mensajes.',
+  'endpoint.show': 'Mostrar el secreto',
+  'endpoint.rotate': 'Cambiar el secreto',
+  'endpoint.rotateNote':
+    'Desde ahora los mensajes se firman con un secreto nuevo. Mientras valga el antiguo llevan las dos firmas, para que el receptor cambie sin prisa.',
+  'endpoint.overlap': 'El secreto antiguo deja de valer',
+  'endpoint.overlap.0': 'De inmediato, porque se ha filtrado',
+  'endpoint.overlap.3600': 'Dentro de una hora',
+  'endpoint.overlap.86400': 'Dentro de un día',
+  'endpoint.overlap.604800': 'Dentro de una semana',
+  'endpoint.secret': 'El secreto',
+  'endpoint.newSecret': 'El secreto nuevo',
+  'endpoint.once': 'Cópielo ahora: al cerrar se oculta de nuevo.',
+  'endpoint.oldUntil': 'El secreto antiguo también vale hasta {time}.',
+  'status.open': 'En pausa tras fallos',
+  'status.half_open': 'A prueba',
+  'status.disabled': 'Desactivado',
+}

@@ -1,0 +1,47 @@
+import type { endpointsEn } from './endpoints-en.ts'
+
+export const endpointsRu: Readonly<Record<keyof typeof endpointsEn, string>> = {
+  'endpoint.new': 'Новый получатель',
+  'endpoint.newNote':
+    'Назовите адрес до первого сообщения, чтобы передать получателю его секрет. Ничего не отправляется.',
+  'endpoint.url': 'Адрес',
+  'endpoint.declare': 'Добавить',
+  'endpoint.state': 'Состояние',
+  'endpoint.failures': 'Ошибок подряд',
+  'endpoint.failingSince': 'Не отвечает с',
+  'endpoint.success': 'Последний успех',
+  'endpoint.failure': 'Последний сбой',
+  'endpoint.error': 'Последняя ошибка',
+  'endpoint.never': 'Никогда',
+  'endpoint.created': 'Известен с',
+  'endpoint.pausedUntil': 'Пауза до',
+  'endpoint.disabledAt': 'Отключён',
+  'endpoint.why': 'Почему отключён',
+  'endpoint.why.gone': 'Он ответил 410 Gone: сообщения ему больше не нужны.',
+  'endpoint.why.failing': 'Он слишком долго не принимал сообщения.',
+  'endpoint.about.active': 'Сообщения отправляются ему сразу.',
+  'endpoint.about.open': 'Он не принял несколько сообщений подряд. Сообщения ждут конца паузы.',
+  'endpoint.about.half_open': 'Пауза окончена. Одно сообщение проверит, работает ли он снова; остальные ждут.',
+  'endpoint.about.disabled': 'Ему ничего не отправляется, пока его не включат снова.',
+  'endpoint.enable': 'Включить снова',
+  'endpoint.enableNote':
+    'Новые сообщения и те, что ждут его, отправляются сразу. Недоставленные за это время можно отправить снова по одному.',
+  'endpoint.enabled':
+    'Получатель включён; сейчас отправляется {n} сообщение.|Получатель включён; сейчас отправляются {n} сообщения.|Получатель включён; сейчас отправляется {n} сообщений.',
+  'endpoint.show': 'Показать секрет',
+  'endpoint.rotate': 'Сменить секрет',
+  'endpoint.rotateNote':
+    'С этого момента сообщения подписываются новым секретом. Пока действует старый, у них обе подписи, чтобы получатель успел перейти.',
+  'endpoint.overlap': 'Старый секрет перестаёт действовать',
+  'endpoint.overlap.0': 'Сразу, потому что он раскрыт',
+  'endpoint.overlap.3600': 'Через час',
+  'endpoint.overlap.86400': 'Через день',
+  'endpoint.overlap.604800': 'Через неделю',
+  'endpoint.secret': 'Секрет',
+  'endpoint.newSecret': 'Новый секрет',
+  'endpoint.once': 'Скопируйте его сейчас: после закрытия он снова будет скрыт.',
+  'endpoint.oldUntil': 'Старый секрет тоже действует до {time}.',
+  'status.open': 'Пауза после сбоев',
+  'status.half_open': 'Проверяется',
+  'status.disabled': 'Отключён',
+}

@@ -1,0 +1,22 @@
+/** Jobs by the calendar: when, what was, and what is missed. */
+export const schedulesEn = {
+  'schedule.every': 'Every {span}',
+  'schedule.daily': 'Every day at {time}',
+  'schedule.weekly': '{days} at {time}',
+  'schedule.monthly': 'Of each month: {dates}, at {time}',
+  'schedule.date': 'day {n}',
+  'schedule.lastDay': 'the last day',
+  'schedule.when': 'When',
+  'schedule.zone': 'Time zone',
+  'schedule.missed': 'If a time is missed',
+  'schedule.missed.skip': 'It is skipped',
+  'schedule.missed.run_once': 'One job makes good for all',
+  'schedule.missed.catch_up': 'Each is made good',
+  'schedule.upcoming': 'Next firings',
+  'schedule.off': 'It is switched off in the file of schedules, so that nothing starts.',
+  'schedule.recent': 'Last firings',
+  'schedule.noRecent': 'It has not fired since it was switched on.',
+  'schedule.late': '{span} late',
+  'schedule.skipped.missed': 'Skipped: no server was running at that time.',
+  'schedule.skipped.clock_went_back': 'Skipped: the clock of the server was ahead and went back.',
+} as const
