@@ -74,7 +74,7 @@ export class JobFiles {
     if (accounts === undefined) return undefined
     const url = await this.store.presign(key, { method: 'PUT', bytes, expiresMs })
     if (url === undefined) return undefined
-    const outcome = await this.#inTurn(jobId, async () => {
+    const outcome = await this.#oneAtATime(jobId, async () => {
       for (;;) {
         const { version, coming } = await this.#room(jobId, key, bytes)
         // The promise adds to what counts there only what it is larger by.
@@ -184,7 +184,7 @@ export class JobFiles {
   }
 
   /** One look for room of a job after the other. */
-  async #inTurn<T>(jobId: string, look: () => Promise<T>): Promise<T> {
+  async #oneAtATime<T>(jobId: string, look: () => Promise<T>): Promise<T> {
     const last = this.#looking.get(jobId) ?? Promise.resolve()
     const own = last.then(look)
     const settled = own.catch(() => undefined)
@@ -198,7 +198,7 @@ export class JobFiles {
 
   /** Keeps room for one more file. Where its size is not known yet, it may take all that is left. */
   async #reserve(jobId: string, key: string, bytes: number | undefined): Promise<Reserved> {
-    return this.#inTurn(jobId, async () => {
+    return this.#oneAtATime(jobId, async () => {
       const { coming } = await this.#room(jobId, key, bytes)
       const booked = await this.#accounts?.book(jobId, coming)
       const bytesMax = Math.min(coming.bytesMax, booked?.bytesMax ?? coming.bytesMax)

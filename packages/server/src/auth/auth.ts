@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ClientInfo } from '@impresario/core'
 import { HEADERS, ImpresarioError } from '@impresario/protocol'
-import { NO_TOKEN } from '../http/access.ts'
+import { MISSING_HEADER } from '../http/access.ts'
 import type { Caller, ClientRole } from '../http/access.ts'
 import { hashToken, sameSecret } from '../runtime/secret.ts'
 import type { TokenHash } from '../runtime/secret.ts'
@@ -49,7 +49,7 @@ export class ClientAuth {
       return OPEN_CALLER
     }
     const token = tokenIn(headers)
-    if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', NO_TOKEN)
+    if (token === undefined) throw new ImpresarioError('UNAUTHENTICATED', MISSING_HEADER)
     return this.withToken(token)
   }
 

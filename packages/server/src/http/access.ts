@@ -166,11 +166,11 @@ function needsScope(access: Access | undefined): boolean {
 }
 
 /** Clients of the client API know these words. */
-export const NO_TOKEN = 'Missing X-Client-Token header'
+export const MISSING_HEADER = 'Missing X-Client-Token header'
 
 /** The same message for clients that send their token as bearer, and do not know that header. */
 export function forBearers(message: string): string {
-  return message === NO_TOKEN
+  return message === MISSING_HEADER
     ? 'The request has no token. Send it in the header "Authorization: Bearer <token>".'
     : message
 }
@@ -178,6 +178,6 @@ export function forBearers(message: string): string {
 /** Who calls. Only for routes that need a client. */
 export function callerOf(request: FastifyRequest): Caller {
   const { caller } = request
-  if (caller === undefined) throw new ImpresarioError('UNAUTHENTICATED', NO_TOKEN)
+  if (caller === undefined) throw new ImpresarioError('UNAUTHENTICATED', MISSING_HEADER)
   return caller
 }
