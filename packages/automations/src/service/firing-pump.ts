@@ -93,7 +93,9 @@ export class FiringPump implements Service {
   async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
     const left = [...this.#left]
     this.#left.clear()
-    for (const gate of left) await this.#callNext(gate)
+    for (let at = 0; at < left.length; at += BATCH) {
+      await Promise.all(left.slice(at, at + BATCH).map((gate) => this.#callNext(gate)))
+    }
     const called = [...this.#called]
     this.#called.clear()
     for (const item of called) await this.#call(item)
