@@ -10,13 +10,23 @@ export interface TriggerShape {
   readonly dates?: readonly (number | 'last')[]
 }
 
+/** "Every 1 hour" is no way to say it in any language. */
+const ONE_UNIT: Readonly<Record<number, Parameters<Translate>[0]>> = {
+  1: 'schedule.everySecond',
+  60: 'schedule.everyMinute',
+  3_600: 'schedule.everyHour',
+  86_400: 'schedule.everyDay',
+}
+
 /** When a schedule fires, in the words of the language. */
 export function triggerWords(trigger: TriggerShape, t: Translate, language: Language): string {
   const { kind, every_seconds: every = 0, time = '', days = [], dates = [] } = trigger
   const list = new Intl.ListFormat(language, { style: 'long', type: 'conjunction' })
   switch (kind) {
     case 'interval':
-      return t('schedule.every', { span: duration(every * 1_000, language) })
+      return ONE_UNIT[every] === undefined
+        ? t('schedule.every', { span: duration(every * 1_000, language) })
+        : t(ONE_UNIT[every])
     case 'daily':
       return t('schedule.daily', { time })
     case 'weekly':

@@ -1,6 +1,10 @@
 /** Jobs by the calendar: when, what was, and what is missed. */
 export const schedulesEn = {
   'schedule.every': 'Every {span}',
+  'schedule.everyDay': 'Every day',
+  'schedule.everyHour': 'Every hour',
+  'schedule.everyMinute': 'Every minute',
+  'schedule.everySecond': 'Every second',
   'schedule.daily': 'Every day at {time}',
   'schedule.weekly': '{days} at {time}',
   'schedule.monthly': 'Of each month: {dates}, at {time}',

@@ -2,6 +2,10 @@ import type { schedulesEn } from './schedules-en.ts'
 
 export const schedulesEs: Readonly<Record<keyof typeof schedulesEn, string>> = {
   'schedule.every': 'Cada {span}',
+  'schedule.everyDay': 'Cada día',
+  'schedule.everyHour': 'Cada hora',
+  'schedule.everyMinute': 'Cada minuto',
+  'schedule.everySecond': 'Cada segundo',
   'schedule.daily': 'Cada día a las {time}',
   'schedule.weekly': '{days} a las {time}',
   'schedule.monthly': 'Cada mes: {dates}, a las {time}',

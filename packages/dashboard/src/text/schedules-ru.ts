@@ -2,6 +2,10 @@ import type { schedulesEn } from './schedules-en.ts'
 
 export const schedulesRu: Readonly<Record<keyof typeof schedulesEn, string>> = {
   'schedule.every': 'Каждые {span}',
+  'schedule.everyDay': 'Каждый день',
+  'schedule.everyHour': 'Каждый час',
+  'schedule.everyMinute': 'Каждую минуту',
+  'schedule.everySecond': 'Каждую секунду',
   'schedule.daily': 'Каждый день в {time}',
   'schedule.weekly': '{days} в {time}',
   'schedule.monthly': 'Каждый месяц: {dates}, в {time}',
