@@ -58,6 +58,7 @@ export class ClientFiles implements FileAccounts {
   /** When this instance has looked last for addresses of a client that have ended, on the storage's clock. */
   readonly #releasedAt = new Map<string, number>()
   #counting: Promise<void> | undefined
+  #firstCount: Promise<ReadonlyMap<string, Usage>> | undefined
 
   constructor(options: ClientFilesOptions) {
     this.#options = options
@@ -205,11 +206,9 @@ export class ClientFiles implements FileAccounts {
     for (;;) {
       const known = await this.#read(clientId)
       if (known.version > 0) return known
-      await this.recount()
-      const counted = await this.#read(clientId)
-      if (counted.version > 0) return counted
-      // It has no files, so that the count has found nothing.
-      await this.#options.storage.commit({ put: [putOf(counted, NONE)] })
+      const found = await this.#countOnce()
+      // Only if it is still missing: another instance may have made it meanwhile, and booked what no count can find yet.
+      await this.#options.storage.commit({ put: [putOf(known, found.get(clientId) ?? NONE)] })
     }
   }
 
@@ -234,32 +233,56 @@ export class ClientFiles implements FileAccounts {
     }
   }
 
+  /** All that ask at once share one count. */
+  #countOnce(): Promise<ReadonlyMap<string, Usage>> {
+    this.#firstCount ??= this.#releaseEnded()
+      .then((promised) => this.#count(promised, () => false))
+      .then((found) => found ?? new Map<string, Usage>())
+      .finally(() => {
+        this.#firstCount = undefined
+      })
+    return this.#firstCount
+  }
+
   async #recount(isOver: () => boolean): Promise<void> {
-    const { storage, readJob, files: filesOf } = this.#options
-    const promised = new Set<string>()
-    for await (const { jobId } of roomsOf(storage)) promised.add(jobId)
-    for (const jobId of promised) {
-      const clientId = (await readJob(jobId))?.client.id
-      if (clientId !== undefined) await this.#release(jobId, clientId)
-    }
+    const { storage } = this.#options
+    const promised = await this.#releaseEnded()
     const before = new Map((await this.#accounts()).map((account) => [account.clientId, account.use]))
-    const coming = new Map(this.#coming)
-    const found = new Map<string, Usage>()
-    const files = filesOf()
-    for await (const jobId of eachOnce(promised, files.jobs())) {
-      if (isOver()) return
-      const clientId = (await readJob(jobId))?.client.id
-      if (clientId === undefined || !this.#isLimited(clientId)) continue
-      found.set(clientId, sum(found.get(clientId), await files.usage(jobId)))
-    }
+    const found = await this.#count(promised, isOver)
+    if (found === undefined) return
     for (const clientId of new Set([...before.keys(), ...found.keys()])) {
       if (isOver()) return
       if (!this.#isLimited(clientId)) {
         await storage.commit({ drop: [{ kind: 'quota', id: `${PREFIX}${clientId}` }] })
         continue
       }
-      await this.#correct(clientId, sum(found.get(clientId), coming.get(clientId)), before.get(clientId) ?? NONE)
+      await this.#correct(clientId, found.get(clientId) ?? NONE, before.get(clientId) ?? NONE)
     }
+  }
+
+  /** Settles what addresses have ended, and gives the jobs that have had some. */
+  async #releaseEnded(): Promise<ReadonlySet<string>> {
+    const promised = new Set<string>()
+    for await (const { jobId } of roomsOf(this.#options.storage)) promised.add(jobId)
+    for (const jobId of promised) {
+      const clientId = (await this.#options.readJob(jobId))?.client.id
+      if (clientId !== undefined) await this.#release(jobId, clientId)
+    }
+    return promised
+  }
+
+  /** What clients with limits have, with what comes to this instance. Nothing if it was ended before. */
+  async #count(promised: ReadonlySet<string>, isOver: () => boolean): Promise<Map<string, Usage> | undefined> {
+    const { readJob, files: filesOf } = this.#options
+    const found = new Map(this.#coming)
+    const files = filesOf()
+    for await (const jobId of eachOnce(promised, files.jobs())) {
+      if (isOver()) return undefined
+      const clientId = (await readJob(jobId))?.client.id
+      if (clientId === undefined || !this.#isLimited(clientId)) continue
+      found.set(clientId, sum(found.get(clientId), await files.usage(jobId)))
+    }
+    return found
   }
 
   /** What was booked while the files were counted may not be among them: it is added, and settled or counted later. */
