@@ -13,6 +13,7 @@ export const fanOut = blueprint(
   'fan_out',
   {
     start: 'spread',
+    transitionsMax: 1_000,
     input: z.object({ parts: z.number().int(), rounds: z.number().int() }),
     history: z.object({ done: z.number() }),
   },

@@ -9,10 +9,13 @@
  * Beside the load, a client of its own process asks fifty times a second: what it sees is the delay of the server, and not that of
  * the process that makes the load. Both are told; the aim counts for the client.
  *
+ * The server has one core and the load another, in all phases (`--cores shared` lets both use all): else the load takes from the
+ * server what it is measured by.
+ *
  * Ends with an error when fewer than 90 % of the most are admitted, when a refusal takes longer than 50 ms (p99) or does not say
  * when to come again, or when refusals go on after the load has fallen.
  */
-import { fork } from 'node:child_process'
+import { execFileSync, fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -29,6 +32,7 @@ const { values } = parseArgs({
     times: { type: 'string', default: '3' },
     connections: { type: 'string', default: '100' },
     profile: { type: 'string', default: '' },
+    cores: { type: 'string', default: 'apart' },
   },
 })
 const MS = Number(values.seconds) * 1_000
@@ -54,11 +58,18 @@ interface Loaders {
   readonly client: ChildProcess
 }
 
+/** With all its threads, and those that it starts later. */
+function keepOn(core: number, { pid }: ChildProcess): void {
+  if (values.cores === 'apart') execFileSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' })
+}
+
 function startLoader(address: string): ChildProcess {
-  return fork(GENERATOR, {
+  const loader = fork(GENERATOR, {
     execArgv: ['--conditions=source', '--import', 'tsx'],
     env: { ...process.env, LOAD_URL: address, LOAD_TOKEN: CLIENT_TOKEN },
   })
+  keepOn(1, loader)
+  return loader
 }
 
 async function load(generator: ChildProcess, order: LoadOrder): Promise<LoadReport> {
@@ -136,6 +147,7 @@ async function measured({ heavy, client }: Loaders): Promise<readonly string[]> 
 const directory = mkdtempSync(join(tmpdir(), 'impresario-bench-overload-'))
 try {
   const { child, address } = await startServer({ directory, env: ENV, profile: values.profile })
+  keepOn(0, child)
   try {
     const failures = await main(address)
     for (const failure of failures) print(`NOT kept: ${failure}`)
