@@ -1,11 +1,12 @@
 /**
  * What tracing and metrics cost. Two servers, each with a worker and a storage of its own: one sends traces, metrics and its
- * log to a collector and is scraped every second, the other does neither. The same jobs go through both in rotation, slice by
+ * log to a collector and is scraped, the other does neither. The same jobs go through both in rotation, slice by
  * slice, so that whatever the machine goes through meets both.
  *
  *   npm run bench:telemetry                           20 slices of 4,000 jobs on each side, storage in a file
  *   npm run bench:telemetry -- --storage redis --slices 10 --jobs 2000
  *   npm run bench:telemetry -- --signals traces       or metrics, logs; several with commas
+ *   npm run bench:telemetry -- --scrape 1000 --send 1000    a scrape and an export of metrics every second
  *
  * Ends with an error when the throughput with telemetry is less than 95 % of that without.
  */
@@ -29,6 +30,9 @@ const { values } = parseArgs({
     width: { type: 'string', default: '100' },
     signals: { type: 'string', default: 'traces,metrics,logs' },
     patience: { type: 'string', default: '60' },
+    /** As often as Prometheus and OpenTelemetry do it unless they are told otherwise. */
+    scrape: { type: 'string', default: '15000' },
+    send: { type: 'string', default: '60000' },
   },
 })
 
@@ -36,7 +40,7 @@ const JOBS = Number(values.jobs)
 const WIDTH = Number(values.width)
 const SIGNALS: ReadonlySet<string> = new Set(['traces', 'metrics', 'logs'])
 const SHARE_MIN = 0.95
-const SCRAPE_MS = 1_000
+const SCRAPE_MS = Number(values.scrape)
 const SEND_MS = 200
 const STUCK_MS = 10_000
 const START_MS = 120_000
@@ -65,7 +69,7 @@ async function backingOf(name: string): Promise<Backing> {
 
 /** The variables that turn the wanted signals on. */
 function telemetryAt(url: string): Readonly<Record<string, string>> {
-  const variables: Record<string, string> = { OTEL_METRIC_EXPORT_INTERVAL: '1000' }
+  const variables: Record<string, string> = { OTEL_METRIC_EXPORT_INTERVAL: values.send }
   for (const signal of values.signals.split(',')) {
     if (!SIGNALS.has(signal)) throw new Error('--signals takes traces, metrics and logs, separated by commas.')
     variables[`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`] = `${url}/v1/${signal}`
