@@ -39,8 +39,10 @@ interface Keyboard {
 function handsOn(page: Page): Keyboard {
   const tabTo = async (name: RegExp): Promise<void> => {
     const focused =
-      'document.activeElement.ariaLabel ?? document.activeElement.labels?.[0]?.textContent ?? document.activeElement.textContent'
-    for (let tabs = 0; tabs < 150; tabs += 1) {
+      // While a dialog closes, nothing may have the focus for a moment.
+      'document.activeElement?.ariaLabel ?? document.activeElement?.labels?.[0]?.textContent ?? document.activeElement?.textContent ?? ""'
+    // What is loaded late is reached in a later round.
+    for (const until = Date.now() + 30_000; Date.now() < until;) {
       await page.keyboard.press('Tab')
       if (name.test(await page.evaluate<string>(`(${focused}).trim()`))) return
     }
@@ -646,7 +648,8 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     }
     await page.keyboard.press('Control+k')
     await page.keyboard.type(broken[0] ?? '')
-    await page.getByRole('option', { name: /fulfil_order/ }).waitFor()
+    // Before the last letters are typed, the beginning of the id may find the others too.
+    await expect.poll(() => page.getByRole('option', { name: /fulfil_order/ }).count()).toBe(1)
     await page.keyboard.press('Enter')
     await page.waitForURL(/\/jobs\/[\w-]+$/)
     await page.getByRole('button', { name: 'Retry', exact: true }).waitFor()
