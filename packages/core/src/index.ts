@@ -1,5 +1,6 @@
 export { FirstInOrder } from './ports/first-in-order.ts'
 export { listingOf, nextPage } from './ports/listing.ts'
+export { overrideStorage } from './ports/override-storage.ts'
 export { AGEING_MS, isCountedByName, isIndexedByName } from './ports/storage.ts'
 export type * from './ports/storage.ts'
 export { KINDS, QUEUES, markOf, markText, mustBeOwn, mustNotBeTransferred } from './ports/transfer.ts'

@@ -1,6 +1,5 @@
-import { jobOfItem } from '@impresario/core'
+import { jobOfItem, overrideStorage } from '@impresario/core'
 import type { Batch, Lease, Storage } from '@impresario/core'
-import { override } from './bugs/override.ts'
 import type { Chance } from './chance.ts'
 
 type Brought = NonNullable<Lease['job']>
@@ -20,7 +19,7 @@ export class JobBook {
 
   /** The same storage with claims of its own; what is committed is noted. */
   watching(storage: Storage, claim: Storage['claim']): Storage {
-    return override(storage, {
+    return overrideStorage(storage, {
       claim,
       commit: async (batch) => {
         const outcome = await storage.commit(batch)

@@ -1,3 +1,4 @@
+import { overrideStorage } from '@impresario/core'
 import type { Batch, Storage } from '@impresario/core'
 import type { JsonObject } from '@impresario/protocol'
 import type { Metrics } from './metrics.ts'
@@ -7,20 +8,7 @@ import type { Metrics } from './metrics.ts'
  * audit log, so that what is committed is counted, once, whatever has skipped it.
  */
 export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
-  return {
-    now: () => storage.now(),
-    read: (kind, id) => storage.read(kind, id),
-    list: (kind, query) => storage.list(kind, query),
-    counts: (kind, facets) => storage.counts(kind, facets),
-    peek: (queue, ids) => storage.peek(queue, ids),
-    held: (queue) => storage.held(queue),
-    lanes: (queue) => storage.lanes(queue),
-    oldest: (queue) => storage.oldest(queue),
-    claim: (queue, options) => storage.claim(queue, options),
-    claimExpired: (queue, options) => storage.claimExpired(queue, options),
-    renew: (leases, leaseMs) => storage.renew(leases, leaseMs),
-    watch: (queue, listener) => storage.watch(queue, listener),
-    close: () => storage.close(),
+  return overrideStorage(storage, {
     async commit(batch) {
       const began = performance.now()
       const outcome = await storage.commit(batch)
@@ -33,7 +21,7 @@ export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
       await storage.sync()
       metrics.observe('impresario_storage_write_seconds', FLUSH, (performance.now() - began) / 1_000)
     },
-  }
+  })
 }
 
 const COMMIT = { operation: 'commit' }

@@ -1,3 +1,4 @@
+import { overrideStorage } from '@impresario/core'
 import type { Batch, Put, Storage } from '@impresario/core'
 import { DAY_MS } from '@impresario/protocol'
 import type { Settings } from '../config/config.ts'
@@ -23,23 +24,9 @@ export function recordStorage({ settings, storage, ...options }: RecordStorageOp
 function withAuditRetention(storage: Storage, keptMs: number): Storage {
   const ending = (put: Put): Put =>
     put.kind === 'audit' ? { ...put, expiresMs: Math.min(put.expiresMs ?? keptMs, keptMs) } : put
-  return {
-    now: () => storage.now(),
-    read: (kind, id) => storage.read(kind, id),
-    list: (kind, query) => storage.list(kind, query),
-    counts: (kind, facets) => storage.counts(kind, facets),
-    peek: (queue, ids) => storage.peek(queue, ids),
-    held: (queue) => storage.held(queue),
-    lanes: (queue) => storage.lanes(queue),
-    oldest: (queue) => storage.oldest(queue),
-    claim: (queue, options) => storage.claim(queue, options),
-    claimExpired: (queue, options) => storage.claimExpired(queue, options),
-    renew: (leases, leaseMs) => storage.renew(leases, leaseMs),
-    watch: (queue, listener) => storage.watch(queue, listener),
-    sync: () => storage.sync(),
-    close: () => storage.close(),
+  return overrideStorage(storage, {
     commit: (batch) => storage.commit(hasEntry(batch) ? { ...batch, put: batch.put?.map(ending) ?? [] } : batch),
-  }
+  })
 }
 
 function hasEntry({ put }: Batch): boolean {

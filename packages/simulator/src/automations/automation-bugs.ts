@@ -1,5 +1,5 @@
+import { overrideStorage } from '@impresario/core'
 import type { Batch, Put, Storage } from '@impresario/core'
-import { override } from '../bugs/override.ts'
 
 /** A bug in how automations could use their storage, to test whether the checkers find it. */
 interface AutomationBug {
@@ -71,7 +71,7 @@ export const AUTOMATION_BUGS = {
   'event-heard-first': {
     says: 'takes an event out of the queue before the automations have heard it',
     plant: (storage) =>
-      override(storage, {
+      overrideStorage(storage, {
         claim: async (queue, options) => {
           const claimed = await storage.claim(queue, options)
           if (queue === 'events') for (const lease of claimed.leases) await storage.commit({ settle: lease })
@@ -172,7 +172,7 @@ export const AUTOMATION_BUGS = {
 export type AutomationBugName = keyof typeof AUTOMATION_BUGS
 
 function committing(storage: Storage, change: (batch: Batch, commit: Commit) => ReturnType<Commit>): Storage {
-  return override(storage, { commit: (batch) => change(batch, (one) => storage.commit(one)) })
+  return overrideStorage(storage, { commit: (batch) => change(batch, (one) => storage.commit(one)) })
 }
 
 function isOf(kind: Put['kind']): (put: Put) => boolean {

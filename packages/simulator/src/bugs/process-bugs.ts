@@ -1,5 +1,5 @@
+import { overrideStorage } from '@impresario/core'
 import type { Batch, BornClaim, Item, Storage } from '@impresario/core'
-import { override } from './override.ts'
 import type { BugKind } from './bug.ts'
 
 /** Bugs in how an engine could use its storage. */
@@ -9,7 +9,7 @@ export const PROCESS_BUGS = {
     setup: 'both',
     plant: () => ({
       above: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: async (batch) => {
             if (batch.put === undefined || (batch.enqueue ?? []).length === 0) return storage.commit(batch)
             const { enqueue = [], ...rest } = batch
@@ -24,7 +24,7 @@ export const PROCESS_BUGS = {
     setup: 'both',
     plant: () => ({
       above: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: async (batch) => {
             const { settle, ...rest } = batch
             if (settle === undefined || batch.put === undefined) return storage.commit(batch)
@@ -39,7 +39,7 @@ export const PROCESS_BUGS = {
     setup: 'both',
     plant: () => ({
       above: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: async (batch) => {
             const keys = (batch.put ?? []).filter(({ kind }) => kind === 'key')
             if (keys.length === 0) return storage.commit(batch)
@@ -62,7 +62,7 @@ export const PROCESS_BUGS = {
     setup: 'both',
     plant: () => ({
       above: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: (batch) => storage.commit(withBirths(batch, (claimed) => ({ ...claimed, leaseMs: 1e12 }))),
         }),
     }),
@@ -73,7 +73,7 @@ export const PROCESS_BUGS = {
     plant: () => ({
       above: (storage) => {
         let hasClaimed = false
-        return override(storage, {
+        return overrideStorage(storage, {
           claim: async (queue, options) => {
             const claimed = await storage.claim(queue, options)
             if (queue === 'tasks' && claimed.leases.length > 0) hasClaimed = true
@@ -102,7 +102,7 @@ export const PROCESS_BUGS = {
     setup: 'cluster',
     plant: () => ({
       above: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: async (batch) => {
             try {
               return await storage.commit(batch)
@@ -126,7 +126,7 @@ function isCreation({ put = [] }: Batch): boolean {
 /** Skips the next sync after a commit of this sort. */
 function unsynced(storage: Storage, isSort: (batch: Batch) => boolean): Storage {
   let isSkipped = false
-  return override(storage, {
+  return overrideStorage(storage, {
     commit: async (batch) => {
       const outcome = await storage.commit(batch)
       if (outcome === 'committed' && isSort(batch)) isSkipped = true

@@ -1,7 +1,7 @@
+import { overrideStorage } from '@impresario/core'
 import type { Batch, Claimed, LeaseRef, Storage, Undo } from '@impresario/core'
 import { JobBook } from '../brought-jobs.ts'
 import type { BugKind } from './bug.ts'
-import { override } from './override.ts'
 import { withBirths } from './process-bugs.ts'
 
 /**
@@ -13,7 +13,8 @@ export const STORAGE_BUGS = {
     says: 'puts a task that is born claimed into its queue, where another worker claims it too',
     setup: 'both',
     plant: () => ({
-      below: (storage) => override(storage, { commit: (batch) => storage.commit(withBirths(batch, () => undefined)) }),
+      below: (storage) =>
+        overrideStorage(storage, { commit: (batch) => storage.commit(withBirths(batch, () => undefined)) }),
     }),
   },
   'no-fencing': {
@@ -45,7 +46,7 @@ export const STORAGE_BUGS = {
             for (const { token } of leases) newest = Math.max(newest, token)
             return { nextInMs, leases: leases.map((lease) => ({ ...lease, token: shown(lease.token) })) }
           }
-          return override(storage, {
+          return overrideStorage(storage, {
             claim: async (queue, options) => show(await storage.claim(queue, options)),
             claimExpired: async (queue, options) => show(await storage.claimExpired(queue, options)),
             renew: (leases, leaseMs) => storage.renew(leases.map(real), leaseMs),
@@ -85,7 +86,7 @@ export const STORAGE_BUGS = {
     plant: () => ({
       below: (storage) => {
         let sleeps = 0
-        return override(storage, {
+        return overrideStorage(storage, {
           commit: (batch) => {
             const enqueue = (batch.enqueue ?? []).filter(({ queue, id }) => {
               if (queue !== 'timers' || !id.endsWith('.sleep')) return true
@@ -104,7 +105,7 @@ export const STORAGE_BUGS = {
     plant: () => ({
       below: (storage) => {
         let letters = 0
-        return override(storage, {
+        return overrideStorage(storage, {
           commit: (batch) => {
             const enqueue = (batch.enqueue ?? []).filter(({ queue, id }) => {
               if (queue !== 'mail' || !id.includes('.listen.')) return true
@@ -122,7 +123,7 @@ export const STORAGE_BUGS = {
     setup: 'both',
     plant: () => ({
       below: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: (batch) => {
             const put = (batch.put ?? []).map((one) => {
               if (one.kind !== 'job' || one.value.events === undefined) return one
@@ -151,7 +152,7 @@ export const STORAGE_BUGS = {
     plant: () => ({
       below: (storage) => {
         let messages = 0
-        return override(storage, {
+        return overrideStorage(storage, {
           commit: (batch) => {
             const enqueue = (batch.enqueue ?? []).filter(({ queue }) => {
               if (queue !== 'outbox') return true
@@ -170,7 +171,7 @@ export const STORAGE_BUGS = {
     plant: () => ({
       below: (storage) => {
         const versions = new Map<string, number>()
-        return override(storage, {
+        return overrideStorage(storage, {
           commit: async (batch) => {
             const put = (batch.put ?? []).map((one) => ({
               ...one,
@@ -189,7 +190,7 @@ export const STORAGE_BUGS = {
     setup: 'both',
     plant: () => ({
       below: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           claim: async (queue, options) => {
             const { leases, nextInMs } = await storage.claim(queue, options)
             return queue === 'turns'
@@ -232,7 +233,7 @@ export const STORAGE_BUGS = {
     setup: 'both',
     plant: () => ({
       below: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           renew: (leases, leaseMs) =>
             leaseMs === 0 ? Promise.resolve(leases.map(() => true)) : storage.renew(leases, leaseMs),
         }),
@@ -243,7 +244,7 @@ export const STORAGE_BUGS = {
     setup: 'both',
     plant: () => ({
       below: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           renew: (leases, leaseMs) =>
             leaseMs > 0 ? Promise.resolve(leases.map(() => true)) : storage.renew(leases, leaseMs),
         }),
@@ -254,7 +255,9 @@ export const STORAGE_BUGS = {
     setup: 'cluster',
     plant: () => ({
       below: (storage) =>
-        override(storage, { claim: (queue, options) => storage.claim(queue, { ...options, leaseMs: 1_000_000_000 }) }),
+        overrideStorage(storage, {
+          claim: (queue, options) => storage.claim(queue, { ...options, leaseMs: 1_000_000_000 }),
+        }),
     }),
   },
   'kept-on-cancel': {
@@ -262,7 +265,7 @@ export const STORAGE_BUGS = {
     setup: 'both',
     plant: () => ({
       below: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: (batch) => {
             const isCancelling = batch.put?.some(({ kind, value }) => kind === 'job' && value.status === 'cancelled')
             return storage.commit(isCancelling === true ? { ...batch, remove: [] } : batch)
@@ -275,7 +278,7 @@ export const STORAGE_BUGS = {
     setup: 'both',
     plant: () => ({
       below: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: async (batch) => {
             const { settle, ...rest } = batch
             if (settle === undefined || (await storage.renew([settle], 1_000))[0] !== true) return storage.commit(batch)
@@ -289,7 +292,7 @@ export const STORAGE_BUGS = {
     setup: 'cluster',
     plant: () => ({
       below: (storage) =>
-        override(storage, {
+        overrideStorage(storage, {
           commit: async (batch) => {
             const outcome = await storage.commit(batch)
             if (outcome === 'committed' || batch.settle === undefined) return outcome
@@ -315,13 +318,13 @@ class TokenBook {
     return token === undefined ? undefined : { ...ref, token }
   }
 
-  watching(storage: Storage, changed: Parameters<typeof override>[1]): Storage {
+  watching(storage: Storage, changed: Partial<Storage>): Storage {
     const note = (claimed: Claimed): Claimed => {
       for (const { queue, id, token } of claimed.leases) this.#tokens.set(`${queue}/${id}`, token)
       return claimed
     }
     const claimExpired = changed.claimExpired ?? ((queue, options) => storage.claimExpired(queue, options))
-    return override(storage, {
+    return overrideStorage(storage, {
       ...changed,
       claim: async (queue, options) => note(await storage.claim(queue, options)),
       claimExpired: async (queue, options) => note(await claimExpired(queue, options)),
@@ -336,7 +339,7 @@ function withSettle(batch: Batch, change: (settle: LeaseRef) => LeaseRef): Batch
 /** Every third item of this queue never arrives. */
 function losing(storage: Storage, queue: 'timers' | 'mail'): Storage {
   let count = 0
-  return override(storage, {
+  return overrideStorage(storage, {
     commit: (batch) => {
       const enqueue = (batch.enqueue ?? []).filter((item) => {
         if (item.queue !== queue) return true
@@ -350,7 +353,7 @@ function losing(storage: Storage, queue: 'timers' | 'mail'): Storage {
 
 /** Alters what a job has left to undo when it begins to. */
 function undoing(storage: Storage, alter: (left: readonly Undo[]) => readonly Undo[]): Storage {
-  return override(storage, {
+  return overrideStorage(storage, {
     commit: (batch) => {
       const put = (batch.put ?? []).map((one) => {
         const compensation = one.kind === 'job' ? one.value.compensation : undefined

@@ -1,6 +1,6 @@
+import { overrideStorage } from '@impresario/core'
 import type { Batch, ClaimOptions, Queue, Storage } from '@impresario/core'
 import type { Link } from '../connection.ts'
-import { override } from '../bugs/override.ts'
 import { Lost } from '../links.ts'
 import { never } from '../node.ts'
 import type { Node } from '../node.ts'
@@ -67,7 +67,7 @@ export function effectiveCalls(storage: Storage, truth: Storage, node: Node, pla
     const finds = limit > 0 && (lanes === undefined ? ready.size > 0 : lanes.some((lane) => ready.has(lane)))
     return finds ? strike(node, plan.next(), () => storage.claim(queue, options)) : storage.claim(queue, options)
   }
-  return override(storage, {
+  return overrideStorage(storage, {
     claim,
     commit: (batch: Batch) => {
       if (isOfBackground(batch)) return storage.commit(batch)

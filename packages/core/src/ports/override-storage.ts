@@ -1,9 +1,7 @@
-import type { Storage } from '@impresario/core'
-
-type Changed = Partial<Pick<Storage, 'claim' | 'claimExpired' | 'renew' | 'commit' | 'sync'>>
+import type { Storage } from './storage.ts'
 
 /** The same storage with some of its methods replaced. */
-export function override(storage: Storage, changed: Changed): Storage {
+export function overrideStorage(storage: Storage, changed: Partial<Storage>): Storage {
   return {
     now: () => storage.now(),
     read: (kind, id) => storage.read(kind, id),
