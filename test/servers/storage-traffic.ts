@@ -50,8 +50,8 @@ export function passedThrough(opening: Promise<Storage>, pass: Pass): Storage {
     claim: (queue, options) => pass((storage) => storage.claim(queue, options)),
     claimExpired: (queue, options) => pass((storage) => storage.claimExpired(queue, options)),
     renew: (leases, leaseMs) => pass((storage) => storage.renew(leases, leaseMs)),
-    commit: (batch) => pass((storage) => storage.commit(batch)),
-    sync: () => pass((storage) => storage.sync()),
+    commit: (batch) => pass(async (storage) => storage.commit(batch)),
+    sync: () => pass(async (storage) => storage.sync()),
     watch(queue, listener) {
       let stop: (() => void) | undefined
       let isStopped = false

@@ -13,7 +13,7 @@ import type {
   Storage,
   WorkerPatch,
 } from '@impresario/core'
-import type { JsonObject, TaskErrorCode, TaskOptions } from '@impresario/protocol'
+import type { JsonObject, Soon, TaskErrorCode, TaskOptions } from '@impresario/protocol'
 import { storageTraffic } from '../../../test/servers/storage-traffic.ts'
 import { testStorage } from '../../../test/servers/test-storage.ts'
 import type { BlueprintSource } from './job/script-registry.ts'
@@ -136,7 +136,7 @@ export function guarded(
   before: (verb: Verb) => Promise<void> | void,
   after: (verb: Verb) => Promise<void> | void = () => undefined,
 ): Storage {
-  const pass = async <T>(verb: Verb, work: () => Promise<T>): Promise<T> => {
+  const pass = async <T>(verb: Verb, work: () => Soon<T>): Promise<T> => {
     await before(verb)
     const result = await work()
     await after(verb)

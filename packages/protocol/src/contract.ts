@@ -1,6 +1,8 @@
 import { ImpresarioError } from './errors.ts'
 import { checkPart, checkSchema } from './exact/check-schema.ts'
 import { LIMITS } from './limits.ts'
+import { chain } from './soon.ts'
+import type { Soon } from './soon.ts'
 import type { ResourceRequirements } from './task.ts'
 
 // ── Schemas ──────────────────────────────────────────────────────────────────
@@ -32,10 +34,10 @@ export type SchemaOutput<S> = S extends Schema<infer _Input, infer Output> ? Out
 export type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] }
 
 /** Returns the schema's output for the value, or the problems, one sentence each. */
-export async function validate<Output>(schema: Schema<unknown, Output>, value: unknown): Promise<Validated<Output>> {
-  const result = await checkSchema(schema, value)
-  if (result.issues === undefined) return { value: result.value }
-  return { problems: result.issues.map(sentenceOf) }
+export function validate<Output>(schema: Schema<unknown, Output>, value: unknown): Soon<Validated<Output>> {
+  return chain(checkSchema(schema, value), (result) =>
+    result.issues === undefined ? { value: result.value } : { problems: result.issues.map(sentenceOf) },
+  )
 }
 
 /** The problems with the keys that an object has, one sentence each. Missing keys are not a problem yet. */

@@ -78,11 +78,11 @@ export class Connection implements Storage {
   }
 
   commit(batch: Batch): Promise<'committed' | 'conflict'> {
-    return this.#link.carry('commit', () => this.#inner.commit(batch))
+    return this.#link.carry('commit', async () => this.#inner.commit(batch))
   }
 
   sync(): Promise<void> {
-    return this.#link.carry('sync', () => this.#inner.sync())
+    return this.#link.carry('sync', async () => this.#inner.sync())
   }
 
   watch(queue: Queue, listener: (lane: string) => void): () => void {

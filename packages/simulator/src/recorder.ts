@@ -196,7 +196,7 @@ export class Recorder implements Storage {
     }
   }
 
-  sync(): Promise<void> {
+  async sync(): Promise<void> {
     return this.#options.inner.sync()
   }
 

@@ -118,7 +118,7 @@ test('[C-10] whoever brings more than can be written waits until it is, and ever
   const storage = open(journal, { pendingBytesMax: MB, schedule: (run) => runs.push(run) })
   await storage.commit({ put: [large('j1', 1, 1_000)] })
   let isDone = false
-  const second = storage.commit({ put: [large('j2', 1, MB)] }).then(() => (isDone = true))
+  const second = Promise.resolve(storage.commit({ put: [large('j2', 1, MB)] })).then(() => (isDone = true))
   expect((await storage.read('job', 'j2'))?.version).toBe(1)
   for (const run of runs.splice(0)) run()
   await storage.read('job', 'j1')

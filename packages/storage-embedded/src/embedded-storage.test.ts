@@ -120,10 +120,10 @@ test('[G-01] sync waits for what was committed before it, and for nothing later'
   const storage = open(journal, { schedule })
   await storage.commit({ put: [putJob('j1', 1)] })
   runAll()
-  const first = storage.sync()
+  const first = Promise.resolve(storage.sync())
   await storage.commit({ put: [putJob('j2', 1)] })
   const order: string[] = []
-  const second = storage.sync().then(() => order.push('second'))
+  const second = Promise.resolve(storage.sync()).then(() => order.push('second'))
   const noted = first.then(() => order.push('first'))
   gates[0]?.open()
   await noted

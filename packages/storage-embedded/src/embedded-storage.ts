@@ -19,6 +19,7 @@ import type {
 } from '@impresario/core'
 import { listingOf } from '@impresario/core'
 import { ImpresarioError } from '@impresario/protocol'
+import type { Soon } from '@impresario/protocol'
 import type { ClaimMarks } from './claim-marks.ts'
 import { entryFromRow, entryOf, leaseOf, queueOf } from './entry.ts'
 import type { Entry, PayloadSource } from './entry.ts'
@@ -247,8 +248,16 @@ export class EmbeddedStorage implements Storage {
     })
   }
 
-  async commit(batch: Batch): Promise<'committed' | 'conflict'> {
-    this.#mustWork()
+  commit(batch: Batch): Soon<'committed' | 'conflict'> {
+    try {
+      this.#mustWork()
+      return this.#commit(batch)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  #commit(batch: Batch): Soon<'committed' | 'conflict'> {
     const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
     const now = this.#advanceRecords()
     const settled = settle && this.#inForce(settle, now)
@@ -269,13 +278,17 @@ export class EmbeddedStorage implements Storage {
     if (hasChanged) this.#flusher?.recordsChanged()
     if (enqueue.length > 0) this.#enqueueAll(enqueue, now)
     // The commit is already ordered and visible. Waiting here slows down callers that would add more.
-    if (hasChanged && this.#flusher?.isPressed === true) await this.#flusher.sync()
+    if (hasChanged && this.#flusher?.isPressed === true) return this.#flusher.sync().then(() => 'committed')
     return 'committed'
   }
 
-  async sync(): Promise<void> {
-    this.#mustWork()
-    if (this.#flusher !== undefined) await this.#flusher.sync()
+  sync(): Soon<void> {
+    try {
+      this.#mustWork()
+      return this.#flusher?.sync()
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   watch(queue: Queue, listener: (lane: string) => void): () => void {

@@ -29,7 +29,7 @@ test.each(HARMS)('[G-01] with %s nothing more is acknowledged', async (_name, ha
   await storage.sync()
   harm(directory)
   // The check that runs every second may have been faster than the commit.
-  const acknowledged = storage.commit({ put: [putJob('j2', 1)] }).then(() => storage.sync())
+  const acknowledged = Promise.resolve(storage.commit({ put: [putJob('j2', 1)] })).then(() => storage.sync())
   await expect(acknowledged).rejects.toThrow(FILES_GONE)
   await expect(storage.read('job', 'j1')).rejects.toThrow(FILES_GONE)
   expect(failures).toHaveLength(1)

@@ -125,7 +125,7 @@ test('[G-01] a copy of the files in full flight holds everything that was durabl
     }
   }
   const writing = Promise.all([write(1), write(2), write(3)])
-  while (durable.length < 30) await storage.sync().then(() => new Promise(setImmediate))
+  while (durable.length < 30) await Promise.resolve(storage.sync()).then(() => new Promise(setImmediate))
   const promised = [...durable]
   // The log only grows before its first checkpoint, so that this copy is what a crash would leave.
   for (const name of ['impresario.db', 'impresario.db-wal']) copyFileSync(join(directory, name), join(copies, name))

@@ -84,7 +84,7 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL that fails ${missingP
         () => storage.claim('turns', { limit: 1, leaseMs: 1_000 }),
         () => storage.claimExpired('turns', { limit: 1, leaseMs: 1_000 }),
         () => storage.renew([{ queue: 'turns', id: 'i1', token: 1 }], 1_000),
-        () => storage.commit({ put: [record('k2')] }),
+        async () => storage.commit({ put: [record('k2')] }),
       ]
       for (const call of calls) await expect(call()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
       await server.start()

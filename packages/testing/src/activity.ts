@@ -1,3 +1,5 @@
+import type { Soon } from '@impresario/protocol'
+
 /** What is under way at this moment and needs no time to pass: calls of the storage, and handlers of blueprints. */
 export class Activity {
   #running = 0
@@ -12,7 +14,7 @@ export class Activity {
     return this.#begun
   }
 
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  async during<T>(work: () => Soon<T>): Promise<T> {
     this.#running += 1
     this.#begun += 1
     try {

@@ -21,7 +21,7 @@ class WatchedStorage {
     })
   }
 
-  async #commit(storage: Storage, batch: Batch): ReturnType<Storage['commit']> {
+  async #commit(storage: Storage, batch: Batch): Promise<'committed' | 'conflict'> {
     if (this.refuses) throw new Error('The disk is full.')
     this.batches.push(batch)
     return storage.commit(batch)

@@ -1,5 +1,5 @@
 import type { Log } from '../ports/runtime.ts'
-import type { JsonObject, TaskFiles } from '@impresario/protocol'
+import type { JsonObject, Soon, TaskFiles } from '@impresario/protocol'
 import type { Action } from '../job/action.ts'
 import type { Job } from '../job/job.ts'
 import type { Script, ScriptPolicy } from './script.ts'
@@ -73,19 +73,19 @@ export interface RunnableBlueprint extends Script {
   readonly endpoint?: string
   /** The first part of that path, such as `v2`; the server’s own version without it. */
   readonly apiVersion?: string
-  /** Runs the handler of the job's state. Rejects with whatever user code threw. */
-  perform(input: TurnInput): Promise<TurnOutput>
+  /** Runs the handler of the job's state. Throws, or rejects with, whatever user code threw. */
+  perform(input: TurnInput): Soon<TurnOutput>
   /** The JSON Schema of its input; empty where its schema cannot say it. */
   readonly inputSchema?: Readonly<Record<string, unknown>>
   /** Returns what the input schema makes of the data, or what is wrong with it, one sentence per problem. */
-  validateInput(data: JsonObject): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }>
+  validateInput(data: JsonObject): Soon<{ readonly value: JsonObject } | { readonly problems: readonly string[] }>
   /** The events that its jobs may be sent, if it declares any. */
   readonly topics?: readonly string[]
   /** Returns what the event's schema makes of its payload, or what is wrong with it. Without it: anything goes. */
   validateEvent?(
     topic: string,
     payload: JsonObject,
-  ): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }>
+  ): Soon<{ readonly value: JsonObject } | { readonly problems: readonly string[] }>
   /** How a job that began under an older version goes on under this one; `undefined` when it cannot. */
   migrate(job: Job): Migration | undefined
 }

@@ -1,5 +1,5 @@
-import { ImpresarioError, isEventType, LIMITS, partProblems, validate } from '@impresario/protocol'
-import type { EventType, JsonObject, Schema } from '@impresario/protocol'
+import { chain, ImpresarioError, isEventType, LIMITS, partProblems, validate } from '@impresario/protocol'
+import type { EventType, JsonObject, Schema, Soon } from '@impresario/protocol'
 import type { Compensation, Job } from '../job/job.ts'
 import type { Migration, RunnableBlueprint, StateNode, TurnInput, TurnOutput } from './blueprint.ts'
 import { compileCondition, jsonSchemaOf } from './condition.ts'
@@ -10,6 +10,7 @@ import { jsonCopy, jsonObjectCopy, storedCopy } from './json-copy.ts'
 import { nodeOf } from './node.ts'
 import { POLICY_DEFAULTS, completePolicy } from './policy.ts'
 import { createRecorder, placed } from './recorder.ts'
+import type { Recorder } from './recorder.ts'
 import { gatheredNames } from './results.ts'
 import type { StateLocation } from './results.ts'
 import type { ScriptPolicy, ScriptState } from './script.ts'
@@ -46,7 +47,7 @@ interface Migratable {
 interface Compiled {
   readonly script: ScriptState
   readonly definition: Definition
-  readonly run: (context: RawContext, offloads: boolean) => Promise<TurnOutput>
+  readonly run: (context: RawContext, offloads: boolean) => Soon<TurnOutput>
   /** Undoes it, if it can be. */
   readonly undo?:
     | ((context: RawContext, compensation: Compensation, offloads: boolean) => Promise<TurnOutput>)
@@ -89,8 +90,8 @@ export function runnable<Name extends string>(name: Name, parts: Parts): Runnabl
     get inputSchema() {
       return jsonSchemaOf(input, 'input')
     },
-    perform: async (turn) => perform(name, states, parts.dataStores, turn),
-    validateInput: async (data) => validateInput(parts.input, data),
+    perform: (turn) => perform(name, states, parts.dataStores, turn),
+    validateInput: (data) => validateData(parts.input, data, 'initialData'),
     ...eventsOf(name, parts.events),
     migrate: (job) => migrate(name, parts.migrate, find, job),
   }
@@ -148,7 +149,7 @@ function compileState(parts: StateParts): Compiled {
     return {
       script: scriptOf(parts, definition),
       definition,
-      run: async (context, offloads) => runRules(offloads ? apart : together, rules, context),
+      run: (context, offloads) => runRules(offloads ? apart : together, rules, context),
       ...(undo === undefined
         ? {}
         : {
@@ -188,9 +189,14 @@ function compileRule(parts: StateParts, { condition, handler }: Rule): CompiledR
   return { test: (context) => expression.test({ context }), handler }
 }
 
-async function runRules(parts: StateParts, rules: readonly CompiledRule[], context: RawContext): Promise<TurnOutput> {
+/** A handler that waits for nothing, in a blueprint without a schema of its history, has chosen when this returns. */
+function runRules(parts: StateParts, rules: readonly CompiledRule[], context: RawContext): Soon<TurnOutput> {
   // Without a schema nothing is awaited: the guard of handlers holds only what runs at once.
-  if (parts.history !== undefined) await checkHistory(parts, parts.history, context.stateHistory)
+  if (parts.history === undefined) return runRule(parts, rules, context)
+  return checkHistory(parts, parts.history, context.stateHistory).then(() => runRule(parts, rules, context))
+}
+
+function runRule(parts: StateParts, rules: readonly CompiledRule[], context: RawContext): Soon<TurnOutput> {
   const rule = rules.find(({ test }) => test(context))
   if (rule === undefined) {
     const fix = 'Add .otherwise(handler) for the jobs that none of them fits'
@@ -198,15 +204,40 @@ async function runRules(parts: StateParts, rules: readonly CompiledRule[], conte
   }
   const recorder = createRecorder(parts)
   const seen = parts.definition.kind === 'aggregator' ? Object.freeze(context) : withoutResults(context)
+  let output: Soon<TurnOutput>
   try {
-    const returned = await rule.handler(seen, recorder.actions)
-    const { action, patch } = recorder.settle(returned)
-    const stateHistory = historyOf(parts, { ...context.stateHistory, ...storedCopy(patch) })
-    if (parts.history !== undefined) await checkHistory(parts, parts.history, storedCopy(stateHistory))
-    return { action, stateHistory }
-  } finally {
+    const returned: unknown = rule.handler(seen, recorder.actions)
+    output = isThenable(returned)
+      ? settledLater(parts, context, recorder, returned)
+      : settled(parts, context, recorder, returned)
+  } catch (error) {
     recorder.close()
+    throw error
   }
+  if (output instanceof Promise) return output.finally(() => recorder.close())
+  recorder.close()
+  return output
+}
+
+async function settledLater(
+  parts: StateParts,
+  context: RawContext,
+  recorder: Recorder,
+  returned: PromiseLike<unknown>,
+): Promise<TurnOutput> {
+  return settled(parts, context, recorder, await returned)
+}
+
+function settled(parts: StateParts, context: RawContext, recorder: Recorder, returned: unknown): Soon<TurnOutput> {
+  const { action, patch } = recorder.settle(returned)
+  const stateHistory = historyOf(parts, { ...context.stateHistory, ...storedCopy(patch) })
+  if (parts.history === undefined) return { action, stateHistory }
+  return checkHistory(parts, parts.history, storedCopy(stateHistory)).then(() => ({ action, stateHistory }))
+}
+
+/** What `await` would wait for. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
 async function runUndo(
@@ -273,12 +304,12 @@ function inPlace<T>(place: StateLocation, work: () => T): T {
   }
 }
 
-async function perform(
+function perform(
   blueprint: string,
   states: ReadonlyMap<string, Compiled>,
   dataStores: object,
   input: TurnInput,
-): Promise<TurnOutput> {
+): Soon<TurnOutput> {
   const { job } = input
   const state = states.get(job.state)
   if (state === undefined) {
@@ -311,7 +342,7 @@ function eventsOf(
   const topics = [...schemas.keys()]
   return {
     topics,
-    validateEvent: async (topic, payload) => {
+    validateEvent: (topic, payload) => {
       const schema = schemas.get(topic)
       if (schema !== undefined) return validateData(schema, payload, 'payload')
       return { problems: [`"${blueprint}" knows no event "${topic}". It knows ${topics.join(', ')}.`] }
@@ -319,26 +350,21 @@ function eventsOf(
   }
 }
 
-async function validateInput(
-  schema: Schema | undefined,
-  data: JsonObject,
-): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }> {
-  return validateData(schema, data, 'initialData')
-}
-
-async function validateData(
+/** Without a schema, data that is stored or about to be is as it should be. */
+function validateData(
   schema: Schema | undefined,
   data: JsonObject,
   place: string,
-): Promise<{ readonly value: JsonObject } | { readonly problems: readonly string[] }> {
-  const seen = storedCopy(data)
-  const checked = schema === undefined ? { value: seen } : await validate(schema, seen)
-  if ('problems' in checked) return checked
-  try {
-    return { value: jsonObjectCopy(checked.value, place) }
-  } catch (error) {
-    return { problems: [String(error)] }
-  }
+): Soon<{ readonly value: JsonObject } | { readonly problems: readonly string[] }> {
+  if (schema === undefined) return { value: data }
+  return chain(validate(schema, storedCopy(data)), (checked) => {
+    if ('problems' in checked) return checked
+    try {
+      return { value: jsonObjectCopy(checked.value, place) }
+    } catch (error) {
+      return { problems: [String(error)] }
+    }
+  })
 }
 
 function migrate(

@@ -51,7 +51,7 @@ const job: Job = {
   updatedAt: 0,
 }
 const { signal } = new AbortController()
-const run = (undo: Undo, change: Partial<Job> = {}) => shop(undo).perform({ job: { ...job, ...change }, signal })
+const run = async (undo: Undo, change: Partial<Job> = {}) => shop(undo).perform({ job: { ...job, ...change }, signal })
 
 test('[B-13] an undo is told what it undoes and why, and its code alone may be enough', async () => {
   let seen: unknown

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, LogLineBody, Usage } from '@impresario/protocol'
+import type { Json, JsonObject, LogLineBody, Soon, Usage } from '@impresario/protocol'
 import type { Inbox, Listener } from '../job/inbox.ts'
 import type { Job } from '../job/job.ts'
 import type { WorkerRecord } from '../worker/worker.ts'
@@ -365,10 +365,13 @@ export interface Storage {
    * the moment it was due. The claim of an expiry that is handed back leaves the item expired.
    */
   renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>
-  /** Applies the whole batch or nothing of it. When this rejects, the outcome is unknown: read before retrying. */
-  commit(batch: Batch): Promise<'committed' | 'conflict'>
+  /**
+   * Applies the whole batch or nothing of it. When this rejects or throws, the outcome is unknown: read before retrying. A storage
+   * in this process answers at once.
+   */
+  commit(batch: Batch): Soon<'committed' | 'conflict'>
   /** Resolves once every commit and claim that resolved before this call is durable. */
-  sync(): Promise<void>
+  sync(): Soon<void>
   /** Calls `listener` with a lane whenever it may have got a claimable item. A hint: late, wrong or missing at times. */
   watch(queue: Queue, listener: (lane: string) => void): () => void
   close(): Promise<void>

@@ -14,6 +14,7 @@ import type {
   TrailEntry,
 } from '@impresario/core'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import type { Soon } from '@impresario/protocol'
 import type { ScriptRegistry } from './script-registry.ts'
 import { batchOf, deliveryNotes } from './batch.ts'
 import type { PlacementOf, Retention } from './batch.ts'
@@ -41,7 +42,7 @@ export interface DirectorOptions {
   readonly onRefused: (decision: Decision, isUnknown: boolean) => void
   readonly retention?: Retention
   /** Takes the turn that a decision asks for, if that can be done at once. */
-  readonly takeTurn: (job: Job) => Promise<JobEvent | undefined>
+  readonly takeTurn: (job: Job) => Soon<JobEvent | undefined>
   /** Gets the notable moments of jobs, after the commit, and those of events that came too late. */
   readonly onEntries?: ((jobId: string, entries: readonly TrailEntry[], job: Job | undefined) => void) | undefined
 }
@@ -93,21 +94,44 @@ export class Director {
     this.#listeners.push(listener)
   }
 
-  async apply(jobId: string, event: JobEvent, conditions: Conditions = NO_CONDITIONS): Promise<Applied> {
-    if (this.#busy.has(jobId)) {
-      const waiting = this.#busy.get(jobId) ?? []
-      this.#busy.set(jobId, waiting)
-      await new Promise<void>((resolve) => {
-        waiting.push(resolve)
-      })
-    } else this.#busy.set(jobId, undefined)
+  /** Answers at once where nothing has to be waited for: the job is remembered, its handler has chosen, and the storage is in this process. */
+  apply(jobId: string, event: JobEvent, conditions: Conditions = NO_CONDITIONS): Soon<Applied> {
+    if (this.#busy.has(jobId)) return this.#applyInTurn(jobId, event, conditions)
+    this.#busy.set(jobId, undefined)
+    let applied: Soon<Applied> | undefined
+    try {
+      applied = this.#apply(jobId, event, conditions)
+    } finally {
+      if (!(applied instanceof Promise)) this.#leave(jobId)
+    }
+    return applied instanceof Promise ? this.#leaving(jobId, applied) : applied
+  }
+
+  async #applyInTurn(jobId: string, event: JobEvent, conditions: Conditions): Promise<Applied> {
+    const waiting = this.#busy.get(jobId) ?? []
+    this.#busy.set(jobId, waiting)
+    await new Promise<void>((resolve) => {
+      waiting.push(resolve)
+    })
     try {
       return await this.#apply(jobId, event, conditions)
     } finally {
-      const next = this.#busy.get(jobId)?.shift()
-      if (next === undefined) this.#busy.delete(jobId)
-      else next()
+      this.#leave(jobId)
     }
+  }
+
+  async #leaving(jobId: string, applied: Promise<Applied>): Promise<Applied> {
+    try {
+      return await applied
+    } finally {
+      this.#leave(jobId)
+    }
+  }
+
+  #leave(jobId: string): void {
+    const next = this.#busy.get(jobId)?.shift()
+    if (next === undefined) this.#busy.delete(jobId)
+    else next()
   }
 
   /** The job as it was last seen here, if it is remembered. */
@@ -139,30 +163,42 @@ export class Director {
     }
   }
 
-  async #apply(jobId: string, event: JobEvent, conditions: Conditions): Promise<Applied> {
+  /** First on the job as it is remembered. If that was not the last word, on what the storage has. */
+  #apply(jobId: string, event: JobEvent, conditions: Conditions): Soon<Applied> {
+    const known = this.#memory.get(jobId)
+    if (known === undefined && event.type !== 'created') return this.#applyToStored(jobId, event, conditions, -1)
+    const before = known?.value
+    const decision = decide(this.#options.registry.scriptFor(before, event), before, event)
+    if (decision.type === 'ignored') return this.#applyToStored(jobId, event, conditions, -1)
+    const version = known?.version ?? 0
+    const written = this.#write(decision, version + 1, conditions)
+    const end = (whole: Decision | undefined): Soon<Applied> => {
+      if (whole !== undefined) return this.#tell(whole, before, version + 1, event)
+      this.#memory.forget(jobId)
+      return conditions.extra === undefined ? this.#applyToStored(jobId, event, conditions, version) : { type: 'lost' }
+    }
+    return written instanceof Promise ? written.then(end) : end(written)
+  }
+
+  /** `versionSeen`: a job of this version has been tried in vain. */
+  async #applyToStored(jobId: string, event: JobEvent, conditions: Conditions, versionSeen: number): Promise<Applied> {
     const { storage, registry } = this.#options
     const { settle } = conditions
-    let versionSeen = -1
+    let lastSeen = versionSeen
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
-      const isGuess = conflicts === 0 && (event.type === 'created' || this.#memory.get(jobId) !== undefined)
-      const stored = isGuess ? this.#memory.get(jobId) : await storage.read('job', jobId)
+      const stored = await storage.read('job', jobId)
       const version = stored?.version ?? 0
-      if (version === versionSeen) return { type: 'lost' }
+      if (version === lastSeen) return { type: 'lost' }
       const before = stored?.value
       const decision = decide(registry.scriptFor(before, event), before, event)
       if (decision.type === 'ignored') {
-        if (isGuess) continue
         if (settle !== undefined && decision.reason !== 'too_large') await storage.commit({ settle })
         this.remark(jobId, before, decision.entries)
         return { type: 'ignored', reason: decision.reason, job: before }
       }
-      versionSeen = version
+      lastSeen = version
       const written = await this.#write(decision, version + 1, conditions)
-      if (written !== undefined) {
-        for (const listener of this.#listeners) listener(written, before, version + 1, event)
-        this.remark(jobId, written.job, written.entries)
-        return { type: 'applied', job: written.job, before, version: version + 1 }
-      }
+      if (written !== undefined) return this.#tell(written, before, version + 1, event)
       this.#memory.forget(jobId)
       if (conditions.extra !== undefined) return { type: 'lost' }
     }
@@ -172,55 +208,121 @@ export class Director {
     )
   }
 
+  #tell(written: Decision, before: Job | undefined, version: number, event: JobEvent): Applied {
+    for (const listener of this.#listeners) listener(written, before, version, event)
+    this.remark(written.job.id, written.job, written.entries)
+    return { type: 'applied', job: written.job, before, version }
+  }
+
   /** Writes what was decided, with the turns that follow from it at once. Gives back all of it; nothing after a conflict. */
-  async #write(decision: Decision, version: number, conditions: Conditions): Promise<Decision | undefined> {
-    const whole = await this.#withTurns(decision)
-    try {
-      return await this.#commit(whole, version, conditions)
-    } catch (error) {
-      // A handler asked for what cannot be done. The executor runs it again, and knows what to do about it.
+  #write(decision: Decision, version: number, conditions: Conditions): Soon<Decision | undefined> {
+    if (!asksForTurnNow(decision)) return this.#commit(decision, version, conditions)
+    const whole = this.#withTurns(decision, 0)
+    return whole instanceof Promise
+      ? whole.then((known) => this.#writeWhole(decision, known, version, conditions))
+      : this.#writeWhole(decision, whole, version, conditions)
+  }
+
+  #writeWhole(
+    decision: Decision,
+    whole: Decision,
+    version: number,
+    conditions: Conditions,
+  ): Soon<Decision | undefined> {
+    // A handler asked for what cannot be done. The executor runs it again, and knows what to do about it.
+    const without = (error: unknown): Soon<Decision | undefined> => {
       if (whole === decision || !isHandlersFault(error)) throw error
       return this.#commit(decision, version, conditions)
     }
+    try {
+      const written = this.#commit(whole, version, conditions)
+      return written instanceof Promise ? written.catch(without) : written
+    } catch (error) {
+      return without(error)
+    }
   }
 
-  async #withTurns(decision: Decision): Promise<Decision> {
-    const { registry, takeTurn } = this.#options
+  #withTurns(decision: Decision, taken: number): Soon<Decision> {
     let whole = decision
-    for (let turns = 0; turns < TURNS_MAX && asksForTurnNow(whole); turns += 1) {
-      const event = await takeTurn(whole.job)
-      if (event === undefined) return whole
-      const next = decide(registry.scriptFor(whole.job, event), whole.job, event)
-      if (next.type === 'ignored') return whole
-      whole = followedBy(whole, next)
+    for (let turns = taken; turns < TURNS_MAX && asksForTurnNow(whole); turns += 1) {
+      const event = this.#options.takeTurn(whole.job)
+      if (event instanceof Promise) {
+        const [before, next] = [whole, turns + 1]
+        return event.then((chosen) => {
+          const after = this.#followed(before, chosen)
+          return after === undefined ? before : this.#withTurns(after, next)
+        })
+      }
+      const after = this.#followed(whole, event)
+      if (after === undefined) return whole
+      whole = after
     }
     return whole
   }
 
+  #followed(whole: Decision, event: JobEvent | undefined): Decision | undefined {
+    if (event === undefined) return undefined
+    const next = decide(this.#options.registry.scriptFor(whole.job, event), whole.job, event)
+    return next.type === 'ignored' ? undefined : followedBy(whole, next)
+  }
+
   /** Whatever keeps the batch from being written, a strategy that does not exist or a broken disk: no place stays taken. */
-  async #commit(
+  #commit(
     decision: Decision,
     version: number,
     { settle, extra, beside, guard }: Conditions,
-  ): Promise<Decision | undefined> {
+  ): Soon<Decision | undefined> {
     const { storage, place, onRefused, retention } = this.#options
-    let outcome: 'committed' | 'conflict' | 'unknown' | undefined
+    let batch: ReturnType<typeof batchOf>
+    let notes: readonly Put[]
     try {
-      const batch = withItems(batchOf(decision, version, settle, { place, retention }), beside)
-      const whole = withRecords(batch, extra, guard)
-      const notes = deliveryNotes(batch)
-      outcome = 'unknown'
-      outcome = await storage.commit(notes.length === 0 ? whole : { ...whole, put: [...whole.put, ...notes] })
-      // The notes of a name that was used before are in the way, or another writer was first: that shows itself again.
-      if (outcome === 'conflict' && notes.length > 0) outcome = await storage.commit(whole)
-      if (outcome === 'conflict') return undefined
-      const { job } = decision
-      if (isEnded(job)) this.#memory.forget(job.id)
-      else this.#memory.keep(job, version)
-      return decision
-    } finally {
-      if (outcome !== 'committed') onRefused(decision, outcome === 'unknown')
+      batch = withRecords(withItems(batchOf(decision, version, settle, { place, retention }), beside), extra, guard)
+      notes = deliveryNotes(batch)
+    } catch (error) {
+      onRefused(decision, false)
+      throw error
     }
+    if (notes.length > 0) return this.#commitWithNotes(decision, version, batch, notes)
+    const failed = (error: unknown): never => {
+      onRefused(decision, true)
+      throw error
+    }
+    try {
+      const outcome = storage.commit(batch)
+      return outcome instanceof Promise
+        ? outcome.then((known) => this.#committed(decision, version, known), failed)
+        : this.#committed(decision, version, outcome)
+    } catch (error) {
+      return failed(error)
+    }
+  }
+
+  async #commitWithNotes(
+    decision: Decision,
+    version: number,
+    batch: ReturnType<typeof batchOf>,
+    notes: readonly Put[],
+  ): Promise<Decision | undefined> {
+    const { storage, onRefused } = this.#options
+    try {
+      const outcome = await storage.commit({ ...batch, put: [...batch.put, ...notes] })
+      // The notes of a name that was used before are in the way, or another writer was first: that shows itself again.
+      return this.#committed(decision, version, outcome === 'conflict' ? await storage.commit(batch) : outcome)
+    } catch (error) {
+      onRefused(decision, true)
+      throw error
+    }
+  }
+
+  #committed(decision: Decision, version: number, outcome: 'committed' | 'conflict'): Decision | undefined {
+    if (outcome === 'conflict') {
+      this.#options.onRefused(decision, false)
+      return undefined
+    }
+    const { job } = decision
+    if (isEnded(job)) this.#memory.forget(job.id)
+    else this.#memory.keep(job, version)
+    return decision
   }
 }
 

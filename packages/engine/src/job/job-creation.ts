@@ -1,7 +1,7 @@
 import { besideJobId, shownJobId, wallTime } from '@impresario/core'
 import type { Batch, Clock, Job, JobRequest, Lease, LeaseRef, Put, Random, Storage } from '@impresario/core'
-import { ImpresarioError, jsonWeight } from '@impresario/protocol'
-import type { JsonObject } from '@impresario/protocol'
+import { chain, ImpresarioError, jsonWeight, promised } from '@impresario/protocol'
+import type { JsonObject, Soon } from '@impresario/protocol'
 import { OPEN_ADMISSION } from './admission.ts'
 import type { Admission, Pass } from './admission.ts'
 import { Backlog } from './backlog.ts'
@@ -104,7 +104,8 @@ export class JobCreation {
   async start(wanted: NewJob): Promise<Created> {
     const pass = this.#enter([wanted])
     try {
-      const created = await this.#create(wanted, pass)
+      const creating = this.#create(wanted, pass)
+      const created = creating instanceof Promise ? await creating : creating
       await this.#options.storage.sync()
       return created
     } finally {
@@ -116,7 +117,7 @@ export class JobCreation {
   async startAll(wanted: readonly NewJob[]): Promise<readonly (Created | { readonly error: unknown })[]> {
     const pass = this.#enter(wanted)
     try {
-      const creations = wanted.map((one) => this.#create(one, pass))
+      const creations = wanted.map((one) => promised(() => this.#create(one, pass)))
       const results = await Promise.all(creations.map((one) => one.catch((error: unknown) => ({ error }))))
       await this.#options.storage.sync()
       return results
@@ -132,7 +133,7 @@ export class JobCreation {
   }
 
   /** Whether there can be such a job now. */
-  check(request: JobRequest): Promise<CheckedRequest> {
+  check(request: JobRequest): Soon<CheckedRequest> {
     return checkRequest(this.#options.registry, request)
   }
 
@@ -194,25 +195,34 @@ export class JobCreation {
     }
   }
 
-  async #create(asked: NewJob, pass: Pass): Promise<Created> {
-    const { idempotencyKey, jobId, quota, client, blueprint } = asked
-    if (idempotencyKey !== undefined) mustBeKey(idempotencyKey)
-    const checked = await this.check(asked)
-    if ('refusal' in checked) throw refusedRequest(asked, checked.refusal)
-    if (this.#options.registry.isInternal(blueprint)) throw refusedRequest(asked, notThere(asked))
-    pass.begin()
-    const settle = this.#admitAtOnce(asked) ?? (await this.#admit(asked))
-    const wanted = { request: checked.request, given: asked.initialData, jobId, quota }
-    try {
-      return await (quota === undefined
-        ? this.#startAs(wanted, idempotencyKey)
-        : this.#quotas.oneByOne(client.id, () => this.#startAs(wanted, idempotencyKey)))
-    } finally {
-      settle()
-    }
+  #create(asked: NewJob, pass: Pass): Soon<Created> {
+    if (asked.idempotencyKey !== undefined) mustBeKey(asked.idempotencyKey)
+    return chain(this.check(asked), (checked) => {
+      if ('refusal' in checked) throw refusedRequest(asked, checked.refusal)
+      if (this.#options.registry.isInternal(asked.blueprint)) throw refusedRequest(asked, notThere(asked))
+      pass.begin()
+      const { jobId, quota } = asked
+      const wanted = { request: checked.request, given: asked.initialData, jobId, quota }
+      const settle = this.#admitAtOnce(asked)
+      if (settle !== undefined) return this.#startAdmitted(wanted, asked, settle)
+      return this.#admit(asked).then((settleLater) => this.#startAdmitted(wanted, asked, settleLater))
+    })
   }
 
-  #startAs(wanted: Checked, idempotencyKey: string | undefined): Promise<Created> {
+  #startAdmitted(wanted: Checked, { idempotencyKey, client }: NewJob, settle: () => void): Soon<Created> {
+    let created: Soon<Created> | undefined
+    try {
+      created =
+        wanted.quota === undefined
+          ? this.#startAs(wanted, idempotencyKey)
+          : this.#quotas.oneByOne(client.id, async () => this.#startAs(wanted, idempotencyKey))
+    } finally {
+      if (!(created instanceof Promise)) settle()
+    }
+    return created instanceof Promise ? created.finally(settle) : created
+  }
+
+  #startAs(wanted: Checked, idempotencyKey: string | undefined): Soon<Created> {
     if (idempotencyKey !== undefined) return this.#createOnce(wanted, idempotencyKey)
     return wanted.jobId === undefined ? this.#createNew(wanted) : this.#createAs(wanted.jobId, wanted)
   }
@@ -252,13 +262,12 @@ export class JobCreation {
     return this.#quotas.use(clientId, quota)
   }
 
-  async #createNew(wanted: Checked): Promise<Created> {
-    for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
-      const id = this.#options.random.id()
-      const created = await this.#commit(id, wanted)
-      if (created.type === 'applied') return { jobId: id, isNew: true }
-    }
-    throw tooManyConflicts()
+  #createNew(wanted: Checked, conflicts = 0): Soon<Created> {
+    if (conflicts === CONFLICTS_MAX) throw tooManyConflicts()
+    const id = this.#options.random.id()
+    return chain(this.#commit(id, wanted), ({ type }) =>
+      type === 'applied' ? { jobId: id, isNew: true } : this.#createNew(wanted, conflicts + 1),
+    )
   }
 
   /** The caller named the job: the same request again finds it, and needs no record beside it. */
@@ -303,13 +312,18 @@ export class JobCreation {
     throw tooManyConflicts()
   }
 
-  async #commit(id: string, { request, quota }: Checked, beside?: Put): Promise<Applied> {
+  #commit(id: string, { request, quota }: Checked, beside?: Put): Soon<Applied> {
+    if (quota === undefined) return this.#apply(id, request, beside === undefined ? undefined : [beside])
+    return this.#quotas
+      .next(request.client.id, quota)
+      .then((counted) => this.#apply(id, request, beside === undefined ? [counted] : [beside, counted]))
+  }
+
+  #apply(id: string, request: JobRequest, extra: readonly Put[] | undefined): Soon<Applied> {
     const { director, clock } = this.#options
-    const counted = quota === undefined ? undefined : await this.#quotas.next(request.client.id, quota)
     const at = creationTime(id, clock.now())
     const event = { type: 'created', at, id, request: this.#traced(id, request) } as const
-    if (beside === undefined && counted === undefined) return director.apply(id, event)
-    return director.apply(id, event, { extra: [beside, counted].filter((put) => put !== undefined) })
+    return extra === undefined ? director.apply(id, event) : director.apply(id, event, { extra })
   }
 
   /** Decided once, when the job is made: everything that it does later follows. A child belongs to the trace of its parent. */

@@ -1,6 +1,7 @@
 import { didYouMean } from '@impresario/core'
 import type { JobRequest, RunnableBlueprint } from '@impresario/core'
-import { ImpresarioError } from '@impresario/protocol'
+import { chain, ImpresarioError } from '@impresario/protocol'
+import type { Soon } from '@impresario/protocol'
 import type { ScriptRegistry } from './script-registry.ts'
 
 /** Why there can be no such job. */
@@ -18,7 +19,7 @@ export type CheckedRequest =
   | { readonly refusal: RequestRefusal }
 
 /** What every new job has to pass, whether a client, a parent or a schedule asks for it. The data may come out changed. */
-export async function checkRequest(registry: ScriptRegistry, request: JobRequest): Promise<CheckedRequest> {
+export function checkRequest(registry: ScriptRegistry, request: JobRequest): Soon<CheckedRequest> {
   mustBeNumbers(request)
   const { blueprint: name, initialData } = request
   const blueprint = registry.find(name)
@@ -29,14 +30,15 @@ export async function checkRequest(registry: ScriptRegistry, request: JobRequest
   }
   const unfit = originProblem(blueprint, request)
   if (unfit !== undefined) return { refusal: { code: 'INPUT_REFUSED', message: unfit, problems: [unfit] } }
-  const checked = await blueprint.validateInput(initialData)
-  if ('value' in checked) {
-    const isSame = checked.value === initialData
-    return { request: isSame ? request : { ...request, initialData: checked.value }, blueprint }
-  }
-  const { problems } = checked
-  const message = `The initial data does not fit "${name}": ${problems.join('; ')}`
-  return { refusal: { code: 'INPUT_REFUSED', message, problems } }
+  return chain(blueprint.validateInput(initialData), (checked): CheckedRequest => {
+    if ('value' in checked) {
+      const isSame = checked.value === initialData
+      return { request: isSame ? request : { ...request, initialData: checked.value }, blueprint }
+    }
+    const { problems } = checked
+    const message = `The initial data does not fit "${name}": ${problems.join('; ')}`
+    return { refusal: { code: 'INPUT_REFUSED', message, problems } }
+  })
 }
 
 /** An aggregator needs the branches that led to it, and an end has nothing to do. */

@@ -103,7 +103,7 @@ test('[F-05] what a leader commits that was paused beyond its time changes nothi
   await leader.leadership.start()
   await settled()
   const [term] = leader.diary.terms
-  const write = (value: number): Promise<string> =>
+  const write = async (value: number): Promise<string> =>
     storage.commit({
       put: [{ kind: 'quota', id: 'c', version: value, value: { period: 'p', used: value } }],
       guard: term!.guard,

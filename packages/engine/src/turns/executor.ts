@@ -311,7 +311,7 @@ export class Executor implements Service {
 
   async #perform(blueprint: RunnableBlueprint, job: Job, turn: RunningTurn, isSuspect: boolean): Promise<Choice> {
     const { clock, handlerMs, turns } = this.#options
-    const { signal, choice } = turns.perform(blueprint, job, isSuspect)
+    const { lateSignal: signal, choice } = turns.perform(blueprint, job, isSuspect)
     turn.signal = signal
     if (turn.isOver) signal.abort()
     return new Promise((resolve) => {

@@ -11,14 +11,14 @@ import type {
   TurnInput,
 } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
-import type { TaskFiles } from '@impresario/protocol'
+import type { Soon, TaskFiles } from '@impresario/protocol'
 import type { ScriptRegistry } from '../job/script-registry.ts'
 import { excerpt } from '../job/excerpt.ts'
 import type { TurnGuard } from './turn-guard.ts'
 
 /** Sees every run of a handler. Must add no step before the handler's first and after its last. */
 export interface TurnTracing {
-  run<T>(job: Job, code: () => Promise<T>): Promise<T>
+  run<T>(job: Job, code: () => Soon<T>): Soon<T>
 }
 
 export interface TurnTakerOptions {
@@ -39,7 +39,7 @@ type TurnEvent = EventOf<'turnTaken'> | EventOf<'turnFailed'>
 /** A handler at work. */
 export interface Performance {
   readonly visit: number
-  readonly signal: LateSignal
+  readonly lateSignal: LateSignal
   /** Never rejects. */
   readonly choice: Promise<Choice>
 }
@@ -92,12 +92,16 @@ export class TurnTaker {
     this.#cautiousUntil = this.#options.clock.now() + CAUTION_MS
   }
 
-  /** Takes the job's turn now, if its handler is known to answer at once. */
-  async promptly(job: Job): Promise<TurnEvent | undefined> {
+  /** Takes the job's turn now, if its handler is known to answer at once. One that does not even return a promise has answered here. */
+  promptly(job: Job): Soon<TurnEvent | undefined> {
     const blueprint = this.#options.registry.of(job)
     if (blueprint === undefined || this.#paceOf(blueprint, job.state) < PROMPT_MIN) return undefined
     if (this.#options.clock.now() < this.#cautiousUntil) return undefined
-    const performance = this.#begin(blueprint, job, false)
+    const run = this.#begin(blueprint, job, false)
+    return run.answered === undefined ? this.#awaited(blueprint, job, run) : this.eventOf(job.visit, run.answered)
+  }
+
+  async #awaited(blueprint: RunnableBlueprint, job: Job, performance: Performance): Promise<TurnEvent | undefined> {
     const choice = await promptChoice(performance.choice)
     if (choice !== undefined) return this.eventOf(job.visit, choice)
     this.#setPace(blueprint, job.state, waitsOf(blueprint))
@@ -118,28 +122,10 @@ export class TurnTaker {
   }
 
   /** User code may throw anything, answer late or never answer. What escapes from it counts as its answer, unless it has answered before. */
-  #begin(blueprint: RunnableBlueprint, job: Job, isSuspect: boolean): Performance {
-    const { guard, tracing } = this.#options
-    let answer: (choice: Choice) => void = () => {}
-    const choice = new Promise<Choice>((resolve) => {
-      answer = resolve
-    })
-    const onError = (error: unknown): void => answer({ error })
-    const watched = <T>(code: () => T): T => {
-      if (guard === undefined) return code()
-      const run = { jobId: job.id, visit: job.visit, blueprint: job.blueprint, state: job.state, isSuspect }
-      return guard.run(run, code, onError)
-    }
-    const run = new HandlerInput(blueprint, job, { choice, watched }, this.#options)
-    const perform = (): ReturnType<RunnableBlueprint['perform']> => blueprint.perform(run)
-    const traced = tracing === undefined ? perform : () => tracing.run(job, perform)
-    try {
-      watched(traced).then(answer, onError)
-    } catch (error) {
-      // A guard may stop a handler that does not yield, by throwing into it.
-      onError(error)
-    }
-    return { visit: job.visit, signal: run.lateSignal, choice }
+  #begin(blueprint: RunnableBlueprint, job: Job, isSuspect: boolean): HandlerRunning {
+    const run = new HandlerRunning(blueprint, job, isSuspect, this.#options)
+    run.begin()
+    return run
   }
 
   async #time(blueprint: RunnableBlueprint, state: string, { choice }: Performance): Promise<void> {
@@ -169,26 +155,55 @@ function waitsOf({ kin }: RunnableBlueprint): number {
   return kin === undefined ? WAITS : KIN_WAITS
 }
 
-interface Watched {
-  readonly choice: Promise<Choice>
-  readonly watched: <T>(code: () => T) => T
-}
-
-/** What a handler gets. All of it is opened only when it is used: most handlers have no files and look at no signal. */
-class HandlerInput implements TurnInput {
+/**
+ * A handler at work, and what it gets. All of it is opened only when it is used: most handlers have no files, look at no signal, and
+ * have answered before anybody could wait for them.
+ */
+class HandlerRunning implements TurnInput, Performance {
   readonly job: Job
-  readonly offloads: TurnInput['offloads']
-  readonly lateSignal: LateSignal
-  readonly #choice: Promise<Choice>
+  readonly #blueprint: RunnableBlueprint
+  readonly #isSuspect: boolean
   readonly #options: TurnTakerOptions
+  #answered: Choice | undefined
+  #choice: Promise<Choice> | undefined
+  #resolve: ((choice: Choice) => void) | undefined
+  #signal: LateSignal | undefined
   #files: TaskFiles | undefined
 
-  constructor({ policy }: RunnableBlueprint, job: Job, { choice, watched }: Watched, options: TurnTakerOptions) {
+  constructor(blueprint: RunnableBlueprint, job: Job, isSuspect: boolean, options: TurnTakerOptions) {
     this.job = job
-    this.offloads = policy.offloads
-    this.lateSignal = new LateSignal(watched)
-    this.#choice = choice
+    this.#blueprint = blueprint
+    this.#isSuspect = isSuspect
     this.#options = options
+  }
+
+  get visit(): number {
+    return this.job.visit
+  }
+
+  get offloads(): TurnInput['offloads'] {
+    return this.#blueprint.policy.offloads
+  }
+
+  /** What it chose, if it has. */
+  get answered(): Choice | undefined {
+    return this.#answered
+  }
+
+  get choice(): Promise<Choice> {
+    this.#choice ??=
+      this.#answered === undefined
+        ? new Promise<Choice>((resolve) => {
+            this.#resolve = resolve
+          })
+        : Promise.resolve(this.#answered)
+    return this.#choice
+  }
+
+  /** For who runs it. */
+  get lateSignal(): LateSignal {
+    this.#signal ??= new LateSignal((code) => this.#watched(code))
+    return this.#signal
   }
 
   get signal(): AbortSignal {
@@ -204,10 +219,38 @@ class HandlerInput implements TurnInput {
     return this.#options.logs?.open(this.job)
   }
 
+  begin(): void {
+    const { tracing } = this.#options
+    const perform = (): ReturnType<RunnableBlueprint['perform']> => this.#blueprint.perform(this)
+    try {
+      const output = this.#watched(tracing === undefined ? perform : () => tracing.run(this.job, perform))
+      if (output instanceof Promise) output.then(this.#answer, this.#onError)
+      else this.#answer(output)
+    } catch (error) {
+      // What the handler threw at once, or what a guard threw into one that does not yield.
+      this.#onError(error)
+    }
+  }
+
+  readonly #answer = (choice: Choice): void => {
+    if (this.#answered !== undefined) return
+    this.#answered = choice
+    this.#resolve?.(choice)
+  }
+
+  readonly #onError = (error: unknown): void => this.#answer({ error })
+
+  #watched<T>(code: () => T): T {
+    const { guard } = this.#options
+    if (guard === undefined) return code()
+    const { id: jobId, visit, blueprint, state } = this.job
+    return guard.run({ jobId, visit, blueprint, state, isSuspect: this.#isSuspect }, code, this.#onError)
+  }
+
   #openFiles(): TaskFiles | undefined {
     const { job } = this
     const opened = this.#options.files?.open({ id: job.id, clientId: job.client.id })
-    if (opened !== undefined) void this.#choice.then(() => opened.release())
+    if (opened !== undefined) void this.choice.then(() => opened.release())
     return opened?.files
   }
 }

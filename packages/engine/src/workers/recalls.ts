@@ -1,5 +1,6 @@
 import { parseDeliveryId, taskId } from '@impresario/core'
 import type { Decision, JobEvent, Log, Storage } from '@impresario/core'
+import { promised } from '@impresario/protocol'
 import type { Custody } from './custody.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import type { Holdings, Recall } from './holdings.ts'
@@ -63,7 +64,7 @@ export class Recalls {
       }
       const recall = isHeld ? holdings.recall(held.workerId, id) : undefined
       if (recall === undefined && !signals.hasPeers) continue
-      storage.sync().then(
+      promised(() => storage.sync()).then(
         () => (recall === undefined ? signals.send(['drop', id]) : this.#tell(recall)),
         (error: unknown) => this.#fail(error),
       )

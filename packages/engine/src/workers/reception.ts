@@ -1,7 +1,7 @@
 import { ignoredResult, parseDeliveryId, taskId } from '@impresario/core'
 import type { Clock, DeliveryRef, ItemView, Log, Put, Random, Storage } from '@impresario/core'
-import { ImpresarioError, LIMITS, utf8Bytes } from '@impresario/protocol'
-import type { JsonObject, TaskError } from '@impresario/protocol'
+import { ImpresarioError, LIMITS, promised, utf8Bytes } from '@impresario/protocol'
+import type { JsonObject, Soon, TaskError } from '@impresario/protocol'
 import { leaseOf } from './custody.ts'
 import type { Custody } from './custody.ts'
 import type { Dispatcher } from './dispatcher.ts'
@@ -35,25 +35,44 @@ export class Reception {
 
   /** Takes results. Each counts once; all of them are durable when this resolves. */
   async results(workerId: string, reports: readonly Report[]): Promise<readonly Receipt[]> {
-    const receipts = await Promise.all(reports.map((report) => this.#result(workerId, report)))
+    const receipts = reports.map((report) => this.#resultOrRejection(workerId, report))
+    const known = receipts.some((receipt) => receipt instanceof Promise) ? await Promise.all(receipts) : receipts
     await this.#options.storage.sync()
-    return receipts
+    // Those that were to come are there.
+    return known as readonly Receipt[]
   }
 
-  async #result(workerId: string, report: Report): Promise<Receipt> {
+  /** One that cannot be taken must not keep the next ones from being looked at. */
+  #resultOrRejection(workerId: string, report: Report): Soon<Receipt> {
+    try {
+      return this.#result(workerId, report)
+    } catch (error) {
+      return promised<Receipt>(() => {
+        throw error
+      })
+    }
+  }
+
+  #result(workerId: string, report: Report): Soon<Receipt> {
     const { custody, load } = this.#options
     const ref = parseDeliveryId(report.taskId)
     if (ref === undefined) return STALE
     const wasHeld = custody.answer(workerId, ref)
     // The worker has room from now on, and not only when its result is written.
     if (wasHeld) load.release(leaseOf(ref).id)
-    try {
-      const receipt = await this.#take(workerId, ref, report, wasHeld)
+    const taken = (receipt: Receipt): Receipt => {
       if (receipt.type === 'refused') this.#restore(workerId, ref, wasHeld)
       return receipt
-    } catch (error) {
+    }
+    const failed = (error: unknown): never => {
       this.#restore(workerId, ref, wasHeld)
       throw error
+    }
+    try {
+      const receipt = wasHeld ? this.#take(workerId, ref, report) : this.#takeUnknown(workerId, ref, report)
+      return receipt instanceof Promise ? receipt.then(taken, failed) : taken(receipt)
+    } catch (error) {
+      return failed(error)
     }
   }
 
@@ -64,16 +83,17 @@ export class Reception {
     if (wasHeld) load.assign(leaseOf(ref).id, workerId)
   }
 
-  async #take(workerId: string, ref: DeliveryRef, report: Report, isHeld: boolean): Promise<Receipt> {
+  /** Of a delivery that the worker is not known to hold. */
+  async #takeUnknown(workerId: string, ref: DeliveryRef, report: Report): Promise<Receipt> {
+    const ownership = await this.ownership(workerId, ref)
+    if (ownership === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
+    return ownership === 'stale' ? this.#late(workerId, ref, report) : this.#take(workerId, ref, report)
+  }
+
+  #take(workerId: string, ref: DeliveryRef, report: Report): Soon<Receipt> {
     const { director, clock, random } = this.#options
-    const lease = leaseOf(ref)
-    if (!isHeld) {
-      const ownership = await this.ownership(workerId, ref)
-      if (ownership === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
-      if (ownership === 'stale') return this.#late(workerId, ref, report)
-    }
     const { visit, branch, attempt } = ref
-    const applied = await director.apply(
+    const applied = director.apply(
       ref.jobId,
       {
         type: 'taskEnded',
@@ -89,9 +109,11 @@ export class Reception {
         chance: random.next(),
         token: ref.token,
       },
-      { settle: lease },
+      { settle: leaseOf(ref) },
     )
-    return applied.type === 'lost' ? this.#late(workerId, ref, report) : receiptOf(applied)
+    const receipt = (known: Applied): Soon<Receipt> =>
+      known.type === 'lost' ? this.#late(workerId, ref, report) : receiptOf(known)
+    return applied instanceof Promise ? applied.then(receipt) : receipt(applied)
   }
 
   /** Another delivery of the task has followed. Nothing changes; the history says that the result came. */

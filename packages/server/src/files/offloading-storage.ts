@@ -2,7 +2,7 @@ import { roughJsonLength } from '@impresario/core'
 import { LIMITS } from '@impresario/protocol'
 import type { Batch, Branch, Job, Kind, Listing, ListQuery, Log, Put, Records, Storage, Stored } from '@impresario/core'
 import type { JobValues, ValueRef } from '@impresario/files'
-import type { Json } from '@impresario/protocol'
+import type { Json, Soon } from '@impresario/protocol'
 import { measuredStorage } from '../metrics/measured-storage.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { errorFields } from '../runtime/log.ts'
@@ -92,7 +92,7 @@ export class OffloadingStorage implements Storage {
     return next === undefined ? whole : Object.assign(whole, { next })
   }
 
-  commit(batch: Batch): Promise<'committed' | 'conflict'> {
+  commit(batch: Batch): Soon<'committed' | 'conflict'> {
     const values = this.#options.values()
     const { put = [] } = batch
     const isPlain = values === undefined || !put.some((one) => this.#isLarge(one))

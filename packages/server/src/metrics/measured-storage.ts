@@ -1,5 +1,6 @@
 import { overrideStorage } from '@impresario/core'
 import type { Batch, Storage } from '@impresario/core'
+import { chain } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
 import type { Metrics } from './metrics.ts'
 
@@ -9,17 +10,20 @@ import type { Metrics } from './metrics.ts'
  */
 export function measuredStorage(storage: Storage, metrics: Metrics): Storage {
   return overrideStorage(storage, {
-    async commit(batch) {
+    commit(batch) {
       const began = performance.now()
-      const outcome = await storage.commit(batch)
-      metrics.observe('impresario_storage_write_seconds', COMMIT, (performance.now() - began) / 1_000)
-      if (outcome === 'committed') countSkips(metrics, batch)
-      return outcome
+      const ended = (outcome: 'committed' | 'conflict'): typeof outcome => {
+        metrics.observe('impresario_storage_write_seconds', COMMIT, (performance.now() - began) / 1_000)
+        if (outcome === 'committed') countSkips(metrics, batch)
+        return outcome
+      }
+      return chain(storage.commit(batch), ended)
     },
-    async sync() {
+    sync() {
       const began = performance.now()
-      await storage.sync()
-      metrics.observe('impresario_storage_write_seconds', FLUSH, (performance.now() - began) / 1_000)
+      return chain(storage.sync(), () =>
+        metrics.observe('impresario_storage_write_seconds', FLUSH, (performance.now() - began) / 1_000),
+      )
     },
   })
 }

@@ -1,5 +1,5 @@
 import type { Item, Log, Storage } from '@impresario/core'
-import { isImpresarioError } from '@impresario/protocol'
+import { isImpresarioError, promised } from '@impresario/protocol'
 import { REFUSES_WRITES } from './health.ts'
 import { errorFields } from '../runtime/log.ts'
 import { within } from '../runtime/within.ts'
@@ -65,7 +65,10 @@ export class WriteProbe {
   /** Never rejects. */
   async #look(): Promise<readonly [problem: string | undefined, error?: unknown]> {
     try {
-      const inTime = await within(PATIENCE_MS, this.#storage.commit({ enqueue: [ITEM] }))
+      const inTime = await within(
+        PATIENCE_MS,
+        promised(() => this.#storage.commit({ enqueue: [ITEM] })),
+      )
       return inTime ? [undefined] : ['it does not answer']
     } catch (error) {
       return [isImpresarioError(error, 'STORAGE_REFUSED') ? REFUSES_WRITES : 'it does not answer', error]

@@ -1,5 +1,6 @@
 import { parseDeliveryId } from '@impresario/core'
 import type { Job, TrailEntry } from '@impresario/core'
+import type { Soon } from '@impresario/protocol'
 import type { Delivery, HistorySink, NewTraces, TurnTracing } from '@impresario/engine'
 import type { Span } from './span.ts'
 import type { SpansOptions } from './spans-options.ts'
@@ -66,19 +67,24 @@ export class JobSpans implements TurnTracing, NewTraces {
   }
 
   /** Runs a handler. Adds no step before it or after it. */
-  run<T>(job: Job, code: () => Promise<T>): Promise<T> {
+  run<T>(job: Job, code: () => Soon<T>): Soon<T> {
     const { clock, sampling, newSpanId, within, isOn, hasLibraries } = this.#options
     if (!isOn() || (isPlainlyUnrecorded(job, sampling) && !hasLibraries())) return code()
     const trace = traceOf(job, sampling)
     const spanId = newSpanId()
     const startedAt = clock.now()
-    const running = within(trace, spanId, code)
-    if (!trace.isSampled) return running
+    if (!trace.isSampled) return within(trace, spanId, code)
     const end = (error?: string): void => this.#addRun(job, trace, { spanId, startedAt, error })
-    void running.then(
-      () => end(),
-      (error: unknown) => end(error instanceof Error ? error.message : 'The handler failed.'),
-    )
+    const fail = (error: unknown): void => end(error instanceof Error ? error.message : 'The handler failed.')
+    let running: Soon<T>
+    try {
+      running = within(trace, spanId, code)
+    } catch (error) {
+      fail(error)
+      throw error
+    }
+    if (running instanceof Promise) running.then(() => end(), fail)
+    else end()
     return running
   }
 

@@ -71,7 +71,7 @@ export function effectiveCalls(storage: Storage, truth: Storage, node: Node, pla
     claim,
     commit: (batch: Batch) => {
       if (isOfBackground(batch)) return storage.commit(batch)
-      return node.isAlive ? strike(node, plan.next(), () => storage.commit(batch)) : never()
+      return node.isAlive ? strike(node, plan.next(), async () => storage.commit(batch)) : never()
     },
     renew: (leases, leaseMs) => {
       if (leases.every(({ queue }) => queue === 'leaders')) return storage.renew(leases, leaseMs)

@@ -13,7 +13,7 @@ export interface CallTimes {
  * Every job makes its own claims, as many workers would. It does not matter that jobs claim each other's turns.
  */
 export async function runNoopJob(storage: Storage, id: string, times: CallTimes): Promise<void> {
-  const timed = async <T>(list: number[], call: Promise<T>): Promise<T> => {
+  const timed = async <T>(list: number[], call: T | Promise<T>): Promise<T> => {
     const begin = performance.now()
     const answer = await call
     list.push(performance.now() - begin)

@@ -1,4 +1,4 @@
-import { checkSchema, isJsonObject, isTaskContract } from '@impresario/protocol'
+import { chain, checkSchema, isJsonObject, isTaskContract } from '@impresario/protocol'
 import type {
   AnyTaskContract,
   JsonObject,
@@ -252,9 +252,4 @@ interface Issue {
 function problemOf(issue: Issue): string {
   const keys = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part))
   return keys.length === 0 ? issue.message : `${keys.join('.')}: ${issue.message}`
-}
-
-/** Goes on at once with a value and later with a promise: most tasks never wait, and then a promise is a waste. */
-export function chain<A, B>(value: A | Promise<A>, next: (value: A) => B | Promise<B>): B | Promise<B> {
-  return value instanceof Promise ? value.then(next) : next(value)
 }

@@ -1,5 +1,6 @@
+import { chain } from '@impresario/protocol'
 import type { JsonObject } from '@impresario/protocol'
-import { chain, type Ending, type Skill, type Task } from './handler.ts'
+import type { Ending, Skill, Task } from './handler.ts'
 
 /** What a middleware sees of a task. `params` may be replaced before `next`: the handler gets what is there then. */
 export interface MiddlewareContext {
