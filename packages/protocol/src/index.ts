@@ -14,6 +14,7 @@ export { compareNumbers, ExactNumber, isAnyNumber, isExactNumber, numberFrom } f
 export type { AnyNumber } from './exact/exact-number.ts'
 export { exactText, markedText, plainText } from './exact/exact-text.ts'
 export { endOfString } from './exact/json-scan.ts'
+export { plainCopy } from './exact/plain-copy.ts'
 export { notANumberIn } from './exact/text-path.ts'
 export * from './file-name.ts'
 export * from './job-log.ts'

@@ -18,8 +18,7 @@ interface FlusherOptions {
   readonly farItems: ReadonlyMap<Queue, FarItems>
 }
 
-/** From this many records on, starting a flush early is worth more than making it complete. */
-const LARGE_MIN = 16
+/** From this many bytes on, starting a flush early is worth more than making it complete. */
 const LARGE_BYTES_MIN = 1_048_576
 
 /** All callers that wait for one flush. */
@@ -149,13 +148,12 @@ export class Flusher {
   }
 
   /**
-   * A small set of changes waits two more ticks of the event loop. In these a turn is taken and a parked poll claims
-   * its task, and both are written in the same flush. Many changes are flushed at once, and are written while the work
-   * that follows them is done.
+   * A set of changes waits one more tick of the event loop. In it a parked poll claims its task, and the results of the
+   * moment come in: all of it is written in the same flush. Under load that is two flushes instead of three for as many jobs.
    */
   #waitIfSmall(run: () => void): void {
-    if (this.#records.dirtyCount >= LARGE_MIN || this.#records.pendingBytes >= LARGE_BYTES_MIN) run()
-    else setImmediate(() => setImmediate(run))
+    if (this.#records.pendingBytes >= LARGE_BYTES_MIN) run()
+    else setImmediate(run)
   }
 
   async #flush(): Promise<void> {

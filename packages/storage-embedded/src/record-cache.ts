@@ -84,10 +84,6 @@ export class RecordCache {
     this.#lastId = journal?.lastId(kind) ?? ''
   }
 
-  get dirtyCount(): number {
-    return this.#dirty.size
-  }
-
   get cleanCount(): number {
     return this.#clean.size
   }

@@ -23,6 +23,8 @@ interface KindTable {
 export class RecordStore {
   readonly #journal: Journal | undefined
   readonly #tables: Readonly<Record<Kind, KindTable>>
+  /** The same tables as a list: they are gone through with every commit. */
+  readonly #all: readonly KindTable[]
   readonly #expiry: RecordExpiry
   /** The journal may hold rows of expired records that no flush has deleted yet. */
   #hasRemains = false
@@ -62,21 +64,16 @@ export class RecordStore {
       log: table('log'),
       agent: table('agent'),
     }
+    this.#all = Object.values(this.#tables)
     for (const row of opened?.counts ?? []) this.#tables[kindOf(row.kind)].counts.load(row)
     // Records that had expired by the last write are neither counted nor found, and are deleted with the next writes.
     this.#expiry = new RecordExpiry(opened === undefined ? Infinity : opened.time)
   }
 
-  get dirtyCount(): number {
-    let count = 0
-    for (const { cache } of Object.values(this.#tables)) count += cache.dirtyCount
-    return count
-  }
-
   /** Size of the records that are not yet durable. */
   get pendingBytes(): number {
     let bytes = 0
-    for (const { cache } of Object.values(this.#tables)) bytes += cache.dirtyBytes + cache.flightBytes
+    for (const { cache } of this.#all) bytes += cache.dirtyBytes + cache.flightBytes
     return bytes
   }
 
@@ -144,7 +141,7 @@ export class RecordStore {
   take(): Pick<Changes, 'records' | 'updates' | 'dropped' | 'counts' | 'sweepMax'> {
     const taken = { records: [], updates: [], dropped: [] }
     const rows: Changes['counts'][number][] = []
-    for (const { cache, counts } of Object.values(this.#tables)) {
+    for (const { cache, counts } of this.#all) {
       cache.take(taken)
       counts.take(rows)
     }
@@ -160,7 +157,7 @@ export class RecordStore {
   /** The records that were handed over are durable. `hasRemains`: the journal still has to delete expired records. */
   settle(hasRemains: boolean): void {
     if (hasRemains) this.#hasRemains = true
-    for (const { cache } of Object.values(this.#tables)) cache.settle()
+    for (const { cache } of this.#all) cache.settle()
   }
 
   #lookAhead(journal: Journal, until: number): void {
@@ -171,7 +168,7 @@ export class RecordStore {
       if (this.#tables[kind].cache.isFresh(row.id)) continue
       this.#expiry.set({ kind, id: row.id, facets: facetsOf(row) }, row.expiresAt)
     }
-    for (const { cache } of Object.values(this.#tables)) {
+    for (const { cache } of this.#all) {
       for (const { put, expiresAt } of cache.fresh()) {
         const { kind, id, facets } = put
         if (expiresAt > after) this.#expiry.set({ kind, id, facets }, expiresAt)

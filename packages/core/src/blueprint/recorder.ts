@@ -273,6 +273,11 @@ function actionOf(returned: unknown, choices: readonly Choice[]): Action {
   if (first === undefined) {
     throw misuse('chose no action. Return one, such as actions.transitionTo(…), or make the state an end state.')
   }
+  // As nearly always.
+  if (choices.length === 1 && returned === first.token && first.into === undefined) {
+    checkSize(callsOf(first.action))
+    return first.action
+  }
   const tokens: readonly unknown[] = Array.isArray(returned) ? returned : [returned]
   const isOurs = (token: unknown) => choices.some((choice) => choice.token === token)
   if (tokens.length === 0 || !tokens.every(isOurs)) throw misuse(notReturned(first, choices.length))

@@ -11,9 +11,9 @@ interface NextTry {
  * When the result must be there, whatever the number of tries. Tasks whose timeouts are tried again have none: with them
  * the result timeout is that of each try.
  */
-export function deadlineOf(call: TaskCall, at: number): Pick<Branch, 'deadlineAt'> {
+export function deadlineOf(call: TaskCall, at: number): Branch['deadlineAt'] {
   const { resultTimeoutMs, retryTimeouts } = call
-  return resultTimeoutMs === undefined || retryTimeouts === true ? {} : { deadlineAt: at + resultTimeoutMs }
+  return resultTimeoutMs === undefined || retryTimeouts === true ? undefined : at + resultTimeoutMs
 }
 
 /**

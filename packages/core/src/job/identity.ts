@@ -83,7 +83,8 @@ export function deliveryId(ref: DeliveryRef): string {
   return `${ref.jobId}.${answerId(ref)}`
 }
 
-const WHOLE = /^\d{1,9}$/
+/** As we write them: another spelling of the same number, such as `01`, is none of ours. */
+const WHOLE = /^(?:0|[1-9]\d{0,8})$/
 const BRANCH = /^[\w-]{1,100}$/
 const TOKEN = /^[\da-z]{1,12}$/
 
@@ -107,6 +108,5 @@ export function parseDeliveryId(text: string): DeliveryRef | undefined {
     attempt: Number(attempt),
     token: Number.parseInt(token, 36),
   }
-  // Another spelling of the same numbers, such as `01`, is none of ours either.
-  return deliveryId(ref) === text ? ref : undefined
+  return ref.token.toString(36) === token ? ref : undefined
 }

@@ -171,30 +171,38 @@ function startBranches(draft: Draft, status: JobStatus, wait: Wait, calls: reado
     return
   }
   const branches: Record<string, Branch> = {}
-  for (const [index, call] of calls.entries()) {
-    branches[String(index)] =
-      call.kind === 'task' ? firstTry(draft, timed(draft, call)) : { call, attempt: 1, sentAt: draft.at }
-  }
   draft.job.status = status
   draft.job.wait = wait
   draft.job.branches = branches
-  for (const [branch, { call }] of Object.entries(branches)) {
-    if (call.kind === 'task') {
+  for (let index = 0; index < calls.length; index += 1) {
+    const given = calls[index] as Call
+    const branch = String(index)
+    if (given.kind === 'task') {
+      const call = timed(draft, given)
+      branches[branch] = firstTry(draft, call)
       const { resultTimeoutMs: resultMs } = call
-      dispatch(draft, { branch, attempt: 1, delayMs: 0, call, failedWorkers: [], resultMs })
-    } else startChild(draft, branch, call)
+      dispatch(draft, { branch, attempt: 1, delayMs: 0, call, failedWorkers: NOBODY, resultMs })
+    } else {
+      branches[branch] = { call: given, attempt: 1, sentAt: draft.at }
+      startChild(draft, branch, given)
+    }
   }
   keep(draft, status === 'waiting_for_child' ? 'child_started' : 'task_dispatched', describeCalls(calls))
 }
 
 function firstTry({ at }: Draft, call: TaskCall): Branch {
-  return { call, attempt: 1, sentAt: at, ...deadlineOf(call, at) }
+  const deadlineAt = deadlineOf(call, at)
+  return deadlineAt === undefined ? { call, attempt: 1, sentAt: at } : { call, attempt: 1, sentAt: at, deadlineAt }
 }
 
+const NOBODY: readonly string[] = []
+
 function describeCalls(calls: readonly Call[]): string {
+  const [only, another] = calls
+  if (only !== undefined && another === undefined) return only.kind === 'task' ? only.type : only.blueprint
   const names = new Set(calls.map((call) => (call.kind === 'task' ? call.type : call.blueprint)))
   const list = [...names].join(', ')
-  return calls.length === 1 ? list : `${calls.length} branches: ${list}`
+  return `${calls.length} branches: ${list}`
 }
 
 export interface Dispatch {
@@ -210,8 +218,8 @@ export interface Dispatch {
 /** Sends out one try of a task. */
 export function dispatch(draft: Draft, sent: Dispatch): void {
   const { id, visit } = draft.job
-  draft.effects.push({ type: 'task', visit, ...sent })
-  const { branch, attempt } = sent
+  const { branch, attempt, delayMs, call, failedWorkers, resultMs } = sent
+  draft.effects.push({ type: 'task', visit, branch, attempt, delayMs, call, failedWorkers, resultMs })
   remark(draft, 'task_dispatched', sent.call.type, { taskId: taskId(id, visit, branch), attempt })
 }
 
@@ -224,12 +232,18 @@ function timed({ job, script: { policy } }: Draft, call: TaskCall): TaskCall {
   const asked = call.resultTimeoutMs ?? job.resultTimeoutMs
   const resultTimeoutMs = asked ?? policy.resultTimeoutMs
   const runTimeoutMs = call.runTimeoutMs ?? (asked === undefined ? policy.runTimeoutMs : undefined)
+  const isRetried = call.retryTimeouts === undefined && policy.retryTimeouts === true
+  const isSame =
+    dispatchTimeoutMs === call.dispatchTimeoutMs &&
+    resultTimeoutMs === call.resultTimeoutMs &&
+    runTimeoutMs === call.runTimeoutMs
+  if (isSame && !isRetried) return call
   return {
     ...call,
     ...(dispatchTimeoutMs === undefined ? {} : { dispatchTimeoutMs }),
     ...(resultTimeoutMs === undefined ? {} : { resultTimeoutMs }),
     ...(runTimeoutMs === undefined ? {} : { runTimeoutMs }),
-    ...(call.retryTimeouts === undefined && policy.retryTimeouts === true ? { retryTimeouts: true } : {}),
+    ...(isRetried ? { retryTimeouts: true } : {}),
   }
 }
 

@@ -6,6 +6,10 @@ const JOBS_MAX = 2_000
 const JOB_BYTES_MAX = 65_536
 const BYTES_MAX = 16_777_216
 
+/** A record without its data, about. */
+const RECORD_BYTES = 2_000
+const TRAIL_ENTRY_BYTES = 400
+
 interface Kept extends Stored<Job> {
   readonly bytes: number
 }
@@ -29,7 +33,7 @@ export class JobMemory {
 
   keep(job: Job, version: number): void {
     this.forget(job.id)
-    const bytes = jsonWeight(job)
+    const bytes = jobWeight(job)
     if (bytes > JOB_BYTES_MAX) return
     this.#jobs.set(job.id, { value: job, version, bytes })
     this.#bytes += bytes
@@ -46,4 +50,31 @@ export class JobMemory {
     this.#jobs.delete(id)
     this.#bytes -= kept.bytes
   }
+}
+
+/** What a job takes of the memory, about. Of the record only the parts are looked at that have no small bound. */
+function jobWeight(job: Job): number {
+  const { stateHistory, result } = job
+  return (
+    RECORD_BYTES +
+    TRAIL_ENTRY_BYTES * job.trail.length +
+    jsonWeight(job.initialData) +
+    jsonWeight(stateHistory) +
+    jsonWeight(job.branches) +
+    (result === stateHistory ? 0 : jsonWeight(result)) +
+    jsonWeight(job.results) +
+    jsonWeight(job.aggregationResults) +
+    jsonWeight(job.metadata) +
+    jsonWeight(job.wait) +
+    jsonWeight(job.error) +
+    jsonWeight(job.failure) +
+    jsonWeight(job.event) +
+    jsonWeight(job.events) +
+    jsonWeight(job.onward) +
+    jsonWeight(job.compensation) +
+    jsonWeight(job.commands) +
+    jsonWeight(job.workerEvents) +
+    jsonWeight(job.progress) +
+    jsonWeight(job.takenBack)
+  )
 }

@@ -36,19 +36,17 @@ export class Custody {
     return isHeld
   }
 
-  /** The result of a delivery is here: whatever becomes of it, the worker has room again. False when it was not known to hold it. */
-  answer(workerId: string, ref: DeliveryRef): boolean {
+  /** The result of the delivery with this id is here: whatever becomes of it, the worker has room again. False when it was not known to hold it. */
+  answer(workerId: string, id: string, lease: LeaseRef): boolean {
     const { holdings } = this.#options
-    const id = deliveryId(ref)
     holdings.answer(workerId, id)
     holdings.forgetRecall(workerId, id)
-    const lease = leaseOf(ref)
     return holdings.of(workerId).get(lease.id)?.deliveryId === id && this.release(workerId, lease)
   }
 
   /** The result could not be taken: the worker has the task as before, if it had it. */
-  restore(workerId: string, ref: DeliveryRef, wasHeld: boolean): void {
-    this.#options.holdings.forgetAnswer(workerId, deliveryId(ref))
+  restore(workerId: string, id: string, ref: DeliveryRef, wasHeld: boolean): void {
+    this.#options.holdings.forgetAnswer(workerId, id)
     if (wasHeld) this.hold(workerId, ref)
   }
 

@@ -1,5 +1,5 @@
 import { ignoredResult, parseDeliveryId, taskId } from '@impresario/core'
-import type { Clock, DeliveryRef, ItemView, Log, Put, Random, Storage } from '@impresario/core'
+import type { Clock, DeliveryRef, ItemView, LeaseRef, Log, Put, Random, Storage } from '@impresario/core'
 import { ImpresarioError, LIMITS, promised, utf8Bytes } from '@impresario/protocol'
 import type { JsonObject, Soon, TaskError } from '@impresario/protocol'
 import { leaseOf } from './custody.ts'
@@ -57,19 +57,22 @@ export class Reception {
     const { custody, load } = this.#options
     const ref = parseDeliveryId(report.taskId)
     if (ref === undefined) return STALE
-    const wasHeld = custody.answer(workerId, ref)
+    const lease = leaseOf(ref)
+    const wasHeld = custody.answer(workerId, report.taskId, lease)
     // The worker has room from now on, and not only when its result is written.
-    if (wasHeld) load.release(leaseOf(ref).id)
+    if (wasHeld) load.release(lease.id)
     const taken = (receipt: Receipt): Receipt => {
-      if (receipt.type === 'refused') this.#restore(workerId, ref, wasHeld)
+      if (receipt.type === 'refused') this.#restore(workerId, report, ref, wasHeld)
       return receipt
     }
     const failed = (error: unknown): never => {
-      this.#restore(workerId, ref, wasHeld)
+      this.#restore(workerId, report, ref, wasHeld)
       throw error
     }
     try {
-      const receipt = wasHeld ? this.#take(workerId, ref, report) : this.#takeUnknown(workerId, ref, report)
+      const receipt = wasHeld
+        ? this.#take(workerId, ref, report, lease)
+        : this.#takeUnknown(workerId, ref, report, lease)
       return receipt instanceof Promise ? receipt.then(taken, failed) : taken(receipt)
     } catch (error) {
       return failed(error)
@@ -77,20 +80,20 @@ export class Reception {
   }
 
   /** The result could not be taken: the worker has the task as before. */
-  #restore(workerId: string, ref: DeliveryRef, wasHeld: boolean): void {
+  #restore(workerId: string, { taskId: id }: Report, ref: DeliveryRef, wasHeld: boolean): void {
     const { custody, load } = this.#options
-    custody.restore(workerId, ref, wasHeld)
+    custody.restore(workerId, id, ref, wasHeld)
     if (wasHeld) load.assign(leaseOf(ref).id, workerId)
   }
 
   /** Of a delivery that the worker is not known to hold. */
-  async #takeUnknown(workerId: string, ref: DeliveryRef, report: Report): Promise<Receipt> {
+  async #takeUnknown(workerId: string, ref: DeliveryRef, report: Report, lease: LeaseRef): Promise<Receipt> {
     const ownership = await this.ownership(workerId, ref)
     if (ownership === 'other') return { type: 'ignored', reason: 'worker_mismatch', job: undefined }
-    return ownership === 'stale' ? this.#late(workerId, ref, report) : this.#take(workerId, ref, report)
+    return ownership === 'stale' ? this.#late(workerId, ref, report) : this.#take(workerId, ref, report, lease)
   }
 
-  #take(workerId: string, ref: DeliveryRef, report: Report): Soon<Receipt> {
+  #take(workerId: string, ref: DeliveryRef, report: Report, lease: LeaseRef): Soon<Receipt> {
     const { director, clock, random } = this.#options
     const { visit, branch, attempt } = ref
     const applied = director.apply(
@@ -109,7 +112,7 @@ export class Reception {
         chance: random.next(),
         token: ref.token,
       },
-      { settle: leaseOf(ref) },
+      { settle: lease },
     )
     const receipt = (known: Applied): Soon<Receipt> =>
       known.type === 'lost' ? this.#late(workerId, ref, report) : receiptOf(known)

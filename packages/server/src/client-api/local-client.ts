@@ -8,6 +8,7 @@ import {
   isJsonObject,
   LIMITS,
   parseExact,
+  plainCopy,
   readJson,
   stringifyExact,
 } from '@impresario/protocol'
@@ -91,6 +92,8 @@ export function localClientTransport(
 
 const NEVER = new AbortController().signal
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
 type Reply<K extends Exclude<keyof ClientTransport, 'files' | 'requests'>> = ReturnType<ClientTransport[K]>
 
 class LocalTransport implements ClientTransport {
@@ -120,11 +123,9 @@ class LocalTransport implements ClientTransport {
     const caller = this.#as('client')
     // Most starts name a blueprint and nothing else.
     const checked = Object.keys(rest).length > 1 ? readRequest(schemas.createJobRequest, rest) : rest
-    const request = {
-      ...believed<CreateJobRequest>(checked),
-      initial_data: asData('The initial data', data ?? {}),
-      ...(metadata === undefined ? {} : { metadata: asData('The metadata', metadata) }),
-    }
+    const request: Mutable<CreateJobRequest> = { ...believed<CreateJobRequest>(checked) }
+    request.initial_data = asData('The initial data', data ?? {})
+    if (metadata !== undefined) request.metadata = asData('The metadata', metadata)
     const wanted = readCreate(request, { client: caller.client })
     if (wanted.webhookUrl !== undefined) mustBeWebhookUrl(wanted.webhookUrl, webhookPolicy)
     return shownJobId((await engine.createJob(wanted)).jobId)
@@ -381,7 +382,7 @@ function readRequest<S extends z.ZodType>(schema: S, request: unknown): z.output
 function asData(what: string, input: unknown): JsonObject {
   let kept: unknown
   try {
-    kept = readJson(stringifyExact(input))
+    kept = plainCopy(input) ?? readJson(stringifyExact(input))
   } catch (cause) {
     if (isImpresarioError(cause)) throw cause
     throw new ImpresarioError('INPUT_REFUSED', `${what} cannot be written as JSON: ${String(cause)}`, { cause })

@@ -203,7 +203,7 @@ export function readCreate(body: CreateJobRequest, origin: Origin): NewJob {
   return {
     blueprint: body.blueprint,
     client: origin.client,
-    ...(origin.quota === undefined ? {} : { quota: origin.quota }),
+    quota: origin.quota,
     initialData: body.initial_data ?? {},
     priority: body.priority ?? undefined,
     dispatchTimeoutMs: milliseconds(body.dispatch_timeout),
@@ -213,7 +213,7 @@ export function readCreate(body: CreateJobRequest, origin: Origin): NewJob {
     webhookUrl: body.webhook_url ?? undefined,
     idempotencyKey: body.idempotency_key ?? origin.idempotencyKey,
     jobId: body.job_id ?? undefined,
-    ...(tracing === undefined ? {} : { tracing: { ...tracing } }),
+    tracing: tracing === undefined ? undefined : { ...tracing },
   }
 }
 

@@ -1,4 +1,4 @@
-import { parseExact, readJson, stringifyExact, writeJson } from '@impresario/protocol'
+import { parseExact, plainCopy, readJson, stringifyExact, writeJson } from '@impresario/protocol'
 import type {
   EventRequest,
   FileRef,
@@ -105,10 +105,10 @@ function written(result: ResultRequest): ResultRequest {
 
 /** Boundary: a message to the worker. */
 function asSeen<T>(value: T): T {
-  return parseExact(writeJson(value)) as T
+  return (plainCopy(value) ?? parseExact(writeJson(value))) as T
 }
 
 /** Boundary: a message from the worker. */
 function asKept<T>(value: T): T {
-  return readJson(stringifyExact(value)) as T
+  return (plainCopy(value) ?? readJson(stringifyExact(value))) as T
 }
