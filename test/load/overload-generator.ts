@@ -1,15 +1,18 @@
 /**
- * A process that creates jobs, in one of two ways. *Closed*: so many connections, each with its next request as soon as the last one
- * is answered. *Open*: requests come at a fixed rate, whatever becomes of those before them, as from clients that know nothing of
- * each other. It talks to the server of this test on this machine only, for a bounded time.
+ * A process that creates jobs, in one of two ways. *Closed*: so many requests at once, the next one as soon as one is answered. *Open*:
+ * requests come at a fixed rate, whatever becomes of those before them, as from clients that know nothing of each other. In both
+ * ways the connections are there before, and take turns. It talks to the server of this test on this machine only, for a bounded time.
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 export type LoadOrder =
-  | { readonly kind: 'closed'; readonly connections: number; readonly ms: number }
-  | { readonly kind: 'open'; readonly perS: number; readonly ms: number; readonly connectionsMax: number }
+  | { readonly kind: 'closed'; readonly atOnce: number; readonly ms: number; readonly connections: number }
+  | { readonly kind: 'open'; readonly perS: number; readonly ms: number; readonly connections: number }
+
+type Closed = Extract<LoadOrder, { kind: 'closed' }>
+type Open = Extract<LoadOrder, { kind: 'open' }>
 
 export interface LoadReport {
   readonly type: 'report'
@@ -53,6 +56,7 @@ class Load {
   readonly refusedMs: number[] = []
   readonly firstRefusedMs: number[] = []
   readonly others: Record<string, number> = {}
+  onAnswer = (): void => {}
   #began = performance.now()
 
   get elapsedMs(): number {
@@ -84,14 +88,14 @@ class Load {
 /** One request at a time. */
 class Connection {
   readonly #load: Load
-  readonly #onFree: (connection: Connection) => void
+  readonly #pool: Free
   #socket: Socket | undefined
   #received = ''
   #since: number | undefined
 
-  constructor(load: Load, onFree: (connection: Connection) => void) {
+  constructor(load: Load, pool: Free) {
     this.#load = load
-    this.#onFree = onFree
+    this.#pool = pool
   }
 
   get isBusy(): boolean {
@@ -142,43 +146,51 @@ class Connection {
   #free(): void {
     this.#since = undefined
     this.#received = ''
-    this.#onFree(this)
+    this.#pool.add(this)
+    this.#load.onAnswer()
   }
 }
 
-async function closed(load: Load, { connections, ms }: Extract<LoadOrder, { kind: 'closed' }>): Promise<Connection[]> {
-  const next = (connection: Connection): void => {
-    if (load.elapsedMs < ms) connection.send()
+/** Those that are free, the one first that has been free for longest. */
+class Free {
+  readonly #ring: Connection[] = []
+  #first = 0
+
+  add(connection: Connection): void {
+    this.#ring.push(connection)
   }
-  const all = Array.from({ length: connections }, () => new Connection(load, next))
-  for (const connection of all) connection.send()
+
+  take(): Connection | undefined {
+    const connection = this.#ring[this.#first]
+    if (connection === undefined) return undefined
+    this.#first += 1
+    // `shift` of thousands for each request would be a good part of the time.
+    if (this.#first > 10_000) this.#ring.splice(0, this.#first)
+    if (this.#first > 10_000) this.#first = 0
+    return connection
+  }
+}
+
+async function closed(load: Load, all: readonly Connection[], free: Free, order: Closed): Promise<void> {
+  const { atOnce, ms } = order
+  load.onAnswer = () => {
+    if (load.elapsedMs < ms) free.take()?.send()
+  }
+  for (let index = 0; index < Math.min(atOnce, all.length); index += 1) free.take()?.send()
   await pause(ms)
-  return all
 }
 
-async function open(
-  load: Load,
-  { perS, ms, connectionsMax }: Extract<LoadOrder, { kind: 'open' }>,
-): Promise<Connection[]> {
-  const free: Connection[] = []
-  // Clients keep their connections. A busy Node server takes one new connection in each turn of its event loop.
-  const all = Array.from({ length: connectionsMax }, () => new Connection(load, (connection) => free.push(connection)))
-  for (const connection of all) {
-    await connection.open()
-    free.push(connection)
-  }
+async function open(load: Load, free: Free, { perS, ms }: Open): Promise<void> {
   const arrive = (): void => {
-    const connection = free.shift()
+    const connection = free.take()
     if (connection === undefined) load.unsent += 1
     else connection.send()
   }
-  load.begin()
   while (load.elapsedMs < ms) {
     const due = Math.floor((load.elapsedMs / 1_000) * perS)
     while (load.sent + load.unsent < due) arrive()
     await pause(TICK_MS)
   }
-  return all
 }
 
 function pause(ms: number): Promise<void> {
@@ -188,8 +200,16 @@ function pause(ms: number): Promise<void> {
 async function run(order: LoadOrder): Promise<LoadReport> {
   const load = new Load()
   const delay = monitorEventLoopDelay({ resolution: DELAY_STEP_MS })
+  const free = new Free()
+  const connections = Array.from({ length: order.connections }, () => new Connection(load, free))
+  // Clients keep their connections. A busy Node server takes one new connection in each turn of its event loop.
+  for (const connection of connections) {
+    await connection.open()
+    free.add(connection)
+  }
+  load.begin()
   delay.enable()
-  const connections = await (order.kind === 'closed' ? closed(load, order) : open(load, order))
+  await (order.kind === 'closed' ? closed(load, connections, free, order) : open(load, free, order))
   const ms = load.elapsedMs
   delay.disable()
   const ownDelayMs = Math.max(0, delay.percentile(99) / 1e6 - DELAY_STEP_MS)

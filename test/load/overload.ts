@@ -1,6 +1,6 @@
 /**
- * What a server does with three times the work that it can carry. First the most that it carries, with a closed loop of
- * connections; then jobs come at three times that rate, whatever becomes of them; then the load falls to a single client.
+ * What a server does with three times the work that it can carry. First the most that it carries, with a hundred requests at
+ * once that take turns on the same number of connections; then jobs come at three times that rate, whatever becomes of them; then the load falls to a single client.
  *
  *   npm run bench:overload
  *   npm run bench:overload -- --seconds 3         to see whether it runs at all
@@ -30,7 +30,8 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '10' },
     times: { type: 'string', default: '3' },
-    connections: { type: 'string', default: '100' },
+    connections: { type: 'string', default: '4000' },
+    'at-once': { type: 'string', default: '100' },
     profile: { type: 'string', default: '' },
     cores: { type: 'string', default: 'apart' },
   },
@@ -41,7 +42,7 @@ const GENERATOR = fileURLToPath(new URL('overload-generator.ts', import.meta.url
 const ADMITTED_MIN = 0.9
 const REFUSED_MS_MAX = 50
 const RECOVERED_MS_MAX = 1_000
-const CONNECTIONS_MAX = 4_000
+const CONNECTIONS = Number(values.connections)
 const AFTERWARDS_MS = 3_000
 /** The client that asks beside the load. */
 const CLIENT_PER_S = 50
@@ -94,7 +95,7 @@ function tell(name: string, report: LoadReport): void {
   if (refusedMs.length > 0) print(`  refused ${perS(refusedMs.length + firstRefusedMs.length)} (${spans(refusedMs)})`)
   if (firstRefusedMs.length > 0) print(`  in the first two seconds (${spans(firstRefusedMs)})`)
   print(`  the loop of this loader was late by p99 ${report.ownDelayMs.toFixed(1)} ms`)
-  if (report.unsent > 0) print(`  not sent, because ${CONNECTIONS_MAX} connections were taken: ${perS(report.unsent)}`)
+  if (report.unsent > 0) print(`  not sent, because all connections were taken: ${perS(report.unsent)}`)
   if (Object.keys(report.others).length > 0) print(`  others: ${JSON.stringify(report.others)}`)
 }
 
@@ -117,19 +118,20 @@ async function main(address: string): Promise<readonly string[]> {
 }
 
 async function measured({ heavy, client }: Loaders): Promise<readonly string[]> {
-  const closed = { kind: 'closed', connections: Number(values.connections), ms: MS } as const
+  // Over the same connections as the load: a server with thousands of them does less than one with a few.
+  const closed = { kind: 'closed', atOnce: Number(values['at-once']), connections: CONNECTIONS, ms: MS } as const
   // The first one warms up.
   await load(heavy, { ...closed, ms: 3_000 })
   const peak = await load(heavy, closed)
   tell('the most', peak)
   const perS = admittedPerS(peak) * Number(values.times)
   const [over, beside] = await Promise.all([
-    load(heavy, { kind: 'open', perS, ms: MS, connectionsMax: CONNECTIONS_MAX }),
-    load(client, { kind: 'open', perS: CLIENT_PER_S, ms: MS + CONNECTING_MS, connectionsMax: CLIENT_CONNECTIONS }),
+    load(heavy, { kind: 'open', perS, ms: MS, connections: CONNECTIONS }),
+    load(client, { kind: 'open', perS: CLIENT_PER_S, ms: MS + CONNECTING_MS, connections: CLIENT_CONNECTIONS }),
   ])
   tell(`${values.times} times as much`, over)
   tell('a client beside it', beside)
-  const after = await load(heavy, { kind: 'closed', connections: 1, ms: AFTERWARDS_MS })
+  const after = await load(heavy, { kind: 'closed', atOnce: 1, connections: 1, ms: AFTERWARDS_MS })
   tell('afterwards', after)
   const share = admittedPerS(over) / admittedPerS(peak)
   print(
