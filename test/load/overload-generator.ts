@@ -3,6 +3,8 @@
  * requests come at a fixed rate, whatever becomes of those before them, as from clients that know nothing of each other. In both
  * ways the connections are there before, and take turns. It talks to the server of this test on this machine only, for a bounded time.
  */
+import { readFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -31,9 +33,11 @@ export interface LoadReport {
   readonly lastRefusalMs: number
   /** How late the event loop of this process was (p99): so much of the times above is its own. */
   readonly ownDelayMs: number
+  /** What the server had of a core. Less than one: others had the rest. */
+  readonly serverShare: number
 }
 
-const { LOAD_URL = '', LOAD_TOKEN = '' } = process.env
+const { LOAD_URL = '', LOAD_TOKEN = '', LOAD_SERVER_PID = '' } = process.env
 const { hostname, port, host } = new URL(LOAD_URL)
 if (hostname !== '127.0.0.1') throw new Error('Only a server of this machine may be loaded.')
 
@@ -44,6 +48,8 @@ const REQUEST =
 /** For answers that are still under way when the time is up. */
 const REST_MS = 10_000
 const TICK_MS = 2
+const TICK_OF_KERNEL_MS = 10
+const OPENING = 50
 const ONSET_MS = 2_000
 const DELAY_STEP_MS = 1
 
@@ -102,9 +108,12 @@ class Connection {
     return this.#since !== undefined
   }
 
+  /** The system has it before the server does, so it asks for something. */
   open(): Promise<void> {
-    this.#socket = this.#connect()
-    return new Promise((resolve) => this.#socket?.once('connect', () => resolve()))
+    const socket = this.#connect()
+    this.#socket = socket
+    socket.write(`GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    return new Promise((resolve) => socket.once('data', () => resolve()))
   }
 
   send(): void {
@@ -133,9 +142,10 @@ class Connection {
   }
 
   #read(chunk: string): void {
+    if (this.#since === undefined) return
     this.#received += chunk
     const end = this.#received.indexOf('\r\n\r\n')
-    if (end === -1 || this.#since === undefined) return
+    if (end === -1) return
     const head = this.#received.slice(0, end)
     const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
     if (this.#received.length < end + 4 + length) return
@@ -193,6 +203,13 @@ async function open(load: Load, free: Free, { perS, ms }: Open): Promise<void> {
   }
 }
 
+/** Of all its threads. */
+function serverCpuMs(): number {
+  const text = readFileSync(`/proc/${LOAD_SERVER_PID}/stat`, 'latin1')
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * TICK_OF_KERNEL_MS
+}
+
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
@@ -203,24 +220,33 @@ async function run(order: LoadOrder): Promise<LoadReport> {
   const free = new Free()
   const connections = Array.from({ length: order.connections }, () => new Connection(load, free))
   // Clients keep their connections. A busy Node server takes one new connection in each turn of its event loop.
-  for (const connection of connections) {
-    await connection.open()
-    free.add(connection)
+  for (let index = 0; index < connections.length; index += OPENING) {
+    await Promise.all(connections.slice(index, index + OPENING).map((connection) => connection.open()))
   }
+  for (const connection of connections) free.add(connection)
+  process.send?.({ type: 'ready' })
+  await new Promise((resolve) => process.once('message', resolve))
   load.begin()
+  const serverMs = serverCpuMs()
   delay.enable()
   await (order.kind === 'closed' ? closed(load, connections, free, order) : open(load, free, order))
   const ms = load.elapsedMs
+  const serverShare = (serverCpuMs() - serverMs) / ms
   delay.disable()
   const ownDelayMs = Math.max(0, delay.percentile(99) / 1e6 - DELAY_STEP_MS)
   for (let waited = 0; waited < REST_MS && connections.some(({ isBusy }) => isBusy); waited += 20) await pause(20)
   for (const connection of connections) connection.close()
   const { sent, unsent, admittedMs, refusedMs, firstRefusedMs, withoutRetryAfter, others, lastRefusalMs } = load
   const spans = { admittedMs, refusedMs, firstRefusedMs }
-  return { type: 'report', ms, sent, unsent, ...spans, withoutRetryAfter, others, lastRefusalMs, ownDelayMs }
+  return { type: 'report', ms, sent, unsent, ...spans, withoutRetryAfter, others, lastRefusalMs, ownDelayMs, serverShare }
 }
 
-process.on('message', (order: LoadOrder) => {
-  void run(order).then((report) => process.send?.(report))
-})
+async function serve(): Promise<never> {
+  for (;;) {
+    const [order] = (await once(process, 'message')) as [LoadOrder]
+    process.send?.(await run(order))
+  }
+}
+
+void serve()
 process.on('disconnect', () => process.exit())

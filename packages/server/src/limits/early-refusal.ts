@@ -61,11 +61,13 @@ function guard(server: Server, shedding: LoadShedding, routes: NewWorkRoutes): v
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (routes.has(request)) {
       if (request.headers.origin === undefined && shedding.refuses()) {
-        connections.noteRefused(request, response)
-        response.writeHead(REFUSAL.status, HEADERS)
-        response.end(BODY)
+        connections.refuse(request, response, () => {
+          response.writeHead(REFUSAL.status, HEADERS)
+          response.end(BODY)
+        })
         return
       }
+      connections.noteWork(request)
       shedding.began()
       whenOver(response, () => shedding.ended())
     }
