@@ -22,18 +22,45 @@ export interface FramedRequest {
  * is said, be it valid or not.
  */
 export function framedRequest(chunk: Buffer, start: number): FramedRequest | undefined {
-  const headEnd = chunk.indexOf(HEAD_END, start)
-  if (headEnd === -1 || headEnd - start > HEAD_BYTES_MAX) return undefined
-  const head = chunk.toString('latin1', start, headEnd)
-  const [, method, url] = PLAIN_HEAD.exec(head) ?? []
-  if (method === undefined || url === undefined) return undefined
-  const length = bodyLength(head)
-  if (length === undefined) return undefined
-  const end = headEnd + HEAD_END.length + length
+  const head = isSame(last, chunk, start) ? last : readHead(chunk, start)
+  if (head === undefined) return undefined
+  last = head
+  const { method, url, bytes, bodyLength } = head
+  const end = start + bytes.length + bodyLength
   return end > chunk.length ? undefined : { method, url, end }
 }
 
-function bodyLength(head: string): number | undefined {
+interface Head {
+  /** To the empty line. */
+  readonly bytes: Buffer
+  readonly method: string
+  readonly url: string
+  readonly bodyLength: number
+}
+
+/** Whoever sends much sends the same head again and again, and the same bytes say the same. */
+let last: Head | undefined
+
+function isSame(head: Head | undefined, chunk: Buffer, start: number): head is Head {
+  if (head === undefined) return false
+  const { bytes } = head
+  const end = start + bytes.length
+  return end <= chunk.length && bytes.compare(chunk, start, end) === 0
+}
+
+function readHead(chunk: Buffer, start: number): Head | undefined {
+  const headEnd = chunk.indexOf(HEAD_END, start)
+  if (headEnd === -1 || headEnd - start > HEAD_BYTES_MAX) return undefined
+  const text = chunk.toString('latin1', start, headEnd)
+  const [, method, url] = PLAIN_HEAD.exec(text) ?? []
+  if (method === undefined || url === undefined) return undefined
+  const bodyLength = bodyLengthOf(text)
+  if (bodyLength === undefined) return undefined
+  // A copy: what a connection has sent would be kept as a whole.
+  return { bytes: Buffer.from(chunk.subarray(start, headEnd + HEAD_END.length)), method, url, bodyLength }
+}
+
+function bodyLengthOf(head: string): number | undefined {
   let length: number | undefined
   for (const line of head.match(SPECIAL) ?? []) {
     const [, digits] = LENGTH.exec(line) ?? []
