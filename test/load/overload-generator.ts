@@ -238,7 +238,18 @@ async function run(order: LoadOrder): Promise<LoadReport> {
   for (const connection of connections) connection.close()
   const { sent, unsent, admittedMs, refusedMs, firstRefusedMs, withoutRetryAfter, others, lastRefusalMs } = load
   const spans = { admittedMs, refusedMs, firstRefusedMs }
-  return { type: 'report', ms, sent, unsent, ...spans, withoutRetryAfter, others, lastRefusalMs, ownDelayMs, serverShare }
+  return {
+    type: 'report',
+    ms,
+    sent,
+    unsent,
+    ...spans,
+    withoutRetryAfter,
+    others,
+    lastRefusalMs,
+    ownDelayMs,
+    serverShare,
+  }
 }
 
 async function serve(): Promise<never> {

@@ -46,11 +46,7 @@ export class LoadShedding {
   #refused = 0
 
   /** `waitMsMax`: the longest acceptable wait; zero switches it off. */
-  constructor(
-    waitMsMax: number,
-    busyShare: () => number = loopShare(),
-    now: () => number = () => performance.now(),
-  ) {
+  constructor(waitMsMax: number, busyShare: () => number = loopShare(), now: () => number = () => performance.now()) {
     this.#waitMsMax = waitMsMax
     this.#busyShare = busyShare
     this.#now = now

@@ -170,7 +170,11 @@ test('[C-10] a body that looks like a request is never taken for one, however it
 test('[C-10] while the beginning of a request waits in the parser of Node, the connection stays with Node', async () => {
   const { overloaded, open } = await start()
   overloaded.begin()
-  for (const begun of ['G', 'POST /results HTTP/1.1\r\nX: ', 'POST /results HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n\r\n']) {
+  for (const begun of [
+    'G',
+    'POST /results HTTP/1.1\r\nX: ',
+    'POST /results HTTP/1.1\r\nHost: x\r\nContent-Length: 90\r\n\r\n',
+  ]) {
     const line = open()
     line.send(`${post('/jobs')}${begun}`)
     expect((await line.answer()).status).toBe(503)
@@ -207,7 +211,9 @@ test('[I-09] where Node does not say what its parsers do, it refuses by itself',
   const overloaded = new Overloaded()
   const { open } = await start(overloaded)
   const { server } = overloaded.app
-  const symbol = Object.getOwnPropertySymbols(server).find(({ description }) => description === 'http.server.connections')
+  const symbol = Object.getOwnPropertySymbols(server).find(
+    ({ description }) => description === 'http.server.connections',
+  )
   if (symbol === undefined) throw new Error('This version of Node keeps its connections elsewhere.')
   const list: unknown = Reflect.get(server, symbol)
   if (typeof list !== 'object' || list === null) throw new Error('There is no list of connections.')
