@@ -90,7 +90,9 @@ class Line {
   }
 }
 
-async function start(overloaded = new Overloaded()): Promise<{ readonly overloaded: Overloaded; open(): Line }> {
+async function start(
+  overloaded = new Overloaded(),
+): Promise<{ readonly overloaded: Overloaded; readonly open: () => Line }> {
   const { app } = overloaded
   const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
   const lines: Line[] = []

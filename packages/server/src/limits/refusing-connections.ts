@@ -48,7 +48,7 @@ export class RefusingConnections {
   readonly #owing = new Set<Socket>()
   readonly #answers: (() => void)[] = []
   #canAsk: boolean | undefined
-  #timer: NodeJS.Timeout | undefined
+  #willLook = false
 
   constructor(server: Server, refusing: Refusing) {
     this.#server = server
@@ -67,7 +67,9 @@ export class RefusingConnections {
     if (!this.#canAsk) return
     this.#takeAll()
     this.#candidates.add(socket)
-    this.#timer ??= setTimeout(() => this.#look(), LOOK_MS).unref()
+    if (this.#willLook) return
+    this.#willLook = true
+    setTimeout(() => this.#look(), LOOK_MS).unref()
   }
 
   /** A request for new work came by way of Node. */
@@ -89,7 +91,7 @@ export class RefusingConnections {
   }
 
   #look(): void {
-    this.#timer = undefined
+    this.#willLook = false
     const active = activeParsers(this.#server)
     if (active !== undefined && this.#refusing.isShedding()) {
       for (const socket of this.#candidates) {

@@ -32,7 +32,7 @@ test.each([
   ['an upgrade', `GET /jobs HTTP/1.1\r\n${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n`],
   ['an expectation', `POST /jobs HTTP/1.1\r\n${HOST}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}`],
   ['a page of another origin', `POST /jobs HTTP/1.1\r\n${HOST}Origin: https://a.example\r\n\r\n`],
-  ['letters beyond ASCII', `POST /jobs HTTP/1.1\r\n${HOST}X: \u00e9\r\n\r\n`],
+  ['letters beyond ASCII', `POST /jobs HTTP/1.1\r\n${HOST}X: \u00E9\r\n\r\n`],
   ['an empty line before it', `\r\nPOST /jobs HTTP/1.1\r\n${HOST}\r\n`],
   ['a head that is too long', `POST /jobs HTTP/1.1\r\n${HOST}X: ${'x'.repeat(5_000)}\r\n\r\n`],
 ])('[C-10] nothing is said of %s', (_name, text) => {
