@@ -294,6 +294,8 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   fileJsonBytesMax: 'A file that `readJson` reads.',
   openJobsBytesMax:
     'Data that the open and quarantined jobs of one client begin with; a new job may have this much divided by their number. `MAX_OPEN_JOBS_BYTES_PER_CLIENT` overrides it.',
+  allOpenJobsBytesMax:
+    'Data that the open and quarantined jobs of all clients begin with; a new job may have this much divided by their number. `MAX_OPEN_JOBS_BYTES` overrides it.',
   automationsBytesMax:
     'Automations of one owner, including canceled ones, as they are stored; a new one may have this much divided by their number. `AUTOMATIONS_BYTES_MAX` overrides it.',
   automationBytesMax: 'One automation as it is stored: its definition in three forms.',

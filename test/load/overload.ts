@@ -1,6 +1,6 @@
 /**
- * What a server does with three times the work that it can carry. First the most that it carries, with a closed loop of
- * connections; then jobs come at three times that rate, whatever becomes of them; then the load falls to a single client.
+ * What a server does with three times the work that it can carry. First the most that it carries, with a hundred requests at
+ * once that take turns on the same number of connections; then jobs come at three times that rate, whatever becomes of them; then the load falls to a single client.
  *
  *   npm run bench:overload
  *   npm run bench:overload -- --seconds 3         to see whether it runs at all
@@ -30,7 +30,8 @@ const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '10' },
     times: { type: 'string', default: '3' },
-    connections: { type: 'string', default: '100' },
+    connections: { type: 'string', default: '4000' },
+    'at-once': { type: 'string', default: '100' },
     profile: { type: 'string', default: '' },
     cores: { type: 'string', default: 'apart' },
   },
@@ -41,13 +42,11 @@ const GENERATOR = fileURLToPath(new URL('overload-generator.ts', import.meta.url
 const ADMITTED_MIN = 0.9
 const REFUSED_MS_MAX = 50
 const RECOVERED_MS_MAX = 1_000
-const CONNECTIONS_MAX = 4_000
+const CONNECTIONS = Number(values.connections)
 const AFTERWARDS_MS = 3_000
 /** The client that asks beside the load. */
 const CLIENT_PER_S = 50
 const CLIENT_CONNECTIONS = 50
-/** The load begins when all of its connections are there. */
-const CONNECTING_MS = 1_000
 
 /** One client is all of them here. */
 const ENV = { CLIENT_TOKEN, RATE_LIMIT_LIMIT: '1000000000', REQUESTS_AT_ONCE_MAX: '100000' }
@@ -63,18 +62,35 @@ function keepOn(core: number, { pid }: ChildProcess): void {
   if (values.cores === 'apart') execFileSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' })
 }
 
-function startLoader(address: string): ChildProcess {
+function startLoader(address: string, serverPid: number): ChildProcess {
   const loader = fork(GENERATOR, {
     execArgv: ['--conditions=source', '--import', 'tsx'],
-    env: { ...process.env, LOAD_URL: address, LOAD_TOKEN: CLIENT_TOKEN },
+    env: { ...process.env, LOAD_URL: address, LOAD_TOKEN: CLIENT_TOKEN, LOAD_SERVER_PID: String(serverPid) },
   })
   keepOn(1, loader)
   return loader
 }
 
-async function load(generator: ChildProcess, order: LoadOrder): Promise<LoadReport> {
-  generator.send(order)
-  const [report] = (await once(generator, 'message')) as [LoadReport]
+/** All begin together, when all their connections are there. */
+async function load(...orders: readonly (readonly [ChildProcess, LoadOrder])[]): Promise<LoadReport[]> {
+  await Promise.all(
+    orders.map(([loader, order]) => {
+      loader.send(order)
+      return once(loader, 'message')
+    }),
+  )
+  return Promise.all(
+    orders.map(async ([loader]) => {
+      loader.send('begin')
+      const [report] = (await once(loader, 'message')) as [LoadReport]
+      return report
+    }),
+  )
+}
+
+async function alone(loader: ChildProcess, order: LoadOrder): Promise<LoadReport> {
+  const [report] = await load([loader, order])
+  if (report === undefined) throw new Error('There is no report.')
   return report
 }
 
@@ -93,8 +109,9 @@ function tell(name: string, report: LoadReport): void {
   const { refusedMs, firstRefusedMs } = report
   if (refusedMs.length > 0) print(`  refused ${perS(refusedMs.length + firstRefusedMs.length)} (${spans(refusedMs)})`)
   if (firstRefusedMs.length > 0) print(`  in the first two seconds (${spans(firstRefusedMs)})`)
-  print(`  the loop of this loader was late by p99 ${report.ownDelayMs.toFixed(1)} ms`)
-  if (report.unsent > 0) print(`  not sent, because ${CONNECTIONS_MAX} connections were taken: ${perS(report.unsent)}`)
+  const share = `${Math.round(report.serverShare * 100)} % of a core`
+  print(`  the server had ${share}; the loop of this loader was late by p99 ${report.ownDelayMs.toFixed(1)} ms`)
+  if (report.unsent > 0) print(`  not sent, because all connections were taken: ${perS(report.unsent)}`)
   if (Object.keys(report.others).length > 0) print(`  others: ${JSON.stringify(report.others)}`)
 }
 
@@ -106,8 +123,8 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-async function main(address: string): Promise<readonly string[]> {
-  const loaders = { heavy: startLoader(address), client: startLoader(address) }
+async function main(address: string, serverPid: number): Promise<readonly string[]> {
+  const loaders = { heavy: startLoader(address, serverPid), client: startLoader(address, serverPid) }
   try {
     return await measured(loaders)
   } finally {
@@ -117,21 +134,25 @@ async function main(address: string): Promise<readonly string[]> {
 }
 
 async function measured({ heavy, client }: Loaders): Promise<readonly string[]> {
-  const closed = { kind: 'closed', connections: Number(values.connections), ms: MS } as const
+  // Over the same connections as the load: a server with thousands of them does less than one with a few.
+  const closed = { kind: 'closed', atOnce: Number(values['at-once']), connections: CONNECTIONS, ms: MS } as const
   // The first one warms up.
-  await load(heavy, { ...closed, ms: 3_000 })
-  const peak = await load(heavy, closed)
+  await alone(heavy, { ...closed, ms: 3_000 })
+  const peak = await alone(heavy, closed)
   tell('the most', peak)
   const perS = admittedPerS(peak) * Number(values.times)
-  const [over, beside] = await Promise.all([
-    load(heavy, { kind: 'open', perS, ms: MS, connectionsMax: CONNECTIONS_MAX }),
-    load(client, { kind: 'open', perS: CLIENT_PER_S, ms: MS + CONNECTING_MS, connectionsMax: CLIENT_CONNECTIONS }),
-  ])
+  const [over, beside] = await load(
+    [heavy, { kind: 'open', perS, ms: MS, connections: CONNECTIONS }],
+    [client, { kind: 'open', perS: CLIENT_PER_S, ms: MS, connections: CLIENT_CONNECTIONS }],
+  )
+  if (over === undefined || beside === undefined) throw new Error('There is no report.')
   tell(`${values.times} times as much`, over)
   tell('a client beside it', beside)
-  const after = await load(heavy, { kind: 'closed', connections: 1, ms: AFTERWARDS_MS })
+  const after = await alone(heavy, { kind: 'closed', atOnce: 1, connections: 1, ms: AFTERWARDS_MS })
   tell('afterwards', after)
   const share = admittedPerS(over) / admittedPerS(peak)
+  const perCpu = (share * peak.serverShare) / over.serverShare
+  print(`for the same CPU time: admitted ${perCpu.toFixed(2)} of the most`)
   print(
     `admitted ${share.toFixed(2)} of the most; the last refusal came ${after.lastRefusalMs.toFixed(0)} ms after the load`,
   )
@@ -149,7 +170,7 @@ try {
   const { child, address } = await startServer({ directory, env: ENV, profile: values.profile })
   keepOn(0, child)
   try {
-    const failures = await main(address)
+    const failures = await main(address, child.pid ?? 0)
     for (const failure of failures) print(`NOT kept: ${failure}`)
     if (failures.length === 0) print('kept')
     else process.exitCode = 1

@@ -253,6 +253,8 @@ export const LIMITS = {
    * gets some ten times as much, and no more.
    */
   openJobsBytesMax: 17_179_869_184,
+  /** The same over all clients: five million jobs, which `MAX_OPEN_JOBS` allows, have 13 KB each. */
+  allOpenJobsBytesMax: 68_719_476_736,
   /** The same for the automations of one owner, with those that are canceled: 100,000 of them may have 40 kB each. */
   automationsBytesMax: 4_294_967_296,
   /** One automation as it is stored, in three forms. Lists read a page of them at once. */

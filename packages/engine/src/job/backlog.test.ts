@@ -60,6 +60,31 @@ test('[C-10] jobs of one client are bounded in bytes too: the more there are, th
   await stage.create('one', { ...asks('b'), initialData: { text: 'x'.repeat(400_000) } })
 })
 
+test('[C-10] jobs of all clients are bounded in bytes too, however many clients share them', async () => {
+  const bytesTotalMax = 1_000_000
+  const stage = new Stage([oneTask()], {
+    settings: { backlog: { perClientMax: 10_000, totalMax: 10_000, bytesTotalMax } },
+  })
+  let [clients, sum, chars] = [0, 0, 400_000]
+  const refusals: unknown[] = []
+  while (chars >= 0) {
+    clients += 1
+    try {
+      await stage.create('one', { ...asks(`client-${clients}`), initialData: { text: 'x'.repeat(chars) } })
+      sum += 2 * chars
+    } catch (error) {
+      refusals.push(error)
+      chars = chars === 0 ? -1 : Math.floor(chars * 0.9)
+    }
+  }
+  for (const refusal of refusals) {
+    expect(refusal).toMatchObject({ code: 'TOO_MANY_REQUESTS', details: { retry_after_s: 5 } })
+    expect(String(refusal)).toMatch(/over all clients, .* Put large data into files, or wait until some have ended\./)
+  }
+  expect(clients - refusals.length).toBeGreaterThan(500)
+  expect(sum).toBeLessThan(10 * bytesTotalMax)
+})
+
 test('[H-04] creations of one moment never exceed the bound', async () => {
   const stage = aStage(7)
   const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => stage.create('one', asks('a'))))

@@ -8,6 +8,8 @@ export interface BacklogBounds {
   readonly totalMax: number
   /** What those of one client may have together, with those in quarantine: each new one gets a share of it. */
   readonly bytesPerClientMax?: number
+  /** The same over all clients. */
+  readonly bytesTotalMax?: number
 }
 
 /** A job that wants to begin. */
@@ -82,6 +84,8 @@ export class Backlog {
       if (all.open >= all.max * factor) return refusal('There are too many open jobs.')
       const share = this.#shareOf(own) * factor
       if (bytes > share) return tooLarge(own.open + own.quarantined, Math.floor(share), bytes)
+      const shareOfAll = this.#shareOfAll() * factor
+      if (bytes > shareOfAll) return tooLargeForAll(shareOfAll, bytes)
       // Others may have taken what the look allowed. A child does not wait for it.
       if (isChild || (own.left > 0 && all.left > 0)) break
       await roomIn(own.left > 0 ? all : own)
@@ -94,13 +98,20 @@ export class Backlog {
     const own = this.#clients.get(clientId)
     const all = this.#all
     if (own === undefined || !this.#isKnown(own) || !this.#isKnown(all)) return undefined
-    if (own.open >= own.max || all.open >= all.max || bytes > this.#shareOf(own)) return undefined
+    if (own.open >= own.max || all.open >= all.max) return undefined
+    if (bytes > this.#shareOf(own) || bytes > this.#shareOfAll()) return undefined
     return begun(own, all)
   }
 
   /** What one more job of a client may begin with. */
   #shareOf({ open, quarantined }: Count): number {
     return fairShare(this.#options.bounds.bytesPerClientMax ?? LIMITS.openJobsBytesMax, open + quarantined)
+  }
+
+  /** What one more job of anybody may begin with. */
+  #shareOfAll(): number {
+    const { open, quarantined } = this.#all
+    return fairShare(this.#options.bounds.bytesTotalMax ?? LIMITS.allOpenJobsBytesMax, open + quarantined)
   }
 
   #remember(clientId: string): Count {
@@ -186,6 +197,14 @@ function refusal(why: string): ImpresarioError {
 
 function tooLarge(jobs: number, share: number, bytes: number): ImpresarioError {
   const why = `You have ${jobs} jobs that are open or in quarantine. With so many, a new one may have about ${share} bytes, and this one has ${bytes}.`
+  const message = `${why} Put large data into files, or wait until some have ended.`
+  return new ImpresarioError('TOO_MANY_REQUESTS', message, { details: { retry_after_s: RETRY_AFTER_S } })
+}
+
+/** How many jobs others have is not told: the share is rounded down to a power of two. */
+function tooLargeForAll(share: number, bytes: number): ImpresarioError {
+  const about = share < 1 ? 0 : 2 ** Math.floor(Math.log2(share))
+  const why = `There are so many open jobs, over all clients, that a new one may have about ${about} bytes, and this one has ${bytes}.`
   const message = `${why} Put large data into files, or wait until some have ended.`
   return new ImpresarioError('TOO_MANY_REQUESTS', message, { details: { retry_after_s: RETRY_AFTER_S } })
 }

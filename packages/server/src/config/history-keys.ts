@@ -14,6 +14,7 @@ export interface HistorySettings {
   readonly idempotencyKeyHours: number
   readonly maxOpenJobsPerClient: number
   readonly maxOpenJobsBytesPerClient: number
+  readonly maxOpenJobsBytes: number
   readonly maxOpenJobs: number
   readonly automationsBytesMax: number
   readonly eventsBytesMax: number
@@ -114,6 +115,15 @@ export const HISTORY_KEYS: Readonly<Record<keyof HistorySettings, ConfigKey>> = 
     max: 1_000_000_000,
     default: 5_000_000,
     description: 'Maximum number of open jobs of all clients together.',
+  },
+  maxOpenJobsBytes: {
+    names: ['MAX_OPEN_JOBS_BYTES'],
+    type: 'integer',
+    min: 1_048_576,
+    max: 1_000_000_000_000_000,
+    default: LIMITS.allOpenJobsBytesMax,
+    description:
+      'What the jobs of all clients that are open or in quarantine may begin with together, in bytes of memory. A new job may have this much divided by their number; a larger one is refused with 429. In the worst case all together have ten times as much.',
   },
   automationsBytesMax: {
     names: ['AUTOMATIONS_BYTES_MAX'],

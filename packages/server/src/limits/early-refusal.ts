@@ -1,10 +1,12 @@
+import { STATUS_CODES } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance, RouteOptions } from 'fastify'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, LIMITS } from '@impresario/protocol'
 import { whenOver } from '../http/answer-end.ts'
 import { problemBody } from '../http/problem.ts'
 import { SECURE_HEADERS } from '../http/secure-headers.ts'
 import type { LoadShedding } from './load-shedding.ts'
+import { RefusingConnections } from './refusing-connections.ts'
 
 const RETRY_AFTER_S = 1
 const REFUSAL = new ImpresarioError('OVERLOADED', 'There is more work than can be done in time.', {
@@ -12,12 +14,27 @@ const REFUSAL = new ImpresarioError('OVERLOADED', 'There is more work than can b
 })
 const BODY = Buffer.from(JSON.stringify(problemBody(REFUSAL)))
 /** Names and values by turns, as Node writes them out. */
-const HEADERS = Object.entries({
+const HEADER_LINES = Object.entries({
   ...SECURE_HEADERS,
   'content-type': 'application/json; charset=utf-8',
   'content-length': String(BODY.length),
   'retry-after': String(RETRY_AFTER_S),
-}).flat()
+})
+const HEADERS = HEADER_LINES.flat()
+
+/** The same as Node would write it. It need not say what time it is (RFC 9110, 6.6.1). */
+const WHOLE_ANSWER = Buffer.concat([
+  Buffer.from(
+    [
+      `HTTP/1.1 ${REFUSAL.status} ${STATUS_CODES[REFUSAL.status] ?? ''}`,
+      ...HEADER_LINES.map(([name, value]) => `${name}: ${value}`),
+      'connection: keep-alive',
+      `keep-alive: timeout=${LIMITS.keepAliveMs / 1_000}`,
+      '\r\n',
+    ].join('\r\n'),
+  ),
+  BODY,
+])
 
 /**
  * Refuses requests for new work before anything looks at them, while `shedding` says so: no hook runs, no token is looked up and
@@ -36,13 +53,21 @@ export function refuseEarly(app: FastifyInstance, shedding: LoadShedding): void 
 function guard(server: Server, shedding: LoadShedding, routes: NewWorkRoutes): void {
   const listeners = server.rawListeners('request')
   server.removeAllListeners('request')
+  const connections = new RefusingConnections(server, {
+    isShedding: () => shedding.bound !== Infinity,
+    isRefused: (request) => routes.has(request) && shedding.refuses(),
+    answer: WHOLE_ANSWER,
+  })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (routes.has(request)) {
       if (request.headers.origin === undefined && shedding.refuses()) {
-        response.writeHead(REFUSAL.status, HEADERS)
-        response.end(BODY)
+        connections.refuse(request, response, () => {
+          response.writeHead(REFUSAL.status, HEADERS)
+          response.end(BODY)
+        })
         return
       }
+      connections.noteWork(request)
       shedding.began()
       whenOver(response, () => shedding.ended())
     }
@@ -65,7 +90,7 @@ class NewWorkRoutes {
     this.#patterns.push(new RegExp(`^${escaped.replaceAll(/:[^/]+/g, '[^/]+').replaceAll('*', '.*')}$`))
   }
 
-  has({ method, url = '' }: IncomingMessage): boolean {
+  has({ method, url = '' }: Pick<IncomingMessage, 'method' | 'url'>): boolean {
     if (method !== 'POST') return false
     const end = url.indexOf('?')
     const path = end === -1 ? url : url.slice(0, end)

@@ -4,12 +4,14 @@ import type { EventLoopUtilization } from 'node:perf_hooks'
 /** However slow it is, so many may be under way. */
 const UNDER_WAY_MIN = 64
 /** As many as are done in this time may be under way while others are refused. */
-const TARGET_MS = 25
+const TARGET_MS = 30
 /** For so long, and for more than one beat, too many must have been under way before anything is refused. */
 const START_MS = 200
 const START_BEATS = 2
 /** Of the time. Where the loop has time to spare, it is the storage that is slow, and refusing would make nothing faster. */
 const BUSY_MIN = 0.9
+/** Now, or in the mean of about so long: between two long turns the loop waits for the storage, and looks idle for a moment. */
+const BUSY_MEAN_MS = 500
 /** Few under way for so many beats: the load has fallen. */
 const CALM_BEATS = 10
 /** What is done comes in groups, one for each write: a mean of about a second. */
@@ -23,11 +25,14 @@ const KEPT = 0.999
  * refused unread, which costs a tenth of a job or less.
  *
  * `open` → `bounded` when for a moment more have been under way than can be done in the longest acceptable wait, and the event loop
- * had no time to spare → `open` when few have been under way for half a second. A burst that is worked off in time is never refused.
+ * had no time to spare or did not even come to its timers → `open` when few have been under way for half a second. A burst that is worked off in time is never refused.
  */
 export class LoadShedding {
   readonly #waitMsMax: number
   readonly #busyShare: () => number
+  readonly #now: () => number
+  #beatAt = Number.POSITIVE_INFINITY
+  #busyMean = 0
   #underWay = 0
   #done = 0
   /** How many are done in a millisecond, and the most that it lately was. */
@@ -41,9 +46,10 @@ export class LoadShedding {
   #refused = 0
 
   /** `waitMsMax`: the longest acceptable wait; zero switches it off. */
-  constructor(waitMsMax: number, busyShare: () => number = loopShare()) {
+  constructor(waitMsMax: number, busyShare: () => number = loopShare(), now: () => number = () => performance.now()) {
     this.#waitMsMax = waitMsMax
     this.#busyShare = busyShare
+    this.#now = now
   }
 
   get bound(): number {
@@ -63,19 +69,29 @@ export class LoadShedding {
   /** Once every so often: after so many milliseconds. */
   beat(sinceMs: number): void {
     if (this.#waitMsMax === 0) return
+    this.#beatAt = this.#now()
     const busy = this.#busyShare()
+    this.#busyMean += (busy - this.#busyMean) * (1 - Math.exp(-sinceMs / BUSY_MEAN_MS))
     this.#perMs += (this.#done / sinceMs - this.#perMs) * NEWEST_SHARE
     this.#perMsMax = Math.max(this.#perMs, this.#perMsMax * KEPT)
     this.#done = 0
-    if (this.#bound === Infinity) this.#lookForLoad(busy, sinceMs)
+    if (this.#bound === Infinity) this.#lookForLoad(Math.max(busy, this.#busyMean), sinceMs)
     else this.#lookForCalm()
   }
 
   #lookForLoad(busy: number, sinceMs: number): void {
-    const isOver = busy >= BUSY_MIN && this.#underWay > Math.max(4 * UNDER_WAY_MIN, this.#perMsMax * this.#waitMsMax)
+    const isOver = busy >= BUSY_MIN && this.#isOver
     this.#overBeats = isOver ? this.#overBeats + 1 : 0
     this.#overMs = isOver ? this.#overMs + sinceMs : 0
     if (this.#overBeats < START_BEATS || this.#overMs < START_MS) return
+    this.#start()
+  }
+
+  get #isOver(): boolean {
+    return this.#underWay > Math.max(4 * UNDER_WAY_MIN, this.#perMsMax * this.#waitMsMax)
+  }
+
+  #start(): void {
     this.#bound = this.#newBound()
     this.#calmBeats = 0
   }
@@ -95,6 +111,8 @@ export class LoadShedding {
 
   /** Whether the one that comes now is to be refused. */
   refuses(): boolean {
+    // The loop takes in more and more, and does not even come to its timers.
+    if (this.#bound === Infinity && this.#isOver && this.#now() - this.#beatAt > START_MS) this.#start()
     if (this.#underWay < this.#bound) return false
     this.#refused += 1
     return true

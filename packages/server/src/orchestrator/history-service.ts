@@ -67,10 +67,10 @@ function openNamed(uri: string, open: (uri: string) => History): History {
 /** How long the engine keeps what nothing needs any more. */
 export function retentionOf(settings: HistorySettings): Partial<EngineSettings> {
   const { jobRetentionDays, idempotencyKeyHours, maxOpenJobsPerClient, maxOpenJobs } = settings
-  const { maxOpenJobsBytesPerClient: bytesPerClientMax } = settings
+  const { maxOpenJobsBytesPerClient: bytesPerClientMax, maxOpenJobsBytes: bytesTotalMax } = settings
   return {
     retention: { endedJobMs: spanMs(jobRetentionDays), keyMs: idempotencyKeyHours * HOUR_MS },
-    backlog: { perClientMax: maxOpenJobsPerClient, totalMax: maxOpenJobs, bytesPerClientMax },
+    backlog: { perClientMax: maxOpenJobsPerClient, totalMax: maxOpenJobs, bytesPerClientMax, bytesTotalMax },
   }
 }
 
