@@ -78,7 +78,9 @@ export function checkRecords(check: Check): void {
 
   check('[G-01] of twenty writers of one version one wins', async ({ storage }) => {
     await storage.commit({ put: [putJob('j1', 1)] })
-    const outcomes = await Promise.all(Array.from({ length: 20 }, () => storage.commit({ put: [putJob('j1', 2)] })))
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, async () => storage.commit({ put: [putJob('j1', 2)] })),
+    )
     expect(outcomes.filter((outcome) => outcome === 'committed')).toHaveLength(1)
   })
 }

@@ -185,7 +185,7 @@ export function checkConcurrency(check: Check): void {
     await storage.commit({ enqueue: [item('i1')] })
     const lease = await claimOne(storage)
     const endings = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => storage.commit({ settle: lease, enqueue: [item(`end${index}`)] })),
+      Array.from({ length: 20 }, async (_, index) => storage.commit({ settle: lease, enqueue: [item(`end${index}`)] })),
     )
     expect(endings.filter((outcome) => outcome === 'committed')).toHaveLength(1)
     expect(await claimedIds(storage)).toHaveLength(1)

@@ -53,7 +53,7 @@ test('[C-10] many large records at once are written in one transaction and read 
   const directory = temporaryDirectory()
   const ids = Array.from({ length: 40 }, (_, index) => `j${index}`)
   const first = openEmbeddedStorage({ directory })
-  await Promise.all(ids.map((id) => first.commit({ put: [large(id, 1, MB)], enqueue: [item(id)] })))
+  await Promise.all(ids.map(async (id) => first.commit({ put: [large(id, 1, MB)], enqueue: [item(id)] })))
   await first.close()
   const again = openEmbeddedStorage({ directory })
   expect(again.integrityCheck()).toEqual([])

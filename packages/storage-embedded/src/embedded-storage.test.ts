@@ -62,8 +62,8 @@ test('[G-01] commits of one turn travel in one write', async () => {
   const { journal, writes } = recordingDisk()
   const storage = open(journal)
   const ids = Array.from({ length: 200 }, (_, index) => `j${index}`)
-  await Promise.all(ids.map((id) => storage.commit({ put: [putJob(id, 1)], enqueue: [item(id)] })))
-  await Promise.all(ids.map(() => storage.sync()))
+  await Promise.all(ids.map(async (id) => storage.commit({ put: [putJob(id, 1)], enqueue: [item(id)] })))
+  await Promise.all(ids.map(async () => storage.sync()))
   expect(writes).toHaveLength(1)
   expect(writes[0]?.records).toHaveLength(200)
   await storage.close()
@@ -155,8 +155,8 @@ test('[G-01] after a failed write everything is refused, for good', async () => 
     storage.claim('turns', { limit: 1, leaseMs: 1 }),
     storage.claimExpired('turns', { limit: 1, leaseMs: 1 }),
     storage.renew([], 1),
-    storage.commit({}),
-    storage.sync(),
+    Promise.resolve(storage.commit({})),
+    Promise.resolve(storage.sync()),
   ]
   for (const outcome of await Promise.allSettled(calls)) {
     expect(outcome.status === 'rejected' && isImpresarioError(outcome.reason, 'STORAGE_UNAVAILABLE')).toBe(true)

@@ -253,7 +253,7 @@ export class EmbeddedStorage implements Storage {
       this.#mustWork()
       return this.#commit(batch)
     } catch (error) {
-      return Promise.reject(error)
+      return rejected(error)
     }
   }
 
@@ -287,7 +287,7 @@ export class EmbeddedStorage implements Storage {
       this.#mustWork()
       return this.#flusher?.sync()
     } catch (error) {
-      return Promise.reject(error)
+      return rejected(error)
     }
   }
 
@@ -417,6 +417,11 @@ export class EmbeddedStorage implements Storage {
 /** Storage without a disk, for tests, for experiments, and for work that may be lost. */
 export function createMemoryStorage({ now }: { readonly now: () => number }): EmbeddedStorage {
   return new EmbeddedStorage({ now })
+}
+
+/** What goes wrong is a rejection here, as with every other storage. */
+async function rejected(error: unknown): Promise<never> {
+  throw error
 }
 
 function hasMarks(marks: ClaimMarks | undefined): boolean {

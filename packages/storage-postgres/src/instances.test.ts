@@ -159,7 +159,9 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL with several instance
         ...Array.from({ length: 10 }, (_, index) => record(`w${writer} ${round} ${index}`, 1)),
         record(`k${round}`, 1, { status: `w${writer}` }),
       ]
-      const outcomes = await Promise.all(storages.map((storage, writer) => storage.commit({ put: batch(writer) })))
+      const outcomes = await Promise.all(
+        storages.map(async (storage, writer) => storage.commit({ put: batch(writer) })),
+      )
       expect(outcomes.filter((outcome) => outcome === 'committed')).toHaveLength(1)
     }
     const counts = (await storages[0]?.counts('key', {})) ?? {}

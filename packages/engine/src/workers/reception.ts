@@ -36,10 +36,9 @@ export class Reception {
   /** Takes results. Each counts once; all of them are durable when this resolves. */
   async results(workerId: string, reports: readonly Report[]): Promise<readonly Receipt[]> {
     const receipts = reports.map((report) => this.#resultOrRejection(workerId, report))
-    const known = receipts.some((receipt) => receipt instanceof Promise) ? await Promise.all(receipts) : receipts
+    const known = await all(receipts)
     await this.#options.storage.sync()
-    // Those that were to come are there.
-    return known as readonly Receipt[]
+    return known
   }
 
   /** One that cannot be taken must not keep the next ones from being looked at. */
@@ -228,6 +227,12 @@ export class Reception {
       }
     }
   }
+}
+
+/** As `Promise.all`, where most are no promises: then nothing is awaited. */
+function all<T>(values: readonly Soon<T>[]): Soon<readonly T[]> {
+  const isThere = (value: Soon<T>): value is T => !(value instanceof Promise)
+  return values.every(isThere) ? values : Promise.all(values.map(async (value) => value))
 }
 
 const STALE: Receipt = { type: 'ignored', reason: 'stale_task', job: undefined }

@@ -16,7 +16,7 @@ const UNUSUAL: readonly (readonly [string, unknown])[] = [
   ['something with toJSON', { toJSON: () => 1 }],
   ['a function', () => 1],
   ['an object without a prototype', Object.create(null)],
-  ['an instance', new (class Thing {})()],
+  ['an instance', new Map()],
   ['a key that is the prototype', JSON.parse('{"__proto__":1}')],
 ]
 

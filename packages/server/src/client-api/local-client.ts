@@ -123,8 +123,10 @@ class LocalTransport implements ClientTransport {
     const caller = this.#as('client')
     // Most starts name a blueprint and nothing else.
     const checked = Object.keys(rest).length > 1 ? readRequest(schemas.createJobRequest, rest) : rest
-    const request: Mutable<CreateJobRequest> = { ...believed<CreateJobRequest>(checked) }
-    request.initial_data = asData('The initial data', data ?? {})
+    const request: Mutable<CreateJobRequest> = {
+      ...believed<CreateJobRequest>(checked),
+      initial_data: asData('The initial data', data ?? {}),
+    }
     if (metadata !== undefined) request.metadata = asData('The metadata', metadata)
     const wanted = readCreate(request, { client: caller.client })
     if (wanted.webhookUrl !== undefined) mustBeWebhookUrl(wanted.webhookUrl, webhookPolicy)
