@@ -7,9 +7,54 @@ interface Statement {
   readonly values: readonly unknown[]
 }
 
-/** The statement for a list. `schema` is quoted. */
-export function listStatement(schema: string, kind: Kind, query: ListQuery): Statement {
-  const { text, values } = pageStatement(schema, kind, query)
+/** The index that a list walks. */
+export type Way = 'id' | 'owner' | 'status' | 'name'
+
+/** Where several indexes lead to the records, one look so far shows which of them leads further back. */
+const PROBE_LOOKS = 2_000
+
+/** The statuses that are asked for; `undefined` for all. */
+function statusesOf({ status, statuses }: ListQuery): readonly string[] | undefined {
+  if (status === undefined) return statuses === undefined ? undefined : [...new Set(statuses)]
+  return statuses === undefined || statuses.includes(status) ? [status] : []
+}
+
+/** Indexes that lead to all that is asked for. */
+export function waysOf(kind: Kind, query: ListQuery): readonly Way[] {
+  if (query.name !== undefined && isIndexedByName(kind)) return ['name']
+  const statuses = statusesOf(query)
+  const ways: Way[] = []
+  if (statuses !== undefined && !statuses.includes('finished')) ways.push('status')
+  if (query.owner !== undefined) ways.push('owner')
+  return ways.length === 0 ? ['id'] : ways
+}
+
+/** Whether this index also leads to records that another filter leaves out. */
+export function isScan(way: Way, query: ListQuery): boolean {
+  const { owner, name, search = '' } = query
+  if (search !== '') return true
+  if (way === 'name') return false
+  return (
+    name !== undefined ||
+    (way !== 'owner' && owner !== undefined) ||
+    (way !== 'status' && statusesOf(query) !== undefined)
+  )
+}
+
+/** How far back each of these ways comes within the looks of the query, as columns `w0`, `w1`. `schema` is quoted. */
+export function floorStatement(schema: string, kind: Kind, query: ListQuery, ways: readonly Way[]): Statement {
+  const { owner = null, before = null, from = null, looksMax = PROBE_LOOKS } = query
+  const floors = ways.map(
+    (way, index) =>
+      `${schema}.list_floor($1, '${way === 'name' ? 'id' : way}', $2, $3::text[], $4, $5, $6) AS w${index}`,
+  )
+  const looks = Math.max(1, Math.floor(looksMax))
+  return { text: `SELECT ${floors.join(', ')}`, values: [kind, owner, statusesOf(query) ?? null, before, from, looks] }
+}
+
+/** The statement for a list that walks this index. `schema` is quoted. */
+export function listStatement(schema: string, kind: Kind, query: ListQuery, way: Way): Statement {
+  const { text, values } = way === 'name' ? byName(schema, kind, query) : inOrder(schema, kind, query, way)
   if (query.bytesMax === undefined) return { text, values }
   // The length of a text is known without reading it, so that only the text that is sent is fetched from its storage
   // (TOAST).
@@ -22,49 +67,31 @@ export function listStatement(schema: string, kind: Kind, query: ListQuery): Sta
   }
 }
 
-/**
- * Where a page ends that may look through so many records: the id of the last of them. No statement where an index leads to
- * all that is asked for.
- */
-export function floorStatement(schema: string, kind: Kind, query: ListQuery): Statement | undefined {
-  const { looksMax, search, name, ...indexed } = query
-  const isScan = (search !== undefined && search !== '') || name !== undefined
-  if (looksMax === undefined || !isScan) return undefined
-  const { text, values } = pageStatement(schema, kind, { ...indexed, limit: looksMax })
+function inOrder(schema: string, kind: Kind, query: ListQuery, way: Way): Statement {
+  const { owner = null, name = null, before = null, from = null, search = '', limit } = query
+  const needle = search === '' ? null : searchable(search)
   return {
-    text: `SELECT id FROM (${text}) p ORDER BY id COLLATE "C" DESC OFFSET ${Math.floor(looksMax) - 1} LIMIT 1`,
-    values,
+    text: `SELECT id, version, data FROM ${schema}.list_page($1, '${way}', $2, $3::text[], $4, $5, $6, $7, $8)`,
+    values: [kind, owner, statusesOf(query) ?? null, name, before, from, needle, limit],
   }
 }
 
-function pageStatement(schema: string, kind: Kind, query: ListQuery): Statement {
+/** Of a kind that has an index of names. */
+function byName(schema: string, kind: Kind, query: ListQuery): Statement {
   const values: unknown[] = [kind, query.limit]
   const add = (value: unknown): string => `$${values.push(value)}`
   const where = ['r.kind = $1', `(r.expires_at IS NULL OR r.expires_at > (SELECT ${schema}.now_ms()))`]
-  const isByName = query.name !== undefined && isIndexedByName(kind)
   // A plan that is kept knows no values: the literal tells it that the index by name holds all that is asked for.
-  if (isByName) where.push(`r.kind = '${kind}'`)
+  where.push(`r.kind = '${kind}'`, `r.name = ${add(query.name)}`)
   // What is computed is not looked up in the index by owner, which may be longer.
-  if (query.owner !== undefined) where.push(`${isByName ? "r.owner || ''" : 'r.owner'} = ${add(query.owner)}`)
-  if (query.name !== undefined) where.push(`r.name = ${add(query.name)}`)
+  if (query.owner !== undefined) where.push(`r.owner || '' = ${add(query.owner)}`)
   if (query.before !== undefined) where.push(`r.id < ${add(query.before)}`)
   if (query.from !== undefined) where.push(`r.id >= ${add(query.from)}`)
   if (query.search !== undefined && query.search !== '') {
     where.push(`position(${add(searchable(query.search))} IN r.text) > 0`)
   }
-  if (query.status !== undefined) where.push(`r.status = ${add(query.status)}`)
-  const page = (conditions: readonly string[]): string =>
-    `SELECT r.id, r.version, r.data FROM ${schema}.records r WHERE ${conditions.join(' AND ')} ORDER BY r.id DESC LIMIT $2`
-  if (query.statuses === undefined) return { text: page(where), values }
-  if (query.owner !== undefined) {
-    where.push(`r.status = ANY (${add(query.statuses)}::text[])`)
-    return { text: page(where), values }
-  }
-  // One page per status from its own index, then the best of all: a rare status is found quickly among millions of
-  // others.
-  const each = page([...where, 'r.status = s.status'])
-  const statuses = add([...new Set(query.statuses)])
-  const text = `SELECT p.* FROM unnest(${statuses}::text[]) AS s(status) CROSS JOIN LATERAL (${each}) p
-    ORDER BY p.id COLLATE "C" DESC LIMIT $2`
+  const statuses = statusesOf(query)
+  if (statuses !== undefined) where.push(`r.status = ANY (${add(statuses)}::text[])`)
+  const text = `SELECT r.id, r.version, r.data FROM ${schema}.records r WHERE ${where.join(' AND ')} ORDER BY r.id DESC LIMIT $2`
   return { text, values }
 }

@@ -23,7 +23,8 @@ import type { Connections } from './connections.ts'
 import type { Durability } from './durability.ts'
 import { GroupCommit } from './group-commit.ts'
 import type { Hints } from './hints.ts'
-import { floorStatement, listStatement } from './list-statement.ts'
+import { floorStatement, isScan, listStatement, waysOf } from './list-statement.ts'
+import type { Way } from './list-statement.ts'
 import { Reads } from './reads.ts'
 import { Renewals } from './renewals.ts'
 import { storedOf } from './rows.ts'
@@ -102,12 +103,10 @@ export class PostgresStorage implements Storage {
   async list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>> {
     const storable = storableQuery(query)
     if (storable === undefined) return []
-    const floor = await this.#floorOf(kind, storable)
-    const { text, values } = listStatement(
-      this.#parts.schema,
-      kind,
-      floor === undefined ? storable : { ...storable, from: floor },
-    )
+    if (storable.statuses?.length === 0 || storable.limit < 1) return []
+    const { way, floor } = await this.#wayOf(kind, storable)
+    const looked = floor === undefined ? storable : { ...storable, from: floor }
+    const { text, values } = listStatement(this.#parts.schema, kind, looked, way)
     const rows = await this.#call<RecordRow & { readonly total?: number }>(text, values, AGAIN)
     const last = rows.at(-1)
     const isCut = last?.total !== undefined && last.total > rows.length
@@ -118,12 +117,18 @@ export class PostgresStorage implements Storage {
     )
   }
 
-  /** The id where a page ends that would otherwise look through too many records. */
-  async #floorOf(kind: Kind, query: ListQuery): Promise<string | undefined> {
-    const statement = floorStatement(this.#parts.schema, kind, query)
-    if (statement === undefined) return undefined
-    const [row] = await this.#call<{ readonly id: string }>(statement.text, statement.values, AGAIN)
-    return row?.id
+  /** The index that a list walks, and the id where its page ends if it would otherwise look through too many records. */
+  async #wayOf(kind: Kind, query: ListQuery): Promise<{ readonly way: Way; readonly floor: string | undefined }> {
+    const ways = waysOf(kind, query)
+    const [only = 'id'] = ways
+    const isBounded = (way: Way): boolean => query.looksMax !== undefined && isScan(way, query)
+    if (ways.length === 1 && !isBounded(only)) return { way: only, floor: undefined }
+    const { text, values } = floorStatement(this.#parts.schema, kind, query, ways)
+    const [row] = await this.#call<Readonly<Record<string, string | null>>>(text, values, AGAIN)
+    // The one that comes furthest back, or to the end of its records.
+    const reached = ways.map((way, index) => ({ way, floor: row?.[`w${index}`] ?? undefined }))
+    const best = reached.reduce((a, b) => (isFurther(b.floor, a.floor) ? b : a))
+    return isBounded(best.way) ? best : { way: best.way, floor: undefined }
   }
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
@@ -255,4 +260,9 @@ export class PostgresStorage implements Storage {
   #mustBeOpen(): void {
     if (this.#closed !== undefined) throw closedError()
   }
+}
+
+function isFurther(a: string | undefined, b: string | undefined): boolean {
+  if (a === undefined || b === undefined) return a === undefined && b !== undefined
+  return Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0
 }
