@@ -10,6 +10,7 @@ import type {
   Job,
   JobRequest,
   Listing,
+  Facets,
   ListQuery,
   Log,
   LogsOfJobs,
@@ -356,6 +357,11 @@ export class Engine implements Service {
 
   listJobs(query: ListQuery): Promise<Listing<'job'>> {
     return this.#storage.list('job', query)
+  }
+
+  /** How many jobs there are of each status that any has. */
+  countJobs(facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
+    return this.#storage.counts('job', facets)
   }
 
   /** The job once it has changed as asked, or as it is when the time is up. */

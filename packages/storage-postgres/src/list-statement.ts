@@ -14,7 +14,7 @@ export type Way = 'id' | 'owner' | 'status' | 'name'
 const PROBE_LOOKS = 2_000
 
 /** The statuses that are asked for; `undefined` for all. */
-function statusesOf({ status, statuses }: ListQuery): readonly string[] | undefined {
+export function statusesOf({ status, statuses }: ListQuery): readonly string[] | undefined {
   if (status === undefined) return statuses === undefined ? undefined : [...new Set(statuses)]
   return statuses === undefined || statuses.includes(status) ? [status] : []
 }

@@ -23,7 +23,7 @@ import type { Connections } from './connections.ts'
 import type { Durability } from './durability.ts'
 import { GroupCommit } from './group-commit.ts'
 import type { Hints } from './hints.ts'
-import { floorStatement, isScan, listStatement, waysOf } from './list-statement.ts'
+import { floorStatement, isScan, listStatement, statusesOf, waysOf } from './list-statement.ts'
 import type { Way } from './list-statement.ts'
 import { Reads } from './reads.ts'
 import { Renewals } from './renewals.ts'
@@ -103,7 +103,7 @@ export class PostgresStorage implements Storage {
   async list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>> {
     const storable = storableQuery(query)
     if (storable === undefined) return []
-    if (storable.statuses?.length === 0 || storable.limit < 1) return []
+    if (statusesOf(storable)?.length === 0 || storable.limit < 1) return []
     const { way, floor } = await this.#wayOf(kind, storable)
     const looked = floor === undefined ? storable : { ...storable, from: floor }
     const { text, values } = listStatement(this.#parts.schema, kind, looked, way)

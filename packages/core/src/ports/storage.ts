@@ -290,8 +290,8 @@ export interface ListQuery extends Omit<Facets, 'text'> {
    */
   readonly bytesMax?: number
   /**
-   * So many records may be looked through that a filter then leaves out; a page may end before, even without any record. A
-   * storage whose scans block no other call need not count.
+   * So many records may be looked through that a filter then leaves out; a page may end before, even without any record, and
+   * then says where to go on. A storage that keeps everything in memory need not count.
    */
   readonly looksMax?: number
 }
