@@ -29,11 +29,11 @@ export function waysOf(kind: Kind, query: ListQuery): readonly Way[] {
   return ways.length === 0 ? ['id'] : ways
 }
 
-/** Whether this index also leads to records that another filter leaves out. */
+/** Whether this index also leads to records that another filter leaves out; those of one name are few. */
 export function isScan(way: Way, query: ListQuery): boolean {
   const { owner, name, search = '' } = query
-  if (search !== '') return true
   if (way === 'name') return false
+  if (search !== '') return true
   return (
     name !== undefined ||
     (way !== 'owner' && owner !== undefined) ||
@@ -43,37 +43,47 @@ export function isScan(way: Way, query: ListQuery): boolean {
 
 /** How far back each of these ways comes within the looks of the query, as columns `w0`, `w1`. `schema` is quoted. */
 export function floorStatement(schema: string, kind: Kind, query: ListQuery, ways: readonly Way[]): Statement {
-  const { owner = null, before = null, from = null, looksMax = PROBE_LOOKS } = query
-  const floors = ways.map(
-    (way, index) =>
-      `${schema}.list_floor($1, '${way === 'name' ? 'id' : way}', $2, $3::text[], $4, $5, $6) AS w${index}`,
-  )
-  const looks = Math.max(1, Math.floor(looksMax))
-  return { text: `SELECT ${floors.join(', ')}`, values: [kind, owner, statusesOf(query) ?? null, before, from, looks] }
+  const { owner = null, before = null, from = null } = query
+  const floors = ways.map((way, index) => `${schema}.list_floor($1, '${way}', $2, $3::text[], $4, $5, $6) AS w${index}`)
+  return {
+    text: `SELECT ${floors.join(', ')}`,
+    values: [kind, owner, statusesOf(query) ?? null, before, from, looksOf(query)],
+  }
 }
 
-/** The statement for a list that walks this index. `schema` is quoted. */
-export function listStatement(schema: string, kind: Kind, query: ListQuery, way: Way): Statement {
-  const { text, values } = way === 'name' ? byName(schema, kind, query) : inOrder(schema, kind, query, way)
+/**
+ * The statement for a list that walks this index. `schema` is quoted. Where `isBounded`, it first finds where its looks end, and
+ * each row has that `floor`; if nothing fits, there is one row with nothing else in it.
+ */
+export function listStatement(schema: string, kind: Kind, query: ListQuery, way: Way, isBounded = false): Statement {
+  const { text, values } = way === 'name' ? byName(schema, kind, query) : inOrder(schema, kind, query, way, isBounded)
   if (query.bytesMax === undefined) return { text, values }
   // The length of a text is known without reading it, so that only the text that is sent is fetched from its storage
   // (TOAST).
   const weighed = `SELECT p.*, octet_length(p.data) AS bytes, count(*) OVER () AS total,
     sum(octet_length(p.data)) OVER (ORDER BY p.id COLLATE "C" DESC) AS sum FROM (${text}) p`
   return {
-    text: `SELECT id, version, data, total::integer AS total FROM (${weighed}) w
-      WHERE sum - bytes < $${values.length + 1} ORDER BY id COLLATE "C" DESC`,
+    text: `SELECT ${isBounded ? 'floor, ' : ''}id, version, data, total::integer AS total FROM (${weighed}) w
+      WHERE ${isBounded ? 'id IS NULL OR ' : ''}sum - bytes < $${values.length + 1} ORDER BY id COLLATE "C" DESC`,
     values: [...values, query.bytesMax],
   }
 }
 
-function inOrder(schema: string, kind: Kind, query: ListQuery, way: Way): Statement {
+function inOrder(schema: string, kind: Kind, query: ListQuery, way: Way, isBounded: boolean): Statement {
   const { owner = null, name = null, before = null, from = null, search = '', limit } = query
   const needle = search === '' ? null : searchable(search)
+  const values = [kind, owner, statusesOf(query) ?? null, name, before, from, needle, limit]
+  const page = (start: string): string => `${schema}.list_page($1, '${way}', $2, $3::text[], $4, $5, ${start}, $7, $8)`
+  if (!isBounded) return { text: `SELECT id, version, data FROM ${page('$6')}`, values }
+  const floor = `SELECT ${schema}.list_floor($1, '${way}', $2, $3::text[], $5, $6, $9) AS floor`
   return {
-    text: `SELECT id, version, data FROM ${schema}.list_page($1, '${way}', $2, $3::text[], $4, $5, $6, $7, $8)`,
-    values: [kind, owner, statusesOf(query) ?? null, name, before, from, needle, limit],
+    text: `SELECT f.floor, p.id, p.version, p.data FROM (${floor}) f LEFT JOIN LATERAL ${page('coalesce(f.floor, $6)')} p ON true`,
+    values: [...values, looksOf(query)],
   }
+}
+
+function looksOf({ looksMax = PROBE_LOOKS }: ListQuery): number {
+  return Math.max(1, Math.floor(looksMax))
 }
 
 /** Of a kind that has an index of names. */

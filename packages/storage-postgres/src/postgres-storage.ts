@@ -104,10 +104,13 @@ export class PostgresStorage implements Storage {
     const storable = storableQuery(query)
     if (storable === undefined) return []
     if (statusesOf(storable)?.length === 0 || storable.limit < 1) return []
-    const { way, floor } = await this.#wayOf(kind, storable)
-    const looked = floor === undefined ? storable : { ...storable, from: floor }
-    const { text, values } = listStatement(this.#parts.schema, kind, looked, way)
-    const rows = await this.#call<RecordRow & { readonly total?: number }>(text, values, AGAIN)
+    const way = await this.#wayOf(kind, storable)
+    const isBounded = storable.looksMax !== undefined && isScan(way, storable)
+    const { text, values } = listStatement(this.#parts.schema, kind, storable, way, isBounded)
+    const found = await this.#call<ListRow>(text, values, AGAIN)
+    const floor = found[0]?.floor ?? undefined
+    // Where nothing fits, the one row only tells how far back that was looked.
+    const rows = found.filter(isRecord)
     const last = rows.at(-1)
     const isCut = last?.total !== undefined && last.total > rows.length
     const next = isCut ? last.id : rows.length < storable.limit ? floor : undefined
@@ -117,18 +120,15 @@ export class PostgresStorage implements Storage {
     )
   }
 
-  /** The index that a list walks, and the id where its page ends if it would otherwise look through too many records. */
-  async #wayOf(kind: Kind, query: ListQuery): Promise<{ readonly way: Way; readonly floor: string | undefined }> {
+  /** The index that a list walks: of several the one that leads further back with so many looks. */
+  async #wayOf(kind: Kind, query: ListQuery): Promise<Way> {
     const ways = waysOf(kind, query)
-    const [only = 'id'] = ways
-    const isBounded = (way: Way): boolean => query.looksMax !== undefined && isScan(way, query)
-    if (ways.length === 1 && !isBounded(only)) return { way: only, floor: undefined }
+    const [first = 'id'] = ways
+    if (ways.length === 1) return first
     const { text, values } = floorStatement(this.#parts.schema, kind, query, ways)
     const [row] = await this.#call<Readonly<Record<string, string | null>>>(text, values, AGAIN)
-    // The one that comes furthest back, or to the end of its records.
     const reached = ways.map((way, index) => ({ way, floor: row?.[`w${index}`] ?? undefined }))
-    const best = reached.reduce((a, b) => (isFurther(b.floor, a.floor) ? b : a))
-    return isBounded(best.way) ? best : { way: best.way, floor: undefined }
+    return reached.reduce((a, b) => (isFurther(b.floor, a.floor) ? b : a)).way
   }
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
@@ -262,6 +262,14 @@ export class PostgresStorage implements Storage {
   }
 }
 
+/** A row of a list. `id` is null in the one row of a bounded list in which nothing fits. */
+type ListRow = { readonly total?: number; readonly floor?: string | null } & (RecordRow | { readonly id: null })
+
+function isRecord(row: ListRow): row is ListRow & RecordRow {
+  return row.id !== null
+}
+
+/** Without a floor it leads to the end of its records. */
 function isFurther(a: string | undefined, b: string | undefined): boolean {
   if (a === undefined || b === undefined) return a === undefined && b !== undefined
   return Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0
