@@ -137,6 +137,7 @@ function calls(schema: string): readonly (readonly [name: string, sql: string, r
     ['peek', `SELECT * FROM ${schema}.peek_all(ARRAY['tasks', 'tasks'], ${ids})`, 10],
     ['lanes', `SELECT * FROM ${schema}.lanes('tasks')`, 1_000],
     ['oldest', oldestStatement(schema).replaceAll('$1', "'tasks'"), 10],
+    ['oldest of a lane', oldestStatement(schema, true).replaceAll('$1', "'tasks'").replaceAll('$2', "'lane'"), 10],
     ['poll', `SELECT ${schema}.ready_lanes('tasks', 100)`, 10],
   ]
 }

@@ -164,11 +164,16 @@ export class PostgresStorage implements Storage {
     return this.#call<LaneView>(`SELECT lane, ready FROM ${this.#parts.schema}.lanes($1)`, [queue], AGAIN)
   }
 
-  async oldest(queue: Queue): Promise<number | undefined> {
+  async oldest(queue: Queue, lane?: string): Promise<number | undefined> {
+    if (!isStorable(lane)) return undefined
     const { schema: s } = this.#parts
     // Finds what is due by now, in a statement of its own: the one that looks would not see it.
     await this.#call(`SELECT ${s}.ready_lanes($1, 1)`, [queue], AGAIN)
-    const [row] = await this.#call<{ readonly waited: number | null }>(oldestStatement(s), [queue], AGAIN)
+    const [row] = await this.#call<{ readonly waited: number | null }>(
+      oldestStatement(s, lane !== undefined),
+      lane === undefined ? [queue] : [queue, lane],
+      AGAIN,
+    )
     const waited = row?.waited ?? undefined
     return waited === undefined ? undefined : Math.max(0, waited)
   }

@@ -351,8 +351,9 @@ export interface Storage {
   /**
    * For how many milliseconds the item has been due that comes next in its lane: the longest of all lanes. `undefined` while
    * nothing is claimable. Where an item of lower priority has waited longer, that is not seen before its turn comes. As cheap as `lanes`.
+   * With a lane: of that one only.
    */
-  oldest(queue: Queue): Promise<number | undefined>
+  oldest(queue: Queue, lane?: string): Promise<number | undefined>
   /** Leases due items. Each is hidden from everybody else until the lease ends. */
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed>
   /** Leases items that have expired (`unclaimedMs`, `settleMs`, `runMs`), also those that are held: their holders lose them. */
