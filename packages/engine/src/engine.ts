@@ -10,7 +10,6 @@ import type {
   Job,
   JobRequest,
   Listing,
-  Facets,
   ListQuery,
   Log,
   LogsOfJobs,
@@ -359,10 +358,8 @@ export class Engine implements Service {
     return this.#storage.list('job', query)
   }
 
-  /** How many jobs there are of each status that any has. */
-  countJobs(facets: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
-    return this.#storage.counts('job', facets)
-  }
+  /** How many records there are of each status that any has. */
+  readonly counts: Storage['counts'] = (kind, facets) => this.#storage.counts(kind, facets)
 
   /** The job once it has changed as asked, or as it is when the time is up. */
   async waitForJob(jobId: string, options: WaitOptions): Promise<Stored<Job> | undefined> {

@@ -90,9 +90,13 @@ function looksOf({ looksMax = PROBE_LOOKS }: ListQuery): number {
 function byName(schema: string, kind: Kind, query: ListQuery): Statement {
   const values: unknown[] = [kind, query.limit]
   const add = (value: unknown): string => `$${values.push(value)}`
-  const where = ['r.kind = $1', `(r.expires_at IS NULL OR r.expires_at > (SELECT ${schema}.now_ms()))`]
-  // A plan that is kept knows no values: the literal tells it that the index by name holds all that is asked for.
-  where.push(`r.kind = '${kind}'`, `r.name = ${add(query.name)}`)
+  const where = [
+    'r.kind = $1',
+    `(r.expires_at IS NULL OR r.expires_at > (SELECT ${schema}.now_ms()))`,
+    // A plan that is kept knows no values: the literal tells it that the index by name holds all that is asked for.
+    `r.kind = '${kind}'`,
+    `r.name = ${add(query.name)}`,
+  ]
   // What is computed is not looked up in the index by owner, which may be longer.
   if (query.owner !== undefined) where.push(`r.owner || '' = ${add(query.owner)}`)
   if (query.before !== undefined) where.push(`r.id < ${add(query.before)}`)

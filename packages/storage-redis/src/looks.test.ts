@@ -36,7 +36,7 @@ async function filled(shards: number): Promise<Storage> {
   return storage
 }
 
-test.for([1, 5])('[M-07] a search with %i shards ends after its looks, and says how far it came', async (shards) => {
+test.for([1, 5])('[M-02] a search with %i shards ends after its looks, and says how far it came', async (shards) => {
   const storage = await filled(shards)
   const query: ListQuery = { limit: 20, looksMax: LOOKS }
   const none = await storage.list('job', { ...query, search: 'nothing' })

@@ -174,7 +174,7 @@ describe('what streams hold', () => {
   })
 })
 
-test('[M-07] many open streams get fewer messages each, so that all of them together get a bounded number', () => {
+test('[M-02] many open streams get fewer messages each, so that all of them together get a bounded number', () => {
   for (const streams of [1, 50, 100]) expect(windowOf(streams, 200)).toBe(200)
   for (const streams of [100, 200, 1_000]) expect((streams * 1_000) / windowOf(streams, 200)).toBe(500)
 })

@@ -51,9 +51,7 @@ export async function walkOldest(engine: Engine, { query, after, take }: OldestW
       growth = SLOW_GROWTH
     }
     if (isCut && spanMs > 1) {
-      // How far back this look came from the end of the span is what one look can do here.
-      const reachMs = found.next === undefined ? 0 : end - momentIn(found.next)
-      spanMs = Math.max(1, Math.min(Math.ceil(spanMs / GROWTH), reachMs > 0 ? reachMs : spanMs))
+      spanMs = shorterSpan(spanMs, end, found.next)
       continue
     }
     const records = isCut ? oneByOne(engine, await idsOf(engine, span)) : found.toReversed()
@@ -72,6 +70,12 @@ export async function walkOldest(engine: Engine, { query, after, take }: OldestW
     )
   }
   return from ?? last ?? idAt(start)
+}
+
+/** How far back a look came from the end of its span is what one look can do there. */
+function shorterSpan(spanMs: number, end: number, next: string | undefined): number {
+  const reachMs = next === undefined ? 0 : end - momentIn(next)
+  return Math.max(1, Math.min(Math.ceil(spanMs / GROWTH), reachMs > 0 ? reachMs : spanMs))
 }
 
 const BOUNDS = { bytesMax: LIMITS.pagePieceBytes, looksMax: LIMITS.pagePieceLooks }

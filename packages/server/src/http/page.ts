@@ -134,7 +134,7 @@ export async function countOf(
   { owner, name, search, status, statuses }: ListQuery,
 ): Promise<number | undefined> {
   if (search !== undefined && search !== '') return undefined
-  const counts = await engine.countJobs({
+  const counts = await engine.counts('job', {
     ...(owner === undefined ? {} : { owner }),
     ...(name === undefined ? {} : { name }),
   })
