@@ -4,9 +4,9 @@
 //                              [--tabs 200] [--only load,lists,changes,long,tabs]
 //
 // `--jobs` fills the storage before the server starts (not in memory). Everything is real: server, jobs, browser.
-import { fork } from 'node:child_process'
+import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { loadavg } from 'node:os'
+import { availableParallelism, loadavg } from 'node:os'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
@@ -31,8 +31,8 @@ const LOADS = 12
 const CHANGES = 40
 const ANSWERS = 60
 const TABS = Number(values.tabs)
-const JOBS = 600
-const ROUNDS = 5
+const JOBS = 2_000
+const ROUNDS = 7
 const parts = new Set(values.only.split(','))
 const kind = STORAGES.find((one) => one === values.storage)
 if (kind === undefined) throw new Error(`--storage is one of ${STORAGES.join(', ')}.`)
@@ -225,10 +225,17 @@ async function longestTask(page: Page, name: string): Promise<string> {
   return longest === 0 ? 'below 50 ms' : `${Math.round(longest)} ms`
 }
 
-/** What open tabs cost the jobs: rounds with and without their streams, in turns. The readers are a process of their own. */
+/**
+ * What open tabs cost the jobs: rounds beside as many connections that are idle, and beside their streams, in turns. This process
+ * (the server and its caller) keeps to one core, and the readers to another: tabs run on other machines in life.
+ */
 async function measureTabs({ address, admin }: BrowserStage): Promise<void> {
   type Round = { readonly perS: number; readonly cpuMs: number }
-  const rounds: Record<'without' | 'with', Round[]> = { without: [], with: [] }
+  const rounds: Record<'idle' | 'reading', Round[]> = { idle: [], reading: [] }
+  const apart = availableParallelism() > 1
+  const keepOn = (core: number, pid: number | undefined): void => {
+    if (apart) execFileSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' })
+  }
   const round = async (): Promise<Round> => {
     const begun = performance.now()
     const used = process.cpuUsage()
@@ -244,31 +251,41 @@ async function measureTabs({ address, admin }: BrowserStage): Promise<void> {
     const { user, system } = process.cpuUsage(used)
     return { perS: JOBS / ((performance.now() - begun) / 1_000), cpuMs: (user + system) / 1_000 / JOBS }
   }
+  const beside = async (mode: 'idle' | 'reading'): Promise<number> => {
+    const readers = fork(new URL('tabs-main.ts', import.meta.url), [address, TOKENS.admin, String(TABS), mode])
+    keepOn(1, readers.pid)
+    await once(readers, 'message')
+    rounds[mode].push(await round())
+    readers.send('end')
+    const [told] = (await once(readers, 'message')) as [number]
+    await once(readers, 'exit')
+    return told
+  }
+  keepOn(0, process.pid)
   await round()
   let messages = 0
   for (let turn = 0; turn < ROUNDS; turn += 1) {
-    rounds.without.push(await round())
-    const readers = fork(new URL('tabs-main.ts', import.meta.url), [address, TOKENS.admin, String(TABS)])
-    await once(readers, 'message')
-    rounds.with.push(await round())
-    readers.send('end')
-    const [told] = (await once(readers, 'message')) as [number]
-    messages += told
-    await once(readers, 'exit')
+    await beside('idle')
+    messages += await beside('reading')
   }
   const median = (of: readonly Round[], figure: keyof Round): number =>
     of.map((one) => one[figure]).toSorted((a, b) => a - b)[of.length >> 1] ?? 0
-  const { without, with: beside } = rounds
-  const figures = (figure: keyof Round): readonly [number, number] => [median(without, figure), median(beside, figure)]
+  const figures = (figure: keyof Round): readonly [number, number] => [
+    median(rounds.idle, figure),
+    median(rounds.reading, figure),
+  ]
   const [alone, slowed] = figures('perS')
-  say(`jobs per second without and with ${TABS} streams`, `${alone.toFixed(0)}, ${slowed.toFixed(0)}`)
+  say('cores', apart ? 'the server and its caller on one, the readers on another' : 'one for all')
+  say(
+    `jobs per second beside ${TABS} idle connections and beside ${TABS} streams`,
+    `${alone.toFixed(0)}, ${slowed.toFixed(0)}`,
+  )
   // Each job is created, falls asleep and is cancelled.
   say('changes per second', `${(slowed * 3).toFixed(0)}; ${messages} messages went out`)
   const [cpu, more] = figures('cpuMs')
-  // Whatever else the machine does, and without the readers, which are elsewhere in life.
   say('CPU of the server and its caller for each job', `${cpu.toFixed(2)} ms, ${more.toFixed(2)} ms`)
   say(
     'cost of the streams',
-    `${((more / cpu - 1) * 100).toFixed(1)} % of CPU, ${((1 - slowed / alone) * 100).toFixed(0)} % of jobs`,
+    `${((more / cpu - 1) * 100).toFixed(1)} % of CPU, ${((1 - slowed / alone) * 100).toFixed(1)} % of jobs`,
   )
 }

@@ -46,7 +46,7 @@ export function passedThrough(opening: Promise<Storage>, pass: Pass): Storage {
     peek: (queue, ids) => pass((storage) => storage.peek(queue, ids)),
     held: (queue) => pass((storage) => storage.held(queue)),
     lanes: (queue) => pass((storage) => storage.lanes(queue)),
-    oldest: (queue) => pass((storage) => storage.oldest(queue)),
+    oldest: (queue, lane) => pass((storage) => storage.oldest(queue, lane)),
     claim: (queue, options) => pass((storage) => storage.claim(queue, options)),
     claimExpired: (queue, options) => pass((storage) => storage.claimExpired(queue, options)),
     renew: (leases, leaseMs) => pass((storage) => storage.renew(leases, leaseMs)),

@@ -93,6 +93,11 @@ function queueTable(screen: Screen, queues: readonly TaskQueue[]): string {
   const number = (count: number | null): string => (count === null ? '' : String(count))
   return table(screen, queues, [
     { title: 'waiting', cell: ({ waiting, isExact }) => `${waiting}${isExact ? '' : '+'}`, align: 'right' },
+    {
+      title: 'oldest',
+      cell: ({ oldestSeconds }) => (oldestSeconds === null ? '' : `${Math.round(oldestSeconds)} s`),
+      align: 'right',
+    },
     { title: 'task', cell: ({ taskType }) => taskType ?? '' },
     { title: 'worker', cell: ({ worker }) => worker ?? '' },
     { title: 'in/min', cell: ({ placedPerMinute }) => number(placedPerMinute), align: 'right' },

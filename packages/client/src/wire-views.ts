@@ -112,6 +112,8 @@ export interface QueueBody {
   readonly waiting: number
   /** False: there may be more. */
   readonly is_exact: boolean
+  /** How long the task has been waiting that comes next; `null` where none waits, and beyond the hundred longest queues. */
+  readonly oldest_seconds: number | null
   /** Tasks of this type that were queued in the last minute; `null` for one worker. */
   readonly placed_per_minute: number | null
   /** Tasks of this type that workers took in the last minute; `null` for one worker. */

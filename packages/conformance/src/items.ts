@@ -252,8 +252,14 @@ export function checkLanes(check: Check): void {
         expect(waited).toBeLessThanOrEqual((await storage.now()) - begin - lessMs)
       }
       await mustHaveWaited(0)
+      expect(await storage.oldest('turns', 'b')).toBeUndefined()
       await advance(5 * SECOND)
       await mustHaveWaited(0)
+      // Of one lane: the other one has waited longer.
+      const ofB = await storage.oldest('turns', 'b')
+      expect(ofB).toBeGreaterThanOrEqual(3 * SECOND)
+      expect(ofB).toBeLessThan((await storage.oldest('turns', 'a')) ?? 0)
+      expect(await storage.oldest('turns', 'nowhere')).toBeUndefined()
       await claim(storage, { lanes: ['a'], leaseMs: 3_600 * SECOND })
       await mustHaveWaited(2 * SECOND)
       await storage.commit({ remove: [{ queue: 'turns', id: 'b1' }] })

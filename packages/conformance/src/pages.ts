@@ -86,6 +86,14 @@ export function checkPages(check: Check): void {
       expect(await found({ search: 'needle' })).toEqual(wanted((index) => index % 5 === 0))
       expect(await found({ name: 'press', owner: 'ann' })).toEqual(wanted((index) => index % 6 === 0))
       expect(await found({ search: 'needle', statuses: ['failed', 'running'] })).toEqual(['j20', 'j05', 'j00'])
+      expect(await found({ statuses: ['finished'] })).toEqual(wanted((index) => index % 4 === 2))
+      expect(await found({ statuses: ['finished', 'failed'], name: 'press' })).toEqual(
+        wanted((index) => index % 6 === 0),
+      )
+      expect(await found({ statuses: ['failed'], owner: 'bob' })).toEqual([])
+      expect(await found({ status: 'running', owner: 'bob', name: 'press' })).toEqual(['j21', 'j09'])
+      expect(await found({ status: 'finished', statuses: ['failed'] })).toEqual([])
+      expect(await found({ statuses: [] })).toEqual([])
     }
   })
 }

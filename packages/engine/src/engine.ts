@@ -358,6 +358,9 @@ export class Engine implements Service {
     return this.#storage.list('job', query)
   }
 
+  /** How many records there are of each status that any has. */
+  readonly counts: Storage['counts'] = (kind, facets) => this.#storage.counts(kind, facets)
+
   /** The job once it has changed as asked, or as it is when the time is up. */
   async waitForJob(jobId: string, options: WaitOptions): Promise<Stored<Job> | undefined> {
     const { clock } = this.#options

@@ -150,7 +150,7 @@ export function guarded(
     peek: (queue, ids) => pass('peek', () => storage.peek(queue, ids)),
     held: (queue) => pass('held', () => storage.held(queue)),
     lanes: (queue) => pass('lanes', () => storage.lanes(queue)),
-    oldest: (queue) => pass('oldest', () => storage.oldest(queue)),
+    oldest: (queue, lane) => pass('oldest', () => storage.oldest(queue, lane)),
     claim: (queue, options) => pass('claim', () => storage.claim(queue, options)),
     claimExpired: (queue, options) => pass('claimExpired', () => storage.claimExpired(queue, options)),
     renew: (leases, leaseMs) => pass('renew', () => storage.renew(leases, leaseMs)),

@@ -61,8 +61,8 @@ export class Connection implements Storage {
     return this.#link.carry('lanes', () => this.#inner.lanes(queue))
   }
 
-  oldest(queue: Queue): Promise<number | undefined> {
-    return this.#link.carry('oldest', () => this.#inner.oldest(queue))
+  oldest(queue: Queue, lane?: string): Promise<number | undefined> {
+    return this.#link.carry('oldest', () => this.#inner.oldest(queue, lane))
   }
 
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed> {

@@ -179,10 +179,10 @@ export class EmbeddedStorage implements Storage {
     return this.#advanced(queue, this.#now()).laneViews()
   }
 
-  async oldest(queue: Queue): Promise<number | undefined> {
+  async oldest(queue: Queue, lane?: string): Promise<number | undefined> {
     this.#mustWork()
     const now = this.#now()
-    const dueAt = this.#advanced(queue, now).oldestDueAt()
+    const dueAt = this.#advanced(queue, now).oldestDueAt(lane)
     return dueAt === undefined ? undefined : Math.max(0, now - dueAt)
   }
 

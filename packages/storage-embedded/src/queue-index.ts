@@ -216,10 +216,12 @@ export class QueueIndex {
     return views
   }
 
-  /** Of the items that come next in their lanes, when the oldest became due. */
-  oldestDueAt(): number | undefined {
+  /** Of the items that come next in their lanes, or in this lane, when the oldest became due. */
+  oldestDueAt(name?: string): number | undefined {
     let oldest: number | undefined
-    for (const lane of this.#lanes.values()) {
+    const one = name === undefined ? undefined : this.#lanes.get(name)
+    const lanes = name === undefined ? this.#lanes.values() : one === undefined ? [] : [one]
+    for (const lane of lanes) {
       const dueAt = lane.readyCount === 0 ? undefined : this.#firstOf(lane)?.dueAt
       if (dueAt !== undefined && (oldest === undefined || dueAt < oldest)) oldest = dueAt
     }

@@ -201,7 +201,9 @@ export class RecordCache {
   /** Where this list has to stop. A lookup through an index needs no bound except its limit. */
   #floorOf(filter: JournalQuery, looksMax: number | undefined): string | undefined {
     const { owner, statuses, name, search } = filter
-    const isSearch = name !== undefined || search !== undefined || (owner !== undefined && statuses !== undefined)
+    // The index by status does not have what is finished.
+    const isUnindexed = statuses !== undefined && (owner !== undefined || statuses.includes('finished'))
+    const isSearch = name !== undefined || search !== undefined || isUnindexed
     if (looksMax === undefined || !isSearch) return undefined
     return this.#journal?.floor(this.#kind, filter, looksMax)
   }

@@ -2,6 +2,7 @@ import { ImpresarioError } from '@impresario/protocol'
 import type { ClientBase } from 'pg'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { COMMIT_FUNCTION } from './commit-function.ts'
+import { LIST_FUNCTIONS } from './list-functions.ts'
 import { LEASE_FUNCTIONS } from './lease-functions.ts'
 import { TRANSFER } from './transfer-mark.ts'
 import { READ_FUNCTIONS } from './read-functions.ts'
@@ -34,6 +35,8 @@ export const MIGRATIONS: readonly Migration[] = [
   // An item may be claimed from its first moment. Earlier programs never ask for that.
   { sql: COMMIT_FUNCTION, oldest: 1 },
   { sql: NAME_INDEX, oldest: 1 },
+  // Lists walk an index in order, whatever the planner knows. Earlier programs ask in their own words.
+  { sql: LIST_FUNCTIONS, oldest: 1 },
 ]
 
 /** The lock under which instances that start at the same time migrate the tables one after the other. */

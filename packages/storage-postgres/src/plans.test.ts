@@ -1,6 +1,7 @@
+import type { ListQuery } from '@impresario/core'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { listStatement } from './list-statement.ts'
+import { floorStatement, isScan, listStatement, waysOf } from './list-statement.ts'
 import { oldestStatement } from './oldest-statement.ts'
 import { openPostgresStorage } from './open.ts'
 import { missingPostgres, startPostgres } from './postgres-server.fixture.ts'
@@ -98,6 +99,16 @@ function scansOf(all: readonly Explained[], relation: string): readonly PlanNode
     .filter((node) => node['Relation Name'] === relation && node['Actual Loops'] > 0)
 }
 
+/** The statement with its values in it. */
+function literal({ text, values }: { readonly text: string; readonly values: readonly unknown[] }): string {
+  const written = values.map((value) => {
+    if (value === null) return 'NULL'
+    if (typeof value === 'number') return String(value)
+    return `'${Array.isArray(value) ? `{${value.join(',')}}` : (value as string)}'`
+  })
+  return text.replaceAll(/\$(\d+)/g, (_, number) => written[Number(number) - 1] ?? '')
+}
+
 const claim = (schema: string, request: object): string =>
   `SELECT * FROM ${schema}.claim_all('${JSON.stringify([{ r: 0, queue: 'tasks', amount: 20, lease: 60_000, ...request }])}', 1)`
 
@@ -126,6 +137,7 @@ function calls(schema: string): readonly (readonly [name: string, sql: string, r
     ['peek', `SELECT * FROM ${schema}.peek_all(ARRAY['tasks', 'tasks'], ${ids})`, 10],
     ['lanes', `SELECT * FROM ${schema}.lanes('tasks')`, 1_000],
     ['oldest', oldestStatement(schema).replaceAll('$1', "'tasks'"), 10],
+    ['oldest of a lane', oldestStatement(schema, true).replaceAll('$1', "'tasks'").replaceAll('$2', "'lane'"), 10],
     ['poll', `SELECT ${schema}.ready_lanes('tasks', 100)`, 10],
   ]
 }
@@ -186,6 +198,53 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL's plans ${missingPost
     expect(await storage.list('view', { limit: 5, search: 'hay', looksMax: 10 })).toHaveLength(5)
   })
 
+  test('[M-02] lists walk an index in order, with and without statistics, whatever share of the jobs a filter has', async () => {
+    const storage = await openPostgresStorage({ url: server.url, namespace: 'listed', pollMs: 3_600_000 })
+    onTestFinished(() => storage.close())
+    // Few are quarantined, and they are the oldest; few are Cat's; of Bob's none has failed.
+    await server.query(`INSERT INTO listed.records (kind, id, version, owner, status, name, data)
+      SELECT 'job', 'j' || lpad(n::text, 6, '0'), 1, CASE WHEN n % 10 = 0 THEN 'bob' WHEN n % 9999 = 7 THEN 'cat' ELSE 'ann' END,
+        CASE WHEN n < 10 THEN 'quarantined' WHEN n % 50 = 1 THEN 'failed' ELSE 'finished' END,
+        CASE WHEN n % 3 = 0 THEN 'print' ELSE 'press' END, '{}' FROM generate_series(1, ${AHEAD}) AS n`)
+    const { run } = await explaining()
+    const statuses = [[], ['finished'], ['failed'], ['quarantined'], ['failed', 'quarantined'], ['finished', 'failed']]
+    const looksMax = 500
+    const queries = statuses.flatMap((some) =>
+      [undefined, 'ann', 'bob', 'cat', 'nobody'].flatMap((owner) =>
+        [undefined, 'print', 'nothing'].map((name): ListQuery => ({
+          limit: 20,
+          looksMax,
+          ...(some.length === 0 ? {} : { statuses: some }),
+          ...(owner === undefined ? {} : { owner }),
+          ...(name === undefined ? {} : { name }),
+        })),
+      ),
+    )
+    const statements = queries.flatMap((query) => {
+      const ways = waysOf('job', query)
+      const pages = ways.map((way) => listStatement('listed', 'job', query, way, isScan(way, query)))
+      return [floorStatement('listed', 'job', query, ways), ...pages].map(literal)
+    })
+    const tooMany: unknown[] = []
+    const look = async (): Promise<void> => {
+      for (const sql of statements) {
+        const { rows } = touched(await run(sql))
+        if (rows > 2 * looksMax) tooMany.push({ sql, rows })
+      }
+    }
+    await look()
+    await server.query('ANALYZE listed.records')
+    await look()
+    expect(tooMany).toEqual([])
+    const found = async (query: Partial<ListQuery>): Promise<number> =>
+      (await storage.list('job', { limit: 20, looksMax, ...query })).length
+    // Of two indexes the one that leads to fewer records is taken.
+    expect(await found({ statuses: ['quarantined'], owner: 'ann' })).toBe(8)
+    expect(await found({ statuses: ['failed', 'finished'], owner: 'cat' })).toBe(9)
+    const none = await storage.list('job', { limit: 20, looksMax, statuses: ['failed'], owner: 'bob' })
+    expect([none.length, none.next]).toEqual([0, 'j075001'])
+  })
+
   test('[K-04] among 100,000 triggers of one owner, those of a name are found by the index of names', async () => {
     const storage = await openPostgresStorage({ url: server.url, namespace: 'heard', pollMs: 3_600_000 })
     onTestFinished(() => storage.close())
@@ -193,7 +252,12 @@ describe.skipIf(missingPostgres !== undefined)(`PostgreSQL's plans ${missingPost
     await server.query(`INSERT INTO heard.records (kind, id, version, owner, name, data)
       SELECT 'subscription', 'a' || n || '.0', 1, 'ann', '=topic.' || n, '{}' FROM generate_series(1, ${AHEAD}) AS n`)
     for (const query of [{ owner: 'ann' }, {}, { owner: 'ann', before: 'b' }]) {
-      const { text, values } = listStatement('heard', 'subscription', { ...query, name: '=topic.777', limit: 200 })
+      const { text, values } = listStatement(
+        'heard',
+        'subscription',
+        { ...query, name: '=topic.777', limit: 200 },
+        'name',
+      )
       const types = values.map((value) => (typeof value === 'number' ? 'bigint' : 'text'))
       const given = values.map((value) => (typeof value === 'number' ? value : `'${String(value)}'`))
       // A plan that is made once and knows no values.

@@ -23,7 +23,8 @@ import type { Connections } from './connections.ts'
 import type { Durability } from './durability.ts'
 import { GroupCommit } from './group-commit.ts'
 import type { Hints } from './hints.ts'
-import { floorStatement, listStatement } from './list-statement.ts'
+import { floorStatement, isScan, listStatement, statusesOf, waysOf } from './list-statement.ts'
+import type { Way } from './list-statement.ts'
 import { Reads } from './reads.ts'
 import { Renewals } from './renewals.ts'
 import { storedOf } from './rows.ts'
@@ -102,13 +103,14 @@ export class PostgresStorage implements Storage {
   async list<K extends Kind>(kind: K, query: ListQuery): Promise<Listing<K>> {
     const storable = storableQuery(query)
     if (storable === undefined) return []
-    const floor = await this.#floorOf(kind, storable)
-    const { text, values } = listStatement(
-      this.#parts.schema,
-      kind,
-      floor === undefined ? storable : { ...storable, from: floor },
-    )
-    const rows = await this.#call<RecordRow & { readonly total?: number }>(text, values, AGAIN)
+    if (statusesOf(storable)?.length === 0 || storable.limit < 1) return []
+    const way = await this.#wayOf(kind, storable)
+    const isBounded = storable.looksMax !== undefined && isScan(way, storable)
+    const { text, values } = listStatement(this.#parts.schema, kind, storable, way, isBounded)
+    const found = await this.#call<ListRow>(text, values, AGAIN)
+    const floor = found[0]?.floor ?? undefined
+    // Where nothing fits, the one row only tells how far back that was looked.
+    const rows = found.filter(isRecord)
     const last = rows.at(-1)
     const isCut = last?.total !== undefined && last.total > rows.length
     const next = isCut ? last.id : rows.length < storable.limit ? floor : undefined
@@ -118,12 +120,15 @@ export class PostgresStorage implements Storage {
     )
   }
 
-  /** The id where a page ends that would otherwise look through too many records. */
-  async #floorOf(kind: Kind, query: ListQuery): Promise<string | undefined> {
-    const statement = floorStatement(this.#parts.schema, kind, query)
-    if (statement === undefined) return undefined
-    const [row] = await this.#call<{ readonly id: string }>(statement.text, statement.values, AGAIN)
-    return row?.id
+  /** The index that a list walks: of several the one that leads further back with so many looks. */
+  async #wayOf(kind: Kind, query: ListQuery): Promise<Way> {
+    const ways = waysOf(kind, query)
+    const [first = 'id'] = ways
+    if (ways.length === 1) return first
+    const { text, values } = floorStatement(this.#parts.schema, kind, query, ways)
+    const [row] = await this.#call<Readonly<Record<string, string | null>>>(text, values, AGAIN)
+    const reached = ways.map((way, index) => ({ way, floor: row?.[`w${index}`] ?? undefined }))
+    return reached.reduce((a, b) => (isFurther(b.floor, a.floor) ? b : a)).way
   }
 
   async counts(kind: Kind, { owner, name }: Pick<Facets, 'owner' | 'name'>): Promise<Readonly<Record<string, number>>> {
@@ -159,11 +164,16 @@ export class PostgresStorage implements Storage {
     return this.#call<LaneView>(`SELECT lane, ready FROM ${this.#parts.schema}.lanes($1)`, [queue], AGAIN)
   }
 
-  async oldest(queue: Queue): Promise<number | undefined> {
+  async oldest(queue: Queue, lane?: string): Promise<number | undefined> {
+    if (!isStorable(lane)) return undefined
     const { schema: s } = this.#parts
     // Finds what is due by now, in a statement of its own: the one that looks would not see it.
     await this.#call(`SELECT ${s}.ready_lanes($1, 1)`, [queue], AGAIN)
-    const [row] = await this.#call<{ readonly waited: number | null }>(oldestStatement(s), [queue], AGAIN)
+    const [row] = await this.#call<{ readonly waited: number | null }>(
+      oldestStatement(s, lane !== undefined),
+      lane === undefined ? [queue] : [queue, lane],
+      AGAIN,
+    )
     const waited = row?.waited ?? undefined
     return waited === undefined ? undefined : Math.max(0, waited)
   }
@@ -255,4 +265,17 @@ export class PostgresStorage implements Storage {
   #mustBeOpen(): void {
     if (this.#closed !== undefined) throw closedError()
   }
+}
+
+/** A row of a list. `id` is null in the one row of a bounded list in which nothing fits. */
+type ListRow = { readonly total?: number; readonly floor?: string | null } & (RecordRow | { readonly id: null })
+
+function isRecord(row: ListRow): row is ListRow & RecordRow {
+  return row.id !== null
+}
+
+/** Without a floor it leads to the end of its records. */
+function isFurther(a: string | undefined, b: string | undefined): boolean {
+  if (a === undefined || b === undefined) return a === undefined && b !== undefined
+  return Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0
 }

@@ -182,8 +182,8 @@ export class RedisStorage implements Storage {
     return [...found].map(([lane, ready]) => ({ lane, ready }))
   }
 
-  async oldest(queue: Queue): Promise<number | undefined> {
-    const replies = await this.#insist<number>('oldest', [queue], this.#placement.ofQueue(queue))
+  async oldest(queue: Queue, lane?: string): Promise<number | undefined> {
+    const replies = await this.#insist<number>('oldest', [queue, lane ?? false], this.#placement.ofQueue(queue))
     const waited = Math.max(...replies)
     return waited < 0 ? undefined : waited
   }

@@ -251,7 +251,7 @@ describe('[H-07] at least once', () => {
         ...bench.storage,
         read: (kind, id) => storage.read(kind, id),
         lanes: (queue) => storage.lanes(queue),
-        oldest: (queue) => storage.oldest(queue),
+        oldest: (queue, lane) => storage.oldest(queue, lane),
         claim: (queue, options) => storage.claim(queue, options),
         sync: () => storage.sync(),
         commit: () => {
@@ -319,7 +319,7 @@ describe('[H-07] at least once', () => {
         ...bench.storage,
         read: (kind, id) => storage.read(kind, id),
         lanes: (queue) => storage.lanes(queue),
-        oldest: (queue) => storage.oldest(queue),
+        oldest: (queue, lane) => storage.oldest(queue, lane),
         claim: (queue, options) => storage.claim(queue, options),
         commit: (batch) => storage.commit(batch),
         sync: async () => {

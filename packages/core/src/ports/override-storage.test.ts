@@ -10,7 +10,7 @@ const METHODS = {
   peek: ['tasks', ['a']],
   held: ['tasks'],
   lanes: ['tasks'],
-  oldest: ['tasks'],
+  oldest: ['tasks', 'lane'],
   claim: ['tasks', { limit: 1, leaseMs: 1 }],
   claimExpired: ['tasks', { limit: 1, leaseMs: 1 }],
   renew: [[], 1],

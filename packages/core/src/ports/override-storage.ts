@@ -10,7 +10,7 @@ export function overrideStorage(storage: Storage, changed: Partial<Storage>): St
     peek: (queue, ids) => storage.peek(queue, ids),
     held: (queue) => storage.held(queue),
     lanes: (queue) => storage.lanes(queue),
-    oldest: (queue) => storage.oldest(queue),
+    oldest: (queue, lane) => storage.oldest(queue, lane),
     claim: (queue, options) => storage.claim(queue, options),
     claimExpired: (queue, options) => storage.claimExpired(queue, options),
     renew: (leases, leaseMs) => storage.renew(leases, leaseMs),

@@ -290,8 +290,8 @@ export interface ListQuery extends Omit<Facets, 'text'> {
    */
   readonly bytesMax?: number
   /**
-   * So many records may be looked through that a filter then leaves out; a page may end before, even without any record. A
-   * storage whose scans block no other call need not count.
+   * So many records may be looked through that a filter then leaves out; a page may end before, even without any record, and
+   * then says where to go on. A storage that keeps everything in memory need not count.
    */
   readonly looksMax?: number
 }
@@ -351,8 +351,9 @@ export interface Storage {
   /**
    * For how many milliseconds the item has been due that comes next in its lane: the longest of all lanes. `undefined` while
    * nothing is claimable. Where an item of lower priority has waited longer, that is not seen before its turn comes. As cheap as `lanes`.
+   * With a lane: of that one only.
    */
-  oldest(queue: Queue): Promise<number | undefined>
+  oldest(queue: Queue, lane?: string): Promise<number | undefined>
   /** Leases due items. Each is hidden from everybody else until the lease ends. */
   claim(queue: Queue, options: ClaimOptions): Promise<Claimed>
   /** Leases items that have expired (`unclaimedMs`, `settleMs`, `runMs`), also those that are held: their holders lose them. */

@@ -1,25 +1,12 @@
 import { HEADERS as WIRE_HEADERS, parseExact, stringifyExact } from '@impresario/protocol'
 import type { FieldProblem } from '@impresario/protocol'
+import { ApiError } from './api-error.ts'
 import { takeEarly } from './early-answers.ts'
 import { noteReach } from './reach.ts'
 import { HEADERS, apiUrl, rootUrl } from './places.ts'
 import type { Query } from './places.ts'
 
-/** A refusal, or a server that cannot be reached (status 0). */
-export class ApiError extends Error {
-  override readonly name = 'ApiError'
-  readonly status: number
-  readonly code: string
-  /** All that is wrong with what was sent, where the server names several things. */
-  readonly problems: readonly FieldProblem[]
-
-  constructor(status: number, code: string, message: string, problems: readonly FieldProblem[] = []) {
-    super(message)
-    this.status = status
-    this.code = code
-    this.problems = problems
-  }
-}
+export { ApiError }
 
 export interface Page<T> {
   readonly items: readonly T[]

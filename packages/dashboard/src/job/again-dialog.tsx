@@ -43,7 +43,7 @@ export function AgainDialog({ job, close }: { readonly job: JobBody; readonly cl
           close()
           void navigate({ to: '/jobs/$id', params: { id } })
         },
-        onError: (error) => say(error.message, true),
+        onError: (error) => say(error, true),
       },
     )
   return (

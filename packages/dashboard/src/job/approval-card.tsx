@@ -64,7 +64,7 @@ export function ApprovalCard({
       },
       {
         onSuccess: () => say(t('approvals.done', { decision: decisionWords(t, decision) })),
-        onError: (error) => say(error.message, true),
+        onError: (error) => say(error, true),
       },
     )
   }

@@ -122,7 +122,7 @@ export function Preview({
           disabled={done !== undefined}
           onClick={() => {
             run().catch((error: unknown) => {
-              say(error instanceof Error ? error.message : String(error), true)
+              say(error, true)
               setDone(undefined)
             })
           }}

@@ -29,10 +29,7 @@ export function JobActions({ job }: { readonly job: JobBody }): ReactNode {
   const isQuarantined = job.status === 'quarantined'
   const isOpen = job.ended_at === undefined
   const retryNow = (): void =>
-    retry.mutate(
-      { id: job.job_id },
-      { onSuccess: () => say(t('job.retried')), onError: (error) => say(error.message, true) },
-    )
+    retry.mutate({ id: job.job_id }, { onSuccess: () => say(t('job.retried')), onError: (error) => say(error, true) })
   const keys = useMemo(
     () => ({
       ...(isOpen && mayCommand ? { c: () => setAsked('cancel') } : {}),
@@ -100,7 +97,7 @@ function CancelDialog({ job, close }: DialogProps): ReactNode {
                 say(t('job.cancelled'))
                 close()
               },
-              onError: (error) => say(error.message, true),
+              onError: (error) => say(error, true),
             },
           )
         }}
@@ -136,7 +133,7 @@ function DiscardDialog({ job, close }: DialogProps): ReactNode {
         <Button
           tone="danger"
           disabled={discard.isPending}
-          onClick={() => discard.mutate(job.job_id, { onSuccess: close, onError: (error) => say(error.message, true) })}
+          onClick={() => discard.mutate(job.job_id, { onSuccess: close, onError: (error) => say(error, true) })}
         >
           {t('job.discard')}
         </Button>
@@ -201,7 +198,7 @@ function EditDialog({ job, close }: DialogProps): ReactNode {
                     say(t('job.retried'))
                     close()
                   },
-                  onError: (error) => say(error.message, true),
+                  onError: (error) => say(error, true),
                 },
               )
             }

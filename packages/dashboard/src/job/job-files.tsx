@@ -52,7 +52,7 @@ function File({ jobId, file }: { readonly jobId: string; readonly file: FileBody
       const { url } = await get<FileGrantBody>(path, { filename: file.name, expires_in: LINK_SECONDS })
       location.assign(url)
     } catch (error) {
-      say(error instanceof Error ? error.message : String(error), true)
+      say(error, true)
     } finally {
       setAsking(false)
     }

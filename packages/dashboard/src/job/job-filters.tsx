@@ -212,9 +212,7 @@ function SavedViews(): ReactNode {
                   icon="trash"
                   label={`${t('views.remove')} ${view.name}`}
                   onClick={() => {
-                    remove(view.name).catch((error: unknown) =>
-                      say(error instanceof Error ? error.message : String(error), true),
-                    )
+                    remove(view.name).catch((error: unknown) => say(error, true))
                   }}
                 />
               </li>
@@ -226,7 +224,7 @@ function SavedViews(): ReactNode {
               event.preventDefault()
               save(name.trim(), withoutEmpty(search)).then(
                 () => setName(''),
-                (error: unknown) => say(error instanceof Error ? error.message : String(error), true),
+                (error: unknown) => say(error, true),
               )
             }}
           >

@@ -11,6 +11,7 @@ import { useText } from '../text/text.tsx'
 import { Button, LinkButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Empty, Fact, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
+import { Said } from '../ui/toast.tsx'
 
 type Open =
   | { readonly what: 'edit' | 'delete' | 'new' }
@@ -27,7 +28,9 @@ export function AgentPage(): ReactNode {
       <>
         <PageHead title={t('agents.title')} />
         <Empty icon="person" title={t('agents.gone')}>
-          <p className="mb-4">{error.message}</p>
+          <p className="mb-4">
+            <Said what={error} />
+          </p>
           <LinkButton to="/agents">{t('agents.title')}</LinkButton>
         </Empty>
       </>

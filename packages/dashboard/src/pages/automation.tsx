@@ -57,7 +57,7 @@ function Commands({ automation: { id, status, snoozed } }: { readonly automation
   const command = (verb: string, body?: unknown) => () =>
     post.mutate(
       { path: `automations/${encodeURIComponent(id)}/${verb}`, ...(body === undefined ? {} : { body }) },
-      { onSuccess: () => say(t('common.done')), onError: (error) => say(error.message, true) },
+      { onSuccess: () => say(t('common.done')), onError: (error) => say(error, true) },
     )
   return (
     <>

@@ -221,7 +221,7 @@ function StartDialog({
               onSuccess: ({ job_id: id }) => {
                 void navigate({ to: '/jobs/$id', params: { id } })
               },
-              onError: (error) => say(error.message, true),
+              onError: (error) => say(error, true),
             },
           )
         }}

@@ -292,7 +292,7 @@ function FailedFiles({ files }: { readonly files: readonly FileBody[] }): ReactN
             onClick={() =>
               post.mutate(
                 { path: 'documents/retry' },
-                { onSuccess: () => say(t('common.done')), onError: (error) => say(error.message, true) },
+                { onSuccess: () => say(t('common.done')), onError: (error) => say(error, true) },
               )
             }
           >

@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { ApiError } from '../data/api.ts'
+import { duration } from '../data/format.ts'
 import { useCounts } from '../data/queries.ts'
 import { useOldestWaiting, useQueues, useTaskFlow } from '../data/server-queries.ts'
 import { JobName } from '../job/job-name.tsx'
@@ -10,7 +11,7 @@ import { JsonView } from '../ui/json.tsx'
 
 /** What waits, by the kind of work: what no worker can take, and what lies ready for one. */
 export function QueuesPage(): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const { data, error, isPending, refetch } = useQueues()
   const rows = (data ?? []).toSorted(
     (a, b) => b.waiting - a.waiting || (b.placed_per_minute ?? 0) - (a.placed_per_minute ?? 0),
@@ -65,12 +66,19 @@ export function QueuesPage(): ReactNode {
                   </>
                 )}
               </span>
-              {queue.placed_per_minute === null || queue.taken_per_minute === null ? null : (
-                <span className="num col-start-2 flex flex-wrap gap-x-4 text-xs text-soft sm:col-start-3 sm:block sm:text-right">
-                  <span className="block">{t('queues.inRate', { n: queue.placed_per_minute })}</span>
-                  <span className="block">{t('queues.outRate', { n: queue.taken_per_minute })}</span>
-                </span>
-              )}
+              <span className="num col-start-2 flex flex-wrap gap-x-4 text-xs text-soft sm:col-start-3 sm:block sm:text-right">
+                {queue.oldest_seconds === null ? null : (
+                  <span className="block font-medium text-ink">
+                    {t('queues.oldestTask', { span: duration(queue.oldest_seconds * 1_000, language) })}
+                  </span>
+                )}
+                {queue.placed_per_minute === null || queue.taken_per_minute === null ? null : (
+                  <>
+                    <span className="block">{t('queues.inRate', { n: queue.placed_per_minute })}</span>
+                    <span className="block">{t('queues.outRate', { n: queue.taken_per_minute })}</span>
+                  </>
+                )}
+              </span>
             </li>
           ))}
         </ul>

@@ -88,7 +88,7 @@ function RunAgain({ run, from }: { readonly run: RunBody; readonly from?: string
       onClick={() =>
         post.mutate(
           { path: `runs/${encodeURIComponent(run.id)}/rerun`, body: from === undefined ? {} : { from } },
-          { onSuccess: begun, onError: (error) => say(error.message, true) },
+          { onSuccess: begun, onError: (error) => say(error, true) },
         )
       }
     >
@@ -110,7 +110,7 @@ function CancelRun({ run }: { readonly run: RunBody }): ReactNode {
       onClick={() =>
         post.mutate(
           { path: `runs/${encodeURIComponent(run.id)}/cancel`, body: {} },
-          { onSuccess: () => say(t('common.done')), onError: (error) => say(error.message, true) },
+          { onSuccess: () => say(t('common.done')), onError: (error) => say(error, true) },
         )
       }
     >

@@ -94,7 +94,7 @@ function Schedule({ schedule }: { readonly schedule: wire.ScheduleView }): React
           onClick={() =>
             post.mutate(
               { path: `schedules/${encodeURIComponent(name)}/run` },
-              { onSuccess: () => say(t('schedules.ran')), onError: (error) => say(error.message, true) },
+              { onSuccess: () => say(t('schedules.ran')), onError: (error) => say(error, true) },
             )
           }
         >

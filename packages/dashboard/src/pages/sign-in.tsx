@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import type { ReactNode } from 'react'
 import { useIsSessionOver, useSignIn } from '../data/session.ts'
+import { refusalWords } from '../text/refusal-words.ts'
 import { useText } from '../text/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { Input } from '../ui/field.tsx'
@@ -21,7 +22,10 @@ export function SignIn(): ReactNode {
           event.preventDefault()
           setBusy(true)
           signIn(token.trim())
-            .catch((error: unknown) => setProblem(error instanceof Error ? error.message : String(error)))
+            .catch((error: unknown) => {
+              const { title, detail = '' } = refusalWords(t, error)
+              setProblem(`${title} ${detail}`.trim())
+            })
             .finally(() => setBusy(false))
         }}
       >

@@ -92,7 +92,7 @@ function Delivery({ delivery }: { readonly delivery: wire.DeliveryBody }): React
           onClick={() =>
             post.mutate(
               { path: `webhooks/deliveries/${encodeURIComponent(delivery.id)}/redeliver` },
-              { onSuccess: () => say(t('common.done')), onError: (error) => say(error.message, true) },
+              { onSuccess: () => say(t('common.done')), onError: (error) => say(error, true) },
             )
           }
         >

@@ -3,6 +3,7 @@ import { endpointsEn } from './endpoints-en.ts'
 import { entriesEn } from './entries-en.ts'
 import { eventsEn } from './events-en.ts'
 import { reasonsEn } from './reasons-en.ts'
+import { refusalsEn } from './refusals-en.ts'
 import { schedulesEn } from './schedules-en.ts'
 import { serverEn } from './server-en.ts'
 /** Every text of the dashboard. Forms for numbers are separated by `|`, values stand in braces. */
@@ -12,6 +13,7 @@ export const en = {
   ...entriesEn,
   ...eventsEn,
   ...reasonsEn,
+  ...refusalsEn,
   ...schedulesEn,
   ...serverEn,
   'nav.home': 'Home',

@@ -3,6 +3,7 @@ import { endpointsEs } from './endpoints-es.ts'
 import { entriesEs } from './entries-es.ts'
 import { eventsEs } from './events-es.ts'
 import { reasonsEs } from './reasons-es.ts'
+import { refusalsEs } from './refusals-es.ts'
 import { schedulesEs } from './schedules-es.ts'
 import { serverEs } from './server-es.ts'
 import type { Texts } from './translate.ts'
@@ -13,6 +14,7 @@ export const es: Texts = {
   ...entriesEs,
   ...eventsEs,
   ...reasonsEs,
+  ...refusalsEs,
   ...schedulesEs,
   ...serverEs,
   'nav.home': 'Inicio',

@@ -3,6 +3,7 @@ import { endpointsRu } from './endpoints-ru.ts'
 import { entriesRu } from './entries-ru.ts'
 import { eventsRu } from './events-ru.ts'
 import { reasonsRu } from './reasons-ru.ts'
+import { refusalsRu } from './refusals-ru.ts'
 import { schedulesRu } from './schedules-ru.ts'
 import { serverRu } from './server-ru.ts'
 import type { Texts } from './translate.ts'
@@ -13,6 +14,7 @@ export const ru: Texts = {
   ...entriesRu,
   ...eventsRu,
   ...reasonsRu,
+  ...refusalsRu,
   ...schedulesRu,
   ...serverRu,
   'nav.home': 'Главная',

@@ -146,6 +146,7 @@ export const serverEn = {
   'queues.outRate': '{n} out per minute',
   'queues.passing': 'Nothing waits',
   'queues.oldest': 'Oldest job that waits for a worker',
+  'queues.oldestTask': 'Oldest waits {span}',
   'queues.noOldest': 'None',
   'columns.title': 'Columns',
   'columns.reset': 'As it was at first',

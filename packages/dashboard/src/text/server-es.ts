@@ -147,6 +147,7 @@ export const serverEs: Readonly<Record<keyof typeof serverEn, string>> = {
   'queues.outRate': '{n} salen por minuto',
   'queues.passing': 'Nada espera',
   'queues.oldest': 'Trabajo más antiguo que espera a un ejecutor',
+  'queues.oldestTask': 'La más antigua espera {span}',
   'queues.noOldest': 'Ninguno',
   'columns.title': 'Columnas',
   'columns.reset': 'Como al principio',

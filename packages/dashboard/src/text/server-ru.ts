@@ -146,6 +146,7 @@ export const serverRu: Readonly<Record<keyof typeof serverEn, string>> = {
   'queues.outRate': '{n} уходит в минуту',
   'queues.passing': 'Ничего не ждёт',
   'queues.oldest': 'Старейшее задание, ждущее исполнителя',
+  'queues.oldestTask': 'Старейшая ждёт {span}',
   'queues.noOldest': 'Нет',
   'columns.title': 'Столбцы',
   'columns.reset': 'Как было сначала',

@@ -1,10 +1,10 @@
 import { useState } from 'react'
 import type { ReactNode } from 'react'
-import { ApiError } from '../data/api.ts'
 import { absolute, relative, useNow } from '../data/format.ts'
 import { useText } from '../text/text.tsx'
 import { Icon } from './icon.tsx'
 import type { IconName } from './icon.tsx'
+import { Said } from './toast.tsx'
 
 export function Panel({
   title,
@@ -84,9 +84,7 @@ export function Failure({ error, retry }: { readonly error: Error; readonly retr
   return (
     <div role="alert" className="flex flex-wrap items-center gap-3 rounded-lg bg-bad-tint px-4 py-3 text-bad">
       <Icon name="alert" />
-      <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
-        {error instanceof ApiError && error.status === 0 ? t('common.unreachable') : error.message}
-      </span>
+      <Said what={error} className="flex-1" />
       {retry === undefined ? null : (
         <button type="button" className="font-medium underline" onClick={() => retry()}>
           {t('common.again')}

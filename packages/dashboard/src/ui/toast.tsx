@@ -1,14 +1,17 @@
 import { createContext, useCallback, useContext, useMemo, useState } from 'react'
 import type { ReactNode } from 'react'
+import { refusalWords } from '../text/refusal-words.ts'
+import { useText } from '../text/text.tsx'
 import { Icon } from './icon.tsx'
 
 interface Toast {
   readonly id: number
-  readonly text: string
+  readonly text: unknown
   readonly isBad: boolean
 }
 
-type Say = (text: string, isBad?: boolean) => void
+/** Words, or what was thrown. */
+type Say = (text: unknown, isBad?: boolean) => void
 
 const Context = createContext<Say>(() => {})
 const SHOWN_MS = 6_000
@@ -35,11 +38,27 @@ export function ToastProvider({ children }: { readonly children: ReactNode }): R
             className={`flex max-w-md items-center gap-2 rounded-lg border border-line bg-panel px-3.5 py-2.5 shadow-lg ${isBad ? 'text-bad' : 'text-ink'}`}
           >
             <Icon name={isBad ? 'alert' : 'check'} className={isBad ? 'size-4' : 'size-4 text-ok'} />
-            <span className="[overflow-wrap:anywhere]">{text}</span>
+            <Said what={text} />
           </div>
         ))}
       </div>
     </Context.Provider>
+  )
+}
+
+/** A refusal in the language of the page, with what the server said beneath. */
+export function Said({ what, className = '' }: { readonly what: unknown; readonly className?: string }): ReactNode {
+  const { t } = useText()
+  const { title, detail } = refusalWords(t, what)
+  return (
+    <span className={`min-w-0 [overflow-wrap:anywhere] ${className}`}>
+      {title}
+      {detail === undefined ? null : (
+        <bdi lang="en" className="block text-xs opacity-90">
+          {detail}
+        </bdi>
+      )}
+    </span>
   )
 }
 

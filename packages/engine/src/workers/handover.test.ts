@@ -31,7 +31,7 @@ function watched(): Watched {
     peek: (queue, ids) => inner.peek(queue, ids),
     held: (queue) => inner.held(queue),
     lanes: (queue) => inner.lanes(queue),
-    oldest: (queue) => inner.oldest(queue),
+    oldest: (queue, lane) => inner.oldest(queue, lane),
     claimExpired: (queue, options) => inner.claimExpired(queue, options),
     renew: (leases, leaseMs) => inner.renew(leases, leaseMs),
     sync: () => inner.sync(),

@@ -4,7 +4,7 @@ import { startTenantServer, TENANTS } from '../tenants.fixture.ts'
 import type { Tenant, TenantServer } from '../tenants.fixture.ts'
 import { ChangeLog } from './change-log.ts'
 import { StreamReader } from './change-stream.fixture.ts'
-import { ChangeStreams } from './change-streams.ts'
+import { ChangeStreams, windowOf } from './change-streams.ts'
 
 let app: TenantServer
 beforeAll(async () => {
@@ -172,4 +172,9 @@ describe('what streams hold', () => {
     stream.body.destroy()
     await expect.poll(() => streams.size).toBe(0)
   })
+})
+
+test('[M-02] many open streams get fewer messages each, so that all of them together get a bounded number', () => {
+  for (const streams of [1, 50, 100]) expect(windowOf(streams, 200)).toBe(200)
+  for (const streams of [100, 200, 1_000]) expect((streams * 1_000) / windowOf(streams, 200)).toBe(500)
 })

@@ -29,7 +29,7 @@ const CHANGES = route({
 
 \`ready\`: the stream has begun; \`resumed\` says whether it goes on where \`Last-Event-ID\` ended. \`change\`: the newest change of each job that the caller may see (\`jobs\`), whether \`more\` jobs changed than are named, and whether \`workers\` did. \`reset\`: some changes were missed, because the reader was too slow or its \`Last-Event-ID\` is not known here; read everything again.
 
-Changes of all instances are told, those of 200 ms together, up to ${LIMITS.changeMessageBytesMax / 1_024} kB in a message. A comment comes every ten seconds. The stream ends with the token or the session that it was opened with, and when the server stops.`,
+Changes of all instances are told, those of 200 ms together (of longer where more than 100 streams are open), up to ${LIMITS.changeMessageBytesMax / 1_024} kB in a message. A comment comes every ten seconds. The stream ends with the token or the session that it was opened with, and when the server stops.`,
   query: schemas.changesQuery,
   replies: { 200: { description: 'The stream.', types: ['text/event-stream'] } },
   refusals: ['INVALID_REQUEST', 'OVERLOADED'],

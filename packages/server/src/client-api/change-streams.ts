@@ -10,7 +10,7 @@ export interface StreamBounds {
   readonly beatMs: number
   /** So often it is looked at whether the caller may still listen. */
   readonly recheckMs: number
-  /** Two messages of one stream are at least so far apart. */
+  /** Two messages of one stream are at least so far apart; further where many are open. */
   readonly windowMs: number
   /** What changes after the last stream has closed is kept so long, for those that come back. */
   readonly keepMs: number
@@ -139,7 +139,8 @@ export class ChangeStreams {
   /** The first change after a pause goes out at once, the next ones together. */
   #schedule(): void {
     if (this.#flushing !== undefined) return
-    const waitMs = Math.max(0, this.#flushedAt + this.#bounds.windowMs - performance.now())
+    const windowMs = windowOf(this.#open.size, this.#bounds.windowMs)
+    const waitMs = Math.max(0, this.#flushedAt + windowMs - performance.now())
     this.#flushing = setTimeout(() => this.#flush(), waitMs)
     this.#flushing.unref()
   }
@@ -168,7 +169,8 @@ export class ChangeStreams {
     const key = `${from} ${owner === undefined ? '' : `of ${owner}`}`
     const known = this.#texts.get(key)
     if (known !== undefined) return known
-    const message = { text: this.#textSince(from, owner), at: this.#log.newest }
+    // Encoded once for all of them.
+    const message = { bytes: Buffer.from(this.#textSince(from, owner)), at: this.#log.newest }
     this.#texts.set(key, message)
     return message
   }
@@ -188,9 +190,17 @@ export class ChangeStreams {
 
 interface Message {
   /** Empty where nothing of it concerns the listener. */
-  readonly text: string
+  readonly bytes: Buffer
   /** The newest change that it covers. */
   readonly at: number
+}
+
+/** Up to so many streams get their messages as often as they may; more of them share what those would get. */
+const STREAMS_AT_FULL_PACE = 100
+
+/** How far two messages of one stream are apart: however many streams are open, the server writes a bounded number a second. */
+export function windowOf(streams: number, windowMs: number): number {
+  return windowMs * Math.max(1, streams / STREAMS_AT_FULL_PACE)
 }
 
 /** What waits for the connection of one stream; one message may go beyond it. */
@@ -214,7 +224,7 @@ export class ChangeStream {
       this.#hasRoom = true
       this.flush()
     }
-    this.body = new Readable({ highWaterMark: STREAM_BYTES, encoding: 'utf8', read })
+    this.body = new Readable({ highWaterMark: STREAM_BYTES, read })
   }
 
   /** The number of the last change that was written. */
@@ -225,9 +235,9 @@ export class ChangeStream {
   /** Writes what has changed, as soon as there is room for it. */
   flush(): void {
     if (!this.#hasRoom || this.#isOver) return
-    const { text, at } = this.#messageFor(this.#at)
+    const { bytes, at } = this.#messageFor(this.#at)
     this.#at = at
-    if (text !== '') this.#hasRoom = this.body.push(text)
+    if (bytes.length > 0) this.#hasRoom = this.body.push(bytes)
   }
 
   /** Something beside the changes; left out where there is no room. */

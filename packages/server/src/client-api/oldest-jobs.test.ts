@@ -17,6 +17,7 @@ function listOf(ids: readonly string[], cutAt = Number.POSITIVE_INFINITY) {
       return page.length < Math.min(limit, all.length) ? Object.assign(page, { next: page.at(-1)?.id ?? '' }) : page
     },
     readJob: async (id: string) => record(id),
+    counts: async () => ({ finished: ids.length }),
   } as unknown as Engine
   const walk = async (query: ListQuery, after?: string) => {
     const taken: string[] = []
@@ -69,4 +70,34 @@ test('[H-01] [M-02] a page of many jobs needs few looks', async () => {
   const list = listOf(ids)
   expect(await list.page({ limit: 50 })).toEqual(ids.toReversed().slice(0, 50))
   expect(list.looks()).toBeLessThan(40)
+})
+
+test('[M-02] the oldest first, of a filter that leaves out nearly all: a page ends after a bounded number of looks', async () => {
+  const ids = Array.from({ length: 60_000 }, (_, number) => id(NOW + number * 7, number)).toReversed()
+  const rare = new Set([ids[59_990], ids[31_000], ids[30_999], ids[3]])
+  let looks = 0
+  const engineOf = (fitting: ReadonlySet<string | undefined>) => {
+    const listJobs = async ({ before = '\uFFFF', from = '', limit, looksMax = Infinity }: ListQuery) => {
+      looks += 1
+      const first = ids.findIndex((one) => one < before)
+      const seen =
+        first === -1 ? [] : ids.slice(first, first + Math.min(looksMax, ids.length)).filter((one) => one >= from)
+      const page = seen.filter((one) => fitting.has(one)).slice(0, limit)
+      const records = page.map((one) => ({ id: one, version: 1, value: { id: one } as Job }))
+      return seen.length === looksMax && page.length < limit ? Object.assign(records, { next: seen.at(-1) }) : records
+    }
+    return { listJobs, counts: async () => ({ failed: fitting.size }) } as unknown as Engine
+  }
+  const query: ListQuery = { limit: 50, name: 'rare' }
+  const found: string[] = []
+  let after: string | undefined
+  do {
+    looks = 0
+    after = await walkOldest(engineOf(rare), { query, after, take: (job) => found.push(job.id) > 0 })
+    expect(looks).toBeLessThan(45)
+  } while (after !== undefined)
+  expect(found).toEqual([...rare])
+  looks = 0
+  expect(await walkOldest(engineOf(new Set()), { query, after, take: () => true })).toBeUndefined()
+  expect(looks).toBe(1)
 })

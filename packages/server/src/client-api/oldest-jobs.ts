@@ -1,7 +1,8 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
-import type { Job, Listed, ListQuery, Stored } from '@impresario/core'
+import type { Job, ListQuery, Stored } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { LIMITS } from '@impresario/protocol'
+import { countOf } from '../http/page.ts'
 import { idAt, MS_MAX, timeIn } from './job-query.ts'
 
 export interface OldestWalk {
@@ -16,8 +17,11 @@ export interface OldestWalk {
 /** The span of time that is looked at first; it grows where there is little, and shrinks where there is much. */
 const SPAN_MS = 1_000
 const GROWTH = 4
+const SLOW_GROWTH = 1.25
 /** Looks for one page. It then ends, and says where to go on. */
 const LOOKS_MAX = 120
+/** Once a look had to end early, because a filter leaves out nearly all or because records are large, only so many more follow. */
+const LONG_LOOKS_MAX = 16
 
 /**
  * Jobs from the oldest on. Storages list the newest first, so this reads spans of time from the oldest one on, each short
@@ -31,16 +35,23 @@ export async function walkOldest(engine: Engine, { query, after, take }: OldestW
   const first = from === undefined ? await firstSpan(engine, query) : { start: momentIn(from), spanMs: SPAN_MS }
   if (first === undefined) return undefined
   let { start, spanMs } = first
-  for (let look = 0; look < LOOKS_MAX; look += 1) {
-    if (look > 0) await nextTick()
+  let looksLeft = LOOKS_MAX
+  let growth = GROWTH
+  for (; looksLeft > 0; looksLeft -= 1) {
+    if (looksLeft < LOOKS_MAX) await nextTick()
     const end = Math.min(start + spanMs, MS_MAX)
     const before = earlierId(query.before, end === MS_MAX ? undefined : idAt(end))
     const span = { ...query, ...(from === undefined ? {} : { from }), ...(before === undefined ? {} : { before }) }
     const found = await engine.listJobs({ ...span, ...BOUNDS, limit: left + 2 })
     if (left === 0 && found.some(({ id }) => id !== after)) return last
     const isCut = found.length > left + 1 || found.next !== undefined
+    if (found.next !== undefined) {
+      if (growth === GROWTH && found.length === 0 && (await countOf(engine, query)) === 0) return undefined
+      looksLeft = Math.min(looksLeft, LONG_LOOKS_MAX)
+      growth = SLOW_GROWTH
+    }
     if (isCut && spanMs > 1) {
-      spanMs = Math.ceil(spanMs / GROWTH)
+      spanMs = shorterSpan(spanMs, end, found.next)
       continue
     }
     const records = isCut ? oneByOne(engine, await idsOf(engine, span)) : found.toReversed()
@@ -55,10 +66,16 @@ export async function walkOldest(engine: Engine, { query, after, take }: OldestW
     start = end
     // As long as the rest of the page would need, by what was found in this one.
     spanMs = Math.ceil(
-      spanMs * Math.min(GROWTH, Math.max(0.5, left === 0 || found.length === 0 ? GROWTH : left / found.length)),
+      spanMs * Math.min(growth, Math.max(0.5, left === 0 || found.length === 0 ? growth : left / found.length)),
     )
   }
-  return from ?? last
+  return from ?? last ?? idAt(start)
+}
+
+/** How far back a look came from the end of its span is what one look can do there. */
+function shorterSpan(spanMs: number, end: number, next: string | undefined): number {
+  const reachMs = next === undefined ? 0 : end - momentIn(next)
+  return Math.max(1, Math.min(Math.ceil(spanMs / GROWTH), reachMs > 0 ? reachMs : spanMs))
 }
 
 const BOUNDS = { bytesMax: LIMITS.pagePieceBytes, looksMax: LIMITS.pagePieceLooks }
@@ -71,16 +88,20 @@ async function firstSpan(
   engine: Engine,
   query: ListQuery,
 ): Promise<{ readonly start: number; readonly spanMs: number } | undefined> {
-  const newestBefore = async (before: string | undefined): Promise<Listed<'job'> | undefined> =>
-    (await engine.listJobs({ ...query, ...(before === undefined ? {} : { before }), limit: 1 }))[0]
+  // Where a look ended early there may be one.
+  const newestBefore = async (before: string | undefined): Promise<string | undefined> => {
+    const page = await engine.listJobs({ ...query, ...BOUNDS, ...(before === undefined ? {} : { before }), limit: 1 })
+    return page[0]?.id ?? page.next
+  }
   const newest = await newestBefore(query.before)
   if (newest === undefined) return undefined
-  let known = momentIn(newest.id)
+  if ((await countOf(engine, query)) === 0) return undefined
+  let known = momentIn(newest)
   let start = 0
   for (let spanMs = SPAN_MS; known > 0 && start === 0; spanMs *= GROWTH) {
     const moment = Math.max(0, known - spanMs)
     const older = await newestBefore(idAt(moment))
-    if (older !== undefined) known = momentIn(older.id)
+    if (older !== undefined) known = momentIn(older)
     else if (moment === 0) break
     else start = moment
   }
@@ -88,7 +109,7 @@ async function firstSpan(
     const moment = Math.floor((start + known) / 2)
     const older = await newestBefore(idAt(moment))
     if (older === undefined) start = moment
-    else known = momentIn(older.id)
+    else known = momentIn(older)
   }
   return { start, spanMs: Math.max(SPAN_MS, known - start + 1) }
 }

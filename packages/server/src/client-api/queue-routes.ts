@@ -11,6 +11,12 @@ export const queueBody = z.object({
   worker: z.string().nullable().describe('The worker that they were placed with; null while none fits.'),
   waiting: z.int().describe('Tasks that could be taken now.'),
   is_exact: z.boolean().describe('False: there may be more.'),
+  oldest_seconds: z
+    .number()
+    .nullable()
+    .describe(
+      'How long the task has been waiting that comes next; null where none waits, and beyond the hundred longest queues.',
+    ),
   placed_per_minute: z
     .int()
     .nullable()
@@ -40,6 +46,9 @@ const QUEUES = route({
 /** Up to here every storage counts exactly. */
 export const EXACT_MAX = 10
 
+/** The first task of so many queues is looked at, one call of the storage for each. */
+const HEADS_MAX = 100
+
 export interface QueueParts {
   readonly storage: Storage
   readonly engine: Pick<Engine, 'company'>
@@ -55,7 +64,13 @@ type Queue = z.output<typeof queueBody>
 export async function listQueues({ storage, engine }: QueueParts): Promise<readonly Queue[]> {
   const rates = new Map(engine.company.taskRates.map((rate) => [rate.type, rate]))
   const lanes = await storage.lanes('tasks')
-  const queues = lanes.filter(({ ready }) => ready > 0).map(({ lane, ready }) => queueOf(lane, ready, rates))
+  const filled = lanes.filter(({ ready }) => ready > 0).toSorted((a, b) => b.ready - a.ready)
+  const heads = await Promise.all(filled.slice(0, HEADS_MAX).map(({ lane }) => storage.oldest('tasks', lane)))
+  const queues = filled.map(({ lane, ready }, index) => {
+    const waitedMs = heads[index]
+    const oldest = waitedMs === undefined ? null : waitedMs / 1_000
+    return { ...queueOf(lane, ready, rates), oldest_seconds: oldest }
+  })
   const waiting = new Set(queues.map(({ task_type: type }) => type))
   const passing = [...rates.keys()].filter((type) => !waiting.has(type))
   return [...queues, ...passing.map((type) => byType(type, null, 0, rates))]
@@ -67,7 +82,7 @@ function queueOf(lane: string, waiting: number, rates: ReadonlyMap<string, TaskR
     const { type = lane, requirements } = parseLane(lane) ?? {}
     return byType(type, requirements === undefined ? null : { ...requirements }, waiting, rates)
   }
-  const none = { placed_per_minute: null, taken_per_minute: null }
+  const none = { oldest_seconds: null, placed_per_minute: null, taken_per_minute: null }
   return { task_type: null, requirements: null, worker, waiting, is_exact: waiting < EXACT_MAX, ...none }
 }
 
@@ -84,6 +99,7 @@ function byType(
     worker: null,
     waiting,
     is_exact: waiting < EXACT_MAX,
+    oldest_seconds: null,
     placed_per_minute: placed,
     taken_per_minute: taken,
   }

@@ -59,7 +59,7 @@ export class OffloadingStorage implements Storage {
   readonly peek: Storage['peek'] = (queue, ids) => this.#storage.peek(queue, ids)
   readonly held: Storage['held'] = (queue) => this.#storage.held(queue)
   readonly lanes: Storage['lanes'] = (queue) => this.#storage.lanes(queue)
-  readonly oldest: Storage['oldest'] = (queue) => this.#storage.oldest(queue)
+  readonly oldest: Storage['oldest'] = (queue, lane) => this.#storage.oldest(queue, lane)
   readonly claim: Storage['claim'] = (queue, options) => this.#storage.claim(queue, options)
   readonly claimExpired: Storage['claimExpired'] = (queue, options) => this.#storage.claimExpired(queue, options)
   readonly renew: Storage['renew'] = (leases, leaseMs) => this.#storage.renew(leases, leaseMs)

@@ -88,6 +88,8 @@ export interface Walk {
 
 /** Pieces that are read for one page. */
 const PIECES_MAX = LIMITS.pageReadBytesMax / LIMITS.pagePieceBytes
+/** Pieces of one page in which nothing fits: 16,000 records are some 30 ms on a file or PostgreSQL, and 80 ms on Redis. */
+const VAIN_PIECES_MAX = 8
 
 /**
  * Reads jobs until the page is full, in pieces, so that neither much is in memory at once nor other requests wait
@@ -99,6 +101,7 @@ export async function walkJobs(engine: Engine, walk: Walk): Promise<string | und
   let skip = walk.skip ?? 0
   let left = query.limit
   let { before } = query
+  let vain = 0
   for (let piece = 0; piece < PIECES_MAX; piece += 1) {
     if (piece > 0) await nextTick()
     // One more than is needed, to know whether there is a next page.
@@ -116,6 +119,29 @@ export async function walkJobs(engine: Engine, walk: Walk): Promise<string | und
     const next = nextPage(records, limit)
     if (next === undefined) return undefined
     before = next
+    // A filter that leaves out nearly all: if it leaves out all, the rest need not be looked through.
+    if (records.length > 0) continue
+    if (piece === 0 && (await countOf(engine, query)) === 0) return undefined
+    vain += 1
+    if (vain === VAIN_PIECES_MAX) break
   }
   return before
+}
+
+/** How many jobs have what the query asks for, at any time; `undefined` where that is not counted. */
+export async function countOf(
+  engine: Engine,
+  { owner, name, search, status, statuses }: ListQuery,
+): Promise<number | undefined> {
+  if (search !== undefined && search !== '') return undefined
+  const counts = await engine.counts('job', {
+    ...(owner === undefined ? {} : { owner }),
+    ...(name === undefined ? {} : { name }),
+  })
+  let sum = 0
+  for (const [one, jobs] of Object.entries(counts)) {
+    const isWanted = (status === undefined || one === status) && (statuses === undefined || statuses.includes(one))
+    if (isWanted) sum += jobs
+  }
+  return sum
 }

@@ -15,7 +15,7 @@ export function deferredStorage(opening: Promise<Storage>): Storage {
     peek: async (queue, ids) => (await opening).peek(queue, ids),
     held: async (queue) => (await opening).held(queue),
     lanes: async (queue) => (await opening).lanes(queue),
-    oldest: async (queue) => (await opening).oldest(queue),
+    oldest: async (queue, lane) => (await opening).oldest(queue, lane),
     claim: async (queue, options) => (await opening).claim(queue, options),
     claimExpired: async (queue, options) => (await opening).claimExpired(queue, options),
     renew: async (leases, leaseMs) => (await opening).renew(leases, leaseMs),

@@ -34,12 +34,13 @@ local function survey_expired(keys, args)
   return cmsgpack.pack({ more and 0 or wait_of(q, now), found })
 end
 
--- How long the item has been due that comes next in its lane: the longest of all lanes; -1 where there is none.
+-- How long the item has been due that comes next in its lane: the longest of all lanes, or of one; -1 where there is none.
 local function oldest(keys, args)
-  local q, now = keys[1] .. ':q:' .. cmsgpack.unpack(args[2])[1] .. ':', now_of(args[1])
+  local queue, only = unpack(cmsgpack.unpack(args[2]))
+  local q, now = keys[1] .. ':q:' .. queue .. ':', now_of(args[1])
   if advance(q, now) then return false end
   local due = INF
-  for _, lane in ipairs(redis.call('ZRANGE', q .. 'row', 0, -1)) do
+  for _, lane in ipairs(only and { only } or redis.call('ZRANGE', q .. 'row', 0, -1)) do
     local first = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, 0)[1]
     local head = first and load(q, string.sub(first, SEQ_LENGTH + 1))
     if head and head[DUE] < due then due = head[DUE] end
