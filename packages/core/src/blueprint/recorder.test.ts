@@ -338,6 +338,12 @@ describe('[B-06] [J-16] one action per run', () => {
     ).toEqual(fanOut)
   })
 
+  test('one action may be returned in a list, too', () => {
+    expect(chosen((actions) => [actions.transitionTo('next')])).toEqual(
+      chosen((actions) => actions.transitionTo('next')),
+    )
+  })
+
   test('one task into an aggregator is a fan-out of one', () => {
     expect(chosen((actions) => send(actions, 'x'))).toEqual({ ...fanOut, calls: [{ ...TASK, type: 'x' }] })
   })
