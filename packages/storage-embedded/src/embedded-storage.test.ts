@@ -88,6 +88,38 @@ test('[G-01] commits during a write travel together in the next one', async () =
   expect(writes[1]?.updates.map(({ version }) => version)).toEqual([9])
 })
 
+/** Everything that waits for nothing outside is done when this resolves; the event loop has not gone round yet. */
+async function microtasks(): Promise<void> {
+  for (let steps = 0; steps < 20; steps += 1) await Promise.resolve()
+}
+
+test('[G-01] where there is little load, a task that is born in the hands of its worker is written at once', async () => {
+  const { journal, writes } = recordingDisk()
+  const storage = open(journal)
+  await storage.commit({ put: [putJob('j1', 1)], enqueue: [item('i1')] })
+  await microtasks()
+  expect(writes).toHaveLength(0)
+  await storage.sync()
+  await storage.commit({ put: [putJob('j2', 1)], enqueue: [item('i2', { claimed: { token: 7, leaseMs: 1_000 } })] })
+  await microtasks()
+  expect(writes).toHaveLength(2)
+  expect(writes[1]).toMatchObject({ records: [{ id: 'j2' }], items: [{ id: 'i2' }] })
+  await storage.close()
+})
+
+test('[G-01] under load such tasks wait for company, and go in one write', async () => {
+  const { journal, writes } = recordingDisk()
+  const storage = open(journal)
+  await storage.commit({ enqueue: Array.from({ length: 20 }, (_, index) => item(`busy${index}`)) })
+  await storage.sync()
+  await storage.commit({ enqueue: [item('i1', { claimed: { token: 7, leaseMs: 1_000 } })] })
+  await microtasks()
+  await storage.commit({ enqueue: [item('i2', { claimed: { token: 8, leaseMs: 1_000 } })] })
+  await storage.sync()
+  expect(writes.map(({ items }) => items.length)).toEqual([20, 2])
+  await storage.close()
+})
+
 test('[G-01] an item that came and went between two writes never reaches the disk', async () => {
   const { journal, writes } = slowDisk()
   const { schedule, runAll } = manualSchedule()

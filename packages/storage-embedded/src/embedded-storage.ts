@@ -50,8 +50,8 @@ export interface EmbeddedStorageOptions {
   /** How many bytes of changes may wait to be written. Beyond that, a commit resolves only when they are written. */
   readonly pendingBytesMax?: number
   /**
-   * Schedules a flush. The default waits for one tick of the event loop, so that the changes of that tick are written
-   * together.
+   * Schedules a flush. The default waits for two ticks of the event loop, so that the changes of these ticks are written
+   * together, unless a worker waits for them and there is little load.
    */
   readonly schedule?: (run: () => void) => void
   /** Which queues keep what is due far ahead on the disk alone, and what far is. */
