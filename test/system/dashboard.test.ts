@@ -455,9 +455,39 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     const other = await opened({ width: 'phone' }, 'alpha')
     await other.page.goto(`${stage.address}/dashboard/schedules`)
     await other.page.getByText('Monday and Friday at 07:05').waitFor()
-    expect(await other.page.getByRole('button', { name: 'Run now' }).count()).toBe(0)
+    expect(await other.page.getByRole('button', { name: /Run now|Pause/ }).count()).toBe(0)
     await other.context.close()
   })
+
+  test.each(['desktop', 'phone'] as const)(
+    '[M-02] [F-04] by keyboard alone: a schedule is paused and resumed, and says so: %s',
+    async (width) => {
+      const { page, context, trouble } = await opened({ width })
+      const { tabTo, go } = handsOn(page)
+      await go('s', 'Schedules')
+      const row = page.getByRole('listitem').filter({ hasText: 'report' })
+      await row.getByText('Active').waitFor()
+      // What is off is off in its file: it has no such button.
+      expect(await page.getByRole('button', { name: 'Pause' }).count()).toBe(2)
+      await tabTo(/^report$/)
+      await tabTo(/^Pause$/)
+      await page.keyboard.press('Enter')
+      await page.getByText('Paused. Nothing starts until it is resumed.').waitFor()
+      await row.getByText('Paused', { exact: true }).waitFor()
+      expect(await stage.admin.schedules.get('report')).toMatchObject({ pausedBy: 'admin', nextAt: null })
+      await page.goto(`${stage.address}/dashboard/schedules?entry=report`)
+      await page.getByText('It is paused, so that nothing starts until it is resumed.').waitFor()
+      await page.evaluate(axe)
+      expect(await rulesBroken(page, '{ resultTypes: ["violations"] }')).toEqual([])
+      expect(await page.evaluate(WIDER)).toBe(0)
+      await page.keyboard.press('Escape')
+      await row.getByRole('button', { name: 'Resume' }).press('Enter')
+      await row.getByText('Active').waitFor()
+      expect(await stage.admin.schedules.get('report')).toMatchObject({ pausedAt: null })
+      expect(trouble).toEqual([])
+      await context.close()
+    },
+  )
 
   test('[M-02] a viewer has no button that changes webhook endpoints, and sees none of others', async () => {
     const { page, context } = await opened({}, 'viewer')

@@ -11,6 +11,7 @@ const PATHS = {
   blueprint: 'M5.5 2.5h5v3h-5zM2 10.5h4.5v3H2zM9.5 10.5H14v3H9.5zM8 5.5v2.5M4.2 10.5V8h7.6v2.5',
   clock: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2zM8 5v3.2l2.2 1.3',
   bolt: 'M8.8 1.8 3.5 9h4l-.4 5.2L12.5 7h-4z',
+  pause: 'M5.5 3.5v9M10.5 3.5v9',
   run: 'M4.5 3.2 12.5 8l-8 4.8z',
   doc: 'M4 2h5l3 3v9H4zM9 2v3h3M6 8.5h4M6 11h4',
   event: 'M2 8h2.5l1.5-4 3 8 1.5-4H14',
