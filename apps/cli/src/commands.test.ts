@@ -330,7 +330,7 @@ describe('[M-03] [F-04] schedules', () => {
     expect(paused.stdout).toContain('is paused')
     expect((await cli(['schedules', 'show', 'payroll'])).stdout).toMatch(/^next +paused$/m)
     expect((await cli(['schedules', 'resume', 'payroll'], { env })).stdout).toMatch(/goes on: it fires next at \d{4}-/)
-    expect(await json(['schedules', 'show', 'payroll'])).toMatchObject({ pausedAt: null })
+    expect(await json(['schedules', 'show', 'payroll'])).toMatchObject({ paused_at: null })
   })
 })
 
