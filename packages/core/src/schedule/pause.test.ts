@@ -56,8 +56,11 @@ test('[F-04] times that pass while it is paused are skipped, whatever is done wi
 
 test('[F-04] the history of firings stays as short as before', () => {
   const one = schedule(daily)
-  const old = { firedFor: 0, firedAt: 0, jobId: 'j', skipped: undefined }
-  const before = recordOf(one, Array<PastFiring>(RECENT_MAX).fill(old))
+  const old: PastFiring = { firedFor: 0, firedAt: 0, jobId: 'j', skipped: undefined }
+  const before = recordOf(
+    one,
+    Array.from({ length: RECENT_MAX }, () => old),
+  )
   const { recent } = resumedRecord(one, zone, pausedRecord(one, before, paused), at('2026-05-04T12:00'))
   expect(recent).toHaveLength(RECENT_MAX)
   expect(recent?.[0]).toMatchObject({ skipped: 'paused' })
