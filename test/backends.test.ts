@@ -11,6 +11,7 @@ const ROOT = join(import.meta.dirname, '..')
  */
 const CHOSEN: Readonly<Record<string, string>> = {
   'packages/engine/src/engine.test.ts': 'one case whose disk loses what was not made durable',
+  'packages/engine/src/job/director.test.ts': 'what a storage in memory answers at once, and one that answers later',
   'packages/engine/src/turns/lost-turns.test.ts':
     'what a process leaves behind that ended before its disk had everything',
   'packages/engine/src/workers/desk-lives.test.ts': 'one case whose disk the test holds up',

@@ -323,6 +323,19 @@ describe.each(WAYS)('the client %s', (_way, clientOf) => {
     await expect(root.schedules.run('nobody')).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
+  test('[F-04] schedules are paused and resumed by admins', async () => {
+    await expect(acme.schedules.pause('nightly')).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    const paused = await root.schedules.pause('nightly')
+    expect(paused).toMatchObject({ enabled: true, pausedBy: 'root', nextAt: null, upcoming: [] })
+    expect(paused.pausedAt).toBeGreaterThan(0)
+    expect(await acme.schedules.get('nightly')).toEqual(paused)
+    await expect(acme.schedules.resume('nightly')).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    const resumed = await root.schedules.resume('nightly')
+    expect(resumed).toMatchObject({ pausedAt: null, pausedBy: null, upcoming: { length: 10 } })
+    await expect(root.schedules.pause('nobody')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(root.schedules.resume('nobody')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
   test('[H-02] an admin lets the files of clients be read anew', async () => {
     await expect(acme.admin.reload()).rejects.toMatchObject({ code: 'FORBIDDEN' })
     await writeFile(join(directory, 'clients.toml'), `${CLIENTS}\n[late]\ntoken = "token-of-late-3f3f"\n`)

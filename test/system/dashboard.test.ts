@@ -455,9 +455,39 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     const other = await opened({ width: 'phone' }, 'alpha')
     await other.page.goto(`${stage.address}/dashboard/schedules`)
     await other.page.getByText('Monday and Friday at 07:05').waitFor()
-    expect(await other.page.getByRole('button', { name: 'Run now' }).count()).toBe(0)
+    expect(await other.page.getByRole('button', { name: /Run now|Pause/ }).count()).toBe(0)
     await other.context.close()
   })
+
+  test.each(['desktop', 'phone'] as const)(
+    '[M-02] [F-04] by keyboard alone: a schedule is paused and resumed, and says so: %s',
+    async (width) => {
+      const { page, context, trouble } = await opened({ width })
+      const { tabTo, go } = handsOn(page)
+      await go('s', 'Schedules')
+      const row = page.getByRole('listitem').filter({ hasText: 'report' })
+      await row.getByText('Active').waitFor()
+      // What is off is off in its file: it has no such button.
+      expect(await page.getByRole('button', { name: 'Pause' }).count()).toBe(2)
+      await tabTo(/^report$/)
+      await tabTo(/^Pause$/)
+      await page.keyboard.press('Enter')
+      await page.getByText('Paused. Nothing starts until it is resumed.').waitFor()
+      await row.getByText('Paused', { exact: true }).waitFor()
+      expect(await stage.admin.schedules.get('report')).toMatchObject({ pausedBy: 'admin', nextAt: null })
+      await page.goto(`${stage.address}/dashboard/schedules?entry=report`)
+      await page.getByText('It is paused, so that nothing starts until it is resumed.').waitFor()
+      await page.evaluate(axe)
+      expect(await rulesBroken(page, '{ resultTypes: ["violations"] }')).toEqual([])
+      expect(await page.evaluate(WIDER)).toBe(0)
+      await page.keyboard.press('Escape')
+      await row.getByRole('button', { name: 'Resume' }).press('Enter')
+      await row.getByText('Active').waitFor()
+      expect(await stage.admin.schedules.get('report')).toMatchObject({ pausedAt: null })
+      expect(trouble).toEqual([])
+      await context.close()
+    },
+  )
 
   test('[M-02] a viewer has no button that changes webhook endpoints, and sees none of others', async () => {
     const { page, context } = await opened({}, 'viewer')
@@ -675,6 +705,72 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.getByRole('heading', { name: 'Documentos' }).waitFor()
     await context.close()
   })
+
+  test('[M-02] [B-04] by keyboard alone, on a phone: a question is answered with a reply that the job reads', async () => {
+    const { page, context, trouble } = await opened({ width: 'phone' })
+    const { go } = handsOn(page)
+    const { id } = await stage.admin.start(refund, {})
+    await page.goto(`${stage.address}/dashboard/jobs/${id}`)
+    await page.getByRole('region', { name: /refund/ }).waitFor()
+    await page.keyboard.press('r')
+    await page.getByLabel('Reply to the job').and(page.locator(':focus')).waitFor()
+    await page.keyboard.type('Too late, ask in 2027.')
+    await page.getByText('The job gets it with your decision.').waitFor()
+    expect(await page.evaluate(WIDER)).toBe(0)
+    // What is typed decides nothing; outside of the field the keys do.
+    expect((await stage.admin.job(id).status()).status).toBe('waiting_for_human')
+    await page.keyboard.press('Escape')
+    // The second key of a pair is no command of its own: this one would cancel.
+    await go('c', 'Agents and clients')
+    await page.goBack()
+    await page.getByRole('region', { name: /refund/ }).waitFor()
+    await page.keyboard.press('r')
+    await page.keyboard.type('Too late, ask in 2027.')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('2')
+    const { stateHistory } = await stage.admin.job(id).wait()
+    expect(stateHistory).toMatchObject({ decision: { decision: 'rejected', comment: 'Too late, ask in 2027.' } })
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test.each(['phone', 'desktop'] as const)(
+    '[M-02] [B-04] a question is ignored and taken back by keyboard; the job waits on, and others still see it: %s',
+    async (width) => {
+      const { page, context, trouble } = await opened({ width })
+      const { id } = await stage.admin.start(refund, {})
+      await expect.poll(async () => (await stage.admin.job(id).status()).status).toBe('waiting_for_human')
+      await page.goto(`${stage.address}/dashboard/approvals`)
+      const mine = page.getByRole('region', { name: new RegExp(`refund.*${id.slice(-12)}`) })
+      await mine.waitFor()
+      // The newest one is the first.
+      await page.keyboard.press('i')
+      await page.getByText('Out of your inbox. The job waits on.').waitFor()
+      await expect.poll(() => mine.count()).toBe(0)
+      await page.reload()
+      await page.getByRole('region', { name: 'Question' }).first().waitFor()
+      expect(await mine.count()).toBe(0)
+      expect((await stage.admin.job(id).status()).status).toBe('waiting_for_human')
+      const other = await opened({ width })
+      await other.page.goto(`${stage.address}/dashboard/approvals`)
+      await other.page.getByRole('region', { name: new RegExp(`refund.*${id.slice(-12)}`) }).waitFor()
+      await other.context.close()
+      await page.getByRole('button', { name: 'Ignored' }).press('Enter')
+      await page.waitForURL(/show=ignored/)
+      await mine.waitFor()
+      await page.evaluate(axe)
+      expect(await rulesBroken(page, '{ resultTypes: ["violations"] }')).toEqual([])
+      expect(await page.evaluate(WIDER)).toBe(0)
+      await page.keyboard.press('i')
+      await page.getByText('You ignore nothing').waitFor()
+      await page.goBack()
+      await mine.waitFor()
+      await page.keyboard.press('2')
+      await stage.admin.job(id).wait()
+      expect(trouble).toEqual([])
+      await context.close()
+    },
+  )
 
   test('[M-02] [B-04] a question with a form is answered in the dashboard and on the page for people; what is wrong stands at its field', async () => {
     const { page, context, trouble } = await opened()

@@ -322,6 +322,16 @@ describe('[M-03] [F-04] schedules', () => {
     expect((await cli(['schedules', 'run', 'sweep'], { env })).stdout).toContain('impresario jobs watch')
     expect(await cli(['schedules', 'run', 'nobody'], { env })).toMatchObject({ code: 1, stdout: '' })
   })
+
+  test('are paused and resumed by admins only', async () => {
+    expect(await cli(['schedules', 'pause', 'payroll'])).toMatchObject({ code: 1, stdout: '' })
+    const paused = await cli(['schedules', 'pause', 'payroll'], { env })
+    expect(paused.code).toBe(0)
+    expect(paused.stdout).toContain('is paused')
+    expect((await cli(['schedules', 'show', 'payroll'])).stdout).toMatch(/^next +paused$/m)
+    expect((await cli(['schedules', 'resume', 'payroll'], { env })).stdout).toMatch(/goes on: it fires next at \d{4}-/)
+    expect(await json(['schedules', 'show', 'payroll'])).toMatchObject({ paused_at: null })
+  })
 })
 
 test('[M-03] [G-04] workers tell their history', async () => {

@@ -23,10 +23,18 @@ function scheduleTable(screen: Screen, schedules: readonly Schedule[]): string {
     { title: 'schedule', cell: (one) => one.name },
     { title: 'blueprint', cell: (one) => one.blueprint },
     { title: 'when', cell: (one) => triggerText(one) },
-    { title: 'next', cell: (one) => (one.nextAt === null ? screen.paint('gray', 'off') : until(one.nextAt, now)) },
+    {
+      title: 'next',
+      cell: (one) => (one.nextAt === null ? screen.paint('gray', stillness(one)) : until(one.nextAt, now)),
+    },
     { title: 'last', cell: (one) => (one.lastAt === null ? '–' : ago(one.lastAt, now)) },
     { title: 'last job', cell: (one) => one.lastJobId ?? '–' },
   ])
+}
+
+/** Why it does not fire. */
+function stillness({ pausedAt }: Schedule): string {
+  return pausedAt === null ? 'off' : 'paused'
 }
 
 const DAYS = ['', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
@@ -53,13 +61,14 @@ export function showSchedule(name: string, options: GlobalOptions): Promise<numb
 
 function schedulePage(screen: Screen, schedule: Schedule): string {
   const now = nowSeconds()
-  const { nextAt, lastFor, lastAt } = schedule
+  const { nextAt, pausedAt, pausedBy, lastFor, lastAt } = schedule
   return facts(screen, [
     ['schedule', schedule.name],
     ['blueprint', schedule.blueprint],
     ['client', schedule.client],
     ['when', triggerText(schedule)],
-    ['next', nextAt === null ? 'off' : `${localTime(nextAt)} (${until(nextAt, now)})`],
+    ['next', nextAt === null ? stillness(schedule) : `${localTime(nextAt)} (${until(nextAt, now)})`],
+    ['paused', pausedAt === null ? undefined : `${localTime(pausedAt)} by ${pausedBy ?? '?'}`],
     ['last', lastAt === null ? 'never' : `${localTime(lastAt)} (${ago(lastAt, now)})`],
     ['for', lastFor === null ? undefined : localTime(lastFor)],
     ['last job', schedule.lastJobId ?? undefined],
@@ -88,5 +97,20 @@ export function runSchedule(name: string, options: RunOptions): Promise<number> 
     done(screen, `Started job ${id} of the schedule ${name}.`, { job_id: id })
     if (!screen.isJson) screen.out(screen.paint('dim', `Watch it: ${COMMAND} jobs watch ${id}`))
     return EXIT.ok
+  })
+}
+
+export function pauseSchedule(name: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const schedule = await client.schedules.pause(name)
+    return done(screen, `The schedule ${name} is paused: it starts nothing until you resume it.`, schedule)
+  })
+}
+
+export function resumeSchedule(name: string, options: GlobalOptions): Promise<number> {
+  return withServer(options, async ({ client, screen }) => {
+    const schedule = await client.schedules.resume(name)
+    const next = schedule.nextAt === null ? '' : `: it fires next at ${localTime(schedule.nextAt)}`
+    return done(screen, `The schedule ${name} goes on${next}.`, schedule)
   })
 }

@@ -116,7 +116,7 @@ function addBlueprints(blueprint: Command, end: End): void {
 
 export function addSchedules(program: Command, end: End): void {
   const load = () => import('./schedules.ts')
-  const schedules = program.command('schedules').description('list and run schedules')
+  const schedules = program.command('schedules').description('list, run, pause and resume schedules')
   schedules
     .command('list', { isDefault: true })
     .description('list schedules with their next and last runs')
@@ -130,6 +130,14 @@ export function addSchedules(program: Command, end: End): void {
     .description('start the job of a schedule now (admins only); the schedule itself does not change')
     .option('--key <key>', 'idempotency key: repeated calls with the same key start one job')
     .action(act(end, async (options: RunOptions, schedule) => (await load()).runSchedule(schedule, options)))
+  schedules
+    .command('pause <schedule>')
+    .description('stop a schedule from firing until it is resumed (admins only)')
+    .action(act(end, async (options, schedule) => (await load()).pauseSchedule(schedule, options)))
+  schedules
+    .command('resume <schedule>')
+    .description('let a paused schedule fire again, from its next time on (admins only)')
+    .action(act(end, async (options, schedule) => (await load()).resumeSchedule(schedule, options)))
 }
 
 export function addWebhooks(program: Command, end: End): void {

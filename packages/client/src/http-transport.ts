@@ -175,6 +175,14 @@ export class HttpTransport implements ClientTransport {
     return (await this.#postOnce<{ readonly job_id: string }>(path, undefined, key)).job_id
   }
 
+  pauseSchedule(name: string): Reply<'pauseSchedule'> {
+    return this.#post(CLIENT_PATHS.schedulePause(name), undefined, true)
+  }
+
+  resumeSchedule(name: string): Reply<'resumeSchedule'> {
+    return this.#post(CLIENT_PATHS.scheduleResume(name), undefined, true)
+  }
+
   listDeliveries(query: WireQuery): Reply<'listDeliveries'> {
     return this.#page(DELIVERIES, query)
   }

@@ -30,4 +30,14 @@ export class Schedules {
   async run(name: string, options: { readonly idempotencyKey?: string | undefined } = {}): Promise<JobHandle> {
     return this.#handle(await this.#transport.runSchedule(name, options.idempotencyKey ?? newJobId()))
   }
+
+  /** Nothing fires until it is resumed, also after a restart. Needs the role of an admin; so does `resume`. */
+  async pause(name: string): Promise<Schedule> {
+    return fromWire(await this.#transport.pauseSchedule(name))
+  }
+
+  /** Fires again from its next time on. Times that have passed meanwhile are skipped, and `recent` says so. */
+  async resume(name: string): Promise<Schedule> {
+    return fromWire(await this.#transport.resumeSchedule(name))
+  }
 }

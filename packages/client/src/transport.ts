@@ -89,6 +89,8 @@ export interface ClientTransport {
   readSchedule(name: string): Promise<wire.ScheduleView>
   /** Gives the id of the job. The same key starts it once. */
   runSchedule(name: string, key: string): Promise<string>
+  pauseSchedule(name: string): Promise<wire.ScheduleView>
+  resumeSchedule(name: string): Promise<wire.ScheduleView>
 
   listDeliveries(query: WireQuery): Promise<WirePage<wire.DeliveryBody>>
   readDelivery(id: string): Promise<wire.WholeDeliveryBody>

@@ -55,6 +55,7 @@ export { NO_DEEDS, REPUTATION_RULES, STANDING_WINDOW_MS, countDeeds, deedOf, jud
 export type { Deed, Deeds, ReputationRules, Standing, Tally } from './worker/standing.ts'
 export { firingAfter, firingUpTo } from './schedule/firing.ts'
 export type { Timetable } from './schedule/firing.ts'
+export { RECENT_MAX, pausedRecord, resumedRecord } from './schedule/pause.ts'
 export { plan } from './schedule/plan.ts'
 export type { Plan } from './schedule/plan.ts'
 export { CATCH_UP_DEFAULT, SCHEDULER_CLIENT, triggerKey } from './schedule/schedule.ts'

@@ -15,6 +15,8 @@ const KEYS: readonly (readonly [keys: string, what: TextKey])[] = [
   ['c', 'keys.cancel'],
   ['r', 'keys.retry'],
   ['1 … 9', 'keys.decide'],
+  ['r', 'keys.respond'],
+  ['i', 'keys.ignore'],
 ]
 
 /** What keys do. */

@@ -45,6 +45,8 @@ export const CLIENT_PATHS = {
   schedules: `${CLIENT_API_PREFIX}/schedules`,
   schedule: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}`,
   scheduleRun: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}/run`,
+  schedulePause: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}/pause`,
+  scheduleResume: (name: string) => `${CLIENT_API_PREFIX}/schedules/${segment(name)}/resume`,
   catalogue: `${CLIENT_API_PREFIX}/workers/catalog`,
   blueprints: `${CLIENT_API_PREFIX}/blueprints`,
   blueprint: (name: string) => `${CLIENT_API_PREFIX}/blueprints/${segment(name)}`,
@@ -393,18 +395,22 @@ export interface WorkerHistoryBody {
 export interface ScheduleBody {
   readonly name: string
   readonly blueprint: string
+  /** As its file says. */
   readonly enabled: boolean
+  /** Since when it is paused, and by whom. */
+  readonly paused_at: Maybe<number>
+  readonly paused_by: Maybe<string>
   readonly client: string
   readonly trigger: JsonObject
   readonly timezone: string
   readonly misfire: 'skip' | 'run_once' | 'catch_up'
-  /** When it fires next; null while it is disabled. Unix seconds, like all of these. */
+  /** When it fires next; null while it is disabled or paused. Unix seconds, like all of these. */
   readonly next_at: Maybe<number>
   /** The last firing: its scheduled time, when it ran, and its job. */
   readonly last_for: Maybe<number>
   readonly last_at: Maybe<number>
   readonly last_job_id: Maybe<string>
-  /** The next ten firings; none while it is off. */
+  /** The next ten firings; none while it is off or paused. */
   readonly upcoming: readonly number[]
   /** What became of the last ten firings since it is on, newest first. */
   readonly recent: readonly ScheduleFiringBody[]
@@ -419,7 +425,7 @@ export interface ScheduleFiringBody {
   /** The job that it started. */
   readonly job_id: Maybe<string>
   /** Why it started none. */
-  readonly skipped: Maybe<'missed' | 'clock_went_back'>
+  readonly skipped: Maybe<'missed' | 'clock_went_back' | 'paused'>
 }
 
 /** A new job that takes over from this one. */

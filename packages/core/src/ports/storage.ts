@@ -96,6 +96,8 @@ export interface ScheduleRecord {
   readonly trigger: string
   /** What became of the last firings, newest first. Records of older versions have none. */
   readonly recent?: readonly PastFiring[]
+  /** Somebody has stopped it until further notice. */
+  readonly paused?: { readonly at: number; readonly by: string }
 }
 
 /** A firing that had its job, or was left out. */
@@ -104,7 +106,7 @@ export interface PastFiring {
   readonly firedAt: number
   readonly jobId: string | undefined
   /** Why it has no job. */
-  readonly skipped: 'missed' | 'clock went back' | undefined
+  readonly skipped: 'missed' | 'clock went back' | 'paused' | undefined
 }
 export type Kind = keyof Records
 

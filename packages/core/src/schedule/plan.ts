@@ -11,6 +11,8 @@ export type Plan =
   | { readonly type: 'wait'; readonly nextAt: number }
   /** One job for each of these times, oldest first; never empty. */
   | { readonly type: 'fire'; readonly times: readonly [number, ...number[]] }
+  /** Nothing until somebody resumes it. */
+  | { readonly type: 'paused' }
   /** No job, but it must be written that all up to then is settled. */
   | { readonly type: 'note'; readonly upTo: number; readonly reason: 'begun' | 'missed' | 'clock went back' }
 
@@ -25,6 +27,7 @@ const AHEAD_MS_MAX = 7 * 86_400_000
  */
 export function plan(schedule: Schedule, zone: Zone, record: ScheduleRecord | undefined, now: number): Plan {
   const { trigger } = schedule
+  if (record?.paused !== undefined) return { type: 'paused' }
   if (record?.trigger !== triggerKey(schedule)) {
     return trigger.kind === 'interval' ? { type: 'fire', times: [now] } : { type: 'note', upTo: now, reason: 'begun' }
   }

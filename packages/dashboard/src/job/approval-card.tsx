@@ -25,18 +25,26 @@ interface Asking {
   readonly updated_at: number
 }
 
-/** What a job asks a person, with a button for each answer. Keys 1, 2, … press them. */
+/** What somebody can do with a question in the inbox instead of deciding it. */
+export interface Aside {
+  readonly isIgnored: boolean
+  readonly toggle: () => void
+}
+
+/** What a job asks a person, with a button for each answer. Keys 1, 2, … press them; `r` leads to the reply. */
 export function ApprovalCard({
   job,
   approval,
   isListed = false,
   isActive = true,
+  aside,
 }: {
   readonly job: Asking
   readonly approval: WireApproval
   readonly isListed?: boolean
   /** Whether the keys are for this one. */
   readonly isActive?: boolean
+  readonly aside?: Aside
 }): ReactNode {
   const { t } = useText()
   const say = useSay()
@@ -48,6 +56,7 @@ export function ApprovalCard({
   const [data, setData] = useState<FormValue>(() => (form === undefined ? {} : initialValue(form)))
   const [unreadable, setUnreadable] = useState<ReadonlySet<string>>(new Set())
   const fields = useRef<HTMLFormElement>(null)
+  const reply = useRef<HTMLDivElement>(null)
   const needsForm = (decision: string): boolean => approval.form_for?.includes(decision) === true
   const problems = useMemo(() => problemsIn(decide.error), [decide.error])
   const answer = (decision: string): void => {
@@ -71,9 +80,13 @@ export function ApprovalCard({
   const keys = useMemo(
     () =>
       isActive
-        ? Object.fromEntries(approval.decisions.map((name, index) => [String(index + 1), () => answer(name)]))
+        ? {
+            ...Object.fromEntries(approval.decisions.map((name, index) => [String(index + 1), () => answer(name)])),
+            r: () => reply.current?.querySelector('textarea')?.focus(),
+            ...(aside === undefined ? {} : { i: aside.toggle }),
+          }
         : {},
-    [isActive, approval, comment, data, unreadable, job.job_id, mayCommand, decide.isPending],
+    [isActive, approval, comment, data, unreadable, job.job_id, mayCommand, decide.isPending, aside],
   )
   useKeys(keys)
   return (
@@ -98,6 +111,17 @@ export function ApprovalCard({
             {t('approvals.expires')} <Time at={approval.expires_at} />
           </span>
         )}
+        {aside === undefined ? null : (
+          <Button
+            size="small"
+            tone="quiet"
+            icon={aside.isIgnored ? 'inbox' : 'hidden'}
+            className="-my-1 ml-auto"
+            onClick={aside.toggle}
+          >
+            {t(aside.isIgnored ? 'approvals.restore' : 'approvals.ignore')}
+          </Button>
+        )}
       </div>
       <p className="mb-4 max-h-60 overflow-y-auto text-base font-medium [overflow-wrap:anywhere] whitespace-pre-wrap">
         <bdi>{approval.message}</bdi>
@@ -119,17 +143,8 @@ export function ApprovalCard({
         </form>
       )}
       <div className="flex flex-col gap-3 md:flex-row md:items-end">
-        <div className="min-w-0 flex-1 md:min-w-48">
-          <TextArea
-            label={t('approvals.comment')}
-            isLabelHidden
-            placeholder={t('approvals.comment')}
-            maxLength={2_000}
-            rows={1}
-            className="min-h-9"
-            value={comment}
-            onChange={({ target }) => setComment(target.value)}
-          />
+        <div ref={reply} className="min-w-0 flex-1 md:min-w-48">
+          <Reply text={comment} change={setComment} />
         </div>
         <div className="flex min-w-0 flex-wrap gap-2">
           {approval.decisions.map((name, index) => (
@@ -148,6 +163,28 @@ export function ApprovalCard({
         </div>
       </div>
     </section>
+  )
+}
+
+/** What the job is told with the decision: its handler finds it in `stateHistory.decision.comment`. */
+function Reply({ text, change }: { readonly text: string; readonly change: (text: string) => void }): ReactNode {
+  const { t } = useText()
+  return (
+    <TextArea
+      label={t('approvals.comment')}
+      isLabelHidden
+      placeholder={t('approvals.comment')}
+      maxLength={2_000}
+      rows={text === '' ? 1 : Math.min(8, 1 + Math.max(text.split('\n').length, Math.ceil(text.length / 60)))}
+      className="min-h-9"
+      {...(text === '' ? {} : { note: t('approvals.replyNote') })}
+      value={text}
+      onChange={({ target }) => change(target.value)}
+      // The keys decide again.
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') event.currentTarget.blur()
+      }}
+    />
   )
 }
 

@@ -8,6 +8,7 @@ import { EntryLink, useEntryKeys } from '../event/entry-row.tsx'
 import { ScheduleEntry } from '../schedule/schedule-entry.tsx'
 import { triggerWords } from '../text/schedule-words.ts'
 import { useText } from '../text/text.tsx'
+import type { TextKey } from '../text/translate.ts'
 import { Button } from '../ui/button.tsx'
 import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
@@ -44,11 +45,10 @@ export function SchedulesPage(): ReactNode {
 
 function Schedule({ schedule }: { readonly schedule: wire.ScheduleView }): ReactNode {
   const { t, language } = useText()
-  const say = useSay()
-  const post = usePost()
   // Only they may.
   const isAdmin = useIsAdmin()
   const { name, blueprint, enabled, next_at: next, last_at: last, last_job_id: job, timezone } = schedule
+  const { paused_at: paused } = schedule
   return (
     <li className="relative flex flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-3 last:border-b-0 hover:bg-raise">
       <div className="min-w-0 flex-1 basis-60">
@@ -56,7 +56,7 @@ function Schedule({ schedule }: { readonly schedule: wire.ScheduleView }): React
           <EntryLink id={name} className="truncate">
             <bdi>{name}</bdi>
           </EntryLink>
-          <StatusBadge status={enabled ? 'active' : 'paused'} />
+          <StatusBadge status={!enabled ? 'off' : paused === null ? 'active' : 'paused'} />
         </p>
         <p className="mt-0.5 text-xs text-soft">
           <Link to="/blueprints/$name" params={{ name: blueprint }} className="relative z-1 hover:underline">
@@ -85,22 +85,38 @@ function Schedule({ schedule }: { readonly schedule: wire.ScheduleView }): React
           </dd>
         </div>
       </dl>
-      {isAdmin ? (
-        <Button
-          size="small"
-          icon="run"
-          className="relative z-1"
-          disabled={post.isPending}
-          onClick={() =>
-            post.mutate(
-              { path: `schedules/${encodeURIComponent(name)}/run` },
-              { onSuccess: () => say(t('schedules.ran')), onError: (error) => say(error, true) },
-            )
-          }
-        >
-          {t('schedules.run')}
-        </Button>
-      ) : null}
+      {isAdmin ? <Commands schedule={schedule} /> : null}
     </li>
+  )
+}
+
+/** What admins may do with it. */
+function Commands({ schedule }: { readonly schedule: wire.ScheduleView }): ReactNode {
+  const { t } = useText()
+  const say = useSay()
+  const post = usePost()
+  const { name, enabled, paused_at: pausedAt } = schedule
+  const command = (verb: 'run' | 'pause' | 'resume', done: TextKey) => () =>
+    post.mutate(
+      { path: `schedules/${encodeURIComponent(name)}/${verb}` },
+      { onSuccess: () => say(t(done)), onError: (error) => say(error, true) },
+    )
+  const look = { size: 'small', disabled: post.isPending } as const
+  return (
+    <div className="relative z-1 flex gap-2">
+      {/* What is off in the file is switched on there. */}
+      {!enabled ? null : pausedAt === null ? (
+        <Button {...look} icon="pause" onClick={command('pause', 'schedule.pausedDone')}>
+          {t('schedule.pause')}
+        </Button>
+      ) : (
+        <Button {...look} icon="retry" onClick={command('resume', 'schedule.resumedDone')}>
+          {t('schedule.resume')}
+        </Button>
+      )}
+      <Button {...look} icon="run" onClick={command('run', 'schedules.ran')}>
+        {t('schedules.run')}
+      </Button>
+    </div>
   )
 }

@@ -6,7 +6,7 @@ import { absolute, duration, zoneTime } from '../data/format.ts'
 import { EntryDialog, EntryFact, Subjects } from '../event/entry-dialog.tsx'
 import { triggerWords } from '../text/schedule-words.ts'
 import { useText } from '../text/text.tsx'
-import { Time } from '../ui/parts.tsx'
+import { Fact, Time } from '../ui/parts.tsx'
 
 /** A schedule: when it fires, when it will next, and what became of its last firings. */
 export function ScheduleEntry({ id, close }: { readonly id: string; readonly close: () => void }): ReactNode {
@@ -33,6 +33,12 @@ export function ScheduleEntry({ id, close }: { readonly id: string; readonly clo
           <EntryFact name={t('schedule.missed')} value={t(`schedule.missed.${schedule.misfire}`)} />
           <Subjects of={[{ kind: 'blueprint', id: schedule.blueprint }]} />
           <EntryFact name={t('entry.owner')} value={schedule.client} />
+          {schedule.paused_at === null ? null : (
+            <Fact name={t('schedule.paused')}>
+              <Time at={schedule.paused_at} />
+            </Fact>
+          )}
+          {schedule.paused_by === null ? null : <EntryFact name={t('schedule.pausedBy')} value={schedule.paused_by} />}
         </>
       )}
     </EntryDialog>
@@ -45,12 +51,12 @@ interface Shown {
 
 const ROW = 'flex flex-wrap items-baseline justify-between gap-x-3 border-b border-line py-1.5 last:border-b-0'
 
-function Upcoming({ schedule: { upcoming, timezone } }: Shown): ReactNode {
+function Upcoming({ schedule: { upcoming, timezone, enabled } }: Shown): ReactNode {
   const { t, language } = useText()
   return (
     <section aria-label={t('schedule.upcoming')}>
       <h3 className="mb-1 font-semibold">{t('schedule.upcoming')}</h3>
-      {upcoming.length === 0 ? <p className="text-soft">{t('schedule.off')}</p> : null}
+      {upcoming.length === 0 ? <p className="text-soft">{t(enabled ? 'schedule.pausedNow' : 'schedule.off')}</p> : null}
       <ol>
         {upcoming.map((at) => (
           <li key={at} className={ROW}>

@@ -1,3 +1,4 @@
+import { approvalsEn } from './approvals-en.ts'
 import { automationsEn } from './automations-en.ts'
 import { endpointsEn } from './endpoints-en.ts'
 import { entriesEn } from './entries-en.ts'
@@ -8,6 +9,7 @@ import { schedulesEn } from './schedules-en.ts'
 import { serverEn } from './server-en.ts'
 /** Every text of the dashboard. Forms for numbers are separated by `|`, values stand in braces. */
 export const en = {
+  ...approvalsEn,
   ...automationsEn,
   ...endpointsEn,
   ...entriesEn,
@@ -74,6 +76,8 @@ export const en = {
   'keys.cancel': 'Cancel the job',
   'keys.retry': 'Retry the job',
   'keys.decide': 'Answer a question',
+  'keys.respond': 'Write a reply to a question',
+  'keys.ignore': 'Ignore a question, or take it back',
   'home.note': 'What is running, and what needs you.',
   'home.healthy': 'All systems work',
   'home.unhealthy': 'Something does not work',
@@ -238,15 +242,6 @@ export const en = {
   'json.entries': '{n} entry|{n} entries',
   'json.more': 'Show {n} more',
   'json.rest': 'Show the other {size}',
-  'approvals.note': 'Questions of jobs that wait for a person.',
-  'approvals.none': 'Nobody waits for you',
-  'approvals.noneNote': 'When a job asks a person, the question appears here and can be answered with one key.',
-  'approvals.question': 'Question',
-  'approvals.asks': 'Waits for a decision',
-  'approvals.expires': 'expires',
-  'approvals.comment': 'Comment (optional)',
-  'approvals.form': 'What is asked for',
-  'approvals.done': 'Recorded: {decision}.',
   'decision.approved': 'Approve',
   'decision.rejected': 'Reject',
   'decision.accepted': 'Accept',

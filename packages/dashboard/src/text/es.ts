@@ -1,3 +1,4 @@
+import { approvalsEs } from './approvals-es.ts'
 import { automationsEs } from './automations-es.ts'
 import { endpointsEs } from './endpoints-es.ts'
 import { entriesEs } from './entries-es.ts'
@@ -9,6 +10,7 @@ import { serverEs } from './server-es.ts'
 import type { Texts } from './translate.ts'
 
 export const es: Texts = {
+  ...approvalsEs,
   ...automationsEs,
   ...endpointsEs,
   ...entriesEs,
@@ -75,6 +77,8 @@ export const es: Texts = {
   'keys.cancel': 'Cancelar el trabajo',
   'keys.retry': 'Reintentar el trabajo',
   'keys.decide': 'Responder a una pregunta',
+  'keys.respond': 'Escribir una respuesta a una pregunta',
+  'keys.ignore': 'Ignorar una pregunta o recuperarla',
   'home.note': 'Qué está en marcha y qué le necesita.',
   'home.healthy': 'Todo funciona',
   'home.unhealthy': 'Algo no funciona',
@@ -239,16 +243,6 @@ export const es: Texts = {
   'json.entries': '{n} entrada|{n} entradas',
   'json.more': 'Mostrar {n} más',
   'json.rest': 'Mostrar los otros {size}',
-  'approvals.note': 'Preguntas de trabajos que esperan a una persona.',
-  'approvals.none': 'Nadie le espera',
-  'approvals.noneNote':
-    'Cuando un trabajo pregunta a una persona, la pregunta aparece aquí y se responde con una tecla.',
-  'approvals.question': 'Pregunta',
-  'approvals.asks': 'Espera una decisión',
-  'approvals.expires': 'caduca',
-  'approvals.comment': 'Comentario (opcional)',
-  'approvals.form': 'Lo que se pide',
-  'approvals.done': 'Registrado: {decision}.',
   'decision.approved': 'Aprobar',
   'decision.rejected': 'Rechazar',
   'decision.accepted': 'Aceptar',

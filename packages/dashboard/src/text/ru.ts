@@ -1,3 +1,4 @@
+import { approvalsRu } from './approvals-ru.ts'
 import { automationsRu } from './automations-ru.ts'
 import { endpointsRu } from './endpoints-ru.ts'
 import { entriesRu } from './entries-ru.ts'
@@ -9,6 +10,7 @@ import { serverRu } from './server-ru.ts'
 import type { Texts } from './translate.ts'
 
 export const ru: Texts = {
+  ...approvalsRu,
   ...automationsRu,
   ...endpointsRu,
   ...entriesRu,
@@ -75,6 +77,8 @@ export const ru: Texts = {
   'keys.cancel': 'Отменить задание',
   'keys.retry': 'Повторить задание',
   'keys.decide': 'Ответить на вопрос',
+  'keys.respond': 'Написать ответ на вопрос',
+  'keys.ignore': 'Скрыть вопрос или вернуть его',
   'home.note': 'Что выполняется и что требует вашего внимания.',
   'home.healthy': 'Всё работает',
   'home.unhealthy': 'Что-то не работает',
@@ -239,15 +243,6 @@ export const ru: Texts = {
   'json.entries': '{n} запись|{n} записи|{n} записей',
   'json.more': 'Показать ещё {n}',
   'json.rest': 'Показать остальные {size}',
-  'approvals.note': 'Вопросы заданий, которые ждут человека.',
-  'approvals.none': 'Вас никто не ждёт',
-  'approvals.noneNote': 'Когда задание спрашивает человека, вопрос появится здесь. Ответить можно одной клавишей.',
-  'approvals.question': 'Вопрос',
-  'approvals.asks': 'Ждёт решения',
-  'approvals.expires': 'истекает',
-  'approvals.comment': 'Комментарий (необязательно)',
-  'approvals.form': 'Что нужно указать',
-  'approvals.done': 'Записано: {decision}.',
   'decision.approved': 'Одобрить',
   'decision.rejected': 'Отклонить',
   'decision.accepted': 'Принять',

@@ -23,4 +23,13 @@ export const schedulesEn = {
   'schedule.late': '{span} late',
   'schedule.skipped.missed': 'Skipped: no server was running at that time.',
   'schedule.skipped.clock_went_back': 'Skipped: the clock of the server was ahead and went back.',
+  'schedule.pausedNow': 'It is paused, so that nothing starts until it is resumed.',
+  'schedule.paused': 'Paused',
+  'schedule.pausedBy': 'Paused by',
+  'schedule.pause': 'Pause',
+  'schedule.resume': 'Resume',
+  'schedule.pausedDone': 'Paused. Nothing starts until it is resumed.',
+  'schedule.resumedDone': 'It goes on from its next time.',
+  'schedule.skipped.paused': 'Skipped: it was paused at that time.',
+  'status.off': 'Off',
 } as const

@@ -24,4 +24,13 @@ export const schedulesEs: Readonly<Record<keyof typeof schedulesEn, string>> = {
   'schedule.late': '{span} tarde',
   'schedule.skipped.missed': 'Omitida: ningún servidor funcionaba a esa hora.',
   'schedule.skipped.clock_went_back': 'Omitida: el reloj del servidor iba adelantado y se retrasó.',
+  'schedule.pausedNow': 'Está en pausa: nada se inicia hasta que se reanude.',
+  'schedule.paused': 'En pausa',
+  'schedule.pausedBy': 'Pausado por',
+  'schedule.pause': 'Pausar',
+  'schedule.resume': 'Reanudar',
+  'schedule.pausedDone': 'En pausa. Nada se inicia hasta que se reanude.',
+  'schedule.resumedDone': 'Sigue desde su próxima hora.',
+  'schedule.skipped.paused': 'Omitido: en ese momento estaba en pausa.',
+  'status.off': 'Desactivado',
 }

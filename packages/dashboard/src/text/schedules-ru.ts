@@ -24,4 +24,13 @@ export const schedulesRu: Readonly<Record<keyof typeof schedulesEn, string>> = {
   'schedule.late': 'с опозданием {span}',
   'schedule.skipped.missed': 'Пропущен: в это время не работал ни один сервер.',
   'schedule.skipped.clock_went_back': 'Пропущен: часы сервера спешили и были переведены назад.',
+  'schedule.pausedNow': 'Расписание приостановлено: ничего не запустится, пока его не возобновят.',
+  'schedule.paused': 'Приостановлено',
+  'schedule.pausedBy': 'Кем приостановлено',
+  'schedule.pause': 'Приостановить',
+  'schedule.resume': 'Возобновить',
+  'schedule.pausedDone': 'Приостановлено. Пока его не возобновят, ничего не запустится.',
+  'schedule.resumedDone': 'Продолжит со следующего времени.',
+  'schedule.skipped.paused': 'Пропущено: в это время расписание было приостановлено.',
+  'status.off': 'Выключено',
 }

@@ -15,9 +15,10 @@ export function useKeys(keys: KeyMap): void {
       if (document.querySelector('dialog[open]') !== null) return
       const { key } = event
       const pair = first !== undefined && Date.now() - first.at < SECOND_KEY_MS ? `${first.key} ${key}` : undefined
-      const act = (pair === undefined ? undefined : keys[pair]) ?? keys[key]
+      // After the first key of a pair the second one means nothing by itself: `g r` leads away and retries no job.
+      const act = keys[pair ?? key]
       if (act === undefined) {
-        if (key === 'g') first = { key, at: Date.now() }
+        if (key === 'g' && pair === undefined) first = { key, at: Date.now() }
         return
       }
       first = undefined

@@ -27,6 +27,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   offline: 'dim',
   active: 'ok',
   paused: 'warn',
+  off: 'dim',
   succeeded: 'ok',
   queued: 'dim',
   waiting: 'dim',

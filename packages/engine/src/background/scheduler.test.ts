@@ -391,6 +391,68 @@ test('[F-04] a schedule can be run by hand, on any instance, without changing it
   await expect(scheduler.runNow('nothing')).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
+test('[F-04] a paused schedule starts nothing, says so, and goes on from its next time', async () => {
+  const stage = new Stage([quick])
+  const { scheduler } = stage.engine
+  await scheduler.replace([schedule(daily, { misfire: 'catch_up' })])
+  await pass(stage, 0, HOUR_MS)
+  expect(await jobsOn(stage.storage)).toHaveLength(1)
+  await scheduler.pause('report', 'chief')
+  await scheduler.pause('report', 'somebody else')
+  await pass(stage, DAY_MS, DAY_MS)
+  expect(await jobsOn(stage.storage)).toHaveLength(1)
+  const [still] = await scheduler.list()
+  expect(still).toMatchObject({ paused: { by: 'chief' }, nextAt: undefined, upcoming: [] })
+  await scheduler.resume('report', 'chief')
+  await scheduler.resume('report', 'chief')
+  await stage.run()
+  expect(await jobsOn(stage.storage)).toHaveLength(1)
+  const [again] = await scheduler.list()
+  expect(again?.paused).toBeUndefined()
+  expect(again?.recent.map(({ skipped }) => skipped)).toEqual(['paused', undefined])
+  await pass(stage, DAY_MS)
+  expect(await firingsOn(stage.storage)).toEqual(['11-14T23:00:00Z', '11-17T23:00:00Z'])
+})
+
+test('[F-04] what is not there or switched off is not paused', async () => {
+  const stage = new Stage([quick])
+  const { scheduler } = stage.engine
+  await scheduler.replace([schedule(daily, { isEnabled: false })])
+  await expect(scheduler.pause('report', 'chief')).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+  await expect(scheduler.pause('nothing', 'chief')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await expect(scheduler.resume('nothing', 'chief')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('[F-04] [F-05] a schedule that one instance pauses is fired by none, and by one when another resumes it', async () => {
+  const { clock, storage, instances, open } = fleet(2)
+  const everyMinute: Trigger = { kind: 'interval', everyMs: MINUTE_MS }
+  await Promise.all(
+    instances.map(async ({ engine }) => {
+      await engine.start()
+      await engine.scheduler.replace([schedule(everyMinute)])
+    }),
+  )
+  await clock.advance(MINUTE_MS / 2)
+  expect(await jobsOn(storage)).toHaveLength(1)
+  const leader = instances.find(({ engine }) => engine.leadership.isLeading('scheduler'))
+  const other = instances.find((one) => one !== leader)
+  // The leader does not hear of it. What it has read is old, so that it writes nothing.
+  await other?.engine.scheduler.pause('report', 'chief')
+  await clock.advance(2 * MINUTE_MS)
+  expect(await jobsOn(storage)).toHaveLength(1)
+  // A restart changes nothing.
+  leader?.crash()
+  const fresh = open()
+  await fresh.engine.start()
+  await fresh.engine.scheduler.replace([schedule(everyMinute)])
+  await clock.advance(2 * MINUTE_MS)
+  expect(await jobsOn(storage)).toHaveLength(1)
+  await fresh.engine.scheduler.resume('report', 'chief')
+  await clock.advance(MINUTE_MS)
+  expect(await jobsOn(storage)).toHaveLength(2)
+  await Promise.all([other?.engine.stop(), fresh.engine.stop()])
+})
+
 test('[F-04] an engine without schedules leaves them to those that have some', async () => {
   const stage = new Stage([oneTask()])
   await stage.engine.start()

@@ -1,4 +1,13 @@
-import { SCHEDULER_CLIENT, firingAfter, plan, triggerKey, wallTime } from '@impresario/core'
+import {
+  RECENT_MAX,
+  SCHEDULER_CLIENT,
+  firingAfter,
+  pausedRecord,
+  plan,
+  resumedRecord,
+  triggerKey,
+  wallTime,
+} from '@impresario/core'
 import type {
   Clock,
   JobRequest,
@@ -33,9 +42,11 @@ export interface SchedulerOptions {
 /** A schedule and how it stands. */
 export interface ScheduleView {
   readonly schedule: Schedule
-  /** When it fires next; `undefined` while it is off. */
+  /** Since when it is paused, and by whom. */
+  readonly paused: ScheduleRecord['paused']
+  /** When it fires next; `undefined` while it is off or paused. */
   readonly nextAt: number | undefined
-  /** The next ten firings, that one first; none while it is off. */
+  /** The next ten firings, that one first; none while it is off or paused. */
   readonly upcoming: readonly number[]
   /** What became of the last ten, newest first. */
   readonly recent: readonly PastFiring[]
@@ -60,9 +71,12 @@ interface Entry {
 const IDLE_MS = 1_000
 /** A schedule whose job cannot be created is tried again so often. */
 const RETRY_MS = 30_000
-/** So many firings to come are told, and so many past ones are kept. */
+/** Whether a paused schedule goes on is looked up so often: any instance may have resumed it. */
+const PAUSED_LOOK_MS = 1_000
+/** Somebody else wrote the record at the same moment, once more. */
+const WRITES_MAX = 10
+/** So many firings to come are told. */
 const UPCOMING = 10
-const RECENT_MAX = 10
 
 /**
  * Starts jobs by the calendar.
@@ -103,9 +117,11 @@ export class Scheduler implements LedService {
       this.#entries.map(async ({ schedule, zone }) => {
         const record = (await this.#options.storage.read('schedule', schedule.name))?.value
         const fired = record?.jobId === undefined ? undefined : record
+        const paused = schedule.isEnabled ? record?.paused : undefined
         const next = schedule.isEnabled ? nextAt(schedule, zone, record, now) : undefined
         return {
           schedule,
+          paused,
           nextAt: next,
           upcoming: next === undefined ? [] : upcoming(schedule, zone, record, next),
           recent: record?.recent ?? [],
@@ -123,8 +139,7 @@ export class Scheduler implements LedService {
    */
   async runNow(name: string, once?: ClientKey): Promise<{ readonly jobId: string }> {
     const { storage, creation, random, keys } = this.#options
-    const schedule = this.#entries.find((entry) => entry.schedule.name === name)?.schedule
-    if (schedule === undefined) throw new ImpresarioError('NOT_FOUND', `There is no schedule "${name}".`)
+    const { schedule } = this.#entryOf(name)
     const use = once && keys.use(once, { schedule: name })
     const known = use && (await keys.find(use))
     if (known !== undefined) return { jobId: known }
@@ -137,6 +152,58 @@ export class Scheduler implements LedService {
     const winner = use && created.type !== 'applied' ? await keys.find(use) : undefined
     if (created.type === 'applied' || winner !== undefined) return { jobId: winner ?? id }
     throw new ImpresarioError('STORAGE_UNAVAILABLE', `The job of "${name}" could not be written. Try again.`)
+  }
+
+  /**
+   * Nothing fires from here on, also after a restart. A leader that has read the record before cannot write it any more, so that
+   * it starts no job either. Durable when this resolves; doing it again changes nothing.
+   */
+  async pause(name: string, by: string): Promise<void> {
+    const { schedule } = this.#entryOf(name)
+    if (!schedule.isEnabled) {
+      throw new ImpresarioError(
+        'INVALID_REQUEST',
+        `The schedule "${name}" is switched off in its file, so that it cannot be paused.`,
+      )
+    }
+    await this.#rewrite(name, (record) =>
+      record?.paused === undefined ? pausedRecord(schedule, record, { at: this.#wallNow(), by }) : undefined,
+    )
+    this.#options.log.info('schedule paused', { schedule: name, by })
+  }
+
+  /** It fires again, from its next time on: those that have passed meanwhile are left out. Durable when this resolves. */
+  async resume(name: string, by: string): Promise<void> {
+    const entry = this.#entryOf(name)
+    await this.#rewrite(name, (record) =>
+      record?.paused === undefined ? undefined : resumedRecord(entry.schedule, entry.zone, record, this.#wallNow()),
+    )
+    entry.nextAt = Number.NEGATIVE_INFINITY
+    this.#options.log.info('schedule resumed', { schedule: name, by })
+  }
+
+  #entryOf(name: string): Entry {
+    const found = this.#entries.find((entry) => entry.schedule.name === name)
+    if (found === undefined) throw new ImpresarioError('NOT_FOUND', `There is no schedule "${name}".`)
+    return found
+  }
+
+  /** `change` gives nothing when all is as it should be. */
+  async #rewrite(
+    name: string,
+    change: (record: ScheduleRecord | undefined) => ScheduleRecord | undefined,
+  ): Promise<void> {
+    const { storage } = this.#options
+    for (let write = 0; write < WRITES_MAX; write += 1) {
+      const stored = await storage.read('schedule', name)
+      const value = change(stored?.value)
+      const put: Put | undefined = value && { kind: 'schedule', id: name, value, version: (stored?.version ?? 0) + 1 }
+      if (put === undefined || (await storage.commit({ put: [put] })) === 'committed') {
+        await storage.sync()
+        return
+      }
+    }
+    throw new ImpresarioError('CONFLICT', `The schedule "${name}" is being changed. Try again.`)
   }
 
   readonly begin = async (): Promise<void> => {
@@ -185,6 +252,10 @@ export class Scheduler implements LedService {
     switch (due.type) {
       case 'wait':
         entry.nextAt = due.nextAt
+        return 0
+      case 'paused':
+        entry.stored = 'unread'
+        entry.nextAt = now + PAUSED_LOOK_MS
         return 0
       case 'note':
         this.#options.log.info('a schedule goes on from here without a job', {
@@ -273,8 +344,9 @@ export class Scheduler implements LedService {
   }
 }
 
-function nextAt(schedule: Schedule, zone: Zone, record: ScheduleRecord | undefined, now: number): number {
+function nextAt(schedule: Schedule, zone: Zone, record: ScheduleRecord | undefined, now: number): number | undefined {
   const due = plan(schedule, zone, record, now)
+  if (due.type === 'paused') return undefined
   if (due.type === 'wait') return due.nextAt
   return due.type === 'fire' ? now : firingAfter({ trigger: schedule.trigger, zone, anchor: due.upTo }, now)
 }

@@ -259,6 +259,33 @@ describe('files of a job', () => {
     expect((body['files'] as { name: string }[]).map(({ name }) => name)).toEqual(['whole.bin'])
   })
 
+  test('[J-02] a connection that brings many refused files keeps nothing of them', async () => {
+    const jobId = await newJob()
+    const warnings: string[] = []
+    const hear = ({ name, message }: Error): unknown => warnings.push(`${name}: ${message}`)
+    process.on('warning', hear)
+    onTestFinished(() => {
+      process.off('warning', hear)
+    })
+    const { hostname, port } = new URL(app.address)
+    const socket = connect({ host: hostname, port: Number(port) })
+    onTestFinished(() => {
+      socket.destroy()
+    })
+    let answers = ''
+    socket.setEncoding('latin1')
+    socket.on('data', (text) => (answers += String(text)))
+    // Node warns of the eleventh listener.
+    for (let count = 1; count <= 12; count += 1) {
+      socket.write(
+        `PUT ${files(jobId, '/content/..%2fx')} HTTP/1.1\r\nhost: x\r\nx-client-token: ${TENANTS.alpha}\r\ncontent-length: 4\r\n\r\n`,
+      )
+      await expect.poll(() => answers.split('HTTP/1.1 400').length - 1).toBe(count)
+      socket.write('late')
+    }
+    expect(warnings).toEqual([])
+  })
+
   test('[J-01] hostile names are refused by every route', async () => {
     const jobId = await newJob()
     const names = [

@@ -276,6 +276,14 @@ class LocalTransport implements ClientTransport {
     return schedules.runSchedule(this.#parts.engine, name, { clientId: client.id, key })
   }
 
+  async pauseSchedule(name: string): Reply<'pauseSchedule'> {
+    return believed(await schedules.pauseSchedule(this.#parts.engine, this.#as('admin'), name))
+  }
+
+  async resumeSchedule(name: string): Reply<'resumeSchedule'> {
+    return believed(await schedules.resumeSchedule(this.#parts.engine, this.#as('admin'), name))
+  }
+
   async listDeliveries(query: WireQuery): Reply<'listDeliveries'> {
     const caller = this.#as('viewer')
     const { limit, cursor, owner, job_id: jobId, ...rest } = readQuery(webhooks.deliveryQuery, given(query))

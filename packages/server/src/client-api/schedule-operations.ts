@@ -24,11 +24,24 @@ export async function runSchedule(engine: Engine, name: string, once: ClientKey 
   return (await engine.scheduler.runNow(name, once)).jobId
 }
 
+/** Whether the caller may is asked before; so for the next one. */
+export async function pauseSchedule(engine: Engine, caller: Caller, name: string): Promise<ScheduleBody> {
+  await engine.scheduler.pause(name, caller.client.id)
+  return readSchedule(engine, caller, name)
+}
+
+export async function resumeSchedule(engine: Engine, caller: Caller, name: string): Promise<ScheduleBody> {
+  await engine.scheduler.resume(name, caller.client.id)
+  return readSchedule(engine, caller, name)
+}
+
 function scheduleBody({ schedule, ...view }: ScheduleView): ScheduleBody {
   return {
     name: schedule.name,
     blueprint: schedule.blueprint,
     enabled: schedule.isEnabled,
+    paused_at: secondsOf(view.paused?.at),
+    paused_by: view.paused?.by ?? null,
     client: schedule.clientId,
     trigger: triggerBody(schedule.trigger),
     timezone: schedule.timeZone,
@@ -42,7 +55,7 @@ function scheduleBody({ schedule, ...view }: ScheduleView): ScheduleBody {
       for: firedFor / 1_000,
       at: firedAt / 1_000,
       job_id: jobId ?? null,
-      skipped: skipped === undefined ? null : skipped === 'missed' ? 'missed' : 'clock_went_back',
+      skipped: skipped === undefined ? null : skipped === 'clock went back' ? 'clock_went_back' : skipped,
     })),
   }
 }

@@ -110,6 +110,26 @@ describe('schedules over the wire', () => {
     expect([foreign.status, foreign.text]).toEqual([404, missing.text])
   })
 
+  test('[F-04] [H-05] an admin pauses and resumes a schedule, and nobody else does', async () => {
+    for (const verb of ['pause', 'resume']) {
+      expect((await as('reader', 'POST', `/schedules/report/${verb}`)).status).toBe(403)
+      expect((await as('beta', 'POST', `/schedules/report/${verb}`)).status).toBe(403)
+      expect((await as('chief', 'POST', `/schedules/none/${verb}`)).body).toMatchObject({ code: 'NOT_FOUND' })
+    }
+    const paused = await as('chief', 'POST', '/schedules/report/pause')
+    expect([paused.status, paused.body]).toMatchObject([
+      200,
+      { enabled: true, paused_at: SOME_NUMBER, paused_by: 'chief', next_at: null, upcoming: [] },
+    ])
+    expect((await as('reader', 'GET', '/schedules/report')).body).toEqual(paused.body)
+    // Its job can be started all the same.
+    expect((await as('chief', 'POST', '/schedules/report/run', {})).status).toBe(202)
+    const resumed = await as('chief', 'POST', '/schedules/report/resume')
+    expect(resumed.body).toMatchObject({ paused_at: null, paused_by: null, next_at: SOME_NUMBER })
+    const off = await as('chief', 'POST', '/schedules/sweep/pause')
+    expect([off.status, off.body]).toMatchObject([400, { code: 'INVALID_REQUEST' }])
+  })
+
   test('[F-04] an admin starts the job of a schedule out of its turn, and nobody else does', async () => {
     expect((await as('alpha', 'POST', '/schedules/sweep/run', {})).status).toBe(403)
     const answer = await as('chief', 'POST', '/schedules/sweep/run', {})

@@ -4,7 +4,7 @@ import * as schemas from '@impresario/protocol/schemas'
 import { callerOf } from '../http/access.ts'
 import { route } from '../http/route.ts'
 import { keyOf } from './request-key.ts'
-import { listSchedules, readSchedule, runSchedule } from './schedule-operations.ts'
+import { listSchedules, pauseSchedule, readSchedule, resumeSchedule, runSchedule } from './schedule-operations.ts'
 
 export interface ScheduleRoutesOptions {
   readonly engine: Engine
@@ -48,6 +48,32 @@ const RUN = route({
   refusals: ['NOT_FOUND', 'IDEMPOTENCY_KEY_REUSED'],
 })
 
+const PAUSE = route({
+  access: 'admin',
+  scope: 'admin',
+  tag: 'schedules',
+  id: 'pauseSchedule',
+  summary: 'Pause a schedule',
+  description:
+    'Nothing fires until it is resumed, also after a restart. A schedule that is paused already stays so. One that is switched off in its file is refused.',
+  params: schemas.scheduleParams,
+  replies: { 200: { description: 'The schedule.', body: schemas.scheduleBody } },
+  refusals: ['NOT_FOUND', 'INVALID_REQUEST', 'CONFLICT'],
+})
+
+const RESUME = route({
+  access: 'admin',
+  scope: 'admin',
+  tag: 'schedules',
+  id: 'resumeSchedule',
+  summary: 'Resume a schedule',
+  description:
+    'It fires again from its next time on. Times that have passed while it was paused are skipped, whatever its `misfire` says; `recent` tells the newest of them.',
+  params: schemas.scheduleParams,
+  replies: { 200: { description: 'The schedule.', body: schemas.scheduleBody } },
+  refusals: ['NOT_FOUND', 'CONFLICT'],
+})
+
 /** Jobs by the calendar. */
 export function registerScheduleRoutes(app: FastifyInstance, { engine }: ScheduleRoutesOptions): void {
   app.get('/schedules', LIST, (request) => listSchedules(engine, callerOf(request)))
@@ -60,4 +86,12 @@ export function registerScheduleRoutes(app: FastifyInstance, { engine }: Schedul
     const jobId = await runSchedule(engine, request.params.schedule, keyOf(request))
     return reply.code(202).send({ status: 'accepted', job_id: jobId })
   })
+
+  app.post<{ Params: ScheduleParams }>('/schedules/:schedule/pause', PAUSE, (request) =>
+    pauseSchedule(engine, callerOf(request), request.params.schedule),
+  )
+
+  app.post<{ Params: ScheduleParams }>('/schedules/:schedule/resume', RESUME, (request) =>
+    resumeSchedule(engine, callerOf(request), request.params.schedule),
+  )
 }

@@ -95,7 +95,11 @@ export function refuseRest({ raw, body }: FastifyRequest): void {
   const { socket } = raw
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   timer.unref()
-  const done = (): void => clearTimeout(timer)
+  const done = (): void => {
+    clearTimeout(timer)
+    // The connection goes on, and may bring many files that are refused.
+    socket.off('close', done)
+  }
   raw.once('end', done)
   socket.once('close', done)
 }

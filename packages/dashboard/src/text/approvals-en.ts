@@ -1,0 +1,20 @@
+/** The inbox: what jobs ask people. */
+export const approvalsEn = {
+  'approvals.note': 'Questions of jobs that wait for a person.',
+  'approvals.none': 'Nobody waits for you',
+  'approvals.noneNote': 'When a job asks a person, the question appears here and can be answered with one key.',
+  'approvals.question': 'Question',
+  'approvals.asks': 'Waits for a decision',
+  'approvals.expires': 'expires',
+  'approvals.comment': 'Reply to the job (optional)',
+  'approvals.replyNote': 'The job gets it with your decision.',
+  'approvals.ignore': 'Ignore',
+  'approvals.restore': 'Back to the inbox',
+  'approvals.ignoredDone': 'Out of your inbox. The job waits on.',
+  'approvals.restored': 'Back in your inbox.',
+  'approvals.ignored': 'Ignored',
+  'approvals.ignoredNote': 'You took these out of your inbox, in this browser. Nothing is decided: the jobs wait on.',
+  'approvals.noneIgnored': 'You ignore nothing',
+  'approvals.form': 'What is asked for',
+  'approvals.done': 'Recorded: {decision}.',
+} as const
