@@ -5,18 +5,20 @@ import { People } from './actors/people.ts'
 import { WorkerActor } from './actors/worker.ts'
 import type { WorkerTraits } from './actors/worker.ts'
 import type { Piece } from './blueprints/stage.ts'
+import type { Bug } from './bugs/bug.ts'
 import type { Fleet, Setting } from './fleet.ts'
 import { Network } from './network.ts'
 
 export interface Cast {
   readonly workers: readonly WorkerTraits[]
   readonly orders: readonly Order[]
+  readonly bug?: Bug | undefined
 }
 
 /** Starts engines, workers, clients and people. The returned function tells whether all clients are done. */
 export function populate(setting: Setting, cast: Cast, fleet: Fleet): () => boolean {
   const network = new Network({ ...setting, fleet })
-  const workers = cast.workers.map((traits) => new WorkerActor({ ...setting, network, traits }))
+  const workers = cast.workers.map((traits) => new WorkerActor({ ...setting, network, traits, bug: cast.bug }))
   fleet.onBirth((node) =>
     node.onDeath(() => {
       for (const worker of workers) if (worker.isLocal) worker.die()

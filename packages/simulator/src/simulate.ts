@@ -61,7 +61,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
     stage: plan.stage,
     size: plan.setup === 'cluster' ? 3 : 1,
   })
-  const isSettled = populate(setting, plan, fleet)
+  const isSettled = populate(setting, { ...plan, bug }, fleet)
   const isOver = (): boolean => isSettled() && [...jobs.values()].every(({ job }) => isEnded(job))
   await world.run(() => world.age >= plan.stormMs)
   calm(plan.faults)

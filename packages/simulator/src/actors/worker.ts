@@ -3,6 +3,7 @@ import type { NewWorker } from '@impresario/core'
 import type { Delivery, Engine, Handout, Receipt, Report } from '@impresario/engine'
 import { isImpresarioError } from '@impresario/protocol'
 import type { JsonObject, TaskError } from '@impresario/protocol'
+import type { Bug, TakeResults } from '../bugs/bug.ts'
 import type { Chance } from '../chance.ts'
 import type { Setting } from '../fleet.ts'
 import type { CallOptions, Network } from '../network.ts'
@@ -22,6 +23,7 @@ export interface WorkerTraits {
 
 export interface WorkerParts extends Setting {
   readonly network: Network
+  readonly bug: Bug | undefined
   readonly traits: WorkerTraits
 }
 
@@ -264,7 +266,10 @@ export class WorkerActor {
   async #report(life: Life, workerId: string, reports: readonly Report[], triesMax: number): Promise<void> {
     for (let tries = 1; tries <= triesMax; tries += 1) {
       try {
-        const receipts = await this.#call(life, (engine) => engine.desk.results(workerId, reports))
+        const receipts = await this.#call(life, (engine) => {
+          const take: TakeResults = (arrived) => engine.desk.results(workerId, arrived)
+          return (this.#parts.bug?.results?.(take) ?? take)(reports)
+        })
         for (const [index, receipt] of receipts.entries()) this.#heard(workerId, reports[index], receipt)
         if (workerId === this.#id) for (const { taskId } of reports) life.reported.delete(taskId)
         return
