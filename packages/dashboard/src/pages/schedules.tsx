@@ -65,7 +65,7 @@ function Schedule({ schedule }: { readonly schedule: wire.ScheduleView }): React
           {` · ${triggerWords(schedule.trigger, t, language)} · ${timezone}`}
         </p>
       </div>
-      <dl className="relative z-1 flex gap-6 text-xs">
+      <dl className="relative z-1 flex w-full gap-6 text-xs sm:w-auto">
         <div>
           <dt className="text-faint">{t('schedules.next')}</dt>
           <dd>{next === null ? '–' : <Time at={next} />}</dd>
