@@ -105,6 +105,7 @@ async function measureLists({ address }: BrowserStage): Promise<void> {
 async function measureLoad(chromium: Browser, { address }: BrowserStage): Promise<void> {
   const cold: number[] = []
   const warm: number[] = []
+  const requests = new Map<string, number[]>()
   let sizes = new Map<string, number>()
   for (let load = 0; load < LOADS; load += 1) {
     const context = await newContext(chromium)
@@ -123,6 +124,7 @@ async function measureLoad(chromium: Browser, { address }: BrowserStage): Promis
     await page.goto(`${address}/dashboard/jobs`, { waitUntil: 'commit' })
     await page.locator('[data-row]').first().waitFor()
     cold.push(performance.now() - begun)
+    for (const [path, ms] of await answersOf(page)) requests.set(path, [...(requests.get(path) ?? []), ms])
     sizes = new Map(await Promise.all(bodies))
     await page.locator('aside a[href$="/dashboard/"]').first().click()
     await page.getByRole('heading', { name: 'Home' }).waitFor()
@@ -136,6 +138,17 @@ async function measureLoad(chromium: Browser, { address }: BrowserStage): Promis
   say('first route, gzip', `${(bytes / 1_024).toFixed(0)} kB in ${sizes.size} files`)
   say('first rows, empty cache', spread(cold))
   say('first rows, from another page', spread(warm))
+  for (const [path, times] of requests) say(`  ${path}`, spread(times))
+}
+
+/** What the page asked the API for, and how long each answer took. */
+function answersOf(page: Page): Promise<readonly (readonly [string, number])[]> {
+  return page.evaluate(() =>
+    performance
+      .getEntriesByType('resource')
+      .filter(({ name }) => name.includes('/api/'))
+      .map(({ name, duration }) => [new URL(name).pathname, duration] as const),
+  )
 }
 
 /** From sending a command to its effect on the page of the job. */

@@ -46,6 +46,7 @@ a { color: var(--accent); }
   background: var(--panel); border-bottom: 1px solid var(--line); }
 .top .brand { display: flex; align-items: center; gap: .6rem; margin-right: auto; font-weight: 600; color: var(--ink);
   text-decoration: none; }
+@media (max-width: 30rem) { .top .brand { flex-basis: 100%; } }
 .lead { max-width: 1420px; margin: 1.25rem auto 0; padding: 0 1.25rem; color: var(--soft); box-sizing: border-box; }
 .swagger-ui, .swagger-ui .info .title, .swagger-ui .info p, .swagger-ui .info li, .swagger-ui .info table,
 .swagger-ui .opblock-tag, .swagger-ui .opblock .opblock-summary-description, .swagger-ui .opblock-description-wrapper p,
