@@ -190,7 +190,7 @@ function answerProblems(scope: FastifyInstance, { log }: McpRoutesOptions): void
 }
 
 function baseOf(request: FastifyRequest, publicUrl: string): string {
-  return (publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl).replace(/\/+$/, '')
+  return (publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl).replace(/(?<!\/)\/+$/, '')
 }
 
 /** RFC 6750 and RFC 9728: that a token is needed, or that this one is not valid, and where clients learn how to get one. */
