@@ -50,6 +50,12 @@ const openCount = (): Promise<number> =>
     app?.server.getConnections((_error, count) => resolve(count))
   })
 
+test('[C-10] [K-12] a long answer within the process has no reader that could be slow', async () => {
+  const readers = await start({})
+  const reply = await app?.inject({ method: 'GET', url: '/long' })
+  expect([reply?.statusCode, reply?.payload.length, readers.bytes]).toEqual([200, LONG.length, 0])
+})
+
 test('[C-10] who reads nothing of an answer is cut off, and what waited for it is free', async () => {
   const readers = await start({ stallMs: 50 })
   await ask()

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { LIMITS } from '@impresario/protocol'
@@ -48,6 +49,8 @@ export class SlowReaders {
 
   /** `bytes`: how long the answer is; zero where that is not known. */
   begin(raw: ServerResponse, bytes: number, now: number = performance.now()): void {
+    // A request of this process, such as one of a tool of MCP: no network is slow, and the connection is none.
+    if (!(raw.req.socket instanceof Socket)) return
     const { stallMs, bytesPerSecondMin } = this.#bounds
     // Node sees whether anything is written on, and closes the connection if nothing is. It sets another time when the
     // answer is through.
