@@ -270,10 +270,10 @@ describe('the door of /mcp', () => {
 
   test('[K-12] a job that is longer than a short answer is read too', async () => {
     const client = await connectClient(await start(), '2025-11-25')
-    const initialData = { number: 1, text: 'x'.repeat(200_000) }
-    const { body } = await server.client('POST', '/api/v1/jobs', { blueprint: 'double', initial_data: initialData })
+    const initialData = { text: 'x'.repeat(200_000) }
+    const { body } = await server.client('POST', '/api/v1/jobs', { blueprint: 'deploy', initial_data: initialData })
     const result = await client.callTool({ name: 'fetch', arguments: { id: `job:${String(body['job_id'])}` } })
-    expect(structured(result)).toMatchObject({ title: 'double' })
+    expect(structured(result)).toMatchObject({ title: 'deploy' })
     await client.close()
   })
 
