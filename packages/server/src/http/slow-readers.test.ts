@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { Readable } from 'node:stream'
 import { afterEach, expect, test } from 'vitest'
 import { createHttp } from './http.ts'
 import { SILENT } from '../runtime/log.ts'
@@ -14,6 +15,8 @@ const REQUEST = 'GET /long HTTP/1.1\r\nhost: x\r\n\r\n'
 
 let app: FastifyInstance | undefined
 const sockets: Socket[] = []
+/** Answers without an end that are being made. */
+const open = new Set<Readable>()
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy()
   await app?.close()
@@ -24,6 +27,12 @@ async function start(bounds: Partial<ReaderBounds>): Promise<SlowReaders> {
   app = createHttp({ bodyLimitBytes: 1_000, log: SILENT })
   watchReaders(app, readers)
   app.get('/long', async () => LONG)
+  app.get('/pieces', async () => {
+    const pieces = new Readable({ read: () => void pieces.push(LONG.slice(0, 100_000)) })
+    open.add(pieces)
+    pieces.once('close', () => open.delete(pieces))
+    return pieces
+  })
   app.get('/short', async () => 'short')
   await app.listen({ host: '127.0.0.1', port: 0 })
   return readers
@@ -49,6 +58,21 @@ const openCount = (): Promise<number> =>
   new Promise((resolve) => {
     app?.server.getConnections((_error, count) => resolve(count))
   })
+
+test('[C-10] of answers in pieces that were asked for at once none is left when the connection is gone', async () => {
+  await start({})
+  const socket = await ask('GET /pieces HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(20))
+  await until(() => open.size === 20)
+  socket.destroy()
+  await until(() => open.size === 0)
+})
+
+test('[C-10] who reads nothing of an answer in pieces is cut off, also where it has waited for another one', async () => {
+  await start({ stallMs: 50 })
+  await ask('GET /short HTTP/1.1\r\nhost: x\r\n\r\nGET /pieces HTTP/1.1\r\nhost: x\r\n\r\n')
+  await until(() => open.size === 1)
+  await until(() => open.size === 0)
+})
 
 test('[C-10] [K-12] a long answer within the process has no reader that could be slow', async () => {
   const readers = await start({})

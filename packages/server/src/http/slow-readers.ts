@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { LIMITS } from '@impresario/protocol'
-import { whenOver } from './answer-end.ts'
+import { isOver, whenOver } from './answer-end.ts'
 
 /** Shorter answers fit into the buffers of the operating system. */
 export const LONG_BYTES = 65_536
@@ -53,8 +53,9 @@ export class SlowReaders {
     if (!(raw.req.socket instanceof Socket)) return
     const { stallMs, bytesPerSecondMin } = this.#bounds
     // Node sees whether anything is written on, and closes the connection if nothing is. It sets another time when the
-    // answer is through.
-    raw.socket?.setTimeout(stallMs)
+    // answer is through. One that waits for the answer before it gets its connection later.
+    if (raw.socket === null) raw.once('socket', (socket: Socket) => socket.setTimeout(stallMs))
+    else raw.socket.setTimeout(stallMs)
     if (bytes === 0) return
     const answer: Answer = { raw, bytes, begunAt: now }
     this.#answers.add(answer)
@@ -96,8 +97,17 @@ export function watchReaders(app: FastifyInstance, readers: SlowReaders = new Sl
     const payload = typeof given === 'string' && given.length >= LONG_BYTES ? Buffer.from(given) : given
     const bytes = lengthOf(payload)
     if (bytes === undefined || bytes >= LONG_BYTES) readers.begin(reply.raw, bytes ?? 0)
+    if (payload instanceof Readable) endWith(reply.raw, payload)
     done(null, payload)
   })
+}
+
+/**
+ * What comes piece by piece ends with its answer. Fastify sees to that where the answer hears of its end; one that waits for
+ * another answer of its connection does not, and its file or its place among the streams would be held for ever.
+ */
+function endWith(raw: ServerResponse, pieces: Readable): void {
+  if (!isOver(raw)) whenOver(raw, () => pieces.destroy())
 }
 
 /** `undefined` for what comes piece by piece. */
