@@ -426,7 +426,10 @@ function buildHttp(parts: Parts & HttpParts): {
         ? undefined
         : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
   })
-  const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, { ...parts, calls: parts.telemetry.calls }) : undefined
+  const { readers } = guards
+  const closeMcp = settings.mcpEnabled
+    ? registerMcpRoutes(app, { ...parts, calls: parts.telemetry.calls, readers })
+    : undefined
   app.addHook('onClose', async () => {
     parts.changeStreams.close()
     await closeMcp?.()

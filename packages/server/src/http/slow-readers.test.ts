@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
@@ -17,8 +18,11 @@ let app: FastifyInstance | undefined
 const sockets: Socket[] = []
 /** Answers without an end that are being made. */
 const open = new Set<Readable>()
+/** Answers that are not given. */
+const answers: ServerResponse[] = []
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy()
+  answers.length = 0
   await app?.close()
 })
 
@@ -32,6 +36,10 @@ async function start(bounds: Partial<ReaderBounds>): Promise<SlowReaders> {
     open.add(pieces)
     pieces.once('close', () => open.delete(pieces))
     return pieces
+  })
+  app.get('/slow', async (_request, reply) => {
+    reply.hijack()
+    answers.push(reply.raw)
   })
   app.get('/short', async () => 'short')
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -72,6 +80,25 @@ test('[C-10] who reads nothing of an answer in pieces is cut off, also where it 
   await ask('GET /short HTTP/1.1\r\nhost: x\r\n\r\nGET /pieces HTTP/1.1\r\nhost: x\r\n\r\n')
   await until(() => open.size === 1)
   await until(() => open.size === 0)
+})
+
+test('[C-10] pieces that nobody waits for count until their answer is over, and beyond the bound its reader goes', async () => {
+  const readers = await start({ bytesMax: 1_000 })
+  const socket = await ask('GET /slow HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2))
+  await until(() => answers.length === 2)
+  const [first, second] = answers
+  if (first === undefined || second === undefined) throw new Error('There are no answers.')
+  readers.addPiece(first, 300, 0)
+  readers.addPiece(second, 400, 0)
+  readers.addPiece(first, 300, 500)
+  expect(readers.bytes).toBe(1_000)
+  readers.addPiece(second, 100, 500)
+  // Nobody is slow yet.
+  expect([readers.bytes, first.req.socket.destroyed]).toEqual([1_100, false])
+  readers.addPiece(second, 100, 1_000)
+  expect([readers.bytes, first.req.socket.destroyed]).toEqual([600, true])
+  await until(() => readers.bytes === 0)
+  socket.destroy()
 })
 
 test('[C-10] [K-12] a long answer within the process has no reader that could be slow', async () => {

@@ -24,7 +24,7 @@ const BOUNDS: ReaderBounds = {
 
 interface Answer {
   readonly raw: ServerResponse
-  readonly bytes: number
+  bytes: number
   readonly begunAt: number
 }
 
@@ -36,6 +36,8 @@ export class SlowReaders {
   readonly #bounds: ReaderBounds
   /** The oldest first. */
   readonly #answers = new Set<Answer>()
+  /** Those that come in pieces, where each piece is in memory until it is read. */
+  readonly #inPieces = new WeakMap<ServerResponse, Answer>()
   #bytes = 0
 
   constructor(bounds: Partial<ReaderBounds> = {}) {
@@ -57,26 +59,51 @@ export class SlowReaders {
     if (raw.socket === null) raw.once('socket', (socket: Socket) => socket.setTimeout(stallMs))
     else raw.socket.setTimeout(stallMs)
     if (bytes === 0) return
-    const answer: Answer = { raw, bytes, begunAt: now }
-    this.#answers.add(answer)
-    this.#bytes += bytes
+    const answer = this.#count(raw, bytes, now)
     const deadline = setTimeout(() => cutOff(raw), stallMs + (bytes / bytesPerSecondMin) * 1_000)
     deadline.unref()
     const end = (): void => {
       clearTimeout(deadline)
-      if (this.#answers.delete(answer)) this.#bytes -= bytes
+      this.#forget(answer)
     }
     raw.once('finish', end)
     whenOver(raw, end)
     this.makeRoom(now)
   }
 
+  /**
+   * One more piece of an answer whose maker does not wait until the reader has taken the one before. It counts until the answer is
+   * over.
+   */
+  addPiece(raw: ServerResponse, bytes: number, now: number = performance.now()): void {
+    const known = this.#inPieces.get(raw)
+    if (known === undefined) {
+      const answer = this.#count(raw, bytes, now)
+      this.#inPieces.set(raw, answer)
+      whenOver(raw, () => this.#forget(answer))
+    } else if (this.#answers.has(known)) {
+      known.bytes += bytes
+      this.#bytes += bytes
+    }
+    this.makeRoom(now)
+  }
+
+  #count(raw: ServerResponse, bytes: number, begunAt: number): Answer {
+    const answer = { raw, bytes, begunAt }
+    this.#answers.add(answer)
+    this.#bytes += bytes
+    return answer
+  }
+
+  #forget(answer: Answer): void {
+    if (this.#answers.delete(answer)) this.#bytes -= answer.bytes
+  }
+
   /** Cuts off those who have been reading for longest, while all together hold too much. */
   makeRoom(now: number = performance.now()): void {
     for (const answer of this.#answers) {
       if (this.#bytes <= this.#bounds.bytesMax || now - answer.begunAt < NEW_MS) return
-      this.#answers.delete(answer)
-      this.#bytes -= answer.bytes
+      this.#forget(answer)
       cutOff(answer.raw)
     }
   }
