@@ -85,16 +85,16 @@ export function calendar(spec: CalendarSpec, zones: Zones, triggerZone: Zone): C
     )
   }
   const zone = spec.timezone === undefined ? triggerZone : zones.named(spec.timezone)
-  const listed = new Map<number, string>()
+  const listed = new ListedDays()
   const parts: Part[] = []
   for (const entry of entries) {
     const label = entry.label ?? name
-    if (entry.kind === 'days') for (const day of daysOf(entry)) listed.set(day, label)
+    if (entry.kind === 'days') listed.put({ ...daysOf(entry), label })
     else if (entry.kind === 'weekdays') parts.push(weekdays(entry.weekdays, zone, label))
     else if (entry.kind === 'window') parts.push(window(entry, zone, label))
     else parts.push(rule(entry, entry.timezone === undefined ? zone : zones.named(entry.timezone), label))
   }
-  if (listed.size > 0) parts.push(days(listed, zone))
+  if (!listed.isEmpty) parts.push(days(listed, zone))
   return {
     name,
     at: (instant) => {
@@ -111,12 +111,67 @@ export function calendar(spec: CalendarSpec, zones: Zones, triggerZone: Zone): C
   }
 }
 
-function daysOf({ first, last = first }: { readonly first: string; readonly last?: string | undefined }): number[] {
+/** Days from one to another, the last included. */
+interface Days {
+  readonly from: number
+  readonly to: number
+  readonly label: string
+}
+
+/**
+ * Listed days, as rows of days with one label; of entries that overlap the later one counts. Day by day, a definition of 50 kB that
+ * lists ten thousand years took 170 MB and a second.
+ */
+class ListedDays {
+  /** In order, and apart from each other. */
+  #rows: Days[] = []
+
+  get isEmpty(): boolean {
+    return this.#rows.length === 0
+  }
+
+  put(added: Days): void {
+    const start = this.#indexOf(added.from)
+    let end = start
+    for (let row = this.#rows[end]; row !== undefined && row.from <= added.to; row = this.#rows[end]) end += 1
+    const [first, last] = [this.#rows[start], this.#rows[end - 1]]
+    const before = first !== undefined && first.from < added.from ? [{ ...first, to: added.from - 1 }] : []
+    const after = end > start && last !== undefined && last.to > added.to ? [{ ...last, from: added.to + 1 }] : []
+    this.#rows.splice(start, end - start, ...before, added, ...after)
+  }
+
+  labelOf(day: number): string | undefined {
+    const row = this.#rows[this.#indexOf(day)]
+    return row === undefined || row.from > day ? undefined : row.label
+  }
+
+  /** The first listed day from this one on. */
+  nextFrom(day: number): number | undefined {
+    const row = this.#rows[this.#indexOf(day)]
+    return row === undefined ? undefined : Math.max(row.from, day)
+  }
+
+  /** The place of the first row that does not end before this day. */
+  #indexOf(day: number): number {
+    let [low, high] = [0, this.#rows.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#rows[middle]?.to ?? day) < day) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
+
+function daysOf({ first, last = first }: { readonly first: string; readonly last?: string | undefined }): {
+  readonly from: number
+  readonly to: number
+} {
   const [from, to] = [dateIn(first), dateIn(last)]
   if (to < from || to - from > 3_660) {
     throw refusal('calendar', `The days from ${quoted(first)} to ${quoted(last)} are none, or more than ten years.`)
   }
-  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+  return { from, to }
 }
 
 function dateIn(text: string): number {
@@ -132,18 +187,20 @@ function beginningOf(dayNo: number, zone: Zone): number {
   return zone.instantOf(dayNo * DAY_MS, { gap: 'first', fold: 'first' })
 }
 
-function days(listed: ReadonlyMap<number, string>, zone: Zone): Part {
-  const sorted = [...listed.keys()].sort((a, b) => a - b)
+function days(listed: ListedDays, zone: Zone): Part {
   return {
     at: (instant) => {
       const dayNo = dayOf(zone.localOf(instant))
-      const label = listed.get(dayNo)
+      const label = listed.labelOf(dayNo)
       return label === undefined ? undefined : { to: beginningOf(dayNo + 1, zone), label }
     },
     next: (after) => {
       const today = dayOf(zone.localOf(after))
-      const starts = sorted.filter((dayNo) => dayNo >= today).slice(0, 2)
-      return starts.map((dayNo) => beginningOf(dayNo, zone)).find((start) => start > after)
+      const first = listed.nextFrom(today)
+      const second = first === undefined ? undefined : listed.nextFrom(first + 1)
+      return [first, second]
+        .flatMap((dayNo) => (dayNo === undefined ? [] : [beginningOf(dayNo, zone)]))
+        .find((start) => start > after)
     },
   }
 }

@@ -1,3 +1,5 @@
+import { DAY_MS } from '@impresario/protocol'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseCron } from '../cron/expression.ts'
 import { cronSeries } from '../cron/cron.ts'
@@ -35,6 +37,44 @@ describe('[K-14] a calendar', () => {
     expect(holidays.at(at('2026-01-03T12:00:00Z'))).toBeUndefined()
     expect(holidays.at(at('2031-08-27T12:00:00+03:00'))?.label).toBe('Independence Day')
     expect(made(HOLIDAYS, 'Asia/Tokyo').at(at('2026-12-24T15:00:00Z'))?.label).toBe('Christmas')
+  })
+
+  test('has the label of the last entry that lists a day, and begins its next day where that is', () => {
+    const [firstDay, dayCount] = [at('2026-01-01T00:00:00Z') / DAY_MS, 40]
+    const text = (day: number): string => new Date((firstDay + day) * DAY_MS).toISOString().slice(0, 10)
+    const entry = fc
+      .tuple(fc.nat(dayCount - 1), fc.nat(9), fc.constantFrom('a', 'b', 'c'))
+      .map(([first, more, label]) => ({ first, last: Math.min(first + more, dayCount - 1), label }))
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 12 }), (listed) => {
+        const whole = calendar(
+          {
+            name: 'x',
+            entries: listed.map((one) => ({ ...one, kind: 'days', first: text(one.first), last: text(one.last) })),
+          },
+          zones,
+          zones.named('UTC'),
+        )
+        const labelOf = (day: number) => listed.findLast(({ first, last }) => first <= day && day <= last)?.label
+        for (let day = 0; day < dayCount; day += 1) {
+          const noon = (firstDay + day + 0.5) * DAY_MS
+          const next = Array.from({ length: dayCount - day }, (_, index) => day + 1 + index).find((one) => labelOf(one))
+          expect(whole.at(noon)?.label).toBe(labelOf(day))
+          expect(whole.next(noon)).toBe(next === undefined ? undefined : (firstDay + next) * DAY_MS)
+        }
+      }),
+      { numRuns: 200, seed: 11 },
+    )
+  })
+
+  test('[C-10] takes as much of the memory as its definition, however many days it lists', () => {
+    const decade = (year: number) => ({ kind: 'days' as const, first: `${year}-01-01`, last: `${year + 9}-12-31` })
+    const entries = Array.from({ length: 899 }, (_, index) => decade(1_000 + 10 * index))
+    const before = process.memoryUsage().heapUsed
+    const all = Array.from({ length: 5 }, () => made(entries))
+    // Each has three million days: day by day these are 800 MB.
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(150_000_000)
+    expect(all[4]?.at(at('2026-01-01T12:00:00Z'))).toBeDefined()
   })
 
   test('has days that are an hour shorter, and days without a midnight', () => {
