@@ -3,7 +3,7 @@ import { dayOf, weekdayOf } from '../civil.ts'
 import { parseMoment } from '../moment.ts'
 import { quoted, refusal } from '../refusal.ts'
 import { recurrence } from '../rrule/recurrence.ts'
-import type { Series } from '../series.ts'
+import type { Occurrence, Series } from '../series.ts'
 import { Zone } from '../zone.ts'
 import type { Zones } from '../zone.ts'
 import { LIMITS } from '../limits.ts'
@@ -87,12 +87,23 @@ export function calendar(spec: CalendarSpec, zones: Zones, triggerZone: Zone): C
   const zone = spec.timezone === undefined ? triggerZone : zones.named(spec.timezone)
   const listed = new ListedDays()
   const parts: Part[] = []
+  let counted = 0
   for (const entry of entries) {
     const label = entry.label ?? name
     if (entry.kind === 'days') listed.put({ ...daysOf(entry), label })
     else if (entry.kind === 'weekdays') parts.push(weekdays(entry.weekdays, zone, label))
     else if (entry.kind === 'window') parts.push(window(entry, zone, label))
-    else parts.push(rule(entry, entry.timezone === undefined ? zone : zones.named(entry.timezone), label))
+    else {
+      const { part, count } = rule(entry, entry.timezone === undefined ? zone : zones.named(entry.timezone), label)
+      parts.push(part)
+      counted += count
+    }
+  }
+  if (counted > LIMITS.count) {
+    throw refusal(
+      'calendar',
+      `The rules of the calendar ${quoted(name)} have a COUNT of ${counted} together. It may be ${LIMITS.count}: write UNTIL instead.`,
+    )
   }
   if (!listed.isEmpty) parts.push(days(listed, zone))
   return {
@@ -251,7 +262,12 @@ function window(entry: { readonly start: string; readonly end: string }, zone: Z
 const UTC = new Zone('UTC')
 const DURATION_MAX_MS = 366 * DAY_MS
 
-function rule(entry: Extract<CalendarEntry, { kind: 'rule' }>, zone: Zone, label: string): Part {
+/** An entry that repeats, and how many occurrences have to be counted for it. */
+function rule(
+  entry: Extract<CalendarEntry, { kind: 'rule' }>,
+  zone: Zone,
+  label: string,
+): { readonly part: Part; readonly count: number } {
   const isDate = parseMoment('dtstart', entry.dtstart).kind === 'date'
   const durationMs = entry.durationMs ?? (isDate ? DAY_MS : 0)
   if (!(durationMs >= 0 && durationMs <= DURATION_MAX_MS) || (isDate && durationMs % DAY_MS !== 0)) {
@@ -259,8 +275,27 @@ function rule(entry: Extract<CalendarEntry, { kind: 'rule' }>, zone: Zone, label
   }
   // Days have no zone: they are computed in UTC, and compared with the local date.
   const rdates = entry.rrule === undefined ? [entry.dtstart, ...(entry.rdates ?? [])] : entry.rdates
-  const { series } = recurrence({ ...entry, rdates }, isDate ? UTC : zone, { isDate, gap: 'first' })
-  return isDate ? repeatedDays(series, durationMs, zone, label) : repeatedWindows(series, durationMs, label)
+  const { series: whole, rule: read } = recurrence({ ...entry, rdates }, isDate ? UTC : zone, { isDate, gap: 'first' })
+  const series = remembering(whole)
+  const part = isDate ? repeatedDays(series, durationMs, zone, label) : repeatedWindows(series, durationMs, label)
+  return { part, count: read?.count ?? 0 }
+}
+
+/**
+ * The same series; the last answer holds until its time has come. A rule that never happens is searched for some milliseconds, and a
+ * calendar may have hundreds of them and is asked for each occurrence of what it restricts.
+ */
+function remembering(series: Series): Series {
+  let askedFor = Number.POSITIVE_INFINITY
+  let found: Occurrence | undefined
+  return {
+    next: (after) => {
+      if (after >= askedFor && (found === undefined || after < found.at)) return found
+      found = series.next(after)
+      askedFor = after
+      return found
+    },
+  }
 }
 
 function repeatedWindows(series: Series, durationMs: number, label: string): Part {

@@ -77,6 +77,37 @@ describe('[K-14] a calendar', () => {
     expect(all[4]?.at(at('2026-01-01T12:00:00Z'))).toBeDefined()
   })
 
+  test('[C-10] counts the occurrences of its rules up to a bound, over all of them', () => {
+    const counting = (count: number): CalendarEntry => ({
+      kind: 'rule',
+      dtstart: '2026-01-01T00:00',
+      rrule: `FREQ=DAILY;COUNT=${count}`,
+    })
+    expect(() => made([counting(50_000), counting(50_000)])).not.toThrow()
+    expect(() => made([counting(50_000), counting(50_001)])).toThrow(/have a COUNT of 100001 together/)
+  })
+
+  test('says the same of every moment, whatever was asked before', () => {
+    const entries: readonly CalendarEntry[] = [
+      { kind: 'rule', dtstart: '2026-01-05T09:00', rrule: 'FREQ=DAILY;INTERVAL=3', durationMs: 36 * 3_600_000 },
+      { kind: 'rule', dtstart: '2026-02-01', rrule: 'FREQ=MONTHLY;COUNT=3' },
+      { kind: 'rule', dtstart: '2026-01-01T00:00', rrule: 'FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30' },
+    ]
+    const one = made(entries)
+    const moments = fc.array(fc.integer({ min: at('2025-12-20T00:00:00Z'), max: at('2026-06-01T00:00:00Z') }), {
+      maxLength: 8,
+    })
+    fc.assert(
+      fc.property(moments, (instants) => {
+        for (const instant of instants) {
+          const fresh = made(entries)
+          expect([one.at(instant), one.next(instant)]).toEqual([fresh.at(instant), fresh.next(instant)])
+        }
+      }),
+      { numRuns: 50, seed: 5 },
+    )
+  })
+
   test('has days that are an hour shorter, and days without a midnight', () => {
     const spring = made([{ kind: 'days', first: '2025-03-30' }])
     expect(spring.at(at('2025-03-30T12:00:00+03:00'))).toEqual({
