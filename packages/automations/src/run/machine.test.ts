@@ -105,6 +105,30 @@ describe('[K-09] steps run in order and read what came before', () => {
 })
 
 describe('[K-09] errors', () => {
+  test('[C-10] what is nested too deep fails its step, and the run goes on where the step says so', () => {
+    const nested = (levels: number): Data => (levels === 0 ? 1 : [nested(levels - 1)])
+    const steps = [
+      { id: 'a', uses: 'x', on_error: 'continue' },
+      { id: 'b', uses: 'y', with: { text: '${steps.a.error.code}' } },
+    ]
+    const deep = play(
+      inputOf(steps),
+      world((name, input) => (name === 'x' ? nested(49) : input)),
+    )
+    expect(deep.end).toMatchObject({ status: 'succeeded', output: { text: 'LIMIT_EXCEEDED' } })
+    const { progress } = play(
+      inputOf([
+        { id: 'a', uses: 'x' },
+        { id: 'b', uses: 'y', with: { list: ['${steps.a}'] } },
+      ]),
+      world(() => nested(48)),
+    )
+    expect(progress.records).toMatchObject([
+      { status: 'succeeded' },
+      { status: 'failed', input: null, error: { message: expect.stringContaining('The input of the step is nested') } },
+    ])
+  })
+
   test('a step is retried with backoff, and then fails the run', () => {
     const input = inputOf([
       { id: 'a', uses: 'x', retry: { max_attempts: 3, backoff: 'exponential', initial_seconds: 2 } },

@@ -7,6 +7,7 @@ import { isObject } from '../pipeline/reader.ts'
 import { PIPELINE_LIMITS } from '../pipeline/step.ts'
 import type { Step, StepRetry } from '../pipeline/step.ts'
 import { compileTemplate } from '../template/template.ts'
+import { nestingProblem } from './nesting.ts'
 import { JUMPS_MAX } from './progress.ts'
 import type { Command, ItemResult, Outcome, Pending, RunInput, RunProgress, StepError, StepRecord } from './progress.ts'
 import { secretMarks, unmarked } from './secrets.ts'
@@ -76,8 +77,11 @@ class Machine {
     switch (outcome.kind) {
       case 'elapsed':
         return this.#attempt(progress, step, { ...pending, for: 'result' })
-      case 'result':
+      case 'result': {
+        const tooDeep = nestingProblem('output', outcome.output)
+        if (tooDeep !== undefined) return this.#fail(progress, step, pending, tooDeep)
         return this.#succeed(progress, step, pending, outcome.output)
+      }
       case 'decision':
         return this.#decided(progress, step, pending, outcome)
       case 'expired':
@@ -127,6 +131,8 @@ class Machine {
     const ready = this.#guarded(() => this.#prepare(progress, step, pending))
     if ('error' in ready) return this.#fail(progress, step, pending, ready.error)
     const { command, input, waitsFor, isEmpty } = ready.value
+    const tooDeep = nestingProblem('input', input)
+    if (tooDeep !== undefined) return this.#fail(progress, step, pending, tooDeep)
     const waiting: Pending = { ...pending, input, for: waitsFor }
     if (isEmpty) return this.#succeed(progress, step, waiting, [])
     return { progress: { ...progress, at: pending.at, pending: waiting }, command }
