@@ -105,6 +105,26 @@ describe('[K-09] steps run in order and read what came before', () => {
 })
 
 describe('[K-09] errors', () => {
+  test('[C-10] a step that names large values again and again fails before they are put together', () => {
+    // All of them would be 2 GB.
+    const large = { list: Array.from({ length: 5_000 }, (_, index) => index) }
+    const many = Array.from({ length: 10_000 }, () => '${params}')
+    for (const given of [many, many.join(''), { text: many.slice(0, 5_000), more: many.slice(5_000) }]) {
+      const { end, commands } = play(
+        inputOf([{ id: 'a', uses: 'x', with: { given } }], large),
+        world(() => null),
+      )
+      expect(end).toMatchObject({ status: 'failed', error: { code: 'LIMIT_EXCEEDED' } })
+      expect(end.error?.message).toContain('may have 262144 characters together')
+      expect(commands).toEqual([])
+    }
+    const few = play(
+      inputOf([{ id: 'a', uses: 'x', with: { given: many.slice(0, 10) } }], large),
+      world(() => null),
+    )
+    expect(few.end.status).toBe('succeeded')
+  })
+
   test('[C-10] what is nested too deep fails its step, and the run goes on where the step says so', () => {
     const nested = (levels: number): Data => (levels === 0 ? 1 : [nested(levels - 1)])
     const steps = [

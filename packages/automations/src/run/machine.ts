@@ -6,6 +6,7 @@ import { SCOPE } from '../pipeline/compile.ts'
 import { isObject } from '../pipeline/reader.ts'
 import { PIPELINE_LIMITS } from '../pipeline/step.ts'
 import type { Step, StepRetry } from '../pipeline/step.ts'
+import { Allowance } from '../template/allowance.ts'
 import { compileTemplate } from '../template/template.ts'
 import { nestingProblem } from './nesting.ts'
 import { JUMPS_MAX } from './progress.ts'
@@ -119,9 +120,11 @@ class Machine {
     if (step.if === undefined) return undefined
     const expression = compileExpression(step.if, scopeNames(this.#input))
     const scope = this.#scope(progress)
+    const allowance = new Allowance()
     const values = expression.paths.map((path): [string, Data] => {
       const name = path.join('.')
-      return [name, (compileExpression(name, scopeNames(this.#input)).evaluate(scope) ?? null) as Data]
+      const value = compileExpression(name, scopeNames(this.#input)).evaluate(scope) ?? null
+      return [name, allowance.take(value) as Data]
     })
     return { source: expression.source, values: Object.fromEntries(values), holds: expression.test(scope) }
   }
