@@ -125,6 +125,32 @@ describe('[K-09] errors', () => {
     expect(few.end.status).toBe('succeeded')
   })
 
+  test('[C-10] of a loop as many items run side by side as what they carry allows, also inside of each other', () => {
+    const list = Array.from({ length: 40 }, (_, index) => index)
+    const inner = { id: 'in', for_each: { items: 'params.list', as: 'j', concurrency: 40 }, uses: 'x', with: {} }
+    const outer = { id: 'out', for_each: { items: 'params.list', as: 'i', concurrency: 40 }, pipeline: [inner] }
+    const widest = (text: string): readonly number[] => {
+      const widths = [0, 0]
+      const tools = world(() => null)
+      const answer =
+        (depth: number) =>
+        (command: Command): Outcome => {
+          if (command.do !== 'parts') return tools(command)
+          widths[depth] = Math.max(widths[depth] ?? 0, command.parts.length)
+          const results = command.parts.map((part) =>
+            partResult(play(part.input, answer(part.name.startsWith('out') ? 1 : depth))),
+          )
+          return { kind: 'items', results }
+        }
+      const { end } = play(inputOf([outer], { list, text }), answer(0))
+      expect(end).toMatchObject({ status: 'succeeded', output: { length: 40 } })
+      return widths
+    }
+    expect(widest('')).toEqual([40, 40])
+    // 200 kB each: twenty of them, and in each of these one after the other.
+    expect(widest('x'.repeat(200_000))).toEqual([20, 1])
+  })
+
   test('[C-10] what is nested too deep fails its step, and the run goes on where the step says so', () => {
     const nested = (levels: number): Data => (levels === 0 ? 1 : [nested(levels - 1)])
     const steps = [

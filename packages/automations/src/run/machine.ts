@@ -1,4 +1,4 @@
-import { isImpresarioError } from '@impresario/protocol'
+import { isImpresarioError, stringifyExact } from '@impresario/protocol'
 import type { Data, DataObject } from '@impresario/protocol'
 import { compileExpression } from '../expression/expression.ts'
 import { textOf } from '../expression/values.ts'
@@ -185,26 +185,35 @@ class Machine {
       steps: [bare],
       items: { [loop?.as ?? 'item']: item, index: done + at },
     }))
+    const fitting = parts.slice(0, this.#sideBySide(parts, scope))
     return {
-      ...prepared(this.#parts(step, parts, scope), { items: items.length }, 'items'),
+      ...prepared(this.#parts(step, fitting, scope), { items: items.length }, 'items'),
       isEmpty: items.length === 0,
     }
   }
 
+  /** How many of these parts fit beside each other; one in any case. */
+  #sideBySide([first]: readonly Part[], scope: DataObject): number {
+    if (first === undefined) return 0
+    return Math.max(1, Math.floor(this.#room / stringifyExact(this.#partInput(first, scope, 0)).length))
+  }
+
+  get #room(): number {
+    return this.#input.outer.room ?? PIPELINE_LIMITS.sideBySideChars
+  }
+
   #parts(step: Step, parts: readonly Part[], scope: DataObject): Command {
-    const outer = { steps: scope['steps'] as DataObject, items: this.#input.outer.items }
+    const room = Math.floor(this.#room / Math.max(1, parts.length))
     return {
       do: 'parts',
       step: step.id,
-      parts: parts.map(({ name, steps, items }) => ({
-        name,
-        input: {
-          ...this.#input,
-          pipeline: { steps },
-          outer: { steps: outer.steps, items: { ...outer.items, ...items } },
-        },
-      })),
+      parts: parts.map((part) => ({ name: part.name, input: this.#partInput(part, scope, room) })),
     }
+  }
+
+  #partInput({ steps, items }: Part, scope: DataObject, room: number): RunInput {
+    const outer = { steps: scope['steps'] as DataObject, items: { ...this.#input.outer.items, ...items }, room }
+    return { ...this.#input, pipeline: { steps }, outer }
   }
 
   #decided(progress: RunProgress, step: Step, pending: Pending, outcome: Outcome & { kind: 'decision' }): Advanced {
