@@ -426,10 +426,7 @@ function buildHttp(parts: Parts & HttpParts): {
         ? undefined
         : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
   })
-  const { readers } = guards
-  const closeMcp = settings.mcpEnabled
-    ? registerMcpRoutes(app, { ...parts, calls: parts.telemetry.calls, readers })
-    : undefined
+  const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, { ...parts, ...guards }) : undefined
   app.addHook('onClose', async () => {
     parts.changeStreams.close()
     await closeMcp?.()

@@ -171,7 +171,7 @@ describe('[K-09] errors', () => {
     )
     expect(progress.records).toMatchObject([
       { status: 'succeeded' },
-      { status: 'failed', input: null, error: { message: expect.stringContaining('The input of the step is nested') } },
+      { status: 'failed', input: null, error: { message: 'The input of the step is nested deeper than 48 levels.' } },
     ])
   })
 

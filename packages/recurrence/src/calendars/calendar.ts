@@ -135,7 +135,7 @@ interface Days {
  */
 class ListedDays {
   /** In order, and apart from each other. */
-  #rows: Days[] = []
+  readonly #rows: Days[] = []
 
   get isEmpty(): boolean {
     return this.#rows.length === 0

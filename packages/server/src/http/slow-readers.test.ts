@@ -32,7 +32,10 @@ async function start(bounds: Partial<ReaderBounds>): Promise<SlowReaders> {
   watchReaders(app, readers)
   app.get('/long', async () => LONG)
   app.get('/pieces', async () => {
-    const pieces = new Readable({ read: () => void pieces.push(LONG.slice(0, 100_000)) })
+    const read = (): void => {
+      pieces.push(LONG.slice(0, 100_000))
+    }
+    const pieces = new Readable({ read })
     open.add(pieces)
     pieces.once('close', () => open.delete(pieces))
     return pieces
@@ -73,6 +76,7 @@ test('[C-10] of answers in pieces that were asked for at once none is left when 
   await until(() => open.size === 20)
   socket.destroy()
   await until(() => open.size === 0)
+  expect(open.size).toBe(0)
 })
 
 test('[C-10] who reads nothing of an answer in pieces is cut off, also where it has waited for another one', async () => {
@@ -80,6 +84,7 @@ test('[C-10] who reads nothing of an answer in pieces is cut off, also where it 
   await ask('GET /short HTTP/1.1\r\nhost: x\r\n\r\nGET /pieces HTTP/1.1\r\nhost: x\r\n\r\n')
   await until(() => open.size === 1)
   await until(() => open.size === 0)
+  expect(open.size).toBe(0)
 })
 
 test('[C-10] pieces that nobody waits for count until their answer is over, and beyond the bound its reader goes', async () => {

@@ -30,7 +30,7 @@ export interface McpRoutesOptions {
   readonly log: Log
   readonly waits: OpenWaits
   readonly secretKey: SecretKey
-  readonly calls: CallSpans | undefined
+  readonly telemetry: { readonly calls: CallSpans | undefined }
   readonly readers: Pick<SlowReaders, 'addPiece'>
 }
 
@@ -82,7 +82,7 @@ async function open({ log, secretKey }: McpRoutesOptions): Promise<McpEndpoint> 
 async function serve(
   app: FastifyInstance,
   endpoint: McpEndpoint,
-  { settings, waits, calls, readers }: McpRoutesOptions,
+  { settings, waits, telemetry: { calls }, readers }: McpRoutesOptions,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {

@@ -272,7 +272,7 @@ describe('the door of /mcp', () => {
     const client = await connectClient(await start(), '2025-11-25')
     const initialData = { text: 'x'.repeat(200_000) }
     const { body } = await server.client('POST', '/api/v1/jobs', { blueprint: 'deploy', initial_data: initialData })
-    const result = await client.callTool({ name: 'fetch', arguments: { id: `job:${String(body['job_id'])}` } })
+    const result = await client.callTool({ name: 'fetch', arguments: { id: `job:${body.job_id}` } })
     expect(structured(result)).toMatchObject({ title: 'deploy' })
     await client.close()
   })
