@@ -147,8 +147,15 @@ describe('[K-09] errors', () => {
       return widths
     }
     expect(widest('')).toEqual([40, 40])
-    // 200 kB each: twenty of them, and in each of these one after the other.
-    expect(widest('x'.repeat(200_000))).toEqual([20, 1])
+    // 200 kB each: ten of them, and two in each of these.
+    expect(widest('x'.repeat(200_000))).toEqual([10, 2])
+    const branches = ['a', 'b', 'c', 'd'].map((id) => ({ id, uses: 'x', with: {} }))
+    const split = { id: 'out', for_each: { items: 'params.list', as: 'i', concurrency: 40 }, parallel: branches }
+    const { commands } = play(
+      inputOf([split], { list, text: 'x'.repeat(200_000) }),
+      world(() => null),
+    )
+    expect(commands[0]).toMatchObject({ do: 'parts', parts: { length: 4 } })
   })
 
   test('[C-10] what is nested too deep fails its step, and the run goes on where the step says so', () => {

@@ -192,10 +192,11 @@ class Machine {
     }
   }
 
-  /** How many of these parts fit beside each other; one in any case. */
+  /** How many of these parts fit beside each other, with the branches that each may have; one in any case. */
   #sideBySide([first]: readonly Part[], scope: DataObject): number {
     if (first === undefined) return 0
-    return Math.max(1, Math.floor(this.#room / stringifyExact(this.#partInput(first, scope, 0)).length))
+    const chars = stringifyExact(this.#partInput(first, scope, 0)).length * widthOf(first.steps)
+    return Math.max(1, Math.floor(this.#room / chars))
   }
 
   get #room(): number {
@@ -345,6 +346,15 @@ class Machine {
 }
 
 class StepRefusal extends Error {}
+
+/** How many carry the data of a run while these steps run, one after the other: itself, and branches that are side by side. */
+function widthOf(steps: readonly Step[]): number {
+  const widths = steps.map(({ body }) => {
+    if (body.kind === 'parallel') return 1 + body.branches.reduce((sum, branch) => sum + widthOf([branch]), 0)
+    return body.kind === 'pipeline' ? 1 + widthOf(body.steps) : 1
+  })
+  return Math.max(1, ...widths)
+}
 
 interface Part {
   readonly name: string
