@@ -305,6 +305,8 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
     'Events of one owner that are kept; a new one may have this much divided by their number. `EVENTS_BYTES_MAX` overrides it.',
   waitingRunsBytesMax:
     'Params and events of the runs of one automation that wait for their place; a new one may have this much divided by their number.',
+  waitingRunsOfOwnerBytesMax:
+    'The same for all automations of one owner together, rounded up to at most 1.42 times as much; what is beyond it is skipped. Events of more than 2 kB count only with their record.',
   recordBytesMin: 'What each record counts for beside its data.',
   jobLogLinesMax: 'Lines of `context.log` and `task.log` that are stored with a job; the newest are kept.',
   jobLogBytesMax: 'The same, in bytes.',

@@ -51,6 +51,8 @@ export interface AutomationsOptions {
   readonly vault: Vault
   /** What the automations of one owner may have together. */
   readonly automationsBytesMax?: number | undefined
+  /** What all waiting runs of one owner may bring. */
+  readonly waitingBytesMax?: number | undefined
 }
 
 export interface AutomationQuery {

@@ -24,6 +24,10 @@ export interface PublishedEvent {
   readonly source?: string
   /** What automations made of it; there once all of them have heard it. */
   readonly runs?: readonly EventRun[]
+  /** Runs wait that read it from here when they begin. */
+  readonly isWaitedFor?: boolean
+  /** Runs have waited for so long that it is kept longer than others. */
+  readonly keptUntil?: number
 }
 
 export interface EventRun {
@@ -179,8 +183,8 @@ export class EventLog {
   }
 
   /**
-   * Removes events that are older than `before`, in milliseconds since 1970, and that all automations have heard. Gives how
-   * many there were.
+   * Removes events that are older than `before`, in milliseconds since 1970, and that all automations have heard. Those that
+   * runs have waited with stay until they expire. Gives how many there were.
    */
   async remove({ owner, before, limit }: EventRemoval, actor: Actor): Promise<number> {
     const { storage, random, clock } = this.#options
@@ -216,17 +220,16 @@ export class EventLog {
 const PAGE_BYTES = 1_048_576
 const REMOVED_AT_ONCE = 100
 
-export function putEvent(event: PublishedEvent, version: number): Put {
-  const { id, owner, topic, runs } = event
-  const facets = { owner, name: topic, status: runs === undefined ? 'new' : 'matched' }
-  return {
-    kind: 'event',
-    id,
-    value: jsonObjectCopy(event, 'The event'),
-    version,
-    facets,
-    expiresMs: EVENT_RETENTION_MS,
-  }
+export function putEvent(event: PublishedEvent, version: number, expiresMs = EVENT_RETENTION_MS): Put {
+  const { id, owner, topic, runs, isWaitedFor } = event
+  const heard = isWaitedFor === true ? 'waited' : 'matched'
+  const facets = { owner, name: topic, status: runs === undefined ? 'new' : heard }
+  return { kind: 'event', id, value: jsonObjectCopy(event, 'The event'), version, facets, expiresMs }
+}
+
+/** The event is there until then at least. */
+export function keptUntil(event: PublishedEvent): number {
+  return event.keptUntil ?? event.at + EVENT_RETENTION_MS
 }
 
 /** Boundary: only `putEvent` has written it. */

@@ -1,11 +1,13 @@
 import type { Clock, Lease, Log, Service, Storage } from '@impresario/core'
 import { Pump } from '@impresario/engine'
+import type { DataObject } from '@impresario/protocol'
 import { EventListeners, seenEvent } from './event-listeners.ts'
-import { asEvent, putEvent } from './event-log.ts'
+import { asEvent, keptUntil, putEvent } from './event-log.ts'
 import type { EventRun, PublishedEvent } from './event-log.ts'
 import type { Launcher, Launched } from './launcher.ts'
 import { asAutomation, derivedId } from './record.ts'
 import type { Subscription } from './record.ts'
+import { isApart, waitItemId } from './waiting-run.ts'
 
 export interface EventPumpOptions {
   readonly storage: Storage
@@ -75,8 +77,11 @@ export class EventPump implements Service {
       return
     }
     const event = asEvent(stored.value)
+    const seen = seenEvent(event)
+    const offered = { event, seen, ...(isApart(seen) ? { eventUntil: keptUntil(event) } : {}) }
     const runs: EventRun[] = []
     const heard = new Set<string>()
+    let isWaited = false
     let heldSince = clock.now()
     for await (const subscription of this.#listeners.of(event)) {
       // With many listeners this takes longer than a lease, and another instance would begin again and again.
@@ -85,20 +90,25 @@ export class EventPump implements Service {
         if ((await storage.renew([lease], LEASE_MS))[0] === false) return
       }
       if (heard.has(subscription.automationId) || !this.#listeners.mayFit(event, subscription)) continue
-      const run = await this.#offer(event, subscription, lease.deliveries > 1)
+      const run = await this.#offer(offered, subscription, lease.deliveries > 1)
       if (run === undefined) continue
       heard.add(subscription.automationId)
+      isWaited ||= run.outcome === 'waiting'
       if (runs.length < RUNS_SHOWN_MAX) runs.push(run)
     }
-    await storage.commit({ settle: lease, put: [putEvent({ ...event, runs }, stored.version + 1)] })
+    const waitedFor = isWaited && offered.eventUntil !== undefined ? { isWaitedFor: true } : {}
+    await storage.commit({ settle: lease, put: [putEvent({ ...event, ...waitedFor, runs }, stored.version + 1)] })
   }
 
-  async #offer(event: PublishedEvent, subscription: Subscription, isAgain: boolean): Promise<EventRun | undefined> {
+  async #offer(offered: Offered, subscription: Subscription, isAgain: boolean): Promise<EventRun | undefined> {
     const { storage, launcher } = this.#options
+    const { event, seen, eventUntil } = offered
     const { automationId } = subscription
     const auditId = derivedId(event.at, `audit ${event.id} ${automationId}`, automationId)
     const runId = derivedId(event.at, `run ${event.id} ${automationId}`, automationId)
     if (isAgain && (await storage.read('audit', auditId)) !== undefined) {
+      const [item] = await storage.peek('firings', [waitItemId(runId)])
+      if (item !== undefined) return { automationId, runId, outcome: 'waiting' }
       const isThere = (await storage.read('job', runId)) !== undefined
       return { automationId, runId: isThere ? runId : undefined, outcome: isThere ? 'started' : 'skipped' }
     }
@@ -108,11 +118,20 @@ export class EventPump implements Service {
       if (record?.status !== 'active' || !this.#listeners.fits(event, subscription, record)) return undefined
       const kind = event.source === undefined ? 'event' : 'webhook'
       const trigger = { kind, eventId: event.id, by: event.owner } as const
-      const launched = await launcher.launch({ record, runId, trigger, event: seenEvent(event), auditId })
+      const apart = eventUntil === undefined ? {} : { eventUntil }
+      const launched = await launcher.launch({ record, runId, trigger, event: seen, ...apart, auditId })
       if (launched.type !== 'lost') return { automationId, ...shown(launched) }
     }
     throw new Error(`The run of ${automationId} could not be written: others changed it all the time.`)
   }
+}
+
+interface Offered {
+  readonly event: PublishedEvent
+  /** What pipelines read of it. */
+  readonly seen: DataObject
+  /** Runs that wait read it from its record; see `isApart`. */
+  readonly eventUntil?: number
 }
 
 function shown(launched: Exclude<Launched, { type: 'lost' }>): Omit<EventRun, 'automationId'> {

@@ -7,14 +7,15 @@ import { isoInstant } from '@impresario/recurrence'
 import type { MisfirePlan, PlannedRun, Restriction, Zones } from '@impresario/recurrence'
 import type { Calendars } from './calendars.ts'
 import { probeItemOf } from './condition.ts'
-import { putGate, readGate, withoutRun } from './gate.ts'
-import { asWaitingRun, waitItemId } from './launcher.ts'
-import type { Launcher, WaitingRun } from './launcher.ts'
+import { gateIdOf, isFull, putGate, readGate, storedGate, withoutRun } from './gate.ts'
+import type { Launched, Launcher } from './launcher.ts'
 import { asAutomation, firingItem, nearId, putAutomation } from './record.ts'
 import type { AutomationRecord } from './record.ts'
 import { automationOf, startOf } from './run-start.ts'
 import { skipEntries } from './skips.ts'
 import { planOf } from './timetable.ts'
+import { asWaitingRun, callItem, eventOfWaiting, putBack, waitItemId } from './waiting-run.ts'
+import type { WaitingRun } from './waiting-run.ts'
 
 export interface FiringPumpOptions {
   readonly storage: Storage
@@ -33,6 +34,7 @@ const LEASE_MS = 30_000
 const BATCH = 100
 const IDLE_MS = 1_000
 const CONFLICTS_MAX = 5
+const EVENT_GONE = 'The run waited for its place until its event was gone: for many days no server looked at it.'
 
 /**
  * Starts runs when their time has come. The next occurrence of each automation is an item of the queue; any instance may
@@ -85,9 +87,7 @@ export class FiringPump implements Service {
     }
     if (automationOf(job) === undefined) return
     const { gate } = startOf(job)
-    if (gate === undefined) return
-    this.#left.add(gate)
-    this.#pump.wake()
+    if (gate !== undefined) this.#callLater(gate)
   }
 
   async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
@@ -98,7 +98,7 @@ export class FiringPump implements Service {
     }
     const called = [...this.#called]
     this.#called.clear()
-    for (const item of called) await this.#call(item)
+    for (const item of called) await callItem(this.#options.storage, item)
     const { leases, nextInMs } = await this.#options.storage.claim('firings', { limit: BATCH, leaseMs: LEASE_MS })
     this.#lookedAt = this.#options.clock.now()
     await Promise.all(leases.map((lease) => this.#serve(lease)))
@@ -110,17 +110,8 @@ export class FiringPump implements Service {
     const { storage } = this.#options
     const gate = await readGate(storage, gateId, 1)
     const [first] = gate.waiting
-    if (first !== undefined) await this.#call(waitItemId(first))
+    if (first !== undefined) await callItem(storage, waitItemId(first))
     else if (gate.open.length === 0 && gate.version > 0) await storage.commit({ put: [putGate(gate)] })
-  }
-
-  /** Makes an item due that waits for a look from time to time. */
-  async #call(id: string): Promise<void> {
-    const { storage } = this.#options
-    const [item] = await storage.peek('firings', [id])
-    if (item === undefined || item.lease !== undefined || item.dueInMs === 0) return
-    const { queue, lane, priority, payload } = item
-    await storage.commit({ enqueue: [{ queue, id, lane, priority, payload, delayMs: 0 }] })
   }
 
   async #serve(lease: Lease): Promise<void> {
@@ -240,27 +231,67 @@ export class FiringPump implements Service {
     return { ...rest, next: { scheduledFor: first.scheduledFor, runAt }, catchUpUntil: until }
   }
 
-  /** A run that waits for its place. */
+  /** A run that waits for its place. Whoever comes after it is called when it leaves the line. */
   async #admit(waiting: WaitingRun, lease: Lease): Promise<void> {
-    const { storage, launcher } = this.#options
-    const { automationId, runId, gate: gateId, trigger, event, params, begins, tracing } = waiting
-    const stored = await storage.read('automation', automationId)
-    const record = stored === undefined ? undefined : asAutomation(stored).value
-    const gate = await readGate(storage, gateId, record?.definition.concurrency.limit ?? 1)
-    if (!gate.waiting.includes(runId)) {
-      await storage.commit({ settle: lease })
-      return
-    }
-    if (record === undefined || record.status === 'canceled') {
-      await storage.commit({ settle: lease, put: [putGate(withoutRun(gate, runId))] })
-      return
-    }
+    const { storage, clock } = this.#options
+    const { automationId, runId, gate: gateId } = waiting
     for (let conflicts = 0; conflicts < CONFLICTS_MAX; conflicts += 1) {
-      const more = { ...(begins === undefined ? {} : { begins }), ...(tracing === undefined ? {} : { tracing }) }
-      const launch = { record, runId, trigger, event, params, ...more, settle: lease, isNext: true }
-      const launched = await launcher.launch(launch)
-      if (launched.type !== 'lost') return
+      const gate = await storedGate(storage, gateId, 1)
+      const place = gate.waiting.indexOf(runId)
+      if (place === -1) {
+        await storage.commit({ settle: lease })
+        return
+      }
+      const stored = await storage.read('automation', automationId)
+      const record = stored === undefined ? undefined : asAutomation(stored).value
+      if (record === undefined || record.status === 'canceled') {
+        if ((await storage.commit({ settle: lease, put: [putGate(withoutRun(gate, runId))] })) === 'conflict') continue
+        this.#callLater(gateId)
+        return
+      }
+      const outcome = (await this.#mayBegin(record, gateId, place))
+        ? await this.#begin(record, waiting, lease)
+        : 'waiting'
+      if (outcome === 'lost') continue
+      if (outcome === 'waiting') await putBack(storage, lease, { waiting, place, now: wallTime(clock) })
+      else this.#callLater(gateId)
+      return
     }
+  }
+
+  /** Where its automation passes another gate by now, that one decides. */
+  async #mayBegin(record: AutomationRecord, gateId: string, place: number): Promise<boolean> {
+    if (gateIdOf(record) !== gateId) return true
+    if (place > 0) return false
+    return !isFull(await readGate(this.#options.storage, gateId, record.definition.concurrency.limit))
+  }
+
+  async #begin(record: AutomationRecord, waiting: WaitingRun, lease: Lease): Promise<Launched['type']> {
+    const { storage, launcher } = this.#options
+    const { runId, gate: gateId, trigger, params, begins, tracing } = waiting
+    const event = await eventOfWaiting(storage, waiting)
+    const isMoved = gateIdOf(record) !== gateId
+    const leave = async () => [putGate(withoutRun(await storedGate(storage, gateId, 1), runId))]
+    const launch = {
+      record,
+      runId,
+      trigger,
+      event: event ?? null,
+      params,
+      ...(begins === undefined ? {} : { begins }),
+      ...(tracing === undefined ? {} : { tracing }),
+      settle: lease,
+      isNext: true,
+    }
+    if (event === undefined) {
+      return (await launcher.skip({ ...launch, put: await leave() }, 'overlap', undefined, EVENT_GONE)).type
+    }
+    return (await launcher.launch(isMoved ? { ...launch, put: await leave() } : launch)).type
+  }
+
+  #callLater(gateId: string): void {
+    this.#left.add(gateId)
+    this.#pump.wake()
   }
 }
 

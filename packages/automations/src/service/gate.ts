@@ -13,6 +13,10 @@ export interface Gate {
   readonly limit: number
   readonly open: readonly string[]
   readonly waiting: readonly string[]
+  /** Bytes that those that wait bring with them. Runs that older versions let wait are not in it. */
+  readonly sizes: Readonly<Record<string, number>>
+  /** Whom the runs belong to that wait; absent where none has waited since the version that counts them. */
+  readonly owner?: string
   readonly version: number
 }
 
@@ -33,16 +37,24 @@ export function gateIdOf({ id, owner, definition }: AutomationRecord): string | 
   return definition.overlap === 'parallel' ? undefined : `automation/${id}`
 }
 
-export async function readGate(storage: Storage, id: string, limit: number): Promise<Gate> {
+/** As it was written: some of its open runs may have ended. */
+export async function storedGate(storage: Storage, id: string, limit: number): Promise<Gate> {
   const stored = await storage.read('gate', id)
-  const { open = [], waiting = [] } = (stored === undefined ? {} : storedCopy(stored.value)) as Partial<Gate>
+  const value = (stored === undefined ? {} : storedCopy(stored.value)) as Partial<Gate>
+  const { open = [], waiting = [], sizes = {}, owner } = value
+  return { id, limit, open, waiting, sizes, version: stored?.version ?? 0, ...(owner === undefined ? {} : { owner }) }
+}
+
+export async function readGate(storage: Storage, id: string, limit: number): Promise<Gate> {
+  const stored = await storedGate(storage, id, limit)
+  const { open } = stored
   const stillOpen: string[] = []
   for (let at = 0; at < open.length; at += READ_AT_ONCE) {
     const some = open.slice(at, at + READ_AT_ONCE)
     const are = await Promise.all(some.map((runId) => isOpenRun(storage, runId)))
     stillOpen.push(...some.filter((_, index) => are[index] === true))
   }
-  return { id, limit, open: stillOpen, waiting, version: stored?.version ?? 0 }
+  return { ...stored, open: stillOpen }
 }
 
 async function isOpenRun(storage: Storage, runId: string): Promise<boolean> {
@@ -54,20 +66,39 @@ export function isFull({ open, limit }: Gate): boolean {
   return open.length >= limit
 }
 
-export function putGate({ id, open, waiting, version }: Gate): Put {
-  const value = jsonObjectCopy({ open, waiting }, 'The gate')
+/** What waits is counted by owner and size. */
+export function putGate({ id, open, waiting, sizes, owner, version }: Gate): Put {
+  const value = jsonObjectCopy({ open, waiting, sizes, ...(owner === undefined ? {} : { owner }) }, 'The gate')
   const isEmpty = open.length === 0 && waiting.length === 0
-  return { kind: 'gate', id, value, version: version + 1, ...(isEmpty ? { expiresMs: EMPTY_MS } : {}) }
+  const bytes = Object.values(sizes).reduce((sum, size) => sum + size, 0)
+  return {
+    kind: 'gate',
+    id,
+    value,
+    version: version + 1,
+    ...(owner === undefined || bytes === 0 ? {} : { facets: { owner, status: statusOfBytes(bytes) } }),
+    ...(isEmpty ? { expiresMs: EMPTY_MS } : {}),
+  }
+}
+
+/** Half powers of two: a few dozen counts for each owner, and none is more than 1.42 times too high. */
+function statusOfBytes(bytes: number): string {
+  return String(Math.ceil(2 * Math.log2(bytes)))
+}
+
+export function bytesOfStatus(status: string): number {
+  return Math.ceil(2 ** (Number(status) / 2))
 }
 
 export function opened(gate: Gate, runId: string): Gate {
-  return { ...gate, open: [...gate.open, runId], waiting: gate.waiting.filter((one) => one !== runId) }
+  return { ...withoutRun(gate, runId), open: [...gate.open, runId] }
 }
 
-export function queued(gate: Gate, runId: string): Gate {
-  return { ...gate, waiting: [...gate.waiting, runId] }
+export function queued(gate: Gate, runId: string, bytes: number, owner: string): Gate {
+  return { ...gate, waiting: [...gate.waiting, runId], sizes: { ...gate.sizes, [runId]: bytes }, owner }
 }
 
 export function withoutRun(gate: Gate, runId: string): Gate {
-  return { ...gate, waiting: gate.waiting.filter((one) => one !== runId) }
+  const { [runId]: _, ...sizes } = gate.sizes
+  return { ...gate, waiting: gate.waiting.filter((one) => one !== runId), sizes }
 }

@@ -1,8 +1,8 @@
-import { isoInstant, jsonObjectCopy, jsonSize, storedCopy, wallTime } from '@impresario/core'
+import { isoInstant, jsonObjectCopy, jsonSize, wallTime } from '@impresario/core'
 import type { Batch, Clock, Item, JobRequest, LeaseRef, Log, Put, Random, Storage } from '@impresario/core'
 import type { Engine } from '@impresario/engine'
 import { fairShare, LIMITS } from '@impresario/protocol'
-import type { Data, DataObject, JsonObject } from '@impresario/protocol'
+import type { Data, DataObject } from '@impresario/protocol'
 import { textOf } from '../expression/values.ts'
 import { compileTemplate } from '../template/template.ts'
 import { putAudit, SYSTEM_ACTOR } from './audit.ts'
@@ -15,6 +15,9 @@ import { cancelRun } from './run-cancellation.ts'
 import { runBlueprintName, startData } from './run-start.ts'
 import type { RunProgress } from '../run/progress.ts'
 import type { RunTrigger } from './run-start.ts'
+import { countedBytes, WaitingRoom } from './waiting-room.ts'
+import { untilLookMs, waitItemId } from './waiting-run.ts'
+import type { WaitingRun } from './waiting-run.ts'
 
 export interface LauncherOptions {
   readonly storage: Storage
@@ -23,6 +26,8 @@ export interface LauncherOptions {
   readonly random: Random
   readonly log: Log
   readonly budgets: Pick<Budgets, 'admit'>
+  /** What all waiting runs of one owner may bring. */
+  readonly waitingBytesMax?: number | undefined
 }
 
 /** What wants a run. */
@@ -32,6 +37,8 @@ export interface Launch {
   readonly trigger: RunTrigger
   /** What the pipeline reads as `event`. */
   readonly event: Data
+  /** It is large, and can be read from the record of the event that the trigger names, until then at least. */
+  readonly eventUntil?: number
   /** In place of single params of the automation. */
   readonly params?: DataObject
   /** What is written in the same commit, whatever becomes of the run. */
@@ -58,20 +65,21 @@ export type Launched =
   | { readonly type: 'skipped'; readonly reason: SkipReason; readonly runId: string | undefined }
   | { readonly type: 'lost' }
 
-/** A run that waits for its place looks for it so often; the end of a run before it wakes it at once. */
-const WAIT_MS = 2_000
-
 /**
  * The one way to a run, whatever set it off. Each launch ends in one commit as a run, a run that waits for its place, or a
  * logged skip, together with what the caller writes beside it.
  */
 export class Launcher {
   readonly #options: LauncherOptions
+  readonly #room: WaitingRoom
 
   constructor(options: LauncherOptions) {
     this.#options = options
+    const { storage, clock, waitingBytesMax: bytesMax = LIMITS.waitingRunsOfOwnerBytesMax } = options
+    this.#room = new WaitingRoom({ storage, clock, bytesMax })
   }
 
+  /** One that waits already (`isNext`) and finds no place goes on waiting; nothing is written. */
   async launch(launch: Launch): Promise<Launched> {
     const { record, runId } = launch
     const dedupe = launch.isNext === true || launch.isRepeated === true ? undefined : this.#dedupeOf(launch)
@@ -96,7 +104,7 @@ export class Launcher {
   async #atClosedGate(launch: Launch, beside: readonly Put[], gate: Gate): Promise<Launched> {
     const { record, runId } = launch
     const { overlap } = record.definition
-    if (launch.isNext === true) return this.#wait(launch, [], gate)
+    if (launch.isNext === true) return { type: 'waiting', runId }
     if (overlap === 'skip' || gate.waiting.length >= WAITING_MAX) return this.skip(launch, 'overlap', gate.open[0])
     if (overlap === 'restart' && gate.waiting.length === 0) {
       for (const one of gate.open) {
@@ -111,10 +119,13 @@ export class Launcher {
       const emptied = await readGate(this.#options.storage, gate.id, gate.limit)
       return isFull(emptied) ? { type: 'lost' } : this.#start(launch, beside, emptied)
     }
-    const bytes = jsonSize(waitItem(launch, gate.id, WAIT_MS).payload)
+    const item = waitItem(launch, gate, this.#now())
+    const bytes = jsonSize(item.payload)
     const share = Math.floor(fairShare(LIMITS.waitingRunsBytesMax, gate.waiting.length))
     if (bytes > share) return this.skip(launch, 'overlap', gate.open[0], tooLargeToWait(gate, share, bytes))
-    return this.#wait(launch, beside, queued(gate, runId))
+    const refusal = await this.#room.take(record.owner, bytes)
+    if (refusal !== undefined) return this.skip(launch, 'overlap', gate.open[0], refusal)
+    return this.#wait(launch, beside, queued(gate, runId, countedBytes(bytes), record.owner), item)
   }
 
   async #start(launch: Launch, beside: readonly Put[], gate: Gate | undefined): Promise<Launched> {
@@ -128,10 +139,9 @@ export class Launcher {
     return outcome === 'lost' ? { type: 'lost' } : { type: 'started', runId }
   }
 
-  async #wait(launch: Launch, beside: readonly Put[], gate: Gate): Promise<Launched> {
-    const { runId, put = [], enqueue = [], isNext } = launch
-    const item = waitItem(launch, gate.id, WAIT_MS)
-    const news = isNext === true ? [] : [putGate(gate), this.#audit(launch, 'run.queued', {})]
+  async #wait(launch: Launch, beside: readonly Put[], gate: Gate, item: Item): Promise<Launched> {
+    const { runId, put = [], enqueue = [] } = launch
+    const news = [putGate(gate), this.#audit(launch, 'run.queued', {})]
     return this.#commit(
       launch,
       { put: [...put, ...beside, ...news], enqueue: [...enqueue, item] },
@@ -204,35 +214,20 @@ function tooLargeToWait({ waiting }: Gate, share: number, bytes: number): string
   return `${waiting.length} runs wait for their place. One more may bring ${share} bytes of params and event, and this one brings ${bytes}. Send less, or wait until some have run.`
 }
 
-/** A run that waits for its place, as it stands in the queue. */
-export interface WaitingRun {
-  readonly kind: 'waiting'
-  readonly automationId: string
-  readonly runId: string
-  readonly gate: string
-  readonly trigger: RunTrigger
-  readonly event: Data
-  readonly params: DataObject
-  readonly begins?: RunProgress
-  readonly tracing?: Launch['tracing']
-}
-
-export function waitItemId(runId: string): string {
-  return `${runId}.wait`
-}
-
-function waitItem(launch: Launch, gate: string, delayMs: number): Item {
-  const { record, runId, trigger, event, params = {}, begins, tracing } = launch
+/** At the end of the line. */
+function waitItem(launch: Launch, gate: Gate, now: number): Item {
+  const { record, runId, trigger, event, eventUntil, params = {}, begins, tracing } = launch
   const waiting: WaitingRun = {
     kind: 'waiting',
     automationId: record.id,
     runId,
-    gate,
+    gate: gate.id,
     trigger,
-    event,
+    ...(eventUntil === undefined ? { event } : { eventUntil }),
     params,
     ...(begins === undefined ? {} : { begins }),
     ...(tracing === undefined ? {} : { tracing }),
+    since: now,
   }
   const payload = jsonObjectCopy(waiting, 'The run that waits')
   return {
@@ -240,14 +235,9 @@ function waitItem(launch: Launch, gate: string, delayMs: number): Item {
     id: waitItemId(runId),
     lane: record.owner,
     priority: jobPriority(record.definition),
-    delayMs,
+    delayMs: untilLookMs(gate.waiting.length, 0),
     payload,
   }
-}
-
-/** Boundary: only `waitItem` has written it. */
-export function asWaitingRun(payload: JsonObject): WaitingRun {
-  return storedCopy(payload) as unknown as WaitingRun
 }
 
 function requestOf(launch: Launch, gate: string | undefined, now: number): JobRequest {

@@ -84,6 +84,7 @@ export interface OfficeOptions {
   readonly instance?: number
   readonly automationsBytesMax?: number
   readonly eventsBytesMax?: number
+  readonly waitingBytesMax?: number
 }
 
 /** Automations on a real engine and a real storage, with time in the test's hands. */

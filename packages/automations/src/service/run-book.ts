@@ -7,7 +7,6 @@ import type { Actor } from './audit.ts'
 import type { Page } from './automations.ts'
 import { usageOfRun } from './budgets.ts'
 import { putGate, readGate, withoutRun } from './gate.ts'
-import { asWaitingRun, waitItemId } from './launcher.ts'
 import { asAutomation, firstIdAt } from './record.ts'
 import { cancellationEntry, cancelRun } from './run-cancellation.ts'
 import { PART_BLUEPRINT, automationOf, runBlueprintName } from './run-start.ts'
@@ -16,6 +15,7 @@ import { countedRun, statisticsOf } from './run-statistics.ts'
 import type { CountedRun, RunStatistics } from './run-statistics.ts'
 import { runViewOf, waitingViewOf } from './run-view.ts'
 import type { RunStatus, RunView } from './run-view.ts'
+import { asWaitingRun, callItem, eventOfWaiting, waitItemId } from './waiting-run.ts'
 
 export interface RunQuery {
   readonly owner?: string | undefined
@@ -135,7 +135,9 @@ export class RunBook {
     if (item === undefined || !isJsonObject(item.payload)) return undefined
     const waiting = asWaitingRun(item.payload)
     const stored = await this.#storage.read('automation', waiting.automationId)
-    return stored === undefined ? undefined : waitingViewOf(waiting, asAutomation(stored).value)
+    if (stored === undefined) return undefined
+    const event = (await eventOfWaiting(this.#storage, waiting)) ?? null
+    return waitingViewOf({ ...waiting, event }, asAutomation(stored).value)
   }
 
   /** Also one that still waits for its place. One that has ended stays as it is. */
@@ -168,6 +170,8 @@ export class RunBook {
       const put = [putGate(withoutRun(gate, id)), cancellationEntry(this.#options, cancellation)]
       const batch = { put, remove: [{ queue: 'firings', id: item.id }] } as const
       if ((await this.#storage.commit(batch)) === 'conflict') continue
+      const [first] = withoutRun(gate, id).waiting
+      if (first !== undefined) await callItem(this.#storage, waitItemId(first))
       await this.#storage.sync()
       return true
     }

@@ -4,7 +4,7 @@ import type { Data, DataObject, Usage } from '@impresario/protocol'
 import { isObject } from '../pipeline/reader.ts'
 import type { Pending, RunInput, RunProgress, StepError, StepRecord } from '../run/progress.ts'
 import { withoutMarks } from '../run/secrets.ts'
-import type { WaitingRun } from './launcher.ts'
+import type { WaitingRun } from './waiting-run.ts'
 import { timeOfId } from './record.ts'
 import type { AutomationRecord } from './record.ts'
 import { automationOf, runStateOf, startOf } from './run-start.ts'
@@ -51,7 +51,7 @@ export interface RunView {
 }
 
 /** A run that waits for its place. It has no job yet. */
-export function waitingViewOf({ runId, trigger, event, params }: WaitingRun, record: AutomationRecord): RunView {
+export function waitingViewOf({ runId, trigger, event = null, params }: WaitingRun, record: AutomationRecord): RunView {
   const { id: automationId, owner, definition } = record
   const createdAt = timeOfId(runId) ?? record.updatedAt
   const { title, pipeline } = definition
