@@ -13,7 +13,7 @@ import type {
   Stored,
   TrailEntry,
 } from '@impresario/core'
-import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError, PassingMap } from '@impresario/protocol'
 import type { Soon } from '@impresario/protocol'
 import type { ScriptRegistry } from './script-registry.ts'
 import { batchOf, deliveryNotes } from './batch.ts'
@@ -79,7 +79,7 @@ const CONFLICTS_MAX = 100
 export class Director {
   readonly #options: DirectorOptions
   /** The jobs that an event is being applied to here, each with those who wait for their turn. */
-  readonly #busy = new Map<string, (() => void)[] | undefined>()
+  readonly #busy = new PassingMap<string, (() => void)[] | undefined>()
   /** Jobs as they were last seen here. Another instance may have written them since; then the commit is refused. */
   readonly #memory = new JobMemory()
 
