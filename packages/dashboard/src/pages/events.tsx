@@ -1,14 +1,17 @@
 import { Link } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { useAudit, usePublished } from '../data/automation-queries.ts'
 import { shortId } from '../data/format.ts'
-import { useCounts, useEvents } from '../data/queries.ts'
+import { useBlueprints, useCounts, useEvents } from '../data/queries.ts'
 import { useAddress } from '../data/search.ts'
 import { AuditEntry, EventEntry, PublishedEntry } from '../event/entries.tsx'
 import { useOpenEntry } from '../event/entry-dialog.tsx'
+import { secondsAgo, SPANS } from '../job/job-query.ts'
 import { EntryLink, useEntryKeys } from '../event/entry-row.tsx'
-import { auditWords, eventWords } from '../text/event-words.ts'
+import { auditWords, EVENT_TYPES, eventWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
+import { FilterSelect } from '../ui/filters.tsx'
 import { PagedList } from '../ui/list.tsx'
 import { PageHead, Tabs, Time } from '../ui/parts.tsx'
 
@@ -31,10 +34,11 @@ export function EventsPage(): ReactNode {
         <Tabs<Tab>
           label={t('nav.events')}
           chosen={tab}
-          choose={(next) => change({ tab: next === 'history' ? undefined : next, entry: undefined })}
+          choose={(next) => change({ ...NO_FILTER, tab: next === 'history' ? undefined : next, entry: undefined })}
           tabs={TABS.map((one) => [one, t(`events.${one}`)])}
         />
       </div>
+      {tab === 'history' ? <Filters /> : null}
       {tab === 'history' ? <History /> : tab === 'published' ? <Published /> : <Audit />}
       {open === undefined ? null : <Entry key={open} id={open} close={close} />}
     </>
@@ -45,13 +49,57 @@ const ROW = 'relative flex items-center gap-3 px-4 py-2 hover:bg-raise'
 /** Lies above the link that opens the row. */
 const ABOVE = 'relative z-1'
 
+const NO_FILTER = { event: undefined, blueprint: undefined, since: undefined }
+
+/** The address is the state, as with jobs. */
+function Filters(): ReactNode {
+  const { t, language } = useText()
+  const { data: blueprints } = useBlueprints()
+  const names = [...new Set(blueprints?.map(({ name }) => name))]
+  const types = EVENT_TYPES.map((type) => [type, eventWords(t, type)] as const).toSorted(([, a], [, b]) =>
+    a.localeCompare(b, language),
+  )
+  return (
+    <div className="mb-3 grid grid-cols-2 gap-2 md:flex">
+      <div className="col-span-2 md:w-60">
+        <FilterSelect name="event" label={t('nav.events')} any={t('events.any')} options={types} />
+      </div>
+      <div className="md:w-48">
+        <FilterSelect
+          name="blueprint"
+          label={t('jobs.column.blueprint')}
+          any={t('jobs.anyBlueprint')}
+          options={names.map((name) => [name, name])}
+        />
+      </div>
+      <div className="md:w-48">
+        <FilterSelect
+          name="since"
+          label={t('jobs.column.created')}
+          any={t('jobs.anyTime')}
+          options={SPANS.map((span) => [span, t(`jobs.since.${span}`)])}
+        />
+      </div>
+    </div>
+  )
+}
+
 function History(): ReactNode {
   const { t } = useText()
+  const [search] = useAddress()
+  const query = useMemo(() => {
+    const after = secondsAgo(search['since'])
+    return Object.fromEntries(
+      Object.entries({ event: search['event'], blueprint: search['blueprint'], since: after }).filter(
+        ([, value]) => value !== undefined,
+      ),
+    )
+  }, [search])
   const { data: counts } = useCounts()
   const isKept = counts?.keeps_history !== false
   return (
     <PagedList
-      pages={useEvents({})}
+      pages={useEvents(query)}
       keyOf={({ event_id: id }) => id}
       icon="event"
       none={t('events.none')}

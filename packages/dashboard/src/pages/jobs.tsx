@@ -75,16 +75,23 @@ function JobList({
   return (
     <>
       <Panel flush className="@container overflow-hidden">
-        <div
-          className={`${ROW_GRID} hidden border-b border-line bg-raise/50 py-2 pr-4 pl-12 text-xs font-medium text-faint @3xl:grid`}
-          style={gridStyle(columns)}
-          aria-hidden="true"
-        >
-          {columns.map((name) => (
-            <span key={name} className={name === 'took' ? 'text-right' : ''}>
-              {t(`jobs.column.${name}`)}
-            </span>
-          ))}
+        <div className="flex items-center border-b border-line bg-raise/50">
+          <ChooseAll
+            isAll={shown.length > 0 && shown.every(({ job_id: id }) => chosen.has(id))}
+            hasSome={chosen.size > 0}
+            choose={(all) => setChosen(new Set(all ? shown.map(({ job_id: id }) => id) : []))}
+          />
+          <div
+            className={`${ROW_GRID} hidden min-w-0 flex-1 py-2 pr-4 pl-4 text-xs font-medium text-faint @3xl:grid`}
+            style={gridStyle(columns)}
+            aria-hidden="true"
+          >
+            {columns.map((name) => (
+              <span key={name} className={name === 'took' ? 'text-right' : ''}>
+                {t(`jobs.column.${name}`)}
+              </span>
+            ))}
+          </div>
         </div>
         {fresh === 0 ? null : (
           <button
@@ -127,6 +134,35 @@ function toggled(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
   const next = new Set(set)
   if (!next.delete(id)) next.add(id)
   return next
+}
+
+/** Chooses all rows that are loaded, or none. */
+function ChooseAll({
+  isAll,
+  hasSome,
+  choose,
+}: {
+  readonly isAll: boolean
+  readonly hasSome: boolean
+  readonly choose: (all: boolean) => void
+}): ReactNode {
+  const { t } = useText()
+  const box = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (box.current !== null) box.current.indeterminate = hasSome && !isAll
+  }, [hasSome, isAll])
+  return (
+    <label className="flex h-8 shrink-0 cursor-pointer items-center gap-2 pl-4.5 text-xs text-faint">
+      <input
+        ref={box}
+        type="checkbox"
+        className="size-3.5 accent-(--fill)"
+        checked={isAll}
+        onChange={({ target }) => choose(target.checked)}
+      />
+      <span className="@3xl:sr-only">{t('bulk.choose')}</span>
+    </label>
+  )
 }
 
 /** Only the rows that can be seen are in the page, however many there are. */
@@ -177,7 +213,7 @@ function Rows({
             className="absolute inset-x-0 flex items-stretch border-b border-line last:border-b-0"
             style={{ height: size, transform: `translateY(${start - margin}px)` }}
           >
-            <label className="hidden w-8 shrink-0 cursor-pointer items-center justify-end md:flex">
+            <label className="flex w-8 shrink-0 cursor-pointer items-center justify-end">
               <input
                 type="checkbox"
                 className="size-3.5 accent-(--fill)"
