@@ -11,6 +11,7 @@ import { useMayCommand } from '../data/session.ts'
 import { useParam } from '../data/search.ts'
 import { auditWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
+import { whenWords } from '../text/when-words.ts'
 import { Button, LinkButton } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
 import { Fact, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
@@ -20,7 +21,7 @@ import { RunRow } from './runs.tsx'
 
 export function AutomationPage(): ReactNode {
   const id = useParam('id')
-  const { t } = useText()
+  const { t, language } = useText()
   const { data: automation, error } = useAutomation(id)
   if (error !== null) return <Failure error={error} />
   if (automation === undefined) return <Loading />
@@ -33,7 +34,7 @@ export function AutomationPage(): ReactNode {
             <StatusBadge status={automation.status} />
           </span>
         }
-        note={automation.when.join('; ') || t('automations.byEvent')}
+        note={whenWords(automation.definition, automation.when, { t, language }).join('; ') || t('automations.byEvent')}
       >
         <Commands automation={automation} />
       </PageHead>

@@ -75,7 +75,7 @@ function Filters(): ReactNode {
       <div className="md:w-48">
         <FilterSelect
           name="since"
-          label={t('jobs.column.created')}
+          label={t('entry.time')}
           any={t('jobs.anyTime')}
           options={SPANS.map((span) => [span, t(`jobs.since.${span}`)])}
         />

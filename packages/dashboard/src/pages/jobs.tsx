@@ -200,7 +200,12 @@ function Rows({
   })
   useEffect(() => {
     const index = jobs.findIndex(({ job_id: id }) => id === active)
-    if (index !== -1) virtual.scrollToIndex(index, { align: 'auto' })
+    if (index === -1) return
+    virtual.scrollToIndex(index, { align: 'auto' })
+    // The focus goes with it, so that Tab goes on from here, and Enter opens this row and not what was pressed before.
+    const row = list.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(active ?? '')}"]`)
+    if (row === null || row === undefined) (document.activeElement as HTMLElement | null)?.blur()
+    else row.focus({ preventScroll: true })
   }, [active])
   return (
     <ul ref={list} aria-label={t('nav.jobs')} className="relative" style={{ height: virtual.getTotalSize() }}>

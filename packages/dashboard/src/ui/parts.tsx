@@ -232,7 +232,7 @@ export function Tabs<T extends string>({
               step > 0 ? event.currentTarget.nextElementSibling : event.currentTarget.previousElementSibling
             if (sibling instanceof HTMLElement) sibling.focus()
           }}
-          className={`-mb-px flex items-center gap-1.5 border-b-2 px-2.5 py-2 font-medium whitespace-nowrap ${
+          className={`-mb-px flex items-center gap-1.5 border-b-2 px-2 py-2 font-medium whitespace-nowrap ${
             id === chosen ? 'border-accent text-ink' : 'border-transparent text-soft hover:text-ink'
           }`}
         >
