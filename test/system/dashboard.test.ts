@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createClient } from '@impresario/client'
+import { blueprint } from '@impresario/core'
+import { createWorker, PermanentError } from '@impresario/worker'
 import type { Browser, BrowserContext, ConsoleMessage, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newContext, openBrowser, PAGES, signIn, THEMES, WIDTHS } from '../browser/browser.ts'
@@ -17,6 +19,15 @@ const START_MS = 180_000
 const WIDER = `Math.max(...[document.documentElement, document.querySelector('main#content')]
   .filter((part) => part !== null)
   .map((part) => part.scrollWidth - part.clientWidth))`
+
+/** Its work always fails, which costs its worker some reputation. */
+const clumsy = blueprint('clumsy', { start: 'carry' }, (state) => ({
+  carry: state.handler((_context, actions) =>
+    actions.dispatchTask({ type: 'clumsy.carry', transitions: { success: 'carried', failure: 'fallen' } }),
+  ),
+  carried: state.end(),
+  fallen: state.end(),
+}))
 
 interface AxeResult {
   readonly violations: readonly {
@@ -74,7 +85,7 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
   let axe = ''
   beforeAll(async () => {
     const path = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
-    ;[stage, browser, axe] = await Promise.all([openStage(), openBrowser(), readFile(path, 'utf8')])
+    ;[stage, browser, axe] = await Promise.all([openStage({}, [clumsy]), openBrowser(), readFile(path, 'utf8')])
   }, START_MS)
   afterAll(async () => {
     await browser?.close()
@@ -1095,19 +1106,18 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
 
   test('[M-02] a worker shows how its reputation went, an attempt what it cost, the calendar what schedules do', async () => {
     const { page, context, trouble } = await opened()
-    const parser =
-      (await stage.admin.workers()).map(({ workerId }) => workerId).find((id) => id.startsWith('documents-reader')) ??
-      ''
-    const kinds = async (): Promise<readonly string[]> => {
-      const headers = { 'x-client-token': TOKENS.admin }
-      const path = `/api/v1/workers/${encodeURIComponent(parser)}/history`
-      const answer = await fetch(stage.address + path, { headers })
-      return ((await answer.json()) as readonly { readonly event_type: string }[]).map((one) => one.event_type)
-    }
-    // A file of the stage cannot be read.
-    await expect.poll(kinds).toContain('reputation')
-    await page.goto(`${stage.address}/dashboard/workers/${encodeURIComponent(parser)}`)
-    await page.getByRole('img', { name: /Reputation, from the oldest to the newest change: 100 % → \d+ %/ }).waitFor()
+    const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+    const worker = createWorker({ id: 'clumsy', transport: stage.server.localTransport(), log: quiet })
+    await worker
+      .task('clumsy.carry', () => {
+        throw new PermanentError('It fell.')
+      })
+      .start()
+    await (await stage.admin.start('clumsy', {})).wait()
+    await page.goto(`${stage.address}/dashboard/workers/clumsy`)
+    await page.getByRole('img', { name: 'Reputation, from the oldest to the newest change: 100 % → 95 %' }).waitFor()
+    await page.getByRole('listitem').filter({ hasText: 'reputation' }).getByText('95 %').waitFor()
+    await worker.stop()
     await page.goto(`${stage.address}/dashboard/jobs/${stage.finishedJob}?tab=tasks`)
     await page
       .getByText(/^Cost about 0\.\d+$/)

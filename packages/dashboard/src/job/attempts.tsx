@@ -75,7 +75,7 @@ function Row({ attempt, cost }: { readonly attempt: Attempt; readonly cost: numb
           {seconds === undefined ? '' : duration(seconds * 1_000, language)}
         </span>
       </div>
-      <div className="flex items-baseline gap-x-3 pl-5 text-xs">
+      <div className="flex flex-wrap items-baseline gap-x-3 pl-5 text-xs">
         <span className="shrink-0 text-soft">
           {t(isBad ? 'tasks.attemptFailed' : 'tasks.attemptDone', { n: number ?? 1 })}
         </span>

@@ -109,14 +109,15 @@ function History(): ReactNode {
           <EntryLink id={event.event_id} className="min-w-0 flex-1 basis-0 truncate sm:flex-none sm:basis-auto">
             {eventWords(t, event.event_type)}
           </EntryLink>
-          <bdi className="order-last min-w-0 basis-full truncate text-soft sm:order-none sm:flex-1 sm:basis-auto">
+          <span aria-hidden="true" className="order-2 basis-full sm:hidden" />
+          <bdi className="order-4 min-w-0 flex-1 truncate text-soft sm:order-none">
             {[event.blueprint, event.state, event.note].filter((part) => part !== null && part !== '').join(' · ')}
           </bdi>
           {event.job_id === null ? null : (
             <Link
               to="/jobs/$id"
               params={{ id: event.job_id }}
-              className={`${ABOVE} font-mono text-xs text-accent hover:underline`}
+              className={`${ABOVE} order-3 font-mono text-xs text-accent hover:underline sm:order-none`}
             >
               {shortId(event.job_id)}
             </Link>
@@ -131,7 +132,7 @@ function History(): ReactNode {
               <bdi>{event.worker_id}</bdi>
             </Link>
           )}
-          <Time at={event.timestamp} className={`${ABOVE} text-faint`} />
+          <Time at={event.timestamp} className={`${ABOVE} order-1 text-faint sm:order-none`} />
         </div>
       )}
     />

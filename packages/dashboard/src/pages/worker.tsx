@@ -217,6 +217,7 @@ function History({ id }: { readonly id: string }): ReactNode {
             lines={[{ name: t('workers.reputation'), className: 'stroke-ok text-ok', values: scores }]}
             label={`${t('worker.scores')}: ${scores.map(percent).join(' → ')}`}
             written={percent}
+            hasScale={false}
           />
           <p className="mt-1 text-xs text-faint">{t('worker.scores')}</p>
         </div>

@@ -19,7 +19,7 @@ export const automationsEs: Readonly<Record<keyof typeof automationsEn, string>>
   'automations.definition': 'Definición',
   'automations.edit': 'Editar',
   'calendar.title': 'Calendario',
-  'calendar.note': 'Ejecuciones y programaciones pasadas (●) y futuras (○), en su zona horaria.',
+  'calendar.note': 'Ejecuciones y horarios pasados (●) y futuros (○), en su zona horaria.',
   'calendar.before': 'Anterior',
   'calendar.after': 'Siguiente',
   'calendar.today': 'Hoy',
