@@ -1134,6 +1134,21 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await context.close()
   })
 
+  test('[M-02] on a phone the chosen tab of a deep link is in sight', async () => {
+    const { page, context, trouble } = await opened({ width: 'phone', locale: 'ru-RU' })
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.finishedJob}?tab=raw`)
+    const tab = page.getByRole('tab', { name: 'Запись', selected: true })
+    await tab.waitFor()
+    const right = async (): Promise<number> => {
+      const box = await tab.boundingBox()
+      return (box?.x ?? Infinity) + (box?.width ?? 0)
+    }
+    await expect.poll(right).toBeLessThanOrEqual(WIDTHS.phone.width)
+    expect(await page.evaluate(WIDER)).toBe(0)
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
   test('[M-02] events are filtered by what happened, by blueprint and by time, and the address keeps it', async () => {
     const { page, context, trouble } = await opened()
     await page.goto(`${stage.address}/dashboard/events`)

@@ -176,11 +176,11 @@ function Audit(): ReactNode {
       none={t('events.none')}
       noneNote={t('events.auditNote')}
       row={(entry) => (
-        <div className={ROW}>
-          <EntryLink id={entry.id} className="max-w-3/5 truncate">
+        <div className={`${ROW} flex-wrap gap-y-0.5 sm:flex-nowrap`}>
+          <EntryLink id={entry.id} className="min-w-0 flex-1 basis-0 truncate sm:max-w-3/5 sm:flex-none sm:basis-auto">
             {auditWords(t, entry.action)}
           </EntryLink>
-          <bdi className="min-w-0 flex-1 truncate text-soft">
+          <bdi className="order-last min-w-0 basis-full truncate text-soft sm:order-none sm:flex-1 sm:basis-auto">
             {entry.actor} · {entry.subject}
           </bdi>
           <Time at={entry.at} className={`${ABOVE} text-faint`} />

@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useLayoutEffect, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
 import { absolute, relative, useNow } from '../data/format.ts'
 import { useText } from '../text/text.tsx'
@@ -212,8 +212,18 @@ export function Tabs<T extends string>({
   readonly choose: (tab: T) => void
   readonly label: string
 }): ReactNode {
+  const list = useRef<HTMLDivElement>(null)
+  // On a narrow page the chosen one may lie beyond the edge. Only the tabs move, and not the page.
+  useLayoutEffect(() => {
+    const tab = list.current?.querySelector<HTMLElement>('[aria-selected="true"]')
+    if (list.current === null || tab === null || tab === undefined) return
+    const beyond = tab.getBoundingClientRect().right - list.current.getBoundingClientRect().right
+    const before = list.current.getBoundingClientRect().left - tab.getBoundingClientRect().left
+    if (beyond > 0) list.current.scrollLeft += beyond
+    else if (before > 0) list.current.scrollLeft -= before
+  }, [chosen])
   return (
-    <div role="tablist" aria-label={label} className="flex gap-0.5 overflow-x-auto border-b border-line">
+    <div ref={list} role="tablist" aria-label={label} className="flex gap-0.5 overflow-x-auto border-b border-line">
       {tabs.map(([id, title, count]) => (
         <button
           key={id}
