@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createClient } from '@impresario/client'
 import { blueprint } from '@impresario/core'
+import { createLog, createServer } from '@impresario/server'
 import { createWorker, PermanentError } from '@impresario/worker'
 import type { Browser, BrowserContext, ConsoleMessage, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -1134,6 +1135,27 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await context.close()
   })
 
+  test('[M-02] a server without a history says how to get one, and offers no filters of events', async () => {
+    const settings = { storageUrl: 'memory:', apiHost: '127.0.0.1', apiPort: 0 }
+    const log = createLog({
+      level: 'silent',
+      format: 'text',
+      timeZone: 'UTC',
+      instance: 'bare',
+      destination: process.stderr,
+    })
+    const server = createServer({ blueprints: [], settings, log })
+    const { address } = await server.start()
+    const context = await newContext(browser)
+    const page = await context.newPage()
+    // Nobody needs to sign in where no clients are named.
+    await page.goto(`${address}/dashboard/events`)
+    await page.getByText('HISTORY_DATABASE_URI=').waitFor()
+    expect(await page.getByRole('combobox', { name: 'Events' }).count()).toBe(0)
+    await context.close()
+    await server.stop()
+  })
+
   test('[M-02] on a phone the chosen tab of a deep link is in sight', async () => {
     const { page, context, trouble } = await opened({ width: 'phone', locale: 'ru-RU' })
     await page.goto(`${stage.address}/dashboard/jobs/${stage.finishedJob}?tab=raw`)
@@ -1163,7 +1185,7 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.reload()
     await expect.poll(async () => new Set(await texts())).toEqual(new Set(['job cancelled']))
     await page.getByLabel('Blueprint').selectOption('tidy_up')
-    await page.getByText('Nothing is recorded yet').waitFor()
+    await page.getByText('No event fits').waitFor()
     expect(trouble).toEqual([])
     await context.close()
   })
@@ -1223,6 +1245,9 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.goto(`${stage.address}/dashboard/blueprints/publish_video`)
     await page.getByRole('heading', { name: 'publish_video' }).waitFor()
     expect(await page.getByRole('button', { name: 'Start a job' }).count()).toBe(0)
+    await page.goto(`${stage.address}/dashboard/jobs`)
+    await page.getByText('No jobs yet').waitFor()
+    expect(await page.getByRole('link', { name: 'Start a job' }).count()).toBe(0)
     await page.goto(`${stage.address}/dashboard/jobs/${stage.askingJob}`)
     await page.getByText('There is no such job').waitFor()
     await context.close()

@@ -75,19 +75,21 @@ export function CalendarPage(): ReactNode {
       <PageHead title={t('calendar.title')} note={t('calendar.note')}>
         <LinkButton to="/automations">{t('nav.automations')}</LinkButton>
         <LinkButton to="/schedules">{t('nav.schedules')}</LinkButton>
-        <IconButton
-          icon="left"
-          label={t('calendar.before')}
-          className="border border-line bg-panel"
-          onClick={() => change({ month: shiftedMonth(month, -1) })}
-        />
-        <Button onClick={() => change({ month: undefined })}>{t('calendar.today')}</Button>
-        <IconButton
-          icon="right"
-          label={t('calendar.after')}
-          className="border border-line bg-panel"
-          onClick={() => change({ month: shiftedMonth(month, 1) })}
-        />
+        <span className="flex gap-2">
+          <IconButton
+            icon="left"
+            label={t('calendar.before')}
+            className="border border-line bg-panel"
+            onClick={() => change({ month: shiftedMonth(month, -1) })}
+          />
+          <Button onClick={() => change({ month: undefined })}>{t('calendar.today')}</Button>
+          <IconButton
+            icon="right"
+            label={t('calendar.after')}
+            className="border border-line bg-panel"
+            onClick={() => change({ month: shiftedMonth(month, 1) })}
+          />
+        </span>
       </PageHead>
       {error === null ? null : <Failure error={error} />}
       {isPartial || hasMore ? <p className="mb-3 text-xs text-warn">{t('calendar.partial')}</p> : null}

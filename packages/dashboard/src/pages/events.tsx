@@ -13,6 +13,7 @@ import { auditWords, EVENT_TYPES, eventWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
 import { FilterSelect } from '../ui/filters.tsx'
 import { PagedList } from '../ui/list.tsx'
+import { NoHistory } from '../ui/no-history.tsx'
 import { PageHead, Tabs, Time } from '../ui/parts.tsx'
 
 const TABS = ['history', 'published', 'audit'] as const
@@ -38,7 +39,6 @@ export function EventsPage(): ReactNode {
           tabs={TABS.map((one) => [one, t(`events.${one}`)])}
         />
       </div>
-      {tab === 'history' ? <Filters /> : null}
       {tab === 'history' ? <History /> : tab === 'published' ? <Published /> : <Audit />}
       {open === undefined ? null : <Entry key={open} id={open} close={close} />}
     </>
@@ -97,45 +97,50 @@ function History(): ReactNode {
   }, [search])
   const { data: counts } = useCounts()
   const isKept = counts?.keeps_history !== false
+  const pages = useEvents(query)
+  const isFiltered = Object.keys(query).length > 0
   return (
-    <PagedList
-      pages={useEvents(query)}
-      keyOf={({ event_id: id }) => id}
-      icon="event"
-      none={t('events.none')}
-      noneNote={t(isKept ? 'events.noneNote' : 'home.noHistory')}
-      row={(event) => (
-        <div className={`${ROW} flex-wrap gap-y-0.5 sm:flex-nowrap`}>
-          <EntryLink id={event.event_id} className="min-w-0 flex-1 basis-0 truncate sm:flex-none sm:basis-auto">
-            {eventWords(t, event.event_type)}
-          </EntryLink>
-          <span aria-hidden="true" className="order-2 basis-full sm:hidden" />
-          <bdi className="order-4 min-w-0 flex-1 truncate text-soft sm:order-none">
-            {[event.blueprint, event.state, event.note].filter((part) => part !== null && part !== '').join(' · ')}
-          </bdi>
-          {event.job_id === null ? null : (
-            <Link
-              to="/jobs/$id"
-              params={{ id: event.job_id }}
-              className={`${ABOVE} order-3 font-mono text-xs text-accent hover:underline sm:order-none`}
-            >
-              {shortId(event.job_id)}
-            </Link>
-          )}
-          {event.worker_id === null ? null : (
-            <Link
-              to="/workers/$id"
-              params={{ id: event.worker_id }}
-              className={`${ABOVE} hidden max-w-44 truncate text-xs text-accent hover:underline sm:inline`}
-              title={event.worker_id}
-            >
-              <bdi>{event.worker_id}</bdi>
-            </Link>
-          )}
-          <Time at={event.timestamp} className={`${ABOVE} order-1 text-faint sm:order-none`} />
-        </div>
-      )}
-    />
+    <>
+      {isKept ? <Filters /> : null}
+      <PagedList
+        pages={pages}
+        keyOf={({ event_id: id }) => id}
+        icon="event"
+        none={t(isFiltered ? 'events.noneFit' : 'events.none')}
+        noneNote={isFiltered ? undefined : isKept ? t('events.noneNote') : <NoHistory />}
+        row={(event) => (
+          <div className={`${ROW} flex-wrap gap-y-0.5 sm:flex-nowrap`}>
+            <EntryLink id={event.event_id} className="min-w-0 flex-1 basis-0 truncate sm:flex-none sm:basis-auto">
+              {eventWords(t, event.event_type)}
+            </EntryLink>
+            <span aria-hidden="true" className="order-2 basis-full sm:hidden" />
+            <bdi className="order-4 min-w-0 flex-1 truncate text-soft sm:order-none">
+              {[event.blueprint, event.state, event.note].filter((part) => part !== null && part !== '').join(' · ')}
+            </bdi>
+            {event.job_id === null ? null : (
+              <Link
+                to="/jobs/$id"
+                params={{ id: event.job_id }}
+                className={`${ABOVE} order-3 font-mono text-xs text-accent hover:underline sm:order-none`}
+              >
+                {shortId(event.job_id)}
+              </Link>
+            )}
+            {event.worker_id === null ? null : (
+              <Link
+                to="/workers/$id"
+                params={{ id: event.worker_id }}
+                className={`${ABOVE} hidden max-w-44 truncate text-xs text-accent hover:underline sm:inline`}
+                title={event.worker_id}
+              >
+                <bdi>{event.worker_id}</bdi>
+              </Link>
+            )}
+            <Time at={event.timestamp} className={`${ABOVE} order-1 text-faint sm:order-none`} />
+          </div>
+        )}
+      />
+    </>
   )
 }
 

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
 import { useAddress } from '../data/search.ts'
 import { useJobs } from '../data/queries.ts'
+import { useMayCommand } from '../data/session.ts'
 import { BulkBar } from '../job/bulk.tsx'
 import { JobFilters } from '../job/job-filters.tsx'
 import { isOldestFirst, queryOf } from '../job/job-query.ts'
@@ -20,14 +21,17 @@ import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/part
 export function JobsPage(): ReactNode {
   const { t } = useText()
   const [search] = useAddress()
+  const mayCommand = useMayCommand()
   const query = useMemo(() => queryOf(search), [search])
   const columns = useMemo(() => columnsIn(search['columns']), [search])
   return (
     <>
       <PageHead title={t('nav.jobs')} note={t(isOldestFirst(search) ? 'jobs.noteOldest' : 'jobs.note')}>
-        <LinkButton to="/blueprints" icon="plus" tone="primary">
-          {t('jobs.start')}
-        </LinkButton>
+        {mayCommand ? (
+          <LinkButton to="/blueprints" icon="plus" tone="primary">
+            {t('jobs.start')}
+          </LinkButton>
+        ) : null}
       </PageHead>
       <JobFilters />
       <JobList key={JSON.stringify(query)} query={query} columns={columns} />
@@ -273,6 +277,7 @@ function useRowKeys(
 
 function NoJobs({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
   const { t } = useText()
+  const mayCommand = useMayCommand()
   return (
     <Panel flush>
       {isFiltered ? (
@@ -286,9 +291,11 @@ function NoJobs({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
           <p className="mb-4">
             <Code>impresario jobs start &lt;blueprint&gt;</Code>
           </p>
-          <LinkButton to="/blueprints" tone="primary">
-            {t('jobs.start')}
-          </LinkButton>
+          {mayCommand ? (
+            <LinkButton to="/blueprints" tone="primary">
+              {t('jobs.start')}
+            </LinkButton>
+          ) : null}
         </Empty>
       )}
     </Panel>

@@ -337,6 +337,7 @@ export const en = {
   'events.published': 'Published',
   'events.audit': 'Audit',
   'events.none': 'Nothing is recorded yet',
+  'events.noneFit': 'No event fits',
   'events.any': 'Any event',
   'events.noneNote': 'Events of jobs and workers appear here as they happen.',
   'events.publishedNote': 'Events that are published for automations appear here.',

@@ -338,6 +338,7 @@ export const es: Texts = {
   'events.published': 'Publicados',
   'events.audit': 'Auditoría',
   'events.none': 'Aún no hay registros',
+  'events.noneFit': 'Ningún evento coincide',
   'events.any': 'Cualquier evento',
   'events.noneNote': 'Los eventos de trabajos y ejecutores aparecen aquí al producirse.',
   'events.publishedNote': 'Aquí aparecen los eventos publicados para las automatizaciones.',

@@ -338,6 +338,7 @@ export const ru: Texts = {
   'events.published': 'Опубликовано',
   'events.audit': 'Журнал изменений',
   'events.none': 'Записей пока нет',
+  'events.noneFit': 'Нет подходящих событий',
   'events.any': 'Любое событие',
   'events.noneNote': 'События заданий и исполнителей появляются здесь сразу.',
   'events.publishedNote': 'Здесь появляются события, опубликованные для автоматизаций.',
