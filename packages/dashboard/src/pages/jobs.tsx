@@ -83,7 +83,7 @@ function JobList({
           <ChooseAll
             isAll={shown.length > 0 && shown.every(({ job_id: id }) => chosen.has(id))}
             hasSome={chosen.size > 0}
-            choose={(all) => setChosen(new Set(all ? shown.map(({ job_id: id }) => id) : []))}
+            choose={(isAll) => setChosen(new Set(isAll ? shown.map(({ job_id: id }) => id) : []))}
           />
           <div
             className={`${ROW_GRID} hidden min-w-0 flex-1 py-2 pr-4 pl-4 text-xs font-medium text-faint @3xl:grid`}

@@ -213,6 +213,8 @@ export function Tabs<T extends string>({
   readonly label: string
 }): ReactNode {
   const list = useRef<HTMLDivElement>(null)
+  // A count that comes later makes its tab wider.
+  const titles = tabs.map(([, title, count]) => `${title} ${count ?? ''}`).join()
   // On a narrow page the chosen one may lie beyond the edge. Only the tabs move, and not the page.
   useLayoutEffect(() => {
     const tab = list.current?.querySelector<HTMLElement>('[aria-selected="true"]')
@@ -221,7 +223,7 @@ export function Tabs<T extends string>({
     const before = list.current.getBoundingClientRect().left - tab.getBoundingClientRect().left
     if (beyond > 0) list.current.scrollLeft += beyond
     else if (before > 0) list.current.scrollLeft -= before
-  }, [chosen])
+  }, [chosen, titles])
   return (
     <div ref={list} role="tablist" aria-label={label} className="flex gap-0.5 overflow-x-auto border-b border-line">
       {tabs.map(([id, title, count]) => (
