@@ -214,7 +214,7 @@ export function Tabs<T extends string>({
 }): ReactNode {
   const list = useRef<HTMLDivElement>(null)
   // A count that comes later makes its tab wider.
-  const titles = tabs.map(([, title, count]) => `${title} ${count ?? ''}`).join()
+  const titles = tabs.map(([, title, count]) => `${title} ${count ?? ''}`).join(' ')
   // On a narrow page the chosen one may lie beyond the edge. Only the tabs move, and not the page.
   useLayoutEffect(() => {
     const tab = list.current?.querySelector<HTMLElement>('[aria-selected="true"]')
