@@ -14,7 +14,7 @@ local function now(keys, args)
 end
 
 local function read(keys, args)
-  local kind, id = unpack(cmsgpack.unpack(args[2]))
+  local kind, id = unpack(asked(args))
   local k = keys[1] .. ':r:' .. kind .. ':'
   local found = redis.call('HMGET', k .. 'record', 'h:' .. id, 'b:' .. id)
   local head = found[1] and cmsgpack.unpack(found[1])
@@ -23,7 +23,7 @@ local function read(keys, args)
 end
 
 local function list(keys, args)
-  local kind, owner, statuses, name, before, from, search, limit, most, bytes_max = unpack(cmsgpack.unpack(args[2]))
+  local kind, owner, statuses, name, before, from, search, limit, most, bytes_max = unpack(asked(args))
   local now = now_of(args[1])
   local k = keys[1] .. ':r:' .. kind .. ':'
   local ids = page_of(sources_of(k, owner, statuses, name), before, from, most)
@@ -68,13 +68,13 @@ end
 
 -- Nothing while there is more to clear away than one call does.
 local function counts(keys, args)
-  local kind, owner = unpack(cmsgpack.unpack(args[2]))
+  local kind, owner = unpack(asked(args))
   if sweep(keys[1], now_of(args[1]), 500) then return false end
   return redis.call('HGETALL', keys[1] .. ':r:' .. kind .. ':count' .. (owner and ':' .. owner or ''))
 end
 
 local function peek(keys, args)
-  local queue, ids = unpack(cmsgpack.unpack(args[2]))
+  local queue, ids = unpack(asked(args))
   local q = keys[1] .. ':q:' .. queue .. ':'
   local now = now_of(args[1])
   local reply = {}
@@ -82,7 +82,7 @@ local function peek(keys, args)
   local heads = redis.call('HMGET', q .. 'item', fields_of('h:', ids))
   local bodies = redis.call('HMGET', q .. 'item', fields_of('b:', ids))
   for i = 1, #ids do
-    local head = heads[i] and cmsgpack.unpack(heads[i])
+    local head = heads[i] and head_of(heads[i])
     local is_held = head and head[TOKEN] ~= 0 and head[UNTIL] > now
     reply[2 * i - 1] = head and cmsgpack.pack({
       head[LANE], head[PRIORITY], head[COUNT], math.max(0, head[DUE] - now),
@@ -95,7 +95,7 @@ end
 
 -- One page of those who are in named hands; first the cursor of the next.
 local function held(keys, args)
-  local queue, cursor = unpack(cmsgpack.unpack(args[2]))
+  local queue, cursor = unpack(asked(args))
   local q, now = keys[1] .. ':q:' .. queue .. ':', now_of(args[1])
   local page = redis.call('ZSCAN', q .. 'lease', cursor, 'COUNT', 200)
   local reply = { page[1] }
@@ -108,7 +108,7 @@ local function held(keys, args)
 end
 
 local function lanes(keys, args)
-  local q = keys[1] .. ':q:' .. cmsgpack.unpack(args[2])[1] .. ':'
+  local q = keys[1] .. ':q:' .. asked(args)[1] .. ':'
   if advance(q, now_of(args[1])) then return false end
   local reply = {}
   for i, lane in ipairs(redis.call('ZRANGE', q .. 'row', 0, -1)) do
@@ -136,7 +136,7 @@ local function heads_of(q, members)
   local ids, heads = {}, {}
   for i, member in ipairs(members) do ids[i] = string.sub(member, SEQ_LENGTH + 1) end
   for i, raw in ipairs(redis.call('HMGET', q .. 'item', fields_of('h:', ids))) do
-    heads[i] = raw and cmsgpack.unpack(raw)
+    heads[i] = raw and head_of(raw)
   end
   return heads
 end
@@ -175,7 +175,7 @@ local function add_records(base, kind, reply, ids, now)
 end
 
 local function claim(keys, args)
-  local queue, names, limit, lease_ms, holder, instance, brings, picks, stride, rest = unpack(cmsgpack.unpack(args[2]))
+  local queue, names, limit, lease_ms, holder, instance, brings, picks, stride, rest = unpack(asked(args))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   local more = advance(q, now)
@@ -310,7 +310,7 @@ local function claim(keys, args)
 end
 
 local function claim_expired(keys, args)
-  local queue, limit, lease_ms, instance, stride, rest = unpack(cmsgpack.unpack(args[2]))
+  local queue, limit, lease_ms, instance, stride, rest = unpack(asked(args))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   sweep(base, now, 100)
@@ -369,7 +369,7 @@ local function hand_back(q, id, head, now)
 end
 
 local function renew(keys, args)
-  local refs, lease_ms, origin = unpack(cmsgpack.unpack(args[2]))
+  local refs, lease_ms, origin = unpack(asked(args))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local reply, hints, advanced = {}, { origin }, {}
   for i, ref in ipairs(refs) do
@@ -396,7 +396,7 @@ end
 -- Ends the leases in the hands of those whose names begin so: those in force ("lease"), or what has run out of time in such
 -- hands ("over"). One page of them; gives the cursor of the next.
 local function release(keys, args)
-  local queue, beginning, cursor, set = unpack(cmsgpack.unpack(args[2]))
+  local queue, beginning, cursor, set = unpack(asked(args))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   local page = redis.call('ZSCAN', q .. set, cursor, 'COUNT', 200)

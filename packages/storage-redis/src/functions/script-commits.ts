@@ -3,6 +3,8 @@
  * `prepare`, `decide` and `finish` (see the README). `args[2]` describes the batch, its bodies follow.
  */
 export const COMMITS = String.raw`
+local NOTHING = {}
+
 -- What a batch will write, by the names that locks have.
 local function names_of(batch)
   local names = {}
@@ -22,6 +24,20 @@ local function batch_of(bytes)
   return {
     settle = settle, guard = guard, removals = removals, drops = drops, puts = puts, items = items, hints = hints,
     floor = floor, transaction = transaction,
+  }
+end
+
+-- A batch as a bundle has it, from this place of a text on; first where it ends. "body" is the number of its first body.
+local function batch_at(text, at, body, origin, hands)
+  local queue, id, token, guard, rest, put_count, item_count
+  at, queue, id, token, guard, rest, put_count, item_count = cmsgpack.unpack_limit(text, 7, at)
+  local puts, items = {}, {}
+  for i = 1, put_count do at, puts[i] = after(cmsgpack.unpack_limit(text, 8, at)) end
+  for i = 1, item_count do at, items[i] = after(cmsgpack.unpack_limit(text, 14, at)) end
+  return at, {
+    settle = queue and { queue, id, token }, guard = guard, removals = rest and rest[1] or NOTHING,
+    drops = rest and rest[2] or NOTHING, puts = puts, items = items, hints = false, floor = rest and rest[3],
+    body = body, hands = hands,
   }
 end
 
@@ -72,19 +88,23 @@ local function apply(base, batch, bodies, body, now, heads, settled, settled_q, 
     if head then remove(q, one[2], head) end
   end
   for _, one in ipairs(batch.drops) do drop(base, one[1], one[2]) end
-  local written, has_expiry = {}, false
+  local written, has_expiry = #batch.puts > 1 and {}, false
   for i, one in ipairs(batch.puts) do
-    local name = one[1] .. ':' .. one[2]
     local old = heads[i]
-    if written[name] then old = load_record(base .. ':r:' .. one[1] .. ':', one[2]) end
+    if written then
+      local name = one[1] .. ':' .. one[2]
+      if written[name] then old = load_record(base .. ':r:' .. one[1] .. ':', one[2]) end
+      written[name] = true
+    end
     put(base, one, bodies[body], old, now)
-    written[name] = true
     has_expiry = has_expiry or one[8]
     body = body + 1
   end
   for i, one in ipairs(batch.items) do
-    enqueue(base, one, bodies[body], first + (places and places[i] or i), now)
+    enqueue(base, one, bodies[body], first + (places and places[i] or i), now, batch.hands)
     body = body + 1
+    -- What is due and nobody's is told to all; a transaction brings its own hints.
+    if bundle and not one[11] and one[5] <= 0 then tell(one[1], one[3]) end
   end
   -- Twice as many as a batch can add, so that what has expired never piles up.
   if has_expiry and bundle then bundle.sweeps, bundle.swept_at = bundle.sweeps + 2 * #batch.puts, now
@@ -92,17 +112,16 @@ local function apply(base, batch, bodies, body, now, heads, settled, settled_q, 
   if batch.hints then publish(base, batch.hints) end
 end
 
--- Zero: a conflict. A text: the transactions that are in the way. Else committed, and the last number of an item here.
-local function commit(keys, args)
-  local base, now = keys[1], now_of(args[1])
-  local batch = batch_of(args[2])
+-- A call of a bundle. Zero: a conflict. A text: the transactions that are in the way. Else committed, and the last number of an item here.
+local function commit(keys, given, batch, bodies)
+  local base, now = keys[1], now_of(given)
   local holders = keys[2] and holders_of(keys, batch)
   if holders then return holders end
   local heads, settled, settled_q = conditions(base, batch, now)
   if not heads then return 0 end
   local count = #batch.items
   local first = count > 0 and numbers(base, count, batch.floor) or 0
-  apply(base, batch, args, 3, now, heads, settled, settled_q, first)
+  apply(base, batch, bodies, batch.body, now, heads, settled, settled_q, first)
   return math.max(1, first + count)
 end
 
@@ -161,7 +180,7 @@ end
 
 -- In another shard, after the decision: writes what was prepared. A second time it does nothing.
 local function finish(keys, args)
-  local id, now, first = unpack(cmsgpack.unpack(args[2]))
+  local id, now, first = unpack(asked(args))
   local base = keys[1]
   local parcel = redis.call('LRANGE', base .. ':parcel:' .. id, 0, -1)
   if #parcel == 0 then return 0 end
@@ -182,7 +201,7 @@ end
 
 -- In another shard: forgets what was prepared.
 local function cancel(keys, args)
-  local id = unpack(cmsgpack.unpack(args[2]))
+  local id = unpack(asked(args))
   local names = redis.call('HGET', keys[1] .. ':part', id)
   if not names then return 0 end
   unlock(keys, id, cmsgpack.unpack(names))
@@ -192,7 +211,7 @@ end
 -- In the home: nothing if the transaction is over or was ended, "p…" while it is undecided, "c…" when it is decided. An
 -- undecided one is ended on request: whoever runs it cannot decide it any more.
 local function status(keys, args)
-  local id, is_ending = unpack(cmsgpack.unpack(args[2]))
+  local id, is_ending = unpack(asked(args))
   local key = keys[1] .. ':open'
   local found = redis.call('HGET', key, id)
   if found and is_ending and string.sub(found, 1, 1) == 'p' then
@@ -204,7 +223,7 @@ end
 
 -- In the home, when a transaction is written everywhere.
 local function forget(keys, args)
-  return redis.call('HDEL', keys[1] .. ':open', cmsgpack.unpack(args[2])[1])
+  return redis.call('HDEL', keys[1] .. ':open', asked(args)[1])
 end
 
 -- Everything that transactions have left here, and the greatest number of an item.

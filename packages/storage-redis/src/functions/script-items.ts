@@ -23,20 +23,43 @@ local STATE, TOKEN, UNTIL, HOLDER, INSTANCE, COUNT, CLOSER, RUN_AT, BACK_ON, LAN
 local PRIORITY, DUE, RANK, SEQ, BACK_LANE, BACK_AT, SETTLE_AT, FIRST_AT, RUN_MS, ALARM = 11, 12, 13, 14, 15, 16, 17, 18, 19, 20
 local WAITING, READY, HELD, EXPIRED, CLOSING = 1, 2, 3, 4, 5
 local SEQ_LENGTH = 12
+-- How many fields the head of an item has, and the bytes before the first of them in MessagePack.
+local HEAD_FIELDS, HEAD_START = 20, 3
 
 -- While several calls are worked on as one: the moment that all of them have, and what is written and told at their end.
 local bundle = nil
 -- What one command is given at most.
 local ARGS_MAX = 1000
 
-local function new_bundle()
-  return { hints = {}, told = {}, counts = {}, sets = {}, sweeps = 0 }
+local function new_bundle(origin)
+  return { hints = { origin }, told = {}, counts = {}, sets = {}, lanes = {}, sweeps = 0 }
+end
+
+-- The question of a call, which a bundle has read already.
+local function asked(args)
+  local question = args[2]
+  return type(question) == 'table' and question or cmsgpack.unpack(question)
+end
+
+-- A list without its first value, in a table of the right size: half of what a table costs that grows.
+local function tail(_, ...)
+  return { ... }
+end
+
+-- The same, with the first value before it: where the next value of a text begins.
+local function after(at, ...)
+  return at, { ... }
 end
 
 -- Each command of a script costs more than what it does, so that one with many members is better than many commands.
 local function write_members(command, key, args)
-  for from = 1, #args, ARGS_MAX do
-    redis.call(command, key, unpack(args, from, math.min(from + ARGS_MAX - 1, #args)))
+  local count = #args
+  if count <= ARGS_MAX then
+    if count > 0 then redis.call(command, key, unpack(args, 1, count)) end
+    return
+  end
+  for from = 1, count, ARGS_MAX do
+    redis.call(command, key, unpack(args, from, math.min(from + ARGS_MAX - 1, count)))
   end
 end
 
@@ -60,12 +83,16 @@ end
 
 local function write_sets(sets)
   for key, members in pairs(sets) do
-    local added, gone = {}, {}
+    local added, add_count, gone, gone_count = {}, 0, {}, 0
     for member, score in pairs(members) do
       if score then
-        added[#added + 1] = score
-        added[#added + 1] = member
-      else gone[#gone + 1] = member end
+        added[add_count + 1] = score
+        added[add_count + 2] = member
+        add_count = add_count + 2
+      else
+        gone_count = gone_count + 1
+        gone[gone_count] = member
+      end
     end
     write_members('ZADD', key, added)
     write_members('ZREM', key, gone)
@@ -73,9 +100,30 @@ local function write_sets(sets)
   end
 end
 
+-- "members": rank and member in turn. A lane that was empty goes to the end of the row.
+local function write_lane(q, lane, members)
+  local key, added = q .. 'lane:' .. lane, 0
+  for from = 1, #members, ARGS_MAX do
+    added = added + redis.call('ZADD', key, unpack(members, from, math.min(from + ARGS_MAX - 1, #members)))
+  end
+  if added > 0 and redis.call('ZCARD', key) == added then
+    redis.call('ZADD', q .. 'row', redis.call('INCR', q .. 'turn'), lane)
+  end
+end
+
+-- What joins lanes in a bundle, in the order in which it came to them.
+local function write_lanes()
+  local lanes = bundle.lanes
+  if #lanes == 0 then return end
+  bundle.lanes = {}
+  for _, one in ipairs(lanes) do write_lane(one[1], one[2], one[3]) end
+end
+
 -- For whoever is about to read one of these sets.
 local function catch_up()
-  if bundle then write_sets(bundle.sets) end
+  if not bundle then return end
+  write_lanes()
+  write_sets(bundle.sets)
 end
 
 local function now_of(given)
@@ -87,27 +135,32 @@ local function now_of(given)
   return now
 end
 
+-- In a bundle: a hint that goes out at its end, once.
+local function tell(queue, lane)
+  local told, hints = table_of(bundle.told, queue), bundle.hints
+  if told[lane] then return end
+  told[lane] = true
+  hints[#hints + 1] = queue
+  hints[#hints + 1] = lane
+end
+
 -- "hints": whose they are, then a queue and a lane in turn.
 local function publish(base, hints)
   if not bundle then
     redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints))
     return
   end
-  local all = bundle.hints
-  if #all == 0 then all[1] = hints[1] end
-  for i = 2, #hints, 2 do
-    local name = hints[i] .. ':' .. hints[i + 1]
-    if not bundle.told[name] then
-      bundle.told[name] = true
-      all[#all + 1] = hints[i]
-      all[#all + 1] = hints[i + 1]
-    end
-  end
+  bundle.hints[1] = bundle.hints[1] or hints[1]
+  for i = 2, #hints, 2 do tell(hints[i], hints[i + 1]) end
+end
+
+local function head_of(raw)
+  return tail(cmsgpack.unpack_limit(raw, HEAD_FIELDS, HEAD_START))
 end
 
 local function load(q, id)
   local raw = redis.call('HGET', q .. 'item', 'h:' .. id)
-  return raw and cmsgpack.unpack(raw)
+  return raw and head_of(raw)
 end
 
 local function save(q, id, head)
@@ -132,13 +185,20 @@ local function expires_at(head)
 end
 
 local function join(q, lane, head, id)
-  local key = q .. 'lane:' .. lane
-  if redis.call('ZADD', key, head[RANK], head[SEQ] .. id) == 1 and redis.call('ZCARD', key) == 1 then
-    redis.call('ZADD', q .. 'row', redis.call('INCR', q .. 'turn'), lane)
+  if not bundle then return write_lane(q, lane, { head[RANK], head[SEQ] .. id }) end
+  local lanes = bundle.lanes
+  local last = lanes[#lanes]
+  if not last or last[1] ~= q or last[2] ~= lane then
+    last = { q, lane, {} }
+    lanes[#lanes + 1] = last
   end
+  local members = last[3]
+  members[#members + 1] = head[RANK]
+  members[#members + 1] = head[SEQ] .. id
 end
 
 local function quit_all(q, lane, members)
+  if bundle then write_lanes() end
   local key = q .. 'lane:' .. lane
   write_members('ZREM', key, members)
   if redis.call('EXISTS', key) == 0 then redis.call('ZREM', q .. 'row', lane) end
@@ -252,6 +312,7 @@ local function advance(q, now)
       save(q, id, head)
     else set_score(q .. 'lease', id, false) end
   end
+  if bundle and #members + #ids > 0 then write_lanes() end
   return #members == most or #ids == most
 end
 
@@ -266,8 +327,10 @@ local function wait_of(q, now)
   return first == INF and -1 or math.max(1, math.ceil(first - now))
 end
 
-local function enqueue(base, item, body, seq, now)
+-- "own": who has an item in its own hands from the beginning, where the item does not say it itself.
+local function enqueue(base, item, body, seq, now, own)
   local queue, id, lane, priority, delay, back_lane, back_ms, settle_ms, first_ms, run_ms, token, lease_ms, holder, hands = unpack(item)
+  if hands == true then hands = own end
   local q = base .. ':q:' .. queue .. ':'
   local old = load(q, id)
   if old then remove(q, id, old) end

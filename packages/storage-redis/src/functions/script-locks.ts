@@ -54,7 +54,7 @@ local function with_pendings(run, touched)
   return function(keys, args)
     local reply = run(keys, args)
     if not keys[2] then return reply end
-    return { pendings(keys, touched(cmsgpack.unpack(args[2]))), reply }
+    return { pendings(keys, touched(asked(args))), reply }
   end
 end
 

@@ -13,6 +13,8 @@
  */
 export const RECORDS = String.raw`
 local VERSION, EXPIRES_AT, OWNER, STATUS, NAME, HAS_TEXT = 1, 2, 3, 4, 5, 6
+-- How many fields the head of a record has, and the bytes before the first of them in MessagePack.
+local RECORD_FIELDS, RECORD_START = 6, 1
 local INDEXES = { { 'owner:', OWNER }, { 'status:', STATUS }, { 'name:', NAME } }
 
 local function add_to_count(key, field, by)
@@ -39,14 +41,14 @@ local function index(k, id, old, new)
     local was, is = old and old[one[2]], new and new[one[2]]
     if was ~= is then
       if was then set_score(k .. one[1] .. was, id, false) end
-      if is then set_score(k .. one[1] .. is, id, 0) end
+      if is then set_score(k .. one[1] .. is, id, '0') end
     end
   end
 end
 
 local function load_record(k, id)
   local raw = redis.call('HGET', k .. 'record', 'h:' .. id)
-  return raw and cmsgpack.unpack(raw)
+  return raw and tail(cmsgpack.unpack_limit(raw, RECORD_FIELDS, RECORD_START))
 end
 
 local function drop(base, kind, id)
@@ -70,7 +72,7 @@ local function put(base, one, body, old, now)
   end
   local expires_at = expires_ms and now + expires_ms or INF
   local head = { version, expires_at, owner, status, name, text and true or false }
-  if not old then set_score(k .. 'ids', id, 0) end
+  if not old then set_score(k .. 'ids', id, '0') end
   index(k, id, old, head)
   if not old or old[OWNER] ~= owner or old[STATUS] ~= status or old[NAME] ~= name then
     count(k, old, -1)
@@ -97,10 +99,11 @@ end
 
 -- The heads that are there for each of the puts, once the drops are done; nothing if one of the puts does not follow on its own.
 local function fitting(base, puts, drops, now)
-  local dropped, heads = {}, {}
+  local dropped, heads = next(drops) and {}, {}
   for _, one in ipairs(drops) do dropped[one[1] .. ':' .. one[2]] = true end
   for i, one in ipairs(puts) do
-    local head = not dropped[one[1] .. ':' .. one[2]] and load_record(base .. ':r:' .. one[1] .. ':', one[2])
+    local is_dropped = dropped and dropped[one[1] .. ':' .. one[2]]
+    local head = not is_dropped and load_record(base .. ':r:' .. one[1] .. ':', one[2])
     local stored = head and head[EXPIRES_AT] > now and head[VERSION] or 0
     if stored ~= one[3] - 1 then return nil end
     heads[i] = head

@@ -3,7 +3,7 @@ export const SURVEYS = String.raw`
 -- For each lane that has something: its name, its turn, and one more of its best members than can be claimed, with their
 -- ranks. First the time until there may be something else; zero if one call has not brought the queue up to now.
 local function survey(keys, args)
-  local queue, names, limit = unpack(cmsgpack.unpack(args[2]))
+  local queue, names, limit = unpack(asked(args))
   local q = keys[1] .. ':q:' .. queue .. ':'
   local now = now_of(args[1])
   local more = advance(q, now)
@@ -25,7 +25,7 @@ end
 
 -- What has expired: ids and moments, one more than can be claimed.
 local function survey_expired(keys, args)
-  local queue, limit = unpack(cmsgpack.unpack(args[2]))
+  local queue, limit = unpack(asked(args))
   local q = keys[1] .. ':q:' .. queue .. ':'
   local now = now_of(args[1])
   sweep(keys[1], now, 100)
@@ -36,7 +36,7 @@ end
 
 -- How long the item has been due that comes next in its lane: the longest of all lanes, or of one; -1 where there is none.
 local function oldest(keys, args)
-  local queue, only = unpack(cmsgpack.unpack(args[2]))
+  local queue, only = unpack(asked(args))
   local q, now = keys[1] .. ':q:' .. queue .. ':', now_of(args[1])
   if advance(q, now) then return false end
   local due = INF

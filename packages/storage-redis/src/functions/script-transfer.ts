@@ -13,7 +13,7 @@ end
 
 -- How many there are of each kind, expired or not, and in each queue.
 local function tally(keys, args)
-  local kinds, queues = unpack(cmsgpack.unpack(args[2]))
+  local kinds, queues = unpack(asked(args))
   local reply = {}
   for _, kind in ipairs(kinds) do reply[#reply + 1] = redis.call('ZCARD', keys[1] .. ':r:' .. kind .. ':ids') end
   for _, queue in ipairs(queues) do reply[#reply + 1] = redis.call('HLEN', keys[1] .. ':q:' .. queue .. ':item') / 2 end
@@ -22,7 +22,7 @@ end
 
 -- The kinds of records that have expired and are still there, some at a time.
 local function overdue(keys, args)
-  local offset, most = unpack(cmsgpack.unpack(args[2]))
+  local offset, most = unpack(asked(args))
   local kinds = {}
   local names = redis.call('ZRANGE', keys[1] .. ':expiry', '-inf', now_of(args[1]), 'BYSCORE', 'LIMIT', offset, most)
   for i, name in ipairs(names) do kinds[i] = string.match(name, '^[^:]*') end
@@ -31,7 +31,7 @@ end
 
 -- Who has something of a queue in its own hands.
 local function hands(keys, args)
-  local q = keys[1] .. ':q:' .. cmsgpack.unpack(args[2])[1] .. ':'
+  local q = keys[1] .. ':q:' .. asked(args)[1] .. ':'
   local names = {}
   local ids = redis.call('ZRANGE', q .. 'lease', '(' .. now_of(args[1]), '+inf', 'BYSCORE', 'LIMIT', 0, 1000)
   for _, id in ipairs(ids) do
@@ -44,7 +44,7 @@ end
 -- Records of a kind in the order of their ids, without those that had expired: the last id that was looked at, or nothing at
 -- the end, then id, head, value and text of each.
 local function dump_records(keys, args)
-  local kind, after, most, bytes, at = unpack(cmsgpack.unpack(args[2]))
+  local kind, after, most, bytes, at = unpack(asked(args))
   local k = keys[1] .. ':r:' .. kind .. ':'
   local ids = redis.call('ZRANGE', k .. 'ids', after and '(' .. after or '-', '+', 'BYLEX', 'LIMIT', 0, most)
   local reply, total = { '' }, 0
@@ -72,7 +72,7 @@ local STAGES = {
 
 -- Items of a queue: where to go on (the stage, which lane, how far into the set), then id, head and payload of each.
 local function dump_items(keys, args)
-  local queue, stage, row, offset, most, bytes = unpack(cmsgpack.unpack(args[2]))
+  local queue, stage, row, offset, most, bytes = unpack(asked(args))
   local q = keys[1] .. ':q:' .. queue .. ':'
   local reply, total, looks = { stage, row, offset }, 0, 0
   -- False when the page is full.
@@ -134,7 +134,7 @@ end
 
 -- Lives of records count from the moment of the transfer; times of items are moments already.
 local function load_page(keys, args)
-  local at, puts, items = unpack(cmsgpack.unpack(args[2]))
+  local at, puts, items = unpack(asked(args))
   local base, now, body, last = keys[1], now_of(args[1]), 3, 0
   for _, one in ipairs(puts) do
     put(base, one, args[body], load_record(base .. ':r:' .. one[1] .. ':', one[2]), at)
@@ -150,13 +150,13 @@ local function load_page(keys, args)
 end
 
 local function raise_token(keys, args)
-  raise(keys[1] .. ':token', cmsgpack.unpack(args[2])[1])
+  raise(keys[1] .. ':token', asked(args)[1])
   return 1
 end
 
 -- Takes some of everything away; how many there were.
 local function clear_some(keys, args)
-  local kinds, queues, most = unpack(cmsgpack.unpack(args[2]))
+  local kinds, queues, most = unpack(asked(args))
   local base, gone = keys[1], 0
   for _, kind in ipairs(kinds) do
     for _, id in ipairs(redis.call('ZRANGE', base .. ':r:' .. kind .. ':ids', 0, most - 1)) do
