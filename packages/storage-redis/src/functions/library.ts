@@ -72,16 +72,16 @@ const BODY = [ITEMS, RECORDS, LOCKS, COMMANDS, COMMITS, SURVEYS, TRANSFER].join(
 const BUNDLES = String.raw`
 local function many(keys, args)
   local text, body = args[1], 2
-  local at, origin, hands = cmsgpack.unpack_limit(args[1], 2, 0)
+  local at, origin, hands = unpack_limit(args[1], 2, 0)
   local names, clocks, questions, count = {}, {}, {}, 0
   -- All is read before anything is done.
   while at ~= -1 do
     count = count + 1
-    at, names[count], clocks[count] = cmsgpack.unpack_limit(text, 2, at)
+    at, names[count], clocks[count] = unpack_limit(text, 2, at)
     if names[count] == 'commit' then
       at, questions[count] = batch_at(text, at, body, origin, hands)
       body = body + #questions[count].puts + #questions[count].items
-    else at, questions[count] = cmsgpack.unpack_limit(text, 1, at) end
+    else at, questions[count] = unpack_limit(text, 1, at) end
   end
   bundle = new_bundle(origin)
   local failed, replies = {}, {}
@@ -106,7 +106,7 @@ local function many(keys, args)
   for key, fields in pairs(done.counts) do
     for field, by in pairs(fields) do add_to_count(key, field, by) end
   end
-  if done.seq then redis.call('SET', keys[1] .. ':seq', string.format('%.0f', done.seq)) end
+  if done.seq then call('SET', keys[1] .. ':seq', string.format('%.0f', done.seq)) end
   if #done.hints > 1 then publish(keys[1], done.hints) end
   return replies
 end
@@ -146,5 +146,5 @@ function callbackOf(name: string, { touched }: Registered): string {
 function registration(name: string, registered: Registered): string {
   const flags = registered.flag === undefined ? '' : `, flags = { '${registered.flag}' }`
   const callback = callbackOf(name, registered)
-  return `redis.register_function{ function_name = '${NAME}_${name}', callback = ${callback}${flags} }`
+  return `redis.register_function{ function_name = '${NAME}_${name}', callback = running(${callback})${flags} }`
 }

@@ -20,7 +20,7 @@ local function names_of(batch)
 end
 
 local function batch_of(bytes)
-  local settle, guard, removals, drops, puts, items, hints, floor, transaction = unpack(cmsgpack.unpack(bytes))
+  local settle, guard, removals, drops, puts, items, hints, floor, transaction = unpack(unpack_value(bytes))
   return {
     settle = settle, guard = guard, removals = removals, drops = drops, puts = puts, items = items, hints = hints,
     floor = floor, transaction = transaction,
@@ -30,10 +30,10 @@ end
 -- A batch as a bundle has it, from this place of a text on; first where it ends. "body" is the number of its first body.
 local function batch_at(text, at, body, origin, hands)
   local queue, id, token, guard, rest, put_count, item_count
-  at, queue, id, token, guard, rest, put_count, item_count = cmsgpack.unpack_limit(text, 7, at)
+  at, queue, id, token, guard, rest, put_count, item_count = unpack_limit(text, 7, at)
   local puts, items = {}, {}
-  for i = 1, put_count do at, puts[i] = after(cmsgpack.unpack_limit(text, 8, at)) end
-  for i = 1, item_count do at, items[i] = after(cmsgpack.unpack_limit(text, 14, at)) end
+  for i = 1, put_count do at, puts[i] = after(unpack_limit(text, 8, at)) end
+  for i = 1, item_count do at, items[i] = after(unpack_limit(text, 14, at)) end
   return at, {
     settle = queue and { queue, id, token }, guard = guard, removals = rest and rest[1] or NOTHING,
     drops = rest and rest[2] or NOTHING, puts = puts, items = items, hints = false, floor = rest and rest[3],
@@ -49,13 +49,13 @@ local function holders_of(keys, batch)
   if batch.guard then names[#names + 1] = 'q:' .. batch.guard[1] .. ':' .. batch.guard[2] end
   local found, seen = {}, {}
   for _, name in ipairs(names) do
-    local id = redis.call('HGET', locks, name)
+    local id = call('HGET', locks, name)
     if id and not seen[id] then
       seen[id] = true
       found[#found + 1] = id
     end
   end
-  return #found > 0 and cmsgpack.pack(found) or nil
+  return #found > 0 and pack(found) or nil
 end
 
 -- The heads of the records that the batch puts, and the item that it settles; nothing if one of its conditions does not hold.
@@ -72,10 +72,10 @@ end
 
 -- The first of so many numbers in a row, less one; all of them greater than "floor".
 local function numbers(base, count, floor)
-  local before = bundle and bundle.seq or tonumber(redis.call('GET', base .. ':seq')) or 0
+  local before = bundle and bundle.seq or tonumber(call('GET', base .. ':seq')) or 0
   before = math.max(before, floor or 0)
   if bundle then bundle.seq = before + count
-  else redis.call('SET', base .. ':seq', string.format('%.0f', before + count)) end
+  else call('SET', base .. ':seq', string.format('%.0f', before + count)) end
   return before
 end
 
@@ -133,8 +133,8 @@ local function begin(keys, args)
   if holders then return holders end
   if not conditions(base, batch, now_of(args[1])) then return -1 end
   local id, hands = unpack(batch.transaction)
-  redis.call('HSET', base .. ':open', id, 'p' .. hands)
-  return tonumber(redis.call('GET', base .. ':seq')) or 0
+  call('HSET', base .. ':open', id, 'p' .. hands)
+  return tonumber(call('GET', base .. ':seq')) or 0
 end
 
 -- In another shard: everything is as the batch needs it, and stays so until the transaction ends. Answers as "begin" does.
@@ -145,10 +145,10 @@ local function prepare(keys, args)
   if holders then return holders end
   if not conditions(base, batch, now_of(args[1])) then return -1 end
   local id, names = batch.transaction[1], names_of(batch)
-  for _, name in ipairs(names) do redis.call('HSET', keys[2], name, id) end
-  redis.call('HSET', base .. ':part', id, cmsgpack.pack(names))
-  for i = 2, #args do redis.call('RPUSH', base .. ':parcel:' .. id, args[i]) end
-  return tonumber(redis.call('GET', base .. ':seq')) or 0
+  for _, name in ipairs(names) do call('HSET', keys[2], name, id) end
+  call('HSET', base .. ':part', id, pack(names))
+  for i = 2, #args do call('RPUSH', base .. ':parcel:' .. id, args[i]) end
+  return tonumber(call('GET', base .. ':seq')) or 0
 end
 
 -- In the home: the moment in which the transaction happens, if nobody has ended it and everything here is as it has to be.
@@ -156,33 +156,33 @@ local function decide(keys, args)
   local base, now = keys[1], now_of(args[1])
   local batch = batch_of(args[2])
   local id, _, total, places, shards = unpack(batch.transaction)
-  if redis.call('HEXISTS', base .. ':open', id) == 0 then return -1 end
+  if call('HEXISTS', base .. ':open', id) == 0 then return -1 end
   local holders = holders_of(keys, batch)
   local heads, settled, settled_q
   if not holders then heads, settled, settled_q = conditions(base, batch, now) end
   if not heads then
-    redis.call('HDEL', base .. ':open', id)
+    call('HDEL', base .. ':open', id)
     return holders or 0
   end
   local first = numbers(base, total, batch.floor)
   apply(base, batch, args, 3, now, heads, settled, settled_q, first, places)
-  redis.call('HSET', base .. ':open', id, 'c' .. cmsgpack.pack({ now, first, shards }))
+  call('HSET', base .. ':open', id, 'c' .. pack({ now, first, shards }))
   return { now, first, total }
 end
 
 local function unlock(keys, id, names)
   for _, name in ipairs(names) do
-    if redis.call('HGET', keys[2], name) == id then redis.call('HDEL', keys[2], name) end
+    if call('HGET', keys[2], name) == id then call('HDEL', keys[2], name) end
   end
-  redis.call('HDEL', keys[1] .. ':part', id)
-  redis.call('DEL', keys[1] .. ':parcel:' .. id)
+  call('HDEL', keys[1] .. ':part', id)
+  call('DEL', keys[1] .. ':parcel:' .. id)
 end
 
 -- In another shard, after the decision: writes what was prepared. A second time it does nothing.
 local function finish(keys, args)
   local id, now, first = unpack(asked(args))
   local base = keys[1]
-  local parcel = redis.call('LRANGE', base .. ':parcel:' .. id, 0, -1)
+  local parcel = call('LRANGE', base .. ':parcel:' .. id, 0, -1)
   if #parcel == 0 then return 0 end
   local batch = batch_of(parcel[1])
   local places = batch.transaction[4]
@@ -202,9 +202,9 @@ end
 -- In another shard: forgets what was prepared.
 local function cancel(keys, args)
   local id = unpack(asked(args))
-  local names = redis.call('HGET', keys[1] .. ':part', id)
+  local names = call('HGET', keys[1] .. ':part', id)
   if not names then return 0 end
-  unlock(keys, id, cmsgpack.unpack(names))
+  unlock(keys, id, unpack_value(names))
   return 1
 end
 
@@ -213,9 +213,9 @@ end
 local function status(keys, args)
   local id, is_ending = unpack(asked(args))
   local key = keys[1] .. ':open'
-  local found = redis.call('HGET', key, id)
+  local found = call('HGET', key, id)
   if found and is_ending and string.sub(found, 1, 1) == 'p' then
-    redis.call('HDEL', key, id)
+    call('HDEL', key, id)
     return false
   end
   return found
@@ -223,15 +223,15 @@ end
 
 -- In the home, when a transaction is written everywhere.
 local function forget(keys, args)
-  return redis.call('HDEL', keys[1] .. ':open', asked(args)[1])
+  return call('HDEL', keys[1] .. ':open', asked(args)[1])
 end
 
 -- Everything that transactions have left here, and the greatest number of an item.
 local function remains(keys)
   return {
-    tonumber(redis.call('GET', keys[1] .. ':seq')) or 0,
-    redis.call('HGETALL', keys[1] .. ':open'),
-    redis.call('HKEYS', keys[1] .. ':part'),
+    tonumber(call('GET', keys[1] .. ':seq')) or 0,
+    call('HGETALL', keys[1] .. ':open'),
+    call('HKEYS', keys[1] .. ':part'),
   }
 end
 `
