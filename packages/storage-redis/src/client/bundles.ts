@@ -38,6 +38,8 @@ function isBundled(name: FunctionName): name is CallName {
 export interface Sender {
   send(name: RegisteredName, args: readonly (string | Buffer)[]): Promise<unknown>
   sendWritten(name: RegisteredName, command: Buffer): Promise<unknown>
+  /** What the caller is told of an error. */
+  translated(error: unknown): Error
 }
 
 /**
@@ -90,10 +92,10 @@ export class Bundles {
     try {
       written = values.map((value) => pack(value))
     } catch (error) {
-      reject(error)
+      reject(this.#sender.translated(error))
       return
     }
-    this.#sender.send(name, [now, ...written]).then(resolve, reject)
+    this.#sender.send(name, [now, ...written]).then(resolve, (error: unknown) => reject(this.#sender.translated(error)))
   }
 
   /** Uses as many bundles as needed. */
@@ -108,7 +110,7 @@ export class Bundles {
       } catch (error) {
         this.#text.rewind(before[0])
         this.#bodies.rewind(before[1])
-        one.reject(error)
+        one.reject(this.#sender.translated(error))
         continue
       }
       written.push(one)
@@ -148,12 +150,12 @@ export class Bundles {
       (replies) => {
         const [failed, ...each] = repliesOf(replies)
         for (const [index, { resolve, reject }] of calls.entries()) {
-          if (failed.includes(index + 1)) reject(new Error(String(each[index])))
+          if (failed.includes(index + 1)) reject(this.#sender.translated(new Error(String(each[index]))))
           else resolve(each[index])
         }
       },
       (error: unknown) => {
-        for (const { reject } of calls) reject(error)
+        for (const { reject } of calls) reject(this.#sender.translated(error))
       },
     )
   }
