@@ -90,7 +90,7 @@ export class Bundles {
   #single(name: RegisteredName, { args: [now, ...values], resolve, reject }: Waiting): void {
     let written: readonly Buffer[]
     try {
-      written = values.map((value) => pack(value))
+      written = values.map((value) => (Buffer.isBuffer(value) ? value : pack(value)))
     } catch (error) {
       reject(this.#sender.translated(error))
       return

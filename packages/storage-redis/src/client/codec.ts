@@ -8,7 +8,7 @@ const writer = new MessageWriter()
 
 /**
  * The arguments of a library function: the clock of a test, or nothing; then values, each encoded as separate
- * MessagePack. What is bundled has one value: its question, or a `BatchMessage`.
+ * MessagePack, or bytes, which are sent unchanged. What is bundled has one value: its question, or a `BatchMessage`.
  */
 export type Arguments = readonly [now: string, ...unknown[]]
 

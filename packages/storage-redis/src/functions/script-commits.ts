@@ -101,7 +101,9 @@ local function apply(base, batch, bodies, body, now, heads, settled, settled_q, 
     body = body + 1
   end
   for i, one in ipairs(batch.items) do
-    enqueue(base, one, bodies[body], first + (places and places[i] or i), now, batch.hands)
+    -- Nobody claims a signal that is due: that it is told is all of it.
+    local is_kept = one[1] ~= 'signals' or one[5] > 0 or one[11]
+    if is_kept then enqueue(base, one, bodies[body], first + (places and places[i] or i), now, batch.hands) end
     body = body + 1
     -- What is due and nobody's is told to all; a transaction brings its own hints.
     if bundle and not one[11] and one[5] <= 0 then tell(one[1], one[3]) end
